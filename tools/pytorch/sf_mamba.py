@@ -1,0 +1,376 @@
+"""SF-Mamba and MambaVision classifiers in plain PyTorch.
+
+Made for training, for exporting weights, and as the slow, readable reference of the
+C++ server. Sources: MambaVision (arXiv 2407.08083) for the network, Mamba (arXiv
+2312.00752) for the scan, SF-Mamba (arXiv 2603.16423) for the auxiliary tokens. The
+module names are the checkpoint's keys.
+
+Letters: N images, S sequences (images x windows), L tokens, C channels, D = C/2 scan
+channels, n = 8 states.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+STATES = 8
+MLP_RATIO = 4
+
+
+@dataclasses.dataclass
+class Config:
+    dim: int                       # Width of stage 1; it doubles from stage to stage.
+    in_dim: int                    # Width of the stem's first convolution.
+    depths: tuple                  # Blocks per stage, four of them.
+    num_heads: tuple               # Attention heads of stages 3 and 4.
+    windows: tuple = (14, 7)       # Window sides of stages 3 and 4.
+    layer_scale: bool = False      # Learned factors on the residuals of stages 3 and 4.
+    num_classes: int = 1000
+    tokens: str = 'data'           # Auxiliary tokens: 'none' (MambaVision), 'data', 'learnable'.
+    swap: bool = True              # Exchange the two tokens after each Mamba block.
+    discard: str = 'after_first_attn'  # Or 'before_attn', 'after_attn'.
+
+
+VARIANTS = {
+    'T': dict(dim=80, in_dim=32, depths=(1, 3, 8, 4), num_heads=(8, 16)),
+    'T2': dict(dim=80, in_dim=32, depths=(1, 3, 11, 4), num_heads=(8, 16)),
+    'S': dict(dim=96, in_dim=64, depths=(3, 3, 7, 5), num_heads=(8, 16)),
+    'B': dict(dim=128, in_dim=64, depths=(3, 3, 10, 5), num_heads=(8, 16), layer_scale=True),
+    'L': dict(dim=196, in_dim=64, depths=(3, 3, 10, 5), num_heads=(16, 32), layer_scale=True),
+    'L2': dict(dim=196, in_dim=64, depths=(3, 3, 12, 5), num_heads=(16, 32), layer_scale=True),
+    'L3': dict(dim=256, in_dim=64, depths=(3, 3, 20, 10), num_heads=(16, 32),
+               windows=(16, 8), layer_scale=True),
+}
+
+
+def make(variant, num_classes=1000, tokens='data', **overrides):
+    """Returns a freshly initialised model; `variant` 'custom' takes all from `overrides`."""
+    fields = {**VARIANTS.get(variant, {}), **overrides}
+    if variant not in VARIANTS and variant != 'custom':
+        raise ValueError(f'unknown variant {variant!r}; known: {", ".join(VARIANTS)}, custom')
+    return SFMamba(Config(num_classes=num_classes, tokens=tokens, **fields))
+
+
+# The scan. A recurrence h[t] = a[t] * h[t-1] + b[t] along the first axis, h[-1] = 0.
+
+class LinearRecurrence(torch.autograd.Function):
+    """The recurrence and its gradient, which is the same recurrence run backwards.
+
+    A loop over time with one fused multiply-add a step; it keeps h for the backward
+    pass instead of autograd's graph of L nodes.
+    """
+
+    @staticmethod
+    def forward(ctx, a, b):
+        h = b.clone()
+        for t in range(1, len(h)):
+            h[t].addcmul_(a[t], h[t - 1])
+        ctx.save_for_backward(a, h)
+        return h
+
+    @staticmethod
+    def backward(ctx, grad):
+        a, h = ctx.saved_tensors
+        g = grad.clone(memory_format=torch.contiguous_format)
+        for t in range(len(g) - 2, -1, -1):
+            g[t].addcmul_(a[t + 1], g[t + 1])
+        grad_a = torch.zeros_like(a)
+        torch.mul(g[1:], h[:-1], out=grad_a[1:])
+        return grad_a, g
+
+
+def selective_scan(u, dt, A, B, C, D, bias):
+    """u, dt [S,L,D], A [D,n] negative, B, C [S,L,n], D, bias [D]; returns y [S,L,D]."""
+    u, dt, B, C = (x.transpose(0, 1) for x in (u, dt, B, C))  # Time first.
+    delta = F.softplus(dt + bias)
+    a = torch.exp(delta.unsqueeze(-1) * A)                                # [L,S,D,n]
+    b = (delta * u).unsqueeze(-1) * B.unsqueeze(2)                        # [L,S,D,n]
+    h = LinearRecurrence.apply(a, b)
+    y = torch.matmul(h, C.unsqueeze(-1)).squeeze(-1) + D * u
+    return y.transpose(0, 1)
+
+
+def selective_scan_loop(u, dt, A, B, C, D, bias):
+    """The definition, token by token; what `selective_scan` is tested against."""
+    delta = F.softplus(dt + bias)
+    h = u.new_zeros(u.shape[0], u.shape[2], A.shape[1])
+    ys = []
+    for t in range(u.shape[1]):
+        d = delta[:, t, :, None]
+        h = torch.exp(d * A) * h + d * B[:, t, None, :] * u[:, t, :, None]
+        ys.append((h * C[:, t, None, :]).sum(-1) + D * u[:, t])
+    return torch.stack(ys, dim=1)
+
+
+# Layers.
+
+class ConvBlock(nn.Module):
+    """[N,C,H,W] to the same; note the tanh form of GELU."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.conv1 = nn.Conv2d(width, width, 3, padding=1)
+        self.norm1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1)
+        self.norm2 = nn.BatchNorm2d(width)
+
+    def forward(self, x):
+        y = F.gelu(self.norm1(self.conv1(x)), approximate='tanh')
+        return x + self.norm2(self.conv2(y))
+
+
+class MambaMixer(nn.Module):
+    """The MambaVision mixer (section 3.2): a scanned half and a plain half, [S,L,C]."""
+
+    def __init__(self, width):
+        super().__init__()
+        half, self.rank = width // 2, math.ceil(width / 16)
+        self.in_proj = nn.Linear(width, width, bias=False)
+        self.conv1d_x = nn.Conv1d(half, half, 3, padding=1, groups=half, bias=False)
+        self.conv1d_z = nn.Conv1d(half, half, 3, padding=1, groups=half, bias=False)
+        self.x_proj = nn.Linear(half, self.rank + 2 * STATES, bias=False)
+        self.dt_proj = nn.Linear(self.rank, half)
+        self.A_log = nn.Parameter(torch.log(torch.arange(1.0, STATES + 1)).repeat(half, 1))
+        self.D = nn.Parameter(torch.ones(half))
+        self.out_proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        u, z = self.in_proj(x).transpose(1, 2).chunk(2, dim=1)
+        u = F.silu(self.conv1d_x(u)).transpose(1, 2)
+        z = F.silu(self.conv1d_z(z)).transpose(1, 2)
+        dt, B, C = self.x_proj(u).split([self.rank, STATES, STATES], dim=-1)
+        # dt_proj adds its bias and so does the scan: MambaVision was trained that way.
+        y = selective_scan(u, self.dt_proj(dt), -torch.exp(self.A_log), B, C, self.D,
+                           self.dt_proj.bias)
+        return self.out_proj(torch.cat([y, z], dim=-1))
+
+
+class Attention(nn.Module):
+    """Softmax attention over the L tokens of a sequence, [S,L,C]."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+
+    def forward(self, x):
+        S, L, C = x.shape
+        qkv = self.qkv(x).view(S, L, 3, self.heads, C // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v)
+        return self.proj(y.transpose(1, 2).reshape(S, L, C))
+
+
+class Mlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc1 = nn.Linear(width, MLP_RATIO * width)
+        self.fc2 = nn.Linear(MLP_RATIO * width, width)
+
+    def forward(self, x):
+        return self.fc2(F.gelu(self.fc1(x)))
+
+
+class TokenBlock(nn.Module):
+    """A mixer and an MLP, each behind a LayerNorm and added to the residual stream."""
+
+    def __init__(self, width, mixer, layer_scale):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.mixer = mixer
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = Mlp(width)
+        self.gamma_1 = nn.Parameter(torch.full((width,), 1e-5)) if layer_scale else None
+        self.gamma_2 = nn.Parameter(torch.full((width,), 1e-5)) if layer_scale else None
+
+    def forward(self, x):
+        y = self.mixer(self.norm1(x))
+        x = x + (y if self.gamma_1 is None else self.gamma_1 * y)
+        y = self.mlp(self.norm2(x))
+        return x + (y if self.gamma_2 is None else self.gamma_2 * y)
+
+
+class Downsample(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.reduction = nn.Sequential(nn.Conv2d(width, 2 * width, 3, 2, 1, bias=False))
+
+    def forward(self, x):
+        return self.reduction(x)
+
+
+# Stages. forward() returns the map before the downsample; `downsample` is applied outside.
+
+class ConvStage(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.blocks = nn.ModuleList(ConvBlock(width) for _ in range(depth))
+        self.downsample = Downsample(width)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class TokenStage(nn.Module):
+    """Mamba blocks, then attention blocks, on windows of the map padded with zeros."""
+
+    def __init__(self, width, depth, heads, window, last, config):
+        super().__init__()
+        self.window, self.config = window, config
+        self.mamba_blocks = math.ceil(depth / 2)
+        self.blocks = nn.ModuleList(
+            TokenBlock(width, MambaMixer(width) if j < self.mamba_blocks
+                       else Attention(width, heads), config.layer_scale)
+            for j in range(depth))
+        self.downsample = None if last else Downsample(width)
+        learnable = config.tokens == 'learnable'
+        self.aux_head = nn.Parameter(torch.zeros(1, 1, width)) if learnable else None
+        self.aux_tail = nn.Parameter(torch.zeros(1, 1, width)) if learnable else None
+
+    def forward(self, x):
+        N, C, H, W = x.shape
+        w = self.window
+        x = F.pad(x, (0, -W % w, 0, -H % w))
+        rows, cols = x.shape[2] // w, x.shape[3] // w
+        x = x.view(N, C, rows, w, cols, w).permute(0, 2, 4, 3, 5, 1).reshape(-1, w * w, C)
+        x = self.run_blocks(x)
+        x = x.view(N, rows, cols, w, w, C).permute(0, 5, 1, 3, 2, 4)
+        return x.reshape(N, C, rows * w, cols * w)[:, :, :H, :W]
+
+    def run_blocks(self, x):
+        """Auxiliary token swapping (SF-Mamba, section 3.2) around the blocks; [S,L,C]."""
+        attached = self.config.tokens != 'none'
+        if attached:
+            x = self.attach(x)
+        drop_after = {'before_attn': self.mamba_blocks - 1,
+                      'after_first_attn': self.mamba_blocks,
+                      'after_attn': len(self.blocks) - 1}[self.config.discard]
+        drop_after = min(drop_after, len(self.blocks) - 1)
+        for j, block in enumerate(self.blocks):
+            x = block(x)
+            if attached and self.config.swap and j < self.mamba_blocks:
+                x = torch.cat([x[:, -1:], x[:, 1:-1], x[:, :1]], dim=1)
+            if attached and j == drop_after:
+                x, attached = x[:, 1:-1], False
+        return x
+
+    def attach(self, x):
+        if self.aux_head is None:
+            head = tail = x.mean(dim=1, keepdim=True)
+        else:
+            head, tail = (p.expand(len(x), -1, -1) for p in (self.aux_head, self.aux_tail))
+        return torch.cat([head, x, tail], dim=1)
+
+
+class PatchEmbed(nn.Module):
+    """Images [N,3,H,W] to [N,dim,H/4,W/4]; its BatchNorms have an epsilon of their own."""
+
+    def __init__(self, in_dim, dim):
+        super().__init__()
+        self.conv_down = nn.Sequential(
+            nn.Conv2d(3, in_dim, 3, 2, 1, bias=False), nn.BatchNorm2d(in_dim, eps=1e-4),
+            nn.ReLU(),
+            nn.Conv2d(in_dim, dim, 3, 2, 1, bias=False), nn.BatchNorm2d(dim, eps=1e-4),
+            nn.ReLU())
+
+    def forward(self, x):
+        return self.conv_down(x)
+
+
+class SFMamba(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        widths = [config.dim * 2**i for i in range(4)]
+        self.patch_embed = PatchEmbed(config.in_dim, config.dim)
+        self.levels = nn.ModuleList(
+            [ConvStage(widths[i], config.depths[i]) for i in (0, 1)] +
+            [TokenStage(widths[i], config.depths[i], config.num_heads[i - 2],
+                        config.windows[i - 2], i == 3, config) for i in (2, 3)])
+        self.norm = nn.BatchNorm2d(widths[3])
+        self.head = nn.Linear(widths[3], config.num_classes)
+        self.apply(initialise)
+
+    def features(self, images):
+        """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
+        maps = []
+        x = self.patch_embed(images)
+        for level in self.levels:
+            maps.append(level(x))
+            if level.downsample is not None:
+                x = level.downsample(maps[-1])
+        return maps
+
+    def forward(self, images):
+        """Normalised images [N,3,H,W] to logits [N,num_classes]."""
+        return self.head(self.norm(self.features(images)[-1]).mean(dim=(2, 3)))
+
+
+def initialise(module):
+    """Our initialisation for training from scratch; steps delta start in [0.001, 0.1]."""
+    if isinstance(module, nn.Linear):
+        std = min(0.02 * math.sqrt(320 / module.in_features), 0.08)
+        nn.init.trunc_normal_(module.weight, std=std)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+    if isinstance(module, MambaMixer):
+        delta = torch.exp(torch.empty_like(module.D).uniform_(math.log(1e-3), math.log(1e-1)))
+        module.dt_proj.bias.data = torch.log(torch.expm1(delta)) / 2  # Added twice.
+        nn.init.uniform_(module.dt_proj.weight, -module.rank**-0.5, module.rank**-0.5)
+
+
+# Deterministic parameters, so that tests and demos need no released weights.
+
+def unit_noise(key, shape):
+    """Pseudo-random values in [-1, 1), float64: SplitMix64 seeded with FNV-1a of `key`."""
+    mask = (1 << 64) - 1
+    seed = 0xcbf29ce484222325
+    for byte in key.encode():
+        seed = ((seed ^ byte) * 0x100000001b3) & mask
+    with np.errstate(over='ignore'):
+        z = np.arange(1, math.prod(shape) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z += np.uint64(seed)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return torch.from_numpy((z >> np.uint64(40)).astype(np.float64) / 2**23 - 1).view(shape)
+
+
+def deterministic_value(key, shape):
+    """The test value of the tensor `key`; the first matching rule counts."""
+    if key.endswith('num_batches_tracked'):
+        return torch.zeros(shape, dtype=torch.int64)
+    u = unit_noise(key, shape)
+    if key.endswith('running_var'):
+        return (1 + 0.25 * u).float()
+    if key.endswith('running_mean'):
+        return (0.1 * u).float()
+    if key.endswith('A_log'):
+        return (torch.log(torch.arange(1, shape[1] + 1, dtype=torch.float64)) + 0.1 * u).float()
+    if key.endswith('.D'):
+        return (1 + 0.1 * u).float()
+    if key.endswith('dt_proj.bias'):
+        return (-2 + u).float()
+    if key.endswith(('gamma_1', 'gamma_2')):
+        return (0.5 + 0.1 * u).float()
+    if len(shape) == 1:
+        return ((1 if key.endswith('weight') else 0) + 0.1 * u).float()
+    return (u * math.sqrt(3 / math.prod(shape[1:]))).float()
+
+
+def fill_deterministic(model):
+    """Overwrites every parameter and buffer with its deterministic value; returns model."""
+    model.load_state_dict({key: deterministic_value(key, tuple(value.shape))
+                           for key, value in model.state_dict().items()})
+    return model
+
+
+def deterministic_input(*shape):
+    return unit_noise('input', shape).float()
