@@ -1,0 +1,69 @@
+#ifndef SFMAMBA_MODEL_VISION_MODEL_H_
+#define SFMAMBA_MODEL_VISION_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "model/config.h"
+#include "model/result.h"
+
+namespace sfmamba {
+
+// One image as the model takes it, owned by the caller. Exactly one pointer is
+// set; rows are tight.
+struct ModelInput {
+  int height = 0;  // Pixels.
+  int width = 0;
+  const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, to be normalised.
+  const float* values = nullptr;    // [3, height, width], normalised already.
+};
+
+struct ModelOptions {
+  // Load-time rewrites (BatchNorm into convolutions, packed weights, fast
+  // kernels). False keeps the plain form, for tests.
+  bool fuse = true;
+  // Rows that the sequences of a stage are folded into (B1); 0: the fallback
+  // for this device. Must divide the number of sequences, else INVALID_ARGUMENT.
+  int fold_rows = 0;
+};
+
+// A loaded model: images in, results out.
+//
+// Run() may be called by one thread at a time; it uses libtorch's intra-op
+// threads. An image's result does not depend on its batch mates: a NaN in one
+// never reaches another.
+class VisionModel {
+ public:
+  // Maps `weights_path` (safetensors), checks every tensor against `config` and
+  // prepares it for this processor. NOT_FOUND if there is no file;
+  // INVALID_ARGUMENT naming each missing, surplus, misshapen or mistyped tensor.
+  // With Precision::kBFloat16 on a processor that does not compute it natively
+  // the model is converted to fp32; precision() tells.
+  static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
+      const ModelConfig& config, const std::string& weights_path,
+      const ModelOptions& options = {});
+
+  virtual ~VisionModel() = default;
+
+  // One result for each image, in order. All images must have one size, which
+  // may differ from config().image_size; else INVALID_ARGUMENT. INTERNAL for a
+  // failure of the library below (its exceptions end here).
+  virtual absl::StatusOr<std::vector<Result>> Run(
+      absl::Span<const ModelInput> images) = 0;
+
+  virtual const ModelConfig& config() const = 0;
+  // What the model computes in.
+  virtual Precision precision() const = 0;
+  // Such as "cpu (avx2)".
+  virtual std::string device() const = 0;
+  // Rows that a batch of `images` images is folded into in stage 3.
+  virtual int fold_factor(int images) const = 0;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_VISION_MODEL_H_

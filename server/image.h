@@ -1,0 +1,72 @@
+#ifndef SFMAMBA_SERVER_IMAGE_H_
+#define SFMAMBA_SERVER_IMAGE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/task.h"
+
+namespace sfmamba {
+
+enum class ImageFormat { kJpeg, kPng, kWebp };
+
+struct ImageLimits {
+  int64_t max_bytes = 32 << 20;      // Encoded.
+  int64_t max_pixels = 50'000'000;   // Of the header.
+  int max_side = 16384;
+};
+
+struct ImageHeader {
+  ImageFormat format;
+  int width = 0;  // As stored, before orientation.
+  int height = 0;
+  int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
+};
+
+// 8-bit RGB, rows tight.
+struct RgbImage {
+  int width = 0;
+  int height = 0;
+  std::vector<uint8_t> data;  // [height, width, 3]
+};
+
+// A rectangle in fractions of the picture, 0 <= min < max <= 1.
+struct CropRect {
+  float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
+};
+
+enum class ResizeMode { kCenterCrop, kStretch, kLetterbox };
+
+struct PreprocessOptions {
+  int size = 224;         // Side of the result.
+  int resize_size = 224;  // Side that the picture is resized to before the crop.
+  ResizeMode mode = ResizeMode::kCenterCrop;
+};
+
+// Reads format and size without decoding or allocating. INVALID_ARGUMENT with
+// reason IMAGE_FORMAT_UNSUPPORTED (not JPEG, PNG or still WebP by its magic
+// bytes), IMAGE_DECODE_FAILED (broken header) or IMAGE_TOO_LARGE.
+absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
+                                            const ImageLimits& limits);
+
+// Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
+// JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
+// least `min_side` (0: full size). INVALID_ARGUMENT with reason
+// IMAGE_DECODE_FAILED for truncated or corrupt bytes, never a partial picture.
+absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
+                                     const ImageLimits& limits,
+                                     bool apply_orientation, int min_side);
+
+// The part of `image` inside `rect`, edges rounded to the nearest pixel, at least
+// one pixel.
+RgbImage Crop(const RgbImage& image, const CropRect& rect);
+
+// Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size.
+// Source: model.md 9.1 of the specification; Pillow's published resampling.
+ImageBuffer Preprocess(const RgbImage& image, const PreprocessOptions& options);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_IMAGE_H_
