@@ -1,0 +1,48 @@
+"""Counts the test cases in Bazel's reports of the test targets on standard input.
+
+Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs
+
+Prints each failed and skipped case and, last, "N passed, N failed, N skipped".
+Exits with 1 unless at least one case passed and none failed. A target whose
+report is missing or that failed outside its cases counts as one failed case.
+"""
+
+import collections
+import pathlib
+import sys
+import xml.etree.ElementTree as ET
+
+
+def count_target(report: pathlib.Path, label: str) -> collections.Counter:
+    """Returns how many cases of one target passed, failed and were skipped."""
+    counts = collections.Counter()
+    if not report.exists():
+        print(f"failed: {label}: no report")
+        counts["failed"] = 1
+        return counts
+    for case in ET.parse(report).getroot().iter("testcase"):
+        name = f"{label} {case.get('classname', '')}.{case.get('name')}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            print(f"failed: {name}")
+            counts["failed"] += 1
+        elif case.find("skipped") is not None or case.get("result") == "skipped":
+            print(f"skipped: {name}")
+            counts["skipped"] += 1
+        elif case.get("status") != "notrun":
+            counts["passed"] += 1
+    return counts
+
+
+def main() -> int:
+    logs = pathlib.Path(sys.argv[1])
+    total = collections.Counter()
+    for label in sorted(line.strip() for line in sys.stdin if line.strip()):
+        folder = label.removeprefix("//").replace(":", "/")
+        total += count_target(logs / folder / "test.xml", label)
+    print(f"{total['passed']} passed, {total['failed']} failed, "
+          f"{total['skipped']} skipped")
+    return 0 if total["passed"] and not total["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

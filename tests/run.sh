@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Sets up this machine, builds everything and runs every test. The last line is
+# "N passed, N failed, N skipped", counted from the test cases' own reports.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+start=$(date +%s)
+say() { echo "tests: $* ($(($(date +%s) - start)) s)"; }
+
+fail() {
+  say "$1"
+  echo "0 passed, 1 failed"
+  exit 1
+}
+
+deploy/setup.sh || fail "set-up failed"
+export PATH="$PWD/.deps:$PATH"
+say "building //..."
+bazel build --color=no --show_progress_rate_limit=30 //... || fail "the build failed"
+say "running the tests"
+bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
+  --test_env=PATH --build_tests_only //... 
+status=$?
+# 3: some test failed. 4: there were no tests. Others: the run itself broke.
+[ $status = 0 ] || [ $status = 3 ] || fail "bazel test ended with $status"
+say "counting"
+bazel query --noshow_progress 'tests(//...)' 2>/dev/null |
+  python3 tests/count_results.py bazel-testlogs
