@@ -1,0 +1,190 @@
+"""Composes pictures of one object over a background, from cut-outs made by render.py."""
+
+import csv
+import pathlib
+
+import cv2
+import numpy as np
+
+import render
+
+HERE = pathlib.Path(__file__).parent
+PHOTO_SIDE = 640  # Longest side to which background photographs are reduced.
+
+
+def load_cutouts(folder, split):
+    """{class: [views, uint8 [V,128,128,4] memory-mapped, of each exemplar]} of a split."""
+    cutouts = {}
+    for exemplar in render.read_exemplars():
+        if exemplar['split'] == split:
+            path = pathlib.Path(folder) / f'{render.exemplar_seed(exemplar):08x}.npy'
+            if path.exists():
+                cutouts.setdefault(exemplar['class'], []).append(np.load(path, mmap_mode='r'))
+    return cutouts
+
+
+def load_photos(split, licences=None):
+    """Background photographs of a split, RGB; all licences or only those named."""
+    photos = []
+    with open(HERE / 'backgrounds.tsv', encoding='utf-8', newline='') as file:
+        for row in csv.DictReader(file, delimiter='\t'):
+            if row['split'] != split or (licences and row['licence'] not in licences):
+                continue
+            path = row['picture']
+            if path.startswith('skimage:'):
+                import skimage
+                path = pathlib.Path(skimage.__file__).parent / 'data' / path.split(':')[1]
+            image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+            scale = min(1, PHOTO_SIDE / max(image.shape[:2]))
+            image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+            photos.append(cv2.cvtColor(image, cv2.COLOR_BGR2RGB))
+    return photos
+
+
+def random_colour(rng):
+    """Any colour, muted ones more often."""
+    grey = rng.uniform(20, 245)
+    return np.clip(grey + rng.normal(0, 25, 3) * rng.choice([0.3, 1, 2]), 0, 255)
+
+
+def plain(rng, size):
+    """A colour, or a change from one to another across the picture."""
+    a, b = random_colour(rng), random_colour(rng)
+    b = a + (b - a) * rng.choice([0, 0.3, 1])
+    y, x = np.mgrid[0:size, 0:size] / size
+    angle = rng.uniform(0, 2 * np.pi)
+    t = np.clip((x - 0.5) * np.cos(angle) + (y - 0.5) * np.sin(angle) + 0.5, 0, 1)
+    return (a + (b - a) * t[..., None]).astype(np.float32)
+
+
+def shapes(rng, canvas):
+    """Rectangles, ellipses and lines of any colour: clutter without a label."""
+    size = len(canvas)
+    for _ in range(rng.integers(1, 6)):
+        colour, (x, y, w, h) = random_colour(rng).tolist(), rng.integers(0, size, 4).tolist()
+        kind = rng.integers(3)
+        if kind == 0:
+            cv2.rectangle(canvas, (x, y), (x + w // 2, y + h // 2), colour, -1)
+        elif kind == 1:
+            cv2.ellipse(canvas, (x, y), (w // 3 + 1, h // 3 + 1), w, 0, 360, colour, -1)
+        else:
+            cv2.line(canvas, (x, y), (w, h), colour, int(rng.integers(1, 5)))
+    return canvas
+
+
+def room(rng, size):
+    """A wall and a floor with boards or tiles, sometimes a second wall."""
+    canvas, floor = plain(rng, size), random_colour(rng)
+    horizon = int(size * rng.uniform(0.45, 0.85))
+    if rng.random() < 0.4:
+        corner = int(size * rng.uniform(0.1, 0.9))
+        canvas[:, corner:] *= rng.uniform(0.7, 0.95)
+    canvas[horizon:] = floor
+    if rng.random() < 0.6:
+        vanish, step = size * rng.uniform(0.2, 0.8), size * rng.uniform(0.1, 0.5)
+        for k in range(-12, 13):
+            foot = (int(vanish + k * step * 2), size)
+            cv2.line(canvas, (int(vanish + k * step * 0.7), horizon), foot,
+                     (floor * rng.uniform(0.8, 0.95)).tolist(), 1)
+    if rng.random() < 0.5:
+        cv2.line(canvas, (0, horizon), (size, horizon), random_colour(rng).tolist(), 2)
+    return canvas
+
+
+def photo_crop(rng, photos, size):
+    photo = photos[rng.integers(len(photos))]
+    side = int(min(photo.shape[:2]) * rng.uniform(0.25, 1))
+    y = rng.integers(0, photo.shape[0] - side + 1)
+    x = rng.integers(0, photo.shape[1] - side + 1)
+    crop = cv2.resize(photo[y:y + side, x:x + side], (size, size), interpolation=cv2.INTER_AREA)
+    return crop[:, ::rng.choice([-1, 1])].astype(np.float32)
+
+
+def background(rng, photos, size):
+    kind = rng.random()
+    if kind < 0.55 and photos:
+        return photo_crop(rng, photos, size)
+    canvas = plain(rng, size) if kind < 0.72 else room(rng, size)
+    canvas += rng.normal(0, rng.uniform(0, 8), (size, size, 1)).astype(np.float32)
+    return shapes(rng, canvas) if rng.random() < 0.4 else canvas
+
+
+def paste(rng, canvas, cutout, sides, corner):
+    """Draws a premultiplied RGBA cut-out, scaled to `sides`, with its soft shadow."""
+    size, (w, h), (x, y) = len(canvas), sides, corner
+    interpolation = cv2.INTER_AREA if min(w, h) < len(cutout) else cv2.INTER_LINEAR
+    cutout = cv2.resize(cutout, (w, h), interpolation=interpolation).astype(np.float32)
+    x0, y0, x1, y1 = max(x, 0), max(y, 0), min(x + w, size), min(y + h, size)
+    layer = np.zeros((size, size, 4), np.float32)
+    layer[y0:y1, x0:x1] = cutout[y0 - y:y1 - y, x0 - x:x1 - x]
+    alpha = layer[..., 3:] / 255
+    if rng.random() < 0.5:
+        shift = np.float32([[1, 0, rng.uniform(-0.06, 0.06) * size],
+                            [0, 1, rng.uniform(0.01, 0.06) * size]])
+        shadow = cv2.warpAffine(alpha[..., 0], shift, (size, size))
+        shadow = cv2.GaussianBlur(shadow, (0, 0), rng.uniform(0.02, 0.06) * size)
+        canvas = canvas * (1 - rng.uniform(0.2, 0.6) * shadow[..., None])
+    gain = rng.uniform(0.8, 1.25) * rng.uniform(0.9, 1.1, 3)
+    colour = np.minimum(layer[..., :3] * gain, layer[..., 3:])
+    return canvas * (1 - alpha) + colour
+
+
+def camera(rng, canvas):
+    """Brightness, contrast, blur, noise and JPEG; returns uint8 RGB."""
+    canvas = (canvas - 128) * rng.uniform(0.8, 1.2) + 128 + rng.uniform(-20, 20)
+    if rng.random() < 0.3:
+        canvas = cv2.GaussianBlur(canvas, (0, 0), rng.uniform(0.3, 1))
+    if rng.random() < 0.5:
+        canvas = canvas + rng.normal(0, rng.uniform(0, 5), canvas.shape)
+    picture = np.clip(canvas, 0, 255).astype(np.uint8)
+    if rng.random() < 0.5:
+        quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(50, 96))]
+        picture = cv2.imdecode(cv2.imencode('.jpg', picture, quality)[1], cv2.IMREAD_COLOR)
+    return picture
+
+
+def vary(rng, cutout):
+    """Mirrors, turns and recolours a cut-out; a premultiplied picture stays one."""
+    cutout = np.ascontiguousarray(cutout[:, ::rng.choice([-1, 1])])
+    if rng.random() < 0.3:
+        centre = len(cutout) / 2
+        turn = cv2.getRotationMatrix2D((centre, centre), rng.uniform(-20, 20), 1)
+        cutout = cv2.warpAffine(cutout, turn, cutout.shape[:2])
+    if rng.random() < 0.15:
+        cutout = cutout[..., [*rng.permutation(3), 3]]
+    return cutout
+
+
+def training_picture(rng, cutout, photos, size):
+    """uint8 [size,size,3]; the object may be stretched and stand out of the frame a bit."""
+    side, stretch = size * rng.uniform(0.55, 1.3), np.exp(rng.uniform(-0.15, 0.15))
+    sides = int(side * stretch), int(side / stretch)
+    corner = []
+    for length in sides:
+        slack, out = size - length, length // 6
+        low, high = (-out, slack + out) if slack >= 0 else (slack - out, out)
+        corner.append(rng.integers(low, high + 1))
+    canvas = paste(rng, background(rng, photos, size), vary(rng, cutout), sides, corner)
+    if rng.random() < 0.1:
+        canvas = np.repeat(canvas.mean(axis=2, keepdims=True), 3, axis=2)
+    return camera(rng, canvas)
+
+
+def test_picture(rng, cutout, photos, size):
+    """uint8 [size,size,3]; the whole object, 60 to 98 % of the picture's side."""
+    side = int(size * rng.uniform(0.6, 0.98))
+    corner = rng.integers(0, size - side + 1, 2)
+    canvas = background(rng, photos, size)
+    return camera(rng, paste(rng, canvas, np.ascontiguousarray(cutout), (side, side), corner))
+
+
+def test_set(cutouts, labels, photos, size, views, seed=20):
+    """Composites of every exemplar: pictures uint8 [n,size,size,3] and classes [n]."""
+    rng = np.random.default_rng(seed)
+    pictures, classes = [], []
+    for index, label in enumerate(labels):
+        for exemplar in cutouts.get(label, []):
+            for view in rng.permutation(len(exemplar))[:views]:
+                pictures.append(test_picture(rng, exemplar[view], photos, size))
+                classes.append(index)
+    return np.stack(pictures), np.array(classes)

@@ -1,0 +1,171 @@
+"""Trains the "everyday" classifier on composites of rendered furniture models.
+
+    python train_classifier.py --cutouts CUTOUTS --out RUN --minutes 80
+
+The schedule is one of time: cosine decay over --minutes on pictures that grow from 64
+pixels a side, which cost a quarter, to the full size. RUN receives
+checkpoint.pt (the moving average of the weights) every two minutes and log.txt.
+"""
+
+import argparse
+import json
+import math
+import multiprocessing
+import pathlib
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+import compose
+import sf_mamba
+
+SIZE = 128  # Pixels a side.
+GROWTH = ((0, 64), (0.35, 96), (0.65, SIZE))  # (Share of the time, size from there on).
+MODEL = dict(dim=24, in_dim=16, depths=(1, 2, 4, 2), num_heads=(4, 8),
+             windows=(SIZE // 16, SIZE // 32))
+MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+BATCH = 64
+PEAK_RATE, WEIGHT_DECAY, WARMUP = 2e-3, 0.05, 0.03
+SMOOTHING = 0.1
+EMA = 0.998
+
+
+def normalise(pictures):
+    """uint8 [n,S,S,3] to the model's float input [n,3,S,S]."""
+    return (pictures.permute(0, 3, 1, 2).float() / 255 - MEAN) / STD
+
+
+def set_windows(model, size):
+    """One window per stage map at this picture size."""
+    for level, stride in ((model.levels[2], 16), (model.levels[3], 32)):
+        level.window = size // stride
+
+
+class Composites(torch.utils.data.IterableDataset):
+    """Endless batches (uint8 [BATCH,S,S,3], classes); S is read from `size` each time."""
+
+    def __init__(self, cutouts, labels, photos, size, seed):
+        self.exemplars = [(k, views) for k, label in enumerate(labels) for views in cutouts[label]]
+        counts = np.bincount([k for k, _ in self.exemplars])
+        weights = np.array([counts[k] ** -0.5 for k, _ in self.exemplars])  # Between extremes.
+        self.probabilities = weights / weights.sum()
+        self.photos, self.size, self.seed = photos, size, seed
+
+    def __iter__(self):
+        import cv2
+        cv2.setNumThreads(1)
+        rng = np.random.default_rng(self.seed)
+        while True:
+            size, pictures, classes = self.size.value, [], []
+            for k in rng.choice(len(self.exemplars), BATCH, p=self.probabilities):
+                label, views = self.exemplars[k]
+                cutout = np.asarray(views[rng.integers(len(views))])
+                pictures.append(compose.training_picture(rng, cutout, self.photos, size))
+                classes.append(label)
+            yield torch.from_numpy(np.stack(pictures)), torch.tensor(classes)
+
+
+def predict(model, pictures, batch=64):
+    """Logits [n,classes] of uint8 pictures [n,S,S,3]."""
+    model.eval()
+    with torch.inference_mode():
+        return torch.cat([model(normalise(torch.from_numpy(pictures[i:i + batch])))
+                          for i in range(0, len(pictures), batch)])
+
+
+def accuracy(logits, classes):
+    """Top-1, top-5 and the mean over classes of top-1, in 0..1."""
+    classes = torch.as_tensor(classes)
+    top = logits.topk(5).indices == classes[:, None]
+    hit = top[:, 0].float()
+    per_class = [hit[classes == k].mean().item() for k in classes.unique()]
+    return hit.mean().item(), top.any(1).float().mean().item(), float(np.mean(per_class))
+
+
+def parameter_groups(model):
+    """No weight decay on vectors, nor on the scan's A."""
+    decayed = [p for n, p in model.named_parameters() if p.ndim > 1 and not n.endswith('A_log')]
+    kept = [p for n, p in model.named_parameters() if p.ndim < 2 or n.endswith('A_log')]
+    return [{'params': decayed, 'weight_decay': WEIGHT_DECAY}, {'params': kept, 'weight_decay': 0}]
+
+
+def rate_at(progress):
+    if progress < WARMUP:
+        return PEAK_RATE * progress / WARMUP
+    return PEAK_RATE * 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-6
+
+
+def size_at(progress):
+    return max(size for since, size in GROWTH if progress >= since)
+
+
+def save(average, path, **facts):
+    torch.save({'state_dict': average.module.state_dict(), 'facts': facts}, path.with_suffix('.new'))
+    path.with_suffix('.new').replace(path)
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    cutouts = compose.load_cutouts(args.cutouts, 'train')
+    labels = sorted(cutouts)
+    held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels,
+                                compose.load_photos('train'), SIZE, views=8)
+    model = sf_mamba.make('custom', num_classes=len(labels), **MODEL)
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
+    optimiser = torch.optim.AdamW(parameter_groups(model), betas=(0.9, 0.98))
+    size = multiprocessing.Value('i', size_at(0))
+    data = Composites(cutouts, labels, compose.load_photos('train'), size, args.seed)
+    batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
+    start = last = time.monotonic()
+    losses, passes = [], 0
+    with open(args.out / 'log.txt', 'a', encoding='utf-8') as log:
+        for pictures, classes in batches:
+            progress = (time.monotonic() - start) / (60 * args.minutes)
+            if progress >= 1:
+                break
+            size.value = size_at(progress)
+            for group in optimiser.param_groups:
+                group['lr'] = rate_at(progress)
+            model.train()
+            set_windows(model, pictures.shape[1])
+            loss = F.cross_entropy(model(normalise(pictures)), classes, label_smoothing=SMOOTHING)
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+            optimiser.step()
+            average.update_parameters(model)
+            losses.append(loss.item())
+            passes += len(pictures)
+            if time.monotonic() - last > 120:
+                last = time.monotonic()
+                set_windows(average.module, SIZE)
+                top1, top5, class_mean = accuracy(predict(average, held_out[0]), held_out[1])
+                facts = dict(passes=passes, minutes=round((last - start) / 60, 1),
+                             loss=round(float(np.mean(losses)), 4), validation_top1=round(top1, 4),
+                             validation_top5=round(top5, 4), class_mean=round(class_mean, 4))
+                losses = []
+                save(average, args.out / 'checkpoint.pt', labels=labels, **facts)
+                print(json.dumps(facts), file=log, flush=True)
+    save(average, args.out / 'checkpoint.pt', labels=labels, passes=passes, seed=args.seed,
+         minutes=args.minutes)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--cutouts', type=pathlib.Path, required=True)
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--minutes', type=float, default=80)
+    parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--seed', type=int, default=0)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(args.threads)
+    train(args)
+
+
+if __name__ == '__main__':
+    main()
