@@ -1,0 +1,41 @@
+#ifndef SFMAMBA_KERNELS_DEPTHWISE_CONV1D_H_
+#define SFMAMBA_KERNELS_DEPTHWISE_CONV1D_H_
+
+#include <cstdint>
+
+#include "kernels/bfloat16.h"
+#include "kernels/cpu_features.h"
+#include "kernels/segments.h"
+
+namespace sfmamba {
+
+// Depthwise 1-D convolution along each sequence, optionally followed by SiLU:
+//   v      = bias[c] + sum over j of weight[j,c] * x[i + j - left, c]
+//   y[i,c] = silu ? v / (1 + exp(-v)) : v
+// Taps that fall outside the sequence are skipped, so that a NaN or an infinity
+// in one sequence never reaches another. Source: MambaVision (arXiv
+// 2407.08083), 3 taps, centred; Vim (arXiv 2401.09417), 4 taps, causal.
+template <typename T>
+struct DepthwiseConv1dArgs {
+  int channels;
+  int taps;
+  int left;    // Taps before the token itself: 1 centres 3 taps, 3 makes 4
+               // causal.
+  const T* x;  // [tokens, channels], rows x_stride apart
+  int64_t x_stride;
+  T* y;  // [tokens, channels], written; apart from x
+  int64_t y_stride;
+  const float* weight;  // [taps, channels]
+  const float* bias;    // [channels], or null for none
+  bool silu;
+  Segments segments;
+};
+
+// T is float or BFloat16; the arithmetic is fp32. Runs on the calling thread.
+template <typename T>
+void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<T>& args,
+                        CpuIsa isa = ActiveCpuIsa());
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_DEPTHWISE_CONV1D_H_

@@ -1,0 +1,32 @@
+#ifndef SFMAMBA_KERNELS_IMAGE_NORMALIZE_H_
+#define SFMAMBA_KERNELS_IMAGE_NORMALIZE_H_
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/bfloat16.h"
+
+namespace sfmamba {
+
+// A uint8 RGB image to the model's input: y = (v / 255 - mean[c]) / std[c],
+// each of the three operations rounded to fp32 in this order, and to T at the
+// end. That is what PyTorch's preprocessing computes, bit for bit, on every
+// processor.
+template <typename T>
+struct ImageNormalizeArgs {
+  int64_t pixels;      // Height times width.
+  const uint8_t* rgb;  // [pixels, 3]
+  T* y;  // Pixel p, channel c at p*pixel_stride + c*channel_stride
+  int64_t pixel_stride;    // 1 for [3, H, W], 3 for [H, W, 3]
+  int64_t channel_stride;  // `pixels` for [3, H, W], 1 for [H, W, 3]
+  std::array<float, 3> mean;
+  std::array<float, 3> std;
+};
+
+// T is float or BFloat16. Runs on the calling thread.
+template <typename T>
+void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_IMAGE_NORMALIZE_H_
