@@ -9,6 +9,8 @@ import numpy as np
 import render
 
 HERE = pathlib.Path(__file__).parent
+cv2.setNumThreads(0)  # Its threads would not survive the fork of a data worker.
+
 PHOTO_SIDE = 640  # Longest side to which background photographs are reduced.
 
 

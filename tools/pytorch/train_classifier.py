@@ -56,8 +56,6 @@ class Composites(torch.utils.data.IterableDataset):
         self.photos, self.size, self.seed = photos, size, seed
 
     def __iter__(self):
-        import cv2
-        cv2.setNumThreads(1)
         rng = np.random.default_rng(self.seed)
         while True:
             size, pictures, classes = self.size.value, [], []
@@ -112,14 +110,15 @@ def train(args):
     torch.manual_seed(args.seed)
     cutouts = compose.load_cutouts(args.cutouts, 'train')
     labels = sorted(cutouts)
+    size = multiprocessing.Value('i', size_at(0))
+    data = Composites(cutouts, labels, compose.load_photos('train'), size, args.seed)
+    batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1,
+                                               prefetch_factor=4))
     held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels,
                                 compose.load_photos('train'), SIZE, views=8)
     model = sf_mamba.make('custom', num_classes=len(labels), **MODEL)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
     optimiser = torch.optim.AdamW(parameter_groups(model), betas=(0.9, 0.98))
-    size = multiprocessing.Value('i', size_at(0))
-    data = Composites(cutouts, labels, compose.load_photos('train'), size, args.seed)
-    batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
     start = last = time.monotonic()
     losses, passes = [], 0
     with open(args.out / 'log.txt', 'a', encoding='utf-8') as log:

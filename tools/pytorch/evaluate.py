@@ -1,0 +1,109 @@
+"""Measures an exported classifier on things and backgrounds that it has never seen.
+
+    python evaluate.py --model models/everyday/1 --cutouts CUTOUTS [--stamps FOLDER]
+        [--photos FILE ...]
+
+Prints top-1, top-5, the mean over classes and a line per class for composites of the
+test exemplars over the test backgrounds; the same for photographic cut-outs, Tux Paint's
+stamps; then the three best answers for each photo, preprocessed as the server does it.
+"""
+
+import argparse
+import pathlib
+
+import numpy as np
+import safetensors.torch
+import torch
+from PIL import Image, ImageOps
+
+import compose
+import render
+import sf_mamba
+import train_classifier
+
+HERE = pathlib.Path(__file__).parent
+VIEWS = 24       # Composites per exemplar.
+STAMP_VIEWS = 8  # And per stamp, which has one view.
+
+
+def load(folder):
+    """The model in a model directory, and its labels."""
+    labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
+    model = sf_mamba.make('custom', num_classes=len(labels), **train_classifier.MODEL)
+    weights = safetensors.torch.load_file(folder / 'model.safetensors')
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    missing = [key for key in missing if not key.endswith('num_batches_tracked')]
+    if missing or unexpected:
+        raise ValueError(f'{folder}: missing {missing}, unexpected {unexpected}')
+    return model.eval(), labels
+
+
+def preprocess(image, size=train_classifier.SIZE):
+    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]."""
+    image = image.convert('RGB')
+    scale = size / min(image.size)
+    wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)
+    image = image.resize((wide, high), Image.BICUBIC)
+    x, y = round((wide - size) / 2), round((high - size) / 2)
+    return np.asarray(image.crop((x, y, x + size, y + size)))
+
+
+def describe(probabilities, labels, count=3):
+    top = probabilities.topk(count)
+    return ', '.join(f'{labels[k]} {p:.0%}' for p, k in zip(top.values, top.indices))
+
+
+def load_stamps(folder):
+    """The photographs of stamps.tsv as {class: [views [1,128,128,4] of each]}."""
+    stamps = {}
+    for line in (HERE / 'stamps.tsv').read_text(encoding='utf-8').splitlines()[1:]:
+        label, name = line.split('\t')
+        image = Image.open(folder / name).convert('RGBA').convert('RGBa')  # Premultiplied.
+        image = ImageOps.pad(image, (render.SIZE, render.SIZE), Image.BICUBIC)
+        stamps.setdefault(label, []).append(np.asarray(image)[None])
+    return stamps
+
+
+def report(title, model, labels, exemplars, views):
+    """Composites of {class: [views of each exemplar]} over the test backgrounds."""
+    pictures, classes = compose.test_set(exemplars, labels, compose.load_photos('test'),
+                                         train_classifier.SIZE, views)
+    logits = train_classifier.predict(model, pictures)
+    top1, top5, mean = train_classifier.accuracy(logits, classes)
+    print(f'{title}: {len(pictures)} pictures of {sum(map(len, exemplars.values()))} exemplars, '
+          f'top-1 {top1:.1%}, top-5 {top5:.1%}, mean over classes {mean:.1%}')
+    for k, label in enumerate(labels):
+        if label not in exemplars:
+            continue
+        mine = logits[torch.as_tensor(classes == k)]
+        top1, top5, _ = train_classifier.accuracy(mine, np.full(len(mine), k))
+        wrong = torch.bincount(mine.argmax(1), minlength=len(labels))
+        wrong[k] = 0
+        print(f'| {label} | {len(exemplars[label])} | {top1:.0%} | {top5:.0%} | '
+              f'{labels[wrong.argmax()]} {wrong.max() / len(mine):.0%} |')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--model', type=pathlib.Path, required=True)
+    parser.add_argument('--cutouts', type=pathlib.Path)
+    parser.add_argument('--stamps', type=pathlib.Path)
+    parser.add_argument('--photos', type=pathlib.Path, nargs='*', default=[])
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    model, labels = load(args.model)
+    if args.cutouts:
+        exemplars = compose.load_cutouts(args.cutouts, 'test')
+        report('unseen models', model, labels, exemplars, VIEWS)
+    if args.stamps:
+        stamps = {k: [np.repeat(v, STAMP_VIEWS, 0) for v in group]
+                  for k, group in load_stamps(args.stamps).items()}
+        report('photographic cut-outs', model, labels, stamps, STAMP_VIEWS)
+    for path in args.photos:
+        pictures = preprocess(Image.open(path))[None].copy()
+        probabilities = train_classifier.predict(model, pictures)[0].softmax(0)
+        print(f'{path.name}: {describe(probabilities, labels)}')
+
+
+if __name__ == '__main__':
+    main()
