@@ -93,4 +93,19 @@ absl::Status InField(absl::string_view prefix, const absl::Status& status) {
   return MakeError(status.code(), status.message(), std::move(detail));
 }
 
+absl::Status WithMetadata(absl::string_view key, absl::string_view value,
+                          const absl::Status& status) {
+  if (status.ok()) return status;
+  ErrorDetail detail = GetErrorDetail(WithErrorInfo(status));
+  detail.metadata.emplace_back(key, value);
+  return MakeError(status.code(), status.message(), std::move(detail));
+}
+
+absl::Status WithErrorInfo(const absl::Status& status) {
+  ErrorDetail detail = GetErrorDetail(status);
+  if (status.ok() || !detail.reason.empty()) return status;
+  detail.reason = absl::StatusCodeToString(status.code());
+  return MakeError(status.code(), status.message(), std::move(detail));
+}
+
 }  // namespace sfmamba
