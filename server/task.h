@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/result.h"
+#include "server/reservation.h"
 
 namespace sfmamba {
 
@@ -41,12 +42,21 @@ struct Task {
   absl::Time deadline = absl::InfiniteFuture();
   // Set by the RPC when its caller goes away; null: never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // Called exactly once, on the batch thread or inside Submit.
+  // Room held among the waiting images; if empty, Submit takes it.
+  Reservation reservation;
+  // Called exactly once, on a thread of the batcher or inside Submit. Must not
+  // block: a batch waits for it.
   absl::AnyInvocable<void(absl::StatusOr<Result>, const BatchInfo&)> done;
+
+  absl::Time submitted;  // Set by Submit.
+
+  bool is_cancelled() const {
+    return cancelled != nullptr && cancelled->load();
+  }
 };
 
-// The steady clock as an absl::Time of an arbitrary epoch: never set back, not to
-// be compared with wall clocks.
+// The steady clock as an absl::Time of an arbitrary epoch: never set back, not
+// to be compared with wall clocks.
 absl::Time SteadyNow();
 
 }  // namespace sfmamba
