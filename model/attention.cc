@@ -1,0 +1,25 @@
+#include "model/attention.h"
+
+#include "ATen/ops/scaled_dot_product_attention.h"
+
+namespace sfmamba {
+
+Attention::Attention(const StateDict::Scope& scope, int width, int heads,
+                     const at::Tensor& gamma, const LayerOptions& options)
+    : heads_(heads),
+      qkv_(Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {}, options),
+      proj_(Linear::Take(scope.Sub("proj"), width, width, true), gamma,
+            options) {}
+
+void Attention::AddTo(at::Tensor& residual, const at::Tensor& x,
+                      int64_t length) const {
+  const int64_t width = x.size(-1);
+  const at::Tensor qkv = qkv_.forward(x)
+                             .view({-1, length, 3, heads_, width / heads_})
+                             .permute({2, 0, 3, 1, 4});
+  const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
+  // [sequences, heads, length, width / heads] to [sequences, length, width].
+  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, length, width}));
+}
+
+}  // namespace sfmamba

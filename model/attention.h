@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_MODEL_ATTENTION_H_
+#define SFMAMBA_MODEL_ATTENTION_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/linear.h"
+#include "model/mixer.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+
+// Multi-head softmax attention over the tokens of each sequence, unmasked.
+class Attention : public Mixer {
+ public:
+  // gamma [width] is the layer scale of the result, or undefined.
+  Attention(const StateDict::Scope& scope, int width, int heads,
+            const at::Tensor& gamma, const LayerOptions& options);
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x,
+             int64_t length) const override;
+
+ private:
+  int heads_;
+  Linear qkv_, proj_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_ATTENTION_H_

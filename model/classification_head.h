@@ -1,0 +1,34 @@
+#ifndef SFMAMBA_MODEL_CLASSIFICATION_HEAD_H_
+#define SFMAMBA_MODEL_CLASSIFICATION_HEAD_H_
+
+#include <vector>
+
+#include "model/fuse.h"
+#include "model/head.h"
+#include "model/linear.h"
+
+namespace sfmamba {
+
+// A linear classifier on the last map, pooled and normalised (the embedding).
+// fp32 whatever the backbone computes in.
+class ClassificationHead : public Head {
+ public:
+  ClassificationHead(const ModelConfig& config, const StateDict::Scope& scope,
+                     const LayerOptions& options);
+
+  std::vector<Result> Forward(const Features& features) const override;
+
+ private:
+  // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
+  // places; the plain form normalises first, as the paper does.
+  at::Tensor Embed(const at::Tensor& map) const;
+
+  bool fuse_;
+  BatchNorm norm_;
+  Affine affine_;  // The same as norm_.
+  Linear head_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_CLASSIFICATION_HEAD_H_

@@ -1,0 +1,40 @@
+#include "model/conv_block.h"
+
+#include "ATen/ops/gelu.h"
+#include "model/ops.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr double kEps = 1e-5;
+
+Convolution MakeConvolution(const StateDict::Scope& convolution,
+                            const StateDict::Scope& norm, int width, int size,
+                            const LayerOptions& options) {
+  const Convolution::Shape shape{width, width, /*stride=*/1, size};
+  return Convolution(shape, Convolution::Take(convolution, shape, true),
+                     BatchNorm::Take(norm, width, kEps), /*relu=*/false,
+                     options);
+}
+
+}  // namespace
+
+ConvBlock::ConvBlock(const StateDict::Scope& scope, int width, int size,
+                     const LayerOptions& options)
+    : fuse_(options.fuse),
+      conv1_(MakeConvolution(scope.Sub("conv1"), scope.Sub("norm1"), width,
+                             size, options)),
+      conv2_(MakeConvolution(scope.Sub("conv2"), scope.Sub("norm2"), width,
+                             size, options)) {}
+
+void ConvBlock::Forward(at::Tensor& x) const {
+  at::Tensor y = conv1_.forward(x);
+  if (fuse_) {
+    ops::GeluTanh(y);
+  } else {
+    y = at::gelu(y, "tanh");
+  }
+  conv2_.AddTo(x, y);
+}
+
+}  // namespace sfmamba

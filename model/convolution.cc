@@ -1,0 +1,63 @@
+#include "model/convolution.h"
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/batch_norm.h"
+#include "ATen/ops/conv2d.h"
+#include "kernels/cpu_features.h"
+#include "model/onednn.h"
+
+namespace sfmamba {
+
+Convolution::Convolution(const Shape& shape, const Weights& weights,
+                         const std::optional<BatchNorm>& norm, bool relu,
+                         const LayerOptions& options)
+    : stride_(shape.stride), relu_(relu) {
+  Weights used = weights;
+  if (norm && options.fuse) {
+    used = FoldBatchNorm(weights, *norm);
+  } else {
+    norm_ = norm;
+  }
+  const bool half = options.precision == Precision::kBFloat16;
+  const at::ScalarType type = half ? at::kBFloat16 : at::kFloat;
+  weight_ = used.weight.to(type);
+  if (used.bias.defined()) bias_ = used.bias.to(type);
+  packed_ = options.fuse && (!half || HasAmxBf16());
+  if (packed_) {
+    weight_ = PackConvolutionWeight(
+        weight_, stride_, {1, shape.in, shape.input_size, shape.input_size});
+  }
+}
+
+Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
+                          bool bias) {
+  Weights weights{scope.Take("weight", {shape.out, shape.in, 3, 3}), {}};
+  if (bias) weights.bias = scope.Take("bias", {shape.out});
+  return weights;
+}
+
+at::Tensor Convolution::forward(const at::Tensor& x) const {
+  const at::Tensor in = x.to(weight_.scalar_type());
+  if (packed_) {
+    return PackedConvolution(in, weight_, bias_, stride_,
+                             relu_ ? "relu" : "none");
+  }
+  at::Tensor y =
+      at::conv2d(in, weight_, bias_, /*stride=*/stride_, /*padding=*/1);
+  if (norm_) {
+    y = at::batch_norm(y, norm_->weight, norm_->bias, norm_->mean, norm_->var,
+                       /*training=*/false, /*momentum=*/0, norm_->eps,
+                       /*cudnn_enabled=*/false);
+  }
+  return relu_ ? y.relu() : y;
+}
+
+void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
+  if (packed_) {
+    PackedConvolutionAdd(residual, x, weight_, bias_);
+  } else {
+    residual = residual + forward(x);
+  }
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,31 @@
+#ifndef SFMAMBA_MODEL_HEAD_H_
+#define SFMAMBA_MODEL_HEAD_H_
+
+#include <memory>
+#include <vector>
+
+#include "model/backbone.h"
+#include "model/config.h"
+#include "model/layer_options.h"
+#include "model/result.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+
+// From a backbone's features to results. Immutable, so thread-safe.
+class Head {
+ public:
+  virtual ~Head() = default;
+
+  // One result for each image of the features, in order.
+  virtual std::vector<Result> Forward(const Features& features) const = 0;
+};
+
+// Takes the head's tensors from `scope`.
+std::unique_ptr<Head> MakeHead(const ModelConfig& config,
+                               const StateDict::Scope& scope,
+                               const LayerOptions& options);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_HEAD_H_

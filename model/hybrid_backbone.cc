@@ -1,0 +1,68 @@
+#include "model/hybrid_backbone.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+namespace {
+
+// What a convolution of stride 2 leaves of a side, `times` times.
+int64_t Halved(int64_t size, int times) {
+  for (; times > 0; --times) size = (size + 1) / 2;
+  return size;
+}
+
+}  // namespace
+
+HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
+                               const StateDict::Scope& scope,
+                               const LayerOptions& options)
+    : patch_embed_(scope.Sub("patch_embed"), config.in_dim, config.dim,
+                   image_size, options) {
+  for (int stage = 0; stage < 4; ++stage) {
+    const StateDict::Scope level = scope.Sub(absl::StrCat("levels.", stage));
+    const int size = Halved(image_size, stage + 2);
+    if (stage < 2) {
+      conv_stages_.emplace_back(level, stage, size, config, options);
+    } else {
+      token_stages_.emplace_back(level, stage, config, options);
+    }
+    if (stage == 3) break;
+    const Convolution::Shape shape{config.width(stage), config.width(stage + 1),
+                                   /*stride=*/2, size};
+    downsamples_.emplace_back(
+        shape,
+        Convolution::Take(level.Sub("downsample.reduction.0"), shape, false),
+        std::nullopt, /*relu=*/false, options);
+  }
+}
+
+Features HybridBackbone::Forward(const at::Tensor& images,
+                                 int64_t fold_rows) const {
+  Features features;
+  at::Tensor x = patch_embed_.forward(images);
+  for (int stage = 0; stage < 4; ++stage) {
+    if (stage < 2) {
+      x = conv_stages_[stage].Forward(x);
+    } else {
+      const TokenStage& tokens = token_stages_[stage - 2];
+      x = tokens.Forward(
+          x, fold_rows > 0 ? fold_rows
+                           : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
+    }
+    features.push_back(x);
+    if (stage < 3) x = downsamples_[stage].forward(x);
+  }
+  return features;
+}
+
+std::vector<int64_t> HybridBackbone::Sequences(int64_t images, int64_t height,
+                                               int64_t width) const {
+  std::vector<int64_t> sequences;
+  for (int i = 0; i < 2; ++i) {
+    sequences.push_back(token_stages_[i].Sequences(
+        images, Halved(height, i + 4), Halved(width, i + 4)));
+  }
+  return sequences;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,34 @@
+#ifndef SFMAMBA_MODEL_HYBRID_BACKBONE_H_
+#define SFMAMBA_MODEL_HYBRID_BACKBONE_H_
+
+#include <vector>
+
+#include "model/backbone.h"
+#include "model/convolution.h"
+#include "model/patch_embed.h"
+#include "model/stage.h"
+
+namespace sfmamba {
+
+// The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
+// 2603.16423): two stages of convolutions, two of tokens. Its features are the
+// stages' maps before their downsampling.
+class HybridBackbone : public Backbone {
+ public:
+  HybridBackbone(const BackboneConfig& config, int image_size,
+                 const StateDict::Scope& scope, const LayerOptions& options);
+
+  Features Forward(const at::Tensor& images, int64_t fold_rows) const override;
+  std::vector<int64_t> Sequences(int64_t images, int64_t height,
+                                 int64_t width) const override;
+
+ private:
+  PatchEmbed patch_embed_;
+  std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
+  std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
+  std::vector<Convolution> downsamples_;  // After stages 1, 2 and 3.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_HYBRID_BACKBONE_H_

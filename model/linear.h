@@ -1,0 +1,50 @@
+#ifndef SFMAMBA_MODEL_LINEAR_H_
+#define SFMAMBA_MODEL_LINEAR_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/fuse.h"
+#include "model/layer_options.h"
+
+namespace sfmamba {
+
+// y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
+//
+// In fp32 a row's answer has the same bits whatever rows stand beside it and
+// with any number of threads: MKL's product keeps this for two rows and more
+// (one row alone would go to the matrix-vector product, so it is computed
+// twice). This is measured, not promised by MKL, and tested; oneDNN's products
+// do not keep it.
+class Linear {
+ public:
+  // scale [out] is a layer scale, undefined where there is none.
+  Linear(const Weights& weights, const at::Tensor& scale,
+         const LayerOptions& options);
+
+  // Takes "weight" [out, in] and, if `bias`, "bias" [out] from `scope`.
+  static Weights Take(const StateDict::Scope& scope, int in, int out,
+                      bool bias);
+
+  // [..., in] to [..., out] of the compute type (fp32 or bf16).
+  at::Tensor forward(const at::Tensor& x) const;
+  // The same, then GELU in its exact (erf) form.
+  at::Tensor ForwardGelu(const at::Tensor& x) const;
+  // residual += forward(x). residual [..., out] is contiguous fp32.
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const;
+
+ private:
+  at::Tensor ForwardRows(const at::Tensor& rows) const;
+  at::Tensor GeluRows(const at::Tensor& rows) const;
+  void AddRows(at::Tensor& residual, const at::Tensor& rows) const;
+  bool half() const { return options_.precision == Precision::kBFloat16; }
+
+  LayerOptions options_;
+  bool packed_;  // weight_ is oneDNN's.
+  int64_t in_, out_;
+  at::Tensor weight_;  // [out, in]
+  at::Tensor bias_;    // [out] or undefined.
+  at::Tensor scale_;   // [out], undefined if folded or absent.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_LINEAR_H_

@@ -1,0 +1,60 @@
+#ifndef SFMAMBA_MODEL_OPS_H_
+#define SFMAMBA_MODEL_OPS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+
+namespace sfmamba::ops {
+
+// The kernels as operations on tensors. The one place that takes tensors' data
+// pointers and shares work out over libtorch's intra-op threads.
+//
+// Activations are [tokens, channels], fp32 or bf16, all of one type in a call;
+// the last axis is dense, rows may be any distance apart. `length` tokens in a
+// row are one sequence. Parameters are contiguous fp32. Results do not depend
+// on the number of threads.
+
+// As in kernels/layer_norm.h, eps 1e-5; x is written only by `swap`. x is
+// contiguous, the result like it.
+at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
+                     const at::Tensor& beta, int64_t length, bool swap);
+
+// kernels/depthwise_conv1d.h with SiLU: weight [taps, channels], `left` taps
+// before the token itself; bias [channels] or undefined; y is written.
+void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
+                       const at::Tensor& bias, int left, int64_t length,
+                       at::Tensor y);
+
+// kernels/selective_scan.h.
+struct Scan {
+  at::Tensor A;     // [states, channels], negative
+  at::Tensor D;     // [channels]
+  at::Tensor bias;  // [channels], all of it
+};
+// u, dt, y [tokens, channels], B, C [tokens, states] with B's and C's rows the
+// same distance apart; y is written.
+void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
+                   const at::Tensor& B, const at::Tensor& C, int64_t length,
+                   at::Tensor y);
+
+// x = gelu(x + bias) in place, exact form; x contiguous [rows, channels], bias
+// [channels] or undefined.
+void GeluErf(at::Tensor& x, const at::Tensor& bias);
+
+// x = gelu(x) in place, tanh form; x is dense in memory, in any order.
+void GeluTanh(at::Tensor& x);
+
+// Of x [sequences, tokens, channels], contiguous: the first and the last token
+// of each sequence become the mean of the others.
+void FillEndsWithMean(at::Tensor& x);
+
+// A uint8 image [height, width, 3] into `image`, a view [3, height, width] of
+// evenly spaced pixels. As in kernels/image_normalize.h.
+void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
+                    const std::array<float, 3>& std, at::Tensor image);
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_H_

@@ -1,0 +1,48 @@
+#include "model/token_block.h"
+
+#include "ATen/ops/layer_norm.h"
+#include "model/attention.h"
+#include "model/mamba_mixer.h"
+#include "model/ops.h"
+#include "model/token_swap.h"
+
+namespace sfmamba {
+
+TokenBlock::TokenBlock(const StateDict::Scope& scope, Kind kind, int width,
+                       int heads, const BackboneConfig& config,
+                       const LayerOptions& options)
+    : fuse_(options.fuse),
+      norm1_(TakeNorm(scope.Sub("norm1"), width)),
+      norm2_(TakeNorm(scope.Sub("norm2"), width)) {
+  at::Tensor gamma_1, gamma_2;
+  if (config.layer_scale) {
+    gamma_1 = scope.Take("gamma_1", {width});
+    gamma_2 = scope.Take("gamma_2", {width});
+  }
+  const StateDict::Scope mixer = scope.Sub("mixer");
+  if (kind == Kind::kAttention) {
+    mixer_ = std::make_unique<Attention>(mixer, width, heads, gamma_1, options);
+  } else {
+    mixer_ = std::make_unique<MambaMixer>(mixer, width, gamma_1, options);
+  }
+  mlp_ = std::make_unique<Mlp>(scope.Sub("mlp"), width, gamma_2, options);
+}
+
+TokenBlock::Norm TokenBlock::TakeNorm(const StateDict::Scope& scope,
+                                      int width) {
+  return {scope.Take("weight", {width}), scope.Take("bias", {width})};
+}
+
+at::Tensor TokenBlock::Normalized(const Norm& norm, at::Tensor& x,
+                                  int64_t length, bool swap) const {
+  if (fuse_) return ops::LayerNorm(x, norm.gamma, norm.beta, length, swap);
+  if (swap) x = SwapEnds(x, length);
+  return at::layer_norm(x, {x.size(-1)}, norm.gamma, norm.beta);
+}
+
+void TokenBlock::Forward(at::Tensor& x, int64_t length, bool swap) const {
+  mixer_->AddTo(x, Normalized(norm1_, x, length, swap), length);
+  mlp_->AddTo(x, Normalized(norm2_, x, length, false));
+}
+
+}  // namespace sfmamba

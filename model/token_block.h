@@ -1,0 +1,45 @@
+#ifndef SFMAMBA_MODEL_TOKEN_BLOCK_H_
+#define SFMAMBA_MODEL_TOKEN_BLOCK_H_
+
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "model/config.h"
+#include "model/layer_options.h"
+#include "model/mixer.h"
+#include "model/mlp.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+
+// The block of stages 3 and 4: a mixer, then an MLP, each behind a LayerNorm
+// and added to the residual stream.
+class TokenBlock {
+ public:
+  enum class Kind { kMamba, kAttention };
+
+  TokenBlock(const StateDict::Scope& scope, Kind kind, int width, int heads,
+             const BackboneConfig& config, const LayerOptions& options);
+
+  // Replaces the residual stream x [rows, tokens, width] (fp32, contiguous,
+  // its memory not shared); `length` tokens in a row are a sequence. `swap`:
+  // the first and the last token of each sequence change places before.
+  void Forward(at::Tensor& x, int64_t length, bool swap) const;
+
+ private:
+  struct Norm {
+    at::Tensor gamma, beta;  // [width]
+  };
+  static Norm TakeNorm(const StateDict::Scope& scope, int width);
+  at::Tensor Normalized(const Norm& norm, at::Tensor& x, int64_t length,
+                        bool swap) const;
+
+  bool fuse_;
+  Norm norm1_, norm2_;
+  std::unique_ptr<Mixer> mixer_;
+  std::unique_ptr<Mlp> mlp_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_TOKEN_BLOCK_H_

@@ -1,0 +1,189 @@
+#include "model/vision_model.h"
+
+#include <utility>
+
+#include "ATen/Parallel.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/from_blob.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "kernels/cpu_features.h"
+#include "model/backbone.h"
+#include "model/head.h"
+#include "model/make_vision_model.h"
+#include "model/ops.h"
+#include "model/safetensors.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+// Calls `body`, which returns an absl::Status, in inference mode; an exception
+// of libtorch's or of the standard library's becomes INTERNAL.
+template <typename Body>
+absl::Status Guarded(Body body) {
+  try {
+    const c10::InferenceMode guard;
+    return body();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+class CpuVisionModel : public VisionModel {
+ public:
+  CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
+                 const StateDict::Scope& scope)
+      : config_(config),
+        options_(options),
+        layer_options_{options.fuse,
+                       HasAmxBf16() ? config.precision : Precision::kFloat32},
+        backbone_(MakeBackbone(config.backbone, config.image_size, scope,
+                               layer_options_)),
+        head_(MakeHead(config, scope, layer_options_)) {}
+
+  absl::StatusOr<std::vector<Result>> Run(
+      absl::Span<const ModelInput> images) override {
+    absl::Status status = Check(images);
+    std::vector<Result> results(images.size());
+    if (status.ok() && !images.empty()) {
+      status = Guarded([&] {
+        RunAll(images, absl::MakeSpan(results));
+        return absl::OkStatus();
+      });
+    }
+    if (!status.ok()) return status;
+    return results;
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return layer_options_.precision; }
+  std::string device() const override {
+    return absl::StrCat("cpu (", CpuIsaName(ActiveCpuIsa()),
+                        HasAmxBf16() ? ", amx" : "", ")");
+  }
+  int fold_factor(int images) const override {
+    if (options_.fold_rows > 0) return options_.fold_rows;
+    return backbone_->Sequences(images, config_.image_size,
+                                config_.image_size)[0];
+  }
+
+ private:
+  absl::Status Check(absl::Span<const ModelInput> images) const;
+  at::Tensor ToTensor(absl::Span<const ModelInput> images) const;
+
+  // Images side by side are independent, so threads share them out: each takes
+  // its own through the whole model, in its own cache and without waiting for
+  // the others. Those that are left over are run one by one by all threads.
+  void RunAll(absl::Span<const ModelInput> images,
+              absl::Span<Result> results) const;
+  void RunBatch(absl::Span<const ModelInput> images,
+                absl::Span<Result> results) const;
+
+  const ModelConfig config_;
+  const ModelOptions options_;
+  const LayerOptions layer_options_;
+  const std::unique_ptr<Backbone> backbone_;
+  const std::unique_ptr<Head> head_;
+};
+
+absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ModelInput& image = images[i];
+    if ((image.pixels == nullptr) == (image.values == nullptr)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "image ", i, ": expected either pixels or values to be set"));
+    }
+    if (image.height < 1 || image.width < 1 ||
+        image.height != images[0].height || image.width != images[0].width) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "image ", i, ": expected the first image's size ", images[0].height,
+          "x", images[0].width, ", got ", image.height, "x", image.width));
+    }
+  }
+  if (options_.fold_rows == 0 || images.empty()) return absl::OkStatus();
+  for (const int64_t sequences :
+       backbone_->Sequences(images.size(), images[0].height, images[0].width)) {
+    if (sequences % options_.fold_rows != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fold_rows ", options_.fold_rows, " does not divide ",
+                       sequences, " sequences"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
+  const int64_t height = images[0].height, width = images[0].width;
+  const at::Tensor x = at::empty(
+      {static_cast<int64_t>(images.size()), 3, height, width},
+      at::TensorOptions()
+          .dtype(at::kFloat)
+          .memory_format(options_.fuse ? at::MemoryFormat::ChannelsLast
+                                       : at::MemoryFormat::Contiguous));
+  for (size_t i = 0; i < images.size(); ++i) {
+    if (images[i].pixels != nullptr) {
+      ops::NormalizeImage(images[i].pixels, config_.mean, config_.std, x[i]);
+    } else {
+      x[i].copy_(at::from_blob(const_cast<float*>(images[i].values),
+                               {3, height, width}));
+    }
+  }
+  return x;
+}
+
+void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
+                            absl::Span<Result> results) const {
+  if (options_.fold_rows > 0) {  // Folding wants the whole batch.
+    RunBatch(images, results);
+    return;
+  }
+  const int64_t threads = at::get_num_threads();
+  const int64_t shared = images.size() / threads * threads;
+  at::parallel_for(0, shared, 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode guard;  // Of this thread.
+    for (int64_t i = begin; i < end; ++i) {
+      RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+    }
+  });
+  for (size_t i = shared; i < images.size(); ++i) {
+    RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+  }
+}
+
+void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
+                              absl::Span<Result> results) const {
+  std::vector<Result> batch =
+      head_->Forward(backbone_->Forward(ToTensor(images), options_.fold_rows));
+  std::move(batch.begin(), batch.end(), results.begin());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
+    const ModelConfig& config, StateDict& weights,
+    const ModelOptions& options) {
+  absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  std::unique_ptr<VisionModel> model;
+  status = Guarded([&] {
+    model = std::make_unique<CpuVisionModel>(config, options, weights.root());
+    return weights.Finish();
+  });
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
+    const ModelConfig& config, const std::string& weights_path,
+    const ModelOptions& options) {
+  absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
+      SafetensorsFile::Open(weights_path);
+  if (!file.ok()) return file.status();
+  StateDict weights((*file)->tensors());
+  return MakeVisionModel(config, weights, options);
+}
+
+}  // namespace sfmamba
