@@ -21,7 +21,7 @@ namespace sfmamba {
 // Errors are collected, so that a model is built to its end in one straight
 // line and the first answer names all that is wrong:
 //
-//   StateDict weights(*file);
+//   StateDict weights(file->tensors());
 //   Backbone backbone(config, weights.root());
 //   absl::Status status = weights.Finish();
 //
@@ -52,9 +52,9 @@ class StateDict {
     std::string prefix_;  // Empty or ends with a dot.
   };
 
-  // `file` must outlive the StateDict, but not the tensors taken from it.
-  explicit StateDict(const SafetensorsFile& file);
-  explicit StateDict(const std::map<std::string, at::Tensor>& tensors);
+  // What the tensors view must outlive the StateDict, but not the tensors taken
+  // from it.
+  explicit StateDict(const std::map<std::string, TensorView>& tensors);
   // Has every key in every shape, so that nothing is ever surplus.
   explicit StateDict(Generator generate);
 
@@ -74,18 +74,9 @@ class StateDict {
   absl::Status Finish() const;
 
  private:
-  // A tensor of the source, read when it is taken.
-  struct Entry {
-    std::string dtype;  // As in a safetensors file.
-    std::vector<int64_t> shape;
-    std::function<at::Tensor()> load;  // The tensor as stored, copied.
-  };
-
-  void StripPrefixes();
-
-  Generator generate_;                    // Null unless this is the source.
-  std::map<std::string, Entry> entries_;  // The source otherwise.
-  std::set<std::string> taken_;
+  Generator generate_;                        // The source, or null,
+  std::map<std::string, TensorView> stored_;  // and then this is.
+  std::set<std::string> taken_;               // Keys that were asked for.
   std::vector<std::string> errors_;  // Of Take(), in the order of the calls.
 };
 

@@ -1,0 +1,142 @@
+#include "model/state_dict.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/zeros.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "c10/core/ScalarType.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr size_t kMaxReported = 20;
+
+std::string ShapeString(at::IntArrayRef shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+bool IsIgnored(const std::string& key) {
+  return absl::EndsWith(key, "num_batches_tracked");
+}
+
+// The types that a parameter may be stored in.
+absl::optional<c10::ScalarType> FloatType(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return c10::kFloat;
+    case DType::kF16:
+      return c10::kHalf;
+    case DType::kBF16:
+      return c10::kBFloat16;
+    default:
+      return absl::nullopt;
+  }
+}
+
+// A copy, as fp32. `view` holds a type that FloatType() knows.
+at::Tensor CopyToFloat(const TensorView& view) {
+  at::Tensor stored = at::empty(view.shape, *FloatType(view.dtype));
+  if (!view.data.empty()) {
+    std::memcpy(stored.data_ptr(), view.data.data(), view.data.size());
+  }
+  return stored.to(c10::kFloat);
+}
+
+// Keeps the tensors whose keys begin with `prefix`, without it.
+std::map<std::string, TensorView> Strip(
+    const std::map<std::string, TensorView>& tensors,
+    absl::string_view prefix) {
+  std::map<std::string, TensorView> stripped;
+  for (const auto& [key, view] : tensors) {
+    if (absl::StartsWith(key, prefix)) {
+      stripped.emplace(key.substr(prefix.size()), view);
+    }
+  }
+  return stripped;
+}
+
+std::map<std::string, TensorView> WithoutPrefixes(
+    std::map<std::string, TensorView> tensors) {
+  const auto strip_if_uniform = [&](absl::string_view prefix) {
+    std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
+    if (stripped.size() != tensors.size() || tensors.empty()) return false;
+    tensors = std::move(stripped);
+    return true;
+  };
+  while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
+         strip_if_uniform("backbone.")) {
+  }
+  constexpr absl::string_view kEncoder = "encoder.";
+  if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
+    tensors = Strip(tensors, kEncoder);
+  }
+  return tensors;
+}
+
+}  // namespace
+
+StateDict::Scope StateDict::Scope::Sub(absl::string_view name) const {
+  return Scope(dict_, absl::StrCat(prefix_, name, "."));
+}
+
+at::Tensor StateDict::Scope::Take(absl::string_view key,
+                                  at::IntArrayRef shape) const {
+  return dict_->Take(absl::StrCat(prefix_, key), shape);
+}
+
+bool StateDict::Scope::Has(absl::string_view key) const {
+  return dict_->Has(absl::StrCat(prefix_, key));
+}
+
+StateDict::StateDict(const std::map<std::string, TensorView>& tensors)
+    : stored_(WithoutPrefixes(tensors)) {}
+
+StateDict::StateDict(Generator generate) : generate_(std::move(generate)) {}
+
+at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
+  if (generate_) return generate_(key, shape);
+  taken_.insert(key);
+  const auto it = stored_.find(key);
+  if (it == stored_.end()) {
+    errors_.push_back(
+        absl::StrCat(key, ": missing, expected ", ShapeString(shape)));
+  } else if (it->second.shape != shape) {
+    errors_.push_back(absl::StrCat(key, ": expected ", ShapeString(shape),
+                                   ", got ", ShapeString(it->second.shape)));
+  } else if (!FloatType(it->second.dtype).has_value()) {
+    errors_.push_back(absl::StrCat(key, ": expected F32, F16 or BF16, got ",
+                                   DTypeName(it->second.dtype)));
+  } else {
+    return CopyToFloat(it->second);
+  }
+  return at::zeros(shape, c10::kFloat);
+}
+
+bool StateDict::Has(const std::string& key) const {
+  return generate_ || stored_.count(key) > 0;
+}
+
+absl::Status StateDict::Finish() const {
+  std::vector<std::string> errors = errors_;
+  for (const auto& [key, view] : stored_) {
+    if (taken_.count(key) == 0 && !IsIgnored(key)) {
+      errors.push_back(
+          absl::StrCat(absl::Utf8SafeCHexEscape(key.substr(0, 200)),
+                       ": surplus, ", ShapeString(view.shape)));
+    }
+  }
+  if (errors.empty()) return absl::OkStatus();
+  const size_t rest = errors.size() - std::min(errors.size(), kMaxReported);
+  errors.resize(errors.size() - rest);
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::StrJoin(errors, "; "),
+                   rest > 0 ? absl::StrCat("; and ", rest, " more") : ""));
+}
+
+}  // namespace sfmamba
