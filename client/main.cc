@@ -1,0 +1,75 @@
+// The `sfmamba` command: the verbs, and which of them to run.
+#include <unistd.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench_command.h"
+#include "client/classify_command.h"
+#include "client/command.h"
+#include "client/health_command.h"
+#include "client/models_command.h"
+
+namespace sfmamba {
+namespace {
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  int (*run)(const std::vector<std::string>& arguments, const Console& console);
+};
+
+constexpr Verb kVerbs[] = {
+    {"classify", "name what pictures show", RunClassify},
+    {"models", "list what the server serves", RunModels},
+    {"health", "exit 0 if the server is serving, else 1", RunHealth},
+    {"bench", "measure throughput and latency", RunBench},
+};
+
+std::string Help() {
+  std::string text =
+      "sfmamba: a client of the SF-Mamba vision server\n\n"
+      "usage: sfmamba VERB [ARGUMENT...] [flags]\n\nverbs:\n";
+  for (const Verb& verb : kVerbs) {
+    absl::StrAppendFormat(&text, "  %-9s %s\n", verb.name, verb.summary);
+  }
+  absl::StrAppend(
+      &text,
+      "  help      tell how a verb is used: sfmamba help VERB\n\n"
+      "exit codes: 0 ok, 1 the server answered with an error, 2 wrong usage\n");
+  return text;
+}
+
+int RunVerb(const std::string& name, const std::vector<std::string>& arguments,
+            const Console& console) {
+  for (const Verb& verb : kVerbs) {
+    if (name == verb.name) return verb.run(arguments, console);
+  }
+  return UsageError(
+      absl::StrCat("no verb '", name, "'; 'sfmamba help' lists them"), console);
+}
+
+int Run(const std::vector<std::string>& arguments, const Console& console) {
+  if (arguments.empty()) {
+    console.err << Help();
+    return kExitUsage;
+  }
+  const std::string& verb = arguments[0];
+  if (verb != "help" && verb != "--help" && verb != "-h") {
+    return RunVerb(verb, {arguments.begin() + 1, arguments.end()}, console);
+  }
+  if (arguments.size() > 1) return RunVerb(arguments[1], {"--help"}, console);
+  console.out << Help();
+  return kExitOk;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  return sfmamba::Run({argv + 1, argv + argc},
+                      {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+}

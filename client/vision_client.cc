@@ -1,0 +1,151 @@
+#include "client/vision_client.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/rpc_status.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
+
+// Retries stop for a while when too many calls fail: each failure takes a token
+// of ten, each success gives a tenth back, and below five tokens nothing is
+// retried.
+constexpr char kRetryPolicy[] = R"(
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+  "methodConfig": [{
+    "name": [{"service": "sfmamba.v1.VisionService"}],
+    "retryPolicy": {
+      "maxAttempts": 3,
+      "initialBackoff": "0.05s",
+      "maxBackoff": "1s",
+      "backoffMultiplier": 4,
+      "retryableStatusCodes": ["UNAVAILABLE"]
+    }
+  }])";
+
+constexpr char kHealthCheck[] = R"(,
+  "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
+
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
+                                           absl::string_view health_check) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // A request larger than this buffer would never be retried.
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
+  arguments.SetServiceConfigJSON(
+      absl::StrCat("{", kRetryPolicy, health_check, "}"));
+  return grpc::CreateCustomChannel(absl::StrCat("dns:///", server),
+                                   grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
+  context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+// One unary call of `stub`, waited for.
+template <typename Stub, typename Method, typename Request, typename Response>
+absl::Status Call(Stub& stub, Method method, const Request& request,
+                  absl::Duration timeout, Response* response) {
+  grpc::ClientContext context;
+  SetTimeout(timeout, &context);
+  return FromGrpcStatus((stub.*method)(&context, request, response));
+}
+
+}  // namespace
+
+VisionClient::VisionClient(absl::string_view server)
+    : predict_(v1::VisionService::NewStub(MakeChannel(server, kHealthCheck))) {
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(server, "");
+  control_ = v1::VisionService::NewStub(channel);
+  health_ = grpc::health::v1::Health::NewStub(channel);
+}
+
+VisionClient::~VisionClient() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(
+      +[](int* in_flight) { return *in_flight == 0; }, &in_flight_));
+}
+
+absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(
+    const v1::ClassifyRequest& request, absl::Duration timeout) {
+  v1::ClassifyResponse response;
+  const absl::Status status =
+      Call(*predict_, &v1::VisionService::Stub::Classify, request, timeout,
+           &response);
+  if (!status.ok()) return status;
+  return response;
+}
+
+CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
+                                  absl::Duration timeout, ClassifyDone done) {
+  auto context = std::make_shared<grpc::ClientContext>();
+  auto response = std::make_shared<v1::ClassifyResponse>();
+  SetTimeout(timeout, context.get());
+  {
+    absl::MutexLock lock(&mu_);
+    ++in_flight_;
+  }
+  // gRPC serializes `request` before this returns.
+  predict_->async()->Classify(
+      context.get(), &request, response.get(),
+      [this, context, response, done = std::move(done)](grpc::Status status) {
+        if (status.ok()) {
+          done(std::move(*response));
+        } else {
+          done(FromGrpcStatus(status));
+        }
+        absl::MutexLock lock(&mu_);
+        --in_flight_;
+      });
+  return CallHandle(std::move(context));
+}
+
+absl::StatusOr<v1::Model> VisionClient::GetModel(absl::string_view name,
+                                                 absl::Duration timeout) {
+  v1::GetModelRequest request;
+  request.set_name(std::string(name));
+  v1::Model model;
+  const absl::Status status = Call(
+      *control_, &v1::VisionService::Stub::GetModel, request, timeout, &model);
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
+    absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  std::vector<v1::Model> models;
+  v1::ListModelsRequest request;
+  do {
+    v1::ListModelsResponse page;
+    const absl::Status status =
+        Call(*control_, &v1::VisionService::Stub::ListModels, request,
+             deadline - absl::Now(), &page);
+    if (!status.ok()) return status;
+    models.insert(models.end(), page.models().begin(), page.models().end());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return models;
+}
+
+absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
+    absl::string_view service, absl::Duration timeout) {
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(std::string(service));
+  grpc::health::v1::HealthCheckResponse response;
+  const absl::Status status =
+      Call(*health_, &grpc::health::v1::Health::Stub::Check, request, timeout,
+           &response);
+  if (!status.ok()) return status;
+  return response.status();
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,206 @@
+#include "tests/client/fake_vision_server.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "grpcpp/ext/health_check_service_server_builder_option.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server_builder.h"
+
+namespace sfmamba {
+
+class FakeVisionServer::Service final
+    : public v1::VisionService::CallbackService {
+ public:
+  explicit Service(FakeVisionServer::Classify classify)
+      : classify_(std::move(classify)) {}
+
+  grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
+                                     const v1::ClassifyRequest* request,
+                                     v1::ClassifyResponse* response) override {
+    bool hang;
+    {
+      absl::MutexLock lock(&mu);
+      ++begun;
+      hang = hanging;
+    }
+    if (hang) return new Hanging(this);
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(classify_(*request, response));
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
+                                     const v1::GetModelRequest* request,
+                                     v1::Model* response) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    absl::MutexLock lock(&mu);
+    for (const v1::Model& model : models) {
+      if (request->name().empty() || request->name() == model.name()) {
+        *response = model;
+        reactor->Finish(grpc::Status::OK);
+        return reactor;
+      }
+    }
+    reactor->Finish(FakeError(grpc::StatusCode::NOT_FOUND, "no such model",
+                              "MODEL_NOT_FOUND"));
+    return reactor;
+  }
+
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
+                                       const v1::ListModelsRequest* request,
+                                       v1::ListModelsResponse* page) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    absl::MutexLock lock(&mu);
+    int index = 0;
+    (void)absl::SimpleAtoi(request->page_token(), &index);
+    if (index < models.size()) *page->add_models() = models[index];
+    if (index + 1 < models.size()) {
+      page->set_next_page_token(absl::StrCat(index + 1));
+    }
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  void Await(const int* counter, int count) {
+    absl::MutexLock lock(&mu);
+    const auto reached = [=] { return *counter >= count; };
+    mu.Await(absl::Condition(&reached));
+  }
+
+  absl::Mutex mu;
+  bool hanging ABSL_GUARDED_BY(mu) = false;
+  int begun ABSL_GUARDED_BY(mu) = 0;
+  int cancelled ABSL_GUARDED_BY(mu) = 0;
+  std::vector<v1::Model> models ABSL_GUARDED_BY(mu);
+
+ private:
+  // A call that only the client's leaving ends.
+  class Hanging final : public grpc::ServerUnaryReactor {
+   public:
+    explicit Hanging(Service* service) : service_(service) {}
+    void OnCancel() override {
+      {
+        absl::MutexLock lock(&service_->mu);
+        ++service_->cancelled;
+      }
+      Finish(grpc::Status::CANCELLED);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    Service* const service_;
+  };
+
+  const FakeVisionServer::Classify classify_;
+};
+
+FakeVisionServer::FakeVisionServer(Classify classify)
+    : service_(std::make_unique<Service>(std::move(classify))) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterService(service_.get());
+  server_ = builder.BuildAndStart();
+  SetHealthy(true);
+}
+
+FakeVisionServer::~FakeVisionServer() {
+  server_->Shutdown(std::chrono::system_clock::now());
+}
+
+std::string FakeVisionServer::address() const {
+  return absl::StrCat("127.0.0.1:", port_);
+}
+
+void FakeVisionServer::SetHealthy(bool healthy) {
+  server_->GetHealthCheckService()->SetServingStatus("sfmamba.v1.VisionService",
+                                                     healthy);
+}
+
+void FakeVisionServer::SetModels(std::vector<v1::Model> models) {
+  absl::MutexLock lock(&service_->mu);
+  service_->models = std::move(models);
+}
+
+void FakeVisionServer::Hang() {
+  absl::MutexLock lock(&service_->mu);
+  service_->hanging = true;
+}
+
+int FakeVisionServer::classify_count() const {
+  absl::MutexLock lock(&service_->mu);
+  return service_->begun;
+}
+
+void FakeVisionServer::AwaitClassifyCount(int count) const {
+  service_->Await(&service_->begun, count);
+}
+
+void FakeVisionServer::AwaitCancelledCount(int count) const {
+  service_->Await(&service_->cancelled, count);
+}
+
+grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
+                       const std::string& reason, const std::string& field,
+                       int retry_delay_seconds) {
+  google::rpc::Status status;
+  status.set_code(code);
+  status.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(reason);
+  info.set_domain("sfmamba.serving");
+  (*info.mutable_metadata())["model"] = "m";
+  status.add_details()->PackFrom(info);
+  if (!field.empty()) {
+    google::rpc::BadRequest bad_request;
+    bad_request.add_field_violations()->set_field(field);
+    status.add_details()->PackFrom(bad_request);
+  }
+  if (retry_delay_seconds > 0) {
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(retry_delay_seconds);
+    status.add_details()->PackFrom(retry);
+  }
+  return grpc::Status(code, message, status.SerializeAsString());
+}
+
+grpc::Status AnswerCup(const v1::ClassifyRequest& request,
+                       v1::ClassifyResponse* response) {
+  response->set_model("models/m/versions/1");
+  for (int i = 0; i < request.images_size(); ++i) {
+    v1::Category* category = response->add_results()->add_categories();
+    category->set_label("cup");
+    category->set_score(0.75);
+  }
+  v1::Timing* timing = response->mutable_timing();
+  timing->set_batch_size(4);
+  timing->mutable_inference()->set_nanos(2'500'000);
+  timing->mutable_total()->set_seconds(1);
+  timing->set_device("cpu");
+  return grpc::Status::OK;
+}
+
+v1::Model FakeModel(const std::string& name) {
+  v1::Model model;
+  model.set_name(name);
+  model.set_task(v1::Model::CLASSIFICATION);
+  model.set_state(v1::Model::READY);
+  v1::InputSpec::Size* size = model.mutable_input()->add_buckets();
+  size->set_height(8);
+  size->set_width(6);
+  for (const char* label : {"cup", "chair"}) {
+    v1::ClassInfo* info = model.add_classes();
+    info->set_class_id(model.classes_size() - 1);
+    info->set_label(label);
+  }
+  model.set_class_count(2);
+  model.set_max_batch_size(16);
+  return model;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,62 @@
+#ifndef SFMAMBA_TESTS_CLIENT_FAKE_VISION_SERVER_H_
+#define SFMAMBA_TESTS_CLIENT_FAKE_VISION_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/server.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+
+namespace sfmamba {
+
+// A VisionService in this process, on a port of its own, whose Classify answers
+// as the test says. Healthy from the start.
+class FakeVisionServer {
+ public:
+  // May be called on several threads at once.
+  using Classify = std::function<grpc::Status(
+      const v1::ClassifyRequest& request, v1::ClassifyResponse* response)>;
+
+  explicit FakeVisionServer(Classify classify);
+  ~FakeVisionServer();
+
+  std::string address() const;  // "host:port".
+
+  void SetHealthy(bool healthy);
+  void SetModels(std::vector<v1::Model> models);  // Listed one a page.
+
+  // From now on Classify ends only by the client's cancellation or deadline.
+  void Hang();
+
+  int classify_count() const;  // Calls begun.
+  void AwaitClassifyCount(int count) const;
+  void AwaitCancelledCount(
+      int count) const;  // Calls that hung and were cancelled.
+
+ private:
+  class Service;
+
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+// An error with the details that the real server sends.
+grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
+                       const std::string& reason, const std::string& field = "",
+                       int retry_delay_seconds = 0);
+
+// Answers every image with the category "cup" and a timing of batches of 4.
+grpc::Status AnswerCup(const v1::ClassifyRequest& request,
+                       v1::ClassifyResponse* response);
+
+// READY, input 8x6, classes "cup" and "chair".
+v1::Model FakeModel(const std::string& name);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_CLIENT_FAKE_VISION_SERVER_H_
