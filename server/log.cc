@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "server/utf8.h"
 
 namespace sfmamba {
 namespace {
@@ -13,29 +14,6 @@ absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",
                                                  "error"};
   return kNames[static_cast<int>(level)];
-}
-
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is not one.
-int CharacterLength(absl::string_view text) {
-  const auto byte = [text](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto follows = [byte](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool overlong = first == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = first == 0xED && byte(1) >= 0xA0;
-    return follows(1) && follows(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool overlong = first == 0xF0 && byte(1) < 0x90;
-    const bool beyond = first == 0xF4 && byte(1) >= 0x90;
-    return follows(1) && follows(2) && follows(3) && !overlong && !beyond ? 4
-                                                                          : 0;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -117,7 +95,7 @@ void Logger::Write(LogLevel level, absl::string_view msg, Fields fields,
 std::string JsonString(absl::string_view text) {
   std::string json = "\"";
   while (!text.empty()) {
-    const int length = CharacterLength(text);
+    const int length = Utf8CharacterLength(text);
     const char c = text.front();
     if (length == 0) {
       json += "\\ufffd";

@@ -1,0 +1,34 @@
+#ifndef SFMAMBA_SERVER_PIXELS_H_
+#define SFMAMBA_SERVER_PIXELS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/image.h"
+#include "server/task.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba {
+
+// Checks sizes, stride and the length of the data, in 64 bits, without touching
+// the data. INVALID_ARGUMENT with reason INVALID_FIELD or IMAGE_TOO_LARGE and a
+// field of `pixels` (".width").
+absl::Status ValidatePixels(const v1::PixelBuffer& pixels,
+                            const ImageLimits& limits);
+
+// RGB of a valid buffer. NV12 is BT.601 of video range.
+RgbImage ToRgb(const v1::PixelBuffer& pixels);
+
+// Checks type, shape [3, side, side] and the length of the data.
+// INVALID_ARGUMENT with reason INVALID_FIELD and a field of `tensor`
+// (".shape").
+absl::Status ValidateTensor(const v1::Tensor& tensor, int side);
+
+// A valid tensor as the model takes it: values of FP32, FP16 and BF16, pixels
+// of UINT8. INVALID_ARGUMENT naming the first element that is not finite.
+absl::StatusOr<ImageBuffer> ToImageBuffer(const v1::Tensor& tensor);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_PIXELS_H_

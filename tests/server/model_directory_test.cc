@@ -1,0 +1,163 @@
+#include "server/model_directory.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "server/sha256.h"
+
+namespace sfmamba {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kCustom[] = R"(
+  backbone {
+    variant: "custom" dim: 16 in_dim: 8 depths: [ 1, 1, 5, 3 ]
+    num_heads: [ 1, 2, 4, 8 ] windows: [ 4, 2 ] layer_scale: true
+  }
+  input { size: 64 crop_pct: 0.875 mean: [ 0, 0, 0 ] std: [ 1, 1, 1 ] }
+  batching { max_batch_size: 4 max_queue_delay { nanos: 1000 } }
+)";
+// Of the three bytes "abc": FIPS 180-2, B.1.
+constexpr char kAbcSha256[] =
+    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+class ModelDirectoryTest : public testing::Test {
+ protected:
+  ModelDirectoryTest()
+      : path_(fs::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+    Write(kWeightsFile, "abc");
+    Write(kLabelsFile, "cat\ndog\n");
+    Write(kConfigFile, Config(kAbcSha256, 3));
+  }
+
+  static std::string Config(const std::string& sha256, int size) {
+    return absl::StrCat(kCustom, "weights { size_bytes: ", size, " sha256: '",
+                        sha256, "' }");
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+  }
+
+  // The message of the error that reading gives.
+  std::string Error() {
+    const absl::Status status = ReadModelDirectory(path_.string()).status();
+    EXPECT_FALSE(status.ok());
+    const std::string message(status.message());
+    EXPECT_EQ(message.find(path_.string()), std::string::npos) << message;
+    return message;
+  }
+
+  const fs::path path_;
+};
+
+TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
+  const auto directory = ReadModelDirectory(path_.string());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(directory->weights_size, 3);
+  EXPECT_EQ(directory->weights_sha256, kAbcSha256);
+  EXPECT_EQ(directory->batch.max_batch_size, 4);
+  EXPECT_EQ(directory->batch.max_queue_delay, absl::Microseconds(1));
+  const ModelConfig& config = directory->config;
+  EXPECT_EQ(config.num_classes, 2);
+  EXPECT_EQ(config.image_size, 64);
+  EXPECT_EQ(config.crop_pct, 0.875);
+  EXPECT_EQ(config.mean[2], 0);
+  EXPECT_EQ(config.backbone.dim, 16);
+  EXPECT_EQ(config.backbone.depths, (std::array<int, 4>{1, 1, 5, 3}));
+  EXPECT_EQ(config.backbone.windows, (std::array<int, 2>{4, 2}));
+  EXPECT_TRUE(config.backbone.layer_scale);
+  EXPECT_TRUE(config.backbone.swap);
+}
+
+TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {
+  Write(kConfigFile, Config(kAbcSha256, 4));
+  EXPECT_EQ(Error(),
+            "model.safetensors: size in bytes: got 3, expected 4 by "
+            "config.textproto");
+  std::string wrong = kAbcSha256;
+  wrong[0] = 'c';
+  Write(kConfigFile, Config(wrong, 3));
+  EXPECT_NE(Error().find("sha256: got ba78"), std::string::npos);
+}
+
+TEST_F(ModelDirectoryTest, LabelsMustBeAsManyAsClasses) {
+  Write(kConfigFile, Config(kAbcSha256, 3) + " num_classes: 3");
+  EXPECT_NE(Error().find("num_classes: got 3, expected 2"), std::string::npos);
+  Write(kLabelsFile, "cat\n\ndog\n");
+  EXPECT_NE(Error().find("labels.txt: line 2"), std::string::npos);
+  Write(kLabelsFile, "cat\n\xff\n");
+  EXPECT_NE(Error().find("labels.txt: line 2"), std::string::npos);
+}
+
+TEST_F(ModelDirectoryTest, UnknownFieldIsAnError) {
+  Write(kConfigFile, Config(kAbcSha256, 3) + "\nbatch { }");
+  EXPECT_NE(Error().find("batch"), std::string::npos);
+}
+
+// The message of the error that the custom model with `change` gives.
+std::string TranslationError(const std::string& change) {
+  v1::ModelConfig proto;
+  google::protobuf::TextFormat::ParseFromString(kCustom, &proto);
+  EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(change, &proto));
+  absl::Status status = ToModelConfig(proto, 2).status();
+  status.Update(ToBatchOptions(proto.batching()).status());
+  return std::string(status.message());
+}
+
+TEST(ToModelConfigTest, WrongValuesNameTheirField) {
+  EXPECT_EQ(TranslationError(""), "");
+  for (const auto& [change, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"backbone { depths: 1 }", "backbone.depths: got 5"},
+           {"input { mean: 1 }", "input.mean: got 4"},
+           {"backbone { variant: 'sf_mamba_z' }", "backbone.variant"},
+           {"batching { max_batch_size: -1 }", "batching.max_batch_size"},
+           {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
+           {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
+           {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",
+            "batching.max_queue_delay"},
+           {"task: DETECTION", "task: got DETECTION"},
+       }) {
+    const std::string error = TranslationError(change);
+    EXPECT_EQ(error.substr(0, message.size()), message) << change;
+  }
+}
+
+TEST_F(ModelDirectoryTest, EachFileMustBeThere) {
+  for (const char* name : {kWeightsFile, kLabelsFile, kConfigFile}) {
+    fs::rename(path_ / name, path_ / "away");
+    EXPECT_NE(Error().find(name), std::string::npos);
+    fs::rename(path_ / "away", path_ / name);
+  }
+}
+
+TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {
+  const fs::path outside = path_.string() + "_outside";
+  std::ofstream(outside) << "abc";
+  fs::remove(path_ / kWeightsFile);
+  fs::create_symlink(outside, path_ / kWeightsFile);
+  EXPECT_EQ(Error(), "model.safetensors: lies outside the version's folder");
+}
+
+TEST(Sha256Test, OfKnownFiles) {
+  const std::string path = testing::TempDir() + "/sha256";
+  std::ofstream(path) << "abc";
+  EXPECT_EQ(*FileSha256(path), kAbcSha256);
+  std::ofstream(path, std::ios::trunc) << std::string(1000000, 'a');
+  // FIPS 180-2, B.3.
+  EXPECT_EQ(*FileSha256(path),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_FALSE(FileSha256(path + "_absent").ok());
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,67 @@
+#include "server/server_config.h"
+
+#include <fstream>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+std::string WriteConfig(const std::string& text) {
+  const std::string path = testing::TempDir() + "/server.textproto";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(ServerConfigTest, WhatIsSetWinsOverTheDefaults) {
+  auto config = ReadServerConfig(WriteConfig(
+      "model_repository: 'm' port: 0 default_deadline { nanos: 5000000 }"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  const v1::ServerConfig all = WithDefaults(*config);
+  EXPECT_EQ(all.port(), 0);
+  EXPECT_EQ(all.metrics_port(), 8002);
+  EXPECT_EQ(all.default_deadline().seconds(), 0);
+  EXPECT_EQ(all.default_deadline().nanos(), 5'000'000);
+  EXPECT_EQ(all.max_deadline().seconds(), 120);
+  EXPECT_GE(all.decode_threads(), 1);
+  EXPECT_TRUE(all.exit_on_load_error());
+  EXPECT_TRUE(Validate(all).ok()) << Validate(all);
+}
+
+TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
+  auto config = ReadServerConfig(WriteConfig("port: 1\nprot: 2\n"));
+  ASSERT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(config.status().message().find("line 2"), std::string::npos)
+      << config.status();
+  EXPECT_NE(config.status().message().find("prot"), std::string::npos);
+}
+
+TEST(ServerConfigTest, MissingFileIsAnError) {
+  EXPECT_EQ(ReadServerConfig("/nonexistent").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(ServerConfigTest, EachRangeIsChecked) {
+  const auto check = [](const std::string& field, const std::string& text) {
+    auto config = ReadServerConfig(WriteConfig(text));
+    ASSERT_TRUE(config.ok()) << config.status();
+    if (field != "model_repository") config->set_model_repository("m");
+    const absl::Status status = Validate(WithDefaults(*config));
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(status.message().substr(0, field.size()), field) << status;
+  };
+  check("port", "port: 65536");
+  check("metrics_port", "metrics_port: -1");
+  check("decode_threads", "decode_threads: -1");
+  check("max_message_bytes", "max_message_bytes: 4294967296");
+  check("max_image_bytes", "max_image_bytes: 100000000");
+  check("drain_delay", "drain_delay { seconds: -1 }");
+  check("default_deadline", "default_deadline {}");
+  check("log_level", "log_level: 'loud'");
+  check("log_format", "log_format: 'xml'");
+  check("model_path", "model_path: 'x'");
+  check("model_repository", "port: 1");
+}
+
+}  // namespace
+}  // namespace sfmamba
