@@ -1,0 +1,172 @@
+#include "server/executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "server/error.h"
+
+namespace sfmamba {
+namespace {
+
+absl::Status NonFinite() {
+  ErrorDetail detail;
+  detail.reason = "NON_FINITE_OUTPUT";
+  return MakeError(absl::StatusCode::kInternal,
+                   "the model's answer to this image is not finite",
+                   std::move(detail));
+}
+
+// The model's error as a client sees it: its own fault if the model says so.
+absl::Status ModelError(const absl::Status& error) {
+  if (absl::IsInvalidArgument(error)) return error;
+  ErrorDetail detail;
+  detail.reason = "DEVICE_ERROR";
+  return MakeError(absl::StatusCode::kInternal,
+                   absl::StrCat("the model failed: ", error.message()),
+                   std::move(detail));
+}
+
+bool AreFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+bool IsFinite(const Classification& result) {
+  return AreFinite(result.logits) && AreFinite(result.embedding);
+}
+
+BatchTrigger ToMetric(Trigger trigger) {
+  switch (trigger) {
+    case Trigger::kFull:
+      return BatchTrigger::kFull;
+    case Trigger::kDelay:
+      return BatchTrigger::kDelay;
+    case Trigger::kDrain:
+      return BatchTrigger::kDrain;
+  }
+  return BatchTrigger::kFull;  // Not reached: the cases are all there are.
+}
+
+ModelInput ToInput(const ImageBuffer& image) {
+  ModelInput input;
+  input.height = image.height;
+  input.width = image.width;
+  if (image.pixels.empty()) {
+    input.values = image.values.data();
+  } else {
+    input.pixels = image.pixels.data();
+  }
+  return input;
+}
+
+}  // namespace
+
+Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
+                   Metrics* metrics)
+    : options_(std::move(options)),
+      metrics_(metrics->Model(options_.name, options_.version)),
+      model_(std::move(model)),
+      batcher_(
+          options_.batch, [this](Batch batch) { RunBatch(std::move(batch)); },
+          [this](int items, int64_t bytes, absl::Time oldest) {
+            metrics_->QueueChanged(items, bytes, oldest);
+          }) {}
+
+absl::Status Executor::WarmUp() {
+  const int side = config().image_size;
+  const std::vector<uint8_t> zeros(3 * side * side);
+  ModelInput input;
+  input.height = input.width = side;
+  input.pixels = zeros.data();
+  const int max = options_.batch.max_batch_size;
+  for (int size = 1;; size = std::min(2 * size, max)) {
+    const std::vector<ModelInput> inputs(size, input);
+    absl::MutexLock lock(&model_mu_);
+    const absl::StatusOr<std::vector<Result>> results = RunModel(inputs);
+    if (!results.ok()) return results.status();
+    if (size >= max) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
+  return batcher_.Reserve(items, bytes);
+}
+
+void Executor::Submit(Task task) { batcher_.Submit(std::move(task)); }
+
+void Executor::RunBatch(Batch batch) {
+  const absl::Time start = SteadyNow();
+  std::vector<ModelInput> inputs;
+  for (const Task& task : batch.tasks) inputs.push_back(ToInput(task.image));
+  BatchInfo info;
+  info.batch_size = batch.tasks.size();
+  info.padded_batch_size = batch.tasks.size();
+  info.fold_factor = model_->fold_factor(batch.tasks.size());
+  info.bucket = absl::StrCat(inputs[0].height, "x", inputs[0].width);
+
+  Results results;
+  {
+    absl::MutexLock lock(&model_mu_);
+    results = RunEach(inputs);
+  }
+  info.inference = SteadyNow() - start;
+  metrics_->BatchRun(info.bucket, ToMetric(batch.trigger), info.batch_size,
+                     info.padded_batch_size);
+
+  for (size_t i = 0; i < batch.tasks.size(); ++i) {
+    info.queue = start - batch.tasks[i].submitted;
+    const bool finite =
+        !results[i].ok() ||
+        std::visit([](const auto& result) { return IsFinite(result); },
+                   *results[i]);
+    batch.tasks[i].done(finite ? std::move(results[i]) : NonFinite(), info);
+  }
+}
+
+absl::StatusOr<std::vector<Result>> Executor::RunModel(
+    absl::Span<const ModelInput> inputs) {
+  absl::StatusOr<std::vector<Result>> results = model_->Run(inputs);
+  if (results.ok() && results->size() != inputs.size()) {
+    return absl::InternalError(absl::StrCat(results->size(), " results for ",
+                                            inputs.size(), " images"));
+  }
+  return results;
+}
+
+Executor::Results Executor::RunEach(absl::Span<const ModelInput> inputs) {
+  absl::StatusOr<std::vector<Result>> results = RunModel(inputs);
+  if (!results.ok()) return Bisect(inputs, results.status());
+  return Results(std::make_move_iterator(results->begin()),
+                 std::make_move_iterator(results->end()));
+}
+
+Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
+                                   const absl::Status& error) {
+  if (inputs.size() == 1) return {ModelError(error)};
+  const size_t middle = inputs.size() / 2;
+  const absl::Span<const ModelInput> halves[] = {inputs.subspan(0, middle),
+                                                 inputs.subspan(middle)};
+  absl::StatusOr<std::vector<Result>> answers[] = {RunModel(halves[0]),
+                                                   RunModel(halves[1])};
+  if (!answers[0].ok() && !answers[1].ok()) {
+    return Results(inputs.size(), ModelError(error));
+  }
+  Results results;
+  for (int i : {0, 1}) {
+    if (answers[i].ok()) {
+      for (Result& result : *answers[i]) results.push_back(std::move(result));
+    } else {
+      for (absl::StatusOr<Result>& result :
+           Bisect(halves[i], answers[i].status())) {
+        results.push_back(std::move(result));
+      }
+    }
+  }
+  return results;
+}
+
+}  // namespace sfmamba
