@@ -38,18 +38,16 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
-  if (packed_) {
-    return PackedConvolution(in, weight_, bias_, stride_,
-                             relu_ ? "relu" : "none");
-  }
-  at::Tensor y =
-      at::conv2d(in, weight_, bias_, /*stride=*/stride_, /*padding=*/1);
+  at::Tensor y = packed_ ? PackedConvolution(in, weight_, bias_, stride_)
+                         : at::conv2d(in, weight_, bias_, /*stride=*/stride_,
+                                      /*padding=*/1);
   if (norm_) {
     y = at::batch_norm(y, norm_->weight, norm_->bias, norm_->mean, norm_->var,
                        /*training=*/false, /*momentum=*/0, norm_->eps,
                        /*cudnn_enabled=*/false);
   }
-  return relu_ ? y.relu() : y;
+  // Apart from the convolution: oneDNN's ReLU makes a NaN a zero.
+  return relu_ ? y.relu_() : y;
 }
 
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {

@@ -9,7 +9,7 @@
 
 namespace sfmamba {
 
-// VisionModel::Load with weights from any source.
+// VisionModel::Load with weights from any source and a valid `config`.
 absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
     const ModelConfig& config, StateDict& weights, const ModelOptions& options);
 

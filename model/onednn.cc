@@ -51,15 +51,14 @@ at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
 }
 
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride,
-                             const std::string& attr) {
+                             const at::Tensor& bias, int stride) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&,
                       at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
                       int64_t, c10::string_view, Scalars, Text)>(
           "mkldnn::_convolution_pointwise", "");
   return op.call(x, weight, Optional(bias), {1, 1}, {stride, stride}, {1, 1}, 1,
-                 attr, Scalars(), Text());
+                 "none", Scalars(), Text());
 }
 
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,

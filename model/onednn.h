@@ -24,10 +24,9 @@ at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
                                  at::IntArrayRef input_shape);
 
-// 3x3, padding 1, then `attr`: "none" or "relu". Channels-last in and out.
+// 3x3, padding 1. Channels-last in and out.
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride,
-                             const std::string& attr);
+                             const at::Tensor& bias, int stride);
 
 // The same of stride 1, added to `residual` in place.
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,

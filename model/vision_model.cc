@@ -103,7 +103,15 @@ absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
           "x", images[0].width, ", got ", image.height, "x", image.width));
     }
   }
-  if (options_.fold_rows == 0 || images.empty()) return absl::OkStatus();
+  if (images.empty()) return absl::OkStatus();
+  const int size = config_.image_size;
+  if (config_.backbone.architecture == Architecture::kVim &&
+      (images[0].height != size || images[0].width != size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("image 0: expected the model's size ", size, "x", size,
+                     ", got ", images[0].height, "x", images[0].width));
+  }
+  if (options_.fold_rows == 0) return absl::OkStatus();
   for (const int64_t sequences :
        backbone_->Sequences(images.size(), images[0].height, images[0].width)) {
     if (sequences % options_.fold_rows != 0) {
@@ -165,10 +173,8 @@ void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
 absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
     const ModelConfig& config, StateDict& weights,
     const ModelOptions& options) {
-  absl::Status status = Validate(config);
-  if (!status.ok()) return status;
   std::unique_ptr<VisionModel> model;
-  status = Guarded([&] {
+  const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());
     return weights.Finish();
   });
@@ -179,6 +185,8 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
 absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
     const ModelConfig& config, const std::string& weights_path,
     const ModelOptions& options) {
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
   absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
       SafetensorsFile::Open(weights_path);
   if (!file.ok()) return file.status();

@@ -1,0 +1,102 @@
+#include "tests/model/testing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ATen/TensorOperators.h"
+#include "c10/core/InferenceMode.h"
+#include "model/backbone.h"
+#include "model/make_vision_model.h"
+#include "model/state_dict.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+void DieUnlessOk(const absl::Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::abort();
+}
+
+}  // namespace
+
+ModelConfig SmallModel() {
+  ModelConfig config;
+  config.variant = "custom";
+  BackboneConfig& backbone = config.backbone;
+  backbone.dim = 16;
+  backbone.in_dim = 8;
+  backbone.depths = {1, 1, 5, 3};
+  backbone.num_heads = {1, 2, 4, 8};
+  backbone.windows = {4, 2};
+  backbone.layer_scale = true;
+  config.num_classes = 10;
+  config.image_size = 96;
+  return config;
+}
+
+std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
+                                       const ModelOptions& options) {
+  StateDict weights(DeterministicParameter);
+  auto model = MakeVisionModel(config, weights, options);
+  DieUnlessOk(model.status());
+  return *std::move(model);
+}
+
+std::vector<at::Tensor> StageMaps(const ModelConfig& config,
+                                  const at::Tensor& images,
+                                  const LayerOptions& options) {
+  const c10::InferenceMode guard;
+  StateDict weights(DeterministicParameter);
+  const auto backbone =
+      MakeBackbone(config.backbone, config.image_size, weights.root(), options);
+  std::vector<at::Tensor> maps = backbone->Forward(
+      options.fuse ? images.contiguous(at::MemoryFormat::ChannelsLast) : images,
+      /*fold_rows=*/0);
+  for (at::Tensor& map : maps) map = map.to(at::kFloat);
+  return maps;
+}
+
+absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
+                                             const at::Tensor& images) {
+  std::vector<ModelInput> inputs;
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    ModelInput input;
+    input.height = images.size(2);
+    input.width = images.size(3);
+    input.values = images[i].const_data_ptr<float>();
+    inputs.push_back(input);
+  }
+  return model.Run(inputs);
+}
+
+std::vector<float> Logits(VisionModel& model, const at::Tensor& images) {
+  const auto results = RunModel(model, images);
+  DieUnlessOk(results.status());
+  std::vector<float> logits;
+  for (const Result& result : *results) {
+    const auto& own = std::get<Classification>(result).logits;
+    logits.insert(logits.end(), own.begin(), own.end());
+  }
+  return logits;
+}
+
+double LargestDifference(const std::vector<float>& a,
+                         const std::vector<float>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::fabs(double{a[i]} - b[i]);
+    if (!(difference <= largest)) largest = difference;  // NaN shows too.
+  }
+  return largest;
+}
+
+double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+}  // namespace sfmamba

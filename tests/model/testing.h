@@ -1,0 +1,44 @@
+#ifndef SFMAMBA_TESTS_MODEL_TESTING_H_
+#define SFMAMBA_TESTS_MODEL_TESTING_H_
+
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/statusor.h"
+#include "model/config.h"
+#include "model/layer_options.h"
+#include "model/vision_model.h"
+
+namespace sfmamba {
+
+// A small model with everything in it that the variants have: padded maps,
+// several windows, odd depths, layer scale. Made for images of 96 x 80.
+ModelConfig SmallModel();
+constexpr int kSmallHeight = 96, kSmallWidth = 80;
+
+// With deterministic parameters. Dies if that fails.
+std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
+                                       const ModelOptions& options = {});
+
+// The stage maps of `images` [N, 3, H, W], of a backbone with deterministic
+// parameters, in fp32.
+std::vector<at::Tensor> StageMaps(const ModelConfig& config,
+                                  const at::Tensor& images,
+                                  const LayerOptions& options = {});
+
+// The answers to `images` [N, 3, H, W], normalised.
+absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
+                                             const at::Tensor& images);
+
+// The same as logits, image after image. Dies on an error.
+std::vector<float> Logits(VisionModel& model, const at::Tensor& images);
+
+// The largest absolute difference; the vectors are of one length.
+double LargestDifference(const std::vector<float>& a,
+                         const std::vector<float>& b);
+double LargestDifference(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_MODEL_TESTING_H_
