@@ -1,6 +1,7 @@
 #include "model/backbone.h"
 
 #include "model/hybrid_backbone.h"
+#include "model/vim_backbone.h"
 
 namespace sfmamba {
 
@@ -8,6 +9,9 @@ std::unique_ptr<Backbone> MakeBackbone(const BackboneConfig& config,
                                        int image_size,
                                        const StateDict::Scope& scope,
                                        const LayerOptions& options) {
+  if (config.architecture == Architecture::kVim) {
+    return std::make_unique<VimBackbone>(config, image_size, scope, options);
+  }
   return std::make_unique<HybridBackbone>(config, image_size, scope, options);
 }
 

@@ -13,7 +13,7 @@ namespace sfmamba {
 
 // What a backbone makes of images: maps [N, C, H, W], from fine to coarse. Of
 // the hybrid architecture four, at strides 4, 8, 16 and 32, in fp32 or in the
-// compute type.
+// compute type; of Vim one of a single pixel, the class token.
 using Features = std::vector<at::Tensor>;
 
 // Immutable, so thread-safe.

@@ -18,17 +18,22 @@ ClassificationHead::ClassificationHead(const ModelConfig& config,
                                        const StateDict::Scope& scope,
                                        const LayerOptions& options)
     : fuse_(options.fuse),
-      norm_(BatchNorm::Take(scope.Sub("norm"), config.backbone.width(3), 1e-5)),
-      affine_(ToAffine(norm_)),
-      head_(Linear::Take(scope.Sub("head"), config.backbone.width(3),
+      head_(Linear::Take(scope.Sub("head"), config.backbone.feature_width(),
                          config.num_classes, true),
-            {}, {options.fuse, Precision::kFloat32}) {}
+            {}, {options.fuse, Precision::kFloat32}) {
+  if (config.backbone.architecture == Architecture::kHybrid) {
+    norm_ = BatchNorm::Take(scope.Sub("norm"), config.backbone.feature_width(),
+                            1e-5);
+    affine_ = ToAffine(*norm_);
+  }
+}
 
 at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
+  if (!norm_.has_value()) return map.mean({2, 3});
   if (!fuse_) {
-    return at::batch_norm(map, norm_.weight, norm_.bias, norm_.mean, norm_.var,
-                          /*training=*/false, /*momentum=*/0, norm_.eps,
-                          /*cudnn_enabled=*/false)
+    return at::batch_norm(map, norm_->weight, norm_->bias, norm_->mean,
+                          norm_->var, /*training=*/false, /*momentum=*/0,
+                          norm_->eps, /*cudnn_enabled=*/false)
         .mean({2, 3});
   }
   return at::addcmul(affine_.shift, map.mean({2, 3}), affine_.scale);

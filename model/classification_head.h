@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_MODEL_CLASSIFICATION_HEAD_H_
 #define SFMAMBA_MODEL_CLASSIFICATION_HEAD_H_
 
+#include <optional>
 #include <vector>
 
 #include "model/fuse.h"
@@ -20,11 +21,12 @@ class ClassificationHead : public Head {
 
  private:
   // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
-  // places; the plain form normalises first, as the paper does.
+  // places; the plain form normalises first, as the paper does. Vim's feature
+  // is normalised already.
   at::Tensor Embed(const at::Tensor& map) const;
 
   bool fuse_;
-  BatchNorm norm_;
+  std::optional<BatchNorm> norm_;
   Affine affine_;  // The same as norm_.
   Linear head_;
 };

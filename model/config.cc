@@ -312,6 +312,10 @@ int BackboneConfig::mamba_blocks(int stage) const {
   return attention ? (depths[stage] + 1) / 2 : depths[stage];
 }
 
+int BackboneConfig::feature_width() const {
+  return architecture == Architecture::kVim ? vim_dim : width(3);
+}
+
 int ModelConfig::resize_size() const {
   return static_cast<int>(std::floor(image_size / crop_pct));
 }

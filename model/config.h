@@ -45,8 +45,8 @@ struct BackboneConfig {
   // Side of the attention's sub-windows in stages 3 and 4; 0: none ("club").
   std::array<int, 2> attention_windows = {0, 0};
   bool layer_scale = false;
-  bool attention = true;    // False: every block is a Mamba block.
-  bool mamba = true;        // False: every block is an attention block.
+  bool attention = true;  // False: every block is a Mamba block.
+  bool mamba = true;      // False: every block is an attention block.
   Tokens tokens = Tokens::kData;
   bool swap = true;
   Discard discard = Discard::kAfterFirstAttention;
@@ -58,6 +58,8 @@ struct BackboneConfig {
 
   // Channels of stage `stage` (0..3).
   int width(int stage) const { return dim << stage; }
+  // Channels of the last feature map.
+  int feature_width() const;
   // Mamba blocks of stage `stage` (2 or 3): blocks 0 .. count-1; the others are
   // attention blocks.
   int mamba_blocks(int stage) const;

@@ -1,5 +1,6 @@
 #include "model/plain_ops.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ATen/TensorOperators.h"
@@ -8,25 +9,32 @@
 #include "ATen/ops/softplus.h"
 #include "ATen/ops/stack.h"
 #include "ATen/ops/where.h"
+#include "ATen/ops/zeros_like.h"
 
 namespace sfmamba::plain {
 namespace {
 
-// `x` moved by `offset` (1 or -1) tokens; zeros at the ends of sequences.
+// `x` moved `offset` tokens on (back if negative); zeros where that comes from
+// beyond the sequence.
 at::Tensor Shifted(const at::Tensor& x, int offset, int64_t length) {
-  const at::Tensor moved = at::constant_pad_nd(x, {0, 0, offset, -offset}, 0);
-  const at::Tensor place =
-      at::arange(x.size(1), at::kLong).remainder(length).view({1, -1, 1});
-  const int64_t end = offset > 0 ? 0 : length - 1;
-  return at::where(place == end, at::Scalar(0.0), moved);
+  const int64_t by = std::clamp<int64_t>(offset, -x.size(1), x.size(1));
+  const at::Tensor moved = at::constant_pad_nd(x, {0, 0, by, -by}, 0);
+  const at::Tensor origin =
+      at::arange(x.size(1), at::kLong).remainder(length).view({1, -1, 1}) -
+      offset;
+  return at::where((origin >= 0).logical_and(origin < length), moved,
+                   at::Scalar(0.0));
 }
 
 }  // namespace
 
 at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight,
-                         int64_t length) {
-  return Shifted(x, 1, length) * weight[0] + x * weight[1] +
-         Shifted(x, -1, length) * weight[2];
+                         const at::Tensor& bias, int left, int64_t length) {
+  at::Tensor y = bias.defined() ? bias.expand(x.sizes()) : at::zeros_like(x);
+  for (int tap = 0; tap < weight.size(0); ++tap) {
+    y = y + Shifted(x, left - tap, length) * weight[tap];
+  }
+  return y;
 }
 
 at::Tensor SelectiveScan(const ops::Scan& scan, const at::Tensor& u,

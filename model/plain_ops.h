@@ -11,10 +11,10 @@ namespace sfmamba::plain {
 // with. x, u, dt, B, C are [rows, tokens, channels]; a new sequence begins at
 // each multiple of `length` tokens.
 
-// Three taps around each token, weight [3, channels]; a tap beyond its sequence
-// is left out.
+// weight [taps, channels], of which `left` before the token itself, bias
+// [channels] or undefined; a tap beyond its sequence is left out.
 at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight,
-                         int64_t length);
+                         const at::Tensor& bias, int left, int64_t length);
 
 // The recurrence token by token; the state is forgotten, not multiplied by 0,
 // where a sequence begins.

@@ -8,7 +8,7 @@ namespace sfmamba {
 
 struct Classification {
   std::vector<float> logits;     // [num_classes]
-  std::vector<float> embedding;  // [8 * dim]: normalised, pooled features.
+  std::vector<float> embedding;  // [feature_width], normalised and pooled.
 };
 
 // What a model says of one image: one alternative a kind of head.

@@ -50,12 +50,9 @@ TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
       tokens_(scope, config.width(stage), config, options.fuse) {
   const int mamba_blocks = config.mamba_blocks(stage);
   for (int i = 0; i < config.depths[stage]; ++i) {
-    const bool mamba = i < mamba_blocks;
-    (mamba ? mamba_ : attention_)
-        .emplace_back(
-            scope.Sub(absl::StrCat("blocks.", i)),
-            mamba ? TokenBlock::Kind::kMamba : TokenBlock::Kind::kAttention,
-            config.width(stage), config.num_heads[stage], config, options);
+    (i < mamba_blocks ? mamba_ : attention_)
+        .emplace_back(scope.Sub(absl::StrCat("blocks.", i)), config, stage, i,
+                      options);
   }
 }
 

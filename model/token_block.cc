@@ -1,30 +1,26 @@
 #include "model/token_block.h"
 
 #include "ATen/ops/layer_norm.h"
-#include "model/attention.h"
-#include "model/mamba_mixer.h"
+#include "model/make_mixer.h"
 #include "model/ops.h"
 #include "model/token_swap.h"
 
 namespace sfmamba {
 
-TokenBlock::TokenBlock(const StateDict::Scope& scope, Kind kind, int width,
-                       int heads, const BackboneConfig& config,
+TokenBlock::TokenBlock(const StateDict::Scope& scope,
+                       const BackboneConfig& config, int stage, int block,
                        const LayerOptions& options)
     : fuse_(options.fuse),
-      norm1_(TakeNorm(scope.Sub("norm1"), width)),
-      norm2_(TakeNorm(scope.Sub("norm2"), width)) {
+      norm1_(TakeNorm(scope.Sub("norm1"), config.width(stage))),
+      norm2_(TakeNorm(scope.Sub("norm2"), config.width(stage))) {
+  const int width = config.width(stage);
   at::Tensor gamma_1, gamma_2;
   if (config.layer_scale) {
     gamma_1 = scope.Take("gamma_1", {width});
     gamma_2 = scope.Take("gamma_2", {width});
   }
-  const StateDict::Scope mixer = scope.Sub("mixer");
-  if (kind == Kind::kAttention) {
-    mixer_ = std::make_unique<Attention>(mixer, width, heads, gamma_1, options);
-  } else {
-    mixer_ = std::make_unique<MambaMixer>(mixer, width, gamma_1, options);
-  }
+  mixer_ =
+      MakeMixer(scope.Sub("mixer"), config, stage, block, gamma_1, options);
   mlp_ = std::make_unique<Mlp>(scope.Sub("mlp"), width, gamma_2, options);
 }
 

@@ -16,10 +16,9 @@ namespace sfmamba {
 // and added to the residual stream.
 class TokenBlock {
  public:
-  enum class Kind { kMamba, kAttention };
-
-  TokenBlock(const StateDict::Scope& scope, Kind kind, int width, int heads,
-             const BackboneConfig& config, const LayerOptions& options);
+  // Block `block` of stage `stage` (2 or 3).
+  TokenBlock(const StateDict::Scope& scope, const BackboneConfig& config,
+             int stage, int block, const LayerOptions& options);
 
   // Replaces the residual stream x [rows, tokens, width] (fp32, contiguous,
   // its memory not shared); `length` tokens in a row are a sequence. `swap`:

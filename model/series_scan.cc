@@ -1,0 +1,35 @@
+#include "model/series_scan.h"
+
+#include <utility>
+
+#include "ATen/ops/cat.h"
+#include "ATen/ops/zeros.h"
+#include "model/scan_path.h"
+
+namespace sfmamba {
+
+SeriesScan::SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed,
+                       bool mean_token)
+    : mixer_(std::move(mixer)), reversed_(reversed), mean_token_(mean_token) {}
+
+void SeriesScan::AddTo(at::Tensor& residual, const at::Tensor& x,
+                       int64_t length) const {
+  const int64_t rows = x.size(0), width = x.size(2);
+  at::Tensor seen = reversed_ ? Reversed(x, length) : x;
+  int64_t seen_length = length;
+  if (mean_token_) {
+    seen = seen.view({-1, length, width});
+    seen = at::cat({seen.mean(1, /*keepdim=*/true), seen}, 1);
+    seen = seen.view({rows, -1, width});
+    ++seen_length;
+  }
+  at::Tensor y = at::zeros(seen.sizes(), residual.options());
+  mixer_->AddTo(y, seen, seen_length);
+  if (mean_token_) {
+    y = y.view({-1, seen_length, width}).narrow(1, 1, length);
+    y = y.reshape(x.sizes());
+  }
+  residual.add_(reversed_ ? Reversed(y, length) : y);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,32 @@
+#include "model/short_convolution.h"
+
+#include "ATen/ops/silu.h"
+#include "model/ops.h"
+#include "model/plain_ops.h"
+
+namespace sfmamba {
+
+ShortConvolution::ShortConvolution(const StateDict::Scope& scope,
+                                   const Shape& shape,
+                                   const LayerOptions& options)
+    : fuse_(options.fuse),
+      left_(shape.left),
+      weight_(scope.Take("weight", {shape.channels, 1, shape.taps})
+                  .view({shape.channels, shape.taps})
+                  .t()
+                  .contiguous()) {
+  if (shape.bias) bias_ = scope.Take("bias", {shape.channels});
+}
+
+void ShortConvolution::Forward(const at::Tensor& x, int64_t length,
+                               at::Tensor y) const {
+  if (!fuse_) {
+    y.copy_(at::silu(plain::DepthwiseConv(x, weight_, bias_, left_, length)));
+    return;
+  }
+  const int64_t channels = x.size(2);
+  ops::DepthwiseConvSilu(x.view({-1, channels}), weight_, bias_, left_, length,
+                         y.view({-1, channels}));
+}
+
+}  // namespace sfmamba
