@@ -108,7 +108,7 @@ def background(rng, photos, size):
         return photo_crop(rng, photos, size)
     canvas = plain(rng, size) if kind < 0.72 else room(rng, size)
     canvas += rng.normal(0, rng.uniform(0, 8), (size, size, 1)).astype(np.float32)
-    return shapes(rng, canvas) if rng.random() < 0.4 else canvas
+    return shapes(rng, canvas) if rng.random() < 0.25 else canvas
 
 
 def paste(rng, canvas, cutout, sides, corner):
@@ -148,26 +148,26 @@ def camera(rng, canvas):
 def vary(rng, cutout):
     """Mirrors, turns and recolours a cut-out; a premultiplied picture stays one."""
     cutout = np.ascontiguousarray(cutout[:, ::rng.choice([-1, 1])])
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         centre = len(cutout) / 2
-        turn = cv2.getRotationMatrix2D((centre, centre), rng.uniform(-20, 20), 1)
+        turn = cv2.getRotationMatrix2D((centre, centre), rng.uniform(-15, 15), 1)
         cutout = cv2.warpAffine(cutout, turn, cutout.shape[:2])
-    if rng.random() < 0.15:
+    if rng.random() < 0.1:
         cutout = cutout[..., [*rng.permutation(3), 3]]
     return cutout
 
 
 def training_picture(rng, cutout, photos, size):
     """uint8 [size,size,3]; the object may be stretched and stand out of the frame a bit."""
-    side, stretch = size * rng.uniform(0.55, 1.3), np.exp(rng.uniform(-0.15, 0.15))
+    side, stretch = size * rng.uniform(0.6, 1.1), np.exp(rng.uniform(-0.12, 0.12))
     sides = int(side * stretch), int(side / stretch)
     corner = []
     for length in sides:
-        slack, out = size - length, length // 6
+        slack, out = size - length, length // 10
         low, high = (-out, slack + out) if slack >= 0 else (slack - out, out)
         corner.append(rng.integers(low, high + 1))
     canvas = paste(rng, background(rng, photos, size), vary(rng, cutout), sides, corner)
-    if rng.random() < 0.1:
+    if rng.random() < 0.05:
         canvas = np.repeat(canvas.mean(axis=2, keepdims=True), 3, axis=2)
     return camera(rng, canvas)
 

@@ -22,14 +22,14 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 import compose
 import sf_mamba
 
-SIZE = 128  # Pixels a side.
-GROWTH = ((0, 64), (0.35, 96), (0.65, SIZE))  # (Share of the time, size from there on).
+SIZE = 96  # Pixels a side.
+GROWTH = ((0, 64), (0.4, SIZE))  # (Share of the time, size from there on).
 MODEL = dict(dim=24, in_dim=16, depths=(1, 2, 4, 2), num_heads=(4, 8),
              windows=(SIZE // 16, SIZE // 32))
 MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
 STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 BATCH = 64
-PEAK_RATE, WEIGHT_DECAY, WARMUP = 2e-3, 0.05, 0.03
+PEAK_RATE, WEIGHT_DECAY, WARMUP = 1.5e-3, 0.05, 0.03
 SMOOTHING = 0.1
 EMA = 0.998
 
@@ -117,6 +117,8 @@ def train(args):
     held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels,
                                 compose.load_photos('train'), SIZE, views=8)
     model = sf_mamba.make('custom', num_classes=len(labels), **MODEL)
+    if args.initial:
+        model.load_state_dict(torch.load(args.initial, weights_only=True)['state_dict'])
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
     optimiser = torch.optim.AdamW(parameter_groups(model), betas=(0.9, 0.98))
     start = last = time.monotonic()
@@ -157,6 +159,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--cutouts', type=pathlib.Path, required=True)
     parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--initial', type=pathlib.Path, help='a checkpoint to start from')
     parser.add_argument('--minutes', type=float, default=80)
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--seed', type=int, default=0)
