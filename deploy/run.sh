@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Sets up this machine, builds, serves models/ and classifies the sample pictures.
+#
+#   deploy/run.sh [--once] [--port N]
+#
+# The server listens on 127.0.0.1, gRPC on N (8001), /metrics on N + 1, until Ctrl-C;
+# with --once it is stopped after the demonstration.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+START_LIMIT=120  # Seconds until the server must be healthy,
+STOP_LIMIT=30    # and until it must have stopped.
+
+say() { echo "run: $*"; }
+
+usage() {
+  echo "usage: deploy/run.sh [--once] [--port N], 1 <= N <= 65534" >&2
+  exit 2
+}
+
+once=false
+port=8001
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --once) once=true ;;
+    --port) shift; port=${1:-} ;;
+    --port=*) port=${1#--port=} ;;
+    *) usage ;;
+  esac
+  shift || usage
+done
+if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -gt 65534 ]; then usage; fi
+address=127.0.0.1:$port
+metrics=http://127.0.0.1:$((port + 1))/metrics
+
+server=
+log=$(mktemp "${TMPDIR:-/tmp}/sfmamba_server.XXXXXX.log")
+
+running() { [ -n "$server" ] && kill -0 "$server" 2>/dev/null; }
+
+# Asks the server to stop; its exit code.
+stop_server() {
+  kill -TERM "$server" 2>/dev/null || true
+  for ((i = 0; i < STOP_LIMIT * 10; ++i)); do
+    running || break
+    sleep 0.1
+  done
+  if running; then
+    say "the server does not stop; killing it" >&2
+    kill -KILL "$server"
+  fi
+  local status=0
+  wait "$server" || status=$?
+  server=
+  return $status
+}
+
+# Whatever ends this script, no server is left behind.
+clean_up() {
+  if running; then stop_server || true; fi
+  rm -f "$log"
+}
+trap clean_up EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
+
+fail() {
+  say "$*" >&2
+  if [ -s "$log" ]; then
+    say "the end of the server's log:" >&2
+    tail -n 20 "$log" >&2
+  fi
+  exit 1
+}
+
+deploy/setup.sh || fail "set-up failed"
+say "building (the first time takes minutes)"
+bazel build --color=no --show_progress_rate_limit=30 \
+  //server:sfmamba_server //client:sfmamba || fail "the build failed"
+
+say "starting the server on $address"
+# In a session of its own: Ctrl-C reaches this script alone, which then stops it.
+setsid bazel-bin/server/sfmamba_server --model_repository=models \
+  --host=127.0.0.1 --port="$port" --metrics_port=$((port + 1)) \
+  --drain_delay=0s --drain_timeout=10s 2>"$log" </dev/null &
+server=$!
+
+sfmamba() { bazel-bin/client/sfmamba "$@" --server "$address"; }
+
+for ((i = 0; ; ++i)); do
+  sfmamba health --service=sfmamba.v1.VisionService --deadline=1s \
+    >/dev/null 2>&1 && break
+  if ! running; then
+    status=0
+    wait "$server" || status=$?
+    fail "the server ended with exit code $status"
+  fi
+  [ $i -lt $((START_LIMIT * 5)) ] ||
+    fail "the server is not healthy after $START_LIMIT s"
+  sleep 0.2
+done
+running || fail "something else listens on $address"
+
+say "the server is healthy; its models:"
+sfmamba models || fail "listing the models failed"
+say "the sample pictures (client/samples) and where the server's time went:"
+sfmamba classify --timing --deadline=60s client/samples/*.jpg ||
+  fail "classifying the samples failed"
+say "metrics: $metrics"
+
+if $once; then
+  stop_server || fail "the server stopped with exit code $?"
+  say "done; the server has stopped"
+  exit 0
+fi
+
+say "serving on $address until Ctrl-C; try: bazel-bin/client/sfmamba help"
+trap 'say "stopping"; stop_server && exit 0; fail "the server stopped with exit code $?"' INT TERM
+status=0
+wait "$server" || status=$?
+fail "the server ended by itself with exit code $status"
