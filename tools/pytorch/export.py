@@ -95,8 +95,9 @@ def main():
     model, facts = load(args.checkpoint)
     args.out.mkdir(parents=True, exist_ok=True)
     weights = args.out / 'model.safetensors'
-    safetensors.torch.save_file({key: value.contiguous() for key, value in model.state_dict().items()
-                                 if not key.endswith('num_batches_tracked')}, weights)
+    tensors = {key: value.contiguous() for key, value in model.state_dict().items()
+               if not key.endswith('num_batches_tracked')}
+    safetensors.torch.save_file(tensors, weights)
     weights.chmod(0o644)
     (args.out / 'labels.txt').write_text('\n'.join(facts['labels']) + '\n', encoding='utf-8')
     (args.out / 'config.textproto').write_text(config_text(weights, len(facts['labels'])))

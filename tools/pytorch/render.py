@@ -163,7 +163,8 @@ def main():
     parser.add_argument('--sheets', action='store_true')
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    rasterize, catalogue, exemplars = build_rasterizer(), furniture.read_catalogue(), read_exemplars()
+    rasterize, catalogue = build_rasterizer(), furniture.read_catalogue()
+    exemplars = read_exemplars()
     if args.sheets:
         for label in sorted({e['class'] for e in exemplars}):
             members = [e for e in exemplars if e['class'] == label]

@@ -101,58 +101,72 @@ def size_at(progress):
     return max(size for since, size in GROWTH if progress >= since)
 
 
-def save(average, path, **facts):
-    torch.save({'state_dict': average.module.state_dict(), 'facts': facts}, path.with_suffix('.new'))
-    path.with_suffix('.new').replace(path)
+class Progress:
+    """Evaluates the averaged weights every two minutes; writes checkpoint.pt and log.txt."""
+
+    def __init__(self, out, labels, held_out):
+        self.out, self.labels, self.held_out = out, labels, held_out
+        self.start = self.last = time.monotonic()
+        self.losses, self.passes = [], 0
+
+    def minutes(self):
+        return (time.monotonic() - self.start) / 60
+
+    def step(self, average, loss, count):
+        self.losses.append(loss)
+        self.passes += count
+        if time.monotonic() - self.last > 120:
+            self.last = time.monotonic()
+            self.report(average)
+
+    def report(self, average):
+        pictures, classes = self.held_out
+        set_windows(average.module, SIZE)
+        top1, top5, class_mean = accuracy(predict(average, pictures), classes)
+        facts = dict(passes=self.passes, minutes=round(self.minutes(), 1),
+                     loss=round(float(np.mean(self.losses)), 4), validation_top1=round(top1, 4),
+                     validation_top5=round(top5, 4), class_mean=round(class_mean, 4))
+        self.losses = []
+        new = self.out / 'checkpoint.new'
+        torch.save({'state_dict': average.module.state_dict(),
+                    'facts': dict(labels=self.labels, **facts)}, new)
+        new.replace(self.out / 'checkpoint.pt')
+        with open(self.out / 'log.txt', 'a', encoding='utf-8') as log:
+            print(json.dumps(facts), file=log)
 
 
 def train(args):
     torch.manual_seed(args.seed)
-    cutouts = compose.load_cutouts(args.cutouts, 'train')
+    cutouts, photos = compose.load_cutouts(args.cutouts, 'train'), compose.load_photos('train')
     labels = sorted(cutouts)
     size = multiprocessing.Value('i', size_at(0))
-    data = Composites(cutouts, labels, compose.load_photos('train'), size, args.seed)
-    batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1,
-                                               prefetch_factor=4))
-    held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels,
-                                compose.load_photos('train'), SIZE, views=8)
+    data = Composites(cutouts, labels, photos, size, args.seed)
+    batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
+    held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels, photos,
+                                SIZE, views=8)
     model = sf_mamba.make('custom', num_classes=len(labels), **MODEL)
     if args.initial:
         model.load_state_dict(torch.load(args.initial, weights_only=True)['state_dict'])
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
     optimiser = torch.optim.AdamW(parameter_groups(model), betas=(0.9, 0.98))
-    start = last = time.monotonic()
-    losses, passes = [], 0
-    with open(args.out / 'log.txt', 'a', encoding='utf-8') as log:
-        for pictures, classes in batches:
-            progress = (time.monotonic() - start) / (60 * args.minutes)
-            if progress >= 1:
-                break
-            size.value = size_at(progress)
-            for group in optimiser.param_groups:
-                group['lr'] = rate_at(progress)
-            model.train()
-            set_windows(model, pictures.shape[1])
-            loss = F.cross_entropy(model(normalise(pictures)), classes, label_smoothing=SMOOTHING)
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
-            optimiser.step()
-            average.update_parameters(model)
-            losses.append(loss.item())
-            passes += len(pictures)
-            if time.monotonic() - last > 120:
-                last = time.monotonic()
-                set_windows(average.module, SIZE)
-                top1, top5, class_mean = accuracy(predict(average, held_out[0]), held_out[1])
-                facts = dict(passes=passes, minutes=round((last - start) / 60, 1),
-                             loss=round(float(np.mean(losses)), 4), validation_top1=round(top1, 4),
-                             validation_top5=round(top5, 4), class_mean=round(class_mean, 4))
-                losses = []
-                save(average, args.out / 'checkpoint.pt', labels=labels, **facts)
-                print(json.dumps(facts), file=log, flush=True)
-    save(average, args.out / 'checkpoint.pt', labels=labels, passes=passes, seed=args.seed,
-         minutes=args.minutes)
+    progress = Progress(args.out, labels, held_out)
+    for pictures, classes in batches:
+        done = progress.minutes() / args.minutes
+        if done >= 1:
+            break
+        size.value = size_at(done)
+        for group in optimiser.param_groups:
+            group['lr'] = rate_at(done)
+        model.train()
+        set_windows(model, pictures.shape[1])
+        loss = F.cross_entropy(model(normalise(pictures)), classes, label_smoothing=SMOOTHING)
+        optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+        optimiser.step()
+        average.update_parameters(model)
+        progress.step(average, loss.item(), len(pictures))
+    progress.report(average)
 
 
 def main():
