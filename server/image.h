@@ -13,8 +13,8 @@ namespace sfmamba {
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
 struct ImageLimits {
-  int64_t max_bytes = 32 << 20;      // Encoded.
-  int64_t max_pixels = 50'000'000;   // Of the header.
+  int64_t max_bytes = 32 << 20;     // Encoded.
+  int64_t max_pixels = 50'000'000;  // Of the header.
   int max_side = 16384;
 };
 
@@ -37,11 +37,16 @@ struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
 };
 
-enum class ResizeMode { kCenterCrop, kStretch, kLetterbox };
+enum class ResizeMode {
+  kCenterCrop,  // The short side to resize_size.
+  kStretch,     // Both sides to resize_size.
+  kLetterbox,   // The long side to resize_size; padded with a middle grey.
+};
 
 struct PreprocessOptions {
-  int size = 224;         // Side of the result.
-  int resize_size = 224;  // Side that the picture is resized to before the crop.
+  int size = 224;  // Side of the result.
+  int resize_size =
+      224;  // Side that the picture is resized to before the crop.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
@@ -53,17 +58,20 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
 
 // Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
 // JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
-// least `min_side` (0: full size). INVALID_ARGUMENT with reason
+// least `min_side` (0: full size). The errors of ReadImageHeader, and
 // IMAGE_DECODE_FAILED for truncated or corrupt bytes, never a partial picture.
+// Memory beside the result is at most that of a JPEG's coefficients (8 bytes a
+// pixel), a WebP's 4 bytes a pixel, and a second picture if it is turned.
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side);
 
-// The part of `image` inside `rect`, edges rounded to the nearest pixel, at least
-// one pixel.
+// The part of `image` inside `rect`, edges rounded to the nearest pixel, at
+// least one pixel.
 RgbImage Crop(const RgbImage& image, const CropRect& rect);
 
-// Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size.
+// Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
+// around the middle. Only what the crop needs is computed.
 // Source: model.md 9.1 of the specification; Pillow's published resampling.
 ImageBuffer Preprocess(const RgbImage& image, const PreprocessOptions& options);
 

@@ -1,0 +1,195 @@
+#include "server/image.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/error.h"
+#include "server/jpeg_decoder.h"
+#include "server/png_decoder.h"
+#include "server/resample.h"
+#include "webp/decode.h"
+
+namespace sfmamba {
+namespace {
+
+// What letterboxing fills with, near the mean of photographs: about zero once
+// normalised.
+constexpr uint8_t kPadding[3] = {124, 116, 104};
+
+// JPEG's coefficients take 2 bytes each, of up to 4 components.
+constexpr int64_t kJpegBytesPerPixel = 8;
+
+absl::Status DecodeFailed(const absl::Status& status) {
+  ErrorDetail detail;
+  detail.reason = "IMAGE_DECODE_FAILED";
+  return MakeError(absl::StatusCode::kInvalidArgument, status.message(),
+                   std::move(detail));
+}
+
+absl::Status DecodeWebp(absl::string_view bytes, RgbImage& image) {
+  const int stride = 3 * image.width;
+  const uint8_t* decoded = WebPDecodeRGBInto(
+      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(),
+      image.data.data(), image.data.size(), stride);
+  if (decoded != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("WebP: the data are truncated or corrupt");
+}
+
+int ScaledSide(int side, int eighths) { return (side * eighths + 7) / 8; }
+
+// The smallest scale that keeps both sides at `min_side`, in eighths.
+int JpegScale(const ImageHeader& header, int min_side) {
+  if (min_side <= 0) return 8;
+  const int side = std::min(header.width, header.height);
+  int eighths = 1;
+  while (eighths < 8 && ScaledSide(side, eighths) < min_side) ++eighths;
+  return eighths;
+}
+
+// Source: EXIF 2.3, Orientation: where the stored first row and column belong.
+RgbImage Orient(RgbImage image, int orientation) {
+  if (orientation == 1) return image;
+  const bool swap_sides = orientation >= 5;
+  const bool flip_x = orientation == 2 || orientation == 3 ||
+                      orientation == 7 || orientation == 8;
+  const bool flip_y = orientation == 3 || orientation == 4 ||
+                      orientation == 6 || orientation == 7;
+  RgbImage result;
+  result.width = swap_sides ? image.height : image.width;
+  result.height = swap_sides ? image.width : image.height;
+  result.data.resize(image.data.size());
+  uint8_t* out = result.data.data();
+  for (int y = 0; y < result.height; ++y) {
+    for (int x = 0; x < result.width; ++x, out += 3) {
+      const int across = swap_sides ? y : x;  // In the stored picture.
+      const int down = swap_sides ? x : y;
+      const int from_x = flip_x ? image.width - 1 - across : across;
+      const int from_y = flip_y ? image.height - 1 - down : down;
+      memcpy(
+          out,
+          &image.data[size_t{3} * (size_t{1} * from_y * image.width + from_x)],
+          3);
+    }
+  }
+  return result;
+}
+
+// (size - part) / 2, halves rounded to the even integer.
+int CenterOffset(int size, int part) {
+  return static_cast<int>(std::nearbyint((size - part) / 2.0));
+}
+
+// The picture resized to width x height and cropped to the square of `size` in
+// its middle; where it is smaller, padded around its middle.
+ImageBuffer ResizeToSquare(const RgbImage& image, int width, int height,
+                           int size) {
+  ResizeWindow window;
+  window.width = width;
+  window.height = height;
+  window.columns = std::min(width, size);
+  window.rows = std::min(height, size);
+  window.left = CenterOffset(width, window.columns);
+  window.top = CenterOffset(height, window.rows);
+  std::vector<uint8_t> pixels =
+      ResizeBicubic(image.data.data(), image.width, image.height, window);
+
+  ImageBuffer buffer;
+  buffer.width = buffer.height = size;
+  if (window.columns == size && window.rows == size) {
+    buffer.pixels = std::move(pixels);
+    return buffer;
+  }
+  buffer.pixels.reserve(size_t{3} * size * size);
+  while (buffer.pixels.size() < size_t{3} * size * size) {
+    buffer.pixels.insert(buffer.pixels.end(), kPadding, kPadding + 3);
+  }
+  const int left = CenterOffset(size, window.columns);
+  const int top = CenterOffset(size, window.rows);
+  for (int y = 0; y < window.rows; ++y) {
+    memcpy(&buffer.pixels[size_t{3} * ((top + y) * size + left)],
+           &pixels[size_t{3} * y * window.columns], size_t{3} * window.columns);
+  }
+  return buffer;
+}
+
+}  // namespace
+
+absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
+                                     const ImageLimits& limits,
+                                     bool apply_orientation, int min_side) {
+  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
+  if (!header.ok()) return header.status();
+  const int eighths =
+      header->format == ImageFormat::kJpeg ? JpegScale(*header, min_side) : 8;
+  RgbImage image;
+  image.width = ScaledSide(header->width, eighths);
+  image.height = ScaledSide(header->height, eighths);
+  image.data.resize(size_t{3} * image.width * image.height);
+  absl::Status status;
+  switch (header->format) {
+    case ImageFormat::kJpeg:
+      status =
+          DecodeJpeg(bytes, eighths, image.width, image.height,
+                     kJpegBytesPerPixel * limits.max_pixels, image.data.data());
+      break;
+    case ImageFormat::kPng:
+      status = DecodePng(bytes, image.width, image.height, image.data.data());
+      break;
+    case ImageFormat::kWebp:
+      status = DecodeWebp(bytes, image);
+      break;
+  }
+  if (!status.ok()) return DecodeFailed(status);
+  return Orient(std::move(image), apply_orientation ? header->orientation : 1);
+}
+
+RgbImage Crop(const RgbImage& image, const CropRect& rect) {
+  const auto edges = [](float low, float high, int size) {
+    const int begin = std::min<int>(std::lround(low * size), size - 1);
+    const int end = std::max<int>(std::lround(high * size), begin + 1);
+    return std::make_pair(begin, std::min(end, size));
+  };
+  const auto [left, right] = edges(rect.x_min, rect.x_max, image.width);
+  const auto [top, bottom] = edges(rect.y_min, rect.y_max, image.height);
+  RgbImage result;
+  result.width = right - left;
+  result.height = bottom - top;
+  result.data.reserve(size_t{3} * result.width * result.height);
+  for (int y = top; y < bottom; ++y) {
+    const uint8_t* row =
+        &image.data[size_t{3} * (size_t{1} * y * image.width + left)];
+    result.data.insert(result.data.end(), row, row + 3 * result.width);
+  }
+  return result;
+}
+
+ImageBuffer Preprocess(const RgbImage& image,
+                       const PreprocessOptions& options) {
+  const int short_side = std::min(image.width, image.height);
+  const int long_side = std::max(image.width, image.height);
+  // The sides after resizing; both are cut off, not rounded.
+  const int64_t target = options.resize_size;
+  int width = target;
+  int height = target;
+  switch (options.mode) {
+    case ResizeMode::kStretch:
+      break;
+    case ResizeMode::kCenterCrop: {
+      const int other = target * long_side / short_side;
+      (image.width > image.height ? width : height) = other;
+      break;
+    }
+    case ResizeMode::kLetterbox: {
+      const int other = std::max<int64_t>(1, target * short_side / long_side);
+      (image.width < image.height ? width : height) = other;
+      break;
+    }
+  }
+  return ResizeToSquare(image, width, height, options.size);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,21 @@
+#ifndef SFMAMBA_SERVER_PNG_DECODER_H_
+#define SFMAMBA_SERVER_PNG_DECODER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace sfmamba {
+
+// Decodes a PNG of the header's `width` and `height` into `rgb`:
+// [height, width, 3]. Palette and grey are expanded, alpha is dropped, of 16
+// bits the high byte is kept, ancillary chunks are skipped. INVALID_ARGUMENT
+// without reason for truncated or corrupt bytes, a wrong CRC anywhere included;
+// `rgb` then holds part of the picture.
+absl::Status DecodePng(absl::string_view bytes, int width, int height,
+                       uint8_t* rgb);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_PNG_DECODER_H_
