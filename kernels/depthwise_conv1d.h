@@ -36,6 +36,14 @@ template <typename T>
 void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<T>& args,
                         CpuIsa isa = ActiveCpuIsa());
 
+// DepthwiseConv1dCpu chooses among these, one per instruction set.
+template <typename T>
+void DepthwiseConv1dScalar(const DepthwiseConv1dArgs<T>& args);
+template <typename T>
+void DepthwiseConv1dAvx2(const DepthwiseConv1dArgs<T>& args);
+template <typename T>
+void DepthwiseConv1dAvx512(const DepthwiseConv1dArgs<T>& args);
+
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_KERNELS_DEPTHWISE_CONV1D_H_

@@ -26,7 +26,14 @@ void DepthwiseConv1dScalar(const DepthwiseConv1dArgs<T>& args) {
 
 template <typename T>
 void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<T>& args, CpuIsa isa) {
-  DepthwiseConv1dScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return DepthwiseConv1dScalar(args);
+    case CpuIsa::kAvx2:
+      return DepthwiseConv1dAvx2(args);
+    case CpuIsa::kAvx512:
+      return DepthwiseConv1dAvx512(args);
+  }
 }
 
 template void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<float>&, CpuIsa);

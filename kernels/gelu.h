@@ -31,6 +31,20 @@ void GeluErfCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 template <typename T>
 void GeluTanhCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
+// GeluErfCpu and GeluTanhCpu choose among these, one per instruction set.
+template <typename T>
+void GeluErfScalar(const GeluArgs<T>& args);
+template <typename T>
+void GeluErfAvx2(const GeluArgs<T>& args);
+template <typename T>
+void GeluErfAvx512(const GeluArgs<T>& args);
+template <typename T>
+void GeluTanhScalar(const GeluArgs<T>& args);
+template <typename T>
+void GeluTanhAvx2(const GeluArgs<T>& args);
+template <typename T>
+void GeluTanhAvx512(const GeluArgs<T>& args);
+
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_KERNELS_GELU_H_

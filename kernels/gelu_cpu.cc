@@ -38,12 +38,26 @@ void GeluTanhScalar(const GeluArgs<T>& args) {
 
 template <typename T>
 void GeluErfCpu(const GeluArgs<T>& args, CpuIsa isa) {
-  GeluErfScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return GeluErfScalar(args);
+    case CpuIsa::kAvx2:
+      return GeluErfAvx2(args);
+    case CpuIsa::kAvx512:
+      return GeluErfAvx512(args);
+  }
 }
 
 template <typename T>
 void GeluTanhCpu(const GeluArgs<T>& args, CpuIsa isa) {
-  GeluTanhScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return GeluTanhScalar(args);
+    case CpuIsa::kAvx2:
+      return GeluTanhAvx2(args);
+    case CpuIsa::kAvx512:
+      return GeluTanhAvx512(args);
+  }
 }
 
 template void GeluErfCpu(const GeluArgs<float>&, CpuIsa);

@@ -34,6 +34,14 @@ struct LayerNormArgs {
 template <typename T>
 void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
+// LayerNormCpu chooses among these, one per instruction set.
+template <typename T>
+void LayerNormScalar(const LayerNormArgs<T>& args);
+template <typename T>
+void LayerNormAvx2(const LayerNormArgs<T>& args);
+template <typename T>
+void LayerNormAvx512(const LayerNormArgs<T>& args);
+
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_KERNELS_LAYER_NORM_H_

@@ -46,7 +46,14 @@ void LayerNormScalar(const LayerNormArgs<T>& args) {
 
 template <typename T>
 void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa) {
-  LayerNormScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return LayerNormScalar(args);
+    case CpuIsa::kAvx2:
+      return LayerNormAvx2(args);
+    case CpuIsa::kAvx512:
+      return LayerNormAvx512(args);
+  }
 }
 
 template void LayerNormCpu(const LayerNormArgs<float>&, CpuIsa);

@@ -40,11 +40,19 @@ struct SelectiveScanArgs {
 };
 
 // T is float or BFloat16. Runs on the calling thread; callers share the work
-// out by SliceChannels and SliceSequences. `isa` must be one of
+// out by SliceChannels and Segments::Slice. `isa` must be one of
 // SupportedCpuIsas().
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args,
                       CpuIsa isa = ActiveCpuIsa());
+
+// SelectiveScanCpu chooses among these, one per instruction set.
+template <typename T>
+void SelectiveScanScalar(const SelectiveScanArgs<T>& args);
+template <typename T>
+void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
+template <typename T>
+void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
 
 // The same in fp64 throughout, for tests.
 void SelectiveScanReference(const SelectiveScanArgs<double>& args);

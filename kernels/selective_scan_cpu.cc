@@ -42,7 +42,15 @@ void SelectiveScanScalar(const SelectiveScanArgs<T>& args) {
 
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args, CpuIsa isa) {
-  SelectiveScanScalar(args);
+  if (args.states != 8 && args.states != 16) return SelectiveScanScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return SelectiveScanScalar(args);
+    case CpuIsa::kAvx2:
+      return SelectiveScanAvx2(args);
+    case CpuIsa::kAvx512:
+      return SelectiveScanAvx512(args);
+  }
 }
 
 void SelectiveScanReference(const SelectiveScanArgs<double>& args) {

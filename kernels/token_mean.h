@@ -9,6 +9,9 @@
 
 namespace sfmamba {
 
+// Tokens summed at a time, the sums then added up, against rounding.
+constexpr int64_t kTokenMeanBlock = 64;
+
 // The mean over the tokens of each sequence, summed in fp32: the first value of
 // SF-Mamba's auxiliary tokens (arXiv 2603.16423, 3.2).
 //
@@ -30,6 +33,14 @@ struct TokenMeanArgs {
 // T is float or BFloat16. Runs on the calling thread.
 template <typename T>
 void TokenMeanCpu(const TokenMeanArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
+
+// TokenMeanCpu chooses among these, one per instruction set.
+template <typename T>
+void TokenMeanScalar(const TokenMeanArgs<T>& args);
+template <typename T>
+void TokenMeanAvx2(const TokenMeanArgs<T>& args);
+template <typename T>
+void TokenMeanAvx512(const TokenMeanArgs<T>& args);
 
 }  // namespace sfmamba
 

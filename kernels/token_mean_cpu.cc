@@ -3,12 +3,6 @@
 #include "kernels/token_mean.h"
 
 namespace sfmamba {
-namespace {
-
-constexpr int64_t kBlock = 64;  // Tokens summed at a time, against rounding.
-
-}  // namespace
-
 template <typename T>
 void TokenMeanScalar(const TokenMeanArgs<T>& args) {
   for (int k = 0; k < args.segments.count; ++k) {
@@ -16,9 +10,10 @@ void TokenMeanScalar(const TokenMeanArgs<T>& args) {
     const int64_t end = args.segments.end(k) - args.margin;
     for (int c = 0; c < args.channels; ++c) {
       float total = 0;
-      for (int64_t block = begin; block < end; block += kBlock) {
+      for (int64_t block = begin; block < end; block += kTokenMeanBlock) {
         float sum = 0;
-        for (int64_t i = block; i < std::min(block + kBlock, end); ++i) {
+        for (int64_t i = block; i < std::min(block + kTokenMeanBlock, end);
+             ++i) {
           sum += static_cast<float>(args.x[i * args.x_stride + c]);
         }
         total += sum;
@@ -32,7 +27,14 @@ void TokenMeanScalar(const TokenMeanArgs<T>& args) {
 
 template <typename T>
 void TokenMeanCpu(const TokenMeanArgs<T>& args, CpuIsa isa) {
-  TokenMeanScalar(args);
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return TokenMeanScalar(args);
+    case CpuIsa::kAvx2:
+      return TokenMeanAvx2(args);
+    case CpuIsa::kAvx512:
+      return TokenMeanAvx512(args);
+  }
 }
 
 template void TokenMeanCpu(const TokenMeanArgs<float>&, CpuIsa);

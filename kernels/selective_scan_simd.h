@@ -1,0 +1,133 @@
+// The selective scan over a vector type V, one lane a channel; for the files of
+// one instruction set, which choose V.
+#ifndef SFMAMBA_KERNELS_SELECTIVE_SCAN_SIMD_H_
+#define SFMAMBA_KERNELS_SELECTIVE_SCAN_SIMD_H_
+
+#include "kernels/selective_scan.h"
+#include "kernels/simd_math.h"
+
+namespace sfmamba {
+namespace {
+
+// Tokens per tile. A tile is prepared token by token (softplus), then the
+// recurrence runs over it: two short loops that each fit the registers.
+constexpr int kTile = 32;
+
+// States whose decays are computed together.
+constexpr int kGroup = 4;
+
+// The scan of kWidth channels, of which the first `lanes` exist. In base 2,
+// with s = log2(1 + exp(x)): delta = s*ln2 and exp(delta*A) = 2^(A*s).
+template <typename V, int kStates, typename T>
+class ChannelBlock {
+ public:
+  ChannelBlock(const SelectiveScanArgs<T>& args, int channel)
+      : args_(args), channel_(channel) {
+    const int rest = args.channels - channel;
+    lanes_ = rest < V::kWidth ? rest : V::kWidth;
+    V steepest = V::Set(0.0f);
+    for (int n = 0; n < kStates; ++n) {
+      const V A = LoadLanes(args.A + n * args.a_stride + channel);
+      A.Store(A_[n]);
+      steepest = MaxMagnitude(steepest, Abs(A));
+    }
+    steepest_ = steepest;
+    D_ = LoadLanes(args.D + channel);
+    bias_ = LoadLanes(args.bias + channel) * V::Set(kLog2E);
+  }
+
+  // Scans tokens [begin, end), one sequence.
+  void Scan(int64_t begin, int64_t end) {
+    for (int n = 0; n < kStates; ++n) V::Set(0.0f).Store(h_[n]);
+    for (int64_t tile = begin; tile < end; tile += kTile) {
+      const int tokens =
+          end - tile < kTile ? static_cast<int>(end - tile) : kTile;
+      Prepare(tile, tokens);
+      // Not true if anything is a NaN.
+      if (V::All(LessEqual(largest_s_ * steepest_, V::Set(126.0f)))) {
+        Recur<Exp2Products<kGroup, V>>(tile, tokens);
+      } else {
+        Recur<Exp2ProductsAnyRange<kGroup, V>>(tile, tokens);
+      }
+    }
+  }
+
+ private:
+  template <typename U>
+  V LoadLanes(const U* p) const {
+    return sfmamba::LoadLanes<V>(p, lanes_);
+  }
+
+  // s_, g_ = delta*u and y_ = D*u of a tile.
+  void Prepare(int64_t tile, int tokens) {
+    V largest = V::Set(0.0f);
+    for (int i = 0; i < tokens; ++i) {
+      const V u = LoadLanes(args_.u + (tile + i) * args_.u_stride + channel_);
+      const V dt =
+          LoadLanes(args_.dt + (tile + i) * args_.dt_stride + channel_);
+      const V s = Softplus2(Fma(dt, V::Set(kLog2E), bias_));
+      largest = MaxMagnitude(largest, s);
+      s.Store(s_[i]);
+      (s * (V::Set(kLn2) * u)).Store(g_[i]);
+      (D_ * u).Store(y_[i]);
+    }
+    largest_s_ = largest;
+  }
+
+  template <void (*kDecay)(const V* A, V s, V* decay)>
+  void Recur(int64_t tile, int tokens) {
+    const T* B = args_.B + tile * args_.bc_stride;
+    const T* C = args_.C + tile * args_.bc_stride;
+    T* y = args_.y + tile * args_.y_stride + channel_;
+    V h[kStates];
+    for (int n = 0; n < kStates; ++n) h[n] = V::Load(h_[n]);
+    for (int i = 0; i < tokens; ++i) {
+      const V s = V::Load(s_[i]);
+      const V g = V::Load(g_[i]);
+      V sum[2] = {V::Load(y_[i]), V::Set(0.0f)};
+      for (int group = 0; group < kStates; group += kGroup) {
+        V A[kGroup], decay[kGroup];
+        for (int m = 0; m < kGroup; ++m) A[m] = V::Load(A_[group + m]);
+        kDecay(A, s, decay);
+        for (int m = 0; m < kGroup; ++m) {
+          const int n = group + m;
+          h[n] = Fma(decay[m], h[n], g * V::Set(static_cast<float>(B[n])));
+          sum[n % 2] = Fma(V::Set(static_cast<float>(C[n])), h[n], sum[n % 2]);
+        }
+      }
+      StoreLanes(sum[0] + sum[1], y, lanes_);
+      B += args_.bc_stride;
+      C += args_.bc_stride;
+      y += args_.y_stride;
+    }
+    for (int n = 0; n < kStates; ++n) h[n].Store(h_[n]);
+  }
+
+  const SelectiveScanArgs<T>& args_;
+  const int channel_;
+  int lanes_;
+  V steepest_;  // The largest |A| of each channel.
+  V D_;
+  V bias_;       // Times log2(e).
+  V largest_s_;  // Of the tile.
+  alignas(64) float A_[kStates][V::kWidth];
+  alignas(64) float h_[kStates][V::kWidth];  // The state.
+  alignas(64) float s_[kTile][V::kWidth];
+  alignas(64) float g_[kTile][V::kWidth];
+  alignas(64) float y_[kTile][V::kWidth];
+};
+
+template <typename V, int kStates, typename T>
+void ScanChannels(const SelectiveScanArgs<T>& args) {
+  for (int channel = 0; channel < args.channels; channel += V::kWidth) {
+    ChannelBlock<V, kStates, T> block(args, channel);
+    for (int k = 0; k < args.segments.count; ++k) {
+      block.Scan(args.segments.begin(k), args.segments.end(k));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SELECTIVE_SCAN_SIMD_H_

@@ -1,0 +1,123 @@
+// Elementary functions over a vector type V (Vec8 or Vec16), for the files of
+// one instruction set. Arguments that are NaN give NaN unless said otherwise.
+#ifndef SFMAMBA_KERNELS_SIMD_MATH_H_
+#define SFMAMBA_KERNELS_SIMD_MATH_H_
+
+#include <cstdint>
+
+namespace sfmamba {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kLn2 = 0.693147181f;
+
+// Adding it to a value of magnitude below 2^22 rounds to an integer, which then
+// stands in the lowest bits of the sum.
+constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
+
+// 2^f for f in [-1/2, 1/2] and exactly 1 at 0, so that a state whose decay is 1
+// stays as it is. Relative error 1e-7 (minimax with the first coefficient
+// fixed).
+constexpr float kExp2[] = {1.0f,          0.693146978f,   0.240222421f,
+                           0.0555073374f, 0.00967151264f, 0.00132647272f};
+
+// 2^x for |x| <= 126; anything for other x and for NaN.
+template <typename V>
+inline V Exp2(V x) {
+  const V t = x + V::Set(kRound);
+  const V f = x - (t - V::Set(kRound));
+  V p = V::Set(kExp2[5]);
+  for (int degree = 4; degree >= 0; --degree) {
+    p = Fma(p, f, V::Set(kExp2[degree]));
+  }
+  return AddExponent(p, t);
+}
+
+// power[m] = 2^(a[m]*b) for m < kCount and |a[m]*b| <= 126; anything otherwise.
+// Several at a time and step by step: one after another, the processor's queue
+// fills with instructions that wait for each other.
+template <int kCount, typename V>
+inline void Exp2Products(const V* a, V b, V* power) {
+  V t[kCount], f[kCount], p[kCount];
+  for (int m = 0; m < kCount; ++m) t[m] = Fma(a[m], b, V::Set(kRound));
+  for (int m = 0; m < kCount; ++m) f[m] = t[m] - V::Set(kRound);
+  for (int m = 0; m < kCount; ++m) f[m] = Fms(a[m], b, f[m]);
+  for (int m = 0; m < kCount; ++m) {
+    p[m] = Fma(V::Set(kExp2[5]), f[m], V::Set(kExp2[4]));
+  }
+  for (int degree = 3; degree >= 0; --degree) {
+    for (int m = 0; m < kCount; ++m) {
+      p[m] = Fma(p[m], f[m], V::Set(kExp2[degree]));
+    }
+  }
+  for (int m = 0; m < kCount; ++m) power[m] = AddExponent(p[m], t[m]);
+}
+
+// The same for any a[m]*b <= 126: 0 below -126, NaN for NaN, and elsewhere the
+// same bits.
+template <int kCount, typename V>
+inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
+  Exp2Products<kCount>(a, b, power);
+  for (int m = 0; m < kCount; ++m) {
+    const V x = a[m] * b;
+    power[m] = Select(LessEqual(x, V::Set(-126.0f)), V::Set(0.0f), power[m]);
+    power[m] = Select(IsNan(x), x, power[m]);
+  }
+}
+
+// log2(1 + 2^v), which is softplus in base 2. Relative error below 4e-7 for v
+// above -126; not 0 below, but at most 2^-125.
+template <typename V>
+inline V Softplus2(V v) {
+  // t = 2^-|v| is in (0, 1]; log2(1+t) = t*q(t) without cancellation.
+  const V t = Exp2(Max(V::Set(-126.0f), Negate(Abs(v))));
+  V q = V::Set(0.007549181843f);
+  q = Fma(q, t, V::Set(-0.0425670595f));
+  q = Fma(q, t, V::Set(0.112856187f));
+  q = Fma(q, t, V::Set(-0.1971189623f));
+  q = Fma(q, t, V::Set(0.2756414075f));
+  q = Fma(q, t, V::Set(-0.3584084709f));
+  q = Fma(q, t, V::Set(0.4806929571f));
+  q = Fma(q, t, V::Set(-0.721340208f));
+  q = Fma(q, t, V::Set(1.442694997f));
+  return Fma(q, t, Max(V::Set(0.0f), v));
+}
+
+// v / (1 + 2^-w): SiLU if w = v*log2(e).
+template <typename V>
+inline V TimesSigmoid2(V v, V w) {
+  const V limit = V::Set(126.0f);
+  const V x = Max(Negate(limit), Min(limit, Negate(w)));
+  return v / (V::Set(1.0f) + Exp2(x));
+}
+
+// The first `lanes` <= kWidth values at p; the others are 0.
+template <typename V, typename T>
+inline V LoadLanes(const T* p, int lanes) {
+  if (lanes == V::kWidth) return V::Load(p);
+  T values[V::kWidth] = {};
+  for (int i = 0; i < lanes; ++i) values[i] = p[i];
+  return V::Load(values);
+}
+
+// Writes the first `lanes` <= kWidth values.
+template <typename V, typename T>
+inline void StoreLanes(V v, T* p, int lanes) {
+  if (lanes == V::kWidth) return v.Store(p);
+  T values[V::kWidth];
+  v.Store(values);
+  for (int i = 0; i < lanes; ++i) p[i] = values[i];
+}
+
+// Calls f(c, lanes) for each vector of `count` values, the last one shorter.
+template <typename V, typename F>
+inline void ForEachVector(int64_t count, F f) {
+  int64_t c = 0;
+  for (; c + V::kWidth <= count; c += V::kWidth) f(c, V::kWidth);
+  if (c < count) f(c, static_cast<int>(count - c));
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SIMD_MATH_H_

@@ -1,0 +1,146 @@
+#ifndef SFMAMBA_TESTS_KERNELS_MATRIX_H_
+#define SFMAMBA_TESTS_KERNELS_MATRIX_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/bfloat16.h"
+#include "kernels/cpu_features.h"
+
+namespace sfmamba {
+
+// The name of a test's instruction set.
+inline std::string IsaName(const testing::TestParamInfo<CpuIsa>& info) {
+  return CpuIsaName(info.param);
+}
+
+// A [rows, columns] matrix between guards: NaNs before, after and between rows.
+// A kernel that reads them shows it in its result, one that writes them fails
+// GuardsIntact().
+template <typename T>
+class Matrix {
+ public:
+  Matrix(int64_t rows, int columns)
+      : rows_(rows),
+        columns_(columns),
+        stride_(columns + 5),
+        values_(kMargin + rows * stride_ + kMargin, Guard()) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int c = 0; c < columns; ++c) at(i, c) = static_cast<T>(0.0f);
+    }
+  }
+
+  int64_t rows() const { return rows_; }
+  int columns() const { return columns_; }
+  int64_t stride() const { return stride_; }
+  T* data() { return values_.data() + kMargin; }
+  const T* data() const { return values_.data() + kMargin; }
+  T& at(int64_t i, int c) { return data()[i * stride_ + c]; }
+  const T& at(int64_t i, int c) const { return data()[i * stride_ + c]; }
+
+  void FillNormal(std::mt19937& random, float mean, float deviation) {
+    std::normal_distribution<float> normal(mean, deviation);
+    for (int64_t i = 0; i < rows_; ++i) {
+      for (int c = 0; c < columns_; ++c)
+        at(i, c) = static_cast<T>(normal(random));
+    }
+  }
+
+  void CopyRow(int64_t to, const Matrix& other, int64_t from) {
+    std::copy_n(&other.at(from, 0), columns_, &at(to, 0));
+  }
+
+  bool RowEquals(int64_t i, const Matrix& other, int64_t other_row) const {
+    return std::memcmp(&at(i, 0), &other.at(other_row, 0),
+                       columns_ * sizeof(T)) == 0;
+  }
+
+  bool RowIsFinite(int64_t i) const {
+    for (int c = 0; c < columns_; ++c) {
+      if (!std::isfinite(static_cast<float>(at(i, c)))) return false;
+    }
+    return true;
+  }
+
+  // Bit for bit, guards included.
+  bool operator==(const Matrix& other) const {
+    return values_.size() == other.values_.size() &&
+           std::memcmp(values_.data(), other.values_.data(),
+                       values_.size() * sizeof(T)) == 0;
+  }
+
+  bool GuardsIntact() const {
+    Matrix guards(rows_, columns_);
+    for (int64_t i = 0; i < rows_; ++i) guards.CopyRow(i, *this, i);
+    return guards == *this;
+  }
+
+ private:
+  static constexpr int kMargin = 64;
+
+  static T Guard() {
+    return static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+  }
+
+  int64_t rows_;
+  int columns_;
+  int64_t stride_;
+  std::vector<T> values_;
+};
+
+// Expects `actual` within `scaled` of the largest expected magnitude and, for
+// BFloat16, one unit in the last place more.
+template <typename T>
+void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
+                 double scaled) {
+  const double relative = sizeof(T) == 2 ? 1.0 / 256 : 0.0;
+  double largest = 0;
+  for (int64_t i = 0; i < expected.rows(); ++i) {
+    for (int c = 0; c < expected.columns(); ++c) {
+      largest = std::max(largest, std::abs(expected.at(i, c)));
+    }
+  }
+  for (int64_t i = 0; i < expected.rows(); ++i) {
+    for (int c = 0; c < expected.columns(); ++c) {
+      const double want = expected.at(i, c);
+      const double error = std::abs(static_cast<float>(actual.at(i, c)) - want);
+      // Written so that a NaN fails.
+      if (!(error <= scaled * largest + relative * std::abs(want))) {
+        ADD_FAILURE() << "row " << i << " column " << c << ": got "
+                      << static_cast<float>(actual.at(i, c)) << ", expected "
+                      << want << ", largest " << largest;
+        return;
+      }
+    }
+  }
+}
+
+template <typename T>
+Matrix<double> ToDouble(const Matrix<T>& from) {
+  Matrix<double> to(from.rows(), from.columns());
+  for (int64_t i = 0; i < from.rows(); ++i) {
+    for (int c = 0; c < from.columns(); ++c) {
+      to.at(i, c) = static_cast<float>(from.at(i, c));
+    }
+  }
+  return to;
+}
+
+inline std::vector<float> Normals(std::mt19937& random, int count, float mean,
+                                  float deviation) {
+  std::normal_distribution<float> normal(mean, deviation);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_KERNELS_MATRIX_H_
