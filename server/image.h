@@ -44,9 +44,8 @@ enum class ResizeMode {
 };
 
 struct PreprocessOptions {
-  int size = 224;  // Side of the result.
-  int resize_size =
-      224;  // Side that the picture is resized to before the crop.
+  int size = 224;         // Side of the result.
+  int resize_size = 224;  // Side before the crop, by `mode`.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
