@@ -1,0 +1,24 @@
+#include "benchmark/benchmark.h"
+#include "kernels/selective_scan.h"
+#include "tests/kernels/benchmark_cases.h"
+#include "tests/kernels/scan_problem.h"
+
+namespace sfmamba {
+namespace {
+
+template <typename T>
+void SelectiveScan(benchmark::State& state) {
+  const int batch = state.range(1), length = state.range(2);
+  const ScanProblem<T> scan(batch * length, state.range(3));
+  Matrix<T> y(batch * length, state.range(3));
+  const SelectiveScanArgs<T> args = scan.Args({batch, length}, &y);
+  for (auto _ : state) SelectiveScanCpu(args, IsaOf(state));
+  Report(state);
+}
+BENCHMARK_TEMPLATE(SelectiveScan, float)->Apply(StageCases<1>);
+BENCHMARK_TEMPLATE(SelectiveScan, BFloat16)->Apply(StageCases<1>);
+
+}  // namespace
+}  // namespace sfmamba
+
+BENCHMARK_MAIN();
