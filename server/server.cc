@@ -1,0 +1,184 @@
+#include "server/server.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpc/grpc.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/server_builder.h"
+#include "server/convert.h"
+#include "server/task.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr char kVisionName[] = "sfmamba.v1.VisionService";
+// A batch that runs longer is taken for hung.
+constexpr absl::Duration kHung = absl::Seconds(10);
+// Answers that may wait for the finish pool; more are made on the batch thread.
+constexpr int kMaxAnswersQueued = 4096;
+
+RequestLimits LimitsOf(const v1::ServerConfig& config) {
+  RequestLimits limits;
+  limits.max_images = config.max_images_per_request();
+  limits.image.max_bytes = config.max_image_bytes();
+  limits.image.max_pixels = config.max_image_pixels();
+  limits.image.max_side = config.max_image_side();
+  return limits;
+}
+
+ThreadPool::Options PoolOptions(const char* name, int threads, int queued) {
+  ThreadPool::Options options;
+  options.name = name;
+  options.threads = threads;
+  options.max_queued = queued;
+  return options;
+}
+
+ModelRepository::Options RepositoryOptions(const v1::ServerConfig& config) {
+  ModelRepository::Options options;
+  options.directory = config.model_repository();
+  options.model_path = config.model_path();
+  options.model_name = config.model_name();
+  return options;
+}
+
+std::string Address(const std::string& host, int port) {
+  const bool ipv6 = absl::StrContains(host, ':') && host.front() != '[';
+  return ipv6 ? absl::StrCat("[", host, "]:", port)
+              : absl::StrCat(host, ":", port);
+}
+
+// Limits of serving.md 5.3 that protect the server from its clients.
+void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(config.max_message_bytes());
+  builder->SetMaxSendMessageSize(config.max_message_bytes());
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  // Without this a second server on the port would take half of the calls.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  grpc::ResourceQuota quota("server");
+  quota.Resize((size_t{1} << 30) + config.max_message_bytes());
+  builder->SetResourceQuota(quota);
+}
+
+}  // namespace
+
+Server::Server(const Options& options, Logger* log)
+    : config_(options.config),
+      scrape_window_(options.scrape_window),
+      log_(*log),
+      metrics_(options.build),
+      decode_memory_(config_.decode_memory_budget_bytes()),
+      finish_pool_(PoolOptions("finish", 1, kMaxAnswersQueued)),
+      repository_(RepositoryOptions(config_), options.load, &metrics_, log),
+      decode_pool_(PoolOptions("decode", config_.decode_threads(),
+                               config_.decode_queue_items())),
+      health_([this] {
+        for (const auto& version : repository_.List()) {
+          const auto model = version->Loaded();
+          if (!model.ok()) continue;
+          if (SteadyNow() - (*model)->executor->LastProgress() > kHung) {
+            return false;
+          }
+        }
+        return true;
+      }),
+      vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
+               metrics_, *log, LimitsOf(config_),
+               FromProto(config_.default_deadline()),
+               FromProto(config_.max_deadline())}) {
+  health_.SetServing("", false);
+  health_.SetServing(kVisionName, false);
+}
+
+Server::~Server() {
+  if (grpc_ == nullptr) return;
+  health_.EndWatches();
+  grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
+                                                      Logger* log) {
+  auto server = absl::WrapUnique(new Server(options, log));
+  auto metrics_server = MetricsServer::Start(
+      server->config_.host(), server->config_.metrics_port(), server->metrics_);
+  if (!metrics_server.ok()) return metrics_server.status();
+  server->metrics_server_ = *std::move(metrics_server);
+  server->scanned_ = server->repository_.Scan();
+  for (const auto& version : server->repository_.List()) {
+    server->health_.SetServing(version->health_name(), false);
+  }
+  const absl::Status status = server->Listen();
+  if (!status.ok()) return status;
+  log->Info("listening", {{"host", server->config_.host()},
+                          {"port", server->port()},
+                          {"metrics_port", server->metrics_port()}});
+  return server;
+}
+
+absl::Status Server::Listen() {
+  grpc::EnableDefaultHealthCheckService(false);
+  if (!config_.disable_reflection()) {
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  }
+  const std::string address = Address(config_.host(), config_.port());
+  grpc::ServerBuilder builder;
+  SetLimits(config_, &builder);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(&vision_);
+  builder.RegisterService(&health_);
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ != nullptr && port_ != 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "cannot bind the gRPC port: ", address,
+      " is in use, not an address of this machine, or not allowed"));
+}
+
+absl::Status Server::LoadModels(const std::function<bool()>& stop) {
+  if (!scanned_.ok()) return scanned_;
+  bool any_ready = false;
+  const auto changed = [this, &any_ready](const ModelVersion& version) {
+    const bool ready = version.state() == ModelState::kReady;
+    any_ready |= ready;
+    health_.SetServing(version.health_name(), ready);
+  };
+  const absl::Status status = repository_.LoadAll(changed, stop);
+  if (absl::IsCancelled(status)) return status;
+  if (status.ok() || (any_ready && !config_.exit_on_load_error())) {
+    health_.SetServing("", true);
+    health_.SetServing(kVisionName, true);
+    log_.Info("serving");
+  }
+  return status;
+}
+
+bool Server::Shutdown() {
+  log_.Info("draining");
+  health_.SetNoneServing();
+  absl::SleepFor(FromProto(config_.drain_delay()));
+  vision_.StartDraining();
+  health_.EndWatches();
+  const absl::Duration timeout = FromProto(config_.drain_timeout());
+  const absl::Time start = SteadyNow();
+  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+  const bool clean = SteadyNow() - start < timeout;
+  if (clean) {
+    log_.Info("drained");
+  } else {
+    log_.Error("drain_timeout has passed: the calls left were cancelled");
+  }
+  absl::SleepFor(scrape_window_);
+  return clean;
+}
+
+}  // namespace sfmamba

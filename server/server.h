@@ -1,0 +1,88 @@
+#ifndef SFMAMBA_SERVER_SERVER_H_
+#define SFMAMBA_SERVER_SERVER_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/server.h"
+#include "server/health.h"
+#include "server/log.h"
+#include "server/memory_budget.h"
+#include "server/metrics.h"
+#include "server/metrics_server.h"
+#include "server/model_repository.h"
+#include "server/thread_pool.h"
+#include "server/vision_service.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba {
+
+// The whole server, its parts in order of construction.
+//
+//   auto server = Server::Start(options, &log);  // Ports open, NOT_SERVING.
+//   (*server)->LoadModels();                     // Then SERVING.
+//   (*server)->Shutdown();
+//
+// LoadModels() and Shutdown() are called by one thread, at most once each; the
+// rest is thread-safe.
+class Server {
+ public:
+  struct Options {
+    v1::ServerConfig config;  // WithDefaults, and valid.
+    BuildInfo build;
+    ModelRepository::Load load;
+    // How long metrics can still be scraped after the last call has ended.
+    absl::Duration scrape_window = absl::Seconds(1);
+  };
+
+  // Opens the metrics port, finds the models, so that they are known to be
+  // LOADING, and opens the gRPC port; every health name but "liveness" is
+  // NOT_SERVING. UNAVAILABLE, naming host and port, if one cannot be bound.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
+                                                       Logger* log);
+  // Cancels the calls that Shutdown() has not waited for.
+  ~Server();
+
+  int port() const { return port_; }
+  int metrics_port() const { return metrics_server_->port(); }
+
+  // Loads and warms the models, then SERVING. The error of the search for
+  // models or of the first that failed; the server then is SERVING if another
+  // is ready and the config says not to exit. CANCELLED once `stop` says so.
+  absl::Status LoadModels(const std::function<bool()>& stop = [] {
+    return false;
+  });
+
+  // NOT_SERVING for drain_delay, while calls are still answered; then refuses
+  // new calls and waits for the others for drain_timeout. False if some had to
+  // be cancelled.
+  bool Shutdown();
+
+ private:
+  Server(const Options& options, Logger* log);
+
+  absl::Status Listen();
+
+  const v1::ServerConfig config_;
+  const absl::Duration scrape_window_;
+  Logger& log_;
+  Metrics metrics_;
+  std::unique_ptr<MetricsServer> metrics_server_;
+  MemoryBudget decode_memory_;
+  ThreadPool finish_pool_;
+  // Executors end tasks on the pool above; the pool below hands them tasks.
+  ModelRepository repository_;
+  ThreadPool decode_pool_;
+  HealthService health_;
+  VisionService vision_;
+  absl::Status scanned_;  // What finding the models ended with.
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> grpc_;  // Last: uses everything above.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_SERVER_H_

@@ -1,0 +1,197 @@
+#include "tests/server/running_server.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+#include "server/server_config.h"
+#include "server/sha256.h"
+#include "tests/testing/http.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
+  config.set_port(0);
+  config.set_metrics_port(0);
+  if (!config.has_drain_delay()) config.mutable_drain_delay();
+  return WithDefaults(config);
+}
+
+}  // namespace
+
+void Gate::Pass() {
+  absl::MutexLock lock(&mu_);
+  ++waiting_;
+  mu_.Await(absl::Condition(&open_));
+  --waiting_;
+}
+
+void Gate::WaitForBatch() {
+  const auto waits = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return waiting_ > 0;
+  };
+  absl::MutexLock lock(&mu_);
+  EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&waits), kPatience));
+}
+
+void Gate::SetOpen(bool open) {
+  absl::MutexLock lock(&mu_);
+  open_ = open;
+}
+
+absl::StatusOr<std::vector<Result>> FakeModel::Run(
+    absl::Span<const ModelInput> images) {
+  gate_.Pass();
+  std::vector<Result> results;
+  for (const ModelInput& image : images) {
+    Classification classification;
+    classification.logits.resize(kClasses);
+    const int count = 3 * image.height * image.width;
+    for (int i = 0; i < count; ++i) {
+      const float value =
+          image.pixels != nullptr ? image.pixels[i] / 255.f : image.values[i];
+      classification.logits[i % kClasses] += value * (1 + i % 7) / 100;
+    }
+    classification.embedding = {classification.logits[0], 1};
+    results.push_back(std::move(classification));
+  }
+  return results;
+}
+
+void WriteModel(const std::string& repository, const std::string& id,
+                const std::string& version, const std::string& batching) {
+  const std::filesystem::path folder =
+      std::filesystem::path(repository) / id / version;
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "model.safetensors") << "weights of " << id;
+  std::ofstream labels(folder / "labels.txt");
+  for (int i = 0; i < FakeModel::kClasses; ++i) labels << "label " << i << "\n";
+  std::ofstream(folder / "config.textproto") << absl::StrCat(
+      R"(backbone { variant: "custom" dim: 16 in_dim: 8 depths: [1, 1, 5, 3]
+         num_heads: [1, 2, 4, 8] windows: [4, 2] layer_scale: true }
+         input { size: )",
+      FakeModel::kSide, " } batching { ", batching,
+      " } weights { size_bytes: ", std::string("weights of " + id).size(),
+      " sha256: '", *FileSha256((folder / "model.safetensors").string()),
+      "' }");
+}
+
+std::string NewFolder(const std::string& name) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) /
+      absl::StrCat(test->test_suite_name(), "_", test->name(), "_", name);
+  std::filesystem::remove_all(path);
+  std::filesystem::create_directories(path);
+  return path.string();
+}
+
+Ending EndingOf(const grpc::Status& status,
+                const grpc::ClientContext* context) {
+  Ending ending;
+  ending.code = status.error_code();
+  ending.message = status.error_message();
+  google::rpc::Status proto;
+  proto.ParseFromString(status.error_details());
+  for (const google::protobuf::Any& any : proto.details()) {
+    google::rpc::ErrorInfo info;
+    google::rpc::BadRequest request;
+    google::rpc::RetryInfo retry;
+    if (any.UnpackTo(&info)) {
+      EXPECT_EQ(info.domain(), "sfmamba.serving");
+      ending.reason = info.reason();
+      ending.metadata.insert(info.metadata().begin(), info.metadata().end());
+    } else if (any.UnpackTo(&request)) {
+      ending.field = request.field_violations(0).field();
+    } else if (any.UnpackTo(&retry)) {
+      ending.has_retry_info = true;
+    }
+  }
+  if (context != nullptr) {
+    const auto& trailers = context->GetServerTrailingMetadata();
+    const auto found = trailers.find("grpc-retry-pushback-ms");
+    if (found != trailers.end()) {
+      ending.pushback = std::string(found->second.data(), found->second.size());
+    }
+  }
+  return ending;
+}
+
+RunningServer::RunningServer(v1::ServerConfig config, bool load)
+    : log_file_(std::tmpfile(), &std::fclose),
+      log_(log_file_.get(), LogLevel::kDebug, LogFormat::kJson) {
+  Server::Options options;
+  options.config = OnFreePorts(std::move(config));
+  options.build.version = "test";
+  options.load = [this](const ModelConfig& model, const std::string&)
+      -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+    return std::make_unique<FakeModel>(model, &gate_);
+  };
+  options.scrape_window = absl::ZeroDuration();
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(options, &log_);
+  EXPECT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  if (load) {
+    const absl::Status loaded = server_->LoadModels();
+    EXPECT_TRUE(loaded.ok()) << loaded;
+  }
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  channel_ =
+      grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                grpc::InsecureChannelCredentials(), arguments);
+  stub_ = v1::VisionService::NewStub(channel_);
+  health_ = grpc::health::v1::Health::NewStub(channel_);
+}
+
+std::string RunningServer::Exposition() const {
+  return HttpGet(server_->metrics_port(), "/metrics");
+}
+
+double RunningServer::WaitForSum(
+    const std::string& name, const std::initializer_list<std::string>& labels,
+    double value) const {
+  const absl::Time give_up = absl::Now() + kPatience;
+  double sum;
+  while ((sum = SumOf(Samples(Exposition()), name, labels)) != value &&
+         absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return sum;
+}
+
+std::string RunningServer::Log() const {
+  std::string text(std::ftell(log_file_.get()), '\0');
+  std::rewind(log_file_.get());
+  EXPECT_EQ(std::fread(text.data(), 1, text.size(), log_file_.get()),
+            text.size());
+  return text;
+}
+
+v1::Image GreyImage(int grey) {
+  v1::Image image;
+  v1::PixelBuffer& pixels = *image.mutable_pixels();
+  pixels.set_width(FakeModel::kSide);
+  pixels.set_height(FakeModel::kSide);
+  pixels.set_format(v1::PixelBuffer::RGB8);
+  pixels.set_data(std::string(3 * FakeModel::kSide * FakeModel::kSide,
+                              static_cast<char>(grey)));
+  return image;
+}
+
+v1::ClassifyRequest GreyRequest(int grey) {
+  v1::ClassifyRequest request;
+  *request.add_images() = GreyImage(grey);
+  return request;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,121 @@
+#ifndef SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_
+#define SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "google/rpc/error_details.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "model/vision_model.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+
+namespace sfmamba {
+
+// Makes a fake model's batches wait. Thread-safe.
+class Gate {
+ public:
+  void Close() { SetOpen(false); }
+  void Open() { SetOpen(true); }
+
+  // Called by the model.
+  void Pass();
+  // Until a batch waits at the closed gate.
+  void WaitForBatch();
+
+ private:
+  void SetOpen(bool open);
+
+  absl::Mutex mu_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// Logits follow from the image alone: ten different sums of its values.
+class FakeModel : public VisionModel {
+ public:
+  static constexpr int kSide = 64;  // Of the input, in pixels.
+  static constexpr int kClasses = 10;
+
+  FakeModel(const ModelConfig& config, Gate* gate)
+      : config_(config), gate_(*gate) {}
+
+  absl::StatusOr<std::vector<Result>> Run(
+      absl::Span<const ModelInput> images) override;
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return Precision::kFloat32; }
+  std::string device() const override { return "fake"; }
+  int fold_factor(int images) const override { return images; }
+
+ private:
+  const ModelConfig config_;
+  Gate& gate_;
+};
+
+// Writes <repository>/<id>/<version>/ with a configuration of ten classes,
+// their labels and weights that FakeModel does not read. `batching`: its
+// fields.
+void WriteModel(const std::string& repository, const std::string& id,
+                const std::string& version, const std::string& batching = "");
+
+// An empty folder of the running test.
+std::string NewFolder(const std::string& name);
+
+// What a call ended with.
+struct Ending {
+  grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string message;
+  std::string reason;  // Of ErrorInfo.
+  std::string field;   // Of BadRequest.
+  std::map<std::string, std::string> metadata;
+  bool has_retry_info = false;
+  std::string pushback;  // grpc-retry-pushback-ms.
+};
+Ending EndingOf(const grpc::Status& status,
+                const grpc::ClientContext* context = nullptr);
+
+// A server in this process, on free ports, with fake models.
+class RunningServer {
+ public:
+  // `config` needs a model_repository.
+  explicit RunningServer(v1::ServerConfig config, bool load = true);
+
+  Server& server() { return *server_; }
+  Gate& gate() { return gate_; }
+  v1::VisionService::Stub& stub() { return *stub_; }
+  grpc::health::v1::Health::Stub& health() { return *health_; }
+  std::shared_ptr<grpc::Channel> channel() { return channel_; }
+
+  // /metrics now.
+  std::string Exposition() const;
+  // Until the sum of `name` over the samples with `labels` is `value`, for half
+  // a minute; then the last sum.
+  double WaitForSum(const std::string& name,
+                    const std::initializer_list<std::string>& labels,
+                    double value) const;
+  std::string Log() const;
+
+ private:
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
+  Logger log_;
+  Gate gate_;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::VisionService::Stub> stub_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+// A request of one image each of whose pixels is `grey`, at the input's size.
+v1::ClassifyRequest GreyRequest(int grey);
+v1::Image GreyImage(int grey);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_

@@ -1,0 +1,235 @@
+#include "server/server.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/server_config.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/http.h"
+
+namespace sfmamba {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() {
+    config_.set_model_repository(NewFolder("models"));
+    WriteModel(config_.model_repository(), "fake", "1");
+  }
+
+  // What Check says of `name`; SERVICE_UNKNOWN for NOT_FOUND.
+  static HealthCheckResponse::ServingStatus Check(RunningServer& server,
+                                                  const std::string& name) {
+    grpc::ClientContext context;
+    HealthCheckRequest request;
+    request.set_service(name);
+    HealthCheckResponse response;
+    const grpc::Status status =
+        server.health().Check(&context, request, &response);
+    if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
+      return HealthCheckResponse::SERVICE_UNKNOWN;
+    }
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.status();
+  }
+
+  v1::ServerConfig config_;
+};
+
+// A Watch of `name`.
+class Watch {
+ public:
+  Watch(RunningServer& server, const std::string& name) {
+    HealthCheckRequest request;
+    request.set_service(name);
+    reader_ = server.health().Watch(&context_, request);
+  }
+
+  // Blocks until the next; UNKNOWN when the stream has ended.
+  HealthCheckResponse::ServingStatus Next() {
+    HealthCheckResponse response;
+    return reader_->Read(&response) ? response.status()
+                                    : HealthCheckResponse::UNKNOWN;
+  }
+  grpc::Status Finish() { return reader_->Finish(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> reader_;
+};
+
+TEST_F(ServerTest, HealthFollowsTheLifeOfTheServer) {
+  RunningServer server(config_, /*load=*/false);
+  const std::string names[] = {"", "sfmamba.v1.VisionService", "models/fake"};
+  Watch all(server, ""), service(server, names[1]), model(server, names[2]);
+  Watch unknown(server, "models/other");
+  EXPECT_EQ(unknown.Next(), HealthCheckResponse::SERVICE_UNKNOWN);
+  for (const std::string& name : names) {
+    EXPECT_EQ(Check(server, name), HealthCheckResponse::NOT_SERVING) << name;
+  }
+  EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Check(server, "models/other"),
+            HealthCheckResponse::SERVICE_UNKNOWN);
+  for (Watch* watch : {&all, &service, &model}) {
+    EXPECT_EQ(watch->Next(), HealthCheckResponse::NOT_SERVING);
+  }
+  ASSERT_TRUE(server.server().LoadModels().ok());
+  for (Watch* watch : {&all, &service, &model}) {
+    EXPECT_EQ(watch->Next(), HealthCheckResponse::SERVING);
+  }
+  EXPECT_TRUE(server.server().Shutdown());
+  for (Watch* watch : {&all, &service, &model}) {
+    EXPECT_EQ(watch->Next(), HealthCheckResponse::NOT_SERVING);
+    EXPECT_EQ(watch->Next(), HealthCheckResponse::UNKNOWN);
+    EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+}
+
+TEST_F(ServerTest, AWatcherThatLeavesIsForgotten) {
+  RunningServer server(config_);
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    auto reader = server.health().Watch(&context, HealthCheckRequest());
+    HealthCheckResponse response;
+    EXPECT_TRUE(reader->Read(&response));
+    context.TryCancel();
+    EXPECT_FALSE(reader->Read(&response));
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  EXPECT_TRUE(server.server().Shutdown());
+}
+
+TEST_F(ServerTest, ShutdownLetsCallsFinish) {
+  RunningServer server(config_);
+  server.gate().Close();
+  grpc::Status status;
+  std::thread caller([&server, &status] {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    status = server.stub().Classify(&context, GreyRequest(1), &response);
+  });
+  server.gate().WaitForBatch();
+  bool clean = false;
+  std::thread stopper(
+      [&server, &clean] { clean = server.server().Shutdown(); });
+  server.gate().Open();
+  stopper.join();
+  caller.join();
+  EXPECT_TRUE(clean);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
+  config_.mutable_drain_timeout()->set_nanos(50'000'000);
+  RunningServer server(config_);
+  server.gate().Close();
+  grpc::Status status;
+  std::thread caller([&server, &status] {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    status = server.stub().Classify(&context, GreyRequest(1), &response);
+    server.gate().Open();  // The model itself cannot be stopped.
+  });
+  server.gate().WaitForBatch();
+  EXPECT_FALSE(server.server().Shutdown());
+  caller.join();
+  EXPECT_FALSE(status.ok());
+}
+
+TEST_F(ServerTest, APortInUseIsNamed) {
+  RunningServer first(config_);
+  Logger log(stderr, LogLevel::kError, LogFormat::kText);
+  Server::Options options;
+  options.config = WithDefaults(config_);
+  options.config.set_metrics_port(0);
+  options.config.set_port(first.server().port());
+  absl::Status status = Server::Start(options, &log).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find(
+                absl::StrCat("gRPC port: 127.0.0.1:", first.server().port())),
+            std::string::npos)
+      << status;
+  options.config.set_port(0);
+  options.config.set_metrics_port(first.server().metrics_port());
+  status = Server::Start(options, &log).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find(absl::StrCat("metrics port: 127.0.0.1:",
+                                               first.server().metrics_port())),
+            std::string::npos)
+      << status;
+}
+
+TEST_F(ServerTest, AModelThatDoesNotLoadIsUnavailable) {
+  WriteModel(config_.model_repository(), "broken", "1");
+  std::ofstream(config_.model_repository() + "/broken/1/model.safetensors")
+      << "other bytes";
+  config_.set_exit_on_load_error(false);
+  RunningServer server(config_, /*load=*/false);
+  const absl::Status status = server.server().LoadModels();
+  EXPECT_NE(status.message().find("models/broken/versions/1"),
+            std::string::npos)
+      << status;
+  EXPECT_EQ(Check(server, "models/broken"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(Check(server, "models/fake"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(Check(server, ""), HealthCheckResponse::SERVING);
+  v1::ClassifyRequest request = GreyRequest(1);
+  request.set_model("broken");
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  const Ending ending =
+      EndingOf(server.stub().Classify(&context, request, &response));
+  EXPECT_EQ(ending.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ending.reason, "MODEL_NOT_READY");
+  EXPECT_EQ(ending.metadata.at("state"), "UNAVAILABLE");
+  EXPECT_EQ(
+      server.WaitForSum("sfmamba_model_state",
+                        {R"(model="broken")", R"(state="UNAVAILABLE")"}, 1),
+      1);
+}
+
+TEST_F(ServerTest, LoadingStopsWhenAsked) {
+  RunningServer server(config_, /*load=*/false);
+  EXPECT_EQ(server.server().LoadModels([] { return true; }).code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
+  EXPECT_TRUE(server.server().Shutdown());
+}
+
+TEST_F(ServerTest, MetricsHoldEveryNameAndPleasePromtool) {
+  RunningServer server(config_);
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  ASSERT_TRUE(server.stub().Classify(&context, GreyRequest(1), &response).ok());
+  const std::string text = server.Exposition();
+  for (const char* name :
+       {"build_info", "requests_total", "request_duration_seconds_bucket",
+        "stage_duration_seconds_bucket", "items_total", "batches_total",
+        "batch_items_bucket", "batch_fold_occupancy_ratio_bucket",
+        "padding_items_total", "queue_items", "queue_bytes",
+        "queue_oldest_age_seconds", "in_flight_requests", "decode_threads_busy",
+        "decode_queue_items", "image_pixels_bucket", "request_bytes_bucket",
+        "model_state", "model_load_duration_seconds_bucket"}) {
+    EXPECT_NE(text.find(absl::StrCat("\nsfmamba_", name)), std::string::npos)
+        << name;
+  }
+  if (std::system("promtool --version > /dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "promtool (Debian package prometheus) is not installed";
+  }
+  const std::string path = NewFolder("metrics") + "/metrics.txt";
+  std::ofstream(path) << text;
+  EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
+}
+
+TEST_F(ServerTest, UnknownPathsAreNotServed) {
+  RunningServer server(config_);
+  EXPECT_EQ(HttpGet(server.server().metrics_port(), "/other"), "");
+}
+
+}  // namespace
+}  // namespace sfmamba
