@@ -90,10 +90,6 @@ at::Tensor StateDict::Scope::Take(absl::string_view key,
   return dict_->Take(absl::StrCat(prefix_, key), shape);
 }
 
-bool StateDict::Scope::Has(absl::string_view key) const {
-  return dict_->Has(absl::StrCat(prefix_, key));
-}
-
 StateDict::StateDict(const std::map<std::string, TensorView>& tensors)
     : stored_(WithoutPrefixes(tensors)) {}
 
@@ -116,10 +112,6 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
     return CopyToFloat(it->second);
   }
   return at::zeros(shape, c10::kFloat);
-}
-
-bool StateDict::Has(const std::string& key) const {
-  return generate_ || stored_.count(key) > 0;
 }
 
 absl::Status StateDict::Finish() const {

@@ -41,7 +41,6 @@ class StateDict {
     // The keys that begin with `name` and a dot, as in Sub("levels.2").
     Scope Sub(absl::string_view name) const;
     at::Tensor Take(absl::string_view key, at::IntArrayRef shape) const;
-    bool Has(absl::string_view key) const;
 
    private:
     friend class StateDict;
@@ -67,7 +66,6 @@ class StateDict {
   // widened. If it is missing, misshapen or of another type, Finish() will say
   // so and the result is zeros of that shape.
   at::Tensor Take(const std::string& key, at::IntArrayRef shape);
-  bool Has(const std::string& key) const;
 
   // INVALID_ARGUMENT listing each missing, surplus, misshapen or mistyped
   // tensor (the first 20 and how many more).

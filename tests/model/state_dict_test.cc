@@ -62,8 +62,6 @@ TEST(StateDictTest, HandsOutTensorsByScope) {
       .Add("levels.2.norm.weight", {3});
   StateDict weights(checkpoint.tensors());
   const StateDict::Scope stage = weights.root().Sub("levels.2");
-  EXPECT_TRUE(stage.Has("norm.weight"));
-  EXPECT_FALSE(stage.Has("norm.bias"));
   EXPECT_THAT(Values(stage.Sub("blocks.0").Take("mixer.D", {2})),
               ElementsAre(1, 2));
   EXPECT_THAT(Values(stage.Take("norm.weight", {1})), ElementsAre(3));
@@ -181,7 +179,6 @@ TEST(StateDictTest, KeepsTheEncoderAlone) {
 
 TEST(StateDictTest, AGeneratorHasEverything) {
   StateDict weights(&DeterministicParameter);
-  EXPECT_TRUE(weights.Has("anything"));
   const StateDict::Scope scope = weights.root().Sub("levels.2");
   EXPECT_TRUE(at::equal(scope.Take("norm.weight", {5}),
                         DeterministicParameter("levels.2.norm.weight", {5})));

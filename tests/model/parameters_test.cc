@@ -1,0 +1,226 @@
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/ops/empty.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "model/config.h"
+#include "model/make_vision_model.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+// A variant, changed, and what its published or specified size is.
+struct Case {
+  const char* name;
+  const char* variant;
+  void (*change)(BackboneConfig&);
+  int64_t parameters;
+  int tensors;  // Parameters only; 0: not stated.
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.name;
+}
+
+void AsItIs(BackboneConfig&) {}
+
+template <ScanMode scan>
+void Scan(BackboneConfig& config) {
+  config.scan = scan;
+}
+
+template <ScanMode scan>
+void ScanWithoutAttention(BackboneConfig& config) {
+  config.scan = scan;
+  config.attention = false;
+}
+
+using Shape = std::vector<int64_t>;
+
+// The keys and shapes that a model takes.
+std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
+  EXPECT_EQ(Validate(config), absl::OkStatus());
+  std::map<std::string, Shape> taken;
+  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
+    EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
+        << key << " is taken twice";
+    // Never written to, so that the largest models take no memory either.
+    return at::empty(shape, c10::kFloat);
+  });
+  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return taken;
+}
+
+class ParameterCountTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ParameterCountTest, IsAsStated) {
+  ModelConfig config = *VariantConfig(GetParam().variant);
+  GetParam().change(config.backbone);
+  int64_t parameters = 0;
+  int tensors = 0;
+  for (const auto& [key, shape] : TakenBy(config)) {
+    if (absl::StrContains(key, ".running_")) continue;
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
+    parameters += size;
+    ++tensors;
+  }
+  EXPECT_EQ(parameters, GetParam().parameters);
+  if (GetParam().tensors > 0) {
+    EXPECT_EQ(tensors, GetParam().tensors);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variants, ParameterCountTest,
+    testing::Values(
+        Case{"T", "mamba_vision_t", AsItIs, 31'794'248, 219},
+        Case{"T2", "mamba_vision_t2", AsItIs, 35'104'008, 265},
+        Case{"S", "mamba_vision_s", AsItIs, 50'140'584, 240},
+        Case{"B", "mamba_vision_b", AsItIs, 97'685'288, 311},
+        Case{"B21k", "mamba_vision_b_21k", AsItIs, 97'685'288, 311},
+        Case{"L", "mamba_vision_l", AsItIs, 227'961'048, 311},
+        Case{"L21k", "mamba_vision_l_21k", AsItIs, 227'961'048, 311},
+        Case{"L2", "mamba_vision_l2", AsItIs, 241'554'824, 344},
+        Case{"L2At512", "mamba_vision_l2_512_21k", AsItIs, 241'554'824, 344},
+        Case{"L3", "mamba_vision_l3_256_21k", AsItIs, 739'570'472, 0},
+        Case{"L3At512", "mamba_vision_l3_512_21k", AsItIs, 739'570'472, 0},
+        Case{"DataTokensAddNothing", "sf_mamba_t", AsItIs, 31'794'248, 219},
+        // Two tokens of 320 and two of 640 channels.
+        Case{"LearnableTokens", "sf_mamba_t",
+             [](BackboneConfig& b) { b.tokens = Tokens::kLearnable; },
+             31'796'168, 223}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Ablations, ParameterCountTest,
+    testing::Values(
+        Case{"Series", "mamba_vision_t", Scan<ScanMode::kSeries>, 31'794'248,
+             219},
+        Case{"SeriesGap", "mamba_vision_t", Scan<ScanMode::kSeriesGap>,
+             31'794'248, 219},
+        Case{"ParallelCat", "mamba_vision_t", Scan<ScanMode::kParallelCat>,
+             31'794'248, 219},
+        Case{"ParallelAdd", "mamba_vision_t", Scan<ScanMode::kParallelAdd>,
+             31'908'168, 0},
+        Case{"ParallelAddVim", "mamba_vision_t",
+             Scan<ScanMode::kParallelAddVim>, 33'494'088, 0},
+        Case{"WithoutAttention", "mamba_vision_t",
+             ScanWithoutAttention<ScanMode::kUni>, 29'444'168, 0},
+        Case{"ParallelAddWithoutAttention", "mamba_vision_t",
+             ScanWithoutAttention<ScanMode::kParallelAdd>, 29'672'008, 0},
+        Case{"ParallelAddVimWithoutAttention", "mamba_vision_t",
+             ScanWithoutAttention<ScanMode::kParallelAddVim>, 32'843'848, 0},
+        Case{"AttentionOnly", "mamba_vision_t",
+             [](BackboneConfig& b) { b.mamba = false; }, 34'144'328, 0}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    Vim, ParameterCountTest,
+    testing::Values(Case{"T", "vim_t", AsItIs, 7'148'008, 0},
+                    Case{"S", "vim_s", AsItIs, 25'796'584, 0},
+                    Case{"SUni", "vim_s_uni", AsItIs, 25'853'800, 0},
+                    Case{"SUniSwap", "vim_s_uni_swap", AsItIs, 25'853'800, 0}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// The keys of a MambaVision checkpoint, as its reference implementation names
+// them.
+class MambaVisionKeys {
+ public:
+  explicit MambaVisionKeys(const ModelConfig& config) {
+    const BackboneConfig& backbone = config.backbone;
+    const int64_t in_dim = backbone.in_dim, dim = backbone.dim;
+    keys_["patch_embed.conv_down.0.weight"] = {in_dim, 3, 3, 3};
+    BatchNorm("patch_embed.conv_down.1", in_dim);
+    keys_["patch_embed.conv_down.3.weight"] = {dim, in_dim, 3, 3};
+    BatchNorm("patch_embed.conv_down.4", dim);
+    for (int i = 0; i < 4; ++i) Level(backbone, i);
+    BatchNorm("norm", 8 * dim);
+    WeightAndBias("head", {config.num_classes, 8 * dim});
+  }
+
+  const std::map<std::string, Shape>& keys() const { return keys_; }
+
+ private:
+  void WeightAndBias(const std::string& name, Shape weight) {
+    keys_[name + ".bias"] = {weight[0]};
+    keys_[name + ".weight"] = std::move(weight);
+  }
+  void BatchNorm(const std::string& name, int64_t channels) {
+    WeightAndBias(name, {channels});
+    keys_[name + ".running_mean"] = keys_[name + ".running_var"] = {channels};
+  }
+
+  void Level(const BackboneConfig& config, int i) {
+    const int64_t C = config.dim << i;
+    const std::string level = absl::StrCat("levels.", i, ".");
+    for (int j = 0; j < config.depths[i]; ++j) {
+      const std::string block = absl::StrCat(level, "blocks.", j, ".");
+      if (i < 2) {
+        WeightAndBias(block + "conv1", {C, C, 3, 3});
+        BatchNorm(block + "norm1", C);
+        WeightAndBias(block + "conv2", {C, C, 3, 3});
+        BatchNorm(block + "norm2", C);
+      } else {
+        TokenBlock(block, C, config.layer_scale);
+        const int mamba_blocks = (config.depths[i] + 1) / 2;
+        Mixer(block + "mixer.", C, j < mamba_blocks);
+      }
+    }
+    if (i < 3) {
+      keys_[level + "downsample.reduction.0.weight"] = {2 * C, C, 3, 3};
+    }
+  }
+
+  void TokenBlock(const std::string& block, int64_t C, bool layer_scale) {
+    WeightAndBias(block + "norm1", {C});
+    WeightAndBias(block + "norm2", {C});
+    WeightAndBias(block + "mlp.fc1", {4 * C, C});
+    WeightAndBias(block + "mlp.fc2", {C, 4 * C});
+    if (layer_scale) {
+      keys_[block + "gamma_1"] = keys_[block + "gamma_2"] = {C};
+    }
+  }
+
+  void Mixer(const std::string& mixer, int64_t C, bool mamba) {
+    if (!mamba) {
+      WeightAndBias(mixer + "qkv", {3 * C, C});
+      WeightAndBias(mixer + "proj", {C, C});
+      return;
+    }
+    const int64_t half = C / 2, rank = (C + 15) / 16;
+    keys_[mixer + "A_log"] = {half, 8};
+    keys_[mixer + "D"] = {half};
+    keys_[mixer + "in_proj.weight"] = {C, C};
+    keys_[mixer + "x_proj.weight"] = {rank + 16, half};
+    WeightAndBias(mixer + "dt_proj", {half, rank});
+    keys_[mixer + "out_proj.weight"] = {C, C};
+    keys_[mixer + "conv1d_x.weight"] = {half, 1, 3};
+    keys_[mixer + "conv1d_z.weight"] = {half, 1, 3};
+  }
+
+  std::map<std::string, Shape> keys_;
+};
+
+class KeysTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(KeysTest, AreThoseOfMambaVision) {
+  const ModelConfig config = *VariantConfig(GetParam());
+  EXPECT_EQ(TakenBy(config), MambaVisionKeys(config).keys());
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, KeysTest,
+                         testing::Values("mamba_vision_t", "mamba_vision_t2",
+                                         "mamba_vision_s", "mamba_vision_b",
+                                         "mamba_vision_l", "mamba_vision_l2",
+                                         "sf_mamba_t"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace sfmamba
