@@ -1,0 +1,261 @@
+// A real server process: its exit codes, and what its clients see when it is
+// told to stop.
+
+#include "tests/e2e/server_process.h"
+
+#include <signal.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/testing/http.h"
+
+namespace sfmamba {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+std::shared_ptr<grpc::Channel> Connect(const ServerProcess& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
+      server.address(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+v1::ClassifyRequest GreyRequest(int grey) {
+  v1::ClassifyRequest request;
+  v1::PixelBuffer& pixels = *request.add_images()->mutable_pixels();
+  pixels.set_width(80);
+  pixels.set_height(72);
+  pixels.set_format(v1::PixelBuffer::GRAY8);
+  pixels.set_data(std::string(80 * 72, static_cast<char>(grey)));
+  return request;
+}
+
+grpc::Status Classify(v1::VisionService::Stub& stub, int grey,
+                      v1::ClassifyResponse* response) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(60));
+  return stub.Classify(&context, GreyRequest(grey), response);
+}
+
+// Runs the server until it ends by itself.
+int ExitCode(const std::vector<std::string>& flags, std::string* output) {
+  ServerProcess server(flags);
+  const int code = server.Wait();
+  server.WaitForLog("\n\n\n");  // Until all of its output is read.
+  *output = server.output();
+  return code;
+}
+
+TEST(ServerProcessTest, ServesAndCounts) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  auto stub = v1::VisionService::NewStub(Connect(server));
+  v1::ClassifyResponse first, second;
+  ASSERT_TRUE(Classify(*stub, 50, &first).ok());
+  ASSERT_TRUE(Classify(*stub, 50, &second).ok());
+  EXPECT_EQ(first.model(), "models/tiny/versions/1");
+  EXPECT_EQ(first.results(0).categories_size(), 5);
+  EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());
+  const auto samples = Samples(HttpGet(server.metrics_port(), "/metrics"));
+  EXPECT_EQ(SumOf(samples, "sfmamba_requests_total", {R"(code="OK")"}), 2);
+  EXPECT_EQ(SumOf(samples, "sfmamba_items_total", {R"(outcome="ok")"}), 2);
+}
+
+// Clients that call all the time, and stop at the first UNAVAILABLE, as one
+// that has other servers would.
+class Load {
+ public:
+  Load(const ServerProcess& server, int clients) : running_(clients) {
+    for (int i = 0; i < clients; ++i) {
+      threads_.emplace_back([this, channel = Connect(server), i] {
+        Run(*v1::VisionService::NewStub(channel), i);
+      });
+    }
+  }
+
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  // Blocks until `count` more calls have been answered.
+  void WaitForAnswers(int count) {
+    const int enough = answered_.load() + count;
+    while (answered_.load() < enough && running_.load() > 0) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+  int answered() const { return answered_.load(); }
+  // Codes other than OK and UNAVAILABLE.
+  std::vector<std::string> wrong() {
+    absl::MutexLock lock(&mu_);
+    return wrong_;
+  }
+
+ private:
+  void Run(v1::VisionService::Stub& stub, int client) {
+    for (int i = 0;; ++i) {
+      v1::ClassifyResponse response;
+      const grpc::Status status =
+          Classify(stub, (client * 50 + i) % 256, &response);
+      if (status.ok()) {
+        answered_.fetch_add(1);
+        continue;
+      }
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+        absl::MutexLock lock(&mu_);
+        wrong_.push_back(
+            absl::StrCat(status.error_code(), ": ", status.error_message()));
+      }
+      break;
+    }
+    running_.fetch_sub(1);
+  }
+
+  std::atomic<int> answered_{0};
+  std::atomic<int> running_;
+  absl::Mutex mu_;
+  std::vector<std::string> wrong_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::thread> threads_;
+};
+
+TEST(ServerProcessTest, SigtermUnderLoadLosesNothing) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel(),
+                        "--drain_delay=1s", "--drain_timeout=60s"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  grpc::ClientContext context;
+  auto health = grpc::health::v1::Health::NewStub(Connect(server));
+  auto watch = health->Watch(&context, HealthCheckRequest());
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+
+  Load load(server, 4);
+  load.WaitForAnswers(20);
+  server.Signal(SIGTERM);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  const int before = load.answered();
+  load.WaitForAnswers(4);  // It still serves.
+  EXPECT_GE(load.answered(), before + 4);
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  load.Join();
+  EXPECT_EQ(load.wrong(), std::vector<std::string>{});
+  EXPECT_EQ(server.Wait(), 0) << server.output();
+}
+
+TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
+  ServerProcess server({"--model_repository=" +
+                            WriteTinyModel("max_queue_delay { seconds: 50 }"),
+                        "--drain_delay=0s", "--drain_timeout=100ms"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  auto stub = v1::VisionService::NewStub(Connect(server));
+  grpc::Status status;
+  std::thread caller([&stub, &status] {
+    v1::ClassifyResponse response;
+    status = Classify(*stub, 1, &response);
+  });
+  while (SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
+               "sfmamba_queue_items", {}) != 1) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 6) << server.output();
+  caller.join();
+  EXPECT_FALSE(status.ok());
+}
+
+TEST(ServerProcessTest, ASecondSignalEndsItAtOnce) {
+  const std::string repository = WriteTinyModel();
+  for (int signal : {SIGINT, SIGTERM}) {
+    ServerProcess server(
+        {"--model_repository=" + repository, "--drain_delay=1h"});
+    ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+    server.Signal(SIGTERM);
+    ASSERT_TRUE(server.WaitForLog("\"msg\":\"draining\"")) << server.output();
+    server.Signal(signal);
+    EXPECT_EQ(server.Wait(), 128 + signal);
+  }
+}
+
+TEST(ServerProcessTest, BadFlagsAndConfigurationsExitWith2) {
+  const std::string path = testing::TempDir() + "/bad.textproto";
+  std::ofstream(path) << "port: 1\nprot: 2\n";
+  const struct {
+    std::vector<std::string> flags;
+    const char* says;
+  } kCases[] = {
+      {{"--model_repositori=x"}, "--model_repositori=x: there is no such flag"},
+      {{"--decode_threads=many"}, "--decode_threads: got \"many\""},
+      {{"--config=" + path}, "line 2"},
+      {{"--config=/nonexistent"}, "/nonexistent"},
+      {{"--model_repository=x", "--port=65536"}, "port: got 65536"},
+      {{"serve"}, "serve: expected a flag"},
+      {{}, "model_repository"},
+  };
+  for (const auto& test : kCases) {
+    std::string output;
+    EXPECT_EQ(ExitCode(test.flags, &output), 2) << test.says;
+    EXPECT_NE(output.find(test.says), std::string::npos) << output;
+  }
+}
+
+TEST(ServerProcessTest, TheConfigurationCanBeCheckedAndPrinted) {
+  const std::string path = testing::TempDir() + "/good.textproto";
+  std::ofstream(path) << "model_repository: 'x' port: 1234 decode_threads: 3";
+  std::string output;
+  EXPECT_EQ(ExitCode({"--config=" + path, "--validate_config"}, &output), 0);
+  EXPECT_EQ(ExitCode({"--config=" + path, "--port=77", "--drain_delay=1500ms",
+                      "--print_effective_config"},
+                     &output),
+            0);
+  for (const char* line :
+       {"port: 77\n", "decode_threads: 3\n", "host: \"127.0.0.1\"\n",
+        "drain_delay {\n  seconds: 1\n  nanos: 500000000\n}"}) {
+    EXPECT_NE(output.find(line), std::string::npos) << output;
+  }
+}
+
+TEST(ServerProcessTest, AModelThatDoesNotLoadExitsWith3) {
+  const std::string repository = WriteTinyModel();
+  std::ofstream(repository + "/tiny/1/model.safetensors", std::ios::app) << "x";
+  std::string output;
+  EXPECT_EQ(ExitCode({"--model_repository=" + repository}, &output), 3);
+  EXPECT_NE(output.find("model.safetensors: size in bytes"), std::string::npos)
+      << output;
+  EXPECT_EQ(ExitCode({"--model_repository=/nonexistent"}, &output), 3);
+}
+
+TEST(ServerProcessTest, APortInUseExitsWith4AndIsNamed) {
+  const std::string repository = WriteTinyModel();
+  ServerProcess first({"--model_repository=" + repository});
+  ASSERT_TRUE(first.WaitUntilServing()) << first.output();
+  std::string output;
+  EXPECT_EQ(ExitCode({"--model_repository=" + repository,
+                      absl::StrCat("--port=", first.port())},
+                     &output),
+            4);
+  EXPECT_NE(output.find(first.address()), std::string::npos) << output;
+  EXPECT_EQ(ExitCode({"--model_repository=" + repository,
+                      absl::StrCat("--metrics_port=", first.metrics_port())},
+                     &output),
+            4);
+  EXPECT_NE(output.find(absl::StrCat("127.0.0.1:", first.metrics_port())),
+            std::string::npos)
+      << output;
+}
+
+}  // namespace
+}  // namespace sfmamba

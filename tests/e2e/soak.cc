@@ -1,0 +1,396 @@
+// Many mixed requests against a real server: good, bad, cancelled at random
+// moments and with deadlines too short. Fails unless every answer is the one
+// asked for, the server's counters equal the client's counts, and its memory
+// stays flat.
+//
+//   bazel-bin/tests/e2e/soak --requests=100000
+//
+// Two models with the same weights: "tiny" is asked what ends the same way each
+// time, so that its counters are known exactly; "fickle" is asked what the
+// client gives up on at random, where only the server knows which calls it
+// finished before that.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "client/flag_set.h"
+#include "client/inputs.h"
+#include "client/progress_bar.h"
+#include "client/rpc_status.h"
+#include "client/vision_client.h"
+#include "tests/e2e/server_process.h"
+#include "tests/e2e/soak_requests.h"
+#include "tests/testing/http.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(60);
+constexpr char kSteady[] = "tiny", kFickle[] = "fickle";
+constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
+
+// Codes and outcomes by name, with how often each was seen.
+using Counts = std::map<std::string, int64_t>;
+
+std::string ToText(const Counts& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    absl::StrAppend(&text, " ", name, " ", count);
+  }
+  return text.empty() ? " none" : text;
+}
+
+struct MemorySample {
+  double requests;
+  double resident_bytes;
+};
+
+// Bytes a request, by least squares.
+double Slope(const std::vector<MemorySample>& samples) {
+  double n = samples.size(), x = 0, y = 0, xx = 0, xy = 0;
+  for (const MemorySample& sample : samples) {
+    x += sample.requests;
+    y += sample.resident_bytes;
+    xx += sample.requests * sample.requests;
+    xy += sample.requests * sample.resident_bytes;
+  }
+  return (n * xy - x * y) / (n * xx - x * x);
+}
+
+class Soak {
+ public:
+  Soak(const ServerProcess& server, int requests, const std::string& jpeg)
+      : server_(server), requests_(requests), client_(server.address()) {
+    const v1::Model model = *client_.GetModel(kSteady, kTimeout);
+    good_ = GoodRequests(kSteady, model, jpeg);
+    bad_ = BadRequests(kSteady, model, jpeg);
+    fickle_ = GoodRequests(kFickle, model, jpeg)[0];
+  }
+
+  // Sends everything; then all has been answered and counted.
+  void Run(int concurrency, ProgressBar* progress) {
+    for (const SoakRequest& soak :
+         good_) {  // Alone: what must always come back.
+      expected_[soak.name] = Send(soak);
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < concurrency; ++t) {
+      threads.emplace_back([this, t, progress] { SendSome(t, progress); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // The server may still be about to notice the last cancellations.
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (absl::Now() < deadline && Metric("sfmamba_in_flight_requests") > 0) {
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  }
+
+  // Compares counts and memory; returns how many complaints there were in all.
+  int Check() {
+    absl::MutexLock lock(&mu_);
+    CompareExactly("requests of tiny", steady_codes_,
+                   ServerCounts("sfmamba_requests_total", kSteady, "code"));
+    CompareExactly("images of tiny", steady_outcomes_,
+                   ServerCounts("sfmamba_items_total", kSteady, "outcome"));
+    CompareExactly("requests of no known model", unknown_codes_,
+                   ServerCounts("sfmamba_requests_total", "_unknown", "code"));
+    CheckFickle();
+    CheckMemory();
+    return complaints_;
+  }
+
+ private:
+  // The share of thread `t`, of which each request is drawn at random.
+  void SendSome(int t, ProgressBar* progress) {
+    std::mt19937 random(t);
+    for (int i; (i = sent_.fetch_add(1)) < requests_;) {
+      const int draw = random() % 100;
+      if (draw < 45) {
+        CheckAnswer(good_[random() % good_.size()]);
+      } else if (draw < 70) {
+        Send(bad_[random() % bad_.size()]);
+      } else {
+        SendFickle(&random);
+      }
+      if (i % std::max(1, requests_ / 50) == 0) SampleMemory(i, progress);
+    }
+  }
+
+  // Sends a request that ends the same way each time.
+  v1::ClassifyResponse Send(const SoakRequest& soak) {
+    const auto response = client_.Classify(soak.request, kTimeout);
+    absl::MutexLock lock(&mu_);
+    const std::string code = absl::StatusCodeToString(response.status().code());
+    ++(soak.counts_for_model ? steady_codes_ : unknown_codes_)[code];
+    for (const auto& [outcome, images] : soak.outcomes) {
+      if (images > 0) steady_outcomes_[outcome] += images;
+    }
+    if (response.status().code() != soak.code ||
+        GetRpcErrorDetails(response.status()).reason != soak.reason) {
+      Complain(absl::StrCat(
+          soak.name, ": expected ", absl::StatusCodeToString(soak.code), " (",
+          soak.reason, "), got ", DescribeRpcError(response.status())));
+    }
+    return response.ok() ? *response : v1::ClassifyResponse();
+  }
+
+  // Sends a good one, whose answer must be as it was without other requests.
+  void CheckAnswer(const SoakRequest& soak) {
+    const v1::ClassifyResponse response = Send(soak);
+    const v1::ClassifyResponse& expected = expected_.at(soak.name);
+    bool same = response.results_size() == expected.results_size();
+    for (int i = 0; same && i < response.results_size(); ++i) {
+      const auto& got = response.results(i).categories();
+      const auto& wanted = expected.results(i).categories();
+      same = got.size() == wanted.size();
+      for (int k = 0; same && k < got.size(); ++k) {
+        same = got[k].class_id() == wanted[k].class_id() &&
+               std::abs(got[k].score() - wanted[k].score()) < 1e-3;
+      }
+    }
+    if (same) return;
+    absl::MutexLock lock(&mu_);
+    Complain(absl::StrCat(soak.name, ": another answer than alone"));
+  }
+
+  // Sends a good one and gives up on it, or not, after a random time.
+  void SendFickle(std::mt19937* random) {
+    const absl::Duration patience = absl::Microseconds((*random)() % 8000);
+    const int way =
+        (*random)() % 3;  // 0: waits, 1: cancels, 2: sets a deadline.
+    absl::Notification done;
+    absl::Status status;
+    const CallHandle call =
+        client_.Classify(fickle_.request, way == 2 ? patience : kTimeout,
+                         [&](absl::StatusOr<v1::ClassifyResponse> response) {
+                           status = response.status();
+                           done.Notify();
+                         });
+    if (way == 1) {
+      absl::SleepFor(patience);
+      call.Cancel();
+    }
+    done.WaitForNotification();
+    absl::MutexLock lock(&mu_);
+    ++fickle_codes_[absl::StatusCodeToString(status.code())];
+    const bool asked_for = status.ok() ||
+                           (way == 1 && absl::IsCancelled(status)) ||
+                           (way == 2 && absl::IsDeadlineExceeded(status));
+    if (!asked_for) {
+      Complain(absl::StrCat("fickle: ", DescribeRpcError(status)));
+    }
+  }
+
+  void SampleMemory(int done, ProgressBar* progress) {
+    const double bytes = Metric("process_resident_memory_bytes");
+    absl::MutexLock lock(&mu_);
+    memory_.push_back({static_cast<double>(done), bytes});
+    progress->Show(static_cast<double>(done) / requests_,
+                   absl::StrFormat("%d requests, server at %.0f MiB", done,
+                                   bytes / (1 << 20)));
+  }
+
+  double Metric(const std::string& name) const {
+    auto samples = Samples(HttpGet(server_.metrics_port(), "/metrics"));
+    return samples[name] +
+           SumOf(samples, name, {});  // Without labels and with.
+  }
+
+  // The server's counter by the values of `label` that a client can see.
+  Counts ServerCounts(const std::string& name, const std::string& model,
+                      const std::string& label) const {
+    static const std::vector<std::string> kValues = {"OK",
+                                                     "CANCELLED",
+                                                     "UNKNOWN",
+                                                     "INVALID_ARGUMENT",
+                                                     "DEADLINE_EXCEEDED",
+                                                     "NOT_FOUND",
+                                                     "RESOURCE_EXHAUSTED",
+                                                     "FAILED_PRECONDITION",
+                                                     "INTERNAL",
+                                                     "UNIMPLEMENTED",
+                                                     "UNAVAILABLE",
+                                                     "ok",
+                                                     "rejected",
+                                                     "expired",
+                                                     "cancelled",
+                                                     "error"};
+    const auto samples = Samples(HttpGet(server_.metrics_port(), "/metrics"));
+    const std::string of_model = absl::StrCat("model=\"", model, "\"");
+    // GetModel is counted, too, for those who ask.
+    const std::string of_classify =
+        name == "sfmamba_requests_total" ? "method=\"Classify\"" : "";
+    Counts counts;
+    for (const std::string& value : kValues) {
+      const double count = SumOf(
+          samples, name,
+          {of_model, of_classify, absl::StrCat(label, "=\"", value, "\"")});
+      if (count > 0) counts[value] = std::lround(count);
+    }
+    return counts;
+  }
+
+  void CompareExactly(const std::string& what, const Counts& client,
+                      const Counts& server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::cout << what << ":" << ToText(client) << "\n";
+    if (client == server) return;
+    Complain(absl::StrCat(what, ": the server counted", ToText(server)));
+  }
+
+  // A call that the client gave up on may have ended on the server in any of
+  // three ways, or never have reached it; what the client saw end well, ended
+  // well.
+  void CheckFickle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Counts codes = ServerCounts("sfmamba_requests_total", kFickle, "code");
+    Counts outcomes = ServerCounts("sfmamba_items_total", kFickle, "outcome");
+    std::cout << "requests of fickle:" << ToText(fickle_codes_)
+              << "; by the server:" << ToText(codes) << "\n";
+    int64_t client_total = 0, server_total = 0;
+    for (const auto& count : fickle_codes_) client_total += count.second;
+    for (const auto& count : codes) server_total += count.second;
+    if (server_total > client_total) Complain("fickle: calls that nobody made");
+    if (codes["OK"] < fickle_codes_["OK"]) {
+      Complain("fickle: answers that were not counted");
+    }
+    int64_t images = 0;
+    for (const auto& [outcome, count] : outcomes) {
+      images += count;
+      if (outcome == "error" || outcome == "rejected") {
+        Complain(absl::StrCat("fickle: outcome ", outcome));
+      }
+    }
+    // An image may end well whose caller left in the last moment, so that only
+    // the sums must agree.
+    if (images != server_total) {
+      Complain(absl::StrCat("fickle: ", server_total,
+                            " requests of one image, ", images, " images"));
+    }
+  }
+
+  void CheckMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::sort(memory_.begin(), memory_.end(),
+              [](const MemorySample& a, const MemorySample& b) {
+                return a.requests < b.requests;
+              });
+    const size_t warmup = memory_.size() / 5;
+    memory_.erase(memory_.begin(), memory_.begin() + warmup);
+    if (memory_.size() < 2) return;
+    const double growth = Slope(memory_) * 10000;
+    std::cout << absl::StrFormat(
+        "memory: %.1f MiB at the end, growing by %.3f MiB in 10,000 requests\n",
+        memory_.back().resident_bytes / (1 << 20), growth / (1 << 20));
+    if (memory_.back().requests - memory_.front().requests < 10000) {
+      std::cout << "memory: too few requests to judge\n";
+    } else if (!(growth <= kMaxGrowth)) {
+      Complain("memory: grows by more than 1 MiB in 10,000 requests");
+    }
+    if (!(memory_.back().resident_bytes > 0)) Complain("memory: not measured");
+  }
+
+  void Complain(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (++complaints_ <= 20) std::cout << "FAILED " << what << "\n";
+  }
+
+  const ServerProcess& server_;
+  const int requests_;
+  VisionClient client_;
+  std::vector<SoakRequest> good_, bad_;
+  SoakRequest fickle_;
+  std::map<std::string, v1::ClassifyResponse>
+      expected_;  // Set before threads run.
+  std::atomic<int> sent_{0};
+
+  absl::Mutex mu_;
+  Counts steady_codes_ ABSL_GUARDED_BY(mu_);
+  Counts steady_outcomes_ ABSL_GUARDED_BY(mu_);
+  Counts unknown_codes_ ABSL_GUARDED_BY(mu_);
+  Counts fickle_codes_ ABSL_GUARDED_BY(mu_);
+  std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
+  int complaints_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+int Main(const std::vector<std::string>& arguments) {
+  int requests = 100000;
+  int concurrency = 16;
+  std::string binary = "server/sfmamba_server";
+  std::string jpeg_path = "client/samples/render_01.jpg";
+  FlagSet flags(
+      "soak [flags]",
+      "Sends mixed requests to a server of its own and checks answers,\n"
+      "counters and memory.");
+  flags.Add("requests", "N", "how many", &requests);
+  flags.Add("concurrency", "N", "requests in flight", &concurrency);
+  flags.Add("server", "BINARY", "the server to start", &binary);
+  flags.Add("jpeg", "FILE", "a picture to send", &jpeg_path);
+  const auto rest = flags.Parse(arguments);
+  if (!rest.ok() || !rest->empty() || flags.help_requested()) {
+    std::cerr << rest.status().message() << "\n" << flags.Help();
+    return 2;
+  }
+  const auto jpeg = ReadFile(jpeg_path);
+  if (!jpeg.ok()) {
+    std::cerr << jpeg.status().message() << "\n";
+    return 2;
+  }
+
+  const std::string repository = WriteTinyModel();
+  int complaints = 0;
+  {
+    ServerProcess server(
+        {absl::StrCat("--model_repository=", repository),
+         absl::StrCat("--model_path=", repository, "/tiny/1"),
+         absl::StrCat("--model_name=", kFickle), "--drain_delay=0s"},
+        binary);
+    if (!server.WaitUntilServing()) {
+      std::cout << "FAILED the server does not serve:\n" << server.output();
+      return 1;
+    }
+    {
+      ProgressBar progress(std::cerr, isatty(STDERR_FILENO) == 1);
+      Soak soak(server, requests, *jpeg);
+      const absl::Time start = absl::Now();
+      soak.Run(concurrency, &progress);
+      std::cout << requests << " requests in "
+                << absl::FormatDuration(absl::Now() - start) << "\n";
+      complaints = soak.Check();
+    }
+    server.Signal(SIGTERM);
+    const int exit_code = server.Wait();
+    if (exit_code != 0) {
+      ++complaints;
+      std::cout << "FAILED the server's exit code is " << exit_code << "\n";
+    }
+  }
+  std::filesystem::remove_all(repository);
+  std::cout << (complaints == 0 ? "passed" : "failed") << "\n";
+  return complaints == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  // Run by hand, files are named from the root of the runfiles, as in a test.
+  const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
+  if (std::filesystem::exists(runfiles)) {
+    std::filesystem::current_path(runfiles);
+  }
+  return sfmamba::Main({argv + 1, argv + argc});
+}
