@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "ATen/Parallel.h"
 #include "ATen/ops/empty_like.h"
 #include "kernels/bfloat16.h"
 #include "kernels/depthwise_conv1d.h"
@@ -12,6 +11,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/selective_scan.h"
 #include "kernels/token_mean.h"
+#include "model/parallel.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -60,7 +60,7 @@ Args Slice(Args args, int begin, int end) {
 template <typename Body>
 void ForEach(int64_t items, int64_t values, Body body) {
   const int64_t grain = std::max<int64_t>(1, kGrainValues / values);
-  at::parallel_for(0, items, grain, body);
+  ParallelFor(items, grain, body);
 }
 
 // Calls body(sequence, first channel, last channel + 1) over all sequences and
@@ -68,7 +68,7 @@ void ForEach(int64_t items, int64_t values, Body body) {
 template <typename Body>
 void ForEachChannelBlock(const Segments& segments, int64_t channels,
                          Body body) {
-  const int64_t blocks = at::divup(channels, kBlockChannels);
+  const int64_t blocks = (channels + kBlockChannels - 1) / kBlockChannels;
   ForEach(segments.count * blocks, segments.length * kBlockChannels,
           [&](int64_t begin, int64_t end) {
             while (begin < end) {

@@ -12,6 +12,7 @@
 #include "model/head.h"
 #include "model/make_vision_model.h"
 #include "model/ops.h"
+#include "model/parallel.h"
 #include "model/safetensors.h"
 #include "model/state_dict.h"
 
@@ -150,7 +151,7 @@ void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
   }
   const int64_t threads = at::get_num_threads();
   const int64_t shared = images.size() / threads * threads;
-  at::parallel_for(0, shared, 1, [&](int64_t begin, int64_t end) {
+  ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // Of this thread.
     for (int64_t i = begin; i < end; ++i) {
       RunBatch(images.subspan(i, 1), results.subspan(i, 1));

@@ -8,6 +8,7 @@
 #include "ATen/TensorOperators.h"
 #include "c10/core/InferenceMode.h"
 #include "model/backbone.h"
+#include "model/head.h"
 #include "model/make_vision_model.h"
 #include "model/state_dict.h"
 #include "tests/testing/deterministic.h"
@@ -19,6 +20,24 @@ void DieUnlessOk(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
   std::abort();
+}
+
+Features ForwardBackbone(const ModelConfig& config, const at::Tensor& images,
+                         const LayerOptions& options, StateDict& weights) {
+  const auto backbone =
+      MakeBackbone(config.backbone, config.image_size, weights.root(), options);
+  return backbone->Forward(
+      options.fuse ? images.contiguous(at::MemoryFormat::ChannelsLast) : images,
+      /*fold_rows=*/0);
+}
+
+std::vector<float> Concatenated(const std::vector<Result>& results) {
+  std::vector<float> logits;
+  for (const Result& result : results) {
+    const auto& own = std::get<Classification>(result).logits;
+    logits.insert(logits.end(), own.begin(), own.end());
+  }
+  return logits;
 }
 
 }  // namespace
@@ -51,13 +70,19 @@ std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const LayerOptions& options) {
   const c10::InferenceMode guard;
   StateDict weights(DeterministicParameter);
-  const auto backbone =
-      MakeBackbone(config.backbone, config.image_size, weights.root(), options);
-  std::vector<at::Tensor> maps = backbone->Forward(
-      options.fuse ? images.contiguous(at::MemoryFormat::ChannelsLast) : images,
-      /*fold_rows=*/0);
+  std::vector<at::Tensor> maps =
+      ForwardBackbone(config, images, options, weights);
   for (at::Tensor& map : maps) map = map.to(at::kFloat);
   return maps;
+}
+
+std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
+                            const LayerOptions& options) {
+  const c10::InferenceMode guard;
+  StateDict weights(DeterministicParameter);
+  const auto head = MakeHead(config, weights.root(), options);
+  return Concatenated(
+      head->Forward(ForwardBackbone(config, images, options, weights)));
 }
 
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
@@ -76,12 +101,7 @@ absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images) {
   const auto results = RunModel(model, images);
   DieUnlessOk(results.status());
-  std::vector<float> logits;
-  for (const Result& result : *results) {
-    const auto& own = std::get<Classification>(result).logits;
-    logits.insert(logits.end(), own.begin(), own.end());
-  }
-  return logits;
+  return Concatenated(*results);
 }
 
 double LargestDifference(const std::vector<float>& a,

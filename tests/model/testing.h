@@ -27,6 +27,11 @@ std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const at::Tensor& images,
                                   const LayerOptions& options = {});
 
+// The logits of a backbone and a head with deterministic parameters, image
+// after image, whatever the processor computes natively.
+std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
+                            const LayerOptions& options);
+
 // The answers to `images` [N, 3, H, W], normalised.
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
                                              const at::Tensor& images);

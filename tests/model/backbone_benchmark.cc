@@ -1,0 +1,178 @@
+// Times a whole model with deterministic weights, as the server runs it:
+//   backbone_benchmark --variant=sf_mamba_t --batch=8 --dtype=fp32 --threads=2
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/record_function.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "model/config.h"
+#include "model/make_vision_model.h"
+#include "model/state_dict.h"
+#include "tests/testing/deterministic.h"
+
+ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
+ABSL_FLAG(int, batch, 1, "images a run");
+ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
+ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
+ABSL_FLAG(absl::Duration, duration, absl::Seconds(5), "time to measure for");
+ABSL_FLAG(bool, fuse, true, "false: the plain form, operator by operator");
+ABSL_FLAG(bool, parts, false,
+          "also the time in convolutions and matrix products (one thread only; "
+          "slows the rest down a little)");
+ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
+
+namespace sfmamba {
+namespace {
+
+// Time spent in libtorch's operators of a kind, on the calling thread.
+struct Parts {
+  absl::Duration convolutions, products;
+};
+
+enum class Part { kOther, kConvolution, kProduct };
+
+Part PartOf(const char* name) {
+  if (absl::StrContains(name, "convolution_pointwise")) {
+    return Part::kConvolution;
+  }
+  for (const char* product : {"aten::mm", "aten::addmm", "aten::addmm_",
+                              "mkldnn::_linear_pointwise"}) {
+    if (absl::string_view(name) == product) return Part::kProduct;
+  }
+  return Part::kOther;
+}
+
+// What RecordFunction keeps between the start and the end of an operator.
+struct Started : at::ObserverContext {
+  Part part = Part::kOther;
+  absl::Time start;
+};
+
+// One measurement at a time; RecordFunction takes plain functions only.
+Parts* recorded_parts = nullptr;
+
+std::unique_ptr<at::ObserverContext> Start(const at::RecordFunction& function) {
+  auto started = std::make_unique<Started>();
+  started->part = PartOf(function.name());
+  started->start = absl::Now();
+  return started;
+}
+
+void End(const at::RecordFunction&, at::ObserverContext* context) {
+  const auto* started = static_cast<Started*>(context);
+  const absl::Duration time = absl::Now() - started->start;
+  if (started->part == Part::kConvolution) recorded_parts->convolutions += time;
+  if (started->part == Part::kProduct) recorded_parts->products += time;
+}
+
+std::vector<ModelInput> Inputs(const at::Tensor& images) {
+  std::vector<ModelInput> inputs(images.size(0));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].height = images.size(2);
+    inputs[i].width = images.size(3);
+    inputs[i].values = images[i].const_data_ptr<float>();
+  }
+  return inputs;
+}
+
+void Print(const VisionModel& model, std::vector<double> ms,
+           const Parts& parts) {
+  std::sort(ms.begin(), ms.end());
+  const double median = ms[ms.size() / 2];
+  const int batch = absl::GetFlag(FLAGS_batch);
+  const char* dtype =
+      model.precision() == Precision::kBFloat16 ? "bf16" : "fp32";
+  std::string line = absl::StrFormat(
+      absl::GetFlag(FLAGS_json)
+          ? R"({"variant": "%s", "batch": %d, "dtype": "%s", "threads": %d, )"
+            R"("device": "%s", "runs": %d, "images_per_second": %.2f, )"
+            R"("ms_median": %.3f, "ms_min": %.3f, "ms_p90": %.3f)"
+          : "%s batch %d %s, %d threads of %s, %d runs: %.2f images/s, "
+            "batch ms median %.3f min %.3f p90 %.3f",
+      absl::GetFlag(FLAGS_variant), batch, dtype, at::get_num_threads(),
+      model.device(), ms.size(), batch * 1000 / median, median, ms[0],
+      ms[ms.size() * 9 / 10]);
+  if (absl::GetFlag(FLAGS_parts)) {
+    double total = 0;
+    for (const double time : ms) total += time;
+    const double convolutions =
+        absl::ToDoubleMilliseconds(parts.convolutions) / ms.size();
+    const double products =
+        absl::ToDoubleMilliseconds(parts.products) / ms.size();
+    line += absl::StrFormat(
+        absl::GetFlag(FLAGS_json)
+            ? R"(, "ms_mean": %.3f, "ms_convolutions": %.3f, )"
+              R"("ms_products": %.3f, "ms_other": %.3f)"
+            : "; mean %.3f: convolutions %.3f, products %.3f, other %.3f",
+        total / ms.size(), convolutions, products,
+        total / ms.size() - convolutions - products);
+  }
+  if (absl::GetFlag(FLAGS_json)) line += "}";
+  std::printf("%s\n", line.c_str());
+}
+
+int Main() {
+  absl::StatusOr<ModelConfig> config =
+      VariantConfig(absl::GetFlag(FLAGS_variant));
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
+    return 1;
+  }
+  if (absl::GetFlag(FLAGS_dtype) == "bf16") {
+    config->precision = Precision::kBFloat16;
+  }
+  if (absl::GetFlag(FLAGS_threads) > 0) {
+    at::set_num_threads(absl::GetFlag(FLAGS_threads));
+  }
+  StateDict weights(DeterministicParameter);
+  const auto model =
+      MakeVisionModel(*config, weights, {absl::GetFlag(FLAGS_fuse)});
+  if (!model.ok()) {
+    std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
+    return 1;
+  }
+  const at::Tensor images = DeterministicImages(
+      {absl::GetFlag(FLAGS_batch), 3, config->image_size, config->image_size});
+  const std::vector<ModelInput> inputs = Inputs(images);
+  for (int i = 0; i < 3; ++i) (void)(*model)->Run(inputs);  // Warms up.
+
+  Parts parts;
+  recorded_parts = &parts;
+  if (absl::GetFlag(FLAGS_parts)) {
+    at::addThreadLocalCallback(at::RecordFunctionCallback(Start, End)
+                                   .scopes({at::RecordScope::FUNCTION}));
+  }
+  std::vector<double> ms;
+  const absl::Time end = absl::Now() + absl::GetFlag(FLAGS_duration);
+  while (absl::Now() < end || ms.size() < 5) {
+    const absl::Time start = absl::Now();
+    const auto results = (*model)->Run(inputs);
+    ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
+    if (!results.ok()) {
+      std::fprintf(stderr, "%s\n", results.status().ToString().c_str());
+      return 1;
+    }
+  }
+  Print(**model, ms, parts);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return sfmamba::Main();
+}

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <numeric>
+
+#include "ATen/core/Tensor.h"
+#include "gtest/gtest.h"
+#include "model/config.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+// The published variants with deterministic parameters on images of 224 x 224;
+// expected values as the specification states them, computed in fp64.
+
+struct Expected {
+  const char* variant;
+  std::vector<float> first;   // Logits of image 0, from its first on.
+  std::vector<float> second;  // Of image 1.
+  double sum;                 // Of both images' logits.
+  int argmax;                 // Of either image.
+};
+
+std::ostream& operator<<(std::ostream& out, const Expected& expected) {
+  return out << expected.variant;
+}
+
+class VariantsTest : public testing::TestWithParam<Expected> {};
+
+TEST_P(VariantsTest, GivesTheSpecifiedLogits) {
+  const Expected& expected = GetParam();
+  const auto model = MakeModel(*VariantConfig(expected.variant));
+  const std::vector<float> logits =
+      Logits(*model, DeterministicImages({2, 3, 224, 224}));
+  ASSERT_EQ(logits.size(), 2000);
+  for (size_t i = 0; i < expected.first.size(); ++i) {
+    EXPECT_NEAR(logits[i], expected.first[i], 1e-4) << i;
+  }
+  for (size_t i = 0; i < expected.second.size(); ++i) {
+    EXPECT_NEAR(logits[1000 + i], expected.second[i], 1e-4) << i;
+  }
+  EXPECT_NEAR(std::accumulate(logits.begin(), logits.end(), 0.0), expected.sum,
+              0.02);
+  for (const auto begin : {logits.begin(), logits.begin() + 1000}) {
+    EXPECT_EQ(std::max_element(begin, begin + 1000) - begin, expected.argmax);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, VariantsTest,
+    testing::Values(
+        Expected{"mamba_vision_t",
+                 {-1.091957f, -2.443343f, -9.448951f, 3.820600f, 5.282771f},
+                 {-1.025547f, -3.229963f, -9.945580f},
+                 -130.27502,
+                 22},
+        Expected{"sf_mamba_t",
+                 {-1.123564f, -2.412306f, -9.496569f, 3.884048f, 5.301793f},
+                 {-1.016190f, -3.219367f, -9.952835f},
+                 -129.69641,
+                 22},
+        Expected{"mamba_vision_s",
+                 {4.803917f, 1.002430f, -3.023065f, -3.204017f, 1.670843f},
+                 {4.548994f, 0.464598f, -2.785375f},
+                 -140.14289,
+                 359},
+        Expected{"sf_mamba_s",
+                 {4.767205f, 1.045348f, -3.123227f, -3.147847f, 1.664460f},
+                 {4.534333f, 0.494087f, -2.854516f},
+                 -141.44788,
+                 359},
+        Expected{"mamba_vision_b",
+                 {-0.829891f, 2.943469f, -0.177204f, 0.411612f, 0.234176f},
+                 {-0.582410f, 2.720943f, -0.063320f},
+                 -25.52281,
+                 44},
+        Expected{"sf_mamba_b",
+                 {-0.829927f, 2.974433f, -0.193036f, 0.406681f, 0.257286f},
+                 {-0.599316f, 2.733495f, -0.096434f},
+                 -26.11434,
+                 44}),
+    [](const auto& info) { return std::string(info.param.variant); });
+
+struct ExpectedMap {
+  std::vector<int64_t> shape;
+  double sum, sum_of_absolutes, first, last;
+};
+
+// `maps` at `stage` (0..3).
+void ExpectMap(const std::vector<at::Tensor>& maps, int stage,
+               const ExpectedMap& expected) {
+  ASSERT_EQ(maps.size(), 4);
+  const at::Tensor map = maps[stage].contiguous().to(at::kDouble);
+  EXPECT_EQ(map.sizes().vec(), expected.shape);
+  const double tolerance = 2e-6 * expected.sum_of_absolutes;
+  EXPECT_NEAR(map.sum().item<double>(), expected.sum, tolerance);
+  EXPECT_NEAR(map.abs().sum().item<double>(), expected.sum_of_absolutes,
+              tolerance);
+  const at::Tensor values = map.view({-1});
+  EXPECT_NEAR(values[0].item<double>(), expected.first, 1e-4);
+  EXPECT_NEAR(values[-1].item<double>(), expected.last, 1e-4);
+}
+
+ModelConfig WithoutTokens(ModelConfig config) {
+  config.backbone.tokens = Tokens::kNone;
+  return config;
+}
+
+class StageMapsTest : public testing::TestWithParam<bool> {
+ protected:
+  const LayerOptions options_{/*fuse=*/GetParam()};
+};
+
+TEST_P(StageMapsTest, SmallModel) {
+  const at::Tensor images =
+      DeterministicImages({2, 3, kSmallHeight, kSmallWidth});
+  const auto plain = StageMaps(WithoutTokens(SmallModel()), images, options_);
+  const auto swapped = StageMaps(SmallModel(), images, options_);
+  for (const auto& maps : {plain, swapped}) {
+    ExpectMap(maps, 0,
+              {{2, 16, 24, 20}, 2214.257688, 3170.623612, 0.169727, 0.583861});
+    ExpectMap(maps, 1,
+              {{2, 32, 12, 10}, 592.223106, 2558.258907, 0.221262, 0.582012});
+  }
+  ExpectMap(plain, 2,
+            {{2, 64, 6, 5}, -95.818827, 4046.798449, -2.136878, -0.139981});
+  ExpectMap(plain, 3,
+            {{2, 128, 3, 3}, 32.611892, 2602.577557, 1.761417, 0.083403});
+  ExpectMap(swapped, 2,
+            {{2, 64, 6, 5}, -54.926208, 4091.645606, -2.197968, -0.192379});
+  ExpectMap(swapped, 3,
+            {{2, 128, 3, 3}, 70.022504, 2708.981703, 1.508602, -0.583764});
+}
+
+TEST_P(StageMapsTest, Tiny) {
+  const at::Tensor images = DeterministicImages({2, 3, 224, 224});
+  const auto plain =
+      StageMaps(*VariantConfig("mamba_vision_t"), images, options_);
+  const auto swapped =
+      StageMaps(*VariantConfig("sf_mamba_t"), images, options_);
+  for (const auto& maps : {plain, swapped}) {
+    ExpectMap(maps, 0,
+              {{2, 80, 56, 56}, 65202.6991, 113786.0190, 0.026287, 0.413308});
+    ExpectMap(maps, 1,
+              {{2, 160, 28, 28}, -8912.1071, 102041.3930, 0.262286, -0.158546});
+  }
+  ExpectMap(plain, 2,
+            {{2, 320, 14, 14}, -16482.7187, 275806.4885, -0.984563, 1.316467});
+  ExpectMap(plain, 3,
+            {{2, 640, 7, 7}, 394.2924, 164820.2476, -1.747668, -0.331937});
+  ExpectMap(swapped, 2,
+            {{2, 320, 14, 14}, -16495.6072, 275858.4248, 1.281832, -0.813909});
+  ExpectMap(swapped, 3,
+            {{2, 640, 7, 7}, 409.0227, 164933.1106, -1.733028, -1.270623});
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, StageMapsTest, testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Fused" : "Plain";
+                         });
+
+TEST(WindowModeTest, AFullWindowIsTheFixedOneOfTheSameSize) {
+  // 64 x 64: stage 3 is 4 x 4, stage 4 is 2 x 2, the small model's windows.
+  const at::Tensor images = DeterministicImages({1, 3, 64, 64});
+  ModelConfig full = SmallModel();
+  full.backbone.window_mode = WindowMode::kFull;
+  EXPECT_EQ(LogitsOf(full, images, {}), LogitsOf(SmallModel(), images, {}));
+}
+
+TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
+  ModelConfig full = SmallModel();
+  full.backbone.window_mode = WindowMode::kFull;
+  ModelConfig cut = full;
+  cut.backbone.attention_windows = {4, 4};
+  const at::Tensor small = DeterministicImages({1, 3, 64, 64});
+  EXPECT_EQ(LogitsOf(cut, small, {}), LogitsOf(full, small, {}));
+  // 6 x 5 tokens, in both forms padded to 8 x 8 and cut in four.
+  const at::Tensor large =
+      DeterministicImages({1, 3, kSmallHeight, kSmallWidth});
+  const std::vector<float> fused = LogitsOf(cut, large, {});
+  EXPECT_LE(LargestDifference(fused, LogitsOf(cut, large, {/*fuse=*/false})),
+            1e-4);
+  EXPECT_GE(LargestDifference(fused, LogitsOf(full, large, {})), 1e-3);
+}
+
+}  // namespace
+}  // namespace sfmamba
