@@ -142,6 +142,10 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
     const absl::Status loaded = server_->LoadModels();
     EXPECT_TRUE(loaded.ok()) << loaded;
   }
+  Connect();
+}
+
+void RunningServer::Connect() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetMaxReceiveMessageSize(-1);

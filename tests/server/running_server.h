@@ -87,6 +87,9 @@ class RunningServer {
   // `config` needs a model_repository.
   explicit RunningServer(v1::ServerConfig config, bool load = true);
 
+  // Makes the stubs of a new connection.
+  void Connect();
+
   Server& server() { return *server_; }
   Gate& gate() { return gate_; }
   v1::VisionService::Stub& stub() { return *stub_; }
