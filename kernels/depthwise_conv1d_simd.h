@@ -9,15 +9,16 @@
 namespace sfmamba {
 namespace {
 
-// Token i from taps [from, to) only. Inlined, so that constant taps unroll.
+// Token i from taps [from, to) only. Inlined, so that constant taps unroll; by
+// value, so that writing y does not make the compiler read the arguments again.
 template <typename V, typename T>
 inline __attribute__((always_inline)) void ConvolveToken(
-    const DepthwiseConv1dArgs<T>& args, int64_t i, int from, int to) {
+    const DepthwiseConv1dArgs<T> args, int64_t i, int from, int to) {
   const T* x = args.x + (i - args.left) * args.x_stride;
   T* y = args.y + i * args.y_stride;
-  ForEachVector<V>(args.channels, [&](int64_t c, int lanes) {
-    V v = args.bias != nullptr ? LoadLanes<V>(args.bias + c, lanes)
-                               : V::Set(0.0f);
+  ForEachVector<V>(args.channels, [=](int64_t c, int lanes) {
+    V v = V::Set(0.0f);
+    if (args.bias != nullptr) v = LoadLanes<V>(args.bias + c, lanes);
     for (int j = from; j < to; ++j) {
       const V weight =
           LoadLanes<V>(args.weight + int64_t{j} * args.channels + c, lanes);

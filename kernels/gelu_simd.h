@@ -20,7 +20,6 @@ constexpr float kGeluErf[] = {0.130928119f,    -0.0653276918f,  0.0484985975f,
                               0.0194577936f,   -0.0144772676f,  0.0103465295f,
                               -0.00570294798f, 0.00237649224f,  -0.00213094924f,
                               0.00201875376f,  -0.000693265327f};
-constexpr int kGeluErfDegree = 13;
 
 struct GeluErf {
   template <typename V>
@@ -29,11 +28,7 @@ struct GeluErf {
     const V x = Max(Negate(limit), Min(limit, v));
     const V w = Fma(x * x, V::Set(2.0f / (kGeluErfRange * kGeluErfRange)),
                     V::Set(-1.0f));
-    V p = V::Set(kGeluErf[kGeluErfDegree]);
-    for (int degree = kGeluErfDegree - 1; degree >= 0; --degree) {
-      p = Fma(p, w, V::Set(kGeluErf[degree]));
-    }
-    const V phi = Fma(p, x, V::Set(0.5f));
+    const V phi = Fma(Polynomial(kGeluErf, w), x, V::Set(0.5f));
     // Beyond the range exactly 0: v may be large.
     return v * Select(LessEqual(v, Negate(limit)), V::Set(0.0f), phi);
   }

@@ -14,21 +14,24 @@ namespace {
 constexpr int kTile = 32;
 
 // States whose decays are computed together.
-constexpr int kGroup = 4;
+constexpr int kGroup = 2;
 
 // The scan of kWidth channels, of which the first `lanes` exist. In base 2,
 // with s = log2(1 + exp(x)): delta = s*ln2 and exp(delta*A) = 2^(A*s).
 template <typename V, int kStates, typename T>
 class ChannelBlock {
  public:
-  ChannelBlock(const SelectiveScanArgs<T>& args, int channel)
-      : args_(args), channel_(channel) {
+  // Channels from `channel` on, as many as there are; the state is 0.
+  void Start(const SelectiveScanArgs<T>& args, int channel) {
+    args_ = &args;
+    channel_ = channel;
     const int rest = args.channels - channel;
     lanes_ = rest < V::kWidth ? rest : V::kWidth;
     V steepest = V::Set(0.0f);
     for (int n = 0; n < kStates; ++n) {
       const V A = LoadLanes(args.A + n * args.a_stride + channel);
       A.Store(A_[n]);
+      V::Set(0.0f).Store(h_[n]);
       steepest = MaxMagnitude(steepest, Abs(A));
     }
     steepest_ = steepest;
@@ -36,19 +39,14 @@ class ChannelBlock {
     bias_ = LoadLanes(args.bias + channel) * V::Set(kLog2E);
   }
 
-  // Scans tokens [begin, end), one sequence.
-  void Scan(int64_t begin, int64_t end) {
-    for (int n = 0; n < kStates; ++n) V::Set(0.0f).Store(h_[n]);
-    for (int64_t tile = begin; tile < end; tile += kTile) {
-      const int tokens =
-          end - tile < kTile ? static_cast<int>(end - tile) : kTile;
-      Prepare(tile, tokens);
-      // Not true if anything is a NaN.
-      if (V::All(LessEqual(largest_s_ * steepest_, V::Set(126.0f)))) {
-        Recur<Exp2Products<kGroup, V>>(tile, tokens);
-      } else {
-        Recur<Exp2ProductsAnyRange<kGroup, V>>(tile, tokens);
-      }
+  // Continues the scan over `tokens` <= kTile tokens from `tile`.
+  void ScanTile(int64_t tile, int tokens) {
+    Prepare(tile, tokens);
+    // Not true if anything is a NaN.
+    if (V::All(LessEqual(largest_s_ * steepest_, V::Set(126.0f)))) {
+      Recur<Exp2Products<kGroup, V>>(tile, tokens);
+    } else {
+      Recur<Exp2ProductsAnyRange<kGroup, V>>(tile, tokens);
     }
   }
 
@@ -62,9 +60,9 @@ class ChannelBlock {
   void Prepare(int64_t tile, int tokens) {
     V largest = V::Set(0.0f);
     for (int i = 0; i < tokens; ++i) {
-      const V u = LoadLanes(args_.u + (tile + i) * args_.u_stride + channel_);
+      const V u = LoadLanes(args_->u + (tile + i) * args_->u_stride + channel_);
       const V dt =
-          LoadLanes(args_.dt + (tile + i) * args_.dt_stride + channel_);
+          LoadLanes(args_->dt + (tile + i) * args_->dt_stride + channel_);
       const V s = Softplus2(Fma(dt, V::Set(kLog2E), bias_));
       largest = MaxMagnitude(largest, s);
       s.Store(s_[i]);
@@ -76,9 +74,9 @@ class ChannelBlock {
 
   template <void (*kDecay)(const V* A, V s, V* decay)>
   void Recur(int64_t tile, int tokens) {
-    const T* B = args_.B + tile * args_.bc_stride;
-    const T* C = args_.C + tile * args_.bc_stride;
-    T* y = args_.y + tile * args_.y_stride + channel_;
+    const T* B = args_->B + tile * args_->bc_stride;
+    const T* C = args_->C + tile * args_->bc_stride;
+    T* y = args_->y + tile * args_->y_stride + channel_;
     V h[kStates];
     for (int n = 0; n < kStates; ++n) h[n] = V::Load(h_[n]);
     for (int i = 0; i < tokens; ++i) {
@@ -96,16 +94,16 @@ class ChannelBlock {
         }
       }
       StoreLanes(sum[0] + sum[1], y, lanes_);
-      B += args_.bc_stride;
-      C += args_.bc_stride;
-      y += args_.y_stride;
+      B += args_->bc_stride;
+      C += args_->bc_stride;
+      y += args_->y_stride;
     }
     for (int n = 0; n < kStates; ++n) h[n].Store(h_[n]);
   }
 
-  const SelectiveScanArgs<T>& args_;
-  const int channel_;
-  int lanes_;
+  const SelectiveScanArgs<T>* args_;
+  int channel_;
+  int lanes_;   // Channels that exist, up to kWidth.
   V steepest_;  // The largest |A| of each channel.
   V D_;
   V bias_;       // Times log2(e).
@@ -117,12 +115,33 @@ class ChannelBlock {
   alignas(64) float y_[kTile][V::kWidth];
 };
 
+// Scans tokens [begin, end), one sequence, in the channels of kBlocks blocks.
+// They take turns tile by tile, while its cache lines are at hand.
+template <typename V, int kStates, int kBlocks, typename T>
+void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
+                int64_t end) {
+  ChannelBlock<V, kStates, T> blocks[kBlocks];
+  for (int b = 0; b < kBlocks; ++b)
+    blocks[b].Start(args, channel + b * V::kWidth);
+  for (int64_t tile = begin; tile < end; tile += kTile) {
+    const int tokens =
+        end - tile < kTile ? static_cast<int>(end - tile) : kTile;
+    for (int b = 0; b < kBlocks; ++b) blocks[b].ScanTile(tile, tokens);
+  }
+}
+
+// Sequence by sequence: one fits the second-level cache, a batch does not.
 template <typename V, int kStates, typename T>
 void ScanChannels(const SelectiveScanArgs<T>& args) {
-  for (int channel = 0; channel < args.channels; channel += V::kWidth) {
-    ChannelBlock<V, kStates, T> block(args, channel);
-    for (int k = 0; k < args.segments.count; ++k) {
-      block.Scan(args.segments.begin(k), args.segments.end(k));
+  constexpr int kChannels = 16;  // Those of a cache line of floats.
+  for (int k = 0; k < args.segments.count; ++k) {
+    const int64_t begin = args.segments.begin(k), end = args.segments.end(k);
+    int channel = 0;
+    for (; channel + kChannels <= args.channels; channel += kChannels) {
+      ScanBlocks<V, kStates, kChannels / V::kWidth>(args, channel, begin, end);
+    }
+    for (; channel < args.channels; channel += V::kWidth) {
+      ScanBlocks<V, kStates, 1>(args, channel, begin, end);
     }
   }
 }

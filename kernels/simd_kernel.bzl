@@ -7,6 +7,7 @@ _COMMON = [
     "-ffp-contract=off",
     "-fno-math-errno",
     "-Wno-maybe-uninitialized",
+    "-Wno-uninitialized",
 ]
 
 # The flags of each instruction set's files, by the ending of their names.

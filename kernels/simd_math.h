@@ -65,22 +65,33 @@ inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
   }
 }
 
+// The polynomial with coefficients c[0] .. c[kCount-1], even and odd powers
+// apart: two chains of half the length keep the processor busier than one.
+template <int kCount, typename V>
+inline V Polynomial(const float (&c)[kCount], V x) {
+  const V square = x * x;
+  V sums[2] = {V::Set(c[kCount - 2]), V::Set(c[kCount - 1])};
+  for (int i = kCount - 3; i >= 0; --i) {
+    V& sum = sums[(kCount - i) % 2 == 0 ? 0 : 1];
+    sum = Fma(sum, square, V::Set(c[i]));
+  }
+  const V low = sums[kCount % 2], high = sums[1 - kCount % 2];
+  return Fma(high, x, low);
+}
+
+// log2(1 + t) / t for t in [0, 1]: relative error 3e-8 (minimax).
+constexpr float kLog2OnePlus[] = {
+    1.442694997f,   -0.721340208f,  0.4806929571f,
+    -0.3584084709f, 0.2756414075f,  -0.1971189623f,
+    0.112856187f,   -0.0425670595f, 0.007549181843f};
+
 // log2(1 + 2^v), which is softplus in base 2. Relative error below 4e-7 for v
 // above -126; not 0 below, but at most 2^-125.
 template <typename V>
 inline V Softplus2(V v) {
-  // t = 2^-|v| is in (0, 1]; log2(1+t) = t*q(t) without cancellation.
+  // t = 2^-|v| is in (0, 1]; log2(1+t) has no cancellation as a product.
   const V t = Exp2(Max(V::Set(-126.0f), Negate(Abs(v))));
-  V q = V::Set(0.007549181843f);
-  q = Fma(q, t, V::Set(-0.0425670595f));
-  q = Fma(q, t, V::Set(0.112856187f));
-  q = Fma(q, t, V::Set(-0.1971189623f));
-  q = Fma(q, t, V::Set(0.2756414075f));
-  q = Fma(q, t, V::Set(-0.3584084709f));
-  q = Fma(q, t, V::Set(0.4806929571f));
-  q = Fma(q, t, V::Set(-0.721340208f));
-  q = Fma(q, t, V::Set(1.442694997f));
-  return Fma(q, t, Max(V::Set(0.0f), v));
+  return Fma(Polynomial(kLog2OnePlus, t), t, Max(V::Set(0.0f), v));
 }
 
 // v / (1 + 2^-w): SiLU if w = v*log2(e).

@@ -9,6 +9,8 @@
 
 namespace sfmamba {
 
+constexpr int kDense = 0;  // The padding of a Matrix that a model would use.
+
 // One benchmark per instruction set of this processor, per stage 3 and 4 of
 // SF-Mamba T, S and B at 224 x 224 (196 and 49 tokens and the two auxiliary
 // ones), per batch of 1 and 8. kWidth is the kernel's channels over the scan's

@@ -10,7 +10,7 @@ template <typename T, void (*kGelu)(const GeluArgs<T>&, CpuIsa)>
 void Gelu(benchmark::State& state) {
   const int rows = state.range(1) * state.range(2), channels = state.range(3);
   std::mt19937 random(1);
-  Matrix<T> x(rows, channels), y(rows, channels);
+  Matrix<T> x(rows, channels, kDense), y(rows, channels, kDense);
   x.FillNormal(random, 0, 1);
   const GeluArgs<T> args{rows,       channels, x.data(),
                          x.stride(), y.data(), y.stride()};

@@ -11,7 +11,8 @@ void LayerNorm(benchmark::State& state) {
   const int batch = state.range(1), length = state.range(2);
   const int channels = state.range(3);
   std::mt19937 random(1);
-  Matrix<T> x(batch * length, channels), y(batch * length, channels);
+  Matrix<T> x(batch * length, channels, kDense);
+  Matrix<T> y(batch * length, channels, kDense);
   x.FillNormal(random, 0, 1);
   const std::vector<float> gamma = Normals(random, channels, 1, 0.1f);
   LayerNormArgs<T> args{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,16 +22,34 @@ inline std::string IsaName(const testing::TestParamInfo<CpuIsa>& info) {
   return CpuIsaName(info.param);
 }
 
+// Cache lines begin where they do in a tensor library's memory.
+template <typename T>
+struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <typename U>
+  explicit AlignedAllocator(const AlignedAllocator<U>&) {}
+  T* allocate(size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), kAlignment));
+  }
+  void deallocate(T* p, size_t) { ::operator delete(p, kAlignment); }
+  bool operator==(const AlignedAllocator&) const { return true; }
+  bool operator!=(const AlignedAllocator&) const { return false; }
+
+  static constexpr std::align_val_t kAlignment{64};
+};
+
 // A [rows, columns] matrix between guards: NaNs before, after and between rows.
 // A kernel that reads them shows it in its result, one that writes them fails
 // GuardsIntact().
 template <typename T>
 class Matrix {
  public:
-  Matrix(int64_t rows, int columns)
+  // Rows lie `padding` values apart: 0 is how a model stores them.
+  Matrix(int64_t rows, int columns, int padding = 5)
       : rows_(rows),
         columns_(columns),
-        stride_(columns + 5),
+        stride_(columns + padding),
         values_(kMargin + rows * stride_ + kMargin, Guard()) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int c = 0; c < columns; ++c) at(i, c) = static_cast<T>(0.0f);
@@ -77,7 +96,7 @@ class Matrix {
   }
 
   bool GuardsIntact() const {
-    Matrix guards(rows_, columns_);
+    Matrix guards(rows_, columns_, stride_ - columns_);
     for (int64_t i = 0; i < rows_; ++i) guards.CopyRow(i, *this, i);
     return guards == *this;
   }
@@ -92,7 +111,7 @@ class Matrix {
   int64_t rows_;
   int columns_;
   int64_t stride_;
-  std::vector<T> values_;
+  std::vector<T, AlignedAllocator<T>> values_;
 };
 
 // Expects `actual` within `scaled` of the largest expected magnitude and, for

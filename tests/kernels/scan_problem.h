@@ -13,11 +13,12 @@ namespace sfmamba {
 // Inputs of a selective scan, distributed as in a trained model.
 template <typename T>
 struct ScanProblem {
-  ScanProblem(int64_t tokens, int channels, int states = 8, int seed = 1)
-      : u(tokens, channels),
-        dt(tokens, channels),
-        B(tokens, states),
-        C(tokens, states),
+  ScanProblem(int64_t tokens, int channels, int states = 8, int seed = 1,
+              int padding = 5)
+      : u(tokens, channels, padding),
+        dt(tokens, channels, padding),
+        B(tokens, states, padding),
+        C(tokens, states, padding),
         A(states * channels) {
     std::mt19937 random(seed);
     u.FillNormal(random, 0, 1);

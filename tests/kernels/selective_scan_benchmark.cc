@@ -9,8 +9,8 @@ namespace {
 template <typename T>
 void SelectiveScan(benchmark::State& state) {
   const int batch = state.range(1), length = state.range(2);
-  const ScanProblem<T> scan(batch * length, state.range(3));
-  Matrix<T> y(batch * length, state.range(3));
+  const ScanProblem<T> scan(batch * length, state.range(3), 8, 1, kDense);
+  Matrix<T> y(batch * length, state.range(3), kDense);
   const SelectiveScanArgs<T> args = scan.Args({batch, length}, &y);
   for (auto _ : state) SelectiveScanCpu(args, IsaOf(state));
   Report(state);
