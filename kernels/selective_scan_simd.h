@@ -14,9 +14,27 @@ namespace {
 constexpr int kTile = 32;
 
 // States whose decays are computed together.
-constexpr int kGroup = 2;
+constexpr int kGroup = 4;
 
-// The scan of kWidth channels, of which the first `lanes` exist. In base 2,
+// B and C of a tile as fp32, shared by all channels.
+template <int kStates>
+struct TileInputs {
+  template <typename T>
+  void Read(const SelectiveScanArgs<T>& args, int64_t tile, int tokens) {
+    for (int i = 0; i < tokens; ++i) {
+      for (int n = 0; n < kStates; ++n) {
+        const int64_t source = (tile + i) * args.bc_stride + n;
+        B[i][n] = static_cast<float>(args.B[source]);
+        C[i][n] = static_cast<float>(args.C[source]);
+      }
+    }
+  }
+
+  float B[kTile][kStates];
+  float C[kTile][kStates];
+};
+
+// The scan of one sequence over kWidth channels, tile by tile. In base 2,
 // with s = log2(1 + exp(x)): delta = s*ln2 and exp(delta*A) = 2^(A*s).
 template <typename V, int kStates, typename T>
 class ChannelBlock {
@@ -40,13 +58,13 @@ class ChannelBlock {
   }
 
   // Continues the scan over `tokens` <= kTile tokens from `tile`.
-  void ScanTile(int64_t tile, int tokens) {
+  void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
     // Not true if anything is a NaN.
     if (V::All(LessEqual(largest_s_ * steepest_, V::Set(126.0f)))) {
-      Recur<Exp2Products<kGroup, V>>(tile, tokens);
+      Recur<Exp2Products<kGroup, V>>(inputs, tile, tokens);
     } else {
-      Recur<Exp2ProductsAnyRange<kGroup, V>>(tile, tokens);
+      Recur<Exp2ProductsAnyRange<kGroup, V>>(inputs, tile, tokens);
     }
   }
 
@@ -73,9 +91,7 @@ class ChannelBlock {
   }
 
   template <void (*kDecay)(const V* A, V s, V* decay)>
-  void Recur(int64_t tile, int tokens) {
-    const T* B = args_->B + tile * args_->bc_stride;
-    const T* C = args_->C + tile * args_->bc_stride;
+  void Recur(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     T* y = args_->y + tile * args_->y_stride + channel_;
     V h[kStates];
     for (int n = 0; n < kStates; ++n) h[n] = V::Load(h_[n]);
@@ -89,13 +105,11 @@ class ChannelBlock {
         kDecay(A, s, decay);
         for (int m = 0; m < kGroup; ++m) {
           const int n = group + m;
-          h[n] = Fma(decay[m], h[n], g * V::Set(static_cast<float>(B[n])));
-          sum[n % 2] = Fma(V::Set(static_cast<float>(C[n])), h[n], sum[n % 2]);
+          h[n] = Fma(decay[m], h[n], g * V::Set(inputs.B[i][n]));
+          sum[n % 2] = Fma(V::Set(inputs.C[i][n]), h[n], sum[n % 2]);
         }
       }
       StoreLanes(sum[0] + sum[1], y, lanes_);
-      B += args_->bc_stride;
-      C += args_->bc_stride;
       y += args_->y_stride;
     }
     for (int n = 0; n < kStates; ++n) h[n].Store(h_[n]);
@@ -120,13 +134,15 @@ class ChannelBlock {
 template <typename V, int kStates, int kBlocks, typename T>
 void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
                 int64_t end) {
+  TileInputs<kStates> inputs;
   ChannelBlock<V, kStates, T> blocks[kBlocks];
   for (int b = 0; b < kBlocks; ++b)
     blocks[b].Start(args, channel + b * V::kWidth);
   for (int64_t tile = begin; tile < end; tile += kTile) {
     const int tokens =
         end - tile < kTile ? static_cast<int>(end - tile) : kTile;
-    for (int b = 0; b < kBlocks; ++b) blocks[b].ScanTile(tile, tokens);
+    inputs.Read(args, tile, tokens);
+    for (int b = 0; b < kBlocks; ++b) blocks[b].ScanTile(inputs, tile, tokens);
   }
 }
 
