@@ -122,6 +122,16 @@ TEST_P(AblationTest, APoisonedImageLeavesItsBatchMatesAlone) {
   }
 }
 
+TEST_P(AblationTest, HalfPrecisionStaysClose) {
+  const std::vector<float> full =
+      sfmamba::LogitsOf(config_, Images(1), {true, Precision::kFloat32});
+  const double difference = LargestDifference(
+      sfmamba::LogitsOf(config_, Images(1), {true, Precision::kBFloat16}),
+      full);
+  EXPECT_LE(difference, 0.06);
+  EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
+}
+
 INSTANTIATE_TEST_SUITE_P(All, AblationTest, testing::ValuesIn(Ablations()),
                          NameOf);
 

@@ -249,10 +249,10 @@ std::ostream& operator<<(std::ostream& out, const Kind& kind) {
   return out << kind.name;
 }
 
-// A small Vim: 9 patches, 24 channels, 3 layers.
+// A small Vim: 16 patches, 24 channels, 3 layers.
 class VimTest : public testing::TestWithParam<Kind> {
  protected:
-  static constexpr int kImages = 4, kSize = 48, kClasses = 5;
+  static constexpr int kImages = 4, kSize = 64, kClasses = 5;
 
   VimTest() {
     config_ = *VariantConfig("vim_s");
@@ -318,12 +318,21 @@ TEST_P(VimTest, APoisonedImageLeavesItsBatchMatesAlone) {
   }
 }
 
+TEST_P(VimTest, HalfPrecisionStaysClose) {
+  const std::vector<float> full =
+      sfmamba::LogitsOf(config_, images_, {true, Precision::kFloat32});
+  const double difference = LargestDifference(
+      sfmamba::LogitsOf(config_, images_, {true, Precision::kBFloat16}), full);
+  EXPECT_LE(difference, 0.06);
+  EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
+}
+
 TEST_P(VimTest, RefusesImagesOfAnotherSize) {
   const auto results = RunModel(*MakeModel(config_),
                                 DeterministicImages({1, 3, kSize, 2 * kSize}));
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(results.status().message(),
-            "image 0: expected the model's size 48x48, got 48x96");
+            "image 0: expected the model's size 64x64, got 64x128");
 }
 
 INSTANTIATE_TEST_SUITE_P(
