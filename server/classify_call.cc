@@ -1,7 +1,6 @@
 #include "server/classify_call.h"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -10,7 +9,7 @@
 #include "server/convert.h"
 #include "server/deadline.h"
 #include "server/error.h"
-#include "server/pixels.h"
+#include "server/image_input.h"
 #include "server/task.h"
 
 namespace sfmamba {
@@ -50,37 +49,6 @@ ItemOutcome OutcomeOf(const absl::Status& status) {
     default:
       return ItemOutcome::kError;
   }
-}
-
-PreprocessOptions PreprocessOf(const ModelConfig& model,
-                               v1::RequestOptions::Resize resize) {
-  PreprocessOptions options;
-  options.size = model.image_size;
-  options.resize_size = model.resize_size();
-  switch (resize) {
-    case v1::RequestOptions::STRETCH:
-      options.mode = ResizeMode::kStretch;
-      break;
-    case v1::RequestOptions::LETTERBOX:
-      options.mode = ResizeMode::kLetterbox;
-      break;
-    case v1::RequestOptions::CENTER_CROP:
-      options.mode = ResizeMode::kCenterCrop;
-      break;
-    default:
-      options.mode = model.resize == Resize::kStretch ? ResizeMode::kStretch
-                                                      : ResizeMode::kCenterCrop;
-  }
-  return options;
-}
-
-// The side that a picture may be decoded down to: less would have to be
-// enlarged after the crop.
-int MinSide(const v1::Image& image, int resize_size) {
-  if (!image.has_crop()) return resize_size;
-  const float part = std::min(image.crop().x_max() - image.crop().x_min(),
-                              image.crop().y_max() - image.crop().y_min());
-  return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
 }  // namespace
@@ -205,61 +173,24 @@ void ClassifyCall::Schedule(int i) {
 void ClassifyCall::Prepare(int i) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return EndItem(i, status);
+  Item& item = items_[i];
   absl::StatusOr<ImageBuffer> input =
-      Guarded([this, i] { return MakeInput(i); });
+      Guarded([this, i, &item]() -> absl::StatusOr<ImageBuffer> {
+        const MemoryBudget::Share memory(&env_.decode_memory,
+                                         3 * item.facts.pixels);
+        return MakeInput(request_.images(i), model_->directory.config,
+                         request_.options().resize(), env_.limits.image,
+                         &item.times);
+      });
   if (!input.ok()) {
-    env_.metrics.ImageFailed(items_[i].facts.format,
+    env_.metrics.ImageFailed(item.facts.format,
                              GetErrorDetail(input.status()).reason);
     return EndItem(i, AtImage(i, input.status()));
   }
-  env_.metrics.ImageDecoded(items_[i].facts.format, items_[i].facts.pixels);
+  env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
   status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return EndItem(i, status);
   Submit(i, *std::move(input));
-}
-
-absl::StatusOr<ImageBuffer> ClassifyCall::MakeInput(int i) {
-  const v1::Image& image = request_.images(i);
-  if (!image.has_tensor()) return DecodeAndPreprocess(i);
-  const absl::Time start = SteadyNow();
-  absl::StatusOr<ImageBuffer> input = ToImageBuffer(image.tensor());
-  items_[i].decode = SteadyNow() - start;
-  if (!input.ok()) return InField(".tensor", input.status());
-  return input;
-}
-
-absl::StatusOr<ImageBuffer> ClassifyCall::DecodeAndPreprocess(int i) {
-  const v1::Image& image = request_.images(i);
-  const PreprocessOptions options =
-      PreprocessOf(model_->directory.config, request_.options().resize());
-  const MemoryBudget::Share memory(&env_.decode_memory,
-                                   3 * items_[i].facts.pixels);
-  const absl::Time start = SteadyNow();
-  RgbImage rgb;
-  if (image.has_pixels()) {
-    rgb = ToRgb(image.pixels());
-  } else {
-    absl::StatusOr<RgbImage> decoded =
-        DecodeImage(image.encoded(), env_.limits.image,
-                    image.orientation() != v1::Image::IGNORE,
-                    MinSide(image, options.resize_size));
-    if (!decoded.ok()) {
-      ErrorDetail detail = GetErrorDetail(decoded.status());
-      detail.field = ".encoded";
-      return MakeError(decoded.status().code(), decoded.status().message(),
-                       std::move(detail));
-    }
-    rgb = *std::move(decoded);
-  }
-  const absl::Time decoded_at = SteadyNow();
-  if (image.has_crop()) {
-    const v1::NormalizedRect& crop = image.crop();
-    rgb = Crop(rgb, {crop.x_min(), crop.y_min(), crop.x_max(), crop.y_max()});
-  }
-  ImageBuffer input = Preprocess(rgb, options);
-  items_[i].decode = decoded_at - start;
-  items_[i].preprocess = SteadyNow() - decoded_at;
-  return input;
 }
 
 void ClassifyCall::Submit(int i, ImageBuffer input) {
@@ -305,8 +236,8 @@ void ClassifyCall::EndItem(int i, absl::Status status) {
   ModelMetrics& metrics = *version_->metrics();
   if (status.ok()) {
     if (!request_.images(i).has_tensor()) {
-      metrics.StageDone(Stage::kDecode, item.decode);
-      metrics.StageDone(Stage::kPreprocess, item.preprocess);
+      metrics.StageDone(Stage::kDecode, item.times.decode);
+      metrics.StageDone(Stage::kPreprocess, item.times.preprocess);
     }
     metrics.StageDone(Stage::kQueue, item.batch.queue);
     metrics.StageDone(Stage::kInference, item.batch.inference);
@@ -359,8 +290,9 @@ void ClassifyCall::FillErrors() {
 void ClassifyCall::FillTiming() {
   Item slowest;
   for (const Item& item : items_) {
-    slowest.decode = std::max(slowest.decode, item.decode);
-    slowest.preprocess = std::max(slowest.preprocess, item.preprocess);
+    slowest.times.decode = std::max(slowest.times.decode, item.times.decode);
+    slowest.times.preprocess =
+        std::max(slowest.times.preprocess, item.times.preprocess);
     slowest.postprocess = std::max(slowest.postprocess, item.postprocess);
     const absl::Duration queue =
         std::max(slowest.batch.queue, item.batch.queue);
@@ -370,8 +302,8 @@ void ClassifyCall::FillTiming() {
     slowest.batch.queue = queue;
   }
   v1::Timing& timing = *response_.mutable_timing();
-  ToProto(slowest.decode, timing.mutable_decode());
-  ToProto(slowest.preprocess, timing.mutable_preprocess());
+  ToProto(slowest.times.decode, timing.mutable_decode());
+  ToProto(slowest.times.preprocess, timing.mutable_preprocess());
   ToProto(slowest.batch.queue, timing.mutable_queue());
   ToProto(slowest.batch.inference, timing.mutable_inference());
   ToProto(slowest.postprocess, timing.mutable_postprocess());

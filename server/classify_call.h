@@ -11,7 +11,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/call_record.h"
-#include "server/image.h"
+#include "server/image_input.h"
 #include "server/memory_budget.h"
 #include "server/model_repository.h"
 #include "server/request_validation.h"
@@ -61,7 +61,8 @@ class ClassifyCall final : public grpc::ServerUnaryReactor {
     ImageFacts facts;
     Reservation reservation;  // Until it is submitted.
     absl::Status status;
-    absl::Duration decode, preprocess, postprocess;
+    InputTimes times;
+    absl::Duration postprocess;
     BatchInfo batch;
   };
 
@@ -73,8 +74,6 @@ class ClassifyCall final : public grpc::ServerUnaryReactor {
 
   void Schedule(int i);
   void Prepare(int i);
-  absl::StatusOr<ImageBuffer> MakeInput(int i);
-  absl::StatusOr<ImageBuffer> DecodeAndPreprocess(int i);
   void Submit(int i, ImageBuffer input);
   void Postprocess(int i, absl::StatusOr<Result> result,
                    const BatchInfo& batch);

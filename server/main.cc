@@ -9,12 +9,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/runtime.h"
 #include "model/vision_model.h"
@@ -96,7 +100,20 @@ int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   return (*server)->Shutdown() ? kClean : kDrainTimeout;
 }
 
+// Idle compute threads must sleep. By default libgomp's spin, and where they
+// share the processors with decoding and gRPC a batch takes twice as long.
+// libgomp reads this before main, so that the process is started anew; if that
+// is refused, it runs all the same.
+void LetIdleThreadsSleep(char** argv) {
+  if (getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(self.c_str(), argv);
+}
+
 int Main(int argc, char** argv) {
+  LetIdleThreadsSleep(argv);
   // Before the first thread, so that all inherit it.
   sigset_t signals;
   sigemptyset(&signals);
@@ -104,6 +121,9 @@ int Main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // The log is JSON lines; these libraries would write their own among them.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  google::protobuf::SetLogHandler(nullptr);
 
   CommandLine line;
   const absl::Status parsed = ParseFlags(argc, argv, &line);

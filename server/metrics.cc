@@ -4,34 +4,19 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "prometheus/family.h"
-#include "prometheus/registry.h"
+#include "server/metric_families.h"
 #include "server/process_metrics.h"
 #include "server/task.h"
 
 namespace sfmamba {
 namespace {
 
-using Buckets = prometheus::Histogram::BucketBoundaries;
 using prometheus::Counter;
-using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::MetricFamily;
 
 constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
-
-// Seconds.
-Buckets LatencyBuckets() {
-  return {.0001, .00025, .0005, .001, .0025, .005, .01, .025,
-          .05,   .1,     .25,   .5,   1,     2.5,  5,   10};
-}
-
-Buckets PowersOfTwo(int first, int last) {
-  Buckets buckets;
-  for (int i = first; i <= last; ++i) buckets.push_back(int64_t{1} << i);
-  return buckets;
-}
 
 absl::string_view CodeName(absl::StatusCode code) {
   static constexpr absl::string_view kNames[] = {"OK",
@@ -104,95 +89,8 @@ absl::string_view ModelStateName(ModelState state) {
   return kNames[static_cast<int>(state)];
 }
 
-// Every family: the one list of names, helps and types.
-struct Metrics::Families {
-  prometheus::Registry registry;
-
-  Family<Counter>& counter(const char* name, const char* help) {
-    return prometheus::BuildCounter()
-        .Name(absl::StrCat("sfmamba_", name))
-        .Help(help)
-        .Register(registry);
-  }
-  Family<Gauge>& gauge(const char* name, const char* help) {
-    return prometheus::BuildGauge()
-        .Name(absl::StrCat("sfmamba_", name))
-        .Help(help)
-        .Register(registry);
-  }
-  Family<Histogram>& histogram(const char* name, const char* help) {
-    return prometheus::BuildHistogram()
-        .Name(absl::StrCat("sfmamba_", name))
-        .Help(help)
-        .Register(registry);
-  }
-
-  Family<Gauge>& build_info =
-      gauge("build_info", "Always 1; the labels say what was built.");
-  Family<Counter>& requests =
-      counter("requests_total", "Requests finished, by gRPC status code.");
-  Family<Histogram>& request_duration =
-      histogram("request_duration_seconds",
-                "From a request's arrival to its answer given to gRPC.");
-  Family<Histogram>& stage_duration =
-      histogram("stage_duration_seconds", "Time of an image in each stage.");
-  Family<Counter>& items =
-      counter("items_total", "Images finished, by outcome.");
-  Family<Counter>& batches =
-      counter("batches_total", "Batches run, by what made them leave.");
-  Family<Histogram>& batch_items =
-      histogram("batch_items", "Images in a batch.");
-  Family<Histogram>& fold_occupancy =
-      histogram("batch_fold_occupancy_ratio",
-                "Images in a batch over the size it was padded to.");
-  Family<Counter>& padding_items =
-      counter("padding_items_total", "Padding run in place of images.");
-  Family<Counter>& rejections =
-      counter("admission_rejections_total", "Images refused by admission.");
-  Family<Counter>& deadline_misses =
-      counter("deadline_misses_total",
-              "Images finished late or expired, by the stage it was seen in.");
-  Family<Gauge>& in_flight =
-      gauge("in_flight_requests", "Requests being handled.");
-  Family<Gauge>& decode_busy =
-      gauge("decode_threads_busy", "Decode threads at work.");
-  Family<Gauge>& decode_queue =
-      gauge("decode_queue_items", "Images waiting for a decode thread.");
-  Family<Counter>& decode_failures =
-      counter("image_decode_failures_total", "Images that were not decoded.");
-  Family<Histogram>& image_pixels =
-      histogram("image_pixels", "Pixels of the images decoded.");
-  Family<Histogram>& request_bytes =
-      histogram("request_bytes", "Size of request messages.");
-  Family<Gauge>& model_state =
-      gauge("model_state", "1 for the state that a model version is in.");
-  Family<Histogram>& load_duration =
-      histogram("model_load_duration_seconds",
-                "Reading, checking and warming up a model version.");
-
-  std::array<Gauge*, kMethodCount> in_flight_by_method;
-  std::array<Histogram*, kMethodCount> bytes_by_method;
-  Gauge& busy = decode_busy.Add({});
-  Gauge& queued = decode_queue.Add({});
-
-  explicit Families(const BuildInfo& build) {
-    build_info
-        .Add({{"version", build.version},
-              {"revision", build.revision},
-              {"cuda", build.cuda},
-              {"torch", build.torch}})
-        .Set(1);
-    for (int i = 0; i < kMethodCount; ++i) {
-      const std::string method(MethodName(static_cast<Method>(i)));
-      in_flight_by_method[i] = &in_flight.Add({{"method", method}});
-      bytes_by_method[i] =
-          &request_bytes.Add({{"method", method}}, PowersOfTwo(8, 26));
-    }
-  }
-};
-
 struct ModelMetrics::Shared {
-  Metrics::Families& families;
+  MetricFamilies& families;
   const std::string model;
   std::array<Histogram*, kStageCount> stages;
   Histogram& batch_items;
@@ -204,7 +102,7 @@ struct ModelMetrics::Shared {
   absl::flat_hash_map<std::string, Counter*> rejections ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<std::string, Counter*> misses ABSL_GUARDED_BY(mu);
 
-  Shared(Metrics::Families& families, absl::string_view name)
+  Shared(MetricFamilies& families, absl::string_view name)
       : families(families),
         model(name),
         batch_items(
@@ -252,7 +150,7 @@ ModelMetrics::ModelMetrics(std::shared_ptr<Shared> shared,
 }
 
 ModelMetrics::~ModelMetrics() {
-  Metrics::Families& families = shared_->families;
+  MetricFamilies& families = shared_->families;
   for (Counter* counter : items_) families.items.Remove(counter);
   absl::MutexLock lock(&mu_);
   for (Gauge* state : state_) {
@@ -387,7 +285,7 @@ void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
 // ---- Metrics ----
 
 Metrics::Metrics(const BuildInfo& build)
-    : families_(std::make_unique<Families>(build)),
+    : families_(std::make_unique<MetricFamilies>(build)),
       unknown_(Model("_unknown", "")),
       none_(Model("", "")) {}
 

@@ -53,6 +53,7 @@ absl::string_view BatchTriggerName(BatchTrigger trigger);
 absl::string_view ModelStateName(ModelState state);
 
 class Metrics;
+struct MetricFamilies;  // Of metric_families.h.
 
 // The series of one version of a model. Thread-safe; the verbs take no lock
 // that a scrape holds for long. The series go when the last owner does.
@@ -85,7 +86,7 @@ class ModelMetrics {
 
  private:
   friend class Metrics;
-  struct Shared;  // The series that all versions of a model share.
+  struct Shared;          // The series that all versions of a model share.
 
   ModelMetrics(std::shared_ptr<Shared> shared, absl::string_view version);
 
@@ -150,13 +151,10 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  friend class ModelMetrics;
-  struct Families;
-
   // items, bytes and age of what waits, added over a model's versions.
   std::vector<prometheus::MetricFamily> CollectQueues() const;
 
-  const std::unique_ptr<Families> families_;
+  const std::unique_ptr<MetricFamilies> families_;
 
   mutable absl::Mutex mu_;
   absl::flat_hash_map<std::string, std::weak_ptr<ModelMetrics::Shared>> shared_

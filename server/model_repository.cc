@@ -216,6 +216,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
         absl::StrReplaceAll(model.status().message(),
                             {{directory->weights_path, kWeightsFile}}));
   }
+  if (directory->config.precision == Precision::kBFloat16 &&
+      (*model)->precision() == Precision::kFloat32) {
+    log_.Warning("converted to FP32: this processor does not compute BF16",
+                 {{"model", version.name()}});
+  }
   auto loaded = std::make_shared<LoadedModel>();
   Executor::Options options;
   options.name = version.id();
