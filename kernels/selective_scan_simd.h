@@ -60,8 +60,9 @@ class ChannelBlock {
   // Continues the scan over `tokens` <= kTile tokens from `tile`.
   void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
-    // Not true if anything is a NaN.
-    if (V::All(LessEqual(largest_s_ * steepest_, V::Set(126.0f)))) {
+    // Not true if anything is a NaN. Below 126, where the two forms part, so
+    // that one token's result never depends on the choice made for its tile.
+    if (V::All(LessEqual(largest_s_ * steepest_, V::Set(125.0f)))) {
       Recur<Exp2Products<kGroup, V>>(inputs, tile, tokens);
     } else {
       Recur<Exp2ProductsAnyRange<kGroup, V>>(inputs, tile, tokens);
