@@ -3,7 +3,6 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/addmm.h"
 #include "ATen/ops/gelu.h"
-#include "ATen/ops/linear.h"
 #include "ATen/ops/mm.h"
 #include "kernels/cpu_features.h"
 #include "model/onednn.h"
@@ -46,7 +45,11 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
   }
   const at::ScalarType type = half() ? at::kBFloat16 : at::kFloat;
   weight_ = used.weight.to(type);
-  if (packed_) weight_ = PackLinearWeight(weight_, kTypicalRows);
+  if (packed_) {
+    weight_ = PackLinearWeight(weight_, kTypicalRows);
+  } else {
+    weight_ = options.fuse ? weight_.t().contiguous() : weight_.t();
+  }
   if (used.bias.defined()) bias_ = used.bias.to(type);
 }
 
@@ -59,8 +62,9 @@ Weights Linear::Take(const StateDict::Scope& scope, int in, int out,
 
 at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
   const at::Tensor x = half() ? rows.to(at::kBFloat16) : rows;
-  at::Tensor y = packed_ ? PackedLinear(x, weight_, bias_, "none")
-                         : at::linear(x, weight_, bias_);
+  const at::Tensor y = packed_ ? PackedLinear(x, weight_, bias_, "none")
+                       : bias_.defined() ? at::addmm(bias_, x, weight_)
+                                         : at::mm(x, weight_);
   return scale_.defined() ? y * scale_ : y;
 }
 
@@ -74,7 +78,7 @@ at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
     ops::GeluErf(y, {});
     return y;
   }
-  at::Tensor y = at::mm(rows, weight_.t());
+  at::Tensor y = at::mm(rows, weight_);
   ops::GeluErf(y, bias_);
   return y;
 }
@@ -84,7 +88,7 @@ void Linear::AddRows(at::Tensor& residual, const at::Tensor& rows) const {
     residual.add_(ForwardRows(rows));
     return;
   }
-  residual.addmm_(rows, weight_.t());
+  residual.addmm_(rows, weight_);
   if (bias_.defined()) residual.add_(bias_);
 }
 

@@ -9,11 +9,10 @@ namespace sfmamba {
 
 // y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
 //
-// In fp32 a row's answer has the same bits whatever rows stand beside it and
-// with any number of threads: MKL's product keeps this for two rows and more
-// (one row alone would go to the matrix-vector product, so it is computed
-// twice). This is measured, not promised by MKL, and tested; oneDNN's products
-// do not keep it.
+// In fp32 (MKL) the answer has the same bits with any number of threads; this
+// is measured and tested, not promised by MKL. A single row, which would go to
+// the matrix-vector product, is computed twice for it. With other numbers of
+// rows beside it a row of a small product may round differently.
 class Linear {
  public:
   // scale [out] is a layer scale, undefined where there is none.
@@ -40,9 +39,10 @@ class Linear {
   LayerOptions options_;
   bool packed_;  // weight_ is oneDNN's.
   int64_t in_, out_;
-  at::Tensor weight_;  // [out, in]
-  at::Tensor bias_;    // [out] or undefined.
-  at::Tensor scale_;   // [out], undefined if folded or absent.
+  // [in, out], contiguous if fused (MKL is a little faster so), or packed.
+  at::Tensor weight_;
+  at::Tensor bias_;   // [out] or undefined.
+  at::Tensor scale_;  // [out], undefined if folded or absent.
 };
 
 }  // namespace sfmamba
