@@ -1,0 +1,149 @@
+// Mutations of a valid request, of a traceparent and of configurations, the
+// same ones in each run. Whatever the bytes, they are refused with a reason or
+// valid.
+#include <cstdint>
+#include <iterator>
+#include <random>
+#include <string>
+
+#include "google/protobuf/stubs/logging.h"
+#include "gtest/gtest.h"
+#include "server/error.h"
+#include "server/image_input.h"
+#include "server/request_validation.h"
+#include "server/server_config.h"
+#include "server/textproto.h"
+#include "server/trace_context.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMutants = 20000;
+
+// Overwrites, inserts, removes and repeats bytes at random.
+class Mutator {
+ public:
+  std::string Mutate(std::string bytes) {
+    for (int edits = 1 + Below(4); edits > 0; --edits) Edit(&bytes);
+    return bytes;
+  }
+  int Below(int limit) {
+    return std::uniform_int_distribution<int>(0, limit - 1)(random_);
+  }
+
+ private:
+  void Edit(std::string* bytes) {
+    const size_t at = Below(bytes->size() + 1);
+    switch (Below(4)) {
+      case 0:
+        if (at < bytes->size()) (*bytes)[at] = Below(256);
+        break;
+      case 1:
+        bytes->insert(at, 1 + Below(4), static_cast<char>(Below(256)));
+        break;
+      case 2:
+        bytes->erase(at, 1 + Below(8));
+        break;
+      default:
+        bytes->insert(at, bytes->substr(Below(bytes->size() + 1), Below(64)));
+    }
+  }
+
+  std::mt19937 random_{1};
+};
+
+v1::ClassifyRequest ValidRequest() {
+  v1::ClassifyRequest request;
+  request.set_model("m");
+  request.set_request_id("id");
+  request.mutable_params()->set_top_k(3);
+  request.mutable_params()->add_class_filter(2);
+  request.mutable_options()->mutable_max_queue_wait()->set_seconds(1);
+  v1::PixelBuffer& pixels = *request.add_images()->mutable_pixels();
+  pixels.set_width(4);
+  pixels.set_height(2);
+  pixels.set_format(v1::PixelBuffer::NV12);
+  pixels.set_row_stride_bytes(5);
+  pixels.set_data(std::string(15, 'x'));
+  v1::NormalizedRect& crop = *request.mutable_images(0)->mutable_crop();
+  crop.set_x_max(0.5);
+  crop.set_y_max(1);
+  v1::Tensor& tensor = *request.add_images()->mutable_tensor();
+  tensor.set_data_type(v1::Tensor::FP16);
+  for (int size : {3, 2, 2}) tensor.add_shape(size);
+  tensor.set_data(std::string(24, 'x'));
+  return request;
+}
+
+TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
+  ModelConfig model;
+  model.image_size = 2;
+  const std::string valid = ValidRequest().SerializeAsString();
+  const google::protobuf::LogSilencer silencer;
+  Mutator mutator;
+  int refused = 0, accepted = 0;
+  for (int i = 0; i < kMutants; ++i) {
+    v1::ClassifyRequest request;
+    if (!request.ParseFromString(mutator.Mutate(valid))) continue;
+    const absl::Status whole = ValidateClassify(request, 10, RequestLimits());
+    if (!whole.ok()) {
+      EXPECT_NE(GetErrorDetail(whole).reason, "");
+      ++refused;
+    }
+    for (const v1::Image& image : request.images()) {
+      ImageFacts facts;
+      const absl::Status status =
+          ValidateImage(image, model, RequestLimits(), &facts);
+      if (!status.ok()) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_NE(GetErrorDetail(status).reason, "");
+        ++refused;
+        continue;
+      }
+      InputTimes times;
+      const absl::StatusOr<ImageBuffer> input = MakeInput(
+          image, model, request.options().resize(), ImageLimits(), &times);
+      if (!input.ok()) continue;  // Not finite.
+      EXPECT_EQ(input->height, 2);
+      EXPECT_EQ(input->pixels.size() + input->values.size(), 12u);
+      ++accepted;
+    }
+  }
+  EXPECT_GT(refused, 100);  // Most mutants do not even parse.
+  EXPECT_GT(accepted, kMutants / 20);
+}
+
+TEST(RequestFuzzTest, ATraceIdIsEmptyOrWellFormed) {
+  const std::string valid =
+      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  Mutator mutator;
+  for (int i = 0; i < kMutants; ++i) {
+    const std::string id = TraceIdOf(mutator.Mutate(valid));
+    EXPECT_TRUE(id.empty() ||
+                (id.size() == 32 &&
+                 id.find_first_not_of("0123456789abcdef") == std::string::npos))
+        << id;
+  }
+}
+
+TEST(RequestFuzzTest, AConfigurationIsRefusedOrChecked) {
+  const std::string valid =
+      "model_repository: 'x' port: 8001 metrics_port: 8002 drain_delay { "
+      "seconds: 5 } log_level: 'info' max_image_bytes: 1000";
+  Mutator mutator;
+  int parsed = 0, good = 0;
+  for (int i = 0; i < kMutants; ++i) {
+    v1::ServerConfig config;
+    if (!ParseTextProto("config", mutator.Mutate(valid), &config).ok()) {
+      continue;
+    }
+    ++parsed;
+    good += Validate(WithDefaults(config)).ok();
+  }
+  EXPECT_GT(parsed, good);
+  EXPECT_GT(good, 0);
+}
+
+}  // namespace
+}  // namespace sfmamba
