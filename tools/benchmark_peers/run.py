@@ -71,11 +71,10 @@ class Contender:
         self.images, self.seconds = job.batch, job.seconds
 
     def measure(self):
-        """Images per second by the median call; at least `seconds` and five calls."""
-        for _ in range(3):
-            self.run()
+        """Images per second by the median call; at least `seconds` and three calls."""
+        self.run()
         calls, end = [], time.perf_counter() + self.seconds
-        while len(calls) < 5 or time.perf_counter() < end:
+        while len(calls) < 3 or time.perf_counter() < end:
             start = time.perf_counter()
             self.run()
             calls.append(time.perf_counter() - start)
@@ -333,9 +332,9 @@ def main():
                                in best_settings(figures).items()},
                 'rounds': {f'{make.name} {make.setting}'.strip(): values
                            for make, values in figures.items()}})
+            if arguments.json:  # After each cell: what is measured is kept.
+                arguments.json.write_text(json.dumps(report, indent=2) + '\n')
     print(markdown(report))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=2) + '\n')
 
 
 if __name__ == '__main__':
