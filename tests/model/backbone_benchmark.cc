@@ -73,12 +73,13 @@ Parts* recorded_parts = nullptr;
 std::unique_ptr<at::ObserverContext> Start(const at::RecordFunction& function) {
   auto started = std::make_unique<Started>();
   started->part = PartOf(function.name());
-  started->start = ThreadTime();
+  if (started->part != Part::kOther) started->start = ThreadTime();
   return started;
 }
 
 void End(const at::RecordFunction&, at::ObserverContext* context) {
   const auto* started = static_cast<Started*>(context);
+  if (started->part == Part::kOther) return;
   const absl::Duration time = ThreadTime() - started->start;
   if (started->part == Part::kConvolution) recorded_parts->convolutions += time;
   if (started->part == Part::kProduct) recorded_parts->products += time;
