@@ -2,11 +2,14 @@
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/addmm.h"
+#include "ATen/ops/empty.h"
 #include "ATen/ops/gelu.h"
 #include "ATen/ops/mm.h"
+#include "c10/core/InferenceMode.h"
 #include "kernels/cpu_features.h"
 #include "model/onednn.h"
 #include "model/ops.h"
+#include "model/parallel.h"
 
 namespace sfmamba {
 namespace {
@@ -17,9 +20,26 @@ constexpr int64_t kTypicalRows = 196;
 // x [..., in] as [rows, in], without a copy if the rows are evenly apart.
 at::Tensor AsRows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// `rows`, doubled if it is a single one.
-at::Tensor AtLeastTwo(const at::Tensor& rows) {
-  return rows.size(0) == 1 ? rows.expand({2, -1}).contiguous() : rows;
+// Rows of the smallest product that MKL rounds as it does larger ones.
+constexpr int64_t kUnitRows = 4;
+
+// `rows`, repeated if there are fewer than two units of them.
+at::Tensor AtLeastTwoUnits(const at::Tensor& rows) {
+  const int64_t least = 2 * kUnitRows, count = rows.size(0);
+  if (count >= least) return rows;
+  return rows.repeat({(least + count - 1) / count, 1}).narrow(0, 0, least);
+}
+
+// Calls multiply(first row, rows) on parts of at least a unit, shared out over
+// the threads, so that each product runs on one thread.
+template <typename Multiply>
+void ForEachPart(int64_t rows, Multiply multiply) {
+  const int64_t units = rows / kUnitRows;
+  ParallelFor(units, /*grain=*/1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode guard;  // Of this thread.
+    const int64_t first = begin * kUnitRows;
+    multiply(first, (end == units ? rows : end * kUnitRows) - first);
+  });
 }
 
 // y [rows, out] with the leading sizes of `x`.
@@ -60,11 +80,23 @@ Weights Linear::Take(const StateDict::Scope& scope, int in, int out,
   return weights;
 }
 
+at::Tensor Linear::Multiply(const at::Tensor& x, const at::Tensor& bias) const {
+  const at::Tensor y = at::empty({x.size(0), out_}, x.options());
+  ForEachPart(x.size(0), [&](int64_t first, int64_t rows) {
+    at::Tensor part = y.narrow(0, first, rows);
+    if (bias.defined()) {
+      at::addmm_out(part, bias, x.narrow(0, first, rows), weight_);
+    } else {
+      at::mm_out(part, x.narrow(0, first, rows), weight_);
+    }
+  });
+  return y;
+}
+
 at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
   const at::Tensor x = half() ? rows.to(at::kBFloat16) : rows;
-  const at::Tensor y = packed_ ? PackedLinear(x, weight_, bias_, "none")
-                       : bias_.defined() ? at::addmm(bias_, x, weight_)
-                                         : at::mm(x, weight_);
+  const at::Tensor y =
+      packed_ ? PackedLinear(x, weight_, bias_, "none") : Multiply(x, bias_);
   return scale_.defined() ? y * scale_ : y;
 }
 
@@ -78,7 +110,7 @@ at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
     ops::GeluErf(y, {});
     return y;
   }
-  at::Tensor y = at::mm(rows, weight_);
+  at::Tensor y = Multiply(rows, {});
   ops::GeluErf(y, bias_);
   return y;
 }
@@ -88,29 +120,28 @@ void Linear::AddRows(at::Tensor& residual, const at::Tensor& rows) const {
     residual.add_(ForwardRows(rows));
     return;
   }
-  residual.addmm_(rows, weight_);
+  ForEachPart(rows.size(0), [&](int64_t first, int64_t count) {
+    residual.narrow(0, first, count)
+        .addmm_(rows.narrow(0, first, count), weight_);
+  });
   if (bias_.defined()) residual.add_(bias_);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
   const at::Tensor rows = AsRows(x);
-  return Like(x, ForwardRows(AtLeastTwo(rows)), rows.size(0));
+  return Like(x, ForwardRows(AtLeastTwoUnits(rows)), rows.size(0));
 }
 
 at::Tensor Linear::ForwardGelu(const at::Tensor& x) const {
   const at::Tensor rows = AsRows(x);
-  return Like(x, GeluRows(AtLeastTwo(rows)), rows.size(0));
+  return Like(x, GeluRows(AtLeastTwoUnits(rows)), rows.size(0));
 }
 
 void Linear::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   at::Tensor rows = residual.view({-1, out_});
-  if (rows.size(0) > 1) {
-    AddRows(rows, AsRows(x));
-  } else {
-    at::Tensor two = AtLeastTwo(rows);
-    AddRows(two, AtLeastTwo(AsRows(x)));
-    rows.copy_(two.narrow(0, 0, 1));
-  }
+  at::Tensor sum = AtLeastTwoUnits(rows);
+  AddRows(sum, AtLeastTwoUnits(AsRows(x)));
+  if (!sum.is_same(rows)) rows.copy_(sum.narrow(0, 0, rows.size(0)));
 }
 
 }  // namespace sfmamba

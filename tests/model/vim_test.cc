@@ -252,7 +252,7 @@ std::ostream& operator<<(std::ostream& out, const Kind& kind) {
 // A small Vim: 16 patches, 24 channels, 3 layers.
 class VimTest : public testing::TestWithParam<Kind> {
  protected:
-  static constexpr int kImages = 4, kSize = 64, kClasses = 5;
+  static constexpr int kImages = 4, kSize = 48, kClasses = 5;
 
   VimTest() {
     config_ = *VariantConfig("vim_s");
@@ -332,7 +332,7 @@ TEST_P(VimTest, RefusesImagesOfAnotherSize) {
                                 DeterministicImages({1, 3, kSize, 2 * kSize}));
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(results.status().message(),
-            "image 0: expected the model's size 64x64, got 64x128");
+            "image 0: expected the model's size 48x48, got 48x96");
 }
 
 INSTANTIATE_TEST_SUITE_P(
