@@ -10,7 +10,8 @@ PACKAGES=(
   g++ unzip ca-certificates python3 python3-pip
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libabsl-dev libjpeg-dev libpng-dev libwebp-dev libssl-dev
+  libabsl-dev libjpeg-dev libpng-dev libwebp-dev libexif-dev libssl-dev
+  libopencv-core-dev libopencv-imgproc-dev python3-numpy
   prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 # promtool, which lints /metrics in the tests, comes in this package. Its

@@ -40,7 +40,7 @@ at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
 }
 
 std::vector<Result> ClassificationHead::Forward(
-    const Features& features) const {
+    const Features& features, absl::Span<const ImageInfo>) const {
   const at::Tensor embedding = Embed(features.back().to(at::kFloat));
   const at::Tensor logits = head_.forward(embedding);
   std::vector<Result> results;

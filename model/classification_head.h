@@ -17,7 +17,9 @@ class ClassificationHead : public Head {
   ClassificationHead(const ModelConfig& config, const StateDict::Scope& scope,
                      const LayerOptions& options);
 
-  std::vector<Result> Forward(const Features& features) const override;
+  std::vector<Result> Forward(
+      const Features& features,
+      absl::Span<const ImageInfo> images) const override;
 
  private:
   // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change

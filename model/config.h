@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "model/detector_config.h"
 
 namespace sfmamba {
 
@@ -28,7 +29,9 @@ enum class ScanMode {
 };
 
 enum class WindowMode { kFixed, kFull };
-enum class Resize { kCenterCrop, kStretch };
+// kKeepRatio: as large as short_side and long_side allow; of dense tasks.
+enum class Resize { kCenterCrop, kStretch, kKeepRatio };
+enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16 };
 enum class Architecture { kHybrid, kVim };
 
@@ -51,6 +54,9 @@ struct BackboneConfig {
   bool swap = true;
   Discard discard = Discard::kAfterFirstAttention;
   ScanMode scan = ScanMode::kUni;
+  // Each stage's map passes a LayerNorm of its own on its way to the head
+  // ("outnorm0" to "outnorm3"): the dense tasks' pyramid.
+  bool output_norms = false;
   // kVim only: width, blocks, and whether the backward direction exists.
   int vim_dim = 384;
   int vim_depth = 24;
@@ -68,16 +74,29 @@ struct BackboneConfig {
 // Everything a model version needs besides its weights and labels.
 struct ModelConfig {
   std::string variant;  // As given, for messages and logs.
+  VisionTask task = VisionTask::kClassification;
   BackboneConfig backbone;
-  int num_classes = 1000;
+  DetectorConfig detector;          // kDetection only.
+  int segmentation_channels = 512;  // kSegmentation only: UperNet's width.
+  int num_classes = 1000;           // Without the background.
 
   int image_size = 224;  // Pixels a side of the square input.
   double crop_pct = 1.0;
   Resize resize = Resize::kCenterCrop;
+  // kKeepRatio only: pixels that the sides may have after the resize. Inputs
+  // are then padded with zeros to a multiple of pad_multiple, after
+  // normalisation.
+  int short_side = 800, long_side = 1333;
+  int pad_multiple = 1;
   std::array<float, 3> mean = {0.485f, 0.456f, 0.406f};  // RGB, of 0..1.
   std::array<float, 3> std = {0.229f, 0.224f, 0.225f};
 
   Precision precision = Precision::kFloat32;
+
+  // `side` with its padding.
+  int Padded(int side) const {
+    return (side + pad_multiple - 1) / pad_multiple * pad_multiple;
+  }
 
   // Pixels the picture is resized to before the crop: floor(size / crop_pct).
   int resize_size() const;
@@ -89,6 +108,12 @@ struct ModelConfig {
 // "vim_s", "vim_s_uni", "vim_s_uni_swap"; "custom": the defaults above, to be
 // changed field by field. NOT_FOUND names the known ones.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
+
+// The same for another task: the input sizes, padding, windows and classes that
+// the paper's detectors (COCO) and segmenters (ADE20K) have on this backbone.
+// UNIMPLEMENTED for Vim.
+absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
+                                          VisionTask task);
 
 // All names that VariantConfig knows, in the table's order.
 std::vector<std::string> VariantNames();

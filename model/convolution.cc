@@ -11,7 +11,7 @@ namespace sfmamba {
 Convolution::Convolution(const Shape& shape, const Weights& weights,
                          const std::optional<BatchNorm>& norm, bool relu,
                          const LayerOptions& options)
-    : stride_(shape.stride), relu_(relu) {
+    : stride_(shape.stride), padding_(shape.kernel / 2), relu_(relu) {
   Weights used = weights;
   if (norm && options.fuse) {
     used = FoldBatchNorm(weights, *norm);
@@ -25,22 +25,26 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
   packed_ = options.fuse && (!half || HasAmxBf16());
   if (packed_) {
     weight_ = PackConvolutionWeight(
-        weight_, stride_, {1, shape.in, shape.input_size, shape.input_size});
+        weight_, stride_, padding_,
+        {1, shape.in, shape.input_size, shape.input_size});
   }
 }
 
 Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
                           bool bias) {
-  Weights weights{scope.Take("weight", {shape.out, shape.in, 3, 3}), {}};
+  Weights weights{
+      scope.Take("weight", {shape.out, shape.in, shape.kernel, shape.kernel}),
+      {}};
   if (bias) weights.bias = scope.Take("bias", {shape.out});
   return weights;
 }
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
-  at::Tensor y = packed_ ? PackedConvolution(in, weight_, bias_, stride_)
-                         : at::conv2d(in, weight_, bias_, /*stride=*/stride_,
-                                      /*padding=*/1);
+  at::Tensor y = packed_
+                     ? PackedConvolution(in, weight_, bias_, stride_, padding_)
+                     : at::conv2d(in, weight_, bias_, /*stride=*/stride_,
+                                  /*padding=*/padding_);
   if (norm_) {
     y = at::batch_norm(y, norm_->weight, norm_->bias, norm_->mean, norm_->var,
                        /*training=*/false, /*momentum=*/0, norm_->eps,
@@ -52,7 +56,7 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   if (packed_) {
-    PackedConvolutionAdd(residual, x, weight_, bias_);
+    PackedConvolutionAdd(residual, x, weight_, bias_, padding_);
   } else {
     residual = residual + forward(x);
   }

@@ -9,23 +9,25 @@
 
 namespace sfmamba {
 
-// A 3x3 convolution with padding 1, then a BatchNorm and a ReLU where there are
-// any: [N, in, H, W] to [N, out, ceil(H / stride), ceil(W / stride)].
-// Immutable, so thread-safe. Fused, maps are channels-last in memory and of the
-// compute type (fp32 or bf16).
+// A convolution whose padding keeps the sides, then a BatchNorm and a ReLU
+// where there are any: [N, in, H, W] to [N, out, ceil(H / stride), ceil(W /
+// stride)]. Immutable, so thread-safe. Fused, maps are channels-last in memory
+// and of the compute type (fp32 or bf16).
 class Convolution {
  public:
   struct Shape {
     int in = 0, out = 0;
     int stride = 1;
     int input_size = 0;  // Pixels a side, expected at run time: a hint.
+    int kernel = 3;      // Pixels a side, odd.
   };
 
   Convolution(const Shape& shape, const Weights& weights,
               const std::optional<BatchNorm>& norm, bool relu,
               const LayerOptions& options);
 
-  // Takes "weight" [out, in, 3, 3] and, if `bias`, "bias" [out] from `scope`.
+  // Takes "weight" [out, in, kernel, kernel] and, if `bias`, "bias" [out] from
+  // `scope`.
   static Weights Take(const StateDict::Scope& scope, const Shape& shape,
                       bool bias);
 
@@ -35,9 +37,10 @@ class Convolution {
 
  private:
   int stride_;
+  int padding_;
   bool relu_;
   bool packed_;                    // weight_ is oneDNN's.
-  at::Tensor weight_;              // [out, in, 3, 3]
+  at::Tensor weight_;              // [out, in, kernel, kernel]
   at::Tensor bias_;                // [out] or undefined.
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };

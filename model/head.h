@@ -4,13 +4,23 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "model/backbone.h"
 #include "model/config.h"
 #include "model/layer_options.h"
+#include "model/prediction_options.h"
 #include "model/result.h"
 #include "model/state_dict.h"
 
 namespace sfmamba {
+
+// An image of a batch as a dense head must know it. Pixels.
+struct ImageInfo {
+  int height = 0, width = 0;  // Of the network's input, without padding.
+  int original_height = 0, original_width = 0;  // Of the picture.
+  DetectionOptions detection;
+  SegmentationOptions segmentation;
+};
 
 // From a backbone's features to results. Immutable, so thread-safe.
 class Head {
@@ -18,7 +28,8 @@ class Head {
   virtual ~Head() = default;
 
   // One result for each image of the features, in order.
-  virtual std::vector<Result> Forward(const Features& features) const = 0;
+  virtual std::vector<Result> Forward(
+      const Features& features, absl::Span<const ImageInfo> images) const = 0;
 };
 
 // Takes the head's tensors from `scope`.

@@ -42,34 +42,37 @@ at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
 }
 
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
-                                 at::IntArrayRef input_shape) {
+                                 int padding, at::IntArrayRef input_shape) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
                       at::IntArrayRef, int64_t, at::OptionalIntArrayRef)>(
           "mkldnn::_reorder_convolution_weight", "");
-  return op.call(weight, {1, 1}, {stride, stride}, {1, 1}, 1, input_shape);
+  return op.call(weight, {padding, padding}, {stride, stride}, {1, 1}, 1,
+                 input_shape);
 }
 
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride) {
+                             const at::Tensor& bias, int stride, int padding) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&,
                       at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
                       int64_t, c10::string_view, Scalars, Text)>(
           "mkldnn::_convolution_pointwise", "");
-  return op.call(x, weight, Optional(bias), {1, 1}, {stride, stride}, {1, 1}, 1,
-                 "none", Scalars(), Text());
+  return op.call(x, weight, Optional(bias), {padding, padding},
+                 {stride, stride}, {1, 1}, 1, "none", Scalars(), Text());
 }
 
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
-                          const at::Tensor& weight, const at::Tensor& bias) {
+                          const at::Tensor& weight, const at::Tensor& bias,
+                          int padding) {
   static const auto op = Find<at::Tensor&(
       at::Tensor&, const at::Tensor&, const at::Tensor&, const Bias&,
       at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, int64_t,
       c10::string_view, std::optional<c10::Scalar>, Text, Scalars, Text)>(
       "mkldnn::_convolution_pointwise_", "binary");
-  op.call(residual, x, weight, Optional(bias), {1, 1}, {1, 1}, {1, 1}, 1, "add",
-          std::optional<c10::Scalar>(1.0), Text(), Scalars(), Text());
+  op.call(residual, x, weight, Optional(bias), {padding, padding}, {1, 1},
+          {1, 1}, 1, "add", std::optional<c10::Scalar>(1.0), Text(), Scalars(),
+          Text());
 }
 
 }  // namespace sfmamba

@@ -19,18 +19,19 @@ at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows);
 at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, const std::string& attr);
 
-// weight [out, in, 3, 3]; `input_shape` [N, in, H, W] is what is expected at
+// weight [out, in, k, k]; `input_shape` [N, in, H, W] is what is expected at
 // run time, a hint.
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
-                                 at::IntArrayRef input_shape);
+                                 int padding, at::IntArrayRef input_shape);
 
-// 3x3, padding 1. Channels-last in and out.
+// Channels-last in and out.
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride);
+                             const at::Tensor& bias, int stride, int padding);
 
 // The same of stride 1, added to `residual` in place.
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
-                          const at::Tensor& weight, const at::Tensor& bias);
+                          const at::Tensor& weight, const at::Tensor& bias,
+                          int padding);
 
 }  // namespace sfmamba
 

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "model/result.h"
 
 namespace sfmamba::ops {
 
@@ -54,6 +56,31 @@ void FillEndsWithMean(at::Tensor& x);
 // evenly spaced pixels. As in kernels/image_normalize.h.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
+
+// ---- Dense heads ----
+
+// kernels/roi_align.h on the maps of one image, fp32 [C, H, W] each,
+// channels-last in memory, from fine to coarse: level i has stride strides[i].
+// rois [n, 4] to [n, C, size, size], channels-last.
+at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
+                    const std::vector<int>& strides, const at::Tensor& rois,
+                    int size, float finest_scale);
+
+// kernels/nms.h: boxes [n, 4], scores [n], groups [n] int32 or undefined (one
+// group), to the indices of those kept, int64, best first, at most `max_kept`.
+at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
+               const at::Tensor& groups, float iou_threshold, int64_t max_kept);
+
+// kernels/mask_paste.h: masks [n, S, S] of `boxes` [n, 4] in a picture.
+std::vector<InstanceMask> PasteMasks(const at::Tensor& masks,
+                                     const at::Tensor& boxes, float threshold,
+                                     int picture_height, int picture_width);
+
+// kernels/segmentation_argmax.h: logits [C, H, W], channels-last in memory, of
+// an input of input_height x input_width, at the size that `out` has already;
+// fills its labels, areas and, if `confidence`, its confidence.
+void SegmentationArgmax(const at::Tensor& logits, int input_height,
+                        int input_width, bool confidence, Segmentation* out);
 
 }  // namespace sfmamba::ops
 

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_MODEL_RESULT_H_
 #define SFMAMBA_MODEL_RESULT_H_
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -11,8 +12,41 @@ struct Classification {
   std::vector<float> embedding;  // [feature_width], normalised and pooled.
 };
 
+// Pixels of the picture, origin top-left, half-open.
+struct Box {
+  float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+};
+
+// The part of the picture that an instance's mask can cover; 0 elsewhere.
+struct InstanceMask {
+  int left = 0, top = 0, width = 0, height = 0;
+  std::vector<uint8_t> data;  // [height, width] 0 or 1
+};
+
+struct Detection {
+  Box box;
+  int class_id = 0;
+  float score = 0;
+  InstanceMask
+      mask;  // Empty unless masks were asked for and the model has any.
+};
+
+struct Detections {
+  std::vector<Detection> detections;  // Score descending.
+  // False: the network's values were not, and the rest is empty.
+  bool finite = true;
+};
+
+struct Segmentation {
+  int height = 0, width = 0;
+  std::vector<uint16_t> labels;     // [height, width] class indices
+  std::vector<uint8_t> confidence;  // The same of 0..255, if it was asked for.
+  std::vector<int64_t> areas;       // [num_classes] pixels
+  bool finite = true;               // As of Detections.
+};
+
 // What a model says of one image: one alternative a kind of head.
-using Result = std::variant<Classification>;
+using Result = std::variant<Classification, Detections, Segmentation>;
 
 }  // namespace sfmamba
 

@@ -33,6 +33,19 @@ absl::Status Guarded(Body body) {
   }
 }
 
+ImageInfo ToInfo(const ModelInput& image) {
+  ImageInfo info;
+  info.height = image.height;
+  info.width = image.width;
+  info.original_height =
+      image.original_height > 0 ? image.original_height : image.height;
+  info.original_width =
+      image.original_width > 0 ? image.original_width : image.width;
+  info.detection = image.detection;
+  info.segmentation = image.segmentation;
+  return info;
+}
+
 class CpuVisionModel : public VisionModel {
  public:
   CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
@@ -167,8 +180,10 @@ void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
 
 void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
                               absl::Span<Result> results) const {
-  std::vector<Result> batch =
-      head_->Forward(backbone_->Forward(ToTensor(images), options_.fold_rows));
+  std::vector<ImageInfo> infos;
+  for (const ModelInput& image : images) infos.push_back(ToInfo(image));
+  std::vector<Result> batch = head_->Forward(
+      backbone_->Forward(ToTensor(images), options_.fold_rows), infos);
   std::move(batch.begin(), batch.end(), results.begin());
 }
 

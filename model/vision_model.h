@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "model/config.h"
+#include "model/prediction_options.h"
 #include "model/result.h"
 
 namespace sfmamba {
@@ -20,6 +21,12 @@ struct ModelInput {
   int width = 0;
   const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, to be normalised.
   const float* values = nullptr;    // [3, height, width], normalised already.
+
+  // The picture that the input was resized from, in whose pixels the dense
+  // heads answer; 0: the input itself.
+  int original_height = 0, original_width = 0;
+  DetectionOptions detection;        // Read by detectors alone,
+  SegmentationOptions segmentation;  // and by segmenters.
 };
 
 struct ModelOptions {
@@ -27,7 +34,8 @@ struct ModelOptions {
   // kernels). False keeps the plain form, for tests.
   bool fuse = true;
   // Rows that the sequences of a stage are folded into (B1); 0: the fallback
-  // for this device. Must divide the number of sequences, else INVALID_ARGUMENT.
+  // for this device. Must divide the number of sequences, else
+  // INVALID_ARGUMENT.
   int fold_rows = 0;
 };
 
@@ -40,17 +48,18 @@ class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
   // prepares it for this processor. NOT_FOUND if there is no file;
-  // INVALID_ARGUMENT naming each missing, surplus, misshapen or mistyped tensor.
-  // With Precision::kBFloat16 on a processor that does not compute it natively
-  // the model is converted to fp32; precision() tells.
+  // INVALID_ARGUMENT naming each missing, surplus, misshapen or mistyped
+  // tensor. With Precision::kBFloat16 on a processor that does not compute it
+  // natively the model is converted to fp32; precision() tells.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});
 
   virtual ~VisionModel() = default;
 
-  // One result for each image, in order. All images must have one size, which
-  // may differ from config().image_size; else INVALID_ARGUMENT. INTERNAL for a
+  // One result for each image, in order. All images must have one size (of a
+  // model that pads, one padded size), which may differ from
+  // config().image_size; else INVALID_ARGUMENT. INTERNAL for a
   // failure of the library below (its exceptions end here).
   virtual absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images) = 0;

@@ -39,6 +39,10 @@ bool IsFinite(const Classification& result) {
   return AreFinite(result.logits) && AreFinite(result.embedding);
 }
 
+bool IsFinite(const Detections& result) { return result.finite; }
+
+bool IsFinite(const Segmentation& result) { return result.finite; }
+
 BatchTrigger ToMetric(Trigger trigger) {
   switch (trigger) {
     case Trigger::kFull:

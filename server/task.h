@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "model/prediction_options.h"
 #include "model/result.h"
 #include "server/reservation.h"
 
@@ -21,6 +22,9 @@ struct ImageBuffer {
   int width = 0;
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
   std::vector<float> values;    // [3, height, width], normalised.
+  // Of the picture, or its crop, that the input was resized from.
+  int original_height = 0;
+  int original_width = 0;
 
   int64_t bytes() const { return pixels.size() + 4 * values.size(); }
 };
@@ -39,6 +43,11 @@ struct BatchInfo {
 // One image of one request. Times are of SteadyNow().
 struct Task {
   ImageBuffer image;
+  // Images of one batch agree in it: the size with the model's padding.
+  int bucket_height = 0;  // Pixels.
+  int bucket_width = 0;
+  DetectionOptions detection;        // Read by detectors alone,
+  SegmentationOptions segmentation;  // and by segmenters.
   absl::Time deadline = absl::InfiniteFuture();
   // Set by the RPC when its caller goes away; null: never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;

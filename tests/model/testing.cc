@@ -82,7 +82,7 @@ std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
   StateDict weights(DeterministicParameter);
   const auto head = MakeHead(config, weights.root(), options);
   return Concatenated(
-      head->Forward(ForwardBackbone(config, images, options, weights)));
+      head->Forward(ForwardBackbone(config, images, options, weights), {}));
 }
 
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
