@@ -1,8 +1,6 @@
 #ifndef SFMAMBA_KERNELS_ROI_ALIGN_H_
 #define SFMAMBA_KERNELS_ROI_ALIGN_H_
 
-#include <cstdint>
-
 #include "kernels/cpu_features.h"
 
 namespace sfmamba {
@@ -11,7 +9,8 @@ namespace sfmamba {
 //   start = x1 * scale - 0.5, bin = (x2 - x1) * scale / out_width
 // (y likewise), a bin is the mean of a grid of bilinear samples, ceil(bin) a
 // side or `sampling_ratio`. Samples further than 1 outside of the map count 0;
-// a region of no size gives zeros.
+// with the adaptive grid a region of no size gives zeros, and with either a
+// region whose corners or size are not finite.
 //
 // A region is read from level floor(log2(sqrt(w * h) / finest_scale + 1e-6)),
 // clamped to the levels there are.
@@ -21,8 +20,8 @@ struct RoiAlignArgs {
 
   struct Level {
     const float* features;  // [height, width, channels] of one image.
-    int height, width;
-    float scale;  // Of its pixels to the regions': 1 / stride.
+    int height, width;      // At least 1.
+    float scale;            // Of its pixels to the regions': 1 / stride.
   };
 
   int num_levels;  // 1..kMaxLevels, from fine to coarse.
@@ -30,7 +29,7 @@ struct RoiAlignArgs {
   int channels;
   float finest_scale;  // Pixels; 56 in all detectors.
   int num_rois;
-  const float* rois;  // [num_rois, 4] x1, y1, x2, y2
+  const float* rois;  // [num_rois, 4] x1, y1, x2, y2; any values
   int out_height, out_width;
   int sampling_ratio;  // 0: adaptive.
   float* out;          // [num_rois, out_height, out_width, channels], written
@@ -39,13 +38,27 @@ struct RoiAlignArgs {
 // The level that a region is read from.
 int RoiLevel(const float* roi, int num_levels, float finest_scale);
 
-// Runs on the calling thread.
+// Runs on the calling thread; time and memory are bounded by the maps' sizes,
+// however large a region is.
 void RoiAlignCpu(const RoiAlignArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// RoiAlignCpu chooses among these, one per instruction set.
+// RoiAlignCpu's choice kScalar, and the reference: sample by sample.
 void RoiAlignScalar(const RoiAlignArgs& args);
-void RoiAlignAvx2(const RoiAlignArgs& args);
-void RoiAlignAvx512(const RoiAlignArgs& args);
+
+// What one bin takes from one axis: pixels first .. first + count - 1.
+struct RoiBin {
+  int first, count;
+  const float* weights;  // [count]
+};
+
+// RoiAlignCpu's other choices, for one region, whose samples' weights are
+// summed up already: rows [out_height], columns [out_width], out [out_height,
+// out_width, channels].
+void AlignRegionAvx2(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
+                     const RoiBin* rows, const RoiBin* columns, float* out);
+void AlignRegionAvx512(const RoiAlignArgs& args,
+                       const RoiAlignArgs::Level& level, const RoiBin* rows,
+                       const RoiBin* columns, float* out);
 
 }  // namespace sfmamba
 

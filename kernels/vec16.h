@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "kernels/bfloat16.h"
 
 namespace sfmamba {
@@ -24,7 +26,13 @@ struct Vec16 {
     const __m512i word = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
     return {_mm512_castsi512_ps(word)};
   }
+  static bool Any(Mask mask) { return mask != 0; }
   static bool All(Mask mask) { return mask == 0xffff; }
+  // 1 for each lane that is set, 0 for the others.
+  static void StoreFlags(Mask mask, uint8_t* p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm_maskz_set1_epi8(mask, 1));
+  }
   void Store(float* p) const { _mm512_storeu_ps(p, v); }
   // Rounds to nearest even; a NaN stays a NaN, as in BFloat16(float).
   void Store(BFloat16* p) const {
@@ -76,9 +84,15 @@ inline Vec16 AddExponent(Vec16 p, Vec16 t) {
       _mm512_add_epi32(_mm512_castps_si512(p.v), exponent))};
 }
 
-// False for a NaN.
+// These two: false for a NaN.
 inline Vec16::Mask LessEqual(Vec16 a, Vec16 b) {
   return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ);
+}
+inline Vec16::Mask Greater(Vec16 a, Vec16 b) {
+  return _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
+}
+inline Vec16::Mask Less(Vec16 a, Vec16 b) {
+  return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ);
 }
 inline Vec16::Mask IsNan(Vec16 a) {
   return _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
@@ -88,6 +102,10 @@ inline Vec16 Select(Vec16::Mask mask, Vec16 yes, Vec16 no) {
 }
 
 inline float Sum(Vec16 a) { return _mm512_reduce_add_ps(a.v); }
+
+// Of values none of which is a NaN.
+inline float Largest(Vec16 a) { return _mm512_reduce_max_ps(a.v); }
+inline float Smallest(Vec16 a) { return _mm512_reduce_min_ps(a.v); }
 
 }  // namespace
 }  // namespace sfmamba

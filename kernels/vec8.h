@@ -6,6 +6,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "kernels/bfloat16.h"
 
 namespace sfmamba {
@@ -24,7 +26,17 @@ struct Vec8 {
     const __m256i word = _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16);
     return {_mm256_castsi256_ps(word)};
   }
+  static bool Any(Mask mask) { return _mm256_movemask_ps(mask) != 0; }
   static bool All(Mask mask) { return _mm256_movemask_ps(mask) == 0xff; }
+  // 1 for each lane that is set, 0 for the others.
+  static void StoreFlags(Mask mask, uint8_t* p) {
+    const __m256i flags =
+        _mm256_and_si256(_mm256_castps_si256(mask), _mm256_set1_epi32(1));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(flags),
+                                          _mm256_extracti128_si256(flags, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p),
+                     _mm_packus_epi16(words, words));
+  }
   void Store(float* p) const { _mm256_storeu_ps(p, v); }
   // Rounds to nearest even; a NaN stays a NaN, as in BFloat16(float).
   void Store(BFloat16* p) const {
@@ -79,9 +91,15 @@ inline Vec8 AddExponent(Vec8 p, Vec8 t) {
       _mm256_add_epi32(_mm256_castps_si256(p.v), exponent))};
 }
 
-// False for a NaN.
+// These two: false for a NaN.
 inline Vec8::Mask LessEqual(Vec8 a, Vec8 b) {
   return _mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ);
+}
+inline Vec8::Mask Greater(Vec8 a, Vec8 b) {
+  return _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ);
+}
+inline Vec8::Mask Less(Vec8 a, Vec8 b) {
+  return _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ);
 }
 inline Vec8::Mask IsNan(Vec8 a) {
   return _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q);
@@ -96,6 +114,15 @@ inline float Sum(Vec8 a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+
+// Of values none of which is a NaN.
+inline float Largest(Vec8 a) {
+  const __m128 four =
+      _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+inline float Smallest(Vec8 a) { return -Largest(Negate(a)); }
 
 }  // namespace
 }  // namespace sfmamba
