@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu_features.h"
+#include "kernels/resize_taps.h"
 
 namespace sfmamba {
 
@@ -29,17 +30,22 @@ struct MaskPasteArgs {
 };
 
 // The pixels of a picture that such a mask can set: [floor(x1) - 1, ceil(x2) +
-// 1) inside the picture, y likewise. Empty for a box of no width or height.
+// 1) inside the picture, y likewise. Empty for a box of no or negative width or
+// height, outside the picture, or not finite.
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width);
 
 // Runs on the calling thread.
 void MaskPasteCpu(const MaskPasteArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// MaskPasteCpu chooses among these, one per instruction set.
-void MaskPasteScalar(const MaskPasteArgs& args);
-void MaskPasteAvx2(const MaskPasteArgs& args);
-void MaskPasteAvx512(const MaskPasteArgs& args);
+// MaskPasteCpu chooses among these, one per instruction set; all set the same
+// pixels. `columns` and `rows` are the area's, two mask cells each.
+void MaskPasteScalar(const MaskPasteArgs& args, const ResizeTaps& columns,
+                     const ResizeTaps& rows);
+void MaskPasteAvx2(const MaskPasteArgs& args, const ResizeTaps& columns,
+                   const ResizeTaps& rows);
+void MaskPasteAvx512(const MaskPasteArgs& args, const ResizeTaps& columns,
+                     const ResizeTaps& rows);
 
 }  // namespace sfmamba
 

@@ -4,16 +4,17 @@
 #include <cstdint>
 
 #include "kernels/cpu_features.h"
+#include "kernels/resize_taps.h"
 
 namespace sfmamba {
 
 // The tail of a segmentation head in one pass: logits are resized to the
 // network's input, the result again to the picture (each skipped where sizes
 // are equal), and each pixel gets its best class; the lowest index wins a tie,
-// a NaN never does. Both resizes are bilinear with half-pixel centres: source =
-// max((dst + 0.5) * in / out - 0.5, 0), neighbours clamped. The resized logits
-// are never in memory as a whole. Source: heads.md, 13, of the specification;
-// UperNet (arXiv 1807.10221).
+// a NaN never does; class 0 if none is above minus infinity. Both resizes are
+// bilinear, as in kernels/resize_taps.h, and are done as one: rows first, then
+// columns. Memory is taken for one row only, width * classes floats.
+// Source: heads.md, 13, of the specification; UperNet (arXiv 1807.10221).
 struct SegmentationArgmaxArgs {
   const float* logits;         // [height, width, classes]
   int height, width, classes;  // classes <= 65535
@@ -21,19 +22,31 @@ struct SegmentationArgmaxArgs {
   int out_height, out_width;
   // Rows of the result to write: shares of the work.
   int row_begin, row_end;
-  uint16_t* labels;     // [out_height, out_width]; rows in range are written
-  uint8_t* confidence;  // The same of 255 * softmax of the winner; null: none
-  int64_t* areas;       // [classes], to which pixels are added; null: none
+  uint16_t* labels;  // [out_height, out_width]; rows in range are written
+  // The same of 255 * softmax of the winner, rounded, 0 if that is no number;
+  // null: none.
+  uint8_t* confidence;
+  int64_t* areas;  // [classes], to which pixels are added; null: none
 };
 
 // Runs on the calling thread.
 void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
                            CpuIsa isa = ActiveCpuIsa());
 
-// SegmentationArgmaxCpu chooses among these, one per instruction set.
-void SegmentationArgmaxScalar(const SegmentationArgmaxArgs& args);
-void SegmentationArgmaxAvx2(const SegmentationArgmaxArgs& args);
-void SegmentationArgmaxAvx512(const SegmentationArgmaxArgs& args);
+// SegmentationArgmaxCpu chooses among these, one per instruction set; their
+// labels are equal, their confidences differ by rounding. `rows` and `columns`
+// are the resizes of each axis; `row` is scratch memory of width * classes and
+// kSegmentationRowPadding floats.
+constexpr int kSegmentationRowPadding = 16;
+void SegmentationArgmaxScalar(const SegmentationArgmaxArgs& args,
+                              const ResizeTaps& rows, const ResizeTaps& columns,
+                              float* row);
+void SegmentationArgmaxAvx2(const SegmentationArgmaxArgs& args,
+                            const ResizeTaps& rows, const ResizeTaps& columns,
+                            float* row);
+void SegmentationArgmaxAvx512(const SegmentationArgmaxArgs& args,
+                              const ResizeTaps& rows, const ResizeTaps& columns,
+                              float* row);
 
 }  // namespace sfmamba
 
