@@ -21,7 +21,7 @@ import train_classifier
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
 # proto-message: sfmamba.v1.ModelConfig
-task: CLASSIFICATION
+task: {task}
 backbone {{
   variant: "custom"
   dim: {dim}
@@ -33,16 +33,17 @@ backbone {{
   tokens: DATA
 }}
 num_classes: {classes}
-input {{
-  size: {size}
-  crop_pct: 1.0
-  resize: CENTER_CROP
-}}
+{settings}
 weights {{
   size_bytes: {size_bytes}
   sha256: "{sha256}"
 }}
 '''
+CLASSIFIER = '''input {{
+  size: {size}
+  crop_pct: 1.0
+  resize: CENTER_CROP
+}}'''
 
 
 def numbers(values):
@@ -58,14 +59,14 @@ def load(checkpoint):
     return model.eval(), saved['facts']
 
 
-def config_text(weights, classes):
-    model = train_classifier.MODEL
+def config_text(task, model, classes, settings, weights):
+    """config.textproto of a `model` as in train_classifier.MODEL with its weights' file."""
     data = weights.read_bytes()
-    return CONFIG.format(dim=model['dim'], in_dim=model['in_dim'], depths=numbers(model['depths']),
+    return CONFIG.format(task=task, dim=model['dim'], in_dim=model['in_dim'],
+                         depths=numbers(model['depths']),
                          heads=numbers((1, 2, *model['num_heads'])),
-                         windows=numbers(model['windows']), classes=classes,
-                         size=train_classifier.SIZE, size_bytes=len(data),
-                         sha256=hashlib.sha256(data).hexdigest())
+                         windows=numbers(model['windows']), classes=classes, settings=settings,
+                         size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def credits(exemplars, intro):
@@ -87,23 +88,30 @@ def credits(exemplars, intro):
     return '\n'.join(lines)
 
 
+def write(out, task, model, tensors, labels, settings):
+    """Writes the folder of a model that was trained on the exemplars of split "train"."""
+    out.mkdir(parents=True, exist_ok=True)
+    weights = out / 'model.safetensors'
+    tensors = {key: value.contiguous() for key, value in tensors.items()
+               if not key.endswith('num_batches_tracked')}
+    safetensors.torch.save_file(tensors, weights)
+    weights.chmod(0o644)
+    (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
+    (out / 'config.textproto').write_text(
+        config_text(task, model, len(labels), settings, weights), encoding='utf-8')
+    used = [e for e in render.read_exemplars() if e['split'] == 'train']
+    intro = 'The weights were trained on pictures of these 3D models.'
+    (out / 'CREDITS.md').write_text(credits(used, intro), encoding='utf-8')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--checkpoint', type=pathlib.Path, required=True)
     parser.add_argument('--out', type=pathlib.Path, required=True)
     args = parser.parse_args()
     model, facts = load(args.checkpoint)
-    args.out.mkdir(parents=True, exist_ok=True)
-    weights = args.out / 'model.safetensors'
-    tensors = {key: value.contiguous() for key, value in model.state_dict().items()
-               if not key.endswith('num_batches_tracked')}
-    safetensors.torch.save_file(tensors, weights)
-    weights.chmod(0o644)
-    (args.out / 'labels.txt').write_text('\n'.join(facts['labels']) + '\n', encoding='utf-8')
-    (args.out / 'config.textproto').write_text(config_text(weights, len(facts['labels'])))
-    used = [e for e in render.read_exemplars() if e['split'] == 'train']
-    intro = 'The weights were trained on pictures of these 3D models.'
-    (args.out / 'CREDITS.md').write_text(credits(used, intro), encoding='utf-8')
+    write(args.out, 'CLASSIFICATION', train_classifier.MODEL, model.state_dict(), facts['labels'],
+          CLASSIFIER.format(size=train_classifier.SIZE))
 
 
 if __name__ == '__main__':

@@ -1,10 +1,11 @@
-"""Makes client/samples: three photographs and eight renders of models held out for testing.
+"""Makes client/samples: three photographs, eight renders of models held out for testing and
+four scenes of several of them.
 
     python make_samples.py --out client/samples
 
 The models are drawn by a seeded generator, one from each of eight classes, whatever the
 classifier answers on them. Backgrounds are drawn by compose.py, so that the pictures owe
-nothing to anyone but the models' creators.
+nothing to anyone but the models' creators; a held-out photograph may be behind a scene.
 """
 
 import argparse
@@ -18,8 +19,10 @@ import compose
 import export
 import furniture
 import render
+import scenes
 
 SEED, COUNT, SIDE = 20, 8, 400
+SCENE_SEED, SCENES, OBJECTS, SHAPE = 9, 4, 4, (420, 560)  # Objects a scene; pixels.
 PHOTOS = {'coffee.jpg': 'coffee.png', 'astronaut.jpg': 'astronaut.png', 'chelsea.jpg': 'chelsea.png'}
 PHOTO_CREDITS = '''
 Photographs, as shipped with scikit-image, recompressed:
@@ -29,6 +32,9 @@ Photographs, as shipped with scikit-image, recompressed:
 | coffee.jpg | a cup of coffee; Rachel Michetti, CC0 |
 | astronaut.jpg | Eileen Collins; NASA, public domain |
 | chelsea.jpg | a cat, which is no class of ours; Stefan van der Walt, CC0 |
+
+Behind scenes, cut out and resized: "sunset" by Aitzol Berasategi, CC-BY 4.0
+(https://creativecommons.org/licenses/by/4.0/), from Debian's lomiri-wallpapers-16.04.
 '''
 
 
@@ -41,10 +47,21 @@ def draw_exemplars(rng):
         yield group[rng.integers(len(group))]
 
 
-def render_sample(rasterize, exemplar, rng):
+def cut_out(rasterize, exemplar, rng):
     mesh = furniture.read_mesh(furniture.read_catalogue()[exemplar['id']])
-    cutout = render.render(rasterize, mesh, rng, exemplar['class'], size=int(SIDE * 0.8))
-    return compose.test_picture(rng, cutout, [], SIDE)
+    return render.render(rasterize, mesh, rng, exemplar['class'], size=int(SIDE * 0.8))
+
+
+def make_scene(rasterize, rng, photos):
+    """A picture and the exemplars in it: test exemplars of as many classes as objects."""
+    held_out = [e for e in render.read_exemplars() if e['split'] == 'test']
+    chosen, objects = [], []
+    for label in rng.choice(sorted({e['class'] for e in held_out}), OBJECTS, replace=False):
+        group = [e for e in held_out if e['class'] == label]
+        chosen.append(group[rng.integers(len(group))])
+        longest = min(SHAPE) * rng.uniform(0.35, 0.7)
+        objects.append((0, cut_out(rasterize, chosen[-1], rng), longest))
+    return scenes.compose_scene(rng, objects, photos, SHAPE).picture, chosen
 
 
 def main():
@@ -57,14 +74,23 @@ def main():
         image.convert('RGB').save(args.out / target, quality=92)
     rasterize, rng, rows = render.build_rasterizer(), np.random.default_rng(SEED), []
     exemplars = list(draw_exemplars(rng))
-    for number, exemplar in enumerate(exemplars, 1):
-        name = f'render_{number:02}.jpg'
-        picture = render_sample(rasterize, exemplar, rng)
+
+    def save(name, picture, shown):
         Image.fromarray(picture).save(args.out / name, quality=92)
-        rows.append(f'{name}\t{exemplar["class"]}\t{exemplar["id"]}\n')
+        rows.extend(f'{name}\t{e["class"]}\t{e["id"]}\n' for e in shown)
+
+    for number, exemplar in enumerate(exemplars, 1):
+        picture = compose.test_picture(rng, cut_out(rasterize, exemplar, rng), [], SIDE)
+        save(f'render_{number:02}.jpg', picture, [exemplar])
+    rng, photos = np.random.default_rng(SCENE_SEED), compose.load_photos('test', ['CC-BY-4.0'])
+    for number in range(1, SCENES + 1):
+        picture, shown = make_scene(rasterize, rng, photos)
+        save(f'scene_{number:02}.jpg', picture, shown)
+        exemplars += shown
     (args.out / 'samples.tsv').write_text('file\tclass\tmodel\n' + ''.join(rows), encoding='utf-8')
-    intro = 'The files render_*.jpg are pictures of these 3D models; see samples.tsv.'
-    text = export.credits(exemplars, intro) + PHOTO_CREDITS
+    intro = 'The files render_*.jpg and scene_*.jpg are pictures of these 3D models; see samples.tsv.'
+    once = {e['id']: e for e in exemplars}.values()
+    text = export.credits(once, intro) + PHOTO_CREDITS
     (args.out / 'CREDITS.md').write_text(text, encoding='utf-8')
 
 

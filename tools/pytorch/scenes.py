@@ -101,22 +101,30 @@ def label(owners, classes, areas):
             np.array(masks, np.uint8).reshape(-1, *owners.shape))
 
 
-def compose_scene(rng, exemplars, probabilities, photos, shape, varied=True):
-    """A Scene of `shape` = (H, W) pixels; `varied`: turns and recolours the cut-outs."""
+def draw_objects(rng, exemplars, probabilities, shape, varied):
+    """One to MAX_OBJECTS (label, cut-out, longest side in pixels), back to front."""
+    objects = []
+    count = int(rng.integers(1, MAX_OBJECTS + 1))
+    largest = LARGEST / count**0.25
+    for index in rng.choice(len(exemplars), count, p=probabilities):
+        k, views = exemplars[index]
+        cutout = np.asarray(views[rng.integers(len(views))])
+        share = np.exp(rng.uniform(np.log(SMALLEST), np.log(largest)))
+        objects.append((k, compose.vary(rng, cutout) if varied else cutout, min(shape) * share))
+    return objects
+
+
+def compose_scene(rng, objects, photos, shape):
+    """A Scene of `shape` = (H, W) pixels of what draw_objects returns."""
     h, w = shape
     canvas = compose.background(rng, photos, max(shape))[:h, :w].astype(np.float32)
     class_map = np.zeros(shape, np.uint8)
     owners = np.zeros(shape, np.uint8)  # The object in front, from 1; 0: none.
-    count = int(rng.integers(1, MAX_OBJECTS + 1))
     classes, areas = [], []
-    for index in rng.choice(len(exemplars), count, p=probabilities):
-        k, views = exemplars[index]
-        cutout = np.asarray(views[rng.integers(len(views))])
-        cutout = trim(compose.vary(rng, cutout) if varied else cutout)
+    for k, cutout, longest in objects:
+        cutout = trim(cutout)
         if cutout is None:
             continue
-        largest = LARGEST / count**0.25
-        longest = min(shape) * np.exp(rng.uniform(np.log(SMALLEST), np.log(largest)))
         cutout = scaled(rng, cutout, longest)
         alpha = cutout[..., 3] / 255
         x, y = place(rng, alpha.shape[::-1], shape, owners)
@@ -132,8 +140,6 @@ def compose_scene(rng, exemplars, probabilities, photos, shape, varied=True):
         owners[part][inside > 0.5] = len(classes)
         class_map[part][inside > 0.5] = k + 1
         class_map[part][(inside > 0.1) & (inside <= 0.5)] = IGNORE
-    if varied and rng.random() < 0.05:
-        canvas = np.repeat(canvas.mean(axis=2, keepdims=True), 3, axis=2)
     return Scene(compose.camera(rng, canvas), *label(owners, classes, areas), class_map)
 
 
@@ -158,13 +164,24 @@ class Scenes(torch.utils.data.IterableDataset):
         shapes, weights = zip(*self.shapes)
         while True:
             shape = shapes[rng.choice(len(shapes), p=weights)]
-            yield collate([compose_scene(rng, self.exemplars, self.probabilities, self.photos,
-                                         shape) for _ in range(self.batch)])
+            yield collate([self.draw(rng, shape) for _ in range(self.batch)])
+
+    def draw(self, rng, shape):
+        objects = draw_objects(rng, self.exemplars, self.probabilities, shape, varied=True)
+        scene = compose_scene(rng, objects, self.photos, shape)
+        if rng.random() < 0.05:
+            scene.picture = np.repeat(cv2.cvtColor(scene.picture, cv2.COLOR_RGB2GRAY)[..., None],
+                                      3, axis=2)
+        return scene
 
 
 def test_set(cutouts, labels, photos, shapes, count, seed=20):
     """Scenes of held-out objects: plain views, the shapes in turn."""
     rng = np.random.default_rng(seed)
     exemplars, probabilities = exemplars_of(cutouts, labels)
-    return [compose_scene(rng, exemplars, probabilities, photos, shapes[i % len(shapes)],
-                          varied=False) for i in range(count)]
+    result = []
+    for i in range(count):
+        shape = shapes[i % len(shapes)]
+        objects = draw_objects(rng, exemplars, probabilities, shape, varied=False)
+        result.append(compose_scene(rng, objects, photos, shape))
+    return result
