@@ -56,7 +56,8 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   if (packed_) {
-    PackedConvolutionAdd(residual, x, weight_, bias_, padding_);
+    PackedConvolutionAdd(residual, x.to(weight_.scalar_type()), weight_, bias_,
+                         padding_);
   } else {
     residual = residual + forward(x);
   }

@@ -1,0 +1,50 @@
+#ifndef SFMAMBA_MODEL_REGION_PROPOSALS_H_
+#define SFMAMBA_MODEL_REGION_PROPOSALS_H_
+
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/anchors.h"
+#include "model/backbone.h"
+#include "model/config.h"
+#include "model/convolution.h"
+#include "model/layer_options.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+
+// Boxes of an image that may hold something, the best first.
+struct Proposals {
+  at::Tensor boxes;   // [k, 4], pixels of the network's input
+  at::Tensor scores;  // [k]
+};
+
+// The region proposal network: scores and moves the anchors of every level of a
+// pyramid and keeps the best of what does not overlap. Source: Faster R-CNN
+// (arXiv 1506.01497), 3; heads.md, 5, of the specification. Immutable, so
+// thread-safe.
+class RegionProposals {
+ public:
+  // Takes "rpn_conv", "rpn_cls" and "rpn_reg" from `scope`.
+  RegionProposals(const DetectorConfig& config, const StateDict::Scope& scope,
+                  const LayerOptions& options);
+
+  // Of each map [1, C, H, W], of strides 4, 8, ..: [H, W, 5 A], fp32 and
+  // contiguous: a pixel's A logits, then the four deltas of each of its A
+  // anchors.
+  std::vector<at::Tensor> Forward(const Features& pyramid) const;
+
+  // The proposals of an image of height x width, without its padding. `levels`
+  // is what Forward() gave, finite.
+  Proposals Select(const std::vector<at::Tensor>& levels, int height,
+                   int width) const;
+
+ private:
+  DetectorConfig config_;
+  Convolution hidden_;
+  Convolution output_;  // Logits and deltas.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_REGION_PROPOSALS_H_
