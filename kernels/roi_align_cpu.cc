@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "kernels/roi_align.h"
@@ -153,6 +154,28 @@ void AddSample(const RoiAlignArgs::Level& level, int channels, const Sample& y,
   }
 }
 
+// The regions' indices, by level and from top to bottom: one after another they
+// then find much of what they read in the cache.
+std::vector<int> ByPlace(const RoiAlignArgs& args) {
+  struct Place {
+    int level;
+    float top;
+    int index;
+  };
+  std::vector<Place> places(args.num_rois);
+  for (int i = 0; i < args.num_rois; ++i) {
+    const float* roi = args.rois + int64_t{4} * i;
+    const float top = std::isfinite(roi[1]) ? roi[1] : 0;
+    places[i] = {RoiLevel(roi, args.num_levels, args.finest_scale), top, i};
+  }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::tie(a.level, a.top) < std::tie(b.level, b.top);
+  });
+  std::vector<int> order(args.num_rois);
+  for (int i = 0; i < args.num_rois; ++i) order[i] = places[i].index;
+  return order;
+}
+
 }  // namespace
 
 int RoiLevel(const float* roi, int num_levels, float finest_scale) {
@@ -194,7 +217,7 @@ void RoiAlignCpu(const RoiAlignArgs& args, CpuIsa isa) {
       int64_t{args.out_height} * args.out_width * args.channels;
   RegionSamples samples;
   AxisWeights rows, columns;
-  for (int i = 0; i < args.num_rois; ++i) {
+  for (int i : ByPlace(args)) {
     const float* roi = args.rois + int64_t{4} * i;
     const RoiAlignArgs::Level& level = LevelOf(args, roi);
     samples.Set(args, level, roi);

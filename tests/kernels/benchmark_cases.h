@@ -11,6 +11,25 @@ namespace sfmamba {
 
 constexpr int kDense = 0;  // The padding of a Matrix that a model would use.
 
+// The machine is rarely quiet: the least of several runs is the kernel's own.
+inline void LeastOfFive(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Repetitions(5)
+      ->ComputeStatistics("min",
+                          [](const std::vector<double>& times) {
+                            return *std::min_element(times.begin(),
+                                                     times.end());
+                          })
+      ->MinTime(0.02)
+      ->ReportAggregatesOnly();
+}
+
+// One benchmark per instruction set of this processor, the least of five runs.
+inline void IsaCases(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("isa")->Unit(benchmark::kMillisecond);
+  for (CpuIsa isa : SupportedCpuIsas()) benchmark->Arg(static_cast<int>(isa));
+  LeastOfFive(benchmark);
+}
+
 // One benchmark per instruction set of this processor, per stage 3 and 4 of
 // SF-Mamba T, S and B at 224 x 224 (196 and 49 tokens and the two auxiliary
 // ones), per batch of 1 and 8. kWidth is the kernel's channels over the scan's
@@ -28,15 +47,7 @@ void StageCases(benchmark::internal::Benchmark* benchmark) {
       }
     }
   }
-  // The machine is rarely quiet: the least of several runs is the kernel's own.
-  benchmark->Repetitions(5)
-      ->ComputeStatistics("min",
-                          [](const std::vector<double>& times) {
-                            return *std::min_element(times.begin(),
-                                                     times.end());
-                          })
-      ->MinTime(0.02)
-      ->ReportAggregatesOnly();
+  LeastOfFive(benchmark);
 }
 
 inline CpuIsa IsaOf(const benchmark::State& state) {
