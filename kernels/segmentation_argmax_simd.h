@@ -69,9 +69,8 @@ struct Pixel {
 template <typename V>
 struct Best {
   void Meet(V logits, V index) {
-    const typename V::Mask better = Less(value, logits);
-    value = Select(better, logits, value);
-    label = Select(better, index, label);
+    label = Select(Less(value, logits), index, label);
+    value = Max(logits, value);
   }
 
   V value = V::Set(-kInfinity);
@@ -158,7 +157,7 @@ void ClassifyPixels(const SegmentationArgmaxArgs& args,
 template <typename V, int kTaps>
 void ClassifyRow(const SegmentationArgmaxArgs& args, const ResizeTaps& columns,
                  const float* row, int y) {
-  constexpr int kPixels = 2;
+  constexpr int kPixels = 3;
   int x = 0;
   for (; x + kPixels <= args.out_width; x += kPixels) {
     ClassifyPixels<V, kTaps, kPixels>(args, columns, row, y, x);
