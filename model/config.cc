@@ -1,7 +1,6 @@
 #include "model/config.h"
 
 #include <cmath>
-#include <initializer_list>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -199,110 +198,28 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
                                           absl::StrJoin(VariantNames(), ", ")));
 }
 
-// Got and expected for one field; OK if `fits`.
-template <typename T>
-absl::Status Check(bool fits, absl::string_view field, const T& got,
-                   absl::string_view expected) {
-  if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, ": expected ", expected, ", got ", got));
+// What the paper's models on COCO and on ADE20K have besides their backbone's
+// row. The sides of the windows are those of the largest inputs, or of the
+// training's. Source: heads.md, 2 and 3, of the specification.
+void ForDetection(bool sf_mamba, ModelConfig* config) {
+  config->task = VisionTask::kDetection;
+  config->num_classes = 80;
+  config->short_side = 800;
+  config->long_side = 1333;
+  config->pad_multiple = 32;
+  config->backbone.windows =
+      sf_mamba ? std::array{84, 42} : std::array{112, 56};
 }
 
-absl::Status CheckRange(absl::string_view field, int got, int min, int max) {
-  return Check(got >= min && got <= max, field, got,
-               absl::StrCat(min, " to ", max));
-}
-
-absl::Status FirstError(std::initializer_list<absl::Status> checks) {
-  for (const absl::Status& status : checks) {
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckImage(const ModelConfig& config) {
-  absl::Status status = FirstError({
-      CheckRange("num_classes", config.num_classes, 1, 1 << 20),
-      CheckRange("image_size", config.image_size, 1, 1 << 14),
-      Check(config.crop_pct >= 0.01 && config.crop_pct <= 1, "crop_pct",
-            config.crop_pct, "0.01 to 1"),
-  });
-  if (status.ok()) {
-    status = CheckRange("resize_size", config.resize_size(), config.image_size,
-                        1 << 15);
-  }
-  for (int i = 0; i < 3 && status.ok(); ++i) {
-    status = FirstError({
-        Check(std::isfinite(config.mean[i]), absl::StrCat("mean[", i, "]"),
-              config.mean[i], "a finite number"),
-        Check(std::isfinite(config.std[i]) && config.std[i] > 0,
-              absl::StrCat("std[", i, "]"), config.std[i],
-              "a finite positive number"),
-    });
-  }
-  return status;
-}
-
-// What only stages 3 and 4 have; `stage` is 2 or 3.
-absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
-  const int width = config.width(stage);
-  const int heads = config.num_heads[stage];
-  const int window = config.windows[stage - 2];
-  const int sub_window = config.attention_windows[stage - 2];
-  const std::string at = absl::StrCat("[", stage - 2, "]");
-  absl::Status status = FirstError({
-      Check(heads > 0 && width % heads == 0,
-            absl::StrCat("num_heads[", stage, "]"), heads,
-            absl::StrCat("a divisor of the width ", width)),
-      CheckRange("windows" + at, window, 1, 1 << 14),
-      CheckRange("attention_windows" + at, sub_window, 0, 1 << 14),
-      Check(sub_window == 0 || config.attention, "attention_windows" + at,
-            sub_window, "0 without attention"),
-  });
-  if (!status.ok() || sub_window == 0) return status;
-  return Check(config.window_mode == WindowMode::kFull ||  //
-                   window % sub_window == 0,
-               "attention_windows" + at, sub_window,
-               absl::StrCat("a divisor of the window ", window));
-}
-
-absl::Status CheckHybrid(const BackboneConfig& config) {
-  absl::Status status = FirstError({
-      CheckRange("dim", config.dim, 1, 1 << 12),
-      CheckRange("in_dim", config.in_dim, 1, 1 << 12),
-      Check(config.mamba || config.attention, "attention", "false",
-            "true without mamba"),
-      Check(config.mamba || config.tokens == Tokens::kNone, "tokens", "some",
-            "none without Mamba blocks"),
-      Check(config.mamba || config.scan == ScanMode::kUni, "scan",
-            "an ablation", "uni without Mamba blocks"),
-      Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
-            "tokens", "some", "none with an ablation of the scan"),
-  });
-  for (int stage = 0; stage < 4 && status.ok(); ++stage) {
-    status = CheckRange(absl::StrCat("depths[", stage, "]"),
-                        config.depths[stage], 1, 1 << 8);
-  }
-  for (int stage = 2; stage < 4 && status.ok(); ++stage) {
-    status = CheckTokenStage(config, stage);
-  }
-  return status;
-}
-
-absl::Status CheckVim(const ModelConfig& config) {
-  const BackboneConfig& backbone = config.backbone;
-  return FirstError({
-      CheckRange("vim_dim", backbone.vim_dim, 1, 1 << 14),
-      CheckRange("vim_depth", backbone.vim_depth, 1, 1 << 8),
-      Check(config.image_size % 16 == 0, "image_size", config.image_size,
-            "a multiple of the patch size 16"),
-      Check(backbone.tokens != Tokens::kLearnable, "tokens", "learnable",
-            "none or data for Vim"),
-      Check(!backbone.vim_backward || backbone.tokens == Tokens::kNone,
-            "vim_backward", "true", "false with auxiliary tokens"),
-      Check(backbone.scan == ScanMode::kUni, "scan", "an ablation",
-            "uni for Vim"),
-  });
+void ForSegmentation(absl::string_view variant, ModelConfig* config) {
+  const bool largest = absl::StrContains(variant, "_l3_");
+  config->task = VisionTask::kSegmentation;
+  config->num_classes = 150;
+  config->short_side = largest ? 640 : 512;
+  config->long_side = largest ? 2560 : 2048;
+  config->pad_multiple = 1;
+  config->backbone.windows = {64, 32};
+  if (variant == "mamba_vision_s") config->backbone.windows = {160, 56};
 }
 
 }  // namespace
@@ -326,6 +243,26 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant) {
   return config;
 }
 
+absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
+                                          VisionTask task) {
+  absl::StatusOr<ModelConfig> config = VariantConfig(variant);
+  if (!config.ok() || task == VisionTask::kClassification) return config;
+  if (config->backbone.architecture == Architecture::kVim) {
+    return absl::UnimplementedError(absl::StrCat(
+        "variant \"", variant, "\": expected task classification for Vim"));
+  }
+  if (task == VisionTask::kDetection) {
+    ForDetection(config->backbone.tokens != Tokens::kNone, &*config);
+  } else {
+    ForSegmentation(variant, &*config);
+  }
+  config->backbone.output_norms = true;
+  config->resize = Resize::kKeepRatio;
+  config->crop_pct = 1;
+  config->image_size = config->Padded(config->short_side);
+  return config;
+}
+
 std::vector<std::string> VariantNames() {
   std::vector<std::string> names;
   for (const char* prefix : {kSfMamba, kMambaVision}) {
@@ -335,18 +272,6 @@ std::vector<std::string> VariantNames() {
   for (const VimRow& row : kVimRows) names.push_back(row.name);
   names.push_back(kCustom);
   return names;
-}
-
-absl::Status Validate(const ModelConfig& config) {
-  absl::Status status = CheckImage(config);
-  if (status.ok()) {
-    status = config.backbone.architecture == Architecture::kVim
-                 ? CheckVim(config)
-                 : CheckHybrid(config.backbone);
-  }
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(
-      absl::StrCat("model ", config.variant, ": ", status.message()));
 }
 
 }  // namespace sfmamba

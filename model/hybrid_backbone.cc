@@ -1,6 +1,8 @@
 #include "model/hybrid_backbone.h"
 
+#include "ATen/ops/layer_norm.h"
 #include "absl/strings/str_cat.h"
+#include "model/ops.h"
 
 namespace sfmamba {
 namespace {
@@ -16,7 +18,8 @@ int64_t Halved(int64_t size, int times) {
 HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
                                const StateDict::Scope& scope,
                                const LayerOptions& options)
-    : patch_embed_(scope.Sub("patch_embed"), config.in_dim, config.dim,
+    : fuse_(options.fuse),
+      patch_embed_(scope.Sub("patch_embed"), config.in_dim, config.dim,
                    image_size, options) {
   for (int stage = 0; stage < 4; ++stage) {
     const StateDict::Scope level = scope.Sub(absl::StrCat("levels.", stage));
@@ -26,6 +29,12 @@ HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
     } else {
       token_stages_.emplace_back(level, stage, config, options);
     }
+    if (config.output_norms) {
+      const StateDict::Scope norm = scope.Sub(absl::StrCat("outnorm", stage));
+      const int width = config.width(stage);
+      output_norms_.push_back(
+          {norm.Take("weight", {width}), norm.Take("bias", {width})});
+    }
     if (stage == 3) break;
     const Convolution::Shape shape{config.width(stage), config.width(stage + 1),
                                    /*stride=*/2, size};
@@ -34,6 +43,20 @@ HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
         Convolution::Take(level.Sub("downsample.reduction.0"), shape, false),
         std::nullopt, /*relu=*/false, options);
   }
+}
+
+at::Tensor HybridBackbone::Normalized(const Norm& norm,
+                                      const at::Tensor& map) const {
+  // In channels-last memory the channels of a pixel are a token.
+  at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
+  if (fuse_) {
+    return ops::LayerNorm(x, norm.gamma, norm.beta, /*length=*/1,
+                          /*swap=*/false)
+        .permute({0, 3, 1, 2});
+  }
+  return at::layer_norm(x, {x.size(3)}, norm.gamma, norm.beta)
+      .permute({0, 3, 1, 2})
+      .contiguous();
 }
 
 Features HybridBackbone::Forward(const at::Tensor& images,
@@ -49,7 +72,8 @@ Features HybridBackbone::Forward(const at::Tensor& images,
           x, fold_rows > 0 ? fold_rows
                            : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
     }
-    features.push_back(x);
+    features.push_back(
+        output_norms_.empty() ? x : Normalized(output_norms_[stage], x));
     if (stage < 3) x = downsamples_[stage].forward(x);
   }
   return features;

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ATen/core/Tensor.h"
 #include "model/backbone.h"
 #include "model/convolution.h"
 #include "model/patch_embed.h"
@@ -12,7 +13,8 @@ namespace sfmamba {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
 // 2603.16423): two stages of convolutions, two of tokens. Its features are the
-// stages' maps before their downsampling.
+// stages' maps before their downsampling; with output_norms each behind a
+// LayerNorm of its own, in fp32, which the next stage does not see.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const BackboneConfig& config, int image_size,
@@ -23,10 +25,18 @@ class HybridBackbone : public Backbone {
                                  int64_t width) const override;
 
  private:
+  // A LayerNorm over the channels of a map [N, C, H, W].
+  struct Norm {
+    at::Tensor gamma, beta;  // [C]
+  };
+  at::Tensor Normalized(const Norm& norm, const at::Tensor& map) const;
+
+  bool fuse_;
   PatchEmbed patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
   std::vector<Convolution> downsamples_;  // After stages 1, 2 and 3.
+  std::vector<Norm> output_norms_;        // One a stage, or none.
 };
 
 }  // namespace sfmamba

@@ -22,7 +22,17 @@ std::string ShapeString(at::IntArrayRef shape) {
 }
 
 bool IsIgnored(const std::string& key) {
-  return absl::EndsWith(key, "num_batches_tracked");
+  return absl::EndsWith(key, "num_batches_tracked") ||
+         absl::StartsWith(key, "auxiliary_head.");
+}
+
+// Whether `stored` will do for a tensor of `shape`.
+bool Fits(const std::string& key, const std::vector<int64_t>& stored,
+          at::IntArrayRef shape) {
+  if (shape == stored) return true;
+  return absl::EndsWith(key, "dt_proj.weight") &&
+         stored.size() == shape.size() + 1 && stored.back() == 1 &&
+         shape == at::IntArrayRef(stored).slice(0, shape.size());
 }
 
 // The types that a parameter may be stored in.
@@ -102,14 +112,14 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
   if (it == stored_.end()) {
     errors_.push_back(
         absl::StrCat(key, ": missing, expected ", ShapeString(shape)));
-  } else if (it->second.shape != shape) {
+  } else if (!Fits(key, it->second.shape, shape)) {
     errors_.push_back(absl::StrCat(key, ": expected ", ShapeString(shape),
                                    ", got ", ShapeString(it->second.shape)));
   } else if (!FloatType(it->second.dtype).has_value()) {
     errors_.push_back(absl::StrCat(key, ": expected F32, F16 or BF16, got ",
                                    DTypeName(it->second.dtype)));
   } else {
-    return CopyToFloat(it->second);
+    return CopyToFloat(it->second).view(shape);
   }
   return at::zeros(shape, c10::kFloat);
 }

@@ -16,7 +16,8 @@ namespace sfmamba {
 
 // A checkpoint's tensors by name, handed out while a model is built. Strict:
 // what the model asks for must be there in that shape, and nothing else may be
-// there (BatchNorm's num_batches_tracked apart).
+// there (BatchNorm's num_batches_tracked and auxiliary_head, which is for
+// training only, apart).
 //
 // Errors are collected, so that a model is built to its end in one straight
 // line and the first answer names all that is wrong:
@@ -27,7 +28,8 @@ namespace sfmamba {
 //
 // Prefixes that training wrappers leave on every key ("module.", "model.",
 // "backbone.") are stripped; where the alphabetically first key begins with
-// "encoder.", only the keys that do are kept, without it. Not thread-safe.
+// "encoder.", only the keys that do are kept, without it. dt_proj.weight may be
+// stored as a convolution of length 1, [out, in, 1]. Not thread-safe.
 class StateDict {
  public:
   // Gives the fp32 tensor of this name and shape.

@@ -13,6 +13,7 @@
 #include "model/make_vision_model.h"
 #include "model/ops.h"
 #include "model/parallel.h"
+#include "model/random_weights.h"
 #include "model/safetensors.h"
 #include "model/state_dict.h"
 
@@ -46,6 +47,14 @@ ImageInfo ToInfo(const ModelInput& image) {
   return info;
 }
 
+// A checkpoint of a dense task holds the backbone beside the heads; a
+// classifier's is the backbone itself, and its head.
+StateDict::Scope BackboneScope(const ModelConfig& config,
+                               const StateDict::Scope& root) {
+  return config.task == VisionTask::kClassification ? root
+                                                    : root.Sub("backbone");
+}
+
 class CpuVisionModel : public VisionModel {
  public:
   CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
@@ -54,8 +63,8 @@ class CpuVisionModel : public VisionModel {
         options_(options),
         layer_options_{options.fuse,
                        HasAmxBf16() ? config.precision : Precision::kFloat32},
-        backbone_(MakeBackbone(config.backbone, config.image_size, scope,
-                               layer_options_)),
+        backbone_(MakeBackbone(config.backbone, config.image_size,
+                               BackboneScope(config, scope), layer_options_)),
         head_(MakeHead(config, scope, layer_options_)) {}
 
   absl::StatusOr<std::vector<Result>> Run(
@@ -86,11 +95,15 @@ class CpuVisionModel : public VisionModel {
 
  private:
   absl::Status Check(absl::Span<const ModelInput> images) const;
+  // Of the images' padded size.
   at::Tensor ToTensor(absl::Span<const ModelInput> images) const;
+  // Into x [3, height, width], normalised.
+  void CopyImage(const ModelInput& image, const at::Tensor& x) const;
 
-  // Threads share the images out; each takes one after the other through the
-  // whole model, in its own cache and without waiting for the others. Those
-  // that are left over are run one by one by all threads. Never two together:
+  // Of a classifier, threads share the images out; each takes one after the
+  // other through the whole model, in its own cache and without waiting for the
+  // others. Those that are left over are run one by one by all threads, and so
+  // are all of a dense task, for each takes much memory. Never two together:
   // MKL rounds small products differently with more rows, and an image's
   // answer must have the same bytes in any batch. (Four together would save
   // 5 % of the time of the tiny variant, by fuller products in stage 4.)
@@ -114,10 +127,15 @@ absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
           "image ", i, ": expected either pixels or values to be set"));
     }
     if (image.height < 1 || image.width < 1 ||
-        image.height != images[0].height || image.width != images[0].width) {
+        config_.Padded(image.height) != config_.Padded(images[0].height) ||
+        config_.Padded(image.width) != config_.Padded(images[0].width)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "image ", i, ": expected the first image's size ", images[0].height,
-          "x", images[0].width, ", got ", image.height, "x", image.width));
+          "x", images[0].width,
+          config_.pad_multiple > 1
+              ? absl::StrCat(" up to a multiple of ", config_.pad_multiple)
+              : "",
+          ", got ", image.height, "x", image.width));
     }
   }
   if (images.empty()) return absl::OkStatus();
@@ -130,7 +148,8 @@ absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
   }
   if (options_.fold_rows == 0) return absl::OkStatus();
   for (const int64_t sequences :
-       backbone_->Sequences(images.size(), images[0].height, images[0].width)) {
+       backbone_->Sequences(images.size(), config_.Padded(images[0].height),
+                            config_.Padded(images[0].width))) {
     if (sequences % options_.fold_rows != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("fold_rows ", options_.fold_rows, " does not divide ",
@@ -141,7 +160,8 @@ absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
 }
 
 at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
-  const int64_t height = images[0].height, width = images[0].width;
+  const int64_t height = config_.Padded(images[0].height);
+  const int64_t width = config_.Padded(images[0].width);
   const at::Tensor x = at::empty(
       {static_cast<int64_t>(images.size()), 3, height, width},
       at::TensorOptions()
@@ -149,14 +169,28 @@ at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
           .memory_format(options_.fuse ? at::MemoryFormat::ChannelsLast
                                        : at::MemoryFormat::Contiguous));
   for (size_t i = 0; i < images.size(); ++i) {
-    if (images[i].pixels != nullptr) {
-      ops::NormalizeImage(images[i].pixels, config_.mean, config_.std, x[i]);
-    } else {
-      x[i].copy_(at::from_blob(const_cast<float*>(images[i].values),
-                               {3, height, width}));
-    }
+    const ModelInput& image = images[i];
+    if (image.height != height || image.width != width) x[i].zero_();
+    CopyImage(image, x[i].narrow(1, 0, image.height).narrow(2, 0, image.width));
   }
   return x;
+}
+
+void CpuVisionModel::CopyImage(const ModelInput& image,
+                               const at::Tensor& x) const {
+  if (image.pixels == nullptr) {
+    x.copy_(at::from_blob(const_cast<float*>(image.values),
+                          {3, image.height, image.width}));
+    return;
+  }
+  // Row by row: between those of a padded image there is padding.
+  ParallelFor(image.height, /*grain=*/32, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode guard;  // Of this thread.
+    for (int64_t row = begin; row < end; ++row) {
+      ops::NormalizeImage(image.pixels + row * image.width * 3, config_.mean,
+                          config_.std, x.narrow(1, row, 1));
+    }
+  });
 }
 
 void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
@@ -166,7 +200,9 @@ void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
     return;
   }
   const int64_t threads = at::get_num_threads();
-  const int64_t shared = images.size() / threads * threads;
+  const int64_t shared = config_.task == VisionTask::kClassification
+                             ? images.size() / threads * threads
+                             : 0;
   ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // Of this thread.
     for (int64_t i = begin; i < end; ++i) {
@@ -199,6 +235,14 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
   });
   if (!status.ok()) return status;
   return model;
+}
+
+absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Random(
+    const ModelConfig& config, uint64_t seed, const ModelOptions& options) {
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  StateDict weights(MakeRandomWeights(seed));
+  return MakeVisionModel(config, weights, options);
 }
 
 absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(

@@ -55,6 +55,12 @@ class VisionModel {
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});
 
+  // The same with random weights that follow from `seed`, for trials and
+  // benchmarks.
+  static absl::StatusOr<std::unique_ptr<VisionModel>> Random(
+      const ModelConfig& config, uint64_t seed,
+      const ModelOptions& options = {});
+
   virtual ~VisionModel() = default;
 
   // One result for each image, in order. All images must have one size (of a

@@ -90,6 +90,86 @@ TEST(VariantConfigTest, ImagesAreResizedAsPublished) {
   }
 }
 
+TEST(VariantConfigTest, DenseTasksHaveTheirRegions) {
+  struct Case {
+    const char* variant;
+    VisionTask task;
+    int stage3, stage4;
+  };
+  const VisionTask kDetection = VisionTask::kDetection;
+  const VisionTask kSegmentation = VisionTask::kSegmentation;
+  for (const Case& c : std::vector<Case>{
+           {"sf_mamba_t", kDetection, 84, 42},
+           {"sf_mamba_s", kDetection, 84, 42},
+           {"sf_mamba_b", kDetection, 84, 42},
+           {"custom", kDetection, 84, 42},
+           {"mamba_vision_t", kDetection, 112, 56},
+           {"mamba_vision_s", kDetection, 112, 56},
+           {"mamba_vision_b", kDetection, 112, 56},
+           {"sf_mamba_t", kSegmentation, 64, 32},
+           {"sf_mamba_s", kSegmentation, 64, 32},
+           {"sf_mamba_b", kSegmentation, 64, 32},
+           {"mamba_vision_t", kSegmentation, 64, 32},
+           {"mamba_vision_s", kSegmentation, 160, 56},
+           {"mamba_vision_b", kSegmentation, 64, 32},
+           {"mamba_vision_l3_512_21k", kSegmentation, 64, 32},
+       }) {
+    const ModelConfig config = *VariantConfig(c.variant, c.task);
+    EXPECT_EQ(Validate(config), absl::OkStatus());
+    EXPECT_EQ(config.variant, c.variant);
+    EXPECT_EQ(config.task, c.task);
+    EXPECT_THAT(config.backbone.windows, ElementsAre(c.stage3, c.stage4))
+        << c.variant;
+    EXPECT_THAT(config.backbone.attention_windows, ElementsAre(0, 0));
+    EXPECT_TRUE(config.backbone.output_norms);
+    EXPECT_EQ(config.backbone.layer_scale,
+              Variant(c.variant).backbone.layer_scale);
+  }
+}
+
+TEST(VariantConfigTest, DenseTasksKeepTheRatio) {
+  const ModelConfig detector =
+      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  EXPECT_EQ(detector.resize, Resize::kKeepRatio);
+  EXPECT_EQ(detector.short_side, 800);
+  EXPECT_EQ(detector.long_side, 1333);
+  EXPECT_EQ(detector.num_classes, 80);
+  const ModelConfig segmenter =
+      *VariantConfig("mamba_vision_b", VisionTask::kSegmentation);
+  EXPECT_EQ(segmenter.resize, Resize::kKeepRatio);
+  EXPECT_EQ(segmenter.short_side, 512);
+  EXPECT_EQ(segmenter.long_side, 2048);
+  EXPECT_EQ(segmenter.num_classes, 150);
+  const ModelConfig largest =
+      *VariantConfig("mamba_vision_l3_512_21k", VisionTask::kSegmentation);
+  EXPECT_EQ(largest.short_side, 640);
+  EXPECT_EQ(largest.long_side, 2560);
+}
+
+TEST(VariantConfigTest, OnlyDetectorsPad) {
+  const ModelConfig detector =
+      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  const ModelConfig segmenter =
+      *VariantConfig("sf_mamba_t", VisionTask::kSegmentation);
+  struct Case {
+    int side, padded;
+  };
+  for (const Case& c : std::vector<Case>{
+           {1067, 1088}, {1199, 1216}, {1333, 1344}, {750, 768}, {800, 800}}) {
+    EXPECT_EQ(detector.Padded(c.side), c.padded);
+    EXPECT_EQ(segmenter.Padded(c.side), c.side);
+  }
+}
+
+TEST(VariantConfigTest, VimHasNoDenseTask) {
+  for (const VisionTask task :
+       {VisionTask::kDetection, VisionTask::kSegmentation}) {
+    EXPECT_EQ(VariantConfig("vim_s", task).status().code(),
+              absl::StatusCode::kUnimplemented);
+  }
+  EXPECT_TRUE(VariantConfig("vim_s", VisionTask::kClassification).ok());
+}
+
 TEST(VariantConfigTest, VimVariantsDifferInWidthDirectionAndTokens) {
   EXPECT_EQ(Variant("vim_t").backbone.vim_dim, 192);
   EXPECT_EQ(Variant("vim_s").backbone.vim_dim, 384);
@@ -204,6 +284,86 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFitVim) {
   };
   for (const Case& c : cases) {
     ModelConfig config = Variant("vim_s_uni_swap");
+    c.change(config);
+    const absl::Status status = Validate(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+  }
+}
+
+TEST(ValidateTest, NamesTheFieldThatDoesNotFitTheTask) {
+  struct Case {
+    VisionTask task;
+    std::function<void(ModelConfig&)> change;
+    const char* message;
+  };
+  const VisionTask kClassification = VisionTask::kClassification;
+  const VisionTask kDetection = VisionTask::kDetection;
+  const VisionTask kSegmentation = VisionTask::kSegmentation;
+  const std::vector<Case> cases = {
+      {kClassification, [](ModelConfig& c) { c.backbone.output_norms = true; },
+       "output_norms: expected false for classification"},
+      {kClassification, [](ModelConfig& c) { c.resize = Resize::kKeepRatio; },
+       "resize"},
+      {kClassification, [](ModelConfig& c) { c.pad_multiple = 32; },
+       "pad_multiple"},
+      {kDetection, [](ModelConfig& c) { c.backbone.output_norms = false; },
+       "output_norms: expected true for a dense task"},
+      {kDetection, [](ModelConfig& c) { c.resize = Resize::kStretch; },
+       "resize"},
+      {kDetection, [](ModelConfig& c) { c.pad_multiple = 0; }, "pad_multiple"},
+      {kDetection, [](ModelConfig& c) { c.short_side = 0; }, "short_side"},
+      {kDetection, [](ModelConfig& c) { c.long_side = 799; },
+       "long_side: expected 800 to 8192, got 799"},
+      {kDetection, [](ModelConfig& c) { c.num_classes = 1 << 16; },
+       "num_classes"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_stages = 0; },
+       "detector.box_stages"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_stages = 1; },
+       "detector.box_stds' count: expected 1 to 1, got 3"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_stds[1][2] = 0; },
+       "detector.box_stds"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_convs = -1; },
+       "detector.box_convs"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_fcs = 0; },
+       "detector.box_fcs"},
+      {kDetection, [](ModelConfig& c) { c.detector.mask_convs = 17; },
+       "detector.mask_convs"},
+      {kDetection, [](ModelConfig& c) { c.detector.channels = 0; },
+       "detector.channels"},
+      {kDetection, [](ModelConfig& c) { c.detector.fc_width = 0; },
+       "detector.fc_width"},
+      {kDetection, [](ModelConfig& c) { c.detector.anchor_scale = NAN; },
+       "detector.anchor_scale"},
+      {kDetection, [](ModelConfig& c) { c.detector.anchor_ratios = {}; },
+       "detector.anchor_ratios' count"},
+      {kDetection, [](ModelConfig& c) { c.detector.anchor_ratios[2] = -1; },
+       "detector.anchor_ratios"},
+      {kDetection, [](ModelConfig& c) { c.detector.rpn_candidates = 0; },
+       "detector.rpn_candidates"},
+      {kDetection, [](ModelConfig& c) { c.detector.rpn_iou_threshold = 2; },
+       "detector.rpn_iou_threshold"},
+      {kDetection, [](ModelConfig& c) { c.detector.proposals = 0; },
+       "detector.proposals"},
+      {kDetection, [](ModelConfig& c) { c.detector.finest_scale = 0; },
+       "detector.finest_scale"},
+      {kDetection, [](ModelConfig& c) { c.detector.box_roi_size = 0; },
+       "detector.box_roi_size"},
+      {kDetection, [](ModelConfig& c) { c.detector.mask_roi_size = 65; },
+       "detector.mask_roi_size"},
+      {kDetection, [](ModelConfig& c) { c.detector.score_threshold = NAN; },
+       "detector.score_threshold"},
+      {kDetection, [](ModelConfig& c) { c.detector.nms_iou_threshold = -1; },
+       "detector.nms_iou_threshold"},
+      {kDetection, [](ModelConfig& c) { c.detector.max_detections = 0; },
+       "detector.max_detections"},
+      {kDetection, [](ModelConfig& c) { c.detector.mask_threshold = 1.5; },
+       "detector.mask_threshold"},
+      {kSegmentation, [](ModelConfig& c) { c.segmentation_channels = 0; },
+       "segmentation_channels"},
+  };
+  for (const Case& c : cases) {
+    ModelConfig config = *VariantConfig("sf_mamba_t", c.task);
     c.change(config);
     const absl::Status status = Validate(config);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;

@@ -140,6 +140,43 @@ TEST(StateDictTest, CountersOfBatchNormAreIgnored) {
   EXPECT_EQ(StateDict(checkpoint.tensors()).Finish(), absl::OkStatus());
 }
 
+TEST(StateDictTest, TheAuxiliaryHeadIsIgnored) {
+  Checkpoint checkpoint;
+  checkpoint.Add("auxiliary_head.conv_seg.bias", {1})
+      .Add("decode_head.auxiliary_head.bias", {2});
+  EXPECT_EQ(MessageOf(StateDict(checkpoint.tensors())),
+            "decode_head.auxiliary_head.bias: surplus, [1]");
+}
+
+TEST(StateDictTest, ADtProjectionMayBeAConvolution) {
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  Checkpoint checkpoint;
+  checkpoint.Add("a.dt_proj.weight", DType::kF32, {2, 3, 1}, values)
+      .Add("b.dt_proj.weight", DType::kF32, {3, 2, 1}, values)
+      .Add("c.in_proj.weight", DType::kF32, {2, 3, 1}, values);
+  StateDict weights(checkpoint.tensors());
+  const at::Tensor taken = weights.Take("a.dt_proj.weight", {2, 3});
+  EXPECT_EQ(taken.sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(Values(taken), values);
+  weights.Take("b.dt_proj.weight", {2, 3});
+  weights.Take("c.in_proj.weight", {2, 3});
+  EXPECT_EQ(MessageOf(weights),
+            "b.dt_proj.weight: expected [2, 3], got [3, 2, 1]; "
+            "c.in_proj.weight: expected [2, 3], got [2, 3, 1]");
+}
+
+TEST(StateDictTest, ADenseModelKeepsItsPartsNames) {
+  Checkpoint checkpoint;
+  checkpoint.Add("module.backbone.outnorm0.bias", {1})
+      .Add("module.decode_head.conv_seg.bias", {2});
+  StateDict weights(checkpoint.tensors());
+  EXPECT_THAT(Values(weights.Take("backbone.outnorm0.bias", {1})),
+              ElementsAre(1));
+  EXPECT_THAT(Values(weights.Take("decode_head.conv_seg.bias", {1})),
+              ElementsAre(2));
+  EXPECT_EQ(weights.Finish(), absl::OkStatus());
+}
+
 TEST(StateDictTest, SurplusNamesAreMadePrintable) {
   Checkpoint checkpoint;
   checkpoint.Add("a\nb", {1});

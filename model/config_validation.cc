@@ -1,0 +1,204 @@
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "model/config.h"
+
+namespace sfmamba {
+namespace {
+
+// Got and expected for one field; OK if `fits`.
+template <typename T>
+absl::Status Check(bool fits, absl::string_view field, const T& got,
+                   absl::string_view expected) {
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": expected ", expected, ", got ", got));
+}
+
+absl::Status CheckRange(absl::string_view field, int got, int min, int max) {
+  return Check(got >= min && got <= max, field, got,
+               absl::StrCat(min, " to ", max));
+}
+
+absl::Status CheckPositive(absl::string_view field, float got) {
+  return Check(std::isfinite(got) && got > 0, field, got,
+               "a finite positive number");
+}
+
+absl::Status CheckFraction(absl::string_view field, float got) {
+  return Check(got >= 0 && got <= 1, field, got, "0 to 1");
+}
+
+absl::Status FirstError(std::initializer_list<absl::Status> checks) {
+  for (const absl::Status& status : checks) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckImage(const ModelConfig& config) {
+  absl::Status status = FirstError({
+      CheckRange("num_classes", config.num_classes, 1, 1 << 20),
+      CheckRange("image_size", config.image_size, 1, 1 << 14),
+      Check(config.crop_pct >= 0.01 && config.crop_pct <= 1, "crop_pct",
+            config.crop_pct, "0.01 to 1"),
+  });
+  if (status.ok()) {
+    status = CheckRange("resize_size", config.resize_size(), config.image_size,
+                        1 << 15);
+  }
+  for (int i = 0; i < 3 && status.ok(); ++i) {
+    status = FirstError({
+        Check(std::isfinite(config.mean[i]), absl::StrCat("mean[", i, "]"),
+              config.mean[i], "a finite number"),
+        CheckPositive(absl::StrCat("std[", i, "]"), config.std[i]),
+    });
+  }
+  return status;
+}
+
+// What only stages 3 and 4 have; `stage` is 2 or 3.
+absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
+  const int width = config.width(stage);
+  const int heads = config.num_heads[stage];
+  const int window = config.windows[stage - 2];
+  const int sub_window = config.attention_windows[stage - 2];
+  const std::string at = absl::StrCat("[", stage - 2, "]");
+  absl::Status status = FirstError({
+      Check(heads > 0 && width % heads == 0,
+            absl::StrCat("num_heads[", stage, "]"), heads,
+            absl::StrCat("a divisor of the width ", width)),
+      CheckRange("windows" + at, window, 1, 1 << 14),
+      CheckRange("attention_windows" + at, sub_window, 0, 1 << 14),
+      Check(sub_window == 0 || config.attention, "attention_windows" + at,
+            sub_window, "0 without attention"),
+  });
+  if (!status.ok() || sub_window == 0) return status;
+  return Check(config.window_mode == WindowMode::kFull ||  //
+                   window % sub_window == 0,
+               "attention_windows" + at, sub_window,
+               absl::StrCat("a divisor of the window ", window));
+}
+
+absl::Status CheckHybrid(const BackboneConfig& config) {
+  absl::Status status = FirstError({
+      CheckRange("dim", config.dim, 1, 1 << 12),
+      CheckRange("in_dim", config.in_dim, 1, 1 << 12),
+      Check(config.mamba || config.attention, "attention", "false",
+            "true without mamba"),
+      Check(config.mamba || config.tokens == Tokens::kNone, "tokens", "some",
+            "none without Mamba blocks"),
+      Check(config.mamba || config.scan == ScanMode::kUni, "scan",
+            "an ablation", "uni without Mamba blocks"),
+      Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
+            "tokens", "some", "none with an ablation of the scan"),
+  });
+  for (int stage = 0; stage < 4 && status.ok(); ++stage) {
+    status = CheckRange(absl::StrCat("depths[", stage, "]"),
+                        config.depths[stage], 1, 1 << 8);
+  }
+  for (int stage = 2; stage < 4 && status.ok(); ++stage) {
+    status = CheckTokenStage(config, stage);
+  }
+  return status;
+}
+
+absl::Status CheckVim(const ModelConfig& config) {
+  const BackboneConfig& backbone = config.backbone;
+  return FirstError({
+      CheckRange("vim_dim", backbone.vim_dim, 1, 1 << 14),
+      CheckRange("vim_depth", backbone.vim_depth, 1, 1 << 8),
+      Check(config.image_size % 16 == 0, "image_size", config.image_size,
+            "a multiple of the patch size 16"),
+      Check(backbone.tokens != Tokens::kLearnable, "tokens", "learnable",
+            "none or data for Vim"),
+      Check(!backbone.vim_backward || backbone.tokens == Tokens::kNone,
+            "vim_backward", "true", "false with auxiliary tokens"),
+      Check(backbone.scan == ScanMode::kUni, "scan", "an ablation",
+            "uni for Vim"),
+  });
+}
+
+absl::Status CheckDetector(const DetectorConfig& config) {
+  absl::Status status = FirstError({
+      CheckRange("detector.box_stages", config.box_stages, 1, 8),
+      CheckRange("detector.box_convs", config.box_convs, 0, 16),
+      CheckRange("detector.box_fcs", config.box_fcs, 1, 16),
+      CheckRange("detector.mask_convs", config.mask_convs, 0, 16),
+      CheckRange("detector.channels", config.channels, 1, 1 << 12),
+      CheckRange("detector.fc_width", config.fc_width, 1, 1 << 14),
+      CheckPositive("detector.anchor_scale", config.anchor_scale),
+      CheckRange("detector.anchor_ratios' count", config.anchor_ratios.size(),
+                 1, 16),
+      CheckRange("detector.rpn_candidates", config.rpn_candidates, 1, 100000),
+      CheckFraction("detector.rpn_iou_threshold", config.rpn_iou_threshold),
+      CheckRange("detector.proposals", config.proposals, 1, 10000),
+      CheckPositive("detector.finest_scale", config.finest_scale),
+      CheckRange("detector.box_roi_size", config.box_roi_size, 1, 64),
+      CheckRange("detector.mask_roi_size", config.mask_roi_size, 1, 64),
+      CheckRange("detector.box_stds' count", config.box_stds.size(),
+                 config.box_stages, config.box_stages),
+      CheckFraction("detector.score_threshold", config.score_threshold),
+      CheckFraction("detector.nms_iou_threshold", config.nms_iou_threshold),
+      CheckRange("detector.max_detections", config.max_detections, 1, 10000),
+      CheckFraction("detector.mask_threshold", config.mask_threshold),
+  });
+  for (const float ratio : config.anchor_ratios) {
+    status.Update(CheckPositive("detector.anchor_ratios", ratio));
+  }
+  for (const std::array<float, 4>& stds : config.box_stds) {
+    for (const float std : stds) {
+      status.Update(CheckPositive("detector.box_stds", std));
+    }
+  }
+  return status;
+}
+
+// How the task, the input's form and the backbone's outputs go together.
+absl::Status CheckTask(const ModelConfig& config) {
+  const bool dense = config.task != VisionTask::kClassification;
+  absl::Status status = FirstError({
+      Check(dense == config.backbone.output_norms, "output_norms",
+            config.backbone.output_norms ? "true" : "false",
+            dense ? "true for a dense task" : "false for classification"),
+      Check(dense == (config.resize == Resize::kKeepRatio), "resize",
+            dense ? "another" : "keep ratio",
+            dense ? "keep ratio for a dense task" : "another"),
+      CheckRange("pad_multiple", config.pad_multiple, 1, dense ? 1 << 10 : 1),
+  });
+  if (!status.ok() || !dense) return status;
+  status = FirstError({
+      Check(config.backbone.architecture == Architecture::kHybrid,
+            "architecture", "Vim", "hybrid for a dense task"),
+      CheckRange("short_side", config.short_side, 1, 1 << 13),
+      CheckRange("long_side", config.long_side, config.short_side, 1 << 13),
+      // Class maps are of 16 bits.
+      CheckRange("num_classes", config.num_classes, 1, (1 << 16) - 1),
+  });
+  if (!status.ok()) return status;
+  if (config.task == VisionTask::kDetection) {
+    return CheckDetector(config.detector);
+  }
+  return CheckRange("segmentation_channels", config.segmentation_channels, 1,
+                    1 << 12);
+}
+
+}  // namespace
+
+absl::Status Validate(const ModelConfig& config) {
+  absl::Status status = CheckImage(config);
+  if (status.ok()) {
+    status = config.backbone.architecture == Architecture::kVim
+                 ? CheckVim(config)
+                 : CheckHybrid(config.backbone);
+  }
+  if (status.ok()) status = CheckTask(config);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", config.variant, ": ", status.message()));
+}
+
+}  // namespace sfmamba
