@@ -1,0 +1,123 @@
+import dataclasses
+import math
+import unittest
+
+from checkpoint.network import (Backbone, Detector, Network, Unclear, expected_tensors,
+                                read_network)
+from checkpoint.tensor import CheckpointError
+from checkpoint.variants import ROWS, choose_variant, find_row, matching_variants
+
+CASCADE = Detector(box_stages=3, box_convs=4, box_fcs=1, mask_convs=4, channels=256, fc_width=1024)
+MASK = Detector(box_stages=1, box_convs=0, box_fcs=2, mask_convs=4, channels=256, fc_width=1024)
+FASTER = dataclasses.replace(MASK, mask_convs=0)
+
+
+def backbone(name):
+    return find_row('sf_mamba_' + name)[0].backbone
+
+
+def network(name, task, detector=None):
+    classes, channels = {'CLASSIFICATION': (1000, 0), 'DETECTION': (80, 0),
+                         'SEGMENTATION': (150, 512)}[task]
+    return Network(task, backbone(name), classes, detector, channels)
+
+
+def parameters(tensors, prefix=''):
+    return sum(math.prod(shape) for name, shape in tensors.items()
+               if name.startswith(prefix) and 'running_' not in name)
+
+
+def entries(tensors):
+    """With num_batches_tracked, one beside each running_var."""
+    return len(tensors) + sum(name.endswith('running_var') for name in tensors)
+
+
+class CountTest(unittest.TestCase):
+    """The counts that the specification took from real modules."""
+
+    def test_classifiers(self):
+        for name, count, total in (
+                ('t', 252, 31_794_248), ('t2', 298, 35_104_008), ('s', 285, 50_140_584),
+                ('b', 356, 97_685_288), ('l', 356, 227_961_048), ('l2', 389, 241_554_824),
+                ('l3_256_21k', None, 739_570_472)):
+            tensors = expected_tensors(network(name, 'CLASSIFICATION'))
+            self.assertEqual(parameters(tensors), total, name)
+            if count is not None:
+                self.assertEqual(entries(tensors), count, name)
+
+    def test_cascades(self):
+        for name, count, of_backbone, neck in (('t', 401, 31_154_368, 2_668_544),
+                                               ('s', 434, 49_372_928, 2_729_984),
+                                               ('b', 505, 96_662_080, 2_852_864)):
+            tensors = expected_tensors(network(name, 'DETECTION', CASCADE))
+            self.assertEqual(entries(tensors), count)
+            self.assertEqual(parameters(tensors, 'backbone.'), of_backbone)
+            self.assertEqual(parameters(tensors, 'neck.'), neck)
+            self.assertEqual(parameters(tensors, 'rpn_head.'), 593_935)
+            self.assertEqual(parameters(tensors, 'roi_head.'), 54_785_187)
+
+    def test_detectors_of_one_stage(self):
+        for detector, count, total in ((MASK, 20, 16_949_985), (FASTER, 8, 14_306_705)):
+            tensors = expected_tensors(network('t', 'DETECTION', detector))
+            self.assertEqual(sum(name.startswith('roi_head.') for name in tensors), count)
+            self.assertEqual(parameters(tensors, 'roi_head.'), total)
+
+    def test_segmenters(self):
+        for name, count, head in (('t', 335, 30_588_054), ('s', 368, 31_497_366),
+                                  ('b', 439, 33_315_990), ('l3_512_21k', 684, 40_590_486)):
+            tensors = expected_tensors(network(name, 'SEGMENTATION'))
+            self.assertEqual(entries(tensors) + 8, count)  # auxiliary_head has 8.
+            self.assertEqual(parameters(tensors, 'decode_head.'), head)
+
+
+class ReadTest(unittest.TestCase):
+    def test_shapes_tell_what_the_network_is(self):
+        small = Backbone(16, 8, (1, 2, 5, 3), True)
+        networks = [network('t', 'CLASSIFICATION'), network('s', 'DETECTION', CASCADE),
+                    network('b', 'DETECTION', MASK), network('t2', 'DETECTION', FASTER),
+                    network('l3_512_21k', 'SEGMENTATION'),
+                    Network('CLASSIFICATION', dataclasses.replace(small, learnable=True), 7),
+                    Network('CLASSIFICATION', dataclasses.replace(small, attention=False), 7),
+                    Network('SEGMENTATION', small, 3, None, 24),
+                    Network('DETECTION', small, 5, Detector(1, 2, 1, 1, 24, 32, True, True)),
+                    Network('DETECTION', small, 5, Detector(2, 0, 1, 0, 24, 32, True))]
+        for expected in networks:
+            self.assertEqual(read_network(expected_tensors(expected)), expected)
+
+    def test_what_is_missing_is_named(self):
+        tensors = expected_tensors(network('t', 'CLASSIFICATION'))
+        for name in ('patch_embed.conv_down.0.weight', 'head.weight'):
+            with self.assertRaisesRegex(Unclear, f'{name}: missing'):
+                read_network({k: v for k, v in tensors.items() if k != name})
+        with self.assertRaisesRegex(Unclear, r'levels\.3 has 0 blocks'):
+            read_network({k: v for k, v in tensors.items() if not k.startswith('levels.3.blocks')})
+
+
+class VariantTest(unittest.TestCase):
+    def test_rows_that_share_no_shapes_are_told_apart(self):
+        for name in ('t', 't2', 's'):
+            for tokens, prefix in (('swap', 'sf_mamba_'), ('none', 'mamba_vision_')):
+                self.assertEqual(choose_variant(network(name, 'CLASSIFICATION'), tokens),
+                                 (prefix + name, [prefix + name]))
+
+    def test_rows_that_differ_in_name_only(self):
+        variant, names = choose_variant(network('b_21k', 'CLASSIFICATION'), 'swap')
+        self.assertEqual((variant, names), ('sf_mamba_b', ['sf_mamba_b', 'sf_mamba_b_21k']))
+
+    def test_rows_that_want_other_pictures_must_be_named(self):
+        for name in ('l2', 'l2_512_21k', 'l3_256_21k', 'l3_512_21k'):
+            with self.assertRaisesRegex(CheckpointError, rf'sf_mamba_{name} \(.*--variant'):
+                choose_variant(network(name, 'CLASSIFICATION'), 'swap')
+        self.assertEqual(choose_variant(network('l3_512_21k', 'SEGMENTATION'), 'none')[0],
+                         'mamba_vision_l3_256_21k')
+
+    def test_other_shapes_are_custom(self):
+        row = backbone('t')
+        for other in (dataclasses.replace(row, depths=(1, 3, 8, 5)),
+                      dataclasses.replace(row, in_dim=64), dataclasses.replace(row, dim=96),
+                      dataclasses.replace(row, layer_scale=True)):
+            self.assertEqual(matching_variants(other, 'swap'), [])
+
+    def test_every_row_is_found_by_its_name(self):
+        for row in ROWS:
+            self.assertEqual(find_row('mamba_vision_' + row.name), (row, 'none'))

@@ -1,0 +1,61 @@
+"""Runs the *_test.py beside this file and reports each case to Bazel.
+
+Where the environment variable XML_OUTPUT_FILE names a file, the cases are written there
+in JUnit's form. Exits with 1 unless all passed and there were some.
+"""
+
+import os
+import pathlib
+import sys
+import unittest
+import xml.etree.ElementTree as ET
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Result(unittest.TextTestResult):
+    """Keeps each case as an XML element."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.suite = ET.Element('testsuite', name='tools')
+
+    def _case(self, test):
+        group, _, name = test.id().rpartition('.')
+        return ET.SubElement(self.suite, 'testcase', classname=group, name=name)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._case(test)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        ET.SubElement(self._case(test), 'failure').text = self.failures[-1][1]
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        ET.SubElement(self._case(test), 'error').text = self.errors[-1][1]
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            ET.SubElement(self._case(subtest), 'failure').text = str(err[1])
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        ET.SubElement(self._case(test), 'skipped', message=reason)
+
+
+def main():
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [str(HERE), str(HERE.parents[1] / 'tools')]
+    tests = unittest.defaultTestLoader.discover(str(HERE), '*_test.py', str(HERE))
+    result = unittest.TextTestRunner(resultclass=Result).run(tests)
+    report = os.environ.get('XML_OUTPUT_FILE')
+    if report:
+        ET.ElementTree(result.suite).write(report, encoding='utf-8', xml_declaration=True)
+    return 0 if result.wasSuccessful() and result.testsRun else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Writes a model directory: model.safetensors, labels.txt and, last, config.textproto.
+
+The server takes a version for complete once its configuration is there and the size and
+sha256 in it are those of the weights.
+"""
+
+import contextlib
+import os
+import pathlib
+
+from checkpoint.safetensors_file import write_safetensors
+from checkpoint.tensor import CheckpointError
+
+CONFIG, WEIGHTS, LABELS = 'config.textproto', 'model.safetensors', 'labels.txt'
+_TOKENS = {'swap': 'DATA', 'none': 'NONE'}
+
+
+def _numbers(values):
+    return f'[{", ".join(map(str, values))}]'
+
+
+def _message(name, fields):
+    lines = [f'  {key}: {value}' for key, value in fields.items() if value is not None]
+    return [f'{name} {{', *lines, '}'] if lines else []
+
+
+def _backbone(network, options):
+    backbone = network.backbone
+    fields = {'variant': f'"{options.variant}"'}
+    if options.variant == 'custom':
+        fields.update(dim=backbone.dim, in_dim=backbone.in_dim, depths=_numbers(backbone.depths),
+                      layer_scale=str(backbone.layer_scale).lower(), tokens=_TOKENS[options.tokens])
+    if options.num_heads:
+        fields['num_heads'] = _numbers((1, 1, *options.num_heads))
+    if options.windows:
+        fields['windows'] = _numbers(options.windows)
+    if options.attention_windows:
+        fields['attention_windows'] = _numbers(options.attention_windows)
+    if backbone.learnable:
+        fields['tokens'] = 'LEARNABLE'
+    if not backbone.attention:
+        fields['attention'] = 'false'
+    return fields
+
+
+def _architecture(detector):
+    if detector.box_stages > 1:
+        return 'CASCADE_MASK_RCNN'
+    return 'MASK_RCNN' if detector.mask_convs > 0 else 'FASTER_RCNN'
+
+
+def _head(network):
+    if network.task == 'DETECTION':
+        detector = network.detector
+        return _message('detector', {
+            'architecture': _architecture(detector),
+            'channels': detector.channels if detector.channels != 256 else None,
+            'fc_width': detector.fc_width if detector.fc_width != 1024 else None})
+    if network.task == 'SEGMENTATION':
+        channels = network.segmenter_channels
+        return _message('segmenter', {'channels': channels if channels != 512 else None})
+    return []
+
+
+def config_text(network, options, size_bytes, sha256):
+    """The sfmamba.v1.ModelConfig of the network, for weights of this size and digest."""
+    return '\n'.join([
+        '# proto-file: sfmamba/v1/config.proto', '# proto-message: sfmamba.v1.ModelConfig',
+        f'task: {network.task}',
+        *_message('backbone', _backbone(network, options)),
+        f'num_classes: {network.classes}',
+        *_message('input', {'size': options.input_size}),
+        *_head(network),
+        *_message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})]) + '\n'
+
+
+def check_free(folder, force):
+    """Refuses a folder that already holds a model, unless `force`."""
+    taken = [name for name in (CONFIG, WEIGHTS, LABELS) if (pathlib.Path(folder) / name).exists()]
+    if taken and not force:
+        raise CheckpointError(f'{folder} already has {", ".join(taken)}; --force replaces them')
+
+
+@contextlib.contextmanager
+def _synced(path):
+    """A new file whose content is safely on disk at the end."""
+    with open(path, 'wb') as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_model(folder, network, options, tensors, types, labels):
+    """Writes the directory; returns the size of the weights in bytes.
+
+    All files are complete before the first one takes its name, so a failure leaves what
+    was there.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {name: folder / f'.{name}.partial' for name in (WEIGHTS, LABELS, CONFIG)}
+    try:
+        with _synced(parts[WEIGHTS]) as file:
+            size_bytes, sha256 = write_safetensors(file, tensors, types)
+        with _synced(parts[LABELS]) as file:
+            file.write(('\n'.join(labels) + '\n').encode('utf-8'))
+        with _synced(parts[CONFIG]) as file:
+            file.write(config_text(network, options, size_bytes, sha256).encode('ascii'))
+        (folder / CONFIG).unlink(missing_ok=True)
+        for name, part in parts.items():
+            os.replace(part, folder / name)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+    return size_bytes

@@ -1,0 +1,262 @@
+"""A model's make-up as its tensors' shapes tell it, and the tensors that it must have."""
+
+import dataclasses
+import re
+
+STATES = 8          # Of the scan.
+POOLED_SCALES = 4   # Of UperNet's pyramid pooling.
+ANCHORS = 3         # A position.
+BOX_ROI_SIZE = 7
+MAX_DEPTH = 256     # Blocks of a stage.
+
+
+class Unclear(Exception):
+    """The tensors do not tell what the network is; the message says what is missing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Backbone:
+    dim: int                 # Channels of stage 1; each stage doubles them.
+    in_dim: int              # Channels of the stem's first convolution.
+    depths: tuple            # Blocks of each of the four stages.
+    layer_scale: bool
+    attention: bool = True   # False: Mamba blocks alone.
+    learnable: bool = False  # Auxiliary tokens with parameters.
+
+    def width(self, stage):
+        return self.dim << stage
+
+
+@dataclasses.dataclass(frozen=True)
+class Detector:
+    box_stages: int          # 1, or those of a cascade.
+    box_convs: int
+    box_fcs: int
+    mask_convs: int          # 0: no masks.
+    channels: int
+    fc_width: int
+    agnostic_boxes: bool = False
+    agnostic_masks: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    task: str                # CLASSIFICATION, DETECTION or SEGMENTATION.
+    backbone: Backbone
+    classes: int             # Without the background.
+    detector: Detector = None
+    segmenter_channels: int = 0
+
+
+class _Shapes:
+    """The shapes by name; what is not there raises Unclear."""
+
+    def __init__(self, shapes):
+        self.names = shapes.keys()
+        self._shapes = shapes
+
+    def at(self, name, axis):
+        shape = self._shapes.get(name, ())
+        if len(shape) <= axis:
+            raise Unclear(f'{name}: missing or of too few dimensions')
+        return shape[axis]
+
+    def count(self, prefix):
+        """How many are numbered behind `prefix`: the largest number and one."""
+        numbers = [match[1] for match in map(re.compile(
+            re.escape(prefix) + r'([0-9]{1,3})\.').match, self.names) if match]
+        return max(map(int, numbers), default=-1) + 1
+
+    def any(self, pattern):
+        return any(re.match(pattern, name) for name in self.names)
+
+
+def _read_backbone(shapes, prefix):
+    stem = prefix + 'patch_embed.conv_down.'
+    stages = re.escape(prefix) + r'levels\.[23]\.'
+    depths = tuple(shapes.count(f'{prefix}levels.{i}.blocks.') for i in range(4))
+    for stage, depth in enumerate(depths):
+        if not 1 <= depth <= MAX_DEPTH:
+            raise Unclear(f'{prefix}levels.{stage} has {depth} blocks, expected 1 to {MAX_DEPTH}')
+    return Backbone(
+        dim=shapes.at(stem + '3.weight', 0), in_dim=shapes.at(stem + '0.weight', 0),
+        depths=depths,
+        layer_scale=shapes.any(stages + r'blocks\.\d+\.gamma_1$'),
+        attention=shapes.any(stages + r'blocks\.\d+\.mixer\.qkv\.'),
+        learnable=shapes.any(stages + 'aux_head$'))
+
+
+def _read_detector(shapes):
+    stages = shapes.count('roi_head.bbox_head.')
+    box = 'roi_head.bbox_head.' + ('0.' if stages else '')
+    mask = 'roi_head.mask_head.' + ('0.' if stages else '')
+    mask_convs = shapes.count(mask + 'convs.')
+    classes = shapes.at(box + 'fc_cls.weight', 0) - 1
+    return classes, Detector(
+        box_stages=max(stages, 1), box_convs=shapes.count(box + 'shared_convs.'),
+        box_fcs=shapes.count(box + 'shared_fcs.'), mask_convs=mask_convs,
+        channels=shapes.at('rpn_head.rpn_conv.weight', 0),
+        fc_width=shapes.at(box + 'fc_cls.weight', 1),
+        agnostic_boxes=classes > 1 and shapes.at(box + 'fc_reg.weight', 0) == 4,
+        agnostic_masks=(mask_convs > 0 and classes > 1 and
+                        shapes.at(mask + 'conv_logits.weight', 0) == 1))
+
+
+def read_network(shapes):
+    """The Network whose tensors have these shapes, by name; Unclear if they do not tell."""
+    shapes = _Shapes(shapes)
+    if shapes.any('(roi_head|rpn_head|neck)\\.'):
+        classes, detector = _read_detector(shapes)
+        return Network('DETECTION', _read_backbone(shapes, 'backbone.'), classes, detector)
+    if shapes.any('decode_head\\.'):
+        return Network('SEGMENTATION', _read_backbone(shapes, 'backbone.'),
+                       shapes.at('decode_head.conv_seg.weight', 0), None,
+                       shapes.at('decode_head.conv_seg.weight', 1))
+    return Network('CLASSIFICATION', _read_backbone(shapes, ''), shapes.at('head.weight', 0))
+
+
+# The tensors of each part: dictionaries from name to shape.
+
+def _linear(name, out, width, bias=True):
+    return {f'{name}.weight': (out, width), **({f'{name}.bias': (out,)} if bias else {})}
+
+
+def _conv(name, out, width, side, bias=True):
+    return {f'{name}.weight': (out, width, side, side), **({f'{name}.bias': (out,)} if bias else {})}
+
+
+def _layer_norm(name, width):
+    return {f'{name}.weight': (width,), f'{name}.bias': (width,)}
+
+
+def _batch_norm(name, width):
+    return {**_layer_norm(name, width), f'{name}.running_mean': (width,),
+            f'{name}.running_var': (width,)}
+
+
+def _conv_norm(name, out, width, side):
+    return {**_conv(f'{name}.conv', out, width, side, bias=False), **_batch_norm(f'{name}.bn', out)}
+
+
+def _conv_block(name, width):
+    return {**_conv(f'{name}.conv1', width, width, 3), **_batch_norm(f'{name}.norm1', width),
+            **_conv(f'{name}.conv2', width, width, 3), **_batch_norm(f'{name}.norm2', width)}
+
+
+def _mamba_mixer(name, width):
+    half, rank = width // 2, (width + 15) // 16
+    return {f'{name}.A_log': (half, STATES), f'{name}.D': (half,),
+            **_linear(f'{name}.in_proj', width, width, bias=False),
+            **_linear(f'{name}.x_proj', rank + 2 * STATES, half, bias=False),
+            **_linear(f'{name}.dt_proj', half, rank),
+            **_linear(f'{name}.out_proj', width, width, bias=False),
+            f'{name}.conv1d_x.weight': (half, 1, 3), f'{name}.conv1d_z.weight': (half, 1, 3)}
+
+
+def _attention(name, width):
+    return {**_linear(f'{name}.qkv', 3 * width, width), **_linear(f'{name}.proj', width, width)}
+
+
+def _token_block(name, width, mixer, layer_scale):
+    gammas = {f'{name}.gamma_{i}': (width,) for i in (1, 2)} if layer_scale else {}
+    return {**_layer_norm(f'{name}.norm1', width), **_layer_norm(f'{name}.norm2', width),
+            **mixer(f'{name}.mixer', width), **gammas,
+            **_linear(f'{name}.mlp.fc1', 4 * width, width),
+            **_linear(f'{name}.mlp.fc2', width, 4 * width)}
+
+
+def _backbone(prefix, backbone):
+    stem = f'{prefix}patch_embed.conv_down.'
+    tensors = {**_conv(f'{stem}0', backbone.in_dim, 3, 3, bias=False),
+               **_batch_norm(f'{stem}1', backbone.in_dim),
+               **_conv(f'{stem}3', backbone.dim, backbone.in_dim, 3, bias=False),
+               **_batch_norm(f'{stem}4', backbone.dim)}
+    for stage, depth in enumerate(backbone.depths):
+        level, width = f'{prefix}levels.{stage}', backbone.width(stage)
+        mamba = (depth + 1) // 2 if backbone.attention else depth
+        for block in range(depth):
+            name = f'{level}.blocks.{block}'
+            if stage < 2:
+                tensors.update(_conv_block(name, width))
+            else:
+                mixer = _mamba_mixer if block < mamba else _attention
+                tensors.update(_token_block(name, width, mixer, backbone.layer_scale))
+        if stage >= 2 and backbone.learnable:
+            tensors.update({f'{level}.aux_head': (1, 1, width), f'{level}.aux_tail': (1, 1, width)})
+        if stage < 3:
+            tensors.update(_conv(f'{level}.downsample.reduction.0', 2 * width, width, 3, bias=False))
+    return tensors
+
+
+def _pyramid(backbone):
+    tensors = _backbone('backbone.', backbone)
+    for stage in range(4):
+        tensors.update(_layer_norm(f'backbone.outnorm{stage}', backbone.width(stage)))
+    return tensors
+
+
+def _classifier(network):
+    width = network.backbone.width(3)
+    return {**_backbone('', network.backbone), **_batch_norm('norm', width),
+            **_linear('head', network.classes, width)}
+
+
+def _box_head(prefix, network):
+    detector, tensors = network.detector, {}
+    for i in range(detector.box_convs):
+        tensors.update(
+            _conv_norm(f'{prefix}shared_convs.{i}', detector.channels, detector.channels, 3))
+    for i in range(detector.box_fcs):
+        width = detector.channels * BOX_ROI_SIZE**2 if i == 0 else detector.fc_width
+        tensors.update(_linear(f'{prefix}shared_fcs.{i}', detector.fc_width, width))
+    boxes = 1 if detector.agnostic_boxes else network.classes
+    return {**tensors, **_linear(f'{prefix}fc_cls', network.classes + 1, detector.fc_width),
+            **_linear(f'{prefix}fc_reg', 4 * boxes, detector.fc_width)}
+
+
+def _mask_head(prefix, network):
+    width, tensors = network.detector.channels, {}
+    for i in range(network.detector.mask_convs):
+        tensors.update(_conv(f'{prefix}convs.{i}.conv', width, width, 3))
+    masks = 1 if network.detector.agnostic_masks else network.classes
+    return {**tensors, **_conv(f'{prefix}upsample', width, width, 2),
+            **_conv(f'{prefix}conv_logits', masks, width, 1)}
+
+
+def _detector(network):
+    detector = network.detector
+    width = detector.channels
+    tensors = {**_pyramid(network.backbone), **_conv('rpn_head.rpn_conv', width, width, 3),
+               **_conv('rpn_head.rpn_cls', ANCHORS, width, 1),
+               **_conv('rpn_head.rpn_reg', 4 * ANCHORS, width, 1)}
+    for stage in range(4):
+        tensors.update(_conv(f'neck.lateral_convs.{stage}.conv', width,
+                             network.backbone.width(stage), 1))
+        tensors.update(_conv(f'neck.fpn_convs.{stage}.conv', width, width, 3))
+    for stage in range(detector.box_stages):
+        number = f'{stage}.' if detector.box_stages > 1 else ''
+        tensors.update(_box_head(f'roi_head.bbox_head.{number}', network))
+        if detector.mask_convs > 0:
+            tensors.update(_mask_head(f'roi_head.mask_head.{number}', network))
+    return tensors
+
+
+def _segmenter(network):
+    width, last = network.segmenter_channels, network.backbone.width(3)
+    tensors = _pyramid(network.backbone)
+    for i in range(POOLED_SCALES):
+        tensors.update(_conv_norm(f'decode_head.psp_modules.{i}.1', width, last, 1))
+    for i in range(3):
+        tensors.update(_conv_norm(f'decode_head.lateral_convs.{i}', width,
+                                  network.backbone.width(i), 1))
+        tensors.update(_conv_norm(f'decode_head.fpn_convs.{i}', width, width, 3))
+    return {**tensors,
+            **_conv_norm('decode_head.bottleneck', width, last + POOLED_SCALES * width, 3),
+            **_conv_norm('decode_head.fpn_bottleneck', width, 4 * width, 3),
+            **_conv('decode_head.conv_seg', network.classes, width, 1)}
+
+
+def expected_tensors(network):
+    """Every tensor of the model, num_batches_tracked apart: its shape by its name."""
+    return {'CLASSIFICATION': _classifier, 'DETECTION': _detector,
+            'SEGMENTATION': _segmenter}[network.task](network)

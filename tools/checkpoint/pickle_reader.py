@@ -1,0 +1,351 @@
+"""Reads the pickles of PyTorch checkpoints without running anything in them.
+
+This is not Python's unpickler. It is an interpreter of the pickle operations that can
+build dictionaries, lists, tuples, numbers, strings and tensors and knows a dozen names;
+it imports nothing and calls nothing of what a file names. A name outside the lists
+below ends the reading. The names of INERT, which training leaves in checkpoints beside
+the weights, stand for DROPPED: their content is skipped.
+"""
+
+import collections
+import struct
+
+from checkpoint.tensor import CheckpointError, Storage, Tensor, checked_tensor, printable
+
+MAX_OPERATIONS = 5_000_000
+MAX_STRING = 1 << 16  # Bytes; longer ones hold no key and are dropped.
+MAX_LINE = 1 << 12    # Bytes.
+
+STORAGE_TYPES = {
+    'torch.DoubleStorage': 'F64', 'torch.FloatStorage': 'F32', 'torch.HalfStorage': 'F16',
+    'torch.BFloat16Storage': 'BF16', 'torch.LongStorage': 'I64', 'torch.IntStorage': 'I32',
+    'torch.ShortStorage': 'I16', 'torch.CharStorage': 'I8', 'torch.ByteStorage': 'U8',
+    'torch.BoolStorage': 'BOOL', 'torch.ComplexFloatStorage': 'C64',
+    'torch.ComplexDoubleStorage': 'C128', 'torch.storage.UntypedStorage': 'U8',
+}
+INERT = {
+    'mmengine.logging.history_buffer.HistoryBuffer',
+    'numpy.core.multiarray._reconstruct', 'numpy._core.multiarray._reconstruct',
+    'numpy.core.multiarray.scalar', 'numpy._core.multiarray.scalar',
+    'numpy.ndarray', 'numpy.dtype', '_codecs.encode',
+    'argparse.Namespace', 'builtins.set', 'collections.defaultdict',
+    'torch.device', 'torch.float32', 'torch.float16', 'torch.bfloat16',
+}
+GETATTR = 'builtins.getattr'  # Of a dropped class only: HistoryBuffer's own methods.
+
+
+class Refused(CheckpointError):
+    """The pickle asks for a name that is not on the lists."""
+
+
+class Dropped:
+    """Stands for a value that no weight needs."""
+
+
+DROPPED = Dropped()
+
+
+class Name:
+    """A class or function that the file names and the lists above know."""
+
+    def __init__(self, full):
+        self.full = full
+
+
+def _ordered_dict(args):
+    return None if args else {}
+
+
+def _size(args):
+    return args[0] if len(args) == 1 and isinstance(args[0], tuple) else None
+
+
+def _tensor(args):
+    fits = len(args) >= 4 and isinstance(args[0], Storage)
+    return checked_tensor(*args[:4]) if fits else None
+
+
+def _parameter(args):
+    return args[0] if args and isinstance(args[0], Tensor) else None
+
+
+# What each function of a file gives for its arguments; None refuses them.
+FUNCTIONS = {
+    'collections.OrderedDict': _ordered_dict,
+    'torch.Size': _size,
+    'torch._utils._rebuild_tensor': _tensor,
+    'torch._utils._rebuild_tensor_v2': _tensor,
+    'torch._utils._rebuild_parameter': _parameter,
+    'torch._utils._rebuild_parameter_with_state': _parameter,
+}
+
+
+class PickleReader:
+    """One pickle at `position` of `data`; position is behind it once it was read.
+
+    `load_storage(identifier)` gives the Storage of a persistent identifier. `dropped`
+    counts the calls of INERT names.
+    """
+
+    def __init__(self, data, position, load_storage):
+        self.data = data
+        self.position = position
+        self.dropped = collections.Counter()
+        self._load_storage = load_storage
+        self._stack = []
+        self._marks = []  # The stacks below each open mark.
+        self._memo = {}
+
+    def read(self):
+        for _ in range(MAX_OPERATIONS):
+            at = self.position
+            code = self._take(1)
+            if code == b'.':
+                return self._pop()
+            handler = _HANDLERS.get(code)
+            if handler is None:
+                raise CheckpointError(f'pickle operation {code!r} at byte {at} is refused: '
+                                      'no checkpoint of tensors needs it')
+            handler(self)
+        raise CheckpointError(f'the pickle has more than {MAX_OPERATIONS} operations')
+
+    # The file.
+
+    def _skip(self, count):
+        if count > len(self.data) - self.position:
+            raise CheckpointError(f'the pickle ends in the middle, at byte {len(self.data)}')
+        self.position += count
+
+    def _take(self, count):
+        start = self.position
+        self._skip(count)
+        return bytes(self.data[start:self.position])
+
+    def _number(self, form):
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
+
+    def _line(self):
+        start = self.position
+        line, end, _ = bytes(self.data[start:start + MAX_LINE]).partition(b'\n')
+        if not end:
+            raise CheckpointError(f'the pickle has a line without an end, at byte {start}')
+        self.position = start + len(line) + 1
+        return line
+
+    @staticmethod
+    def _text(raw):
+        try:
+            return raw.decode('utf-8', 'surrogatepass')
+        except UnicodeDecodeError as error:
+            raise CheckpointError('the pickle has a string that is not UTF-8') from error
+
+    # The stack.
+
+    def _push(self, value):
+        self._stack.append(value)
+
+    def _top(self):
+        if not self._stack:
+            raise CheckpointError(f'the pickle takes a value that is not there, at byte '
+                                  f'{self.position}')
+        return self._stack[-1]
+
+    def _pop(self):
+        value = self._top()
+        self._stack.pop()
+        return value
+
+    def _pop_mark(self):
+        """The values above the last mark."""
+        if not self._marks:
+            raise CheckpointError(f'the pickle lacks a mark, at byte {self.position}')
+        values = self._stack
+        self._stack = self._marks.pop()
+        return values
+
+    # Operations. Each handler has consumed its operation's first byte.
+
+    def _mark(self):
+        self._marks.append(self._stack)
+        self._stack = []
+
+    def _string(self, form):
+        size = self._number(form)
+        if size > MAX_STRING:
+            self._skip(size)
+            self._push(DROPPED)
+        else:
+            self._push(self._text(self._take(size)))
+
+    def _bytes(self, form):
+        self._skip(self._number(form))
+        self._push(DROPPED)
+
+    def _text_value(self):
+        self._line()
+        self._push(DROPPED)
+
+    def _long(self):
+        self._push(int.from_bytes(self._take(self._number('<B')), 'little', signed=True))
+
+    def _protocol(self):
+        version = self._number('<B')
+        if version > 5:
+            raise CheckpointError(f'pickle protocol {version}: expected 5 or less')
+
+    def _put(self, index):
+        self._memo[index] = self._top()
+
+    def _get(self, index):
+        if index not in self._memo:
+            raise CheckpointError(f'the pickle recalls value {index}, which it never kept')
+        self._push(self._memo[index])
+
+    def _text_index(self):
+        line = self._line()
+        if not line.isdigit() or len(line) > 10:
+            raise CheckpointError('the pickle has an index that is not a number')
+        return int(line)
+
+    def _extend(self, values):
+        target = self._top()
+        if isinstance(target, list):
+            target.extend(values)
+        elif target is not DROPPED:
+            raise CheckpointError(f'the pickle appends to a {_kind(target)}')
+
+    def _set_items(self, values):
+        target = self._top()
+        if len(values) % 2 != 0:
+            raise CheckpointError('the pickle has a key without a value')
+        if isinstance(target, dict):
+            # Only strings name tensors; other keys' items are dropped.
+            for key, value in zip(values[::2], values[1::2]):
+                if isinstance(key, str):
+                    target[key] = value
+        elif target is not DROPPED:
+            raise CheckpointError(f'the pickle sets items of a {_kind(target)}')
+
+    def _set_item(self):
+        value = self._pop()
+        key = self._pop()
+        self._set_items([key, value])
+
+    def _dict(self):
+        values = self._pop_mark()
+        self._push({})
+        self._set_items(values)
+
+    def _tuple(self, count):
+        values = [self._pop() for _ in range(count)]
+        self._push(tuple(reversed(values)))
+
+    def _global(self):
+        module = self._text(self._line())
+        self._name(module, self._text(self._line()))
+
+    def _stack_global(self):
+        name = self._pop()
+        module = self._pop()
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise CheckpointError('the pickle names something by other than strings')
+        self._name(module, name)
+
+    def _name(self, module, name):
+        # Python 2's names of the modules, which protocols up to 2 write.
+        module = {'__builtin__': 'builtins', 'copy_reg': 'copyreg'}.get(module, module)
+        full = f'{module}.{name}'
+        if not (full in FUNCTIONS or full in STORAGE_TYPES or full in INERT or full == GETATTR):
+            raise Refused(f'the pickle asks for {printable(full)}, which is refused: nothing but '
+                          'tensors is read')
+        self._push(Name(full))
+
+    def _call(self, function, args):
+        if not isinstance(function, Name) or not isinstance(args, tuple):
+            raise CheckpointError(f'the pickle calls a {_kind(function)}')
+        full = function.full
+        if full in INERT:
+            self.dropped[full] += 1
+            return self._push(DROPPED)
+        if full == GETATTR and args and (
+                args[0] is DROPPED or isinstance(args[0], Name) and args[0].full in INERT):
+            return self._push(DROPPED)
+        value = FUNCTIONS.get(full, lambda _: None)(args)
+        if value is None:
+            raise CheckpointError(f'the pickle calls {full} with arguments that do not fit it')
+        self._push(value)
+
+    def _reduce(self):
+        args = self._pop()
+        self._call(self._pop(), args)
+
+    def _new_object_ex(self):
+        self._pop()  # Keyword arguments.
+        self._reduce()
+
+    def _instance(self):
+        values = self._pop_mark()
+        self._global()
+        self._call(self._pop(), tuple(values))
+
+    def _object(self):
+        values = self._pop_mark()
+        if not values:
+            raise CheckpointError('the pickle makes an object of no class')
+        self._call(values[0], tuple(values[1:]))
+
+    def _build(self):
+        self._pop()  # Attributes: those of dictionaries and tensors are not needed.
+        target = self._top()
+        if not isinstance(target, (dict, Tensor, Dropped)):
+            raise CheckpointError(f'the pickle sets the state of a {_kind(target)}')
+
+    def _persistent(self):
+        self._push(self._load_storage(self._pop()))
+
+    def _extension(self, form):
+        raise CheckpointError(f'the pickle asks for extension code {self._number(form)}, which is '
+                              'refused: nothing but tensors is read')
+
+
+def _kind(value):
+    return value.full if isinstance(value, Name) else type(value).__name__
+
+
+_R = PickleReader
+# From an operation's code (pickletools.py documents them) to what it does.
+_HANDLERS = {
+    b'\x80': _R._protocol, b'\x95': lambda r: r._skip(8),
+    b'N': lambda r: r._push(None), b'\x88': lambda r: r._push(True),
+    b'\x89': lambda r: r._push(False),
+    b'J': lambda r: r._push(r._number('<i')), b'K': lambda r: r._push(r._number('<B')),
+    b'M': lambda r: r._push(r._number('<H')), b'G': lambda r: r._push(r._number('>d')),
+    b'\x8a': _R._long, b'\x8b': lambda r: r._bytes('<I'),
+    b'X': lambda r: r._string('<I'), b'\x8c': lambda r: r._string('<B'),
+    b'\x8d': lambda r: r._string('<Q'), b'T': lambda r: r._string('<I'),
+    b'U': lambda r: r._string('<B'),
+    b'B': lambda r: r._bytes('<I'), b'C': lambda r: r._bytes('<B'),
+    b'\x8e': lambda r: r._bytes('<Q'), b'\x96': lambda r: r._bytes('<Q'),
+    b'I': _R._text_value, b'L': _R._text_value, b'F': _R._text_value,
+    b'S': _R._text_value, b'V': _R._text_value,
+    b']': lambda r: r._push([]), b')': lambda r: r._push(()), b'}': lambda r: r._push({}),
+    b'\x8f': lambda r: r._push(DROPPED),
+    b'(': _R._mark, b'0': lambda r: r._pop(), b'1': lambda r: r._pop_mark(),
+    b'2': lambda r: r._push(r._top()),
+    b'a': lambda r: r._extend([r._pop()]), b'e': lambda r: r._extend(r._pop_mark()),
+    b's': _R._set_item, b'u': lambda r: r._set_items(r._pop_mark()),
+    b'\x90': lambda r: r._pop_mark(),
+    b'l': lambda r: r._push(list(r._pop_mark())), b't': lambda r: r._push(tuple(r._pop_mark())),
+    b'd': _R._dict, b'\x85': lambda r: r._tuple(1), b'\x86': lambda r: r._tuple(2),
+    b'\x87': lambda r: r._tuple(3),
+    b'\x91': lambda r: (r._pop_mark(), r._push(DROPPED)),
+    b'q': lambda r: r._put(r._number('<B')), b'r': lambda r: r._put(r._number('<I')),
+    b'p': lambda r: r._put(r._text_index()), b'\x94': lambda r: r._put(len(r._memo)),
+    b'h': lambda r: r._get(r._number('<B')), b'j': lambda r: r._get(r._number('<I')),
+    b'g': lambda r: r._get(r._text_index()),
+    b'c': _R._global, b'\x93': _R._stack_global, b'R': _R._reduce, b'\x81': _R._reduce,
+    b'\x92': _R._new_object_ex, b'i': _R._instance, b'o': _R._object, b'b': _R._build,
+    b'Q': _R._persistent,
+    b'\x82': lambda r: r._extension('<B'), b'\x83': lambda r: r._extension('<H'),
+    b'\x84': lambda r: r._extension('<i'),
+}
