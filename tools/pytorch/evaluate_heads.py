@@ -118,9 +118,8 @@ def main():
     torch.set_num_threads(1)
     model, segmenter, labels = load_models(args.models, args.version)
     photos = compose.load_photos('test')
-    shapes = [shape for shape, _ in train_heads.SHAPES]
     held_out = scenes.test_set(compose.load_cutouts(args.cutouts, args.split), labels, photos,
-                               shapes, args.scenes)
+                               train_heads.SHORT, args.scenes)
     with torch.inference_mode(), contextlib.redirect_stdout(io.StringIO()):
         coco = ground_truth(held_out, labels)
         rows = detections(model, held_out)

@@ -152,18 +152,24 @@ def collate(scenes):
                 masks=[torch.from_numpy(s.masks) for s in scenes])
 
 
-class Scenes(torch.utils.data.IterableDataset):
-    """Endless batches of scenes; a batch has one of `shapes`, drawn by their weights."""
+def shapes(short):
+    """(Height, width) of scenes with this short side, and how often each is drawn."""
+    long = short * 4 // 3 // 32 * 32  # Whole strides.
+    return ((short, short), 0.5), ((short, long), 0.3), ((long, short), 0.2)
 
-    def __init__(self, cutouts, labels, photos, shapes, batch, seed):
+
+class Scenes(torch.utils.data.IterableDataset):
+    """Endless batches of scenes; the short side is read from `size` for each."""
+
+    def __init__(self, cutouts, labels, photos, size, batch, seed):
         self.exemplars, self.probabilities = exemplars_of(cutouts, labels)
-        self.photos, self.shapes, self.batch, self.seed = photos, shapes, batch, seed
+        self.photos, self.size, self.batch, self.seed = photos, size, batch, seed
 
     def __iter__(self):
         rng = np.random.default_rng(self.seed)
-        shapes, weights = zip(*self.shapes)
         while True:
-            shape = shapes[rng.choice(len(shapes), p=weights)]
+            options, weights = zip(*shapes(self.size.value))
+            shape = options[rng.choice(len(options), p=weights)]
             yield collate([self.draw(rng, shape) for _ in range(self.batch)])
 
     def draw(self, rng, shape):
@@ -175,13 +181,14 @@ class Scenes(torch.utils.data.IterableDataset):
         return scene
 
 
-def test_set(cutouts, labels, photos, shapes, count, seed=20):
+def test_set(cutouts, labels, photos, short, count, seed=20):
     """Scenes of held-out objects: plain views, the shapes in turn."""
+    options = [shape for shape, _ in shapes(short)]
     rng = np.random.default_rng(seed)
     exemplars, probabilities = exemplars_of(cutouts, labels)
     result = []
     for i in range(count):
-        shape = shapes[i % len(shapes)]
+        shape = options[i % len(options)]
         objects = draw_objects(rng, exemplars, probabilities, shape, varied=False)
         result.append(compose_scene(rng, objects, photos, shape))
     return result

@@ -3,14 +3,15 @@
     python train_heads.py --cutouts CUTOUTS --backbone ../../models/everyday/1 --out RUN
 
 One backbone, started from the classifier's weights and tuned along, feeds both heads: a
-scene costs one forward pass of it. The schedule is one of time, as in
-train_classifier.py. RUN receives checkpoint.pt (the moving average of the weights) every
-five minutes and log.txt.
+scene costs one forward pass of it. As in train_classifier.py, the schedule is one of time
+and the pictures grow. RUN receives checkpoint.pt (the moving average of the weights)
+every five minutes and log.txt.
 """
 
 import argparse
 import json
 import math
+import multiprocessing
 import pathlib
 import time
 
@@ -30,7 +31,7 @@ from pyramid import Backbone
 from train_classifier import normalise
 
 SHORT, LONG = 192, 256  # Sides of the pictures, pixels.
-SHAPES = (((SHORT, SHORT), 0.5), ((SHORT, LONG), 0.3), ((LONG, SHORT), 0.2))  # And their shares.
+GROWTH = ((0, 128), (0.5, SHORT))  # (Share of the time, short side from there on).
 # One window a stage holds the map of the largest picture.
 BACKBONE = dict(train_classifier.MODEL, windows=(LONG // 16, LONG // 32))
 DETECTOR = dict(channels=48, box_stages=1, box_convs=0, box_fcs=2, fc_width=192, mask_convs=2,
@@ -91,6 +92,21 @@ def share_at(progress):
     return 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-3
 
 
+def size_at(progress):
+    return max(size for since, size in GROWTH if progress >= since)
+
+
+def set_windows(backbone, picture):
+    """One window per stage map, as large as the largest picture of this size."""
+    long = max(max(shape) for shape, _ in scenes.shapes(picture))
+    backbone.levels[2].window, backbone.levels[3].window = long // 16, long // 32
+
+
+def average_weights(average, current, count):
+    """A moving average that forgets its first steps sooner."""
+    get_ema_multi_avg_fn(min(EMA, (1 + count) / (10 + count)))(average, current, count)
+
+
 class Progress:
     """Writes checkpoint.pt and log.txt every five minutes."""
 
@@ -126,11 +142,12 @@ def train(args):
     torch.manual_seed(args.seed)
     cutouts = compose.load_cutouts(args.cutouts, 'train')
     labels = sorted(cutouts)
-    data = scenes.Scenes(cutouts, labels, compose.load_photos('train'), SHAPES, BATCH, args.seed)
+    size = multiprocessing.Value('i', size_at(0))
+    data = scenes.Scenes(cutouts, labels, compose.load_photos('train'), size, BATCH, args.seed)
     batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
     heads = Heads(len(labels))
     start_from(heads, args.backbone)
-    average = AveragedModel(heads, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
+    average = AveragedModel(heads, multi_avg_fn=average_weights, use_buffers=True)
     optimiser = torch.optim.AdamW(parameter_groups(heads), betas=(0.9, 0.98))
     progress = Progress(args.out, labels)
     heads.train()
@@ -138,6 +155,8 @@ def train(args):
         done = progress.minutes() / args.minutes
         if done >= 1:
             break
+        size.value = size_at(done)
+        set_windows(heads.backbone, min(batch['pictures'].shape[1:3]))
         for group in optimiser.param_groups:
             group['lr'] = group['peak'] * share_at(done)
         losses = heads.losses(batch)
