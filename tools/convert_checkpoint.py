@@ -141,7 +141,7 @@ def _options(args, network, variant):
 
 
 def _notes(args, saved, state):
-    notes = [f'passed over: {printable(name)}, {count} times'
+    notes = [f'passed over: {printable(name)} ({count})'
              for name, count in sorted(saved.dropped.items())]
     arch = state.facts.get('arch')
     if args.tokens is None and isinstance(arch, str) and arch.startswith('mamba_vision'):

@@ -199,7 +199,7 @@ class DenseTest(ConvertTest):
         self.assertEqual(self.labels, names)
         for line in ('skipped  optimizer  not the weights', 'skipped  message_hub  not the weights',
                      'num_batches_tracked  a counter', 'note: passed over: mmengine.logging.'
-                     'history_buffer.HistoryBuffer, 1 times'):
+                     'history_buffer.HistoryBuffer (1)'):
             self.assertIn(line, self.printed)
 
     def test_detectors_of_one_stage(self):

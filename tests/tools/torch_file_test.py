@@ -1,4 +1,5 @@
 import io
+import random
 import struct
 import unittest
 import zipfile
@@ -6,6 +7,7 @@ import zipfile
 import numpy as np
 
 import checkpoints
+from checkpoint.state_dict import read_state_dict
 from checkpoint.tensor import CheckpointError
 from checkpoint.torch_file import read_torch_file
 from checkpoints import Raw, Storage, View, legacy_file, pickled, tensor, zip_file
@@ -180,3 +182,24 @@ class LegacyTest(unittest.TestCase):
                 read(data.replace(keys, other))
         with self.assertRaisesRegex(CheckpointError, 'its size is not that of the pickle'):
             read(data.replace(keys + struct.pack('<Q', 4), keys + struct.pack('<Q', 5)))
+
+
+class MutationTest(unittest.TestCase):
+    def test_any_damage_is_an_error_or_none(self):
+        """Whatever bytes change, reading ends, by CheckpointError alone if not well."""
+        value = checkpoints.mmengine(checkpoints.tensors(
+            {'a': np.arange(20, dtype=np.float32).reshape(4, 5), 'b': np.float16([1, 2])}), ['c'])
+        chance = random.Random(5)
+        refused = 0
+        for data in (zip_file(value), legacy_file(value)):
+            for _ in range(2000):
+                changed = bytearray(data)
+                for _ in range(chance.randint(1, 4)):
+                    changed[chance.randrange(len(data))] = chance.choice(
+                        (0, 1, 0x7f, 0x80, 0xff, chance.randrange(256)))
+                try:
+                    for found in read_state_dict(read(bytes(changed))).tensors.values():
+                        found.array()
+                except CheckpointError:
+                    refused += 1
+        self.assertGreater(refused, 1000)

@@ -1,7 +1,7 @@
 """Reads the pickles of PyTorch checkpoints without running anything in them.
 
 This is not Python's unpickler. It is an interpreter of the pickle operations that can
-build dictionaries, lists, tuples, numbers, strings and tensors and knows a dozen names;
+build dictionaries, lists, tuples, numbers, strings and tensors and knows a few names;
 it imports nothing and calls nothing of what a file names. A name outside the lists
 below ends the reading. The names of INERT, which training leaves in checkpoints beside
 the weights, stand for DROPPED: their content is skipped.
@@ -23,12 +23,14 @@ STORAGE_TYPES = {
     'torch.BoolStorage': 'BOOL', 'torch.ComplexFloatStorage': 'C64',
     'torch.ComplexDoubleStorage': 'C128', 'torch.storage.UntypedStorage': 'U8',
 }
+_HISTORY = 'mmengine.logging.history_buffer.HistoryBuffer'
 INERT = {
-    'mmengine.logging.history_buffer.HistoryBuffer',
-    'numpy.core.multiarray._reconstruct', 'numpy._core.multiarray._reconstruct',
-    'numpy.core.multiarray.scalar', 'numpy._core.multiarray.scalar',
-    'numpy.ndarray', 'numpy.dtype', '_codecs.encode',
-    'argparse.Namespace', 'builtins.set', 'collections.defaultdict',
+    _HISTORY, *(f'{_HISTORY}.{method}' for method in ('min', 'max', 'current', 'mean')),
+    *(f'numpy.{core}.{name}' for core in ('core', '_core')
+      for name in ('multiarray._reconstruct', 'multiarray.scalar', 'numeric._frombuffer')),
+    'numpy.ndarray', 'numpy.dtype', '_codecs.encode', 'argparse.Namespace',
+    'collections.defaultdict', 'builtins.int', 'builtins.long', 'builtins.float', 'builtins.list',
+    'builtins.dict', 'builtins.set',
     'torch.device', 'torch.float32', 'torch.float16', 'torch.bfloat16',
 }
 GETATTR = 'builtins.getattr'  # Of a dropped class only: HistoryBuffer's own methods.
