@@ -18,6 +18,7 @@ constexpr int kOpenLoopInFlight = 256;  // The streams of a connection.
 
 struct BenchFlags {
   CommonFlags common;
+  std::string method = "classify";
   std::string model;
   std::string tensor;
   int images = 1;
@@ -27,8 +28,11 @@ struct BenchFlags {
 
   void AddTo(FlagSet* flags) {
     common.AddTo(flags);
+    flags->Add("method", "classify|detect|segment",
+               "what to ask for (of detect: boxes and masks)", &method);
     flags->Add("model", "NAME",
-               "model to ask; empty: the server's only classifier", &model);
+               "model to ask; empty: the server's only one for the method",
+               &model);
     flags->Add("tensor", "fp32|uint8",
                "send random preprocessed tensors instead of files", &tensor);
     flags->Add("images", "N", "images a request", &images);
@@ -48,6 +52,10 @@ struct BenchFlags {
 
   // What is wrong with the values; empty: nothing.
   std::string Complaint() const {
+    if (method != "classify" && method != "detect" && method != "segment") {
+      return absl::StrCat(
+          "--method: expected classify, detect or segment, got '", method, "'");
+    }
     if (images < 1 || images > 64) return "--images: expected 1 to 64";
     if (concurrency < 0) return "--concurrency: expected 0 or more";
     if (load.rate < 0) return "--rate: expected 0 or more";
@@ -76,10 +84,13 @@ struct BenchFlags {
   }
 };
 
-// Requests of flags.images pictures each, so that every picture begins one.
-std::vector<v1::ClassifyRequest> MakeRequests(
-    const std::vector<v1::Image>& images, const BenchFlags& flags) {
-  std::vector<v1::ClassifyRequest> requests(images.size());
+// Requests like `request` of flags.images pictures each, so that every picture
+// begins one.
+template <typename Request>
+std::vector<Request> MakeRequests(const Request& request,
+                                  const std::vector<v1::Image>& images,
+                                  const BenchFlags& flags) {
+  std::vector<Request> requests(images.size(), request);
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].set_model(flags.model);
     requests[i].mutable_options()->set_include_timing(true);
@@ -88,6 +99,22 @@ std::vector<v1::ClassifyRequest> MakeRequests(
     }
   }
   return requests;
+}
+
+LoadReport Measure(VisionClient& client, const std::vector<v1::Image>& images,
+                   const BenchFlags& flags, const LoadOptions& options,
+                   const Console& console) {
+  ProgressBar progress(console.err, console.show_progress);
+  const auto show = [&](double fraction) { progress.Show(fraction, "bench"); };
+  const auto run = [&](const auto& request) {
+    return GenerateLoad(client, MakeRequests(request, images, flags), options,
+                        show);
+  };
+  if (flags.method == "segment") return run(v1::SegmentRequest());
+  if (flags.method == "classify") return run(v1::ClassifyRequest());
+  v1::DetectRequest request;
+  request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
+  return run(request);
 }
 
 // A name and a value for each figure of a report, in the order they are shown.
@@ -156,6 +183,7 @@ std::string AsJson(const LoadReport& report, const LoadOptions& options,
   JsonWriter json;
   json.BeginObject();
   json.Key("server").String(flags.common.server);
+  json.Key("method").String(flags.method);
   json.Key("model").String(flags.model);
   json.Key("input").String(flags.tensor.empty() ? "encoded" : flags.tensor);
   json.Key("loop").String(options.rate > 0 ? "open" : "closed");
@@ -220,13 +248,7 @@ int RunBench(const std::vector<std::string>& arguments,
   }
 
   const LoadOptions options = flags.ToLoadOptions();
-  LoadReport report;
-  {
-    ProgressBar progress(console.err, console.show_progress);
-    report = GenerateLoad(
-        client, MakeRequests(images, flags), options,
-        [&progress](double fraction) { progress.Show(fraction, "bench"); });
-  }
+  const LoadReport report = Measure(client, images, flags, options, console);
   console.out << (flags.common.json ? AsJson(report, options, flags)
                                     : AsText(report, options, flags));
   return report.codes.count("OK") > 0 ? kExitOk : kExitRpcError;

@@ -17,7 +17,7 @@ namespace sfmamba {
 enum ExitCode : int {
   kExitOk = 0,
   kExitRpcError = 1,
-  kExitUsage = 2,  // Also: a file that cannot be read.
+  kExitUsage = 2,  // Also: a file that cannot be read or written.
 };
 
 struct Console {

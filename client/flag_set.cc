@@ -25,6 +25,9 @@ struct Setter {
   bool operator()(double* value) const {
     return absl::SimpleAtod(text, value) && std::isfinite(*value);
   }
+  bool operator()(absl::optional<double>* value) const {
+    return (*this)(&value->emplace());
+  }
   bool operator()(bool* value) const { return absl::SimpleAtob(text, value); }
   bool operator()(absl::Duration* value) const {
     return absl::ParseDuration(text, value);
@@ -39,6 +42,9 @@ struct Formatter {
   std::string operator()(const double* value) const {
     return absl::StrCat(*value);
   }
+  std::string operator()(const absl::optional<double>* value) const {
+    return value->has_value() ? absl::StrCat(**value) : "";
+  }
   std::string operator()(const bool*) const { return ""; }
   std::string operator()(const absl::Duration* value) const {
     return absl::FormatDuration(*value);
@@ -49,6 +55,9 @@ struct TypeName {
   const char* operator()(const std::string*) const { return "a text"; }
   const char* operator()(const int*) const { return "a whole number"; }
   const char* operator()(const double*) const { return "a number"; }
+  const char* operator()(const absl::optional<double>*) const {
+    return "a number";
+  }
   const char* operator()(const bool*) const { return "true or false"; }
   const char* operator()(const absl::Duration*) const {
     return "a duration such as 500ms, 10s or 1m30s";

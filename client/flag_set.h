@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/variant.h"
 
 namespace sfmamba {
@@ -19,8 +20,9 @@ namespace sfmamba {
 //   absl::StatusOr<std::vector<std::string>> files = flags.Parse(arguments);
 class FlagSet {
  public:
-  using Target =
-      absl::variant<std::string*, int*, double*, bool*, absl::Duration*>;
+  // An optional number stays unset where the flag is not given.
+  using Target = absl::variant<std::string*, int*, double*,
+                               absl::optional<double>*, bool*, absl::Duration*>;
 
   FlagSet(absl::string_view usage, absl::string_view description);
 

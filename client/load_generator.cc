@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/poisson_arrivals.h"
+#include "client/predict.h"
 #include "client/rpc_status.h"
 
 namespace sfmamba {
@@ -29,10 +30,10 @@ std::string CodeOf(const absl::Status& status) {
 }
 
 // One run. Issues on the thread that calls Run(), hears the answers on gRPC's.
+template <typename Request>
 class LoadRun {
  public:
-  LoadRun(VisionClient& client,
-          const std::vector<v1::ClassifyRequest>& requests,
+  LoadRun(VisionClient& client, const std::vector<Request>& requests,
           const LoadOptions& options,
           const std::function<void(double)>& on_progress)
       : client_(client),
@@ -87,16 +88,14 @@ class LoadRun {
       ++in_flight_;
     }
     const absl::Duration late = absl::FromChrono(Clock::now() - due);
-    client_.Classify(
-        requests_[next_++ % requests_.size()], options_.deadline - late,
-        [this, due](absl::StatusOr<v1::ClassifyResponse> response) {
-          Done(due, response);
-        });
+    Predict(client_, requests_[next_++ % requests_.size()],
+            options_.deadline - late,
+            [this, due](const auto& response) { Done(due, response); });
     return true;
   }
 
-  void Done(Clock::time_point due,
-            const absl::StatusOr<v1::ClassifyResponse>& response)
+  template <typename Response>
+  void Done(Clock::time_point due, const absl::StatusOr<Response>& response)
       ABSL_LOCKS_EXCLUDED(mu_) {
     const Clock::time_point now = Clock::now();
     absl::MutexLock lock(&mu_);
@@ -182,7 +181,7 @@ class LoadRun {
   }
 
   VisionClient& client_;
-  const std::vector<v1::ClassifyRequest>& requests_;
+  const std::vector<Request>& requests_;
   const LoadOptions options_;
   const std::function<void(double)>& on_progress_;
   const Clock::time_point begin_;
@@ -204,11 +203,25 @@ class LoadRun {
 
 }  // namespace
 
+template <typename Request>
 LoadReport GenerateLoad(VisionClient& client,
-                        const std::vector<v1::ClassifyRequest>& requests,
+                        const std::vector<Request>& requests,
                         const LoadOptions& options,
                         const std::function<void(double)>& on_progress) {
-  return LoadRun(client, requests, options, on_progress).Run();
+  return LoadRun<Request>(client, requests, options, on_progress).Run();
 }
+
+template LoadReport GenerateLoad(VisionClient&,
+                                 const std::vector<v1::ClassifyRequest>&,
+                                 const LoadOptions&,
+                                 const std::function<void(double)>&);
+template LoadReport GenerateLoad(VisionClient&,
+                                 const std::vector<v1::DetectRequest>&,
+                                 const LoadOptions&,
+                                 const std::function<void(double)>&);
+template LoadReport GenerateLoad(VisionClient&,
+                                 const std::vector<v1::SegmentRequest>&,
+                                 const LoadOptions&,
+                                 const std::function<void(double)>&);
 
 }  // namespace sfmamba

@@ -52,8 +52,10 @@ struct LoadReport {
 
 // Sends `requests` in turn, over and over, and waits for the last answer.
 // `on_progress` gets the part done, 0..1, a few times a second, on this thread.
+// Request is v1::ClassifyRequest, DetectRequest or SegmentRequest.
+template <typename Request>
 LoadReport GenerateLoad(VisionClient& client,
-                        const std::vector<v1::ClassifyRequest>& requests,
+                        const std::vector<Request>& requests,
                         const LoadOptions& options,
                         const std::function<void(double)>& on_progress);
 

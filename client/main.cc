@@ -10,8 +10,10 @@
 #include "client/bench_command.h"
 #include "client/classify_command.h"
 #include "client/command.h"
+#include "client/detect_command.h"
 #include "client/health_command.h"
 #include "client/models_command.h"
+#include "client/segment_command.h"
 
 namespace sfmamba {
 namespace {
@@ -24,6 +26,8 @@ struct Verb {
 
 constexpr Verb kVerbs[] = {
     {"classify", "name what pictures show", RunClassify},
+    {"detect", "find objects: boxes, masks, annotated pictures", RunDetect},
+    {"segment", "tell the class of each pixel, in colour", RunSegment},
     {"models", "list what the server serves", RunModels},
     {"health", "exit 0 if the server is serving, else 1", RunHealth},
     {"bench", "measure throughput and latency", RunBench},

@@ -51,12 +51,18 @@ void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
 }
 
 // One unary call of `stub`, waited for.
-template <typename Stub, typename Method, typename Request, typename Response>
-absl::Status Call(Stub& stub, Method method, const Request& request,
-                  absl::Duration timeout, Response* response) {
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(Stub& stub,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                           const Request&,
+                                                           Response*),
+                              const Request& request, absl::Duration timeout) {
   grpc::ClientContext context;
   SetTimeout(timeout, &context);
-  return FromGrpcStatus((stub.*method)(&context, request, response));
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return response;
 }
 
 }  // namespace
@@ -74,27 +80,19 @@ VisionClient::~VisionClient() {
       +[](int* in_flight) { return *in_flight == 0; }, &in_flight_));
 }
 
-absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(
-    const v1::ClassifyRequest& request, absl::Duration timeout) {
-  v1::ClassifyResponse response;
-  const absl::Status status =
-      Call(*predict_, &v1::VisionService::Stub::Classify, request, timeout,
-           &response);
-  if (!status.ok()) return status;
-  return response;
-}
-
-CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
-                                  absl::Duration timeout, ClassifyDone done) {
+template <typename Request, typename Response>
+CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
+                               const Request& request, absl::Duration timeout,
+                               Done<Response> done) {
   auto context = std::make_shared<grpc::ClientContext>();
-  auto response = std::make_shared<v1::ClassifyResponse>();
+  auto response = std::make_shared<Response>();
   SetTimeout(timeout, context.get());
   {
     absl::MutexLock lock(&mu_);
     ++in_flight_;
   }
   // gRPC serializes `request` before this returns.
-  predict_->async()->Classify(
+  (predict_->async()->*method)(
       context.get(), &request, response.get(),
       [this, context, response, done = std::move(done)](grpc::Status status) {
         if (status.ok()) {
@@ -108,15 +106,47 @@ CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
   return CallHandle(std::move(context));
 }
 
+absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(
+    const v1::ClassifyRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Classify, request, timeout);
+}
+
+absl::StatusOr<v1::DetectResponse> VisionClient::Detect(
+    const v1::DetectRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Detect, request, timeout);
+}
+
+absl::StatusOr<v1::SegmentResponse> VisionClient::Segment(
+    const v1::SegmentRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Segment, request, timeout);
+}
+
+CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
+                                  absl::Duration timeout,
+                                  Done<v1::ClassifyResponse> done) {
+  return Start<v1::ClassifyRequest, v1::ClassifyResponse>(
+      &AsyncStub::Classify, request, timeout, std::move(done));
+}
+
+CallHandle VisionClient::Detect(const v1::DetectRequest& request,
+                                absl::Duration timeout,
+                                Done<v1::DetectResponse> done) {
+  return Start<v1::DetectRequest, v1::DetectResponse>(
+      &AsyncStub::Detect, request, timeout, std::move(done));
+}
+
+CallHandle VisionClient::Segment(const v1::SegmentRequest& request,
+                                 absl::Duration timeout,
+                                 Done<v1::SegmentResponse> done) {
+  return Start<v1::SegmentRequest, v1::SegmentResponse>(
+      &AsyncStub::Segment, request, timeout, std::move(done));
+}
+
 absl::StatusOr<v1::Model> VisionClient::GetModel(absl::string_view name,
                                                  absl::Duration timeout) {
   v1::GetModelRequest request;
   request.set_name(std::string(name));
-  v1::Model model;
-  const absl::Status status = Call(
-      *control_, &v1::VisionService::Stub::GetModel, request, timeout, &model);
-  if (!status.ok()) return status;
-  return model;
+  return Call(*control_, &v1::VisionService::Stub::GetModel, request, timeout);
 }
 
 absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
@@ -125,13 +155,12 @@ absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
   std::vector<v1::Model> models;
   v1::ListModelsRequest request;
   do {
-    v1::ListModelsResponse page;
-    const absl::Status status =
+    const absl::StatusOr<v1::ListModelsResponse> page =
         Call(*control_, &v1::VisionService::Stub::ListModels, request,
-             deadline - absl::Now(), &page);
-    if (!status.ok()) return status;
-    models.insert(models.end(), page.models().begin(), page.models().end());
-    request.set_page_token(page.next_page_token());
+             deadline - absl::Now());
+    if (!page.ok()) return page.status();
+    models.insert(models.end(), page->models().begin(), page->models().end());
+    request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
   return models;
 }
@@ -140,12 +169,10 @@ absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
     absl::string_view service, absl::Duration timeout) {
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(service));
-  grpc::health::v1::HealthCheckResponse response;
-  const absl::Status status =
-      Call(*health_, &grpc::health::v1::Health::Stub::Check, request, timeout,
-           &response);
-  if (!status.ok()) return status;
-  return response.status();
+  const absl::StatusOr<grpc::health::v1::HealthCheckResponse> response =
+      Call(*health_, &grpc::health::v1::Health::Stub::Check, request, timeout);
+  if (!response.ok()) return response.status();
+  return response->status();
 }
 
 }  // namespace sfmamba

@@ -48,8 +48,8 @@ class CallHandle {
 //   auto response = client.Classify(request, absl::Seconds(5));
 class VisionClient {
  public:
-  using ClassifyDone =
-      std::function<void(absl::StatusOr<v1::ClassifyResponse> response)>;
+  template <typename Response>
+  using Done = std::function<void(absl::StatusOr<Response> response)>;
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   // `server` is "host:port". Connects when first used.
@@ -58,12 +58,20 @@ class VisionClient {
 
   absl::StatusOr<v1::ClassifyResponse> Classify(
       const v1::ClassifyRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::DetectResponse> Detect(const v1::DetectRequest& request,
+                                            absl::Duration timeout);
+  absl::StatusOr<v1::SegmentResponse> Segment(const v1::SegmentRequest& request,
+                                              absl::Duration timeout);
 
-  // Returns at once; `done` is called exactly once, on a thread of gRPC's, and
-  // must not block.
+  // These return at once; `done` is called exactly once, on a thread of gRPC's,
+  // and must not block.
   CallHandle Classify(const v1::ClassifyRequest& request,
-                      absl::Duration timeout, ClassifyDone done)
+                      absl::Duration timeout, Done<v1::ClassifyResponse> done)
       ABSL_LOCKS_EXCLUDED(mu_);
+  CallHandle Detect(const v1::DetectRequest& request, absl::Duration timeout,
+                    Done<v1::DetectResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
+  CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
+                     Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The questions about a server below are also put to one that is not healthy.
 
@@ -79,6 +87,18 @@ class VisionClient {
                                             absl::Duration timeout);
 
  private:
+  using AsyncStub = v1::VisionService::StubInterface::async_interface;
+  template <typename Request, typename Response>
+  using AsyncMethod = void (AsyncStub::*)(grpc::ClientContext* context,
+                                          const Request* request,
+                                          Response* response,
+                                          std::function<void(grpc::Status)>);
+
+  template <typename Request, typename Response>
+  CallHandle Start(AsyncMethod<Request, Response> method,
+                   const Request& request, absl::Duration timeout,
+                   Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_);
+
   // Sends predictions.
   std::unique_ptr<v1::VisionService::Stub> predict_;
   // Ask about the server, over a channel that ignores its health.

@@ -1,17 +1,19 @@
 // The verbs of the command line against a server in this process: what they
 // print and the exit code.
-#include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <sstream>
+#include <atomic>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/bench_command.h"
 #include "client/classify_command.h"
+#include "client/detect_command.h"
 #include "client/health_command.h"
 #include "client/models_command.h"
+#include "client/segment_command.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/commands_testing.h"
 #include "tests/client/fake_vision_server.h"
 
 namespace sfmamba {
@@ -19,26 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-
-using Command = int (*)(const std::vector<std::string>&, const Console&);
-
-struct Outcome {
-  int exit_code;
-  std::string out;
-  std::string err;
-};
-
-Outcome Invoke(Command command, const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  const int exit_code = command(arguments, Console{out, err});
-  return {exit_code, out.str(), err.str()};
-}
-
-std::string WriteFile(const std::string& name, const std::string& bytes) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
-  std::ofstream(path, std::ios::binary) << bytes;
-  return path;
-}
 
 // Answers like AnswerCup, but "bad" bytes are no picture.
 grpc::Status AnswerUnlessBad(const v1::ClassifyRequest& request,
@@ -80,8 +62,8 @@ TEST_P(UsageTest, HelpIsNoError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Verbs, UsageTest,
-                         testing::Values(RunClassify, RunModels, RunHealth,
-                                         RunBench));
+                         testing::Values(RunClassify, RunDetect, RunSegment,
+                                         RunModels, RunHealth, RunBench));
 
 TEST_F(CommandsTest, ClassifyPrintsATableAndTimings) {
   const std::string a = WriteFile("a.jpg", "a");
@@ -142,13 +124,13 @@ TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
     EXPECT_EQ(outcome.exit_code, kExitUsage);
     EXPECT_THAT(outcome.out, HasSubstr(absl::StrCat("cannot read '", path)));
   }
-  EXPECT_EQ(server_.classify_count(), 0);
+  EXPECT_EQ(server_.call_count(), 0);
 }
 
 TEST_F(CommandsTest, AnEmptyFileIsTheServersToJudge) {
   const Outcome outcome =
       Invoke(RunClassify, {ServerFlag(), WriteFile("empty.jpg", "")});
-  EXPECT_EQ(server_.classify_count(), 1);
+  EXPECT_EQ(server_.call_count(), 1);
   EXPECT_EQ(outcome.exit_code, kExitOk);
 }
 
@@ -227,11 +209,43 @@ TEST_F(CommandsTest, BenchRefusesWhatItCannotDo) {
                                              {a, "--duration=0"},
                                              {a, "--requests=-1"},
                                              {a, "--concurrency=-1"},
+                                             {a, "--method=guess"},
                                              {"/no/such/file.jpg"}}) {
     const Outcome outcome = Invoke(RunBench, arguments);
     EXPECT_EQ(outcome.exit_code, kExitUsage);
     EXPECT_NE(outcome.err, "");
   }
+}
+
+TEST(BenchMethodTest, AsksForTheMethod) {
+  std::atomic<int> detected{0}, segmented{0};
+  FakeVisionServer server(
+      nullptr,
+      [&](const v1::DetectRequest& request, v1::DetectResponse* response) {
+        detected +=
+            request.images_size() == 2 &&
+            request.params().mask_encoding() == v1::DetectParams::COCO_RLE;
+        response->add_results();
+        response->add_results();
+        return grpc::Status::OK;
+      },
+      [&](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
+        segmented += request.images_size();
+        response->add_results();
+        return grpc::Status::OK;
+      });
+  const std::string flag = absl::StrCat("--server=", server.address());
+  const std::string a = WriteFile("a.jpg", "a");
+  Outcome outcome = Invoke(RunBench, {flag, a, "--method=detect", "--images=2",
+                                      "--requests=5", "--warmup=0", "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("method": "detect", )"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"("images": 10, )"));
+  EXPECT_EQ(detected, 5);
+  outcome = Invoke(RunBench,
+                   {flag, a, "--method=segment", "--requests=5", "--warmup=0"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(segmented, 5);
 }
 
 // What the server gets as a tensor is what its input needs.

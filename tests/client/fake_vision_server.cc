@@ -15,22 +15,26 @@ namespace sfmamba {
 class FakeVisionServer::Service final
     : public v1::VisionService::CallbackService {
  public:
-  explicit Service(FakeVisionServer::Classify classify)
-      : classify_(std::move(classify)) {}
+  Service(FakeVisionServer::Classify classify, FakeVisionServer::Detect detect,
+          FakeVisionServer::Segment segment)
+      : classify_(std::move(classify)),
+        detect_(std::move(detect)),
+        segment_(std::move(segment)) {}
 
   grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
                                      const v1::ClassifyRequest* request,
                                      v1::ClassifyResponse* response) override {
-    bool hang;
-    {
-      absl::MutexLock lock(&mu);
-      ++begun;
-      hang = hanging;
-    }
-    if (hang) return new Hanging(this);
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(classify_(*request, response));
-    return reactor;
+    return Answer(classify_, context, *request, response);
+  }
+  grpc::ServerUnaryReactor* Detect(grpc::CallbackServerContext* context,
+                                   const v1::DetectRequest* request,
+                                   v1::DetectResponse* response) override {
+    return Answer(detect_, context, *request, response);
+  }
+  grpc::ServerUnaryReactor* Segment(grpc::CallbackServerContext* context,
+                                    const v1::SegmentRequest* request,
+                                    v1::SegmentResponse* response) override {
+    return Answer(segment_, context, *request, response);
   }
 
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
@@ -95,11 +99,33 @@ class FakeVisionServer::Service final
     Service* const service_;
   };
 
+  template <typename Request, typename Response>
+  grpc::ServerUnaryReactor* Answer(const Handler<Request, Response>& handler,
+                                   grpc::CallbackServerContext* context,
+                                   const Request& request, Response* response) {
+    bool hang;
+    {
+      absl::MutexLock lock(&mu);
+      ++begun;
+      hang = hanging;
+    }
+    if (hang) return new Hanging(this);
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(handler == nullptr
+                        ? grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "")
+                        : handler(request, response));
+    return reactor;
+  }
+
   const FakeVisionServer::Classify classify_;
+  const FakeVisionServer::Detect detect_;
+  const FakeVisionServer::Segment segment_;
 };
 
-FakeVisionServer::FakeVisionServer(Classify classify)
-    : service_(std::make_unique<Service>(std::move(classify))) {
+FakeVisionServer::FakeVisionServer(Classify classify, Detect detect,
+                                   Segment segment)
+    : service_(std::make_unique<Service>(std::move(classify), std::move(detect),
+                                         std::move(segment))) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -132,12 +158,12 @@ void FakeVisionServer::Hang() {
   service_->hanging = true;
 }
 
-int FakeVisionServer::classify_count() const {
+int FakeVisionServer::call_count() const {
   absl::MutexLock lock(&service_->mu);
   return service_->begun;
 }
 
-void FakeVisionServer::AwaitClassifyCount(int count) const {
+void FakeVisionServer::AwaitCallCount(int count) const {
   service_->Await(&service_->begun, count);
 }
 

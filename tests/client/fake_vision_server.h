@@ -13,15 +13,21 @@
 
 namespace sfmamba {
 
-// A VisionService in this process, on a port of its own, whose Classify answers
-// as the test says. Healthy from the start.
+// A VisionService in this process, on a port of its own, whose predictions are
+// answered as the test says. Healthy from the start.
 class FakeVisionServer {
  public:
   // May be called on several threads at once.
-  using Classify = std::function<grpc::Status(
-      const v1::ClassifyRequest& request, v1::ClassifyResponse* response)>;
+  template <typename Request, typename Response>
+  using Handler =
+      std::function<grpc::Status(const Request& request, Response* response)>;
+  using Classify = Handler<v1::ClassifyRequest, v1::ClassifyResponse>;
+  using Detect = Handler<v1::DetectRequest, v1::DetectResponse>;
+  using Segment = Handler<v1::SegmentRequest, v1::SegmentResponse>;
 
-  explicit FakeVisionServer(Classify classify);
+  // A null handler's method is UNIMPLEMENTED.
+  explicit FakeVisionServer(Classify classify, Detect detect = nullptr,
+                            Segment segment = nullptr);
   ~FakeVisionServer();
 
   std::string address() const;  // "host:port".
@@ -29,11 +35,11 @@ class FakeVisionServer {
   void SetHealthy(bool healthy);
   void SetModels(std::vector<v1::Model> models);  // Listed one a page.
 
-  // From now on Classify ends only by the client's cancellation or deadline.
+  // From now on predictions end only by the client's cancellation or deadline.
   void Hang();
 
-  int classify_count() const;  // Calls begun.
-  void AwaitClassifyCount(int count) const;
+  int call_count() const;  // Predictions begun.
+  void AwaitCallCount(int count) const;
   void AwaitCancelledCount(
       int count) const;  // Calls that hung and were cancelled.
 

@@ -15,6 +15,7 @@ class FlagSetTest : public testing::Test {
     flags_.Add("name", "NAME", "what to call it", &name_);
     flags_.Add("count", "N", "how many", &count_);
     flags_.Add("rate", "R", "how fast", &rate_);
+    flags_.Add("limit", "L", "how far", &limit_);
     flags_.Add("json", "", "write JSON", &json_);
     flags_.Add("wait", "DURATION", "how long", &wait_);
   }
@@ -22,6 +23,7 @@ class FlagSetTest : public testing::Test {
   std::string name_ = "default";
   int count_ = 3;
   double rate_ = 0.5;
+  absl::optional<double> limit_;
   bool json_ = false;
   absl::Duration wait_ = absl::Seconds(2);
   FlagSet flags_;
@@ -32,6 +34,12 @@ TEST_F(FlagSetTest, DefaultsStay) {
   EXPECT_EQ(name_, "default");
   EXPECT_EQ(count_, 3);
   EXPECT_FALSE(json_);
+  EXPECT_FALSE(limit_.has_value());
+}
+
+TEST_F(FlagSetTest, AnOptionalNumberIsSetByItsFlag) {
+  EXPECT_TRUE(flags_.Parse({"--limit=0"}).ok());
+  EXPECT_EQ(limit_, 0.0);
 }
 
 TEST_F(FlagSetTest, ReadsBothFormsAmongOtherArguments) {
@@ -74,6 +82,7 @@ TEST_F(FlagSetTest, ErrorsNameTheCulprit) {
   EXPECT_EQ(message({"--count=99999999999"}),
             "--count: expected a whole number, got '99999999999'");
   EXPECT_EQ(message({"--rate=nan"}), "--rate: expected a number, got 'nan'");
+  EXPECT_EQ(message({"--limit=x"}), "--limit: expected a number, got 'x'");
   EXPECT_EQ(message({"--json=maybe"}),
             "--json: expected true or false, got 'maybe'");
   EXPECT_THAT(message({"--wait=5"}), HasSubstr("expected a duration"));
@@ -87,6 +96,7 @@ TEST_F(FlagSetTest, HelpShowsUsageAndDefaults) {
             "  --name NAME      what to call it (default default)\n"
             "  --count N        how many (default 3)\n"
             "  --rate R         how fast (default 0.5)\n"
+            "  --limit L        how far\n"
             "  --json           write JSON\n"
             "  --wait DURATION  how long (default 2s)\n");
 }

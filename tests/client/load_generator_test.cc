@@ -60,7 +60,7 @@ TEST(GenerateLoadTest, ClosedLoopCountsRequestsImagesAndBatches) {
   VisionClient client(server.address());
   const LoadReport report =
       GenerateLoad(client, OneRequest(3), MeasureRequests(50), NoProgress);
-  EXPECT_EQ(server.classify_count(), 50);
+  EXPECT_EQ(server.call_count(), 50);
   EXPECT_EQ(report.requests, 50);
   EXPECT_EQ(report.images, 150);
   EXPECT_EQ(report.latency.count(), 50);
@@ -149,7 +149,7 @@ TEST(GenerateLoadTest, OpenLoopLatencyRunsFromWhenARequestWasDue) {
   const LoadReport report =
       GenerateLoad(client, OneRequest(1), options, NoProgress);
   EXPECT_THAT(report.codes, ElementsAre(Pair("DEADLINE_EXCEEDED", 3)));
-  EXPECT_LE(server.classify_count(), 1);
+  EXPECT_LE(server.call_count(), 1);
 }
 
 TEST(GenerateLoadTest, WarmUpIsNotMeasured) {
@@ -161,7 +161,7 @@ TEST(GenerateLoadTest, WarmUpIsNotMeasured) {
       GenerateLoad(client, OneRequest(1), options, NoProgress);
   EXPECT_EQ(report.requests, 5);
   EXPECT_EQ(report.latency.count(), 5);
-  EXPECT_GT(server.classify_count(), 5);
+  EXPECT_GT(server.call_count(), 5);
 }
 
 TEST(GenerateLoadTest, RunsForTheDurationAndTellsProgress) {

@@ -44,6 +44,55 @@ TEST(VisionClientTest, ClassifyReturnsTheAnswer) {
   EXPECT_EQ(response->results(0).categories(0).label(), "cup");
 }
 
+TEST(VisionClientTest, DetectAndSegmentReturnTheirAnswers) {
+  FakeVisionServer server(
+      nullptr,
+      [](const v1::DetectRequest& request, v1::DetectResponse* response) {
+        response->add_results()->set_image_width(request.images_size());
+        return grpc::Status::OK;
+      },
+      [](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
+        response->add_results()->set_height(request.images_size());
+        return grpc::Status::OK;
+      });
+  VisionClient client(server.address());
+  v1::DetectRequest detect;
+  detect.add_images();
+  v1::SegmentRequest segment;
+  segment.add_images();
+  segment.add_images();
+
+  const auto detected = client.Detect(detect, kTimeout);
+  ASSERT_TRUE(detected.ok()) << detected.status();
+  EXPECT_EQ(detected->results(0).image_width(), 1);
+  const auto segmented = client.Segment(segment, kTimeout);
+  ASSERT_TRUE(segmented.ok()) << segmented.status();
+  EXPECT_EQ(segmented->results(0).height(), 2);
+
+  absl::Notification both[2];
+  client.Detect(detect, kTimeout,
+                [&](absl::StatusOr<v1::DetectResponse> response) {
+                  EXPECT_TRUE(response.ok()) << response.status();
+                  EXPECT_EQ(response->results(0).image_width(), 1);
+                  both[0].Notify();
+                });
+  client.Segment(segment, kTimeout,
+                 [&](absl::StatusOr<v1::SegmentResponse> response) {
+                   EXPECT_TRUE(response.ok()) << response.status();
+                   EXPECT_EQ(response->results(0).height(), 2);
+                   both[1].Notify();
+                 });
+  for (absl::Notification& done : both) done.WaitForNotification();
+
+  // Where the server has no such method.
+  FakeVisionServer classifier(AnswerCup);
+  VisionClient other(classifier.address());
+  EXPECT_EQ(other.Detect(detect, kTimeout).status().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(other.Segment(segment, kTimeout).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
 TEST(VisionClientTest, AnErrorCarriesItsDetails) {
   FakeVisionServer server(FailFirst(
       1, FakeError(grpc::StatusCode::INVALID_ARGUMENT, "images[0]: not a JPEG",
@@ -60,7 +109,7 @@ TEST(VisionClientTest, UnavailableIsRetriedTwice) {
   FakeVisionServer server(FailFirst(2, kUnavailable));
   VisionClient client(server.address());
   EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
-  EXPECT_EQ(server.classify_count(), 3);
+  EXPECT_EQ(server.call_count(), 3);
 }
 
 TEST(VisionClientTest, UnavailableIsReportedAfterThreeAttempts) {
@@ -68,14 +117,14 @@ TEST(VisionClientTest, UnavailableIsReportedAfterThreeAttempts) {
   VisionClient client(server.address());
   EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
             absl::StatusCode::kUnavailable);
-  EXPECT_EQ(server.classify_count(), 3);
+  EXPECT_EQ(server.call_count(), 3);
 }
 
 TEST(VisionClientTest, ALargeRequestIsRetriedToo) {
   FakeVisionServer server(FailFirst(1, kUnavailable));
   VisionClient client(server.address());
   EXPECT_TRUE(client.Classify(RequestWithBytes(3 << 20), kTimeout).ok());
-  EXPECT_EQ(server.classify_count(), 2);
+  EXPECT_EQ(server.call_count(), 2);
 }
 
 class NotRetriedTest : public testing::TestWithParam<grpc::StatusCode> {};
@@ -86,7 +135,7 @@ TEST_P(NotRetriedTest, IsReportedAtOnce) {
   EXPECT_EQ(static_cast<int>(
                 client.Classify(RequestWithBytes(3), kTimeout).status().code()),
             static_cast<int>(GetParam()));
-  EXPECT_EQ(server.classify_count(), 1);
+  EXPECT_EQ(server.call_count(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codes, NotRetriedTest,
@@ -111,7 +160,7 @@ TEST(VisionClientTest, CancelEndsTheCallOnBothSides) {
                         status = response.status();
                         done.Notify();
                       });
-  server.AwaitClassifyCount(1);
+  server.AwaitCallCount(1);
   call.Cancel();
   done.WaitForNotification();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -181,7 +230,7 @@ TEST(VisionClientTest, NothingIsSentToAnUnhealthyServerButQuestionsAboutIt) {
   VisionClient client(server.address());
   EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
             absl::StatusCode::kUnavailable);
-  EXPECT_EQ(server.classify_count(), 0);
+  EXPECT_EQ(server.call_count(), 0);
   EXPECT_TRUE(client.ListModels(kTimeout).ok());
   EXPECT_TRUE(client.GetModel("a", kTimeout).ok());
   const auto health = client.CheckHealth("sfmamba.v1.VisionService", kTimeout);
