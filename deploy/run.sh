@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Sets up this machine, builds, serves models/ and classifies the sample pictures.
+# Sets up this machine, builds, serves models/ and shows what they make of the
+# sample pictures: their classes, and by detectors and segmenters, where models/
+# has them, annotated pictures in out/.
 #
 #   deploy/run.sh [--once] [--port N]
 #
@@ -105,10 +107,21 @@ for ((i = 0; ; ++i)); do
   sleep 0.2
 done
 say "the server is healthy; its models:"
-sfmamba models || fail "listing the models failed"
-say "the sample pictures (client/samples) and where the server's time went:"
-sfmamba classify --top_k=3 --timing --deadline=60s client/samples/*.jpg ||
-  fail "classifying the samples failed"
+models=$(sfmamba models) || fail "listing the models failed"
+echo "$models"
+serves() { grep -q " $1 " <<<"$models"; }
+
+show() {  # The verb, then flags.
+  say "sfmamba $* client/samples/*.jpg, and where the server's time went:"
+  sfmamba "$@" --timing --deadline=60s client/samples/*.jpg ||
+    fail "sfmamba $1 failed"
+}
+if serves CLASSIFICATION; then show classify --top_k=3; fi
+if serves DETECTION; then show detect --output_dir=out; fi
+if serves SEGMENTATION; then show segment --output_dir=out; fi
+if serves DETECTION || serves SEGMENTATION; then
+  say "annotated pictures: $PWD/out"
+fi
 say "metrics: $metrics"
 
 if $once; then
