@@ -1,0 +1,513 @@
+#include "model/detection_head.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/full.h"
+#include "ATen/ops/sigmoid.h"
+#include "ATen/ops/zeros.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/box_coder.h"
+#include "model/random_weights.h"
+#include "tests/testing/deterministic.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr double kTolerance = 1e-4;
+constexpr int kClasses = 5;
+
+// A detector with weights, features and answers of the reference's.
+struct Case {
+  std::string fixture, answers;  // "out." or "faster."
+  DetectorConfig config;
+};
+
+Case CascadeMaskRcnn() {
+  Case c{"cascade_mask_rcnn", "out.", {}};
+  c.config.channels = 12;
+  c.config.fc_width = 24;
+  c.config.rpn_candidates = 120;
+  c.config.proposals = 40;
+  c.config.max_detections = 20;
+  return c;
+}
+
+Case MaskRcnn() {
+  Case c = CascadeMaskRcnn();
+  c.fixture = "mask_rcnn";
+  c.config.box_stages = 1;
+  c.config.box_stds.resize(1);
+  c.config.box_convs = 0;
+  c.config.box_fcs = 2;
+  return c;
+}
+
+Case FasterRcnn() {
+  Case c = MaskRcnn();
+  c.answers = "faster.";
+  c.config.masks = false;
+  return c;
+}
+
+const std::vector<int> kInChannels = {8, 16, 24, 32};
+
+// The detector's weights, checked for the surplus of other keys.
+std::map<std::string, TensorView> Weights(const Fixture& fixture,
+                                          const DetectorConfig& config) {
+  std::map<std::string, TensorView> weights;
+  for (const std::string prefix : {"neck.", "rpn_head.", "roi_head."}) {
+    for (const auto& [key, view] : fixture.Weights(prefix)) {
+      const bool mask = key.find("mask_head") != std::string::npos;
+      if (!mask || config.masks) weights.emplace(prefix + key, view);
+    }
+  }
+  return weights;
+}
+
+Features FeaturesOf(const Fixture& fixture) {
+  Features features;
+  for (int i = 0; i < 4; ++i) {
+    features.push_back(fixture["in.feat." + std::to_string(i)].contiguous(
+        at::MemoryFormat::ChannelsLast));
+  }
+  return features;
+}
+
+std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
+  const at::Tensor size = fixture["in.img_shape"];
+  const at::Tensor original = fixture["in.ori_shape"];
+  std::vector<ImageInfo> images(2);
+  for (int i = 0; i < 2; ++i) {
+    images[i].height = size[i][0].item<int>();
+    images[i].width = size[i][1].item<int>();
+    images[i].original_height = original[i][0].item<int>();
+    images[i].original_width = original[i][1].item<int>();
+    images[i].detection.masks = true;
+  }
+  return images;
+}
+
+// Image `i` of a batch.
+Features Only(const Features& features, int64_t i) {
+  Features own;
+  for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
+  return own;
+}
+
+// The rows that belong to image `i`; rois are of image index and box.
+at::Tensor RowsOf(const at::Tensor& rows, const at::Tensor& rois, int64_t i) {
+  return rows.index_select(0, (rois.select(1, 0) == i).nonzero().squeeze(1));
+}
+
+// The boxes among rois of image `i`.
+at::Tensor RoisOf(const at::Tensor& rois, int64_t i) {
+  return RowsOf(rois, rois, i).narrow(1, 1, 4).contiguous();
+}
+
+at::Tensor BoxesOf(const Detections& detections) {
+  const int64_t count = detections.detections.size();
+  const at::Tensor boxes = at::empty({count, 4}, at::kFloat);
+  for (int64_t i = 0; i < count; ++i) {
+    SetBox(boxes, i, detections.detections[i].box);
+  }
+  return boxes;
+}
+
+at::Tensor ScoresOf(const Detections& detections) {
+  const int64_t count = detections.detections.size();
+  const at::Tensor scores = at::empty({count}, at::kFloat);
+  for (int64_t i = 0; i < count; ++i) {
+    scores[i].fill_(detections.detections[i].score);
+  }
+  return scores;
+}
+
+// A mask laid into the picture, uint8 [height, width].
+at::Tensor Canvas(const InstanceMask& mask, int height, int width) {
+  const at::Tensor canvas = at::zeros({height, width}, at::kByte);
+  for (int y = 0; y < mask.height; ++y) {
+    std::memcpy(canvas[mask.top + y].data_ptr<uint8_t>() + mask.left,
+                mask.data.data() + y * mask.width, mask.width);
+  }
+  return canvas;
+}
+
+// Everything a result says, byte by byte.
+std::string Bytes(const Result& result) {
+  const Detections& detections = std::get<Detections>(result);
+  std::string bytes = detections.finite ? "finite" : "not finite";
+  const auto add = [&](const auto& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  for (const Detection& detection : detections.detections) {
+    add(detection.box);
+    add(detection.class_id);
+    add(detection.score);
+    for (const int side : {detection.mask.left, detection.mask.top,
+                           detection.mask.width, detection.mask.height}) {
+      add(side);
+    }
+    bytes.append(detection.mask.data.begin(), detection.mask.data.end());
+  }
+  return bytes;
+}
+
+class DetectionHeadTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override { head_ = MakeDetector(true); }
+
+  std::unique_ptr<DetectionHead> MakeDetector(bool fuse) {
+    StateDict weights(Weights(fixture_, config_));
+    auto head = std::make_unique<DetectionHead>(
+        config_, kClasses, kInChannels, weights.root(),
+        LayerOptions{fuse, Precision::kFloat32});
+    EXPECT_EQ(weights.Finish(), absl::OkStatus());
+    return head;
+  }
+
+  // With weights changed by change(key, tensor).
+  template <typename Change>
+  std::unique_ptr<DetectionHead> MakeChanged(Change change) {
+    StateDict weights([&](const std::string& key, at::IntArrayRef) {
+      at::Tensor tensor = fixture_[key];
+      change(key, tensor);
+      return tensor;
+    });
+    return std::make_unique<DetectionHead>(config_, kClasses, kInChannels,
+                                           weights.root(), LayerOptions());
+  }
+
+  std::string Answer(int64_t i, const std::string& key) const {
+    return GetParam().answers + key + "." + std::to_string(i);
+  }
+
+  Detections Run(const DetectionHead& head,
+                 const DetectionOptions& options) const {
+    ImageInfo image = images_[0];
+    image.detection = options;
+    return std::get<Detections>(head.Forward(Only(features_, 0), {image})[0]);
+  }
+
+  void ExpectReference(const DetectionHead& head) const;
+
+  const c10::InferenceMode guard_;
+  const DetectorConfig config_ = GetParam().config;
+  const Fixture fixture_{GetParam().fixture};
+  const Features features_ = FeaturesOf(fixture_);
+  const std::vector<ImageInfo> images_ = ImagesOf(fixture_);
+  std::unique_ptr<DetectionHead> head_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Detectors, DetectionHeadTest,
+                         testing::Values(CascadeMaskRcnn(), MaskRcnn(),
+                                         FasterRcnn()),
+                         [](const auto& info) {
+                           return info.param.answers == "faster."
+                                      ? "faster_rcnn"
+                                      : info.param.fixture;
+                         });
+
+void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
+  const std::vector<Result> results = head.Forward(features_, images_);
+  ASSERT_EQ(results.size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& detections = std::get<Detections>(results[i]);
+    EXPECT_TRUE(detections.finite);
+    const at::Tensor dets = fixture_[Answer(i, "dets")];
+    const at::Tensor labels = fixture_[Answer(i, "labels")];
+    ASSERT_EQ(detections.detections.size(), dets.size(0));
+    EXPECT_LE(RelativeError(BoxesOf(detections), dets.narrow(1, 0, 4)),
+              kTolerance);
+    EXPECT_LE(RelativeError(ScoresOf(detections), dets.select(1, 4)),
+              kTolerance);
+    for (int64_t k = 0; k < labels.size(0); ++k) {
+      EXPECT_EQ(detections.detections[k].class_id, labels[k].item<int64_t>());
+    }
+    if (!config_.masks) continue;
+    const at::Tensor masks = fixture_[Answer(i, "masks")];
+    int64_t different = 0;
+    for (int64_t k = 0; k < labels.size(0); ++k) {
+      const at::Tensor canvas =
+          Canvas(detections.detections[k].mask, masks.size(1), masks.size(2));
+      different += (canvas != masks[k]).sum().item<int64_t>();
+    }
+    EXPECT_GT(masks.sum().item<int64_t>(), 0);
+    EXPECT_LE(different, masks.numel() / 1000);
+  }
+}
+
+TEST_P(DetectionHeadTest, GivesTheReferencesDetections) {
+  ExpectReference(*head_);
+}
+
+TEST_P(DetectionHeadTest, ItsPlainFormToo) {
+  ExpectReference(*MakeDetector(false));
+}
+
+TEST_P(DetectionHeadTest, BatchMatesAndThreadsDoNotShow) {
+  const std::vector<Result> together = head_->Forward(features_, images_);
+  const int threads = at::get_num_threads();
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(Bytes(head_->Forward(Only(features_, i), {images_[i]})[0]),
+                Bytes(together[i]))
+          << "image " << i << ", threads " << count;
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST_P(DetectionHeadTest, ANanStaysInItsImage) {
+  const std::string clean = Bytes(head_->Forward(features_, images_)[0]);
+  for (const float value : {NAN, INFINITY, -INFINITY}) {
+    for (int level = 0; level < 4; ++level) {
+      Features features = features_;
+      features[level] = features[level].clone();
+      features[level][1][3][1][1].fill_(value);
+      const std::vector<Result> results = head_->Forward(features, images_);
+      EXPECT_EQ(Bytes(results[0]), clean);
+      const auto& dirty = std::get<Detections>(results[1]);
+      EXPECT_FALSE(dirty.finite) << value << " in level " << level;
+      EXPECT_TRUE(dirty.detections.empty());
+    }
+  }
+}
+
+TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
+  for (const std::string part :
+       {"fc_cls.bias", "fc_reg.bias", "conv_logits.bias"}) {
+    if (part == "conv_logits.bias" && !config_.masks) continue;
+    const auto head =
+        MakeChanged([&](const std::string& key, at::Tensor& tensor) {
+          const auto end = key.size() - std::min(key.size(), part.size());
+          if (key.substr(end) == part) tensor.fill_(INFINITY);
+        });
+    EXPECT_FALSE(Run(*head, images_[0].detection).finite) << part;
+  }
+}
+
+TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
+  // All anchors end at the right edge.
+  const auto head = MakeChanged([](const std::string& key, at::Tensor& tensor) {
+    if (key == "rpn_head.rpn_reg.bias") tensor.fill_(1e6);
+  });
+  const Detections detections = Run(*head, images_[0].detection);
+  EXPECT_TRUE(detections.finite);
+  EXPECT_TRUE(detections.detections.empty());
+}
+
+TEST_P(DetectionHeadTest, NothingPassesAHighThreshold) {
+  DetectionOptions options = images_[0].detection;
+  options.score_threshold = 1;
+  const Detections detections = Run(*head_, options);
+  EXPECT_TRUE(detections.finite);
+  EXPECT_TRUE(detections.detections.empty());
+}
+
+TEST_P(DetectionHeadTest, BoxesAreTheSameWithoutTheirMasks) {
+  DetectionOptions options;
+  const Detections with = Run(*head_, images_[0].detection);
+  const Detections without = Run(*head_, options);
+  ASSERT_EQ(with.detections.size(), without.detections.size());
+  for (size_t k = 0; k < with.detections.size(); ++k) {
+    const Detection &a = with.detections[k], &b = without.detections[k];
+    EXPECT_EQ(std::memcmp(&a.box, &b.box, sizeof(Box)), 0);
+    EXPECT_EQ(a.score, b.score);
+    EXPECT_TRUE(b.mask.data.empty());
+  }
+}
+
+TEST_P(DetectionHeadTest, FewerDetectionsAreTheBest) {
+  DetectionOptions options;
+  const Detections all = Run(*head_, options);
+  options.max_detections = 3;
+  const Detections best = Run(*head_, options);
+  ASSERT_EQ(best.detections.size(), 3);
+  for (int k = 0; k < 3; ++k) {
+    EXPECT_EQ(best.detections[k].score, all.detections[k].score);
+  }
+  options.score_threshold = best.detections[1].score;  // Strict.
+  EXPECT_EQ(Run(*head_, options).detections.size(), 1);
+}
+
+TEST_P(DetectionHeadTest, OnlyWantedClassesAreFound) {
+  DetectionOptions options;
+  options.max_detections = 1000;
+  std::set<int> all, some;
+  for (const Detection& d : Run(*head_, options).detections) {
+    all.insert(d.class_id);
+  }
+  ASSERT_GE(all.size(), 2);
+  const int wanted = *all.begin();
+  options.classes = {wanted};
+  for (const Detection& d : Run(*head_, options).detections) {
+    some.insert(d.class_id);
+  }
+  EXPECT_EQ(some, (std::set<int>{wanted}));
+}
+
+TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
+  DetectionOptions options;
+  options.max_detections = 1000;
+  const size_t usual = Run(*head_, options).detections.size();
+  options.class_agnostic_nms = true;
+  EXPECT_LT(Run(*head_, options).detections.size(), usual);
+  options.class_agnostic_nms = false;
+  options.nms_iou_threshold = 1;
+  EXPECT_GT(Run(*head_, options).detections.size(), usual);
+}
+
+// What the parts give on the way, image by image.
+class DetectorStepsTest : public DetectionHeadTest {
+ protected:
+  StateDict weights_{Weights(fixture_, config_)};
+  const FeaturePyramid neck_{kInChannels, config_.channels,
+                             weights_.root().Sub("neck"), LayerOptions()};
+  const RegionProposals rpn_{config_, weights_.root().Sub("rpn_head"),
+                             LayerOptions()};
+  const RoiHead roi_{config_, kClasses, weights_.root().Sub("roi_head"),
+                     LayerOptions()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Detectors, DetectorStepsTest,
+                         testing::Values(CascadeMaskRcnn(), MaskRcnn()),
+                         [](const auto& info) { return info.param.fixture; });
+
+TEST_P(DetectorStepsTest, ProposalsAreTheReferences) {
+  for (int i = 0; i < 2; ++i) {
+    const Features pyramid = neck_.Forward(Only(features_, i));
+    const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
+    for (int level = 0; level < 5; ++level) {
+      const std::string number = std::to_string(level);
+      EXPECT_LE(
+          RelativeError(pyramid[level][0], fixture_["out.fpn." + number][i]),
+          kTolerance);
+      const at::Tensor maps = levels[level].permute({2, 0, 1});
+      EXPECT_LE(RelativeError(maps.narrow(0, 0, 3),
+                              fixture_["out.rpn_cls." + number][i]),
+                kTolerance);
+      EXPECT_LE(RelativeError(maps.narrow(0, 3, 12),
+                              fixture_["out.rpn_reg." + number][i]),
+                kTolerance);
+    }
+    const Proposals proposals =
+        rpn_.Select(levels, images_[i].height, images_[i].width);
+    const at::Tensor expected = fixture_["out.proposals." + std::to_string(i)];
+    EXPECT_LE(RelativeError(proposals.boxes, expected.narrow(1, 0, 4)),
+              kTolerance);
+    EXPECT_LE(RelativeError(proposals.scores, expected.select(1, 4)),
+              kTolerance);
+  }
+}
+
+TEST_P(DetectorStepsTest, StagesAreTheReferences) {
+  for (int i = 0; i < 2; ++i) {
+    const Features pyramid = neck_.Forward(Only(features_, i));
+    for (int stage = 0; stage < roi_.stages(); ++stage) {
+      const std::string prefix = "out.stage" + std::to_string(stage) + ".";
+      const at::Tensor all = fixture_[prefix + "rois"];
+      const at::Tensor rois = RoisOf(all, i);
+      const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
+      EXPECT_LE(RelativeError(output.logits,
+                              RowsOf(fixture_[prefix + "cls_score"], all, i)),
+                kTolerance);
+      EXPECT_LE(RelativeError(output.deltas,
+                              RowsOf(fixture_[prefix + "bbox_pred"], all, i)),
+                kTolerance);
+      if (stage + 1 == roi_.stages()) break;
+      const at::Tensor next =
+          fixture_["out.stage" + std::to_string(stage + 1) + ".rois"];
+      EXPECT_LE(RelativeError(RefineBoxes(rois, output.logits, output.deltas,
+                                          config_.box_stds[stage],
+                                          images_[i].height, images_[i].width),
+                              RoisOf(next, i)),
+                kTolerance);
+    }
+  }
+}
+
+TEST_P(DetectorStepsTest, MasksAreTheReferences) {
+  const at::Tensor all = fixture_["out.mask_rois"];
+  for (int i = 0; i < 2; ++i) {
+    const Features pyramid = neck_.Forward(Only(features_, i));
+    const std::vector<at::Tensor> logits = roi_.ForwardMasks(
+        pyramid, RoisOf(all, i), fixture_["out.labels." + std::to_string(i)]);
+    at::Tensor sum = at::sigmoid(logits[0]);
+    for (size_t k = 1; k < logits.size(); ++k) sum += at::sigmoid(logits[k]);
+    EXPECT_LE(RelativeError(sum / static_cast<double>(logits.size()),
+                            RowsOf(fixture_["out.mask_prob"], all, i)),
+              kTolerance);
+  }
+  // All classes of the first two regions.
+  const Features pyramid = neck_.Forward(Only(features_, 0));
+  const at::Tensor rois = RoisOf(all, 0).narrow(0, 0, 2);
+  for (int64_t label = 0; label < kClasses; ++label) {
+    const std::vector<at::Tensor> logits =
+        roi_.ForwardMasks(pyramid, rois, at::full({2}, label, at::kLong));
+    for (int stage = 0; stage < roi_.stages(); ++stage) {
+      const std::string key =
+          roi_.stages() > 1 ? "out.mask_logit.stage" + std::to_string(stage)
+                            : "out.mask_logit";
+      EXPECT_LE(RelativeError(logits[stage], fixture_[key].select(1, label)),
+                kTolerance);
+    }
+  }
+}
+
+TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
+  const Features pyramid = neck_.Forward(Only(features_, 0));
+  const at::Tensor rois = at::zeros({2, 4}, at::kFloat);
+  rois[1].fill_(30);
+  const BoxOutput output = roi_.ForwardBoxes(0, pyramid, rois);
+  EXPECT_TRUE(output.logits.isfinite().all().item<bool>());
+  // Of their content, zeros, nothing is left to tell them apart.
+  EXPECT_TRUE(output.logits[0].equal(output.logits[1]));
+}
+
+// The widths of the published detectors, on an image small enough for a test.
+TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
+  const c10::InferenceMode guard;
+  DetectorConfig config;
+  config.proposals = 40;
+  config.score_threshold = 0;
+  config.max_detections = 10;
+  StateDict weights(MakeRandomWeights(1));
+  const std::vector<int> in_channels = {80, 160, 320, 640};
+  const DetectionHead head(config, 80, in_channels, weights.root(), {});
+  ImageInfo image;
+  image.height = image.original_height = 150;
+  image.width = image.original_width = 190;
+  image.detection.masks = true;
+  Features features;
+  for (int i = 0; i < 4; ++i) {
+    const int64_t height = 160 >> (i + 2), width = 192 >> (i + 2);
+    features.push_back(DeterministicImages({1, in_channels[i], height, width})
+                           .contiguous(at::MemoryFormat::ChannelsLast));
+  }
+  const int threads = at::get_num_threads();
+  std::set<std::string> answers;
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    const Result result = head.Forward(features, {image})[0];
+    EXPECT_EQ(std::get<Detections>(result).detections.size(), 10);
+    answers.insert(Bytes(result));
+  }
+  at::set_num_threads(threads);
+  EXPECT_EQ(answers.size(), 1);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,260 @@
+// Times the parts of a detector with random weights on one picture of noise:
+//   detector_benchmark --variant=sf_mamba_t --height=800 --width=1333
+// One round warms up; medians of the others are printed.
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/sigmoid.h"
+#include "ATen/ops/softmax.h"
+#include "ATen/ops/zeros.h"
+#include "ATen/ops/zeros_like.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "c10/core/InferenceMode.h"
+#include "model/backbone.h"
+#include "model/box_coder.h"
+#include "model/config.h"
+#include "model/feature_pyramid.h"
+#include "model/multiclass_nms.h"
+#include "model/ops.h"
+#include "model/random_weights.h"
+#include "model/region_proposals.h"
+#include "model/roi_head.h"
+#include "model/state_dict.h"
+#include "tests/testing/deterministic.h"
+
+ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
+ABSL_FLAG(int, height, 800, "pixels of the network's input, without padding");
+ABSL_FLAG(int, width, 1333, "likewise");
+ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
+ABSL_FLAG(int, rounds, 3, "rounds to measure");
+ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
+
+namespace sfmamba {
+namespace {
+
+// Milliseconds on the clock and of all processors.
+struct Time {
+  double wall, cpu;
+};
+
+Time Now() {
+  timespec cpu;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+  return {absl::ToDoubleMilliseconds(absl::Now() - absl::UnixEpoch()),
+          absl::ToDoubleMilliseconds(absl::DurationFromTimespec(cpu))};
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Time of each part, in the order of the first round, which only warms up.
+class Stopwatch {
+ public:
+  template <typename Part>
+  auto operator()(const std::string& name, Part part) {
+    const Time start = Now();
+    auto result = part();
+    const Time end = Now();
+    if (times_.count(name) == 0) names_.push_back(name);
+    times_[name].push_back({end.wall - start.wall, end.cpu - start.cpu});
+    return result;
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+
+  Time MedianOf(const std::string& name) const {
+    const std::vector<Time>& times = times_.at(name);
+    std::vector<double> wall, cpu;
+    for (size_t i = 1; i < times.size(); ++i) {
+      wall.push_back(times[i].wall);
+      cpu.push_back(times[i].cpu);
+    }
+    return {Median(wall), Median(cpu)};
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::vector<Time>> times_;
+};
+
+// A detector's parts.
+struct Detector {
+  Detector(const ModelConfig& config, StateDict::Scope root)
+      : backbone(MakeBackbone(config.backbone, config.image_size,
+                              root.Sub("backbone"), {})),
+        neck({config.backbone.width(0), config.backbone.width(1),
+              config.backbone.width(2), config.backbone.width(3)},
+             config.detector.channels, root.Sub("neck"), {}),
+        rpn(config.detector, root.Sub("rpn_head"), {}),
+        roi(config.detector, config.num_classes, root.Sub("roi_head"), {}) {}
+
+  std::unique_ptr<Backbone> backbone;
+  FeaturePyramid neck;
+  RegionProposals rpn;
+  RoiHead roi;
+};
+
+struct Counts {
+  int64_t proposals = 0, detections = 0, mask_pixels = 0;
+};
+
+// One picture [1, 3, H, W], padded, through all parts; height and width are
+// without padding. As DetectionHead does it.
+Counts Round(const ModelConfig& config, const Detector& detector,
+             const at::Tensor& picture, int height, int width,
+             Stopwatch& timed) {
+  const DetectorConfig& settings = config.detector;
+  const Features features =
+      timed("backbone", [&] { return detector.backbone->Forward(picture, 0); });
+  const Features pyramid =
+      timed("pyramid", [&] { return detector.neck.Forward(features); });
+  const auto levels =
+      timed("rpn", [&] { return detector.rpn.Forward(pyramid); });
+  at::Tensor rois = timed("proposals", [&] {
+    return detector.rpn.Select(levels, height, width).boxes;
+  });
+  const int64_t proposals = rois.size(0);
+  at::Tensor logits = at::zeros({proposals, config.num_classes + 1});
+  BoxOutput output;
+  for (int stage = 0; stage < detector.roi.stages(); ++stage) {
+    if (stage > 0) {
+      rois = RefineBoxes(rois, output.logits, output.deltas,
+                         settings.box_stds[stage - 1], height, width);
+    }
+    output = timed(absl::StrCat("boxes ", stage + 1), [&] {
+      return detector.roi.ForwardBoxes(stage, pyramid, rois);
+    });
+    logits += output.logits;
+  }
+  const ScoredBoxes kept = timed("detections", [&] {
+    return MulticlassNms(
+        DecodeBoxes(rois, output.deltas,
+                    settings.box_stds[detector.roi.stages() - 1], height,
+                    width),
+        at::softmax(logits / static_cast<double>(detector.roi.stages()), 1),
+        {settings.score_threshold, settings.nms_iou_threshold,
+         settings.max_detections});
+  });
+  const std::vector<at::Tensor> masks = timed("masks", [&] {
+    return detector.roi.ForwardMasks(pyramid, kept.boxes, kept.labels);
+  });
+  const std::vector<InstanceMask> pasted = timed("paste", [&] {
+    at::Tensor sum = at::zeros_like(masks[0]);
+    for (const at::Tensor& stage : masks) sum += at::sigmoid(stage);
+    return ops::PasteMasks(sum / static_cast<double>(masks.size()), kept.boxes,
+                           settings.mask_threshold, height, width);
+  });
+  Counts counts{proposals, kept.boxes.size(0)};
+  for (const InstanceMask& mask : pasted)
+    counts.mask_pixels += mask.data.size();
+  return counts;
+}
+
+// Of this process so far.
+double PeakMemoryMiB() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    int64_t kib = 0;
+    if (words.size() >= 2 && words[0] == "VmHWM:" &&
+        absl::SimpleAtoi(words[1], &kib)) {
+      return kib / 1024.0;
+    }
+  }
+  return 0;
+}
+
+void Print(const Stopwatch& timed, const Counts& counts) {
+  const bool json = absl::GetFlag(FLAGS_json);
+  std::string parts;
+  Time all{};
+  const auto add = [&](const std::string& name, const Time& time) {
+    parts += absl::StrFormat(json ? R"(, "%s": {"wall": %.1f, "cpu": %.1f})"
+                                  : "%-12s %9.1f ms, processors %9.1f ms\n",
+                             name, time.wall, time.cpu);
+  };
+  for (const std::string& name : timed.names()) {
+    const Time time = timed.MedianOf(name);
+    all.wall += time.wall;
+    all.cpu += time.cpu;
+    add(name, time);
+  }
+  add("all", all);
+  if (json) {
+    std::printf(
+        R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
+        R"("proposals": %d, "detections": %d, "mask_pixels": %d, )"
+        R"("peak_mib": %.0f%s})"
+        "\n",
+        absl::GetFlag(FLAGS_variant).c_str(), absl::GetFlag(FLAGS_height),
+        absl::GetFlag(FLAGS_width), at::get_num_threads(),
+        static_cast<int>(counts.proposals), static_cast<int>(counts.detections),
+        static_cast<int>(counts.mask_pixels), PeakMemoryMiB(), parts.c_str());
+    return;
+  }
+  std::printf(
+      "%s at %dx%d, %d threads: %d proposals, %d detections, %d pixels of "
+      "masks, peak %.0f MiB\n%s",
+      absl::GetFlag(FLAGS_variant).c_str(), absl::GetFlag(FLAGS_height),
+      absl::GetFlag(FLAGS_width), at::get_num_threads(),
+      static_cast<int>(counts.proposals), static_cast<int>(counts.detections),
+      static_cast<int>(counts.mask_pixels), PeakMemoryMiB(), parts.c_str());
+}
+
+int Main() {
+  const auto config =
+      VariantConfig(absl::GetFlag(FLAGS_variant), VisionTask::kDetection);
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
+    return 1;
+  }
+  if (absl::GetFlag(FLAGS_threads) > 0) {
+    at::set_num_threads(absl::GetFlag(FLAGS_threads));
+  }
+  const c10::InferenceMode guard;
+  StateDict weights(MakeRandomWeights(/*seed=*/1));
+  const Detector detector(*config, weights.root());
+  const int height = absl::GetFlag(FLAGS_height);
+  const int width = absl::GetFlag(FLAGS_width);
+  at::Tensor picture =
+      at::zeros({1, 3, config->Padded(height), config->Padded(width)})
+          .contiguous(at::MemoryFormat::ChannelsLast);
+  picture.narrow(2, 0, height)
+      .narrow(3, 0, width)
+      .copy_(DeterministicImages({1, 3, height, width}));
+  Stopwatch timed;
+  Counts counts;
+  for (int i = 0; i <= absl::GetFlag(FLAGS_rounds); ++i) {
+    counts = Round(*config, detector, picture, height, width, timed);
+  }
+  Print(timed, counts);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return sfmamba::Main();
+}
