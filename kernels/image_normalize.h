@@ -14,11 +14,14 @@ namespace sfmamba {
 // processor.
 template <typename T>
 struct ImageNormalizeArgs {
-  int64_t pixels;      // Height times width.
-  const uint8_t* rgb;  // [pixels, 3]
-  T* y;  // Pixel p, channel c at p*pixel_stride + c*channel_stride
+  int64_t height, width;
+  const uint8_t* rgb;  // [height, width, 3]
+  // Written; pixel (i, j), channel c at i*row_stride + j*pixel_stride +
+  // c*channel_stride.
+  T* y;
+  int64_t row_stride;
   int64_t pixel_stride;    // 1 for [3, H, W], 3 for [H, W, 3]
-  int64_t channel_stride;  // `pixels` for [3, H, W], 1 for [H, W, 3]
+  int64_t channel_stride;  // H*W for [3, H, W], 1 for [H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
 };

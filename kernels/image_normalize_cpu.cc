@@ -13,13 +13,15 @@ void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args) {
     }
   }
   const uint8_t* rgb = args.rgb;
-  T* y = args.y;
-  for (int64_t p = 0; p < args.pixels; ++p) {
-    y[0] = table[0][rgb[0]];
-    y[args.channel_stride] = table[1][rgb[1]];
-    y[2 * args.channel_stride] = table[2][rgb[2]];
-    rgb += 3;
-    y += args.pixel_stride;
+  for (int64_t i = 0; i < args.height; ++i) {
+    T* y = args.y + i * args.row_stride;
+    for (int64_t j = 0; j < args.width; ++j) {
+      y[0] = table[0][rgb[0]];
+      y[args.channel_stride] = table[1][rgb[1]];
+      y[2 * args.channel_stride] = table[2][rgb[2]];
+      rgb += 3;
+      y += args.pixel_stride;
+    }
   }
 }
 

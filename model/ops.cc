@@ -214,8 +214,9 @@ void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image) {
   Dispatch(image, [&](auto type) {
     using T = decltype(type);
-    ImageNormalizeCpu<T>({image.size(1) * image.size(2), rgb, Data<T>(image),
-                          image.stride(2), image.stride(0), mean, std});
+    ImageNormalizeCpu<T>({image.size(1), image.size(2), rgb, Data<T>(image),
+                          image.stride(1), image.stride(2), image.stride(0),
+                          mean, std});
   });
 }
 

@@ -53,7 +53,7 @@ void GeluTanh(at::Tensor& x);
 void FillEndsWithMean(at::Tensor& x);
 
 // A uint8 image [height, width, 3] into `image`, a view [3, height, width] of
-// evenly spaced pixels. As in kernels/image_normalize.h.
+// any strides. As in kernels/image_normalize.h.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
 

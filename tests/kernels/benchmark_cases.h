@@ -2,10 +2,13 @@
 #define SFMAMBA_TESTS_KERNELS_BENCHMARK_CASES_H_
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include "benchmark/benchmark.h"
 #include "kernels/cpu_features.h"
+#include "kernels/segments.h"
+#include "tests/kernels/matrix.h"
 
 namespace sfmamba {
 
@@ -50,15 +53,40 @@ void StageCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-inline CpuIsa IsaOf(const benchmark::State& state) {
-  return static_cast<CpuIsa>(state.range(0));
+// The activations of a stage's case, as a model holds them.
+template <typename T>
+struct StageTokens {
+  explicit StageTokens(const benchmark::State& state)
+      : channels(state.range(3)),
+        segments{static_cast<int>(state.range(1)),
+                 static_cast<int>(state.range(2))},
+        x(segments.end(segments.count - 1), channels, kDense),
+        y(segments.end(segments.count - 1), channels, kDense) {
+    std::mt19937 random(1);
+    x.FillNormal(random, 0, 1);
+  }
+
+  int channels;
+  Segments segments;
+  Matrix<T> x;  // [tokens, channels], random
+  Matrix<T> y;  // Like x, to be written.
+};
+
+// Times kernel(isa) on the case's instruction set, which becomes its label.
+template <typename Kernel>
+void Time(benchmark::State& state, Kernel kernel) {
+  const CpuIsa isa = static_cast<CpuIsa>(state.range(0));
+  for (auto _ : state) kernel(isa);
+  state.SetLabel(CpuIsaName(isa));
 }
 
-// Labels the case and reports nanoseconds of one core per (token, channel).
-inline void Report(benchmark::State& state) {
+// The same of a stage's case, with nanoseconds of one core per (token,
+// channel).
+template <typename Kernel>
+void TimePerValue(benchmark::State& state, Kernel kernel) {
+  Time(state, kernel);
   const double values =
       double(state.range(1)) * state.range(2) * state.range(3);
-  state.SetLabel(CpuIsaName(IsaOf(state)));
   state.counters["ns_per_value"] = benchmark::Counter(
       values * 1e-9, benchmark::Counter::kIsIterationInvariantRate |
                          benchmark::Counter::kInvert);

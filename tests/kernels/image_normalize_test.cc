@@ -34,8 +34,9 @@ TEST(ImageNormalizeTest, BothLayoutsHoldTheDefinedBits) {
   const std::vector<uint8_t> rgb = EveryByteInEveryChannel();
   std::vector<float> planes(3 * 256), pixels(3 * 256);
   ImageNormalizeCpu<float>(
-      {256, rgb.data(), planes.data(), 1, 256, kMean, kStd});
-  ImageNormalizeCpu<float>({256, rgb.data(), pixels.data(), 3, 1, kMean, kStd});
+      {1, 256, rgb.data(), planes.data(), 256, 1, 256, kMean, kStd});
+  ImageNormalizeCpu<float>(
+      {1, 256, rgb.data(), pixels.data(), 3 * 256, 3, 1, kMean, kStd});
   for (int p = 0; p < 256; ++p) {
     for (int c = 0; c < 3; ++c) {
       const float expected = Expected(rgb[3 * p + c], c);
@@ -48,19 +49,30 @@ TEST(ImageNormalizeTest, BothLayoutsHoldTheDefinedBits) {
 TEST(ImageNormalizeTest, BFloat16IsTheRoundedFloat) {
   const std::vector<uint8_t> rgb = EveryByteInEveryChannel();
   std::vector<BFloat16> y(3 * 256);
-  ImageNormalizeCpu<BFloat16>({256, rgb.data(), y.data(), 1, 256, kMean, kStd});
+  ImageNormalizeCpu<BFloat16>(
+      {1, 256, rgb.data(), y.data(), 256, 1, 256, kMean, kStd});
   for (int p = 0; p < 256; ++p) {
     EXPECT_EQ(y[p].bits, BFloat16(Expected(rgb[3 * p], 0)).bits);
   }
 }
 
+// Rows and planes with guards between them, as in a padded batch.
 TEST(ImageNormalizeTest, WritesNothingElse) {
-  const std::vector<uint8_t> rgb(3 * 5, 7);
-  Matrix<float> y(3, 5);
-  ImageNormalizeCpu<float>(
-      {5, rgb.data(), y.data(), 1, y.stride(), kMean, kStd});
+  constexpr int kHeight = 4, kWidth = 5;
+  std::vector<uint8_t> rgb(3 * kHeight * kWidth);
+  for (int p = 0; p < rgb.size(); ++p) rgb[p] = p;
+  Matrix<float> y(3 * kHeight, kWidth);
+  ImageNormalizeCpu<float>({kHeight, kWidth, rgb.data(), y.data(), y.stride(),
+                            1, kHeight * y.stride(), kMean, kStd});
   EXPECT_TRUE(y.GuardsIntact());
-  EXPECT_EQ(y.at(2, 4), Expected(7, 2));
+  for (int c = 0; c < 3; ++c) {
+    for (int i = 0; i < kHeight; ++i) {
+      for (int j = 0; j < kWidth; ++j) {
+        EXPECT_EQ(y.at(c * kHeight + i, j),
+                  Expected(3 * (i * kWidth + j) + c, c));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -31,13 +31,10 @@ void MaskPaste(benchmark::State& state) {
     largest = std::max(largest, int64_t{area.width()} * area.height());
   }
   std::vector<uint8_t> out(largest);
-  for (auto _ : state) {
-    for (MaskPasteArgs& args : pastes) {
-      args.out = out.data();
-      MaskPasteCpu(args, IsaOf(state));
-    }
-  }
-  state.SetLabel(CpuIsaName(IsaOf(state)));
+  for (MaskPasteArgs& args : pastes) args.out = out.data();
+  Time(state, [&](CpuIsa isa) {
+    for (const MaskPasteArgs& args : pastes) MaskPasteCpu(args, isa);
+  });
   state.counters["pixels"] = pixels;
 }
 BENCHMARK(MaskPaste)->Apply(IsaCases);

@@ -51,12 +51,11 @@ void Nms(benchmark::State& state, int max_kept) {
   const int count = static_cast<int>(proposals.scores.size());
   std::vector<int32_t> kept(count);
   int num_kept = 0;
-  for (auto _ : state) {
+  Time(state, [&](CpuIsa isa) {
     num_kept = NmsCpu({count, proposals.boxes.data(), proposals.scores.data(),
                        proposals.groups.data(), 0.7f, max_kept, kept.data()},
-                      IsaOf(state));
-  }
-  state.SetLabel(CpuIsaName(IsaOf(state)));
+                      isa);
+  });
   state.counters["kept"] = num_kept;
 }
 BENCHMARK_CAPTURE(Nms, All, 4819)->Apply(IsaCases);

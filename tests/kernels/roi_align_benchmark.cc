@@ -49,8 +49,7 @@ void RoiAlign(benchmark::State& state, int num_rois, int size) {
   }
   std::vector<float> out(int64_t{num_rois} * size * size * kChannels);
   args.out = out.data();
-  for (auto _ : state) RoiAlignCpu(args, IsaOf(state));
-  state.SetLabel(CpuIsaName(IsaOf(state)));
+  Time(state, [&](CpuIsa isa) { RoiAlignCpu(args, isa); });
 }
 BENCHMARK_CAPTURE(RoiAlign, Boxes, 1000, 7)->Apply(IsaCases);
 BENCHMARK_CAPTURE(RoiAlign, Masks, 100, 14)->Apply(IsaCases);

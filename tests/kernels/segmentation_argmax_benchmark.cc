@@ -27,8 +27,7 @@ void SegmentationArgmax(benchmark::State& state, int out_height, int out_width,
       out_height,    out_width,     0,
       out_height,    labels.data(), confidence ? confidences.data() : nullptr,
       areas.data()};
-  for (auto _ : state) SegmentationArgmaxCpu(args, IsaOf(state));
-  state.SetLabel(CpuIsaName(IsaOf(state)));
+  Time(state, [&](CpuIsa isa) { SegmentationArgmaxCpu(args, isa); });
 }
 BENCHMARK_CAPTURE(SegmentationArgmax, InputSize, 512, 683, false)
     ->Apply(IsaCases);

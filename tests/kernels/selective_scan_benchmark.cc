@@ -12,8 +12,7 @@ void SelectiveScan(benchmark::State& state) {
   const ScanProblem<T> scan(batch * length, state.range(3), 8, 1, kDense);
   Matrix<T> y(batch * length, state.range(3), kDense);
   const SelectiveScanArgs<T> args = scan.Args({batch, length}, &y);
-  for (auto _ : state) SelectiveScanCpu(args, IsaOf(state));
-  Report(state);
+  TimePerValue(state, [&](CpuIsa isa) { SelectiveScanCpu(args, isa); });
 }
 BENCHMARK_TEMPLATE(SelectiveScan, float)->Apply(StageCases<1>);
 BENCHMARK_TEMPLATE(SelectiveScan, BFloat16)->Apply(StageCases<1>);
