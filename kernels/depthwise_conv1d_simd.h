@@ -5,6 +5,7 @@
 
 #include "kernels/depthwise_conv1d.h"
 #include "kernels/simd_math.h"
+#include "kernels/vec_pair.h"
 
 namespace sfmamba {
 namespace {
@@ -24,7 +25,7 @@ inline __attribute__((always_inline)) void ConvolveToken(
           LoadLanes<V>(args.weight + int64_t{j} * args.channels + c, lanes);
       v = Fma(weight, LoadLanes<V>(x + j * args.x_stride + c, lanes), v);
     }
-    if (args.silu) v = TimesSigmoid2(v, v * V::Set(kLog2E));
+    if (args.silu) v = OverOnePlusExp2(v, v * V::Set(-kLog2E));
     StoreLanes(v, y + c, lanes);
   });
 }
@@ -39,11 +40,43 @@ void ConvolveAnyToken(const DepthwiseConv1dArgs<T>& args, int64_t begin,
                    inside < args.taps ? static_cast<int>(inside) : args.taps);
 }
 
+// Tokens i .. i+3, each with all of its kTaps taps. Together: they share
+// weights and neighbours, and a SiLU alone would mostly wait for its own
+// results.
+template <typename V, int kTaps, typename T>
+inline __attribute__((always_inline)) void ConvolveFourTokens(
+    const DepthwiseConv1dArgs<T> args, int64_t i) {
+  using Four = VecPair<VecPair<V>>;
+  const T* x = args.x + (i - args.left) * args.x_stride;
+  T* y = args.y + i * args.y_stride;
+  ForEachVector<V>(args.channels, [=](int64_t c, int lanes) {
+    V bias = V::Set(0.0f);
+    if (args.bias != nullptr) bias = LoadLanes<V>(args.bias + c, lanes);
+    V near[kTaps + 3];
+    for (int j = 0; j < kTaps + 3; ++j) {
+      near[j] = LoadLanes<V>(x + j * args.x_stride + c, lanes);
+    }
+    Four v = {{bias, bias}, {bias, bias}};
+    for (int j = 0; j < kTaps; ++j) {
+      const V w =
+          LoadLanes<V>(args.weight + int64_t{j} * args.channels + c, lanes);
+      const Four values = {{near[j], near[j + 1]}, {near[j + 2], near[j + 3]}};
+      v = Fma(Four{{w, w}, {w, w}}, values, v);
+    }
+    if (args.silu) v = OverOnePlusExp2(v, v * Four::Set(-kLog2E));
+    StoreLanes(v.low.low, y + c, lanes);
+    StoreLanes(v.low.high, y + args.y_stride + c, lanes);
+    StoreLanes(v.high.low, y + 2 * args.y_stride + c, lanes);
+    StoreLanes(v.high.high, y + 3 * args.y_stride + c, lanes);
+  });
+}
+
 // Tokens [from, to), each with all of its kTaps taps.
 template <typename V, int kTaps, typename T>
 void ConvolveInner(const DepthwiseConv1dArgs<T>& args, int64_t from,
                    int64_t to) {
-  for (int64_t i = from; i < to; ++i) ConvolveToken<V>(args, i, 0, kTaps);
+  for (; from + 4 <= to; from += 4) ConvolveFourTokens<V, kTaps>(args, from);
+  for (; from < to; ++from) ConvolveToken<V>(args, from, 0, kTaps);
 }
 
 template <typename V, typename T>

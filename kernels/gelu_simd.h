@@ -38,9 +38,9 @@ struct GeluErf {
 struct GeluTanh {
   template <typename V>
   V operator()(V v) const {
-    constexpr float kScale = 2 * 0.797884561f * kLog2E;
+    constexpr float kScale = -2 * 0.797884561f * kLog2E;
     const V cubic = Fma(v * v, V::Set(0.044715f * kScale), V::Set(kScale));
-    return TimesSigmoid2(v, v * cubic);
+    return OverOnePlusExp2(v, v * cubic);
   }
 };
 

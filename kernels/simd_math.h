@@ -94,12 +94,11 @@ inline V Softplus2(V v) {
   return Fma(Polynomial(kLog2OnePlus, t), t, Max(V::Set(0.0f), v));
 }
 
-// v / (1 + 2^-w): SiLU if w = v*log2(e).
+// v / (1 + 2^x): SiLU if x = -v*log2(e).
 template <typename V>
-inline V TimesSigmoid2(V v, V w) {
-  const V limit = V::Set(126.0f);
-  const V x = Max(Negate(limit), Min(limit, Negate(w)));
-  return v / (V::Set(1.0f) + Exp2(x));
+inline V OverOnePlusExp2(V v, V x) {
+  const V inside = Max(V::Set(-126.0f), Min(V::Set(126.0f), x));
+  return v / (V::Set(1.0f) + Exp2(inside));
 }
 
 // The first `lanes` <= kWidth values at p; the others are 0.
