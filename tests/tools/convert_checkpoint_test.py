@@ -211,6 +211,13 @@ class DenseTest(ConvertTest):
             self.assertIn(f'architecture: {architecture}\n', self.config)
             self.assertEqual((self.labels[0], self.labels[79]), ('person', 'toothbrush'))
 
+    def test_a_cascade_without_masks_is_no_architecture_of_the_list(self):
+        network = Network('DETECTION', SMALL, 5, Detector(3, 4, 1, 0, 16, 32))
+        arrays = parameters(expected_tensors(network))
+        self.convert(checkpoints.zip_file(checkpoints.tensors(arrays)), *HEADS)
+        self.assert_converted(arrays)
+        self.assertNotIn('architecture', self.config)
+
     def test_a_segmenter_without_its_auxiliary_head(self):
         arrays = parameters(expected_tensors(SEGMENTER))
         state = checkpoints.tensors(arrays)

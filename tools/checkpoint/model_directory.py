@@ -44,8 +44,9 @@ def _backbone(network, options):
 
 
 def _architecture(detector):
+    """Its name; None of a cascade without masks, which has none: the server reads the weights."""
     if detector.box_stages > 1:
-        return 'CASCADE_MASK_RCNN'
+        return 'CASCADE_MASK_RCNN' if detector.mask_convs > 0 else None
     return 'MASK_RCNN' if detector.mask_convs > 0 else 'FASTER_RCNN'
 
 
