@@ -79,6 +79,7 @@ struct DetectFlags {
   bool masks = true;
 
   void AddTo(FlagSet* flags) {
+    predict.common.deadline = kPictureDeadline;
     predict.AddTo("detector", flags);
     picture.AddTo(flags);
     flags->Add("score_threshold", "S",

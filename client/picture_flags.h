@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/flag_set.h"
 #include "client/picture.h"
 #include "client/picture_output.h"
@@ -14,6 +15,10 @@
 #include "google/protobuf/repeated_field.h"
 
 namespace sfmamba {
+
+// Models that find things in pictures take seconds each on a CPU, and several
+// requests wait for one another.
+constexpr absl::Duration kPictureDeadline = absl::Minutes(1);
 
 // The flags of the verbs that find things in pictures.
 struct PictureFlags {

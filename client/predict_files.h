@@ -103,6 +103,25 @@ void Conclude(const VerbActions<Result>& actions,
                            JsonWriter* json) { write(result, json); };
 }
 
+// Reads the file and sends `request` with it as its image.
+template <typename Response, typename Request>
+void Send(VisionClient& client, absl::Duration timeout, Request* request,
+          PendingFile<Response>* pending) {
+  absl::StatusOr<std::string> bytes = ReadFile(pending->outcome.file);
+  if (!bytes.ok()) {
+    pending->response = bytes.status();
+    pending->done.Notify();
+    return;
+  }
+  pending->outcome.sent = true;
+  request->mutable_images(0)->set_encoded(*std::move(bytes));
+  Predict(client, *request, timeout,
+          [pending](absl::StatusOr<Response> response) {
+            pending->response = std::move(response);
+            pending->done.Notify();
+          });
+}
+
 // Sends `request` once for each file, with the file as its only image, and
 // returns what became of them, in their order. Several are in flight while
 // earlier answers are being concluded.
@@ -127,23 +146,11 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
       Conclude(actions, &oldest);
       outcomes.push_back(std::move(oldest.outcome));
     }
-    if (i >= files.size()) continue;
-    progress.Show(1.0 * i / files.size(), files[i]);
-    PendingFile<Response>& next = pending[i];
-    next.outcome.file = files[i];
-    absl::StatusOr<std::string> bytes = ReadFile(files[i]);
-    if (!bytes.ok()) {
-      next.response = bytes.status();
-      next.done.Notify();
-      continue;
+    if (i < files.size()) {
+      progress.Show(1.0 * i / files.size(), files[i]);
+      pending[i].outcome.file = files[i];
+      Send(client, flags.common.deadline, &request, &pending[i]);
     }
-    next.outcome.sent = true;
-    request.mutable_images(0)->set_encoded(*std::move(bytes));
-    Predict(client, request, flags.common.deadline,
-            [&next](absl::StatusOr<Response> response) {
-              next.response = std::move(response);
-              next.done.Notify();
-            });
   }
   return outcomes;
 }

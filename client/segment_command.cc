@@ -58,6 +58,7 @@ int RunSegment(const std::vector<std::string>& arguments,
   FlagSet flags("sfmamba segment FILE... [flags]",
                 "Tells the class of each pixel of pictures (JPEG, PNG or "
                 "WebP), and how much of a\npicture each class covers.");
+  predict.common.deadline = kPictureDeadline;
   predict.AddTo("segmenter", &flags);
   picture_flags.AddTo(&flags);
   std::vector<std::string> files;
