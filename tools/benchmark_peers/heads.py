@@ -125,14 +125,17 @@ def segmenter_stages(memory_format):
         state['levels'] = torch.cat(x, dim=1)
 
     def run_bottleneck():
-        state['logits'] = head.conv_seg(head.fpn_bottleneck(state['levels']))
+        state['feature'] = head.fpn_bottleneck(state['levels'])
 
-    def run_class_map():
+    def run_classifier():
+        state['logits'] = head.conv_seg(state['feature'])
+
+    def run_tail():
         upernet.class_map(state['logits'], SEGMENTATION, (480, 640))
 
-    return {'backbone': run_backbone, 'laterals': run_laterals,
-            'convolutions': run_convolutions, 'bottleneck': run_bottleneck,
-            'class_map': run_class_map}
+    return {'backbone': run_backbone, 'pools, laterals': run_laterals,
+            'fpn convs': run_convolutions, 'fpn bottleneck': run_bottleneck,
+            'classifier': run_classifier, 'tail': run_tail}
 
 
 def paste_cropped(masks, boxes, size):

@@ -1,6 +1,7 @@
-"""Writes the two model directories of train_heads.py's checkpoint.
+"""Writes the two model directories of train_heads.py's checkpoint, or of one for each.
 
-    python export_heads.py --checkpoint RUN/checkpoint.pt --models ../../models --version 1
+    python export_heads.py --detector RUN/checkpoint.pt --segmenter RUN/checkpoint.pt \\
+        --models ../../models --version 1
 
 Each gets model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md. The model
 cards, README.md, are written by hand.
@@ -44,6 +45,11 @@ def load(checkpoint):
     return heads.eval(), saved['facts']
 
 
+def part(prefix, module):
+    """The tensors of a part of a model, under its prefix."""
+    return {prefix + key: value for key, value in module.state_dict().items()}
+
+
 def half(tensors):
     """The tensors in fp16; an error if one does not fit."""
     result = {key: value.half() for key, value in tensors.items()
@@ -56,21 +62,24 @@ def half(tensors):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--checkpoint', type=pathlib.Path, required=True)
+    parser.add_argument('--detector', type=pathlib.Path, required=True, help='a checkpoint')
+    parser.add_argument('--segmenter', type=pathlib.Path, required=True, help='a checkpoint')
     parser.add_argument('--models', type=pathlib.Path, required=True)
     parser.add_argument('--version', type=int, required=True)
     args = parser.parse_args()
-    heads, facts = load(args.checkpoint)
-    backbone = {f'backbone.{key}': value for key, value in heads.backbone.state_dict().items()}
-    head = {f'decode_head.{key}': value for key, value in heads.decode_head.state_dict().items()}
+
+    heads, facts = load(args.detector)
+    tensors = {**part('backbone.', heads.backbone), **part('', heads.detector)}
     config = detector.Config(**train_heads.DETECTOR)
+    settings = DETECTOR.format(**train_heads.DETECTOR, stds=export.numbers(config.box_stds[0]))
     export.write(args.models / DETECTOR_ID / str(args.version), 'DETECTION', train_heads.BACKBONE,
-                 half({**backbone, **heads.detector.state_dict()}), facts['labels'],
-                 KEEP_RATIO + '\n' + DETECTOR.format(**train_heads.DETECTOR,
-                                                     stds=export.numbers(config.box_stds[0])))
+                 half(tensors), facts['labels'], KEEP_RATIO + '\n' + settings)
+
+    heads, facts = load(args.segmenter)
+    tensors = {**part('backbone.', heads.backbone), **part('decode_head.', heads.decode_head)}
     export.write(args.models / SEGMENTER_ID / str(args.version), 'SEGMENTATION',
-                 train_heads.BACKBONE, half({**backbone, **head}),
-                 ['background', *facts['labels']], KEEP_RATIO + '\n' + SEGMENTER)
+                 train_heads.BACKBONE, half(tensors), ['background', *facts['labels']],
+                 KEEP_RATIO + '\n' + SEGMENTER)
 
 
 if __name__ == '__main__':

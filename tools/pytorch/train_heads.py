@@ -1,11 +1,11 @@
-"""Trains a detector and a segmenter together on composed scenes.
+"""Trains a detector and a segmenter on composed scenes.
 
     python train_heads.py --cutouts CUTOUTS --backbone ../../models/everyday/1 --out RUN
 
 One backbone, started from the classifier's weights and tuned along, feeds both heads: a
-scene costs one forward pass of it. As in train_classifier.py, the schedule is one of time
-and the pictures grow. RUN receives checkpoint.pt (the moving average of the weights)
-every five minutes and log.txt.
+scene costs one forward pass of it. With --tasks only one head is trained. As in
+train_classifier.py, the schedule is one of time and the pictures grow. RUN receives
+checkpoint.pt (the moving average of the weights) every five minutes and log.txt.
 """
 
 import argparse
@@ -30,15 +30,16 @@ from detection_loss import detection_loss
 from pyramid import Backbone
 from train_classifier import normalise
 
-SHORT, LONG = 192, 256  # Sides of the pictures, pixels.
-GROWTH = ((0, 128), (0.5, SHORT))  # (Share of the time, short side from there on).
+SHORT, LONG = 160, 192  # Sides of the pictures, pixels.
+GROWTH = ((0, 128), (0.6, SHORT))  # (Share of the time, short side from there on).
 # One window a stage holds the map of the largest picture.
 BACKBONE = dict(train_classifier.MODEL, windows=(LONG // 16, LONG // 32))
 DETECTOR = dict(channels=48, box_stages=1, box_convs=0, box_fcs=2, fc_width=192, mask_convs=2,
                 anchor_scale=4, finest_scale=28, rpn_candidates=200, proposals=100)
 SEGMENTER_CHANNELS = 48
-BATCH = 8
-HEAD_RATE, BACKBONE_RATE, WARMUP = 1.5e-3, 4e-4, 0.03
+TASKS = ('detect', 'segment')
+BATCH = 4
+HEAD_RATE, BACKBONE_RATE, WARMUP = 1.5e-3, 3e-4, 0.03
 WEIGHT_DECAY = 0.05
 EMA = 0.995
 
@@ -53,12 +54,21 @@ class Heads(torch.nn.Module):
         self.detector = detector.DetectionHeads(self.backbone.widths, config)
         self.decode_head = upernet.DecodeHead(self.backbone.widths, SEGMENTER_CHANNELS, classes + 1)
 
-    def losses(self, batch):
+    def learn(self):
+        """Training mode, but the backbone's BatchNorms keep their statistics: batches are small."""
+        self.train()
+        for module in self.backbone.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.eval()
+
+    def losses(self, batch, tasks):
+        """A dict of losses of the tasks, of TASKS."""
         maps = self.backbone(normalise(batch['pictures']))
-        losses = detection_loss(self.detector, maps, batch)
-        class_maps = batch['class_maps'][:, ::2, ::2].long()  # A quarter of the pixels will do.
-        logits = upernet.resize(self.decode_head(maps), class_maps.shape[1:])
-        losses['segment'] = F.cross_entropy(logits, class_maps, ignore_index=scenes.IGNORE)
+        losses = detection_loss(self.detector, maps, batch) if 'detect' in tasks else {}
+        if 'segment' in tasks:
+            class_maps = batch['class_maps'][:, ::2, ::2].long()  # A quarter of the pixels will do.
+            logits = upernet.resize(self.decode_head(maps), class_maps.shape[1:])
+            losses['segment'] = F.cross_entropy(logits, class_maps, ignore_index=scenes.IGNORE)
         return losses
 
 
@@ -146,11 +156,14 @@ def train(args):
     data = scenes.Scenes(cutouts, labels, compose.load_photos('train'), size, BATCH, args.seed)
     batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
     heads = Heads(len(labels))
-    start_from(heads, args.backbone)
+    if args.initial:
+        heads.load_state_dict(torch.load(args.initial, weights_only=True)['state_dict'])
+    else:
+        start_from(heads, args.backbone)
     average = AveragedModel(heads, multi_avg_fn=average_weights, use_buffers=True)
     optimiser = torch.optim.AdamW(parameter_groups(heads), betas=(0.9, 0.98))
     progress = Progress(args.out, labels)
-    heads.train()
+    heads.learn()
     for batch in batches:
         done = progress.minutes() / args.minutes
         if done >= 1:
@@ -159,7 +172,7 @@ def train(args):
         set_windows(heads.backbone, min(batch['pictures'].shape[1:3]))
         for group in optimiser.param_groups:
             group['lr'] = group['peak'] * share_at(done)
-        losses = heads.losses(batch)
+        losses = heads.losses(batch, args.tasks)
         optimiser.zero_grad()
         sum(losses.values()).backward()
         torch.nn.utils.clip_grad_norm_(heads.parameters(), 5.0)
@@ -172,8 +185,10 @@ def train(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--cutouts', type=pathlib.Path, required=True)
-    parser.add_argument('--backbone', type=pathlib.Path, required=True,
-                        help='folder of a classifier to start from')
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument('--backbone', type=pathlib.Path, help='folder of a classifier to start from')
+    start.add_argument('--initial', type=pathlib.Path, help='a checkpoint to start from')
+    parser.add_argument('--tasks', nargs='+', choices=TASKS, default=TASKS)
     parser.add_argument('--out', type=pathlib.Path, required=True)
     parser.add_argument('--minutes', type=float, default=75)
     parser.add_argument('--threads', type=int, default=1)
