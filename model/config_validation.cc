@@ -182,8 +182,11 @@ absl::Status CheckTask(const ModelConfig& config) {
   if (config.task == VisionTask::kDetection) {
     return CheckDetector(config.detector);
   }
-  return CheckRange("segmentation_channels", config.segmentation_channels, 1,
-                    1 << 12);
+  return FirstError({
+      CheckRange("pad_multiple", config.pad_multiple, 1, 1),
+      CheckRange("segmentation_channels", config.segmentation_channels, 1,
+                 1 << 12),
+  });
 }
 
 }  // namespace

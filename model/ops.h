@@ -57,6 +57,21 @@ void FillEndsWithMean(at::Tensor& x);
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
 
+// ---- Products ----
+
+// A weight [out, in] as kernels/packed_gemm.h wants it.
+struct PackedWeights {
+  at::Tensor values;
+  int64_t in, out;
+};
+
+PackedWeights PackProduct(const at::Tensor& weight);
+
+// y = x W^T + bias, or y += that: x [rows, in], bias [out] or undefined, y
+// [rows, out], all fp32. A row's bits depend on nothing but itself.
+void Product(const at::Tensor& x, const PackedWeights& weights,
+             const at::Tensor& bias, bool add, at::Tensor y);
+
 // ---- Dense heads ----
 
 // kernels/roi_align.h on the maps of one image, fp32 [C, H, W] each,
@@ -81,6 +96,10 @@ std::vector<InstanceMask> PasteMasks(const at::Tensor& masks,
 // fills its labels, areas and, if `confidence`, its confidence.
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence, Segmentation* out);
+
+// kernels/resized_conv3x3.h: taps [N, h, w, 9 * C], contiguous, are resized and
+// added to y [N, C, H, W], channels-last in memory; both fp32.
+void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops
 

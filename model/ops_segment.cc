@@ -4,6 +4,7 @@
 #include "ATen/core/Tensor.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/mask_paste.h"
+#include "kernels/resized_conv3x3.h"
 #include "kernels/segmentation_argmax.h"
 #include "model/ops.h"
 #include "model/parallel.h"
@@ -76,6 +77,29 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
     absl::MutexLock lock(&mu);
     for (int64_t k = 0; k < classes; ++k) out->areas[k] += areas[k];
   });
+}
+
+void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
+  TORCH_CHECK(
+      taps.is_contiguous() && y.is_contiguous(at::MemoryFormat::ChannelsLast),
+      "expected contiguous taps and a channels-last result");
+  const int64_t channels = y.size(1), height = y.size(2), width = y.size(3);
+  ResizedConv3x3Args args{};
+  args.in_height = taps.size(1);
+  args.in_width = taps.size(2);
+  args.channels = channels;
+  args.height = height;
+  args.width = width;
+  for (int64_t i = 0; i < y.size(0); ++i) {
+    args.taps = taps.const_data_ptr<float>() + i * taps.stride(0);
+    args.y = y.data_ptr<float>() + i * channels * height * width;
+    ParallelFor(height, /*grain=*/1, [&](int64_t begin, int64_t end) {
+      ResizedConv3x3Args rows = args;
+      rows.row_begin = begin;
+      rows.row_end = end;
+      ResizedConv3x3Cpu(rows);
+    });
+  }
 }
 
 }  // namespace sfmamba::ops

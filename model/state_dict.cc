@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c10/core/ScalarType.h"
+#include "model/checkpoint_keys.h"
 
 namespace sfmamba {
 namespace {
@@ -56,37 +57,6 @@ at::Tensor CopyToFloat(const TensorView& view) {
     std::memcpy(stored.data_ptr(), view.data.data(), view.data.size());
   }
   return stored.to(c10::kFloat);
-}
-
-// Keeps the tensors whose keys begin with `prefix`, without it.
-std::map<std::string, TensorView> Strip(
-    const std::map<std::string, TensorView>& tensors,
-    absl::string_view prefix) {
-  std::map<std::string, TensorView> stripped;
-  for (const auto& [key, view] : tensors) {
-    if (absl::StartsWith(key, prefix)) {
-      stripped.emplace(key.substr(prefix.size()), view);
-    }
-  }
-  return stripped;
-}
-
-std::map<std::string, TensorView> WithoutPrefixes(
-    std::map<std::string, TensorView> tensors) {
-  const auto strip_if_uniform = [&](absl::string_view prefix) {
-    std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
-    if (stripped.size() != tensors.size() || tensors.empty()) return false;
-    tensors = std::move(stripped);
-    return true;
-  };
-  while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
-         strip_if_uniform("backbone.")) {
-  }
-  constexpr absl::string_view kEncoder = "encoder.";
-  if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
-    tensors = Strip(tensors, kEncoder);
-  }
-  return tensors;
 }
 
 }  // namespace

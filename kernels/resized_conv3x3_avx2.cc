@@ -1,0 +1,11 @@
+#include "kernels/resized_conv3x3_simd.h"
+#include "kernels/vec8.h"
+
+namespace sfmamba {
+
+void ResizedConv3x3Avx2(const ResizedConv3x3Args& args, const ResizeTaps& rows,
+                        const ResizeTaps& columns, float* scratch) {
+  ResizedConv3x3<Vec8>(args, rows, columns, scratch);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,234 @@
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/constant_pad_nd.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/make_vision_model.h"
+#include "model/vision_model.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A small model for a dense task, of which maps hang over their regions.
+ModelConfig SmallDense(VisionTask task) {
+  ModelConfig config = *VariantConfig("custom", task);
+  const ModelConfig small = SmallModel();
+  config.backbone = small.backbone;
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  config.num_classes = 6;
+  config.segmentation_channels = 16;
+  config.detector.channels = 16;
+  config.detector.fc_width = 32;
+  config.detector.proposals = 60;
+  config.image_size = 96;
+  return config;
+}
+
+std::unique_ptr<VisionModel> MakeSmall(VisionTask task) {
+  auto model = VisionModel::Random(SmallDense(task), /*seed=*/1);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+// A picture of noise and the input that it becomes.
+struct Picture {
+  Picture(int height, int width, int seed) {
+    pixels.resize(height * width * 3);
+    uint32_t state = seed;
+    for (uint8_t& value : pixels) {
+      state = state * 1664525 + 1013904223;
+      value = state >> 24;
+    }
+    input.height = height;
+    input.width = width;
+    input.pixels = pixels.data();
+    input.original_height = 3 * height / 2;
+    input.original_width = 3 * width / 2;
+    input.detection.masks = true;
+    input.segmentation.confidence = true;
+  }
+  Picture(Picture&&) = default;
+
+  std::vector<uint8_t> pixels;
+  ModelInput input;
+};
+
+std::vector<ModelInput> Inputs(const std::vector<Picture>& pictures) {
+  std::vector<ModelInput> inputs;
+  for (const Picture& picture : pictures) inputs.push_back(picture.input);
+  return inputs;
+}
+
+// Three pictures that pad to 64 x 96 (detector) or are of one size.
+std::vector<Picture> Pictures(VisionTask task) {
+  std::vector<Picture> pictures;
+  const bool detector = task == VisionTask::kDetection;
+  pictures.emplace_back(60, 90, 1);
+  pictures.emplace_back(detector ? 64 : 60, detector ? 96 : 90, 2);
+  pictures.emplace_back(detector ? 33 : 60, detector ? 65 : 90, 3);
+  return pictures;
+}
+
+void ExpectSame(const Detections& a, const Detections& b) {
+  EXPECT_TRUE(a.finite);
+  ASSERT_EQ(a.detections.size(), b.detections.size());
+  EXPECT_GT(a.detections.size(), 0);
+  for (size_t i = 0; i < a.detections.size(); ++i) {
+    const Detection &own = a.detections[i], &other = b.detections[i];
+    EXPECT_EQ(own.class_id, other.class_id);
+    EXPECT_EQ(own.score, other.score);
+    EXPECT_EQ(own.box.x1, other.box.x1);
+    EXPECT_EQ(own.box.y1, other.box.y1);
+    EXPECT_EQ(own.box.x2, other.box.x2);
+    EXPECT_EQ(own.box.y2, other.box.y2);
+    EXPECT_EQ(own.mask.left, other.mask.left);
+    EXPECT_EQ(own.mask.top, other.mask.top);
+    EXPECT_EQ(own.mask.data, other.mask.data);
+  }
+}
+
+void ExpectSame(const Segmentation& a, const Segmentation& b) {
+  EXPECT_TRUE(a.finite);
+  EXPECT_EQ(a.height, 90);
+  EXPECT_EQ(a.width, 135);
+  EXPECT_EQ(a.labels, b.labels);
+  EXPECT_EQ(a.confidence, b.confidence);
+  EXPECT_EQ(a.areas, b.areas);
+}
+
+void ExpectSame(const Result& a, const Result& b) {
+  if (const auto* detections = std::get_if<Detections>(&a)) {
+    ExpectSame(*detections, std::get<Detections>(b));
+  } else {
+    ExpectSame(std::get<Segmentation>(a), std::get<Segmentation>(b));
+  }
+}
+
+class DenseModelTest : public testing::TestWithParam<VisionTask> {
+ protected:
+  std::vector<Result> Run(absl::Span<const ModelInput> inputs) {
+    auto results = model_->Run(inputs);
+    EXPECT_TRUE(results.ok()) << results.status();
+    return *std::move(results);
+  }
+
+  std::unique_ptr<VisionModel> model_ = MakeSmall(GetParam());
+  const std::vector<Picture> pictures_ = Pictures(GetParam());
+  const std::vector<ModelInput> inputs_ = Inputs(pictures_);
+};
+
+INSTANTIATE_TEST_SUITE_P(Tasks, DenseModelTest,
+                         testing::Values(VisionTask::kDetection,
+                                         VisionTask::kSegmentation),
+                         [](const auto& info) {
+                           return info.param == VisionTask::kDetection
+                                      ? "Detection"
+                                      : "Segmentation";
+                         });
+
+TEST_P(DenseModelTest, AnImageIsTheSameAloneAndInAnyBatch) {
+  std::vector<Result> alone;
+  for (const ModelInput& input : inputs_) alone.push_back(Run({input})[0]);
+  const std::vector<Result> together = Run(inputs_);
+  for (int i = 0; i < 3; ++i) ExpectSame(together[i], alone[i]);
+  const std::vector<Result> turned = Run({inputs_[2], inputs_[0]});
+  ExpectSame(turned[0], alone[2]);
+  ExpectSame(turned[1], alone[0]);
+}
+
+TEST_P(DenseModelTest, ThreadsDoNotMatter) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const std::vector<Result> one = Run(inputs_);
+  for (const int count : {2, 3}) {
+    at::set_num_threads(count);
+    const std::vector<Result> more = Run(inputs_);
+    for (int i = 0; i < 3; ++i) ExpectSame(more[i], one[i]);
+  }
+  at::set_num_threads(threads);
+}
+
+TEST_P(DenseModelTest, ANanStaysInItsImage) {
+  const at::Tensor values = DeterministicImages({3, 60, 90});
+  values[1][30][40] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<ModelInput> inputs = inputs_;
+  inputs[1].height = 60;
+  inputs[1].width = 90;
+  inputs[1].pixels = nullptr;
+  inputs[1].values = values.const_data_ptr<float>();
+  const std::vector<Result> results = Run(inputs);
+  const std::vector<Result> clean = Run(inputs_);
+  ExpectSame(results[0], clean[0]);
+  ExpectSame(results[2], clean[2]);
+  if (GetParam() == VisionTask::kDetection) {
+    EXPECT_FALSE(std::get<Detections>(results[1]).finite);
+  } else {
+    EXPECT_FALSE(std::get<Segmentation>(results[1]).finite);
+  }
+}
+
+TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
+  const Picture other(60, 97, 4);
+  const absl::Status status = model_->Run({inputs_[0], other.input}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(GetParam() == VisionTask::kDetection
+                            ? "image 1: expected the first image's size 60x90 "
+                              "up to a multiple of 32, got 60x97"
+                            : "image 1: expected the first image's size 60x90, "
+                              "got 60x97"));
+}
+
+TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
+  for (const auto& [height, width] :
+       std::vector<std::pair<int, int>>{{1, 1}, {1, 300}, {200, 3}}) {
+    const Picture picture(height, width, 5);
+    EXPECT_TRUE(model_->Run({picture.input}).ok()) << height << "x" << width;
+  }
+}
+
+// What a classifier makes of an image shows what the backbone sees.
+TEST(PaddingTest, IsZerosAfterNormalisationRightAndBelow) {
+  ModelConfig config = SmallModel();
+  const auto plain = MakeModel(config);
+  config.pad_multiple = 32;
+  const auto padding = MakeModel(config);
+  const at::Tensor images = DeterministicImages({2, 3, 60, 90});
+  const at::Tensor padded = at::constant_pad_nd(images, {0, 6, 0, 4});
+  EXPECT_EQ(Logits(*padding, images), Logits(*plain, padded));
+  EXPECT_NE(Logits(*padding, images), Logits(*plain, images));
+  EXPECT_EQ(Logits(*padding, padded), Logits(*plain, padded));
+}
+
+TEST(PaddingTest, PixelsAreNormalisedAsTheyAreWithout) {
+  ModelConfig config = SmallModel();
+  const Picture picture(60, 90, 1);
+  at::Tensor values =
+      at::constant_pad_nd(DeterministicImages({1, 3, 60, 90}), {0, 6, 0, 4});
+  values.zero_();
+  for (int64_t i = 0; i < 60 * 90 * 3; ++i) {
+    values[0][i % 3][i / 3 / 90][i / 3 % 90] =
+        (picture.pixels[i] / 255.0 - config.mean[i % 3]) / config.std[i % 3];
+  }
+  const std::vector<float> expected = Logits(*MakeModel(config), values);
+  config.pad_multiple = 32;
+  const auto results = MakeModel(config)->Run({picture.input});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_LE(LargestDifference(std::get<Classification>((*results)[0]).logits,
+                              expected),
+            1e-4);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,128 @@
+// Times the parts of UperNet with random weights on one picture of noise:
+//   segmenter_benchmark --variant=sf_mamba_t --height=512 --width=683
+// One round warms up; medians of the others are printed.
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_format.h"
+#include "c10/core/InferenceMode.h"
+#include "model/backbone.h"
+#include "model/config.h"
+#include "model/random_weights.h"
+#include "model/segmentation_head.h"
+#include "model/state_dict.h"
+#include "tests/model/stopwatch.h"
+#include "tests/testing/deterministic.h"
+
+ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
+ABSL_FLAG(int, height, 512, "pixels of the network's input");
+ABSL_FLAG(int, width, 683, "likewise");
+ABSL_FLAG(int, original_height, 480, "pixels of the picture");
+ABSL_FLAG(int, original_width, 640, "likewise");
+ABSL_FLAG(int, attention_window, 0, "side of stage 3's sub-windows; 0: none");
+ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
+ABSL_FLAG(int, rounds, 3, "rounds to measure");
+ABSL_FLAG(bool, fuse, true, "false: the plain form, operator by operator");
+ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
+
+namespace sfmamba {
+namespace {
+
+std::vector<int> Widths(const BackboneConfig& config) {
+  return {config.width(0), config.width(1), config.width(2), config.width(3)};
+}
+
+// One picture through all parts, as SegmentationHead does it.
+void Round(const Backbone& backbone, const SegmentationHead& head,
+           const at::Tensor& picture, const ImageInfo& image,
+           Stopwatch& timed) {
+  const Features features =
+      timed("backbone", [&] { return backbone.Forward(picture, 0); });
+  const Features merged =
+      timed("pools, laterals", [&] { return head.Merge(features); });
+  const Features refined =
+      timed("fpn convs", [&] { return head.Refine(merged); });
+  const at::Tensor fused =
+      timed("fpn bottleneck", [&] { return head.Fuse(refined); });
+  const at::Tensor logits =
+      timed("classifier", [&] { return head.Classify(fused); });
+  timed("tail", [&] { return head.Label(logits[0], image); });
+}
+
+void Print(const Stopwatch& timed) {
+  const bool json = absl::GetFlag(FLAGS_json);
+  std::string parts;
+  double all = 0;
+  for (const std::string& name : timed.names()) {
+    const double ms = timed.Median(name);
+    all += ms;
+    parts += absl::StrFormat(json ? R"(, "%s": %.1f)" : "%-16s %9.1f ms\n",
+                             name, ms);
+  }
+  const std::string variant = absl::GetFlag(FLAGS_variant);
+  if (json) {
+    std::printf(
+        R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
+        R"("peak_mib": %.0f, "ms": {"all": %.1f%s}})"
+        "\n",
+        variant.c_str(), absl::GetFlag(FLAGS_height),
+        absl::GetFlag(FLAGS_width), at::get_num_threads(), PeakMemoryMiB(), all,
+        parts.c_str());
+    return;
+  }
+  std::printf("%s at %dx%d, %d threads: peak %.0f MiB\n%s%-16s %9.1f ms\n",
+              variant.c_str(), absl::GetFlag(FLAGS_height),
+              absl::GetFlag(FLAGS_width), at::get_num_threads(),
+              PeakMemoryMiB(), parts.c_str(), "all", all);
+}
+
+int Main() {
+  absl::StatusOr<ModelConfig> config =
+      VariantConfig(absl::GetFlag(FLAGS_variant), VisionTask::kSegmentation);
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
+    return 1;
+  }
+  config->backbone.attention_windows[0] = absl::GetFlag(FLAGS_attention_window);
+  if (absl::GetFlag(FLAGS_threads) > 0) {
+    at::set_num_threads(absl::GetFlag(FLAGS_threads));
+  }
+  const LayerOptions options{absl::GetFlag(FLAGS_fuse)};
+  const c10::InferenceMode guard;
+  StateDict weights(MakeRandomWeights(0));
+  const std::unique_ptr<Backbone> backbone =
+      MakeBackbone(config->backbone, config->image_size,
+                   weights.root().Sub("backbone"), options);
+  const SegmentationHead head(Widths(config->backbone),
+                              config->segmentation_channels,
+                              config->num_classes, weights.root(), options);
+
+  ImageInfo image;
+  image.height = absl::GetFlag(FLAGS_height);
+  image.width = absl::GetFlag(FLAGS_width);
+  image.original_height = absl::GetFlag(FLAGS_original_height);
+  image.original_width = absl::GetFlag(FLAGS_original_width);
+  at::Tensor picture = DeterministicImages({1, 3, image.height, image.width});
+  if (options.fuse)
+    picture = picture.contiguous(at::MemoryFormat::ChannelsLast);
+  Stopwatch timed;
+  for (int round = 0; round <= absl::GetFlag(FLAGS_rounds); ++round) {
+    Round(*backbone, head, picture, image, timed);
+  }
+  Print(timed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  absl::ParseCommandLine(argc, argv);
+  return sfmamba::Main();
+}
