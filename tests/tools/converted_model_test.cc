@@ -1,0 +1,109 @@
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "model/safetensors.h"
+#include "model/vision_model.h"
+#include "server/model_directory.h"
+#include "tests/testing/weights.h"
+
+namespace sfmamba {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+
+constexpr int kSide = 96;  // Pixels of the test picture.
+
+// Model directories that tools/convert_checkpoint.py made of checkpoints with
+// deterministic parameters.
+class ConvertedModelTest : public testing::Test {
+ protected:
+  // A copy, as the server follows no link out of a model's folder.
+  absl::StatusOr<ModelDirectory> Read(const std::string& task) {
+    const fs::path copy = fs::path(testing::TempDir()) / task;
+    fs::create_directories(copy);
+    for (const char* name : {kConfigFile, kLabelsFile, kWeightsFile}) {
+      fs::copy_file(fs::path("tests/tools/converted") / task / name,
+                    copy / name, fs::copy_options::overwrite_existing);
+    }
+    return ReadModelDirectory(copy.string());
+  }
+
+  // The file has all and only the model's tensors, bit by bit.
+  void ExpectDeterministicWeights(const ModelDirectory& directory) {
+    const auto file = SafetensorsFile::Open(directory.weights_path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    std::map<std::string, at::Tensor> expected =
+        DeterministicWeights(directory.config);
+    EXPECT_EQ((*file)->tensors().size(), expected.size());
+    for (const auto& [name, view] : (*file)->tensors()) {
+      ASSERT_EQ(expected.count(name), 1) << name;
+      const at::Tensor& tensor = expected[name];
+      ASSERT_EQ(view.shape, tensor.sizes().vec()) << name;
+      ASSERT_EQ(view.data.size(), tensor.nbytes()) << name;
+      EXPECT_EQ(std::memcmp(view.data.data(), tensor.const_data_ptr(),
+                            view.data.size()),
+                0)
+          << name;
+    }
+  }
+
+  // The loaded model's answer to a grey picture.
+  absl::StatusOr<Result> Answer(const ModelDirectory& directory) {
+    auto model = VisionModel::Load(directory.config, directory.weights_path);
+    if (!model.ok()) return model.status();
+    const std::vector<uint8_t> pixels(kSide * kSide * 3, 128);
+    ModelInput input;
+    input.height = input.width = kSide;
+    input.pixels = pixels.data();
+    auto results = (*model)->Run({input});
+    if (!results.ok()) return results.status();
+    return results->front();
+  }
+};
+
+TEST_F(ConvertedModelTest, AClassifierLoadsAndAnswers) {
+  const auto directory = Read("classification");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.task, VisionTask::kClassification);
+  EXPECT_EQ(directory->labels.size(), 10);
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<Classification>(*result));
+}
+
+TEST_F(ConvertedModelTest, ADetectorLoadsAndAnswers) {
+  const auto directory = Read("detection");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.task, VisionTask::kDetection);
+  EXPECT_THAT(directory->labels, ElementsAre("cat", "dog", "traffic light"));
+  EXPECT_EQ(directory->config.detector.box_stages, 3);
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<Detections>(*result));
+}
+
+TEST_F(ConvertedModelTest, ASegmenterLoadsAndAnswers) {
+  const auto directory = Read("segmentation");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.task, VisionTask::kSegmentation);
+  EXPECT_EQ(directory->labels.size(), 150);
+  EXPECT_EQ(directory->labels.front(), "wall");
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<Segmentation>(*result));
+}
+
+}  // namespace
+}  // namespace sfmamba

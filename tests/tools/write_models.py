@@ -1,0 +1,64 @@
+"""Writes a small checkpoint of each task in another form and converts it.
+
+    write_models.py DIR
+
+makes DIR/classification, DIR/detection and DIR/segmentation: what converted_model_test
+loads in the server's own code.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).absolute().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / 'tools')]
+
+import checkpoints  # noqa: E402
+import convert_checkpoint  # noqa: E402
+from checkpoint.network import Backbone, Detector, Network, expected_tensors  # noqa: E402
+from parameters import parameters  # noqa: E402
+
+BACKBONE = Backbone(dim=16, in_dim=8, depths=(1, 2, 3, 2), layer_scale=True)
+
+
+def classification():
+    network = Network('CLASSIFICATION', BACKBONE, 10)
+    arrays = parameters(expected_tensors(network))
+    arrays['norm.num_batches_tracked'] = np.int64(4)
+    return checkpoints.legacy_file(
+        checkpoints.tensors({'module.' + key: array for key, array in arrays.items()}))
+
+
+def detection():
+    detector = Detector(box_stages=3, box_convs=4, box_fcs=1, mask_convs=4, channels=16,
+                        fc_width=32)
+    network = Network('DETECTION', BACKBONE, 3, detector)
+    state = checkpoints.tensors(parameters(expected_tensors(network)))
+    return checkpoints.zip_file(checkpoints.mmengine(state, ['cat', 'dog', 'traffic light']))
+
+
+def segmentation():
+    network = Network('SEGMENTATION', BACKBONE, 150, None, 16)
+    arrays = parameters(expected_tensors(network))
+    arrays['auxiliary_head.conv_seg.bias'] = np.zeros(150, np.float32)
+    return checkpoints.zip_file({'state_dict': checkpoints.tensors(arrays)})
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    for make in (classification, detection, segmentation):
+        folder = out / make.__name__
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint = folder / 'checkpoint.pth'
+        checkpoint.write_bytes(make())
+        status = convert_checkpoint.main([str(checkpoint), '--out', str(folder), '--force',
+                                          '--quiet', '--num_heads', '4,8'])
+        checkpoint.unlink()
+        if status != 0:
+            return status
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
