@@ -4,15 +4,14 @@
 #include "ATen/core/Tensor.h"
 #include "model/fuse.h"
 #include "model/layer_options.h"
+#include "model/ops.h"
 
 namespace sfmamba {
 
 // y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
 //
-// In fp32 (MKL) the answer has the same bits with any number of threads: they
-// share the rows out, and each part is a product on one thread, which rounds a
-// row alike from four rows on. That is measured and tested, not promised by
-// MKL. Fewer than eight rows are repeated for it.
+// Fused in fp32, a row's answer has the same bits beside any other rows and
+// with any number of threads.
 class Linear {
  public:
   // scale [out] is a layer scale, undefined where there is none.
@@ -31,20 +30,24 @@ class Linear {
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
-  // x W^T + bias (may be undefined) of x [rows, in], not packed.
-  at::Tensor Multiply(const at::Tensor& x, const at::Tensor& bias) const;
+  // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the
+  // processor has it), or libtorch's addmm.
+  enum class Multiplier { kProduct, kOneDnn, kPlain };
+
+  static Multiplier ChooseMultiplier(const LayerOptions& options);
+
+  // Of [rows, in].
   at::Tensor ForwardRows(const at::Tensor& rows) const;
   at::Tensor GeluRows(const at::Tensor& rows) const;
-  void AddRows(at::Tensor& residual, const at::Tensor& rows) const;
   bool half() const { return options_.precision == Precision::kBFloat16; }
 
   LayerOptions options_;
-  bool packed_;  // weight_ is oneDNN's.
-  int64_t in_, out_;
-  // [in, out], contiguous if fused (MKL is a little faster so), or packed.
-  at::Tensor weight_;
-  at::Tensor bias_;   // [out] or undefined.
-  at::Tensor scale_;  // [out], undefined if folded or absent.
+  Multiplier multiplier_;
+  int64_t out_;
+  ops::PackedWeights packed_;  // kProduct's.
+  at::Tensor weight_;          // oneDNN's own, or [in, out].
+  at::Tensor bias_;            // [out] or undefined.
+  at::Tensor scale_;           // [out], undefined if folded or absent.
 };
 
 }  // namespace sfmamba

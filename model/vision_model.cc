@@ -104,9 +104,8 @@ class CpuVisionModel : public VisionModel {
   // other through the whole model, in its own cache and without waiting for the
   // others. Those that are left over are run one by one by all threads, and so
   // are all of a dense task, for each takes much memory. Never two together:
-  // MKL rounds small products differently with more rows, and an image's
-  // answer must have the same bytes in any batch. (Four together would save
-  // 5 % of the time of the tiny variant, by fuller products in stage 4.)
+  // libtorch's convolutions and attention may round an image differently beside
+  // others, and its answer must have the same bytes in any batch.
   void RunAll(absl::Span<const ModelInput> images,
               absl::Span<Result> results) const;
   void RunBatch(absl::Span<const ModelInput> images,

@@ -48,7 +48,7 @@ Part PartOf(const char* name) {
   if (absl::StrContains(name, "convolution_pointwise")) {
     return Part::kConvolution;
   }
-  for (const char* product : {"aten::mm", "aten::addmm", "aten::addmm_",
+  for (const char* product : {"aten::mm", "aten::addmm", "sfmamba::product",
                               "mkldnn::_linear_pointwise"}) {
     if (absl::string_view(name) == product) return Part::kProduct;
   }
