@@ -13,7 +13,7 @@ void BatchQueue::Push(Task task, absl::Time now) {
                              ? now + options_.patience
                              : task.deadline;
   const auto [it, is_new] =
-      buckets_.try_emplace({task.image.height, task.image.width});
+      buckets_.try_emplace({task.bucket_height, task.bucket_width});
   Bucket& bucket = it->second;
   if (is_new) bucket.turn = ++turns_;
   const uint64_t arrival = ++arrivals_;

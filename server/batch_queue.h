@@ -34,12 +34,12 @@ struct BatchOptions {
 enum class Trigger { kFull, kDelay, kDrain };
 
 struct Batch {
-  std::vector<Task> tasks;  // Images of one size, the most urgent first.
+  std::vector<Task> tasks;  // Of one bucket, the most urgent first.
   Trigger trigger = Trigger::kFull;
 };
 
-// Which tasks form the next batch, and when it is due. Images of one size form
-// a bucket; a bucket is due when it holds max_batch_size tasks or its oldest
+// Which tasks form the next batch, and when it is due. Tasks of one bucket size
+// form a bucket; it is due when it holds max_batch_size tasks or its oldest
 // has waited max_queue_delay. Of the due buckets the one served longest ago
 // gives its most urgent tasks, so a due bucket waits for one batch of each
 // other at most.

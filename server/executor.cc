@@ -55,7 +55,8 @@ BatchTrigger ToMetric(Trigger trigger) {
   return BatchTrigger::kFull;  // Not reached: the cases are all there are.
 }
 
-ModelInput ToInput(const ImageBuffer& image) {
+ModelInput ToInput(const Task& task) {
+  const ImageBuffer& image = task.image;
   ModelInput input;
   input.height = image.height;
   input.width = image.width;
@@ -64,6 +65,10 @@ ModelInput ToInput(const ImageBuffer& image) {
   } else {
     input.pixels = image.pixels.data();
   }
+  input.original_height = image.original_height;
+  input.original_width = image.original_width;
+  input.detection = task.detection;
+  input.segmentation = task.segmentation;
   return input;
 }
 
@@ -81,12 +86,15 @@ Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
           }) {}
 
 absl::Status Executor::WarmUp() {
-  const int side = config().image_size;
-  const std::vector<uint8_t> zeros(3 * side * side);
+  // A dense model's inputs differ in size, and it runs them one by one.
+  const bool dense = config().task != VisionTask::kClassification;
   ModelInput input;
-  input.height = input.width = side;
+  input.height = dense ? config().short_side : config().image_size;
+  input.width = dense ? config().long_side : config().image_size;
+  const std::vector<uint8_t> zeros(size_t{3} * input.height * input.width);
   input.pixels = zeros.data();
-  const int max = options_.batch.max_batch_size;
+  input.detection.masks = true;
+  const int max = dense ? 1 : options_.batch.max_batch_size;
   for (int size = 1;; size = std::min(2 * size, max)) {
     const std::vector<ModelInput> inputs(size, input);
     absl::MutexLock lock(&model_mu_);
@@ -105,12 +113,13 @@ void Executor::Submit(Task task) { batcher_.Submit(std::move(task)); }
 void Executor::RunBatch(Batch batch) {
   const absl::Time start = SteadyNow();
   std::vector<ModelInput> inputs;
-  for (const Task& task : batch.tasks) inputs.push_back(ToInput(task.image));
+  for (const Task& task : batch.tasks) inputs.push_back(ToInput(task));
   BatchInfo info;
   info.batch_size = batch.tasks.size();
   info.padded_batch_size = batch.tasks.size();
   info.fold_factor = model_->fold_factor(batch.tasks.size());
-  info.bucket = absl::StrCat(inputs[0].height, "x", inputs[0].width);
+  info.bucket = absl::StrCat(batch.tasks[0].bucket_height, "x",
+                             batch.tasks[0].bucket_width);
 
   Results results;
   {

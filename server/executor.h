@@ -39,8 +39,9 @@ class Executor {
   Executor(Options options, std::unique_ptr<VisionModel> model,
            Metrics* metrics);
 
-  // Runs a batch of each size 1, 2, 4, ... max of zeros, so that the first
-  // request finds everything allocated. The error is the model's.
+  // Runs a batch of each size 1, 2, 4, ... max of zeros, or a dense model on
+  // one image as large as there are, so that the first request finds everything
+  // allocated. The error is the model's.
   absl::Status WarmUp() ABSL_LOCKS_EXCLUDED(model_mu_);
 
   // Room for `items` images of `bytes` together, held from before their

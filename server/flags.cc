@@ -69,6 +69,8 @@ ABSL_FLAG(OptionalBool, disable_reflection, absl::nullopt,
           "Do not serve gRPC reflection.");
 ABSL_FLAG(OptionalBool, exit_on_load_error, absl::nullopt,
           "Exit with 3 if a model does not load; default true.");
+ABSL_FLAG(OptionalBool, random_init, absl::nullopt,
+          "Random weights for models that have none, for trials.");
 ABSL_FLAG(OptionalString, log_level, absl::nullopt,
           "debug, info (default), warning or error.");
 ABSL_FLAG(OptionalString, log_format, absl::nullopt, "json (default) or text.");
@@ -175,6 +177,7 @@ void ApplyFlags(v1::ServerConfig* c) {
         [c](bool v) { c->set_disable_reflection(v); });
   Apply(FLAGS_exit_on_load_error,
         [c](bool v) { c->set_exit_on_load_error(v); });
+  Apply(FLAGS_random_init, [c](bool v) { c->set_random_init(v); });
   Apply(FLAGS_log_level, [c](const auto& v) { c->set_log_level(v); });
   Apply(FLAGS_log_format, [c](const auto& v) { c->set_log_format(v); });
 }

@@ -50,10 +50,13 @@ int JpegScale(const ImageHeader& header, int min_side) {
   return eighths;
 }
 
+// Whether an EXIF orientation turns the picture by a quarter.
+bool SwapsSides(int orientation) { return orientation >= 5; }
+
 // Source: EXIF 2.3, Orientation: where the stored first row and column belong.
 RgbImage Orient(RgbImage image, int orientation) {
   if (orientation == 1) return image;
-  const bool swap_sides = orientation >= 5;
+  const bool swap_sides = SwapsSides(orientation);
   const bool flip_x = orientation == 2 || orientation == 3 ||
                       orientation == 7 || orientation == 8;
   const bool flip_y = orientation == 3 || orientation == 4 ||
@@ -147,22 +150,33 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   return Orient(std::move(image), apply_orientation ? header->orientation : 1);
 }
 
-RgbImage Crop(const RgbImage& image, const CropRect& rect) {
+PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {
+  if (apply_orientation && SwapsSides(header.orientation)) {
+    return {header.width, header.height};
+  }
+  return {header.height, header.width};
+}
+
+PixelRect ToPixels(const CropRect& rect, const PictureSize& size) {
   const auto edges = [](float low, float high, int size) {
     const int begin = std::min<int>(std::lround(low * size), size - 1);
     const int end = std::max<int>(std::lround(high * size), begin + 1);
     return std::make_pair(begin, std::min(end, size));
   };
-  const auto [left, right] = edges(rect.x_min, rect.x_max, image.width);
-  const auto [top, bottom] = edges(rect.y_min, rect.y_max, image.height);
+  const auto [left, right] = edges(rect.x_min, rect.x_max, size.width);
+  const auto [top, bottom] = edges(rect.y_min, rect.y_max, size.height);
+  return {left, top, right - left, bottom - top};
+}
+
+RgbImage Crop(const RgbImage& image, const PixelRect& rect) {
   RgbImage result;
-  result.width = right - left;
-  result.height = bottom - top;
-  result.data.reserve(size_t{3} * result.width * result.height);
-  for (int y = top; y < bottom; ++y) {
+  result.width = rect.width;
+  result.height = rect.height;
+  result.data.reserve(size_t{3} * rect.width * rect.height);
+  for (int y = rect.top; y < rect.top + rect.height; ++y) {
     const uint8_t* row =
-        &image.data[size_t{3} * (size_t{1} * y * image.width + left)];
-    result.data.insert(result.data.end(), row, row + 3 * result.width);
+        &image.data[size_t{3} * (size_t{1} * y * image.width + rect.left)];
+    result.data.insert(result.data.end(), row, row + 3 * rect.width);
   }
   return result;
 }

@@ -25,6 +25,14 @@ struct ImageHeader {
   int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
 };
 
+// In pixels.
+struct PictureSize {
+  int height = 0;
+  int width = 0;
+
+  int64_t pixels() const { return int64_t{1} * height * width; }
+};
+
 // 8-bit RGB, rows tight.
 struct RgbImage {
   int width = 0;
@@ -35,6 +43,11 @@ struct RgbImage {
 // A rectangle in fractions of the picture, 0 <= min < max <= 1.
 struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
+};
+
+// The same in pixels.
+struct PixelRect {
+  int left = 0, top = 0, width = 0, height = 0;
 };
 
 enum class ResizeMode {
@@ -65,9 +78,15 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side);
 
-// The part of `image` inside `rect`, edges rounded to the nearest pixel, at
+// The size of the picture once its orientation is applied, or ignored.
+PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
+
+// The pixels inside `rect` of a picture: edges rounded to the nearest pixel, at
 // least one pixel.
-RgbImage Crop(const RgbImage& image, const CropRect& rect);
+PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
+
+// The part of `image` inside `rect`, which is inside the picture.
+RgbImage Crop(const RgbImage& image, const PixelRect& rect);
 
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
 // around the middle. Only what the crop needs is computed.

@@ -10,20 +10,32 @@
 
 namespace sfmamba {
 
-struct InputTimes {
+// Where that which the model sees, the crop, lies in the oriented picture.
+struct PictureFrame {
+  PictureSize picture;
+  int left = 0, top = 0;  // Of the crop, in pixels of the picture.
+};
+
+struct PreparedInput {
+  ImageBuffer image;
+  PictureFrame frame;
   absl::Duration decode;
   absl::Duration preprocess;  // Zero of a tensor.
 };
 
+// The crop of an image of a request that is `picture` large; all of it if the
+// image names none.
+PixelRect CropOf(const v1::Image& image, const PictureSize& picture);
+
 // The image of a request as `model` takes it: decoded, cropped, resized; a
-// tensor as it is. The image must be valid (ValidateImage). INVALID_ARGUMENT
-// with a field relative to the image (".encoded") if its bytes cannot be
-// decoded.
-absl::StatusOr<ImageBuffer> MakeInput(const v1::Image& image,
-                                      const ModelConfig& model,
-                                      v1::RequestOptions::Resize resize,
-                                      const ImageLimits& limits,
-                                      InputTimes* times);
+// tensor as it is. For a model that keeps the ratio the picture is decoded at
+// its full size, and `resize` plays no part. The image must be valid
+// (ValidateImage). INVALID_ARGUMENT with a field relative to the image
+// (".encoded") if its bytes cannot be decoded.
+absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
+                                        const ModelConfig& model,
+                                        v1::RequestOptions::Resize resize,
+                                        const ImageLimits& limits);
 
 }  // namespace sfmamba
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -32,6 +33,7 @@ namespace sfmamba {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
+constexpr uint64_t kRandomSeed = 0;  // Of weights that nobody has trained.
 
 enum ExitCode {
   kClean = 0,
@@ -78,7 +80,8 @@ int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   options.build.version = kVersion;
   options.build.torch = TorchVersion();
   options.load = [](const ModelConfig& model, const std::string& path) {
-    return VisionModel::Load(model, path);
+    return path.empty() ? VisionModel::Random(model, kRandomSeed)
+                        : VisionModel::Load(model, path);
   };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {

@@ -16,6 +16,8 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::MetricFamily;
 
+// Of a version that have series of their own.
+constexpr int kMaxBuckets = 64;
 constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
 absl::string_view CodeName(absl::StatusCode code) {
@@ -232,6 +234,10 @@ void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
   {
     absl::MutexLock lock(&mu_);
     const absl::string_view trigger_name = BatchTriggerName(trigger);
+    if (buckets_.size() >= kMaxBuckets && !buckets_.contains(bucket)) {
+      bucket = "other";
+    }
+    buckets_.emplace(bucket);
     Counter*& counter = batches_[absl::StrCat(bucket, " ", trigger_name)];
     if (counter == nullptr) {
       counter =

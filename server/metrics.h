@@ -73,7 +73,8 @@ class ModelMetrics {
   void StageDone(Stage stage, absl::Duration duration);
 
   // Verbs of the executor. A batch of `items` images ran as one of `padded`;
-  // `bucket` is such as "224x224".
+  // `bucket` is such as "224x224"; those after the first 64 are counted as
+  // "other", since a dense model may have thousands.
   void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
                 int padded);
   // What waits now; `oldest` is the SteadyNow() at which the oldest was
@@ -86,7 +87,7 @@ class ModelMetrics {
 
  private:
   friend class Metrics;
-  struct Shared;          // The series that all versions of a model share.
+  struct Shared;  // The series that all versions of a model share.
 
   ModelMetrics(std::shared_ptr<Shared> shared, absl::string_view version);
 
@@ -107,6 +108,7 @@ class ModelMetrics {
       ABSL_GUARDED_BY(mu_) = {};
   absl::flat_hash_map<std::string, prometheus::Counter*> batches_
       ABSL_GUARDED_BY(mu_);  // By bucket and trigger.
+  absl::flat_hash_set<std::string> buckets_ ABSL_GUARDED_BY(mu_);  // Seen.
 };
 
 struct BuildInfo {

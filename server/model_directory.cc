@@ -1,7 +1,7 @@
 #include "server/model_directory.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "google/protobuf/repeated_field.h"
-#include "server/convert.h"
+#include "model/safetensors.h"
+#include "server/class_names.h"
 #include "server/sha256.h"
 #include "server/textproto.h"
 #include "server/utf8.h"
@@ -22,109 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr size_t kMaxLabelsBytes = 16 << 20;
-
-// Copies `from`, which must have as many values as `to` or none.
-template <typename From, typename To>
-absl::Status Override(absl::string_view field,
-                      const google::protobuf::RepeatedField<From>& from,
-                      To* to) {
-  if (from.empty()) return absl::OkStatus();
-  if (static_cast<size_t>(from.size()) != to->size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        field, ": got ", from.size(), " values, expected ", to->size()));
-  }
-  std::copy(from.begin(), from.end(), to->begin());
-  return absl::OkStatus();
-}
-
-absl::Status OverrideBackbone(const v1::Backbone& proto,
-                              BackboneConfig* backbone) {
-  if (proto.dim() != 0) backbone->dim = proto.dim();
-  if (proto.in_dim() != 0) backbone->in_dim = proto.in_dim();
-  if (proto.has_layer_scale()) backbone->layer_scale = proto.layer_scale();
-  if (proto.has_swap()) backbone->swap = proto.swap();
-  if (proto.has_attention()) backbone->attention = proto.attention();
-  switch (proto.tokens()) {
-    case v1::Backbone::NONE:
-      backbone->tokens = Tokens::kNone;
-      break;
-    case v1::Backbone::DATA:
-      backbone->tokens = Tokens::kData;
-      break;
-    case v1::Backbone::LEARNABLE:
-      backbone->tokens = Tokens::kLearnable;
-      break;
-    default:
-      break;
-  }
-  switch (proto.discard()) {
-    case v1::Backbone::BEFORE_ATTN:
-      backbone->discard = Discard::kBeforeAttention;
-      break;
-    case v1::Backbone::AFTER_FIRST_ATTN:
-      backbone->discard = Discard::kAfterFirstAttention;
-      break;
-    case v1::Backbone::AFTER_ATTN:
-      backbone->discard = Discard::kAfterAttention;
-      break;
-    default:
-      break;
-  }
-  switch (proto.scan()) {
-    case v1::Backbone::UNI:
-      backbone->scan = ScanMode::kUni;
-      break;
-    case v1::Backbone::SERIES:
-      backbone->scan = ScanMode::kSeries;
-      break;
-    case v1::Backbone::SERIES_GAP:
-      backbone->scan = ScanMode::kSeriesGap;
-      break;
-    case v1::Backbone::PARALLEL_CAT:
-      backbone->scan = ScanMode::kParallelCat;
-      break;
-    case v1::Backbone::PARALLEL_ADD:
-      backbone->scan = ScanMode::kParallelAdd;
-      break;
-    case v1::Backbone::PARALLEL_ADD_VIM:
-      backbone->scan = ScanMode::kParallelAddVim;
-      break;
-    default:
-      break;
-  }
-  switch (proto.window_mode()) {
-    case v1::Backbone::FIXED:
-      backbone->window_mode = WindowMode::kFixed;
-      break;
-    case v1::Backbone::FULL:
-      backbone->window_mode = WindowMode::kFull;
-      break;
-    default:
-      break;
-  }
-  absl::Status status =
-      Override("backbone.depths", proto.depths(), &backbone->depths);
-  status.Update(
-      Override("backbone.num_heads", proto.num_heads(), &backbone->num_heads));
-  status.Update(
-      Override("backbone.windows", proto.windows(), &backbone->windows));
-  status.Update(Override("backbone.attention_windows",
-                         proto.attention_windows(),
-                         &backbone->attention_windows));
-  return status;
-}
-
-absl::Status OverrideInput(const v1::Input& proto, ModelConfig* config) {
-  if (proto.size() != 0) config->image_size = proto.size();
-  if (proto.crop_pct() != 0) config->crop_pct = proto.crop_pct();
-  if (proto.resize() == v1::Input::CENTER_CROP) {
-    config->resize = Resize::kCenterCrop;
-  }
-  if (proto.resize() == v1::Input::STRETCH) config->resize = Resize::kStretch;
-  absl::Status status = Override("input.mean", proto.mean(), &config->mean);
-  status.Update(Override("input.std", proto.std(), &config->std));
-  return status;
-}
 
 // The file `name` of the folder, wherever links lead, which must be inside.
 absl::StatusOr<std::string> FileInside(const std::string& folder,
@@ -140,6 +37,16 @@ absl::StatusOr<std::string> FileInside(const std::string& folder,
         absl::StrCat(name, ": lies outside the version's folder"));
   }
   return file.string();
+}
+
+absl::StatusOr<v1::ModelConfig> ReadConfig(const std::string& path) {
+  absl::StatusOr<std::string> text =
+      ReadTextFile(kConfigFile, path, kMaxConfigBytes);
+  if (!text.ok()) return text.status();
+  v1::ModelConfig proto;
+  const absl::Status status = ParseTextProto(kConfigFile, *text, &proto);
+  if (!status.ok()) return status;
+  return proto;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
@@ -180,112 +87,79 @@ absl::Status CheckWeights(const v1::Weights& expected,
   return absl::OkStatus();
 }
 
+// What the file's header says of the model, if that is for a dense task.
+absl::StatusOr<WeightShapes> ReadShapes(VisionTask task,
+                                        const std::string& path) {
+  if (task == VisionTask::kClassification || path.empty()) {
+    return WeightShapes();
+  }
+  absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
+      SafetensorsFile::Open(path);
+  if (!file.ok()) return file.status();
+  absl::StatusOr<WeightShapes> shapes = ReadWeightShapes((*file)->tensors());
+  if (!shapes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kWeightsFile, ": ", shapes.status().message()));
+  }
+  return shapes;
+}
+
+// The same error, of kConfigFile.
+absl::Status OfConfig(const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(kConfigFile, ": ", status.message()));
+}
+
 }  // namespace
 
-absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
-                                          int classes) {
-  if (proto.task() != v1::ModelConfig::TASK_UNSPECIFIED &&
-      proto.task() != v1::ModelConfig::CLASSIFICATION) {
-    return absl::UnimplementedError(
-        absl::StrCat("task: got ", v1::ModelConfig::Task_Name(proto.task()),
-                     ", expected CLASSIFICATION"));
-  }
-  absl::StatusOr<ModelConfig> config =
-      VariantConfig(proto.backbone().variant());
-  if (!config.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("backbone.variant: ", config.status().message()));
-  }
-  absl::Status status = OverrideBackbone(proto.backbone(), &config->backbone);
-  status.Update(OverrideInput(proto.input(), &*config));
-  if (!status.ok()) return status;
-  config->num_classes =
-      proto.num_classes() != 0 ? proto.num_classes() : classes;
-  if (config->num_classes != classes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_classes: got ", config->num_classes, ", expected ",
-                     classes, ", the lines of ", kLabelsFile));
-  }
-  if (proto.precision() == v1::BF16) config->precision = Precision::kBFloat16;
-  status = Validate(*config);
-  if (!status.ok()) return status;
-  return config;
+absl::StatusOr<VisionTask> ReadTask(const std::string& path) {
+  const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(*file);
+  if (!proto.ok()) return proto.status();
+  return ToTask(proto->task());
 }
 
-absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto) {
-  const auto refuse = [](absl::string_view field, auto got) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "batching.", field, ": got ", got, ", expected a positive value"));
-  };
-  BatchOptions options;
-  options.max_batch_size = 32;
-  if (proto.max_batch_size() < 0 || proto.max_batch_size() > 4096) {
-    return refuse("max_batch_size", proto.max_batch_size());
-  }
-  if (proto.max_batch_size() > 0) {
-    options.max_batch_size = proto.max_batch_size();
-  }
-  if (proto.has_max_queue_delay()) {
-    options.max_queue_delay = FromProto(proto.max_queue_delay());
-    if (options.max_queue_delay < absl::ZeroDuration()) {
-      return refuse("max_queue_delay",
-                    absl::FormatDuration(options.max_queue_delay));
-    }
-  }
-  if (proto.max_queue_items() < 0) {
-    return refuse("max_queue_items", proto.max_queue_items());
-  }
-  if (proto.max_queue_items() > 0) {
-    options.max_queue_items = proto.max_queue_items();
-  }
-  if (proto.max_queue_bytes() < 0) {
-    return refuse("max_queue_bytes", proto.max_queue_bytes());
-  }
-  if (proto.max_queue_bytes() > 0) {
-    options.max_queue_bytes = proto.max_queue_bytes();
-  }
-  return options;
-}
-
-absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path) {
-  std::string files[3];
+absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
+                                                  bool random_init) {
   const char* const names[3] = {kConfigFile, kLabelsFile, kWeightsFile};
+  std::string files[3];
   for (int i = 0; i < 3; ++i) {
     absl::StatusOr<std::string> file = FileInside(path, names[i]);
-    if (!file.ok()) return file.status();
-    files[i] = *std::move(file);
+    if (file.ok()) {
+      files[i] = *std::move(file);
+    } else if (i == 0 || !random_init || !absl::IsNotFound(file.status())) {
+      return file.status();
+    }
   }
-  absl::StatusOr<std::string> text =
-      ReadTextFile(kConfigFile, files[0], kMaxConfigBytes);
-  if (!text.ok()) return text.status();
-  v1::ModelConfig proto;
-  absl::Status status = ParseTextProto(kConfigFile, *text, &proto);
-  if (!status.ok()) return status;
+  const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files[0]);
+  if (!proto.ok()) return proto.status();
 
   ModelDirectory directory;
-  absl::StatusOr<std::vector<std::string>> labels = ReadLabels(files[1]);
-  if (!labels.ok()) return labels.status();
-  directory.labels = *std::move(labels);
+  if (!files[1].empty()) {
+    absl::StatusOr<std::vector<std::string>> labels = ReadLabels(files[1]);
+    if (!labels.ok()) return labels.status();
+    directory.labels = *std::move(labels);
+  }
+  const VisionTask task = ToTask(proto->task());
+  const absl::StatusOr<WeightShapes> shapes = ReadShapes(task, files[2]);
+  if (!shapes.ok()) return shapes.status();
   absl::StatusOr<ModelConfig> config =
-      ToModelConfig(proto, directory.labels.size());
-  if (!config.ok()) {
-    return absl::Status(
-        config.status().code(),
-        absl::StrCat(kConfigFile, ": ", config.status().message()));
-  }
+      ToModelConfig(*proto, directory.labels.size(), *shapes);
+  if (!config.ok()) return OfConfig(config.status());
   directory.config = *std::move(config);
-  absl::StatusOr<BatchOptions> batch = ToBatchOptions(proto.batching());
-  if (!batch.ok()) {
-    return absl::Status(
-        batch.status().code(),
-        absl::StrCat(kConfigFile, ": ", batch.status().message()));
+  if (directory.labels.empty()) {
+    directory.labels = ClassNames(task, directory.config.num_classes);
   }
+  absl::StatusOr<BatchOptions> batch = ToBatchOptions(proto->batching(), task);
+  if (!batch.ok()) return OfConfig(batch.status());
   directory.batch = *batch;
-  status = CheckWeights(proto.weights(), files[2]);
+  if (files[2].empty()) return directory;
+  const absl::Status status = CheckWeights(proto->weights(), files[2]);
   if (!status.ok()) return status;
   directory.weights_path = files[2];
-  directory.weights_size = proto.weights().size_bytes();
-  directory.weights_sha256 = absl::AsciiStrToLower(proto.weights().sha256());
+  directory.weights_size = proto->weights().size_bytes();
+  directory.weights_sha256 = absl::AsciiStrToLower(proto->weights().sha256());
   return directory;
 }
 

@@ -6,41 +6,33 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "model/config.h"
 #include "server/batch_queue.h"
-#include "sfmamba/v1/config.pb.h"
+#include "server/model_config.h"
 
 namespace sfmamba {
-
-// The names of a version's files.
-inline constexpr char kConfigFile[] = "config.textproto";
-inline constexpr char kWeightsFile[] = "model.safetensors";
-inline constexpr char kLabelsFile[] = "labels.txt";
 
 // One version's folder, read and verified.
 struct ModelDirectory {
   ModelConfig config;
   BatchOptions batch;
   std::vector<std::string> labels;  // One for each class.
-  std::string weights_path;
-  int64_t weights_size = 0;    // Bytes.
-  std::string weights_sha256;  // Lower-case hexadecimal.
+  std::string weights_path;         // Empty: random weights.
+  int64_t weights_size = 0;         // Bytes.
+  std::string weights_sha256;       // Lower-case hexadecimal.
 };
 
 // Reads `path`/{config.textproto, labels.txt} and checks that model.safetensors
 // has the size and sha256 of the config. The error names the file and what was
 // expected, never the path: it is shown to clients. No file may lie outside
-// `path`, by a symbolic link for example.
-absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path);
+// `path`, by a symbolic link for example. With `random_init` the weights may be
+// missing, and weights_path is empty then; so may the labels, and are made up.
+absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
+                                                  bool random_init = false);
 
-// The model's configuration for `classes` labels: the variant's row with the
-// fields that are set in place of its values. INVALID_ARGUMENT names the field;
-// UNIMPLEMENTED for a task other than classification.
-absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
-                                          int classes);
-
-absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto);
+// What the version's model is for, by its config.textproto alone; errors as
+// above.
+absl::StatusOr<VisionTask> ReadTask(const std::string& path);
 
 }  // namespace sfmamba
 

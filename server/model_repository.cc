@@ -87,13 +87,27 @@ int64_t HighestVersion(const fs::path& model) {
 
 }  // namespace
 
+absl::string_view TaskName(VisionTask task) {
+  switch (task) {
+    case VisionTask::kClassification:
+      return "classification";
+    case VisionTask::kDetection:
+      return "detection";
+    case VisionTask::kSegmentation:
+      return "segmentation";
+  }
+  return "";  // Not reached: the cases are all there are.
+}
+
 // ---- ModelVersion ----
 
 ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
+                           std::optional<VisionTask> task,
                            std::shared_ptr<ModelMetrics> metrics)
     : id_(std::move(id)),
       number_(number),
       path_(std::move(path)),
+      task_(task),
       metrics_(std::move(metrics)) {
   metrics_->StateChanged(ModelState::kLoading);
 }
@@ -162,8 +176,10 @@ absl::Status ModelRepository::Add(const std::string& id, int64_t number,
                      "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
                      "most 128 characters"));
   }
+  const absl::StatusOr<VisionTask> task = ReadTask(path);
   auto version = std::make_shared<ModelVersion>(
-      id, number, path, metrics_.Model(id, absl::StrCat(number)));
+      id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
+      metrics_.Model(id, absl::StrCat(number)));
   absl::MutexLock lock(&mu_);
   if (!versions_.emplace(id, std::move(version)).second) {
     return absl::InvalidArgumentError(
@@ -205,8 +221,12 @@ absl::Status ModelRepository::Scan() {
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
     const ModelVersion& version) const {
-  absl::StatusOr<ModelDirectory> directory = ReadModelDirectory(version.path());
+  absl::StatusOr<ModelDirectory> directory =
+      ReadModelDirectory(version.path(), options_.random_init);
   if (!directory.ok()) return directory.status();
+  if (directory->weights_path.empty()) {
+    log_.Warning("the weights are random", {{"model", version.name()}});
+  }
   absl::StatusOr<std::unique_ptr<VisionModel>> model =
       load_(directory->config, directory->weights_path);
   if (!model.ok()) {
@@ -265,15 +285,28 @@ absl::Status ModelRepository::LoadAll(
   return first;
 }
 
-absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
-    absl::string_view name, absl::string_view field) const {
-  absl::MutexLock lock(&mu_);
-  if (name.empty()) {
-    if (versions_.size() == 1) return versions_.begin()->second;
-    return InvalidField(field,
-                        absl::StrCat("got no name, expected one: there are ",
-                                     versions_.size(), " models"));
+absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
+    absl::string_view field, std::optional<VisionTask> task) const {
+  if (versions_.size() == 1) return versions_.begin()->second;
+  std::shared_ptr<ModelVersion> found;
+  int count = 0;
+  for (const auto& [id, version] : versions_) {
+    if (task.has_value() && version->task() != task) continue;
+    found = version;
+    ++count;
   }
+  if (count == 1) return found;
+  return InvalidField(
+      field,
+      absl::StrCat("got no name, expected one: there are ", count, " models",
+                   task ? absl::StrCat(" for ", TaskName(*task)) : ""));
+}
+
+absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
+    absl::string_view name, absl::string_view field,
+    std::optional<VisionTask> task) const {
+  absl::MutexLock lock(&mu_);
+  if (name.empty()) return FindOnly(field, task);
   absl::string_view id = name;
   int64_t number = 0;
   if (absl::ConsumePrefix(&id, "models/")) {

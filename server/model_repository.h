@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@
 
 namespace sfmamba {
 
+// "classification", "detection" or "segmentation".
+absl::string_view TaskName(VisionTask task);
+
 // What a version that is READY runs and says of itself. Immutable but for its
 // executor, which is thread-safe.
 struct LoadedModel {
@@ -34,12 +38,15 @@ struct LoadedModel {
 class ModelVersion {
  public:
   // `path`: its folder.
+  // `task`: what it is for; unknown if its configuration cannot be read.
   ModelVersion(std::string id, int64_t number, std::string path,
+               std::optional<VisionTask> task,
                std::shared_ptr<ModelMetrics> metrics);
 
   const std::string& id() const { return id_; }
   int64_t number() const { return number_; }
   const std::string& path() const { return path_; }
+  std::optional<VisionTask> task() const { return task_; }
   std::string name() const;         // "models/{id}/versions/{n}".
   std::string health_name() const;  // "models/{id}".
   const std::shared_ptr<ModelMetrics>& metrics() const { return metrics_; }
@@ -59,6 +66,7 @@ class ModelVersion {
   const std::string id_;
   const int64_t number_;
   const std::string path_;
+  const std::optional<VisionTask> task_;
   const std::shared_ptr<ModelMetrics> metrics_;
 
   mutable absl::Mutex mu_;
@@ -74,6 +82,7 @@ class ModelVersion {
 // Scan() once, then LoadAll() once; the rest is thread-safe meanwhile.
 class ModelRepository {
  public:
+  // An empty path means random weights.
   using Load = std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
       const ModelConfig& config, const std::string& weights_path)>;
 
@@ -82,6 +91,7 @@ class ModelRepository {
     std::string
         model_path;  // With model_name: one version's folder, version 1.
     std::string model_name;
+    bool random_init = false;  // Of versions without weights.
   };
 
   // `metrics` and `log` outlive the repository.
@@ -102,11 +112,13 @@ class ModelRepository {
                        const std::function<bool()>& stop);
 
   // The version that `name` means: "{id}", "models/{id}",
-  // "models/{id}/versions/{n}", or, if there is just one model, "". NOT_FOUND
-  // with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason INVALID_FIELD
-  // and field `field`.
+  // "models/{id}/versions/{n}", or "": the only model for `task`, or the only
+  // one at all. NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with
+  // reason INVALID_FIELD and field `field`. A named model may be for another
+  // task.
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
-      absl::string_view name, absl::string_view field) const
+      absl::string_view name, absl::string_view field,
+      std::optional<VisionTask> task = std::nullopt) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // All versions by ascending id.
@@ -116,6 +128,9 @@ class ModelRepository {
  private:
   absl::Status Add(const std::string& id, int64_t number,
                    const std::string& path) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<std::shared_ptr<ModelVersion>> FindOnly(
+      absl::string_view field, std::optional<VisionTask> task) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
       const ModelVersion& version) const;
 

@@ -115,6 +115,23 @@ std::vector<float> ToFloats(const Tensor& tensor, int64_t count) {
   return values;
 }
 
+// Whether the model takes a tensor of these sides.
+bool Fits(int64_t height, int64_t width, const ModelConfig& model) {
+  const int64_t low = std::min(height, width), high = std::max(height, width);
+  if (model.resize == Resize::kKeepRatio) {
+    return low >= 1 && low <= model.short_side && high <= model.long_side;
+  }
+  return low == model.image_size && high == model.image_size;
+}
+
+std::string ExpectedShape(const ModelConfig& model) {
+  if (model.resize == Resize::kKeepRatio) {
+    return absl::StrCat("[3, H, W] with sides of 1 to ", model.long_side,
+                        ", the shorter at most ", model.short_side);
+  }
+  return absl::StrCat("[3, ", model.image_size, ", ", model.image_size, "]");
+}
+
 absl::Status CheckLength(int64_t got, int64_t expected) {
   if (got == expected) return absl::OkStatus();
   return InvalidField(".data",
@@ -198,23 +215,22 @@ RgbImage ToRgb(const PixelBuffer& pixels) {
   return image;
 }
 
-absl::Status ValidateTensor(const Tensor& tensor, int side) {
+absl::Status ValidateTensor(const Tensor& tensor, const ModelConfig& model) {
   const int size = ElementSize(tensor.data_type());
   if (size == 0) {
     return InvalidField(".data_type", absl::StrCat("got ", tensor.data_type(),
                                                    ", expected a known type"));
   }
   const auto& shape = tensor.shape();
-  if (shape.size() != 3 || shape[0] != 3 || shape[1] != side ||
-      shape[2] != side) {
+  if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
     // A hostile shape may have millions of entries.
     const auto end = shape.begin() + std::min(shape.size(), 8);
     return InvalidField(
         ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),
                                end == shape.end() ? "" : ", ...",
-                               "], expected [3, ", side, ", ", side, "]"));
+                               "], expected ", ExpectedShape(model)));
   }
-  return CheckLength(tensor.data().size(), int64_t{3} * side * side * size);
+  return CheckLength(tensor.data().size(), 3 * shape[1] * shape[2] * size);
 }
 
 absl::StatusOr<ImageBuffer> ToImageBuffer(const Tensor& tensor) {

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "model/config.h"
 #include "server/image.h"
 #include "server/task.h"
 #include "sfmamba/v1/vision.pb.h"
@@ -20,10 +21,10 @@ absl::Status ValidatePixels(const v1::PixelBuffer& pixels,
 // RGB of a valid buffer. NV12 is BT.601 of video range.
 RgbImage ToRgb(const v1::PixelBuffer& pixels);
 
-// Checks type, shape [3, side, side] and the length of the data.
-// INVALID_ARGUMENT with reason INVALID_FIELD and a field of `tensor`
-// (".shape").
-absl::Status ValidateTensor(const v1::Tensor& tensor, int side);
+// Checks type, shape and the length of the data: [3, H, W] with the model's
+// input size or, if it keeps the ratio, any within its limits. INVALID_ARGUMENT
+// with reason INVALID_FIELD and a field of `tensor` (".shape").
+absl::Status ValidateTensor(const v1::Tensor& tensor, const ModelConfig& model);
 
 // A valid tensor as the model takes it: values of FP32, FP16 and BF16, pixels
 // of UINT8. INVALID_ARGUMENT naming the first element that is not finite.

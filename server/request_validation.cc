@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/error.h"
+#include "server/image_input.h"
+#include "server/keep_ratio.h"
 #include "server/pixels.h"
 #include "server/utf8.h"
 
@@ -12,6 +14,7 @@ namespace sfmamba {
 namespace {
 
 constexpr int kMaxRequestIdLength = 128;  // Characters.
+constexpr int kMaxDetections = 1000;
 // Of a protobuf Duration: about 10,000 years.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
@@ -48,23 +51,31 @@ absl::Status ValidateOptions(const v1::RequestOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
-  if (params.top_k() < 0 || params.top_k() > classes) {
-    return OutOfRange("params.top_k", params.top_k(), 0, classes);
+absl::Status ValidateResize(v1::RequestOptions::Resize resize,
+                            const ModelConfig& model) {
+  if (model.resize != Resize::kKeepRatio ||
+      resize == v1::RequestOptions::RESIZE_UNSPECIFIED) {
+    return absl::OkStatus();
   }
-  if (!std::isfinite(params.min_score())) {
-    return InvalidField(
-        "params.min_score",
-        absl::StrCat("got ", params.min_score(), ", expected a finite number"));
-  }
-  if (!v1::ClassifyParams::ScoreType_IsValid(params.score_type())) {
-    return NotAnEnumerator("params.score_type", params.score_type());
-  }
-  for (int i = 0; i < params.class_filter_size(); ++i) {
-    const int id = params.class_filter(i);
-    if (id < 0 || id >= classes) {
-      return OutOfRange(absl::StrCat("params.class_filter[", i, "]"), id, 0,
-                        classes - 1);
+  return InvalidField(
+      "options.resize",
+      absl::StrCat("got ", v1::RequestOptions::Resize_Name(resize),
+                   ", expected none: keep_ratio is all that "
+                   "the model takes"));
+}
+
+absl::Status ValidateFraction(absl::string_view field, float fraction) {
+  if (0 <= fraction && fraction <= 1) return absl::OkStatus();  // No NaN.
+  return InvalidField(field,
+                      absl::StrCat("got ", fraction, ", expected 0 to 1"));
+}
+
+absl::Status ValidateClassFilter(
+    const google::protobuf::RepeatedField<int32_t>& filter, int classes) {
+  for (int i = 0; i < filter.size(); ++i) {
+    if (filter[i] < 0 || filter[i] >= classes) {
+      return OutOfRange(absl::StrCat("params.class_filter[", i, "]"), filter[i],
+                        0, classes - 1);
     }
   }
   return absl::OkStatus();
@@ -108,17 +119,63 @@ absl::string_view FormatName(ImageFormat format) {
   return "unknown";
 }
 
-absl::Status ValidateEncoded(const std::string& encoded,
+// Fills what follows from the oriented picture's size and from how many
+// pictures of it there are at once.
+void FillSizes(const v1::Image& image, const ModelConfig& model,
+               const PictureSize& picture, int copies, ImageFacts* facts) {
+  const PixelRect crop = CropOf(image, picture);
+  facts->pixels = picture.pixels();
+  facts->seen = {crop.height, crop.width};
+  facts->input =
+      model.resize == Resize::kKeepRatio
+          ? KeepRatioSize(facts->seen, model.short_side, model.long_side)
+          : PictureSize{model.image_size, model.image_size};
+  facts->input_bytes = 3 * facts->input.pixels();
+  facts->decode_bytes = 3 * copies * facts->pixels + facts->input_bytes;
+  if (image.has_crop()) facts->decode_bytes += 3 * facts->seen.pixels();
+}
+
+absl::Status ValidateEncoded(const v1::Image& image, const ModelConfig& model,
                              const ImageLimits& limits, ImageFacts* facts) {
-  absl::StatusOr<ImageHeader> header = ReadImageHeader(encoded, limits);
+  absl::StatusOr<ImageHeader> header = ReadImageHeader(image.encoded(), limits);
   if (!header.ok()) {
     ErrorDetail detail = GetErrorDetail(header.status());
     detail.field = ".encoded";
     return MakeError(header.status().code(), header.status().message(),
                      std::move(detail));
   }
+  const bool orient = image.orientation() != v1::Image::IGNORE;
   facts->format = FormatName(header->format);
-  facts->pixels = int64_t{header->width} * header->height;
+  FillSizes(image, model, OrientedSize(*header, orient),
+            orient && header->orientation != 1 ? 2 : 1, facts);
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePixelBuffer(const v1::Image& image,
+                                 const ModelConfig& model,
+                                 const ImageLimits& limits, ImageFacts* facts) {
+  const v1::PixelBuffer& pixels = image.pixels();
+  facts->format = "pixels";
+  const absl::Status status = ValidatePixels(pixels, limits);
+  if (!status.ok()) return InField(".pixels", status);
+  FillSizes(image, model, {pixels.height(), pixels.width()}, 1, facts);
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTensorImage(const v1::Tensor& tensor,
+                                 const ModelConfig& model, ImageFacts* facts) {
+  facts->format = "tensor";
+  const absl::Status status = ValidateTensor(tensor, model);
+  if (!status.ok()) return InField(".tensor", status);
+  facts->input = {static_cast<int>(tensor.shape(1)),
+                  static_cast<int>(tensor.shape(2))};
+  facts->seen = facts->input;
+  facts->pixels = facts->input.pixels();
+  facts->input_bytes = 3 * facts->pixels;
+  if (tensor.data_type() != v1::Tensor::UINT8) {
+    facts->input_bytes *= sizeof(float);
+  }
+  facts->decode_bytes = facts->input_bytes;
   return absl::OkStatus();
 }
 
@@ -133,15 +190,57 @@ absl::Status ValidateRequestId(const std::string& request_id) {
                    kMaxRequestIdLength));
 }
 
-absl::Status ValidateClassify(const v1::ClassifyRequest& request, int classes,
-                              const RequestLimits& limits) {
-  absl::Status status = ValidateRequestId(request.request_id());
-  if (status.ok()) {
-    status = ValidateCount(request.images_size(), limits.max_images);
-  }
-  if (status.ok()) status = ValidateOptions(request.options());
-  if (status.ok()) status = ValidateParams(request.params(), classes);
+absl::Status ValidateRequest(int images, const v1::RequestOptions& options,
+                             const ModelConfig& model,
+                             const RequestLimits& limits) {
+  absl::Status status = ValidateCount(images, limits.max_images);
+  if (status.ok()) status = ValidateOptions(options);
+  if (status.ok()) status = ValidateResize(options.resize(), model);
   return status;
+}
+
+absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
+  if (params.top_k() < 0 || params.top_k() > classes) {
+    return OutOfRange("params.top_k", params.top_k(), 0, classes);
+  }
+  if (!std::isfinite(params.min_score())) {
+    return InvalidField(
+        "params.min_score",
+        absl::StrCat("got ", params.min_score(), ", expected a finite number"));
+  }
+  if (!v1::ClassifyParams::ScoreType_IsValid(params.score_type())) {
+    return NotAnEnumerator("params.score_type", params.score_type());
+  }
+  return ValidateClassFilter(params.class_filter(), classes);
+}
+
+absl::Status ValidateParams(const v1::DetectParams& params, int classes) {
+  // What is unset is 0 and passes.
+  absl::Status status =
+      ValidateFraction("params.score_threshold", params.score_threshold());
+  if (status.ok()) {
+    status = ValidateFraction("params.nms_iou_threshold",
+                              params.nms_iou_threshold());
+  }
+  if (!status.ok()) return status;
+  if (params.max_detections() < 0 || params.max_detections() > kMaxDetections) {
+    return OutOfRange("params.max_detections", params.max_detections(), 0,
+                      kMaxDetections);
+  }
+  if (!v1::DetectParams::MaskEncoding_IsValid(params.mask_encoding())) {
+    return NotAnEnumerator("params.mask_encoding", params.mask_encoding());
+  }
+  return ValidateClassFilter(params.class_filter(), classes);
+}
+
+absl::Status ValidateParams(const v1::SegmentParams& params, int classes) {
+  if (!v1::SegmentParams::Encoding_IsValid(params.encoding())) {
+    return NotAnEnumerator("params.encoding", params.encoding());
+  }
+  if (!v1::SegmentParams::OutputSize_IsValid(params.output_size())) {
+    return NotAnEnumerator("params.output_size", params.output_size());
+  }
+  return ValidateClassFilter(params.class_filter(), classes);
 }
 
 absl::Status ValidateImage(const v1::Image& image, const ModelConfig& model,
@@ -156,23 +255,13 @@ absl::Status ValidateImage(const v1::Image& image, const ModelConfig& model,
     const absl::Status status = ValidateCrop(image.crop());
     if (!status.ok()) return status;
   }
-  const int64_t plane = int64_t{model.image_size} * model.image_size;
-  facts->input_bytes = 3 * plane;
   switch (image.source_case()) {
     case v1::Image::kEncoded:
-      return ValidateEncoded(image.encoded(), limits.image, facts);
+      return ValidateEncoded(image, model, limits.image, facts);
     case v1::Image::kPixels:
-      facts->format = "pixels";
-      facts->pixels = int64_t{image.pixels().width()} * image.pixels().height();
-      return InField(".pixels", ValidatePixels(image.pixels(), limits.image));
+      return ValidatePixelBuffer(image, model, limits.image, facts);
     case v1::Image::kTensor:
-      facts->format = "tensor";
-      facts->pixels = plane;
-      if (image.tensor().data_type() != v1::Tensor::UINT8) {
-        facts->input_bytes *= sizeof(float);
-      }
-      return InField(".tensor",
-                     ValidateTensor(image.tensor(), model.image_size));
+      return ValidateTensorImage(image.tensor(), model, facts);
     default:
       return InvalidField("",
                           "got no source, expected encoded, pixels or tensor");

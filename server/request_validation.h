@@ -21,9 +21,15 @@ struct RequestLimits {
   ImageLimits image;
 };
 
-// Everything but the images themselves. `classes` of the model that was asked.
-absl::Status ValidateClassify(const v1::ClassifyRequest& request, int classes,
-                              const RequestLimits& limits);
+// Everything but the images themselves and what the methods below check.
+absl::Status ValidateRequest(int images, const v1::RequestOptions& options,
+                             const ModelConfig& model,
+                             const RequestLimits& limits);
+
+// `classes` of the model that was asked.
+absl::Status ValidateParams(const v1::ClassifyParams& params, int classes);
+absl::Status ValidateParams(const v1::DetectParams& params, int classes);
+absl::Status ValidateParams(const v1::SegmentParams& params, int classes);
 
 absl::Status ValidateRequestId(const std::string& request_id);
 
@@ -32,7 +38,10 @@ struct ImageFacts {
   // "jpeg", "png", "webp", "pixels" or "tensor"; "unknown" of a refused file.
   absl::string_view format = "unknown";
   int64_t pixels = 0;
-  int64_t input_bytes = 0;  // Of the model's input that it becomes.
+  PictureSize seen;          // Of the oriented picture, or its crop.
+  PictureSize input;         // Of the model's input that it becomes.
+  int64_t input_bytes = 0;   // Of the same.
+  int64_t decode_bytes = 0;  // Of all pictures on the way there, at most.
 };
 
 // Checks the image's source, crop and orientation, and of a file its header.

@@ -21,7 +21,7 @@ namespace {
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
 // A batch that runs longer is taken for hung.
 constexpr absl::Duration kHung = absl::Seconds(10);
-// Answers that may wait for the finish pool; more are made on the batch thread.
+// Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
 
 RequestLimits LimitsOf(const v1::ServerConfig& config) {
@@ -46,6 +46,7 @@ ModelRepository::Options RepositoryOptions(const v1::ServerConfig& config) {
   options.directory = config.model_repository();
   options.model_path = config.model_path();
   options.model_name = config.model_name();
+  options.random_init = config.random_init();
   return options;
 }
 
@@ -79,7 +80,8 @@ Server::Server(const Options& options, Logger* log)
       log_(*log),
       metrics_(options.build),
       decode_memory_(config_.decode_memory_budget_bytes()),
-      finish_pool_(PoolOptions("finish", 1, kMaxAnswersQueued)),
+      finish_pool_(
+          PoolOptions("finish", config_.decode_threads(), kMaxAnswersQueued)),
       repository_(RepositoryOptions(config_), options.load, &metrics_, log),
       decode_pool_(PoolOptions("decode", config_.decode_threads(),
                                config_.decode_queue_items())),
@@ -94,9 +96,9 @@ Server::Server(const Options& options, Logger* log)
         return true;
       }),
       vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
-               metrics_, *log, LimitsOf(config_),
+               metrics_, *log, LimitsOf(config_), config_.max_message_bytes(),
                FromProto(config_.default_deadline()),
-               FromProto(config_.max_deadline())}) {
+               FromProto(config_.max_deadline()), options.clock}) {
   health_.SetServing("", false);
   health_.SetServing(kVisionName, false);
 }

@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/metrics_server.h"
 #include "server/model_repository.h"
+#include "server/task.h"
 #include "server/thread_pool.h"
 #include "server/vision_service.h"
 #include "sfmamba/v1/config.pb.h"
@@ -34,6 +35,8 @@ class Server {
     v1::ServerConfig config;  // WithDefaults, and valid.
     BuildInfo build;
     ModelRepository::Load load;
+    // What the deadlines of calls are compared with.
+    std::function<absl::Time()> clock = SteadyNow;
     // How long metrics can still be scraped after the last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };

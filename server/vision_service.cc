@@ -6,8 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "grpcpp/support/message_allocator.h"
+#include "server/classify_call.h"
 #include "server/convert.h"
+#include "server/detect_call.h"
 #include "server/error.h"
+#include "server/segment_call.h"
 
 namespace sfmamba {
 namespace {
@@ -16,14 +19,13 @@ constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
 
 // Request and response on one arena, freed together when the call is over.
-class ClassifyMessages final
-    : public grpc::MessageHolder<v1::ClassifyRequest, v1::ClassifyResponse> {
+template <typename Request, typename Response>
+class ArenaMessages final : public grpc::MessageHolder<Request, Response> {
  public:
-  ClassifyMessages() {
-    set_request(
-        google::protobuf::Arena::CreateMessage<v1::ClassifyRequest>(&arena_));
-    set_response(
-        google::protobuf::Arena::CreateMessage<v1::ClassifyResponse>(&arena_));
+  ArenaMessages() {
+    this->set_request(google::protobuf::Arena::CreateMessage<Request>(&arena_));
+    this->set_response(
+        google::protobuf::Arena::CreateMessage<Response>(&arena_));
   }
   void Release() override { delete this; }
 
@@ -31,12 +33,11 @@ class ClassifyMessages final
   google::protobuf::Arena arena_;
 };
 
-class ClassifyAllocator final
-    : public grpc::MessageAllocator<v1::ClassifyRequest, v1::ClassifyResponse> {
+template <typename Request, typename Response>
+class ArenaAllocator final : public grpc::MessageAllocator<Request, Response> {
  public:
-  grpc::MessageHolder<v1::ClassifyRequest, v1::ClassifyResponse>*
-  AllocateMessages() override {
-    return new ClassifyMessages;
+  grpc::MessageHolder<Request, Response>* AllocateMessages() override {
+    return new ArenaMessages<Request, Response>;
   }
 };
 
@@ -70,20 +71,44 @@ v1::Model::State ToProto(ModelState state) {
   return v1::Model::STATE_UNSPECIFIED;
 }
 
+v1::Model::Task ToProto(VisionTask task) {
+  switch (task) {
+    case VisionTask::kClassification:
+      return v1::Model::CLASSIFICATION;
+    case VisionTask::kDetection:
+      return v1::Model::DETECTION;
+    case VisionTask::kSegmentation:
+      return v1::Model::SEGMENTATION;
+  }
+  return v1::Model::TASK_UNSPECIFIED;
+}
+
+const char* ResizeName(Resize resize) {
+  switch (resize) {
+    case Resize::kCenterCrop:
+      return "center_crop";
+    case Resize::kStretch:
+      return "stretch";
+    case Resize::kKeepRatio:
+      return "keep_ratio";
+  }
+  return "";
+}
+
 void ToProto(const ModelConfig& config, v1::InputSpec* input) {
+  const bool keep_ratio = config.resize == Resize::kKeepRatio;
   auto* size = input->add_buckets();
-  size->set_height(config.image_size);
-  size->set_width(config.image_size);
+  size->set_height(keep_ratio ? config.short_side : config.image_size);
+  size->set_width(keep_ratio ? config.long_side : config.image_size);
   input->mutable_mean()->Add(config.mean.begin(), config.mean.end());
   input->mutable_std()->Add(config.std.begin(), config.std.end());
-  input->set_resize(config.resize == Resize::kStretch ? "stretch"
-                                                      : "center_crop");
+  input->set_resize(ResizeName(config.resize));
   input->set_channel_order("RGB");
 }
 
 void ToProto(const ModelVersion& version, bool with_classes, v1::Model* model) {
   model->set_name(version.name());
-  model->set_task(v1::Model::CLASSIFICATION);
+  if (version.task().has_value()) model->set_task(ToProto(*version.task()));
   model->set_state(ToProto(version.state()));
   model->set_state_reason(version.state_reason());
   const absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = version.Loaded();
@@ -139,8 +164,18 @@ absl::Status FillPage(const v1::ListModelsRequest& request,
 
 VisionService::VisionService(CallEnvironment environment)
     : env_(std::move(environment)),
-      allocator_(std::make_unique<ClassifyAllocator>()) {
-  SetMessageAllocatorFor_Classify(allocator_.get());
+      classify_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::ClassifyRequest, v1::ClassifyResponse>>()),
+      detect_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::DetectRequest, v1::DetectResponse>>()),
+      segment_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::SegmentRequest, v1::SegmentResponse>>()) {
+  SetMessageAllocatorFor_Classify(classify_messages_.get());
+  SetMessageAllocatorFor_Detect(detect_messages_.get());
+  SetMessageAllocatorFor_Segment(segment_messages_.get());
 }
 
 absl::Status VisionService::CheckServing() const {
@@ -160,46 +195,20 @@ grpc::ServerUnaryReactor* VisionService::Classify(
   return call;
 }
 
-absl::Status VisionService::TaskMismatch(absl::string_view model,
-                                         absl::string_view task,
-                                         CallRecord* record) const {
-  const absl::Status serving = CheckServing();
-  if (!serving.ok()) return serving;
-  if (model.empty()) return NotSupported(task);
-  const auto version = env_.repository.Find(model, "model");
-  if (!version.ok()) return version.status();
-  record->set_model(**version);
-  ErrorDetail detail;
-  detail.reason = "TASK_MISMATCH";
-  detail.metadata = {{"model", (*version)->name()},
-                     {"got", std::string(task)},
-                     {"expected", "classification"}};
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   absl::StrCat((*version)->name(), ": got ", task,
-                                ", expected classification"),
-                   std::move(detail));
-}
-
 grpc::ServerUnaryReactor* VisionService::Detect(
     grpc::CallbackServerContext* context, const v1::DetectRequest* request,
     v1::DetectResponse* response) {
-  CallRecord record(Method::kDetect, *request, context, &env_.metrics,
-                    &env_.log);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(
-      record.Finish(TaskMismatch(request->model(), "detection", &record)));
-  return reactor;
+  auto* call = new DetectCall(env_, context, request, response);
+  call->Start(CheckServing());
+  return call;
 }
 
 grpc::ServerUnaryReactor* VisionService::Segment(
     grpc::CallbackServerContext* context, const v1::SegmentRequest* request,
     v1::SegmentResponse* response) {
-  CallRecord record(Method::kSegment, *request, context, &env_.metrics,
-                    &env_.log);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(
-      record.Finish(TaskMismatch(request->model(), "segmentation", &record)));
-  return reactor;
+  auto* call = new SegmentCall(env_, context, request, response);
+  call->Start(CheckServing());
+  return call;
 }
 
 grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*

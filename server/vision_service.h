@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "grpcpp/support/message_allocator.h"
-#include "server/classify_call.h"
+#include "server/predict_call.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
 namespace sfmamba {
@@ -23,14 +23,13 @@ class VisionService final : public v1::VisionService::CallbackService {
   grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
                                      const v1::ClassifyRequest* request,
                                      v1::ClassifyResponse* response) override;
-  // No model detects or segments yet: FAILED_PRECONDITION with reason
-  // TASK_MISMATCH for a model that is there, else UNIMPLEMENTED.
   grpc::ServerUnaryReactor* Detect(grpc::CallbackServerContext* context,
                                    const v1::DetectRequest* request,
                                    v1::DetectResponse* response) override;
   grpc::ServerUnaryReactor* Segment(grpc::CallbackServerContext* context,
                                     const v1::SegmentRequest* request,
                                     v1::SegmentResponse* response) override;
+  // UNIMPLEMENTED.
   grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
   StreamPredict(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
@@ -43,14 +42,12 @@ class VisionService final : public v1::VisionService::CallbackService {
 
  private:
   absl::Status CheckServing() const;
-  // What a task that no model has is answered.
-  absl::Status TaskMismatch(absl::string_view model, absl::string_view task,
-                            CallRecord* record) const;
-
   const CallEnvironment env_;
-  const std::unique_ptr<
-      grpc::MessageAllocator<v1::ClassifyRequest, v1::ClassifyResponse>>
-      allocator_;
+  template <typename Request, typename Response>
+  using Allocator = std::unique_ptr<grpc::MessageAllocator<Request, Response>>;
+  const Allocator<v1::ClassifyRequest, v1::ClassifyResponse> classify_messages_;
+  const Allocator<v1::DetectRequest, v1::DetectResponse> detect_messages_;
+  const Allocator<v1::SegmentRequest, v1::SegmentResponse> segment_messages_;
   std::atomic<bool> draining_{false};
 };
 

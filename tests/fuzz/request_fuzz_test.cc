@@ -3,7 +3,6 @@
 // valid.
 #include <cstdint>
 #include <iterator>
-#include <random>
 #include <string>
 
 #include "google/protobuf/stubs/logging.h"
@@ -15,43 +14,12 @@
 #include "server/textproto.h"
 #include "server/trace_context.h"
 #include "sfmamba/v1/config.pb.h"
+#include "tests/fuzz/mutator.h"
 
 namespace sfmamba {
 namespace {
 
 constexpr int kMutants = 20000;
-
-// Overwrites, inserts, removes and repeats bytes at random.
-class Mutator {
- public:
-  std::string Mutate(std::string bytes) {
-    for (int edits = 1 + Below(4); edits > 0; --edits) Edit(&bytes);
-    return bytes;
-  }
-  int Below(int limit) {
-    return std::uniform_int_distribution<int>(0, limit - 1)(random_);
-  }
-
- private:
-  void Edit(std::string* bytes) {
-    const size_t at = Below(bytes->size() + 1);
-    switch (Below(4)) {
-      case 0:
-        if (at < bytes->size()) (*bytes)[at] = Below(256);
-        break;
-      case 1:
-        bytes->insert(at, 1 + Below(4), static_cast<char>(Below(256)));
-        break;
-      case 2:
-        bytes->erase(at, 1 + Below(8));
-        break;
-      default:
-        bytes->insert(at, bytes->substr(Below(bytes->size() + 1), Below(64)));
-    }
-  }
-
-  std::mt19937 random_{1};
-};
 
 v1::ClassifyRequest ValidRequest() {
   v1::ClassifyRequest request;
@@ -86,7 +54,9 @@ TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
   for (int i = 0; i < kMutants; ++i) {
     v1::ClassifyRequest request;
     if (!request.ParseFromString(mutator.Mutate(valid))) continue;
-    const absl::Status whole = ValidateClassify(request, 10, RequestLimits());
+    absl::Status whole = ValidateRequest(
+        request.images_size(), request.options(), model, RequestLimits());
+    if (whole.ok()) whole = ValidateParams(request.params(), 10);
     if (!whole.ok()) {
       EXPECT_NE(GetErrorDetail(whole).reason, "");
       ++refused;
@@ -101,12 +71,11 @@ TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
         ++refused;
         continue;
       }
-      InputTimes times;
-      const absl::StatusOr<ImageBuffer> input = MakeInput(
-          image, model, request.options().resize(), ImageLimits(), &times);
+      const absl::StatusOr<PreparedInput> input =
+          MakeInput(image, model, request.options().resize(), ImageLimits());
       if (!input.ok()) continue;  // Not finite.
-      EXPECT_EQ(input->height, 2);
-      EXPECT_EQ(input->pixels.size() + input->values.size(), 12u);
+      EXPECT_EQ(input->image.height, 2);
+      EXPECT_EQ(input->image.pixels.size() + input->image.values.size(), 12u);
       ++accepted;
     }
   }

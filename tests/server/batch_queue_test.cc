@@ -25,8 +25,8 @@ absl::Time At(int milliseconds) {
 Task MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
               int side = 224) {
   Task task;
-  task.image.height = side;
-  task.image.width = side;
+  task.bucket_height = side;
+  task.bucket_width = side;
   task.image.values = {static_cast<float>(id)};
   task.deadline = deadline;
   return task;
@@ -139,11 +139,21 @@ TEST(BatchQueueTest, SizesNeverMix) {
   EXPECT_EQ(Ids(queue.PopBatch(At(10))), Numbers({2}));
 }
 
+TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
+  BatchQueue queue(Options(2, 5));
+  for (int id : {1, 2}) {
+    Task task = MakeTask(id);
+    task.image.height = 200 + id;  // Before the padding.
+    queue.Push(std::move(task), At(0));
+  }
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1, 2}));
+}
+
 TEST(BatchQueueTest, HeightAndWidthAreNotExchangeable) {
   BatchQueue queue(Options(4, 0));
   Task tall = MakeTask(1), wide = MakeTask(2);
-  tall.image.height = 300;
-  wide.image.width = 300;
+  tall.bucket_height = 300;
+  wide.bucket_width = 300;
   queue.Push(std::move(tall), At(0));
   queue.Push(std::move(wide), At(0));
   EXPECT_EQ(queue.PopBatch(At(0))->tasks.size(), 1);
@@ -211,7 +221,7 @@ TEST(BatchQueueTest, ABusyBucketDoesNotStarveAnother) {
   };
   push_urgent();
   queue.Push(MakeTask(-1, At(9000), 256), At(0));
-  EXPECT_EQ(queue.PopBatch(At(0))->tasks[0].image.width, 224);
+  EXPECT_EQ(queue.PopBatch(At(0))->tasks[0].bucket_width, 224);
   push_urgent();
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({-1}));
 }
@@ -294,7 +304,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     ASSERT_GE(batch->tasks.size(), 1);
     ASSERT_LE(batch->tasks.size(), options_.max_batch_size);
 
-    const int side = batch->tasks[0].image.width;
+    const int side = batch->tasks[0].bucket_width;
     EXPECT_TRUE(due.count(side) == 1);
     absl::Time latest = absl::InfinitePast();
     for (const Task& task : batch->tasks) {

@@ -359,7 +359,7 @@ TEST(BatcherTest, AnswersEveryTaskOnceUnderLoad) {
       EXPECT_EQ(concurrent++, 0);
       EXPECT_LE(batch.tasks.size(), 4);
       for (Task& task : batch.tasks) {
-        EXPECT_EQ(task.image.width, batch.tasks[0].image.width);
+        EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
       }
       --concurrent;
       AnswerAll(std::move(batch));
@@ -371,8 +371,8 @@ TEST(BatcherTest, AnswersEveryTaskOnceUnderLoad) {
         std::vector<std::shared_ptr<std::atomic<bool>>> flags;
         for (int i = 0; i < kTasks; ++i) {
           Task task;
-          task.image.height = 2;
-          task.image.width = random() % 2 + 1;
+          task.bucket_height = 2;
+          task.bucket_width = random() % 2 + 1;
           task.image.pixels.resize(12);
           if (random() % 4 == 0) {
             task.deadline = SteadyNow() + absl::Microseconds(random() % 400);

@@ -27,12 +27,16 @@ class FakeModel : public VisionModel {
   struct Log {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
+    ModelInput last ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
   };
 
   // `before` is called at the start of each Run.
-  FakeModel(Log* log, std::function<void()> before)
+  FakeModel(Log* log, std::function<void()> before, VisionTask task)
       : log_(log), before_(std::move(before)) {
     config_.image_size = 4;
+    config_.task = task;
+    config_.short_side = 8;
+    config_.long_side = 16;
   }
 
   absl::StatusOr<std::vector<Result>> Run(
@@ -40,6 +44,7 @@ class FakeModel : public VisionModel {
     {
       absl::MutexLock lock(&log_->mu);
       log_->sizes.push_back(images.size());
+      log_->last = images.back();
     }
     before_();
     std::vector<Result> results;
@@ -82,8 +87,8 @@ struct Answer {
 
 Task MakeTask(Answer& answer, float value, int height = 4) {
   Task task;
-  task.image.height = height;
-  task.image.width = 4;
+  task.image.height = task.bucket_height = height;
+  task.image.width = task.bucket_width = 4;
   task.image.values.assign(3 * height * 4, value);
   task.done = [&answer](absl::StatusOr<Result> result, const BatchInfo& info) {
     answer.result = std::move(result);
@@ -97,20 +102,27 @@ class ExecutorTest : public ::testing::Test {
  protected:
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(
-      int max_batch_size, std::function<void()> before = [] {}) {
+      int max_batch_size, std::function<void()> before = [] {},
+      VisionTask task = VisionTask::kClassification) {
     Executor::Options options;
     options.name = "fake";
     options.version = "1";
     options.batch.max_batch_size = max_batch_size;
     options.batch.max_queue_delay = absl::Hours(1);
     return std::make_unique<Executor>(
-        options, std::make_unique<FakeModel>(&log_, std::move(before)),
+        options, std::make_unique<FakeModel>(&log_, std::move(before), task),
         &metrics_);
   }
 
   std::vector<int> sizes() {
     absl::MutexLock lock(&log_.mu);
     return log_.sizes;
+  }
+
+  // What the model was given last; its pixels are gone.
+  ModelInput last() {
+    absl::MutexLock lock(&log_.mu);
+    return log_.last;
   }
 
   // The value of the series of `name` whose labels include all of `labels`.
@@ -262,6 +274,38 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
 TEST_F(ExecutorTest, WarmUpRunsEachPowerOfTwoAndTheLargestBatch) {
   EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
   EXPECT_EQ(sizes(), std::vector<int>({1, 2, 4, 6}));
+}
+
+TEST_F(ExecutorTest, WarmUpOfADenseModelRunsTheLargestImageOnce) {
+  EXPECT_TRUE(MakeExecutor(
+                  6, [] {}, VisionTask::kDetection)
+                  ->WarmUp()
+                  .ok());
+  EXPECT_EQ(sizes(), std::vector<int>({1}));
+  const ModelInput input = last();
+  EXPECT_EQ(input.height, 8);
+  EXPECT_EQ(input.width, 16);
+  EXPECT_TRUE(input.detection.masks);
+}
+
+TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  Task task = MakeTask(answer, 1);
+  task.bucket_height = 32;
+  task.image.original_height = 70;
+  task.image.original_width = 90;
+  task.detection.max_detections = 7;
+  task.segmentation.confidence = true;
+  executor->Submit(std::move(task));
+  EXPECT_EQ(answer.logit(), 1);
+  const ModelInput input = last();
+  EXPECT_EQ(input.height, 4);
+  EXPECT_EQ(input.original_height, 70);
+  EXPECT_EQ(input.original_width, 90);
+  EXPECT_EQ(input.detection.max_detections, 7);
+  EXPECT_TRUE(input.segmentation.confidence);
+  EXPECT_EQ(answer.info.bucket, "32x4");
 }
 
 TEST_F(ExecutorTest, ReservesWithinTheCaps) {

@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "server/sha256.h"
 
@@ -103,41 +102,72 @@ TEST_F(ModelDirectoryTest, UnknownFieldIsAnError) {
   EXPECT_NE(Error().find("batch"), std::string::npos);
 }
 
-// The message of the error that the custom model with `change` gives.
-std::string TranslationError(const std::string& change) {
-  v1::ModelConfig proto;
-  google::protobuf::TextFormat::ParseFromString(kCustom, &proto);
-  EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(change, &proto));
-  absl::Status status = ToModelConfig(proto, 2).status();
-  status.Update(ToBatchOptions(proto.batching()).status());
-  return std::string(status.message());
-}
-
-TEST(ToModelConfigTest, WrongValuesNameTheirField) {
-  EXPECT_EQ(TranslationError(""), "");
-  for (const auto& [change, message] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"backbone { depths: 1 }", "backbone.depths: got 5"},
-           {"input { mean: 1 }", "input.mean: got 4"},
-           {"backbone { variant: 'sf_mamba_z' }", "backbone.variant"},
-           {"batching { max_batch_size: -1 }", "batching.max_batch_size"},
-           {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
-           {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
-           {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",
-            "batching.max_queue_delay"},
-           {"task: DETECTION", "task: got DETECTION"},
-       }) {
-    const std::string error = TranslationError(change);
-    EXPECT_EQ(error.substr(0, message.size()), message) << change;
-  }
-}
-
 TEST_F(ModelDirectoryTest, EachFileMustBeThere) {
   for (const char* name : {kWeightsFile, kLabelsFile, kConfigFile}) {
     fs::rename(path_ / name, path_ / "away");
     EXPECT_NE(Error().find(name), std::string::npos);
     fs::rename(path_ / "away", path_ / name);
   }
+}
+
+// What a version has with random weights.
+TEST_F(ModelDirectoryTest, RandomWeightsNeedTheConfigurationAlone) {
+  fs::remove(path_ / kWeightsFile);
+  fs::remove(path_ / kLabelsFile);
+  const std::string path = path_.string();
+  EXPECT_FALSE(ReadModelDirectory(path).ok());
+  Write(kConfigFile, absl::StrCat(kCustom, "num_classes: 3"));
+  auto directory = ReadModelDirectory(path, /*random_init=*/true);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->weights_path, "");
+  EXPECT_EQ(directory->labels,
+            (std::vector<std::string>{"class_0", "class_1", "class_2"}));
+
+  Write(kLabelsFile, "cat\ndog\nfox\n");
+  directory = ReadModelDirectory(path, /*random_init=*/true);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->labels[2], "fox");
+
+  fs::remove(path_ / kConfigFile);
+  EXPECT_FALSE(ReadModelDirectory(path, /*random_init=*/true).ok());
+}
+
+TEST_F(ModelDirectoryTest, RandomDenseModelsHaveTheirDatasetsClasses) {
+  fs::remove(path_ / kWeightsFile);
+  fs::remove(path_ / kLabelsFile);
+  struct Case {
+    const char* task;
+    size_t classes;
+    const char *first, *last;
+  };
+  for (const Case& c : {Case{"DETECTION", 80, "person", "toothbrush"},
+                        Case{"SEGMENTATION", 150, "wall", "flag"}}) {
+    Write(kConfigFile, absl::StrCat("task: ", c.task,
+                                    " backbone { variant: 'sf_mamba_t' }"));
+    const auto directory =
+        ReadModelDirectory(path_.string(), /*random_init=*/true);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    ASSERT_EQ(directory->labels.size(), c.classes);
+    EXPECT_EQ(directory->labels.front(), c.first);
+    EXPECT_EQ(directory->labels.back(), c.last);
+    EXPECT_EQ(directory->config.num_classes, c.classes);
+    EXPECT_EQ(directory->batch.max_batch_size, 4);
+  }
+}
+
+TEST_F(ModelDirectoryTest, WeightsThatAreThereAreNotRandom) {
+  const auto directory =
+      ReadModelDirectory(path_.string(), /*random_init=*/true);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(fs::path(directory->weights_path).filename(), kWeightsFile);
+  Write(kWeightsFile, "abd");
+  EXPECT_FALSE(ReadModelDirectory(path_.string(), /*random_init=*/true).ok());
+}
+
+TEST_F(ModelDirectoryTest, ADenseModelsWeightsMustBeReadable) {
+  Write(kConfigFile, "task: SEGMENTATION backbone { variant: 'sf_mamba_t' }");
+  EXPECT_NE(Error().find("model.safetensors: expected at least"),
+            std::string::npos);
 }
 
 TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {

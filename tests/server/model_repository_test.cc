@@ -3,8 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "gtest/gtest.h"
+#include "model/vision_model.h"
 #include "server/error.h"
 #include "tests/server/running_server.h"
 
@@ -126,6 +129,42 @@ TEST_F(ModelRepositoryTest, AFailedLoadLeavesItsReasonWithoutPaths) {
   EXPECT_EQ(GetErrorDetail((*version)->Loaded().status()).reason,
             "MODEL_NOT_READY");
   EXPECT_EQ((*repository.Find("good", "model"))->state(), ModelState::kReady);
+}
+
+TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
+  constexpr char kSmall[] = R"(
+    num_classes: 5
+    backbone {
+      variant: "custom" dim: 16 in_dim: 8 depths: [ 1, 1, 2, 2 ]
+      num_heads: [ 1, 2, 4, 8 ] windows: [ 4, 2 ]
+    }
+    input { short_side: 64 long_side: 96 }
+  )";
+  for (const auto& [name, text] : std::map<std::string, std::string>{
+           {"detector",
+            "task: DETECTION detector { channels: 16 fc_width: 32 }"},
+           {"segmenter", "task: SEGMENTATION segmenter { channels: 16 }"}}) {
+    const std::string version = folder_ + "/" + name + "/1";
+    fs::create_directories(version);
+    std::ofstream(version + "/config.textproto") << text << kSmall;
+  }
+  ModelRepository::Options options;
+  options.directory = folder_;
+  options.random_init = true;
+  ModelRepository repository(
+      options,
+      [](const ModelConfig& config, const std::string& weights) {
+        EXPECT_EQ(weights, "");
+        return VisionModel::Random(config, /*seed=*/0);
+      },
+      &metrics_, &log_);
+  ASSERT_EQ(repository.Scan(), absl::OkStatus());
+  EXPECT_EQ(LoadAll(repository), absl::OkStatus());
+  for (const auto& version : repository.List()) {
+    const auto loaded = version->Loaded();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->directory.labels.back(), "class_4");
+  }
 }
 
 }  // namespace

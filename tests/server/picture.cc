@@ -41,6 +41,21 @@ RgbImage Gradient(int width, int height) {
   return image;
 }
 
+RgbImage WithRed(int width, int height, const PixelRect& red) {
+  RgbImage image;
+  image.width = width;
+  image.height = height;
+  image.data.assign(size_t{3} * width * height, 100);
+  for (int y = red.top; y < red.top + red.height; ++y) {
+    for (int x = red.left; x < red.left + red.width; ++x) {
+      uint8_t* pixel = &image.data[size_t{3} * (y * width + x)];
+      pixel[0] = 255;
+      pixel[1] = pixel[2] = 0;
+    }
+  }
+  return image;
+}
+
 int MaxDifference(const RgbImage& a, const RgbImage& b) {
   if (a.width != b.width || a.height != b.height ||
       a.data.size() != b.data.size()) {

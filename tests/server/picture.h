@@ -14,6 +14,8 @@ namespace sfmamba {
 
 // Smooth, with each channel different: survives lossy compression.
 RgbImage Gradient(int width, int height);
+// Grey, with a rectangle of pure red.
+RgbImage WithRed(int width, int height, const PixelRect& red);
 // The largest difference of a byte; 256 if the sizes differ.
 int MaxDifference(const RgbImage& a, const RgbImage& b);
 

@@ -112,6 +112,12 @@ Tensor MakeTensor(Tensor::DataType type, const std::vector<T>& values,
   return tensor;
 }
 
+ModelConfig ModelOfSide(int side) {
+  ModelConfig model;
+  model.image_size = side;
+  return model;
+}
+
 TEST(TensorTest, EachTypeIsRead) {
   const auto f32 = MakeTensor<float>(Tensor::FP32, {-1.5f, 0, 3e38f});
   EXPECT_EQ(ToImageBuffer(f32)->values, (std::vector<float>{-1.5f, 0, 3e38f}));
@@ -126,12 +132,37 @@ TEST(TensorTest, EachTypeIsRead) {
 TEST(TensorTest, Uint8ChannelsBecomePixels) {
   const auto tensor = MakeTensor<uint8_t>(
       Tensor::UINT8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
-  EXPECT_TRUE(ValidateTensor(tensor, 2).ok());
+  EXPECT_TRUE(ValidateTensor(tensor, ModelOfSide(2)).ok());
   const auto buffer = ToImageBuffer(tensor);
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ(buffer->pixels,
             (std::vector<uint8_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12}));
   EXPECT_EQ(buffer->height, 2);
+}
+
+TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {
+  ModelConfig model;
+  model.resize = Resize::kKeepRatio;
+  model.short_side = 2;
+  model.long_side = 4;
+  const auto status = [&model](int64_t height, int64_t width) {
+    return ValidateTensor(
+        MakeTensor(Tensor::UINT8, std::vector<uint8_t>(3 * height * width),
+                   {3, height, width}),
+        model);
+  };
+  for (const auto& [height, width] :
+       {std::pair{2, 4}, {4, 2}, {1, 1}, {1, 4}, {2, 2}}) {
+    EXPECT_TRUE(status(height, width).ok()) << height << "x" << width;
+  }
+  for (const auto& [height, width] : {std::pair{3, 4}, {3, 3}, {5, 1}}) {
+    const absl::Status refused = status(height, width);
+    EXPECT_EQ(GetErrorDetail(refused).field, ".shape");
+    EXPECT_NE(refused.message().find(
+                  "[3, H, W] with sides of 1 to 4, the shorter at most 2"),
+              std::string::npos)
+        << refused;
+  }
 }
 
 TEST(TensorTest, NotFiniteIsRefusedByElement) {
@@ -153,7 +184,7 @@ TEST(TensorTest, NotFiniteIsRefusedByElement) {
 
 TEST(TensorTest, RefusesWhatDoesNotFit) {
   const auto field = [](const Tensor& tensor) {
-    const absl::Status status = ValidateTensor(tensor, 1);
+    const absl::Status status = ValidateTensor(tensor, ModelOfSide(1));
     EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
     return GetErrorDetail(status).field;
   };

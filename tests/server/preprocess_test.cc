@@ -117,9 +117,13 @@ TEST(PreprocessTest, ALineOfPixelsCostsNoMoreThanItsCrop) {
   EXPECT_EQ(result.pixels, std::vector<uint8_t>(3 * 224 * 224, 9));
 }
 
+RgbImage CropTo(const RgbImage& image, const CropRect& rect) {
+  return Crop(image, ToPixels(rect, {image.height, image.width}));
+}
+
 TEST(CropTest, RoundsEdgesToPixels) {
   const RgbImage image = Noise(10, 4, 2);
-  const RgbImage part = Crop(image, {0.26f, 0.5f, 0.74f, 1.0f});
+  const RgbImage part = CropTo(image, {0.26f, 0.5f, 0.74f, 1.0f});
   EXPECT_EQ(part.width, 4);  // 2.6 .. 7.4 is 3 .. 7.
   EXPECT_EQ(part.height, 2);
   for (int y = 0; y < 2; ++y) {
@@ -131,13 +135,13 @@ TEST(CropTest, RoundsEdgesToPixels) {
 
 TEST(CropTest, TheWholeRectangleIsTheWholePicture) {
   const RgbImage image = Noise(7, 5, 3);
-  EXPECT_EQ(Crop(image, CropRect()).data, image.data);
+  EXPECT_EQ(CropTo(image, CropRect()).data, image.data);
 }
 
 TEST(CropTest, KeepsAtLeastOnePixel) {
   const RgbImage image = Noise(7, 5, 4);
   for (float edge : {0.0f, 0.001f, 0.5f, 0.999f, 1.0f}) {
-    const RgbImage part = Crop(image, {edge, edge, edge, edge});
+    const RgbImage part = CropTo(image, {edge, edge, edge, edge});
     EXPECT_EQ(part.width, 1);
     EXPECT_EQ(part.height, 1);
     EXPECT_EQ(part.data.size(), 3);

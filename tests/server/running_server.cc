@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "server/server_config.h"
 #include "server/sha256.h"
+#include "server/task.h"
 #include "tests/testing/http.h"
 
 namespace sfmamba {
@@ -23,63 +24,41 @@ v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
   return WithDefaults(config);
 }
 
+// The lines of a model's configuration that differ between tasks.
+std::string TaskFields(VisionTask task) {
+  if (task == VisionTask::kClassification) {
+    return absl::StrCat("input { size: ", FakeModel::kSide, " }");
+  }
+  return absl::StrCat(
+      "task: ", task == VisionTask::kDetection ? "DETECTION" : "SEGMENTATION",
+      " input { short_side: ", FakeModel::kShortSide,
+      " long_side: ", FakeModel::kLongSide, " }");
+}
+
+// That of a dense model is opened for its shapes: no tensors, in this one.
+std::string Weights(const std::string& id, VisionTask task) {
+  if (task == VisionTask::kClassification) return "weights of " + id;
+  return std::string("\2\0\0\0\0\0\0\0{}", 10);
+}
+
 }  // namespace
 
-void Gate::Pass() {
-  absl::MutexLock lock(&mu_);
-  ++waiting_;
-  mu_.Await(absl::Condition(&open_));
-  --waiting_;
-}
-
-void Gate::WaitForBatch() {
-  const auto waits = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return waiting_ > 0;
-  };
-  absl::MutexLock lock(&mu_);
-  EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&waits), kPatience));
-}
-
-void Gate::SetOpen(bool open) {
-  absl::MutexLock lock(&mu_);
-  open_ = open;
-}
-
-absl::StatusOr<std::vector<Result>> FakeModel::Run(
-    absl::Span<const ModelInput> images) {
-  gate_.Pass();
-  std::vector<Result> results;
-  for (const ModelInput& image : images) {
-    Classification classification;
-    classification.logits.resize(kClasses);
-    const int count = 3 * image.height * image.width;
-    for (int i = 0; i < count; ++i) {
-      const float value =
-          image.pixels != nullptr ? image.pixels[i] / 255.f : image.values[i];
-      classification.logits[i % kClasses] += value * (1 + i % 7) / 100;
-    }
-    classification.embedding = {classification.logits[0], 1};
-    results.push_back(std::move(classification));
-  }
-  return results;
-}
-
 void WriteModel(const std::string& repository, const std::string& id,
-                const std::string& version, const std::string& batching) {
+                const std::string& version, const std::string& batching,
+                VisionTask task, const std::string& more) {
   const std::filesystem::path folder =
       std::filesystem::path(repository) / id / version;
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "model.safetensors") << "weights of " << id;
+  const std::string weights = Weights(id, task);
+  std::ofstream(folder / "model.safetensors") << weights;
   std::ofstream labels(folder / "labels.txt");
   for (int i = 0; i < FakeModel::kClasses; ++i) labels << "label " << i << "\n";
   std::ofstream(folder / "config.textproto") << absl::StrCat(
       R"(backbone { variant: "custom" dim: 16 in_dim: 8 depths: [1, 1, 5, 3]
-         num_heads: [1, 2, 4, 8] windows: [4, 2] layer_scale: true }
-         input { size: )",
-      FakeModel::kSide, " } batching { ", batching,
-      " } weights { size_bytes: ", std::string("weights of " + id).size(),
-      " sha256: '", *FileSha256((folder / "model.safetensors").string()),
-      "' }");
+         num_heads: [1, 2, 4, 8] windows: [4, 2] layer_scale: true } )",
+      TaskFields(task), more, " batching { ", batching,
+      " } weights { size_bytes: ", weights.size(), " sha256: '",
+      *FileSha256((folder / "model.safetensors").string()), "' }");
 }
 
 std::string NewFolder(const std::string& name) {
@@ -132,6 +111,9 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   options.load = [this](const ModelConfig& model, const std::string&)
       -> absl::StatusOr<std::unique_ptr<VisionModel>> {
     return std::make_unique<FakeModel>(model, &gate_);
+  };
+  options.clock = [this] {
+    return SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
   };
   options.scrape_window = absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<Server>> server =

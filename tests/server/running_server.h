@@ -1,69 +1,32 @@
 #ifndef SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_
 #define SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_
 
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
-#include "model/vision_model.h"
+#include "model/config.h"
 #include "server/log.h"
 #include "server/server.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/server/fake_model.h"
 
 namespace sfmamba {
 
-// Makes a fake model's batches wait. Thread-safe.
-class Gate {
- public:
-  void Close() { SetOpen(false); }
-  void Open() { SetOpen(true); }
-
-  // Called by the model.
-  void Pass();
-  // Until a batch waits at the closed gate.
-  void WaitForBatch();
-
- private:
-  void SetOpen(bool open);
-
-  absl::Mutex mu_;
-  bool open_ ABSL_GUARDED_BY(mu_) = true;
-  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
-};
-
-// Logits follow from the image alone: ten different sums of its values.
-class FakeModel : public VisionModel {
- public:
-  static constexpr int kSide = 64;  // Of the input, in pixels.
-  static constexpr int kClasses = 10;
-
-  FakeModel(const ModelConfig& config, Gate* gate)
-      : config_(config), gate_(*gate) {}
-
-  absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) override;
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return Precision::kFloat32; }
-  std::string device() const override { return "fake"; }
-  int fold_factor(int images) const override { return images; }
-
- private:
-  const ModelConfig config_;
-  Gate& gate_;
-};
-
 // Writes <repository>/<id>/<version>/ with a configuration of ten classes,
 // their labels and weights that FakeModel does not read. `batching`: its
-// fields.
+// fields; `more`: fields of the configuration.
 void WriteModel(const std::string& repository, const std::string& id,
-                const std::string& version, const std::string& batching = "");
+                const std::string& version, const std::string& batching = "",
+                VisionTask task = VisionTask::kClassification,
+                const std::string& more = "");
 
 // An empty folder of the running test.
 std::string NewFolder(const std::string& name);
@@ -92,6 +55,10 @@ class RunningServer {
 
   Server& server() { return *server_; }
   Gate& gate() { return gate_; }
+  // Lets time pass for the deadlines of calls.
+  void AdvanceClock(absl::Duration duration) {
+    clock_advance_nanos_ += absl::ToInt64Nanoseconds(duration);
+  }
   v1::VisionService::Stub& stub() { return *stub_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
@@ -109,6 +76,7 @@ class RunningServer {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   Logger log_;
   Gate gate_;
+  std::atomic<int64_t> clock_advance_nanos_{0};
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::VisionService::Stub> stub_;

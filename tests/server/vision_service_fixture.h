@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_SERVER_VISION_SERVICE_FIXTURE_H_
 #define SFMAMBA_TESTS_SERVER_VISION_SERVICE_FIXTURE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,16 +12,36 @@
 
 namespace sfmamba {
 
+// The stub's method for each type of request.
+inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
+                 const v1::ClassifyRequest* request,
+                 v1::ClassifyResponse* response,
+                 std::function<void(grpc::Status)> done) {
+  stub.async()->Classify(context, request, response, std::move(done));
+}
+inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
+                 const v1::DetectRequest* request, v1::DetectResponse* response,
+                 std::function<void(grpc::Status)> done) {
+  stub.async()->Detect(context, request, response, std::move(done));
+}
+inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
+                 const v1::SegmentRequest* request,
+                 v1::SegmentResponse* response,
+                 std::function<void(grpc::Status)> done) {
+  stub.async()->Segment(context, request, response, std::move(done));
+}
+
 // A call under way. Must be waited for.
-class Call {
+template <typename Request, typename Response>
+class CallUnderWay {
  public:
-  Call(RunningServer& server, v1::ClassifyRequest request)
+  CallUnderWay(RunningServer& server, Request request)
       : request_(std::move(request)) {
-    server.stub().async()->Classify(&context_, &request_, &response_,
-                                    [this](grpc::Status status) {
-                                      status_ = std::move(status);
-                                      done_.Notify();
-                                    });
+    Send(server.stub(), &context_, &request_, &response_,
+         [this](grpc::Status status) {
+           status_ = std::move(status);
+           done_.Notify();
+         });
   }
 
   Ending Wait() {
@@ -28,34 +49,48 @@ class Call {
     return EndingOf(status_, &context_);
   }
   void Cancel() { context_.TryCancel(); }
-  const v1::ClassifyResponse& response() const { return response_; }
+  const Response& response() const { return response_; }
 
  private:
   grpc::ClientContext context_;
-  const v1::ClassifyRequest request_;
-  v1::ClassifyResponse response_;
+  const Request request_;
+  Response response_;
   grpc::Status status_;
   absl::Notification done_;
 };
+using Call = CallUnderWay<v1::ClassifyRequest, v1::ClassifyResponse>;
 
 class VisionServiceTest : public testing::Test {
  protected:
   VisionServiceTest() : repository_(NewFolder("models")) {}
 
-  // A server of one model, "fake", version 3.
+  // A server of one model, "fake", version 3, and of those written before.
   void Start(const std::string& batching = "",
-             v1::ServerConfig config = v1::ServerConfig(), bool load = true) {
-    WriteModel(repository_, "fake", "3", batching);
+             v1::ServerConfig config = v1::ServerConfig(), bool load = true,
+             VisionTask task = VisionTask::kClassification) {
+    WriteModel(repository_, "fake", "3", batching, task);
     config.set_model_repository(repository_);
     server_ = std::make_unique<RunningServer>(config, load);
   }
 
-  Ending Classify(const v1::ClassifyRequest& request,
-                  v1::ClassifyResponse* response = nullptr) {
-    Call call(*server_, request);
+  template <typename Request, typename Response>
+  Ending Run(const Request& request, Response* response) {
+    CallUnderWay<Request, Response> call(*server_, request);
     const Ending ending = call.Wait();
     if (response != nullptr) *response = call.response();
     return ending;
+  }
+  Ending Classify(const v1::ClassifyRequest& request,
+                  v1::ClassifyResponse* response = nullptr) {
+    return Run(request, response);
+  }
+  Ending Detect(const v1::DetectRequest& request,
+                v1::DetectResponse* response = nullptr) {
+    return Run(request, response);
+  }
+  Ending Segment(const v1::SegmentRequest& request,
+                 v1::SegmentResponse* response = nullptr) {
+    return Run(request, response);
   }
 
   // The server still answers a good request, with the bytes it always gives.

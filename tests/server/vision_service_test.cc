@@ -157,31 +157,78 @@ TEST_F(VisionServiceTest, AModelThatStillLoadsIsNotReady) {
   EXPECT_EQ(ending.metadata.at("state"), "LOADING");
 }
 
+TEST_F(VisionServiceTest, NoNameMeansTheOnlyModelOfTheTask) {
+  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
+  WriteModel(repository_, "painter", "1", "", VisionTask::kSegmentation);
+  Start();
+  ClassifyResponse classified;
+  EXPECT_EQ(Classify(GreyRequest(1), &classified).code, StatusCode::OK);
+  EXPECT_EQ(classified.model(), "models/fake/versions/3");
+  v1::DetectRequest detect;
+  *detect.add_images() = GreyImage(1);
+  v1::DetectResponse detected;
+  EXPECT_EQ(Detect(detect, &detected).code, StatusCode::OK);
+  EXPECT_EQ(detected.model(), "models/finder/versions/1");
+  v1::SegmentRequest segment;
+  *segment.add_images() = GreyImage(1);
+  v1::SegmentResponse segmented;
+  EXPECT_EQ(Segment(segment, &segmented).code, StatusCode::OK);
+  EXPECT_EQ(segmented.model(), "models/painter/versions/1");
+}
+
+TEST_F(VisionServiceTest, NoNameWithoutAModelOfTheTaskIsRefused) {
+  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
+  Start();
+  v1::SegmentRequest request;
+  *request.add_images() = GreyImage(1);
+  const Ending ending = Segment(request);
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.field, "model");
+  EXPECT_NE(ending.message.find("0 models for segmentation"),
+            std::string::npos);
+}
+
+TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
+  WriteModel(repository_, "detection", "1", "", VisionTask::kDetection);
+  WriteModel(repository_, "segmentation", "1", "", VisionTask::kSegmentation);
+  WriteModel(repository_, "classification", "1");
+  Start();
+  const auto expect_mismatch = [](const Ending& ending, const char* got,
+                                  const std::string& model) {
+    SCOPED_TRACE(model);
+    EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(ending.reason, "TASK_MISMATCH");
+    EXPECT_EQ(ending.metadata.at("got"), got);
+    EXPECT_EQ(ending.metadata.at("expected"), model);
+    EXPECT_EQ(ending.metadata.at("model"),
+              absl::StrCat("models/", model, "/versions/1"));
+  };
+  for (const char* model : {"detection", "segmentation"}) {
+    ClassifyRequest request = GreyRequest(1);
+    request.set_model(model);
+    expect_mismatch(Classify(request), "classification", model);
+  }
+  for (const char* model : {"classification", "segmentation"}) {
+    v1::DetectRequest request;
+    *request.add_images() = GreyImage(1);
+    request.set_model(model);
+    expect_mismatch(Detect(request), "detection", model);
+  }
+  for (const char* model : {"classification", "detection"}) {
+    v1::SegmentRequest request;
+    *request.add_images() = GreyImage(1);
+    request.set_model(model);
+    expect_mismatch(Segment(request), "segmentation", model);
+  }
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="FAILED_PRECONDITION")"}, 6),
+            6);
+}
+
 // ---- The other methods ----
 
 TEST_F(VisionServiceTest, WhatIsNotBuiltSaysSo) {
   Start();
-  const auto detect = [this](const char* model) {
-    grpc::ClientContext context;
-    v1::DetectRequest request;
-    request.set_model(model);
-    v1::DetectResponse response;
-    return EndingOf(server_->stub().Detect(&context, request, &response));
-  };
-  EXPECT_EQ(detect("").code, StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(detect("").reason, "NOT_SUPPORTED");
-  EXPECT_EQ(detect("other").reason, "MODEL_NOT_FOUND");
-  EXPECT_EQ(detect("fake").code, StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(detect("fake").reason, "TASK_MISMATCH");
-
-  grpc::ClientContext context;
-  v1::SegmentRequest request;
-  request.set_model("models/fake");
-  v1::SegmentResponse response;
-  EXPECT_EQ(
-      EndingOf(server_->stub().Segment(&context, request, &response)).reason,
-      "TASK_MISMATCH");
-
   grpc::ClientContext stream_context;
   auto stream = server_->stub().StreamPredict(&stream_context);
   v1::StreamPredictResponse message;
@@ -214,6 +261,19 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   request.set_name("other");
   EXPECT_EQ(EndingOf(server_->stub().GetModel(&other, request, &model)).reason,
             "MODEL_NOT_FOUND");
+}
+
+TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
+  Start("", {}, true, VisionTask::kDetection);
+  grpc::ClientContext context;
+  v1::GetModelRequest request;
+  v1::Model model;
+  ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
+  EXPECT_EQ(model.task(), v1::Model::DETECTION);
+  EXPECT_EQ(model.input().resize(), "keep_ratio");
+  ASSERT_EQ(model.input().buckets_size(), 1);
+  EXPECT_EQ(model.input().buckets(0).height(), FakeModel::kShortSide);
+  EXPECT_EQ(model.input().buckets(0).width(), FakeModel::kLongSide);
 }
 
 TEST_F(VisionServiceTest, ListModelsGoesByPages) {

@@ -1,0 +1,150 @@
+#include "tests/server/fake_model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+Classification Classify(const ModelInput& image) {
+  Classification classification;
+  classification.logits.resize(FakeModel::kClasses);
+  const int count = 3 * image.height * image.width;
+  for (int i = 0; i < count; ++i) {
+    const float value =
+        image.pixels != nullptr ? image.pixels[i] / 255.f : image.values[i];
+    classification.logits[i % FakeModel::kClasses] += value * (1 + i % 7) / 100;
+  }
+  classification.embedding = {classification.logits[0], 1};
+  return classification;
+}
+
+bool IsRed(const ModelInput& image, int x, int y) {
+  const int64_t pixel = int64_t{1} * y * image.width + x;
+  if (image.values != nullptr) return image.values[pixel] > 0.5f;
+  const uint8_t* rgb = image.pixels + 3 * pixel;
+  return rgb[0] > 128 && rgb[1] <= 128 && rgb[2] <= 128;
+}
+
+// The rectangle around what is red, in the input's pixels; empty if nothing is.
+Box RedBox(const ModelInput& image) {
+  Box box = {static_cast<float>(image.width), static_cast<float>(image.height),
+             0, 0};
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      if (!IsRed(image, x, y)) continue;
+      box.x1 = std::min<float>(box.x1, x);
+      box.y1 = std::min<float>(box.y1, y);
+      box.x2 = std::max<float>(box.x2, x + 1);
+      box.y2 = std::max<float>(box.y2, y + 1);
+    }
+  }
+  return box;
+}
+
+Detections Detect(const ModelInput& image) {
+  const DetectionOptions& options = image.detection;
+  Detection detection;
+  detection.box = RedBox(image);
+  detection.class_id = 1;
+  detection.score = FakeModel::kScore;
+  const bool wanted =
+      options.classes.empty() ||
+      std::binary_search(options.classes.begin(), options.classes.end(), 1);
+  if (detection.box.x2 == 0 || !wanted ||
+      options.score_threshold.value_or(0) >= detection.score) {
+    return {};
+  }
+  const float scale_x = 1.f * image.original_width / image.width;
+  const float scale_y = 1.f * image.original_height / image.height;
+  detection.box.x1 *= scale_x;
+  detection.box.x2 *= scale_x;
+  detection.box.y1 *= scale_y;
+  detection.box.y2 *= scale_y;
+  if (options.masks) {
+    InstanceMask& mask = detection.mask;
+    mask.left = detection.box.x1;
+    mask.top = detection.box.y1;
+    mask.width = static_cast<int>(detection.box.x2) - mask.left;
+    mask.height = static_cast<int>(detection.box.y2) - mask.top;
+    mask.data.assign(mask.width * mask.height, 1);
+    if (!mask.data.empty()) mask.data[0] = 0;
+  }
+  Detections detections;
+  detections.detections.push_back(std::move(detection));
+  return detections;
+}
+
+Segmentation Segment(const ModelInput& image) {
+  const bool original = image.segmentation.original_size;
+  Segmentation map;
+  map.height = original ? image.original_height : image.height;
+  map.width = original ? image.original_width : image.width;
+  map.areas.resize(FakeModel::kClasses);
+  for (int64_t y = 0; y < map.height; ++y) {
+    for (int64_t x = 0; x < map.width; ++x) {
+      const bool red = IsRed(image, x * image.width / map.width,
+                             y * image.height / map.height);
+      map.labels.push_back(red ? 2 : 0);
+      if (image.segmentation.confidence) {
+        map.confidence.push_back(red ? 200 : 100);
+      }
+      ++map.areas[red ? 2 : 0];
+    }
+  }
+  return map;
+}
+
+}  // namespace
+
+void Gate::Pass() {
+  absl::MutexLock lock(&mu_);
+  ++waiting_;
+  mu_.Await(absl::Condition(&open_));
+  --waiting_;
+}
+
+void Gate::WaitForBatch() {
+  const auto waits = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return waiting_ > 0;
+  };
+  absl::MutexLock lock(&mu_);
+  EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&waits), kPatience));
+}
+
+void Gate::SetOpen(bool open) {
+  absl::MutexLock lock(&mu_);
+  open_ = open;
+}
+
+absl::StatusOr<std::vector<Result>> FakeModel::Run(
+    absl::Span<const ModelInput> images) {
+  gate_.Pass();
+  std::vector<Result> results;
+  for (const ModelInput& image : images) {
+    if (config_.Padded(image.height) != config_.Padded(images[0].height) ||
+        config_.Padded(image.width) != config_.Padded(images[0].width)) {
+      return absl::InvalidArgumentError("sizes differ");
+    }
+    switch (config_.task) {
+      case VisionTask::kClassification:
+        results.push_back(Classify(image));
+        break;
+      case VisionTask::kDetection:
+        results.push_back(Detect(image));
+        break;
+      case VisionTask::kSegmentation:
+        results.push_back(Segment(image));
+        break;
+    }
+  }
+  return results;
+}
+
+}  // namespace sfmamba

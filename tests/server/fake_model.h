@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_
+#define SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "model/vision_model.h"
+
+namespace sfmamba {
+
+// Makes a fake model's batches wait. Thread-safe.
+class Gate {
+ public:
+  void Close() { SetOpen(false); }
+  void Open() { SetOpen(true); }
+
+  // Called by the model.
+  void Pass();
+  // Until a batch waits at the closed gate.
+  void WaitForBatch();
+
+ private:
+  void SetOpen(bool open);
+
+  absl::Mutex mu_;
+  bool open_ ABSL_GUARDED_BY(mu_) = true;
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// A model of ten classes whose answer follows from the image alone.
+//
+// As a classifier: ten different sums of the image's values. As a detector: the
+// rectangle around what is red, of class 1 and score 0.75, whose mask is full
+// but for its top left pixel; nothing where nothing is red. As a segmenter: 2
+// where it is red, else 0, with a confidence of 200 and of 100. Red are pixels
+// with more than 128 of it and less of the others, of tensors those with a
+// first value above 0.5.
+class FakeModel : public VisionModel {
+ public:
+  static constexpr int kSide = 64;  // Of a classifier's input, in pixels.
+  static constexpr int kShortSide = 48, kLongSide = 96;  // Of the others'.
+  static constexpr int kPadding = 32;                    // A detector's.
+  static constexpr int kClasses = 10;
+  static constexpr float kScore = 0.75f;
+
+  FakeModel(const ModelConfig& config, Gate* gate)
+      : config_(config), gate_(*gate) {}
+
+  absl::StatusOr<std::vector<Result>> Run(
+      absl::Span<const ModelInput> images) override;
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return Precision::kFloat32; }
+  std::string device() const override { return "fake"; }
+  int fold_factor(int images) const override { return images; }
+
+ private:
+  const ModelConfig config_;
+  Gate& gate_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_
