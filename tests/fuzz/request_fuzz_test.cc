@@ -21,12 +21,31 @@ namespace {
 
 constexpr int kMutants = 20000;
 
-v1::ClassifyRequest ValidRequest() {
-  v1::ClassifyRequest request;
+void FillParams(v1::ClassifyParams* params) {
+  params->set_top_k(3);
+  params->add_class_filter(2);
+}
+
+void FillParams(v1::DetectParams* params) {
+  params->set_score_threshold(0.5f);
+  params->set_nms_iou_threshold(0.25f);
+  params->set_max_detections(7);
+  params->add_class_filter(2);
+  params->set_mask_encoding(v1::DetectParams::PNG_CROP);
+}
+
+void FillParams(v1::SegmentParams* params) {
+  params->set_encoding(v1::SegmentParams::RAW_INDEX);
+  params->set_output_size(v1::SegmentParams::MODEL);
+  params->add_class_filter(2);
+}
+
+template <typename Request>
+Request ValidRequest() {
+  Request request;
   request.set_model("m");
   request.set_request_id("id");
-  request.mutable_params()->set_top_k(3);
-  request.mutable_params()->add_class_filter(2);
+  FillParams(request.mutable_params());
   request.mutable_options()->mutable_max_queue_wait()->set_seconds(1);
   v1::PixelBuffer& pixels = *request.add_images()->mutable_pixels();
   pixels.set_width(4);
@@ -44,15 +63,16 @@ v1::ClassifyRequest ValidRequest() {
   return request;
 }
 
-TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
-  ModelConfig model;
-  model.image_size = 2;
-  const std::string valid = ValidRequest().SerializeAsString();
+// Mutants of a valid request to `model`: each is refused with a reason, or its
+// images become inputs that are as large as was foreseen.
+template <typename Request>
+void FuzzRequests(const ModelConfig& model) {
+  const std::string valid = ValidRequest<Request>().SerializeAsString();
   const google::protobuf::LogSilencer silencer;
   Mutator mutator;
   int refused = 0, accepted = 0;
   for (int i = 0; i < kMutants; ++i) {
-    v1::ClassifyRequest request;
+    Request request;
     if (!request.ParseFromString(mutator.Mutate(valid))) continue;
     absl::Status whole = ValidateRequest(
         request.images_size(), request.options(), model, RequestLimits());
@@ -74,13 +94,38 @@ TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
       const absl::StatusOr<PreparedInput> input =
           MakeInput(image, model, request.options().resize(), ImageLimits());
       if (!input.ok()) continue;  // Not finite.
-      EXPECT_EQ(input->image.height, 2);
-      EXPECT_EQ(input->image.pixels.size() + input->image.values.size(), 12u);
+      const ImageBuffer& made = input->image;
+      EXPECT_EQ(made.height, facts.input.height);
+      EXPECT_EQ(made.width, facts.input.width);
+      EXPECT_EQ(made.original_height, facts.seen.height);
+      EXPECT_EQ(made.original_width, facts.seen.width);
+      EXPECT_EQ(made.bytes(), facts.input_bytes);
+      EXPECT_EQ(made.pixels.size() + made.values.size(),
+                3 * facts.input.pixels());
+      EXPECT_LE(facts.input.pixels(),
+                model.resize == Resize::kKeepRatio
+                    ? model.short_side * model.long_side
+                    : model.image_size * model.image_size);
       ++accepted;
     }
   }
   EXPECT_GT(refused, 100);  // Most mutants do not even parse.
   EXPECT_GT(accepted, kMutants / 20);
+}
+
+TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
+  ModelConfig model;
+  model.image_size = 2;
+  FuzzRequests<v1::ClassifyRequest>(model);
+}
+
+TEST(RequestFuzzTest, SoIsEachImageOfADenseModel) {
+  ModelConfig model;
+  model.resize = Resize::kKeepRatio;
+  model.short_side = 3;
+  model.long_side = 5;
+  FuzzRequests<v1::DetectRequest>(model);
+  FuzzRequests<v1::SegmentRequest>(model);
 }
 
 TEST(RequestFuzzTest, ATraceIdIsEmptyOrWellFormed) {

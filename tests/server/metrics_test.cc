@@ -161,5 +161,31 @@ TEST(MetricsTest, ProcessSeriesAreThere) {
   EXPECT_EQ(values.count("process_cpu_seconds_total{}"), 1);
 }
 
+TEST(MetricsTest, ADenseModelsManyBucketsAreCountedTogether) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  for (int round : {0, 1}) {
+    for (int width = 0; width < 200; ++width) {
+      model->BatchRun(absl::StrCat("512x", width), BatchTrigger::kFull, 1, 1);
+    }
+  }
+  int series = 0;
+  double batches = 0;
+  for (const auto& [key, value] : Values(metrics)) {
+    if (key.find("sfmamba_batches_total{") != 0) continue;
+    ++series;
+    batches += value;
+  }
+  EXPECT_EQ(series, 65);
+  EXPECT_EQ(batches, 400);
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=512x0,model=m,trigger=full,"
+                   "version=1}"],
+            2);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=other,model=m,trigger=full,"
+                   "version=1}"],
+            2 * 136);
+}
+
 }  // namespace
 }  // namespace sfmamba
