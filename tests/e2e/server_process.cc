@@ -37,6 +37,20 @@ num_classes: 5
 input { size: 64 }
 )";
 
+// Of both dense models.
+constexpr char kDenseConfig[] = R"(
+num_classes: 5
+backbone {
+  variant: "custom"
+  dim: 16
+  in_dim: 8
+  depths: [1, 1, 2, 2]
+  num_heads: [1, 1, 2, 4]
+  windows: [4, 2]
+}
+input { short_side: 64 long_side: 96 }
+)";
+
 // The same, for the weights.
 ModelConfig TinyModel() {
   ModelConfig config = *VariantConfig("custom");
@@ -83,6 +97,17 @@ std::string WriteTinyModel(const std::string& batching) {
       << " }\nweights { size_bytes: " << std::filesystem::file_size(weights)
       << " sha256: \"" << *FileSha256(weights) << "\" }\n";
   return repository;
+}
+
+void AddRandomDenseModels(const std::string& repository) {
+  for (const auto& [name, config] :
+       {std::pair{"/finder/1",
+                  "task: DETECTION detector { channels: 16 fc_width: 32 }"},
+        {"/painter/1", "task: SEGMENTATION segmenter { channels: 16 }"}}) {
+    std::filesystem::create_directories(repository + name);
+    std::ofstream(repository + name + "/config.textproto")
+        << config << kDenseConfig;
+  }
 }
 
 ServerProcess::ServerProcess(const std::vector<std::string>& flags,

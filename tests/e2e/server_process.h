@@ -18,6 +18,10 @@ namespace sfmamba {
 // text of the config's message of that name. Dies if it cannot be written.
 std::string WriteTinyModel(const std::string& batching = "");
 
+// Adds a detector, "finder", and a segmenter, "painter", of five classes and
+// inputs of up to 64 x 96 pixels, without weights: for --random_init.
+void AddRandomDenseModels(const std::string& repository);
+
 // A real server, in a process of its own, on free ports of 127.0.0.1 unless
 // `flags` say otherwise. The constructor waits until it listens or has ended;
 // the destructor kills it. Thread-compatible.
