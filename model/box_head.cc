@@ -14,7 +14,7 @@ namespace {
 constexpr double kEps = 1e-5;
 // Regions that go through the convolutions together. Fixed, so that a region's
 // answer does not depend on the number of threads.
-constexpr int64_t kRegionsAtOnce = 16;
+constexpr int64_t kRegionsAtOnce = 48;
 
 // A linear layer on maps [C, S, S] that lie as [S, S, C]: its inputs
 // rearranged.
@@ -30,7 +30,8 @@ std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
                                           const StateDict::Scope& scope,
                                           const LayerOptions& options) {
   const int channels = config.channels;
-  const Convolution::Shape shape{channels, channels, 1, config.box_roi_size, 3};
+  const Convolution::Shape shape{
+      channels, channels, 1, config.box_roi_size, 3, /*winograd=*/true};
   std::vector<Convolution> convs;
   for (int i = 0; i < config.box_convs; ++i) {
     const StateDict::Scope conv = scope.Sub(absl::StrCat("shared_convs.", i));

@@ -5,25 +5,40 @@
 #include "ATen/ops/conv2d.h"
 #include "kernels/cpu_features.h"
 #include "model/onednn.h"
+#include "model/ops.h"
 
 namespace sfmamba {
+
+Convolution::Method Convolution::ChooseMethod(const Shape& shape,
+                                              const LayerOptions& options) {
+  const bool half = options.precision == Precision::kBFloat16;
+  if (!options.fuse || (half && !HasAmxBf16())) return Method::kPlain;
+  const bool winograd =
+      shape.winograd && !half && ActiveCpuIsa() != CpuIsa::kScalar;
+  return winograd ? Method::kWinograd : Method::kOneDnn;
+}
 
 Convolution::Convolution(const Shape& shape, const Weights& weights,
                          const std::optional<BatchNorm>& norm, bool relu,
                          const LayerOptions& options)
-    : stride_(shape.stride), padding_(shape.kernel / 2), relu_(relu) {
+    : method_(ChooseMethod(shape, options)),
+      out_(shape.out),
+      stride_(shape.stride),
+      padding_(shape.kernel / 2),
+      relu_(relu) {
   Weights used = weights;
   if (norm && options.fuse) {
     used = FoldBatchNorm(weights, *norm);
   } else {
     norm_ = norm;
   }
-  const bool half = options.precision == Precision::kBFloat16;
-  const at::ScalarType type = half ? at::kBFloat16 : at::kFloat;
+  const at::ScalarType type =
+      options.precision == Precision::kBFloat16 ? at::kBFloat16 : at::kFloat;
   weight_ = used.weight.to(type);
   if (used.bias.defined()) bias_ = used.bias.to(type);
-  packed_ = options.fuse && (!half || HasAmxBf16());
-  if (packed_) {
+  if (method_ == Method::kWinograd) {
+    weight_ = ops::PackWinograd(weight_);
+  } else if (method_ == Method::kOneDnn) {
     weight_ = PackConvolutionWeight(
         weight_, stride_, padding_,
         {1, shape.in, shape.input_size, shape.input_size});
@@ -41,7 +56,10 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
-  at::Tensor y = packed_
+  if (method_ == Method::kWinograd) {
+    return ops::WinogradConv(in, weight_, bias_, out_, relu_);
+  }
+  at::Tensor y = method_ == Method::kOneDnn
                      ? PackedConvolution(in, weight_, bias_, stride_, padding_)
                      : at::conv2d(in, weight_, bias_, /*stride=*/stride_,
                                   /*padding=*/padding_);
@@ -55,7 +73,7 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 }
 
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
-  if (packed_) {
+  if (method_ == Method::kOneDnn) {
     PackedConvolutionAdd(residual, x.to(weight_.scalar_type()), weight_, bias_,
                          padding_);
   } else {

@@ -20,6 +20,9 @@ class Convolution {
     int stride = 1;
     int input_size = 0;  // Pixels a side, expected at run time: a hint.
     int kernel = 3;      // Pixels a side, odd.
+    // Of 3x3 and stride 1 only: Winograd's method, where the processor has
+    // vectors. A third of the work, somewhat more rounding.
+    bool winograd = false;
   };
 
   Convolution(const Shape& shape, const Weights& weights,
@@ -36,11 +39,17 @@ class Convolution {
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
+  // Who convolves: our own kernel (fused fp32), oneDNN (fused), or libtorch.
+  enum class Method { kWinograd, kOneDnn, kPlain };
+
+  static Method ChooseMethod(const Shape& shape, const LayerOptions& options);
+
+  Method method_;
+  int out_;
   int stride_;
   int padding_;
   bool relu_;
-  bool packed_;                    // weight_ is oneDNN's.
-  at::Tensor weight_;              // [out, in, kernel, kernel]
+  at::Tensor weight_;              // Packed, or [out, in, kernel, kernel].
   at::Tensor bias_;                // [out] or undefined.
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };

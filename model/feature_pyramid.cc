@@ -29,7 +29,8 @@ FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
     laterals_.push_back(take(absl::StrCat("lateral_convs.", i),
                              {in_channels[i], channels, 1, side, 1}));
     outputs_.push_back(
-        take(absl::StrCat("fpn_convs.", i), {channels, channels, 1, side, 3}));
+        take(absl::StrCat("fpn_convs.", i),
+             {channels, channels, 1, side, 3, /*winograd=*/true}));
   }
 }
 

@@ -14,13 +14,14 @@ namespace {
 
 // Regions that go through the layers together. Fixed, so that a region's answer
 // does not depend on the number of threads.
-constexpr int64_t kRegionsAtOnce = 4;
+constexpr int64_t kRegionsAtOnce = 12;
 
 std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
                                           const StateDict::Scope& scope,
                                           const LayerOptions& options) {
-  const Convolution::Shape shape{config.channels, config.channels, 1,
-                                 config.mask_roi_size, 3};
+  const Convolution::Shape shape{
+      config.channels,  config.channels, 1, config.mask_roi_size, 3,
+      /*winograd=*/true};
   std::vector<Convolution> convs;
   for (int i = 0; i < config.mask_convs; ++i) {
     const StateDict::Scope conv = scope.Sub(absl::StrCat("convs.", i, ".conv"));

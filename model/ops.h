@@ -72,6 +72,14 @@ PackedWeights PackProduct(const at::Tensor& weight);
 void Product(const at::Tensor& x, const PackedWeights& weights,
              const at::Tensor& bias, bool add, at::Tensor y);
 
+// kernels/winograd_conv3x3.h: weight [out, in, 3, 3], packed.
+at::Tensor PackWinograd(const at::Tensor& weight);
+
+// x [N, in, H, W] to [N, out, H, W], fp32, both channels-last in memory; bias
+// [out] or undefined.
+at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
+                        const at::Tensor& bias, int64_t out, bool relu);
+
 // ---- Dense heads ----
 
 // kernels/roi_align.h on the maps of one image, fp32 [C, H, W] each,

@@ -18,7 +18,8 @@ constexpr Deltas kStds = {1, 1, 1, 1};
 
 Convolution MakeHidden(int channels, const StateDict::Scope& scope,
                        const LayerOptions& options) {
-  const Convolution::Shape shape{channels, channels, 1, kTypicalSide, 3};
+  const Convolution::Shape shape{channels,         channels, 1, kTypicalSide, 3,
+                                 /*winograd=*/true};
   return Convolution(shape, Convolution::Take(scope, shape, true), {},
                      /*relu=*/true, options);
 }

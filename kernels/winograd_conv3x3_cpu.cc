@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "kernels/packed_gemm.h"
+#include "kernels/winograd_conv3x3.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kPositions = 36;
+
+// The method's matrices for its points: B^T, G and A^T.
+constexpr double kA = kWinogradA, kB = kWinogradB;
+constexpr double kA2 = kA * kA, kB2 = kB * kB;
+constexpr float kInput[6][6] = {
+    {kA2 * kB2, 0, -kA2 - kB2, 0, 1, 0}, {0, -kA* kB2, -kB2, kA, 1, 0},
+    {0, kA* kB2, -kB2, -kA, 1, 0},       {0, -kB* kA2, -kA2, kB, 1, 0},
+    {0, kB* kA2, -kA2, -kB, 1, 0},       {0, kA2* kB2, 0, -kA2 - kB2, 0, 1}};
+constexpr double kScale0 = 1 / (kA2 * kB2);
+constexpr double kScaleA = 1 / (2 * kA2 * (kA2 - kB2));
+constexpr double kScaleB = 1 / (2 * kB2 * (kB2 - kA2));
+constexpr double kWeights[6][3] = {{kScale0, 0, 0},
+                                   {kScaleA, kScaleA* kA, kScaleA* kA2},
+                                   {kScaleA, -kScaleA* kA, kScaleA* kA2},
+                                   {kScaleB, kScaleB* kB, kScaleB* kB2},
+                                   {kScaleB, -kScaleB* kB, kScaleB* kB2},
+                                   {0, 0, 1}};
+constexpr float kOutput[4][6] = {{1, 1, 1, 1, 1, 0},
+                                 {0, kA, -kA, kB, -kB, 0},
+                                 {0, kA2, kA2, kB2, kB2, 0},
+                                 {0, kA* kA2, -kA* kA2, kB* kB2, -kB* kB2, 1}};
+
+// Value (i, j) of matrix * values * matrix^T, values being read by at(a, b).
+template <typename T, int kRows, int kSize, typename At>
+T Transformed(const T (&matrix)[kRows][kSize], int i, int j, At at) {
+  T sum = 0;
+  for (int a = 0; a < kSize; ++a) {
+    T row = 0;
+    for (int b = 0; b < kSize; ++b) row += matrix[j][b] * at(a, b);
+    sum += matrix[i][a] * row;
+  }
+  return sum;
+}
+
+void WinogradInput(const WinogradConv3x3Args& args, const WinogradBlock& block,
+                   CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return WinogradInputScalar(args, block);
+    case CpuIsa::kAvx2:
+      return WinogradInputAvx2(args, block);
+    case CpuIsa::kAvx512:
+      return WinogradInputAvx512(args, block);
+  }
+}
+
+void WinogradOutput(const WinogradConv3x3Args& args, const WinogradBlock& block,
+                    CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return WinogradOutputScalar(args, block);
+    case CpuIsa::kAvx2:
+      return WinogradOutputAvx2(args, block);
+    case CpuIsa::kAvx512:
+      return WinogradOutputAvx512(args, block);
+  }
+}
+
+// The products of a block: at each of the 36 positions of a tile a matrix.
+void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
+              CpuIsa isa) {
+  const int64_t size = PackedWeightsSize(args.in, args.out, isa);
+  for (int position = 0; position < kPositions; ++position) {
+    PackedGemmArgs product{};
+    product.rows = block.count;
+    product.in = args.in;
+    product.out = args.out;
+    product.x = block.inputs + position * block.count * args.in;
+    product.x_stride = args.in;
+    product.weights = args.weights + position * size;
+    product.y = block.outputs + position * block.count * args.out;
+    product.y_stride = args.out;
+    PackedGemmCpu(product, isa);
+  }
+}
+
+}  // namespace
+
+int64_t WinogradWeightsSize(int in, int out, CpuIsa isa) {
+  return kPositions * PackedWeightsSize(in, out, isa);
+}
+
+void PackWinogradWeights(const float* weights, int in, int out, float* packed,
+                         CpuIsa isa) {
+  std::vector<float> position(int64_t{in} * out);
+  for (int p = 0; p < kPositions; ++p) {
+    for (int64_t k = 0; k < int64_t{in} * out; ++k) {
+      const float* taps = weights + 9 * k;
+      position[k] = static_cast<float>(
+          Transformed(kWeights, p / 6, p % 6,
+                      [&](int a, int b) { return taps[3 * a + b]; }));
+    }
+    PackWeights(position.data(), in, out, packed, isa);
+    packed += PackedWeightsSize(in, out, isa);
+  }
+}
+
+int64_t WinogradTiles(const WinogradConv3x3Args& args) {
+  return int64_t{args.count} * ((args.height + 3) / 4) * ((args.width + 3) / 4);
+}
+
+void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
+                        int64_t end, CpuIsa isa) {
+  const int64_t largest = std::min(kWinogradBlock, end - begin);
+  // Not std::vector, which would fill them first.
+  const std::unique_ptr<float[]> inputs(
+      new float[kPositions * largest * args.in]);
+  const std::unique_ptr<float[]> outputs(
+      new float[kPositions * largest * args.out]);
+  const std::vector<float> padding(args.in);
+  for (int64_t first = begin; first < end; first += kWinogradBlock) {
+    const WinogradBlock block{first, std::min(kWinogradBlock, end - first),
+                              inputs.get(), outputs.get(), padding.data()};
+    WinogradInput(args, block, isa);
+    Multiply(args, block, isa);
+    WinogradOutput(args, block, isa);
+  }
+}
+
+void WinogradInputScalar(const WinogradConv3x3Args& args,
+                         const WinogradBlock& block) {
+  for (int64_t t = 0; t < block.count; ++t) {
+    const WinogradTile tile = WinogradTileAt(args, block.first + t);
+    for (int p = 0; p < kPositions; ++p) {
+      for (int c = 0; c < args.in; ++c) {
+        block.inputs[(p * block.count + t) * args.in + c] =
+            Transformed(kInput, p / 6, p % 6, [&](int a, int b) {
+              return WinogradPixel(args, tile.map, tile.row + a - 1,
+                                   tile.column + b - 1, block.padding)[c];
+            });
+      }
+    }
+  }
+}
+
+void WinogradOutputScalar(const WinogradConv3x3Args& args,
+                          const WinogradBlock& block) {
+  for (int64_t t = 0; t < block.count; ++t) {
+    const WinogradTile tile = WinogradTileAt(args, block.first + t);
+    for (int i = 0; i < 4 && tile.row + i < args.height; ++i) {
+      for (int j = 0; j < 4 && tile.column + j < args.width; ++j) {
+        float* y =
+            args.y + ((tile.map * args.height + tile.row + i) * args.width +
+                      tile.column + j) *
+                         args.out;
+        for (int c = 0; c < args.out; ++c) {
+          float value = Transformed(kOutput, i, j, [&](int a, int b) {
+            return block
+                .outputs[((6 * a + b) * block.count + t) * args.out + c];
+          });
+          if (args.bias != nullptr) value += args.bias[c];
+          y[c] = args.relu && value < 0 ? 0 : value;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace sfmamba
