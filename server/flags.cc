@@ -41,7 +41,8 @@ ABSL_FLAG(OptionalInt32, port, absl::nullopt,
 ABSL_FLAG(OptionalInt32, metrics_port, absl::nullopt,
           "HTTP port of /metrics; default 8002; 0: any free one.");
 ABSL_FLAG(OptionalInt32, decode_threads, absl::nullopt,
-          "Threads that decode images; default: processors - 2, at least 1.");
+          "Threads that decode images, and as many that encode answers; "
+          "default: processors - 2, at least 1.");
 ABSL_FLAG(OptionalInt32, decode_queue_items, absl::nullopt,
           "Images that may wait to be decoded; default 256.");
 ABSL_FLAG(OptionalInt64, decode_memory_budget_bytes, absl::nullopt,

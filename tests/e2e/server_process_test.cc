@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -175,6 +176,42 @@ TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
   EXPECT_EQ(server.Wait(), 6) << server.output();
   caller.join();
   EXPECT_FALSE(status.ok());
+}
+
+// A batch of seconds: a large segmenter, many pictures.
+TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
+  const std::string version = testing::TempDir() + "/slow/painter/1";
+  std::filesystem::create_directories(version);
+  std::ofstream(version + "/config.textproto")
+      << "task: SEGMENTATION backbone { variant: 'sf_mamba_t' } "
+         "input { short_side: 512 long_side: 512 } "
+         "batching { max_batch_size: 64 }";
+  ServerProcess server({"--model_repository=" + testing::TempDir() + "/slow",
+                        "--random_init", "--drain_delay=0s",
+                        "--drain_timeout=0.1s"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  v1::SegmentRequest request;
+  for (int i = 0; i < 64; ++i) {
+    *request.add_images() = GreyRequest(i).images(0);
+  }
+  std::thread caller([&server, &request] {
+    grpc::ClientContext context;
+    v1::SegmentResponse response;
+    v1::VisionService::NewStub(Connect(server))
+        ->Segment(&context, request, &response);
+  });
+  // In the batch: submitted, and no longer waiting.
+  const auto sum = [&server](const char* name) {
+    return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")), name, {});
+  };
+  while (sum("sfmamba_image_pixels_count") != 64 ||
+         sum("sfmamba_queue_items") != 0) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 6);
+  caller.join();
+  EXPECT_TRUE(server.WaitForLog("ending without it")) << server.output();
 }
 
 TEST(ServerProcessTest, ASecondSignalEndsItAtOnce) {

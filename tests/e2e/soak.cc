@@ -23,8 +23,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
@@ -43,7 +45,9 @@ namespace sfmamba {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
-constexpr char kSteady[] = "tiny", kFickle[] = "fickle";
+// Models whose counters must equal the client's, and one that is left alone.
+constexpr char kSteady[] = "tiny", kDetector[] = "finder",
+               kSegmenter[] = "painter", kFickle[] = "fickle";
 constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
 
 // Codes and outcomes by name, with how often each was seen.
@@ -74,6 +78,19 @@ double Slope(const std::vector<MemorySample>& samples) {
   return (n * xy - x * y) / (n * xx - x * x);
 }
 
+absl::StatusOr<v1::ClassifyResponse> Call(VisionClient& client,
+                                          const v1::ClassifyRequest& request) {
+  return client.Classify(request, kTimeout);
+}
+absl::StatusOr<v1::DetectResponse> Call(VisionClient& client,
+                                        const v1::DetectRequest& request) {
+  return client.Detect(request, kTimeout);
+}
+absl::StatusOr<v1::SegmentResponse> Call(VisionClient& client,
+                                         const v1::SegmentRequest& request) {
+  return client.Segment(request, kTimeout);
+}
+
 class Soak {
  public:
   Soak(const ServerProcess& server, int requests, const std::string& jpeg)
@@ -81,7 +98,14 @@ class Soak {
     const v1::Model model = *client_.GetModel(kSteady, kTimeout);
     good_ = GoodRequests(kSteady, model, jpeg);
     bad_ = BadRequests(kSteady, model, jpeg);
-    fickle_ = GoodRequests(kFickle, model, jpeg)[0];
+    fickle_ = std::get<v1::ClassifyRequest>(
+        GoodRequests(kFickle, model, jpeg)[0].request);
+    for (auto& request : GoodDenseRequests(kDetector, kSegmenter, jpeg)) {
+      good_.push_back(std::move(request));
+    }
+    for (auto& request : BadDenseRequests(kDetector, kSegmenter, jpeg)) {
+      bad_.push_back(std::move(request));
+    }
   }
 
   // Sends everything; then all has been answered and counted.
@@ -105,12 +129,12 @@ class Soak {
   // Compares counts and memory; returns how many complaints there were in all.
   int Check() {
     absl::MutexLock lock(&mu_);
-    CompareExactly("requests of tiny", steady_codes_,
-                   ServerCounts("sfmamba_requests_total", kSteady, "code"));
-    CompareExactly("images of tiny", steady_outcomes_,
-                   ServerCounts("sfmamba_items_total", kSteady, "outcome"));
-    CompareExactly("requests of no known model", unknown_codes_,
-                   ServerCounts("sfmamba_requests_total", "_unknown", "code"));
+    for (const char* model : {kSteady, kDetector, kSegmenter, "_unknown"}) {
+      CompareExactly(absl::StrCat("requests of ", model), codes_[model],
+                     ServerCounts("sfmamba_requests_total", model, "code"));
+      CompareExactly(absl::StrCat("images of ", model), outcomes_[model],
+                     ServerCounts("sfmamba_items_total", model, "outcome"));
+    }
     CheckFickle();
     CheckMemory();
     return complaints_;
@@ -133,39 +157,38 @@ class Soak {
     }
   }
 
-  // Sends a request that ends the same way each time.
-  v1::ClassifyResponse Send(const SoakRequest& soak) {
-    const auto response = client_.Classify(soak.request, kTimeout);
+  // Sends a request that ends the same way each time; the results it got.
+  std::string Send(const SoakRequest& soak) {
+    absl::Status status;
+    std::string results;
+    std::visit(
+        [&](const auto& request) {
+          const auto response = Call(client_, request);
+          status = response.status();
+          if (!response.ok()) return;
+          for (auto result : response->results()) {
+            result.clear_error();  // Its details come in any order.
+            results += result.SerializeAsString();
+          }
+        },
+        soak.request);
     absl::MutexLock lock(&mu_);
-    const std::string code = absl::StatusCodeToString(response.status().code());
-    ++(soak.counts_for_model ? steady_codes_ : unknown_codes_)[code];
+    ++codes_[soak.counts_for][absl::StatusCodeToString(status.code())];
     for (const auto& [outcome, images] : soak.outcomes) {
-      if (images > 0) steady_outcomes_[outcome] += images;
+      if (images > 0) outcomes_[soak.counts_for][outcome] += images;
     }
-    if (response.status().code() != soak.code ||
-        GetRpcErrorDetails(response.status()).reason != soak.reason) {
-      Complain(absl::StrCat(
-          soak.name, ": expected ", absl::StatusCodeToString(soak.code), " (",
-          soak.reason, "), got ", DescribeRpcError(response.status())));
+    if (status.code() != soak.code ||
+        GetRpcErrorDetails(status).reason != soak.reason) {
+      Complain(absl::StrCat(soak.name, ": expected ",
+                            absl::StatusCodeToString(soak.code), " (",
+                            soak.reason, "), got ", DescribeRpcError(status)));
     }
-    return response.ok() ? *response : v1::ClassifyResponse();
+    return results;
   }
 
   // Sends a good one, whose answer must be as it was without other requests.
   void CheckAnswer(const SoakRequest& soak) {
-    const v1::ClassifyResponse response = Send(soak);
-    const v1::ClassifyResponse& expected = expected_.at(soak.name);
-    bool same = response.results_size() == expected.results_size();
-    for (int i = 0; same && i < response.results_size(); ++i) {
-      const auto& got = response.results(i).categories();
-      const auto& wanted = expected.results(i).categories();
-      same = got.size() == wanted.size();
-      for (int k = 0; same && k < got.size(); ++k) {
-        same = got[k].class_id() == wanted[k].class_id() &&
-               std::abs(got[k].score() - wanted[k].score()) < 1e-3;
-      }
-    }
-    if (same) return;
+    if (Send(soak) == expected_.at(soak.name)) return;
     absl::MutexLock lock(&mu_);
     Complain(absl::StrCat(soak.name, ": another answer than alone"));
   }
@@ -178,7 +201,7 @@ class Soak {
     absl::Notification done;
     absl::Status status;
     const CallHandle call =
-        client_.Classify(fickle_.request, way == 2 ? patience : kTimeout,
+        client_.Classify(fickle_, way == 2 ? patience : kTimeout,
                          [&](absl::StatusOr<v1::ClassifyResponse> response) {
                            status = response.status();
                            done.Notify();
@@ -213,36 +236,22 @@ class Soak {
            SumOf(samples, name, {});  // Without labels and with.
   }
 
-  // The server's counter by the values of `label` that a client can see.
+  // The server's counter `name` by the values of `label`. GetModel is left
+  // out: it is counted for those who ask, too.
   Counts ServerCounts(const std::string& name, const std::string& model,
                       const std::string& label) const {
-    static const std::vector<std::string> kValues = {"OK",
-                                                     "CANCELLED",
-                                                     "UNKNOWN",
-                                                     "INVALID_ARGUMENT",
-                                                     "DEADLINE_EXCEEDED",
-                                                     "NOT_FOUND",
-                                                     "RESOURCE_EXHAUSTED",
-                                                     "FAILED_PRECONDITION",
-                                                     "INTERNAL",
-                                                     "UNIMPLEMENTED",
-                                                     "UNAVAILABLE",
-                                                     "ok",
-                                                     "rejected",
-                                                     "expired",
-                                                     "cancelled",
-                                                     "error"};
-    const auto samples = Samples(HttpGet(server_.metrics_port(), "/metrics"));
-    const std::string of_model = absl::StrCat("model=\"", model, "\"");
-    // GetModel is counted, too, for those who ask.
-    const std::string of_classify =
-        name == "sfmamba_requests_total" ? "method=\"Classify\"" : "";
     Counts counts;
-    for (const std::string& value : kValues) {
-      const double count = SumOf(
-          samples, name,
-          {of_model, of_classify, absl::StrCat(label, "=\"", value, "\"")});
-      if (count > 0) counts[value] = std::lround(count);
+    const std::string before = absl::StrCat(label, "=\"");
+    for (const auto& [series, count] :
+         Samples(HttpGet(server_.metrics_port(), "/metrics"))) {
+      if (count == 0 || !absl::StartsWith(series, name + "{") ||
+          !absl::StrContains(series, absl::StrCat("model=\"", model, "\"")) ||
+          absl::StrContains(series, "method=\"GetModel\"")) {
+        continue;
+      }
+      const size_t begin = series.find(before) + before.size();
+      counts[series.substr(begin, series.find('"', begin) - begin)] +=
+          std::lround(count);
     }
     return counts;
   }
@@ -312,15 +321,14 @@ class Soak {
   const int requests_;
   VisionClient client_;
   std::vector<SoakRequest> good_, bad_;
-  SoakRequest fickle_;
-  std::map<std::string, v1::ClassifyResponse>
-      expected_;  // Set before threads run.
+  v1::ClassifyRequest fickle_;
+  std::map<std::string, std::string> expected_;  // Set before threads run.
   std::atomic<int> sent_{0};
 
   absl::Mutex mu_;
-  Counts steady_codes_ ABSL_GUARDED_BY(mu_);
-  Counts steady_outcomes_ ABSL_GUARDED_BY(mu_);
-  Counts unknown_codes_ ABSL_GUARDED_BY(mu_);
+  // By model.
+  std::map<std::string, Counts> codes_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Counts> outcomes_ ABSL_GUARDED_BY(mu_);
   Counts fickle_codes_ ABSL_GUARDED_BY(mu_);
   std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
   int complaints_ ABSL_GUARDED_BY(mu_) = 0;
@@ -351,13 +359,14 @@ int Main(const std::vector<std::string>& arguments) {
   }
 
   const std::string repository = WriteTinyModel();
+  AddRandomDenseModels(repository);
   int complaints = 0;
   {
-    ServerProcess server(
-        {absl::StrCat("--model_repository=", repository),
-         absl::StrCat("--model_path=", repository, "/tiny/1"),
-         absl::StrCat("--model_name=", kFickle), "--drain_delay=0s"},
-        binary);
+    ServerProcess server({absl::StrCat("--model_repository=", repository),
+                          absl::StrCat("--model_path=", repository, "/tiny/1"),
+                          absl::StrCat("--model_name=", kFickle),
+                          "--random_init", "--drain_delay=0s"},
+                         binary);
     if (!server.WaitUntilServing()) {
       std::cout << "FAILED the server does not serve:\n" << server.output();
       return 1;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -33,13 +34,19 @@ v1::Image Pixels() {
   return image;
 }
 
-SoakRequest Request(const std::string& id, const std::string& name,
-                    const std::vector<v1::Image>& images) {
+template <typename Request = v1::ClassifyRequest>
+SoakRequest Asks(const std::string& id, const std::string& name,
+                 const std::vector<v1::Image>& images,
+                 const std::function<void(Request*)>& change = {}) {
+  Request request;
+  request.set_model(id);
+  for (const v1::Image& image : images) *request.add_images() = image;
+  if (change) change(&request);
   SoakRequest soak;
   soak.name = name;
-  soak.request.set_model(id);
-  for (const v1::Image& image : images) *soak.request.add_images() = image;
+  soak.request = std::move(request);
   soak.outcomes["ok"] = images.size();
+  soak.counts_for = id;
   return soak;
 }
 
@@ -47,7 +54,9 @@ SoakRequest Fails(SoakRequest soak, absl::StatusCode code, std::string reason,
                   const std::string& outcome = "error") {
   soak.code = code;
   soak.reason = std::move(reason);
-  soak.outcomes = {{outcome, soak.request.images_size()}};
+  const int images = std::visit(
+      [](const auto& request) { return request.images_size(); }, soak.request);
+  soak.outcomes = {{outcome, images}};
   return soak;
 }
 
@@ -59,15 +68,17 @@ std::vector<SoakRequest> GoodRequests(const std::string& id,
   const v1::Image fp32 = Tensor(model, v1::Tensor::FP32, 1);
   const v1::Image uint8 = Tensor(model, v1::Tensor::UINT8, 2);
   std::vector<SoakRequest> requests = {
-      Request(id, "fp32 tensor", {fp32}),
-      Request(id, "uint8 tensor", {uint8}),
-      Request(id, "pixels", {Pixels()}),
-      Request(id, "jpeg", {Encoded(jpeg)}),
-      Request(id, "three images", {uint8, Pixels(), fp32}),
+      Asks(id, "fp32 tensor", {fp32}),
+      Asks(id, "uint8 tensor", {uint8}),
+      Asks(id, "pixels", {Pixels()}),
+      Asks(id, "jpeg", {Encoded(jpeg)}),
+      Asks(id, "three images", {uint8, Pixels(), fp32}),
   };
-  SoakRequest partial = Request(id, "one of two images bad, partial results",
-                                {fp32, Encoded("?")});
-  partial.request.mutable_options()->set_allow_partial_results(true);
+  SoakRequest partial = Asks<v1::ClassifyRequest>(
+      id, "one of two images bad, partial results", {fp32, Encoded("?")},
+      [](v1::ClassifyRequest* request) {
+        request->mutable_options()->set_allow_partial_results(true);
+      });
   partial.outcomes = {{"ok", 1}, {"error", 1}};
   requests.push_back(std::move(partial));
   return requests;
@@ -88,43 +99,105 @@ std::vector<SoakRequest> BadRequests(const std::string& id,
   wrong_shape.mutable_tensor()->set_shape(0, 4);
 
   std::vector<SoakRequest> requests = {
-      Fails(Request(id, "no image", {}), kInvalid, "INVALID_FIELD"),
-      Fails(Request(id, "empty bytes", {Encoded("")}), kInvalid,
+      Fails(Asks(id, "no image", {}), kInvalid, "INVALID_FIELD"),
+      Fails(Asks(id, "empty bytes", {Encoded("")}), kInvalid,
             "IMAGE_FORMAT_UNSUPPORTED"),
-      Fails(Request(id, "text", {Encoded("hello, world")}), kInvalid,
+      Fails(Asks(id, "text", {Encoded("hello, world")}), kInvalid,
             "IMAGE_FORMAT_UNSUPPORTED"),
-      Fails(Request(id, "half a jpeg",
-                    {Encoded(jpeg.substr(0, jpeg.size() / 2))}),
+      Fails(Asks(id, "half a jpeg", {Encoded(jpeg.substr(0, jpeg.size() / 2))}),
             kInvalid, "IMAGE_DECODE_FAILED"),
-      Fails(Request(id, "one of two images bad", {good, Encoded("GIF89a")}),
+      Fails(Asks(id, "one of two images bad", {good, Encoded("GIF89a")}),
             kInvalid, "IMAGE_FORMAT_UNSUPPORTED"),
-      Fails(Request(id, "65 images", std::vector<v1::Image>(65, good)),
-            kInvalid, "TOO_MANY_IMAGES"),
-      Fails(Request(id, "a byte short", {short_tensor}), kInvalid,
+      Fails(Asks(id, "65 images", std::vector<v1::Image>(65, good)), kInvalid,
+            "TOO_MANY_IMAGES"),
+      Fails(Asks(id, "a byte short", {short_tensor}), kInvalid,
             "INVALID_FIELD"),
-      Fails(Request(id, "four channels", {wrong_shape}), kInvalid,
+      Fails(Asks(id, "four channels", {wrong_shape}), kInvalid,
             "INVALID_FIELD"),
-      Fails(Request(id, "NaN tensor", {nan}), kInvalid, "INVALID_FIELD"),
+      Fails(Asks(id, "NaN tensor", {nan}), kInvalid, "INVALID_FIELD"),
   };
-  SoakRequest top_k = Request(id, "top_k -1", {good});
-  top_k.request.mutable_params()->set_top_k(-1);
-  requests.push_back(Fails(std::move(top_k), kInvalid, "INVALID_FIELD"));
-  SoakRequest threshold = Request(id, "NaN threshold", {good});
-  threshold.request.mutable_params()->set_min_score(value);
-  requests.push_back(Fails(std::move(threshold), kInvalid, "INVALID_FIELD"));
-  SoakRequest impatient = Request(id, "a nanosecond's wait allowed", {good});
-  impatient.request.mutable_options()->mutable_max_queue_wait()->set_nanos(1);
-  requests.push_back(Fails(std::move(impatient),
-                           absl::StatusCode::kDeadlineExceeded,
-                           "EXPIRED_IN_QUEUE", "expired"));
+  requests.push_back(Fails(
+      Asks<v1::ClassifyRequest>(id, "top_k -1", {good},
+                                [](v1::ClassifyRequest* request) {
+                                  request->mutable_params()->set_top_k(-1);
+                                }),
+      kInvalid, "INVALID_FIELD"));
+  requests.push_back(Fails(
+      Asks<v1::ClassifyRequest>(id, "NaN threshold", {good},
+                                [value](v1::ClassifyRequest* request) {
+                                  request->mutable_params()->set_min_score(
+                                      value);
+                                }),
+      kInvalid, "INVALID_FIELD"));
+  requests.push_back(Fails(
+      Asks<v1::ClassifyRequest>(
+          id, "a nanosecond's wait allowed", {good},
+          [](v1::ClassifyRequest* request) {
+            request->mutable_options()->mutable_max_queue_wait()->set_nanos(1);
+          }),
+      absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE", "expired"));
   for (const char* unknown : {"no_such_model", "models/x/versions/1"}) {
-    SoakRequest soak = Fails(Request(unknown, unknown, {good}),
+    SoakRequest soak = Fails(Asks(unknown, unknown, {good}),
                              absl::StatusCode::kNotFound, "MODEL_NOT_FOUND");
     soak.outcomes.clear();
-    soak.counts_for_model = false;
+    soak.counts_for = "_unknown";
     requests.push_back(std::move(soak));
   }
   return requests;
+}
+
+std::vector<SoakRequest> GoodDenseRequests(const std::string& detector,
+                                           const std::string& segmenter,
+                                           const std::string& jpeg) {
+  const std::vector<v1::Image> images = {Encoded(jpeg), Pixels()};
+  return {
+      Asks<v1::DetectRequest>(detector, "detect", {Pixels()}),
+      Asks<v1::DetectRequest>(
+          detector, "detect, with masks", images,
+          [](v1::DetectRequest* request) {
+            request->mutable_params()->set_score_threshold(0.01f);
+            request->mutable_params()->set_max_detections(5);
+            request->mutable_params()->set_mask_encoding(
+                v1::DetectParams::COCO_RLE);
+          }),
+      Asks<v1::SegmentRequest>(segmenter, "segment", images),
+      Asks<v1::SegmentRequest>(
+          segmenter, "segment, run lengths and areas", {Pixels()},
+          [](v1::SegmentRequest* request) {
+            request->mutable_params()->set_encoding(
+                v1::SegmentParams::RLE_PER_CLASS);
+            request->mutable_params()->set_include_class_areas(true);
+          }),
+  };
+}
+
+std::vector<SoakRequest> BadDenseRequests(const std::string& detector,
+                                          const std::string& segmenter,
+                                          const std::string& jpeg) {
+  const auto kInvalid = absl::StatusCode::kInvalidArgument;
+  const v1::Image half = Encoded(jpeg.substr(0, jpeg.size() / 2));
+  return {
+      Fails(Asks<v1::DetectRequest>(detector, "detect in half a jpeg", {half}),
+            kInvalid, "IMAGE_DECODE_FAILED"),
+      Fails(Asks<v1::DetectRequest>(
+                detector, "NaN score_threshold", {Pixels()},
+                [](v1::DetectRequest* request) {
+                  request->mutable_params()->set_score_threshold(
+                      std::numeric_limits<float>::quiet_NaN());
+                }),
+            kInvalid, "INVALID_FIELD"),
+      Fails(Asks<v1::DetectRequest>(segmenter, "detect by the segmenter",
+                                    {Pixels()}),
+            absl::StatusCode::kFailedPrecondition, "TASK_MISMATCH"),
+      Fails(Asks<v1::SegmentRequest>(segmenter, "stretched", {Pixels()},
+                                     [](v1::SegmentRequest* request) {
+                                       request->mutable_options()->set_resize(
+                                           v1::RequestOptions::STRETCH);
+                                     }),
+            kInvalid, "INVALID_FIELD"),
+      Fails(Asks(detector, "classify by the detector", {Pixels()}),
+            absl::StatusCode::kFailedPrecondition, "TASK_MISMATCH"),
+  };
 }
 
 }  // namespace sfmamba

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,16 +14,16 @@ namespace sfmamba {
 // A request, how it must end, and how the server must count its images.
 struct SoakRequest {
   std::string name;
-  v1::ClassifyRequest request;
+  std::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
+      request;
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string reason;                   // Of an error.
   std::map<std::string, int> outcomes;  // Of items_total.
-  bool counts_for_model =
-      true;  // False: for "_unknown", the model is not known.
+  std::string counts_for;  // Id of the model; "_unknown" if it is not known.
 };
 
-// Requests that succeed, all of them different kinds of input. `jpeg` is a
-// picture, `model` names the size of tensors and is asked by `id`.
+// Requests to classify that succeed, all of them different kinds of input.
+// `jpeg` is a picture, `model` names the size of tensors and is asked by `id`.
 std::vector<SoakRequest> GoodRequests(const std::string& id,
                                       const v1::Model& model,
                                       const std::string& jpeg);
@@ -31,6 +32,14 @@ std::vector<SoakRequest> GoodRequests(const std::string& id,
 std::vector<SoakRequest> BadRequests(const std::string& id,
                                      const v1::Model& model,
                                      const std::string& jpeg);
+
+// The same of a detector and a segmenter.
+std::vector<SoakRequest> GoodDenseRequests(const std::string& detector,
+                                           const std::string& segmenter,
+                                           const std::string& jpeg);
+std::vector<SoakRequest> BadDenseRequests(const std::string& detector,
+                                          const std::string& segmenter,
+                                          const std::string& jpeg);
 
 }  // namespace sfmamba
 

@@ -38,15 +38,6 @@ class DetectCallTest : public VisionServiceTest {
     Start(batching, config, /*load=*/true, VisionTask::kDetection);
   }
 
-  v1::DetectResult Result(const DetectRequest& request) {
-    DetectResponse response;
-    const Ending ending = Detect(request, &response);
-    EXPECT_EQ(ending.code, StatusCode::OK) << ending.message;
-    if (response.results_size() == 1) return response.results(0);
-    ADD_FAILURE() << response.results_size() << " results";
-    return v1::DetectResult();
-  }
-
   // One object, whose box is `red` to about the pixels that were lost in the
   // resize.
   static void ExpectBox(const v1::DetectResult& result, const PixelRect& red,
@@ -99,14 +90,14 @@ TEST_F(DetectCallTest, BoxesAreOfTheOrientedPicture) {
   // Orientation 6: the stored top row is the right column of what is seen.
   const std::string turned =
       WithExif(EncodeJpeg(Picture()), ExifOrientation(6, true));
-  const v1::DetectResult seen = Result(RequestOf(turned));
+  const v1::DetectResult seen = DetectOne(RequestOf(turned));
   EXPECT_EQ(seen.image_width(), 100);
   EXPECT_EQ(seen.image_height(), 200);
   ExpectBox(seen, {40, 40, 40, 80});
   DetectRequest stored = RequestOf(turned);
   stored.mutable_images(0)->set_orientation(v1::Image::IGNORE);
-  EXPECT_EQ(Result(stored).image_width(), 200);
-  ExpectBox(Result(stored), kRed);
+  EXPECT_EQ(DetectOne(stored).image_width(), 200);
+  ExpectBox(DetectOne(stored), kRed);
 }
 
 TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
@@ -118,7 +109,7 @@ TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
   crop.set_y_min(0.1f);  // 10 .. 70
   crop.set_y_max(0.7f);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
-  const v1::DetectResult result = Result(request);
+  const v1::DetectResult result = DetectOne(request);
   EXPECT_EQ(result.image_width(), 200);
   EXPECT_EQ(result.image_height(), 100);
   ExpectBox(result, {40, 20, 60, 40});  // What of it is in the crop.
@@ -135,7 +126,7 @@ TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
   StartDetector();
   DetectRequest request = RequestOf(EncodePng(Picture()));
   request.mutable_params()->set_mask_encoding(DetectParams::PNG_CROP);
-  const v1::Detection crop = Result(request).detections(0);
+  const v1::Detection crop = DetectOne(request).detections(0);
   const GreyPng png = DecodeGreyPng(crop.png_crop());
   EXPECT_EQ(png.width,
             std::ceil(crop.box().x_max()) - std::floor(crop.box().x_min()));
@@ -144,7 +135,7 @@ TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
   EXPECT_EQ(png.values[0], 0);  // As FakeModel's masks are.
   EXPECT_EQ(png.values[1], 1);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
-  const v1::Detection whole = Result(request).detections(0);
+  const v1::Detection whole = DetectOne(request).detections(0);
   const std::vector<int> mask = DecodeRle(whole.rle().counts(), 100, 200);
   EXPECT_EQ(mask[40 * 200 + 80], 1);
   EXPECT_EQ(mask[0], 0);
@@ -157,7 +148,7 @@ TEST_F(DetectCallTest, AModelWithoutMasksGivesNone) {
   DetectRequest request = RequestOf(EncodePng(Picture()));
   request.set_model("boxes");
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
-  const v1::DetectResult result = Result(request);
+  const v1::DetectResult result = DetectOne(request);
   ASSERT_EQ(result.detections_size(), 1);
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
@@ -166,12 +157,12 @@ TEST_F(DetectCallTest, ThresholdAndClassesReachTheModel) {
   StartDetector();
   DetectRequest request = RequestOf(EncodePng(Picture()));
   request.mutable_params()->set_score_threshold(FakeModel::kScore);
-  EXPECT_EQ(Result(request).detections_size(), 0);
+  EXPECT_EQ(DetectOne(request).detections_size(), 0);
   request.mutable_params()->set_score_threshold(0.5f);
   request.mutable_params()->add_class_filter(2);
-  EXPECT_EQ(Result(request).detections_size(), 0);
+  EXPECT_EQ(DetectOne(request).detections_size(), 0);
   request.mutable_params()->add_class_filter(1);
-  EXPECT_EQ(Result(request).detections_size(), 1);
+  EXPECT_EQ(DetectOne(request).detections_size(), 1);
 }
 
 TEST_F(DetectCallTest, ATensorIsAPictureOfItsOwnSize) {
@@ -185,7 +176,7 @@ TEST_F(DetectCallTest, ATensorIsAPictureOfItsOwnSize) {
     for (int x = 60; x < 80; ++x) values[y * 90 + x] = 1;
   }
   tensor.set_data(values.data(), values.size() * sizeof(float));
-  const v1::DetectResult result = Result(request);
+  const v1::DetectResult result = DetectOne(request);
   EXPECT_EQ(result.image_width(), 90);
   EXPECT_EQ(result.image_height(), 30);
   ExpectBox(result, {60, 5, 20, 10}, 0);
@@ -196,7 +187,7 @@ TEST_F(DetectCallTest, ATensorIsAPictureOfItsOwnSize) {
 TEST_F(DetectCallTest, APictureWithoutObjectGivesNoDetection) {
   StartDetector();
   const v1::DetectResult result =
-      Result(RequestOf(EncodePng(WithRed(200, 100, {}))));
+      DetectOne(RequestOf(EncodePng(WithRed(200, 100, {}))));
   EXPECT_EQ(result.detections_size(), 0);
   EXPECT_EQ(result.image_width(), 200);
 }
@@ -205,7 +196,7 @@ TEST_F(DetectCallTest, OnePixelIsAPicture) {
   StartDetector();
   DetectRequest request = RequestOf(EncodePng(WithRed(1, 1, {0, 0, 1, 1})));
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
-  const v1::DetectResult result = Result(request);
+  const v1::DetectResult result = DetectOne(request);
   ExpectBox(result, {0, 0, 1, 1}, 0);
   EXPECT_EQ(result.detections(0).rle().counts(), "1");
 }
@@ -214,7 +205,7 @@ TEST_F(DetectCallTest, LongLinesArePictures) {
   StartDetector();
   for (const auto& [width, height] : {std::pair{16384, 1}, {1, 16384}}) {
     const PixelRect all = {0, 0, width, height};
-    ExpectBox(Result(RequestOf(EncodePng(WithRed(width, height, all)))), all,
+    ExpectBox(DetectOne(RequestOf(EncodePng(WithRed(width, height, all)))), all,
               0);
   }
   const Ending ending = Detect(RequestOf(EncodePng(WithRed(16385, 1, {}))));
@@ -234,10 +225,10 @@ TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
   }
   PngOptions options;
   options.color_type = 6;
-  ExpectBox(Result(RequestOf(EncodePng(200, 100, options, rgba))), kRed);
+  ExpectBox(DetectOne(RequestOf(EncodePng(200, 100, options, rgba))), kRed);
   options.color_type = 2;
   options.bit_depth = 16;
-  ExpectBox(Result(RequestOf(EncodePng(200, 100, options, deep))), kRed);
+  ExpectBox(DetectOne(RequestOf(EncodePng(200, 100, options, deep))), kRed);
 }
 
 TEST_F(DetectCallTest, CmykIsConverted) {
@@ -248,7 +239,7 @@ TEST_F(DetectCallTest, CmykIsConverted) {
     cmyk.push_back(picture.data[i]);
     if (i % 3 == 2) cmyk.push_back(255);
   }
-  ExpectBox(Result(RequestOf(EncodeJpeg(200, 100, 4, cmyk.data()))), kRed);
+  ExpectBox(DetectOne(RequestOf(EncodeJpeg(200, 100, 4, cmyk.data()))), kRed);
 }
 
 // ---- Batches ----
@@ -334,7 +325,7 @@ TEST_F(DetectCallTest, BadParametersAreNamed) {
     EXPECT_NE(ending.message.find("got "), std::string::npos);
     EXPECT_NE(ending.message.find("expected "), std::string::npos);
   }
-  ExpectBox(Result(RequestOf(picture)), kRed);
+  ExpectBox(DetectOne(RequestOf(picture)), kRed);
 }
 
 TEST_F(DetectCallTest, TheBoundsOfParametersAreTaken) {
@@ -345,7 +336,7 @@ TEST_F(DetectCallTest, TheBoundsOfParametersAreTaken) {
     params.set_score_threshold(bound);
     params.set_nms_iou_threshold(bound);
     params.set_max_detections(1000);
-    EXPECT_EQ(Result(request).detections_size(), bound == 0 ? 1 : 0);
+    EXPECT_EQ(DetectOne(request).detections_size(), bound == 0 ? 1 : 0);
   }
 }
 
@@ -395,7 +386,7 @@ TEST_F(DetectCallTest, CancellingWhileTheModelRuns) {
       server_->WaitForSum("sfmamba_requests_total",
                           {R"(method="Detect")", R"(code="CANCELLED")"}, 1),
       1);
-  ExpectBox(Result(RequestOf(EncodePng(Picture()))), kRed);
+  ExpectBox(DetectOne(RequestOf(EncodePng(Picture()))), kRed);
   EXPECT_EQ(server_->WaitForSum("sfmamba_in_flight_requests", {}, 0), 0);
 }
 

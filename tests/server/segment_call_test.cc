@@ -35,15 +35,6 @@ class SegmentCallTest : public VisionServiceTest {
                       v1::ServerConfig config = v1::ServerConfig()) {
     Start(batching, config, /*load=*/true, VisionTask::kSegmentation);
   }
-
-  v1::SegmentResult Result(const SegmentRequest& request) {
-    SegmentResponse response;
-    const Ending ending = Segment(request, &response);
-    EXPECT_EQ(ending.code, StatusCode::OK) << ending.message;
-    if (response.results_size() == 1) return response.results(0);
-    ADD_FAILURE() << response.results_size() << " results";
-    return v1::SegmentResult();
-  }
 };
 
 TEST_F(SegmentCallTest, TheMapHasThePicturesSize) {
@@ -73,7 +64,7 @@ TEST_F(SegmentCallTest, OrTheNetworkInputs) {
   StartSegmenter();
   SegmentRequest request = RequestOf(EncodePng(Picture()));
   request.mutable_params()->set_output_size(SegmentParams::MODEL);
-  const v1::SegmentResult result = Result(request);
+  const v1::SegmentResult result = SegmentOne(request);
   EXPECT_EQ(result.width(), 96);
   EXPECT_EQ(result.height(), 48);
   EXPECT_EQ(DecodeGreyPng(result.png_index()).width, 96);
@@ -87,7 +78,7 @@ TEST_F(SegmentCallTest, OrItsCrops) {
   crop.set_x_max(0.5f);
   crop.set_y_min(0.3f);  // 30 .. 50
   crop.set_y_max(0.5f);
-  const v1::SegmentResult result = Result(request);
+  const v1::SegmentResult result = SegmentOne(request);
   EXPECT_EQ(result.width(), 50);
   EXPECT_EQ(result.height(), 20);
   EXPECT_EQ(DecodeGreyPng(result.png_index()).values,
@@ -96,7 +87,7 @@ TEST_F(SegmentCallTest, OrItsCrops) {
 
 TEST_F(SegmentCallTest, TurnedPicturesHaveTurnedMaps) {
   StartSegmenter();
-  const v1::SegmentResult result = Result(
+  const v1::SegmentResult result = SegmentOne(
       RequestOf(WithExif(EncodeJpeg(Picture()), ExifOrientation(6, true))));
   EXPECT_EQ(result.width(), 100);
   EXPECT_EQ(result.height(), 200);
@@ -113,7 +104,7 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   params.set_encoding(SegmentParams::RAW_INDEX);
   params.set_include_class_areas(true);
   params.set_include_confidence_map(true);
-  const v1::SegmentResult raw = Result(request);
+  const v1::SegmentResult raw = SegmentOne(request);
   EXPECT_EQ(raw.raw().bytes_per_pixel(), 1);
   ASSERT_EQ(raw.raw().data().size(), 20000);
   const int64_t red =
@@ -128,7 +119,7 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   EXPECT_EQ(confidence.values[0], 100);
   params.set_encoding(SegmentParams::RLE_PER_CLASS);
   params.add_class_filter(2);
-  const v1::SegmentResult rle = Result(request);
+  const v1::SegmentResult rle = SegmentOne(request);
   ASSERT_EQ(rle.rle().classes_size(), 1);
   const std::vector<int> mask =
       DecodeRle(rle.rle().classes(0).rle().counts(), 100, 200);
@@ -139,7 +130,7 @@ TEST_F(SegmentCallTest, OnePixelAndLongLinesArePictures) {
   StartSegmenter();
   for (const auto& [width, height] :
        {std::pair{1, 1}, {16384, 1}, {1, 16384}}) {
-    const v1::SegmentResult result = Result(
+    const v1::SegmentResult result = SegmentOne(
         RequestOf(EncodePng(WithRed(width, height, {0, 0, width, height}))));
     EXPECT_EQ(result.width(), width);
     EXPECT_EQ(result.height(), height);

@@ -93,6 +93,14 @@ class VisionServiceTest : public testing::Test {
     return Run(request, response);
   }
 
+  // The result of a request of one image, which must succeed.
+  v1::DetectResult DetectOne(const v1::DetectRequest& request) {
+    return One<v1::DetectResponse, v1::DetectResult>(request);
+  }
+  v1::SegmentResult SegmentOne(const v1::SegmentRequest& request) {
+    return One<v1::SegmentResponse, v1::SegmentResult>(request);
+  }
+
   // The server still answers a good request, with the bytes it always gives.
   void ExpectAlive() {
     v1::ClassifyResponse response;
@@ -104,6 +112,17 @@ class VisionServiceTest : public testing::Test {
   const std::string repository_;
   std::unique_ptr<RunningServer> server_;
   std::string expected_;
+
+ private:
+  template <typename Response, typename Result, typename Request>
+  Result One(const Request& request) {
+    Response response;
+    const Ending ending = Run(request, &response);
+    EXPECT_EQ(ending.code, grpc::StatusCode::OK) << ending.message;
+    if (response.results_size() == 1) return response.results(0);
+    ADD_FAILURE() << response.results_size() << " results";
+    return Result();
+  }
 };
 
 }  // namespace sfmamba
