@@ -17,9 +17,11 @@ void Attention::AddTo(at::Tensor& residual, const at::Tensor& x,
   const at::Tensor qkv = qkv_.forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
-  const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
-  // [sequences, heads, length, width / heads] to [sequences, length, width].
-  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, length, width}));
+  const int64_t asking = residual.numel() / width / qkv.size(1);
+  const at::Tensor y = at::scaled_dot_product_attention(
+      qkv[0].narrow(2, 0, asking), qkv[1], qkv[2]);
+  // [sequences, heads, asking, width / heads] to [sequences, asking, width].
+  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
 }
 
 }  // namespace sfmamba

@@ -8,7 +8,9 @@
 
 namespace sfmamba {
 
-// Multi-head softmax attention over the tokens of each sequence, unmasked.
+// Multi-head softmax attention over the tokens of each sequence, unmasked. The
+// residual [sequences, tokens, width] may hold the first tokens of each
+// sequence only: for these the others are seen, and nothing else is computed.
 class Attention : public Mixer {
  public:
   // gamma [width] is the layer scale of the result, or undefined.

@@ -42,8 +42,10 @@ ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
                              at::Tensor(), options);
           begin += in_channels[i];
         }
-        const Convolution::Shape shape{in_channels[0], out_channels,
-                                       /*stride=*/1, size};
+        const Convolution::Shape shape{in_channels[0],   out_channels,
+                                       /*stride=*/1,     size,
+                                       /*kernel=*/3,
+                                       /*winograd=*/true};
         return Convolution(
             shape, {Slice(weights.weight, 0, in_channels[0]), weights.bias},
             std::nullopt, /*relu=*/false, options);

@@ -11,7 +11,9 @@ constexpr double kEps = 1e-5;
 Convolution MakeConvolution(const StateDict::Scope& convolution,
                             const StateDict::Scope& norm, int width, int size,
                             const LayerOptions& options) {
-  const Convolution::Shape shape{width, width, /*stride=*/1, size};
+  const Convolution::Shape shape{width,        width,
+                                 /*stride=*/1, size,
+                                 /*kernel=*/3, /*winograd=*/true};
   return Convolution(shape, Convolution::Take(convolution, shape, true),
                      BatchNorm::Take(norm, width, kEps), /*relu=*/false,
                      options);

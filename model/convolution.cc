@@ -76,6 +76,8 @@ void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   if (method_ == Method::kOneDnn) {
     PackedConvolutionAdd(residual, x.to(weight_.scalar_type()), weight_, bias_,
                          padding_);
+  } else if (method_ == Method::kWinograd) {
+    residual.add_(forward(x));
   } else {
     residual = residual + forward(x);
   }

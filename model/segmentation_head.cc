@@ -71,9 +71,11 @@ SegmentationHead::SegmentationHead(const std::vector<int>& in_channels,
     laterals_.push_back(TakeConvModule(
         head.Sub(absl::StrCat("lateral_convs.", i)),
         {in_channels[i], channels, /*stride=*/1, side, /*kernel=*/1}, options));
-    outputs_.push_back(TakeConvModule(head.Sub(absl::StrCat("fpn_convs.", i)),
-                                      {channels, channels, /*stride=*/1, side},
-                                      options));
+    outputs_.push_back(
+        TakeConvModule(head.Sub(absl::StrCat("fpn_convs.", i)),
+                       {channels, channels, /*stride=*/1, side, /*kernel=*/3,
+                        /*winograd=*/true},
+                       options));
   }
 }
 

@@ -92,10 +92,15 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     x = TokenSwap::Detach(x);
     attached = false;
   }
-  if (split) x = CutSequences(x, sub, attached);
-  x = RunAttention(x, attached);
   if (split) {
+    x = CutSequences(x, sub, attached);
+    x = RunAttention(x, attached, x.size(1));
     x = JoinWindows(x, sub).view({-1, grid.height * grid.width, x.size(2)});
+  } else {
+    // What hangs over a single window at the bottom ends here.
+    const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
+    x = RunAttention(x, attached, height * grid.width);
+    grid.height = x.size(1) / grid.width;
   }
   x = JoinWindows(x, grid).permute({0, 3, 1, 2});
   return fuse_ ? x : x.contiguous();
@@ -112,9 +117,14 @@ void TokenStage::RunMamba(at::Tensor& x, int64_t fold_rows) const {
   x = x.view(sizes);
 }
 
-at::Tensor TokenStage::RunAttention(at::Tensor x, bool attached) const {
+at::Tensor TokenStage::RunAttention(at::Tensor x, bool attached,
+                                    int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
-    attention_[i].Forward(x, x.size(1), /*swap=*/false);
+    if (!attached && i + 1 == attention_.size() && needed < x.size(1)) {
+      attention_[i].ForwardFirst(x, needed);
+    } else {
+      attention_[i].Forward(x, x.size(1), /*swap=*/false);
+    }
     if (attached && (discard_ == Discard::kAfterFirstAttention ||
                      i + 1 == attention_.size())) {
       x = TokenSwap::Detach(x);

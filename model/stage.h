@@ -49,7 +49,8 @@ class TokenStage {
   // true, into smaller windows `sub` for the attention blocks.
   bool Windows(int64_t height, int64_t width, Grid* grid, Grid* sub) const;
   void RunMamba(at::Tensor& x, int64_t fold_rows) const;
-  at::Tensor RunAttention(at::Tensor x, bool attached) const;
+  // Of the last block at least the first `needed` tokens of each sequence.
+  at::Tensor RunAttention(at::Tensor x, bool attached, int64_t needed) const;
 
   int window_;            // Side; 0: the whole map.
   int attention_window_;  // Side; 0: as the Mamba blocks.

@@ -41,4 +41,12 @@ void TokenBlock::Forward(at::Tensor& x, int64_t length, bool swap) const {
   mlp_->AddTo(x, Normalized(norm2_, x, length, false));
 }
 
+void TokenBlock::ForwardFirst(at::Tensor& x, int64_t count) const {
+  const int64_t length = x.size(1);
+  const at::Tensor normalized = Normalized(norm1_, x, length, false);
+  x = x.narrow(1, 0, count).contiguous();
+  mixer_->AddTo(x, normalized, length);
+  mlp_->AddTo(x, Normalized(norm2_, x, count, false));
+}
+
 }  // namespace sfmamba

@@ -24,6 +24,9 @@ class TokenBlock {
   // its memory not shared); `length` tokens in a row are a sequence. `swap`:
   // the first and the last token of each sequence change places before.
   void Forward(at::Tensor& x, int64_t length, bool swap) const;
+  // Of an attention block: the same of the first `count` tokens of each
+  // sequence x[i], which are all that is left of x.
+  void ForwardFirst(at::Tensor& x, int64_t count) const;
 
  private:
   struct Norm {

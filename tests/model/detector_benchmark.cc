@@ -2,11 +2,7 @@
 //   detector_benchmark --variant=sf_mamba_t --height=800 --width=1333
 // One round warms up; medians of the others are printed.
 
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
-#include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,12 +16,7 @@
 #include "ATen/ops/zeros_like.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
 #include "model/backbone.h"
 #include "model/box_coder.h"
@@ -37,6 +28,7 @@
 #include "model/region_proposals.h"
 #include "model/roi_head.h"
 #include "model/state_dict.h"
+#include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
 
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
@@ -48,53 +40,6 @@ ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
 namespace sfmamba {
 namespace {
-
-// Milliseconds on the clock and of all processors.
-struct Time {
-  double wall, cpu;
-};
-
-Time Now() {
-  timespec cpu;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-  return {absl::ToDoubleMilliseconds(absl::Now() - absl::UnixEpoch()),
-          absl::ToDoubleMilliseconds(absl::DurationFromTimespec(cpu))};
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Time of each part, in the order of the first round, which only warms up.
-class Stopwatch {
- public:
-  template <typename Part>
-  auto operator()(const std::string& name, Part part) {
-    const Time start = Now();
-    auto result = part();
-    const Time end = Now();
-    if (times_.count(name) == 0) names_.push_back(name);
-    times_[name].push_back({end.wall - start.wall, end.cpu - start.cpu});
-    return result;
-  }
-
-  const std::vector<std::string>& names() const { return names_; }
-
-  Time MedianOf(const std::string& name) const {
-    const std::vector<Time>& times = times_.at(name);
-    std::vector<double> wall, cpu;
-    for (size_t i = 1; i < times.size(); ++i) {
-      wall.push_back(times[i].wall);
-      cpu.push_back(times[i].cpu);
-    }
-    return {Median(wall), Median(cpu)};
-  }
-
- private:
-  std::vector<std::string> names_;
-  std::map<std::string, std::vector<Time>> times_;
-};
 
 // A detector's parts.
 struct Detector {
@@ -169,37 +114,9 @@ Counts Round(const ModelConfig& config, const Detector& detector,
   return counts;
 }
 
-// Of this process so far.
-double PeakMemoryMiB() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    const std::vector<std::string> words =
-        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
-    int64_t kib = 0;
-    if (words.size() >= 2 && words[0] == "VmHWM:" &&
-        absl::SimpleAtoi(words[1], &kib)) {
-      return kib / 1024.0;
-    }
-  }
-  return 0;
-}
-
 void Print(const Stopwatch& timed, const Counts& counts) {
   const bool json = absl::GetFlag(FLAGS_json);
-  std::string parts;
-  Time all{};
-  const auto add = [&](const std::string& name, const Time& time) {
-    parts += absl::StrFormat(json ? R"(, "%s": {"wall": %.1f, "cpu": %.1f})"
-                                  : "%-12s %9.1f ms, processors %9.1f ms\n",
-                             name, time.wall, time.cpu);
-  };
-  for (const std::string& name : timed.names()) {
-    const Time time = timed.MedianOf(name);
-    all.wall += time.wall;
-    all.cpu += time.cpu;
-    add(name, time);
-  }
-  add("all", all);
+  const std::string parts = timed.Report(json);
   if (json) {
     std::printf(
         R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"

@@ -100,6 +100,27 @@ TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
   }
 }
 
+// The last attention block leaves out what hangs over at the bottom, unless it
+// runs in sub-windows; one that is the whole region changes nothing else.
+TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
+  for (const Tokens tokens : {Tokens::kData, Tokens::kNone}) {
+    ModelConfig config = SmallPyramid();
+    config.backbone.tokens = tokens;
+    ModelConfig whole = config;
+    whole.backbone.attention_windows = config.backbone.windows;
+    for (const auto& [height, width] :
+         std::vector<std::array<int, 2>>{{96, 80}, {40, 128}, {130, 100}}) {
+      const at::Tensor images = DeterministicImages({2, 3, height, width});
+      const std::vector<at::Tensor> maps = StageMaps(config, images);
+      const std::vector<at::Tensor> expected = StageMaps(whole, images);
+      for (int stage = 2; stage < 4; ++stage) {
+        EXPECT_LE(RelativeError(maps[stage], expected[stage]), 1e-5)
+            << height << "x" << width << ", stage " << stage;
+      }
+    }
+  }
+}
+
 TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
   const ModelConfig config = SmallPyramid();
   StateDict weights(DeterministicParameter);

@@ -1,7 +1,9 @@
 // Times the parts of UperNet with random weights on one picture of noise:
 //   segmenter_benchmark --variant=sf_mamba_t --height=512 --width=683
-// One round warms up; medians of the others are printed.
+// One round warms up; medians of the others are printed. The hash of the logits
+// tells whether other threads or another form give the same bits.
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -38,10 +40,20 @@ std::vector<int> Widths(const BackboneConfig& config) {
   return {config.width(0), config.width(1), config.width(2), config.width(3)};
 }
 
-// One picture through all parts, as SegmentationHead does it.
-void Round(const Backbone& backbone, const SegmentationHead& head,
-           const at::Tensor& picture, const ImageInfo& image,
-           Stopwatch& timed) {
+// FNV-1a of the values' bytes.
+uint64_t Hash(const at::Tensor& values) {
+  const auto* bytes = static_cast<const uint8_t*>(values.const_data_ptr());
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < values.nbytes(); ++i) {
+    hash = (hash ^ bytes[i]) * 0x100000001b3;
+  }
+  return hash;
+}
+
+// One picture through all parts, as SegmentationHead does it. The logits' hash.
+uint64_t Round(const Backbone& backbone, const SegmentationHead& head,
+               const at::Tensor& picture, const ImageInfo& image,
+               Stopwatch& timed) {
   const Features features =
       timed("backbone", [&] { return backbone.Forward(picture, 0); });
   const Features merged =
@@ -53,33 +65,25 @@ void Round(const Backbone& backbone, const SegmentationHead& head,
   const at::Tensor logits =
       timed("classifier", [&] { return head.Classify(fused); });
   timed("tail", [&] { return head.Label(logits[0], image); });
+  return Hash(logits);
 }
 
-void Print(const Stopwatch& timed) {
+void Print(const Stopwatch& timed, uint64_t hash) {
   const bool json = absl::GetFlag(FLAGS_json);
-  std::string parts;
-  double all = 0;
-  for (const std::string& name : timed.names()) {
-    const double ms = timed.Median(name);
-    all += ms;
-    parts += absl::StrFormat(json ? R"(, "%s": %.1f)" : "%-16s %9.1f ms\n",
-                             name, ms);
-  }
+  const std::string parts = timed.Report(json);
   const std::string variant = absl::GetFlag(FLAGS_variant);
   if (json) {
-    std::printf(
+    absl::PrintF(
         R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
-        R"("peak_mib": %.0f, "ms": {"all": %.1f%s}})"
+        R"("logits": "%016x", "peak_mib": %.0f%s})"
         "\n",
-        variant.c_str(), absl::GetFlag(FLAGS_height),
-        absl::GetFlag(FLAGS_width), at::get_num_threads(), PeakMemoryMiB(), all,
-        parts.c_str());
+        variant, absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
+        at::get_num_threads(), hash, PeakMemoryMiB(), parts);
     return;
   }
-  std::printf("%s at %dx%d, %d threads: peak %.0f MiB\n%s%-16s %9.1f ms\n",
-              variant.c_str(), absl::GetFlag(FLAGS_height),
-              absl::GetFlag(FLAGS_width), at::get_num_threads(),
-              PeakMemoryMiB(), parts.c_str(), "all", all);
+  absl::PrintF("%s at %dx%d, %d threads: logits %016x, peak %.0f MiB\n%s",
+               variant, absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
+               at::get_num_threads(), hash, PeakMemoryMiB(), parts);
 }
 
 int Main() {
@@ -112,10 +116,11 @@ int Main() {
   if (options.fuse)
     picture = picture.contiguous(at::MemoryFormat::ChannelsLast);
   Stopwatch timed;
+  uint64_t hash = 0;
   for (int round = 0; round <= absl::GetFlag(FLAGS_rounds); ++round) {
-    Round(*backbone, head, picture, image, timed);
+    hash = Round(*backbone, head, picture, image, timed);
   }
-  Print(timed);
+  Print(timed, hash);
   return 0;
 }
 
