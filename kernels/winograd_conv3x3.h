@@ -48,12 +48,12 @@ constexpr float kWinogradA = 0.75f, kWinogradB = 1.5f;
 // Tiles that are worked on together: what is kept of them stays in cache.
 constexpr int64_t kWinogradBlock = 96;
 
-// `count` tiles from `first` on, between the maps and the products. Inputs and
-// outputs of the products are [36, count, channels].
+// `count` tiles from `first` on, between the maps and the products.
 struct WinogradBlock {
   int64_t first, count;
-  float* inputs;         // [36, count, in]
-  float* outputs;        // [36, count, out]
+  float* inputs;   // Of the products, 36 of [count, in], input_stride apart.
+  float* outputs;  // 36 of [count, out], output_stride apart.
+  int64_t input_stride, output_stride;
   const float* padding;  // [in] zeros.
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "kernels/packed_gemm.h"
@@ -9,6 +10,20 @@ namespace sfmamba {
 namespace {
 
 constexpr int kPositions = 36;
+// A cache line between the products: a tile's values at the 36 positions would
+// else fall into one set of the cache.
+constexpr int64_t kSkew = 16;
+
+// Values that begin with a cache line and are not set.
+constexpr std::align_val_t kLine{64};
+struct Free {
+  void operator()(float* values) const { ::operator delete[](values, kLine); }
+};
+using Floats = std::unique_ptr<float[], Free>;
+Floats Allocate(int64_t count) {
+  return Floats(
+      static_cast<float*>(::operator new[](count * sizeof(float), kLine)));
+}
 
 // The method's matrices for its points: B^T, G and A^T.
 constexpr double kA = kWinogradA, kB = kWinogradB;
@@ -76,10 +91,10 @@ void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
     product.rows = block.count;
     product.in = args.in;
     product.out = args.out;
-    product.x = block.inputs + position * block.count * args.in;
+    product.x = block.inputs + position * block.input_stride;
     product.x_stride = args.in;
     product.weights = args.weights + position * size;
-    product.y = block.outputs + position * block.count * args.out;
+    product.y = block.outputs + position * block.output_stride;
     product.y_stride = args.out;
     PackedGemmCpu(product, isa);
   }
@@ -113,15 +128,17 @@ int64_t WinogradTiles(const WinogradConv3x3Args& args) {
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
                         int64_t end, CpuIsa isa) {
   const int64_t largest = std::min(kWinogradBlock, end - begin);
-  // Not std::vector, which would fill them first.
-  const std::unique_ptr<float[]> inputs(
-      new float[kPositions * largest * args.in]);
-  const std::unique_ptr<float[]> outputs(
-      new float[kPositions * largest * args.out]);
+  const int64_t input_stride = largest * args.in + kSkew;
+  const int64_t output_stride = largest * args.out + kSkew;
+  const Floats inputs = Allocate(kPositions * input_stride);
+  const Floats outputs = Allocate(kPositions * output_stride);
   const std::vector<float> padding(args.in);
   for (int64_t first = begin; first < end; first += kWinogradBlock) {
-    const WinogradBlock block{first, std::min(kWinogradBlock, end - first),
-                              inputs.get(), outputs.get(), padding.data()};
+    const WinogradBlock block{
+        first,         std::min(kWinogradBlock, end - first),
+        inputs.get(),  outputs.get(),
+        input_stride,  output_stride,
+        padding.data()};
     WinogradInput(args, block, isa);
     Multiply(args, block, isa);
     WinogradOutput(args, block, isa);
@@ -134,7 +151,7 @@ void WinogradInputScalar(const WinogradConv3x3Args& args,
     const WinogradTile tile = WinogradTileAt(args, block.first + t);
     for (int p = 0; p < kPositions; ++p) {
       for (int c = 0; c < args.in; ++c) {
-        block.inputs[(p * block.count + t) * args.in + c] =
+        block.inputs[p * block.input_stride + t * args.in + c] =
             Transformed(kInput, p / 6, p % 6, [&](int a, int b) {
               return WinogradPixel(args, tile.map, tile.row + a - 1,
                                    tile.column + b - 1, block.padding)[c];
@@ -157,7 +174,7 @@ void WinogradOutputScalar(const WinogradConv3x3Args& args,
         for (int c = 0; c < args.out; ++c) {
           float value = Transformed(kOutput, i, j, [&](int a, int b) {
             return block
-                .outputs[((6 * a + b) * block.count + t) * args.out + c];
+                .outputs[(6 * a + b) * block.output_stride + t * args.out + c];
           });
           if (args.bias != nullptr) value += args.bias[c];
           y[c] = args.relu && value < 0 ? 0 : value;

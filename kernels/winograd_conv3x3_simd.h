@@ -54,7 +54,6 @@ void WinogradInput(const WinogradConv3x3Args& args,
       }
     }
     float* to = block.inputs + t * args.in;
-    const int64_t stride = block.count * args.in;
     ForEachVector<V>(args.in, [&](int64_t c, int lanes) {
       V half[6][6];  // Transposed: B^T d, column after column.
 #pragma GCC unroll 6
@@ -75,7 +74,7 @@ void WinogradInput(const WinogradConv3x3Args& args,
         TransformInput(half[i], row);
 #pragma GCC unroll 6
         for (int j = 0; j < 6; ++j) {
-          StoreLanes(row[j], to + (6 * i + j) * stride + c, lanes);
+          StoreLanes(row[j], to + (6 * i + j) * block.input_stride + c, lanes);
         }
       }
     });
@@ -91,7 +90,6 @@ void WinogradOutput(const WinogradConv3x3Args& args,
     const int columns =
         args.width - tile.column < 4 ? args.width - tile.column : 4;
     const float* from = block.outputs + t * args.out;
-    const int64_t stride = block.count * args.out;
     float* y = args.y + ((tile.map * args.height + tile.row) * args.width +
                          tile.column) *
                             args.out;
@@ -102,7 +100,8 @@ void WinogradOutput(const WinogradConv3x3Args& args,
         V column[6];
 #pragma GCC unroll 6
         for (int i = 0; i < 6; ++i) {
-          column[i] = LoadLanes<V>(from + (6 * i + j) * stride + c, lanes);
+          column[i] =
+              LoadLanes<V>(from + (6 * i + j) * block.output_stride + c, lanes);
         }
         V transformed[4];
         TransformOutput(column, transformed);

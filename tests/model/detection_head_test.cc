@@ -1,6 +1,5 @@
 #include "model/detection_head.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -15,6 +14,7 @@
 #include "ATen/ops/full.h"
 #include "ATen/ops/sigmoid.h"
 #include "ATen/ops/zeros.h"
+#include "absl/strings/match.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/box_coder.h"
@@ -179,14 +179,20 @@ class DetectionHeadTest : public testing::TestWithParam<Case> {
 
   // With weights changed by change(key, tensor).
   template <typename Change>
-  std::unique_ptr<DetectionHead> MakeChanged(Change change) {
-    StateDict weights([&](const std::string& key, at::IntArrayRef) {
+  std::unique_ptr<DetectionHead> MakeChanged(const DetectorConfig& config,
+                                             Change change) {
+    StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
       at::Tensor tensor = fixture_[key];
       change(key, tensor);
-      return tensor;
+      EXPECT_EQ(tensor.sizes(), shape) << key;
+      return tensor.contiguous();
     });
-    return std::make_unique<DetectionHead>(config_, kClasses, kInChannels,
+    return std::make_unique<DetectionHead>(config, kClasses, kInChannels,
                                            weights.root(), LayerOptions());
+  }
+  template <typename Change>
+  std::unique_ptr<DetectionHead> MakeChanged(Change change) {
+    return MakeChanged(config_, change);
   }
 
   std::string Answer(int64_t i, const std::string& key) const {
@@ -292,11 +298,30 @@ TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
     if (part == "conv_logits.bias" && !config_.masks) continue;
     const auto head =
         MakeChanged([&](const std::string& key, at::Tensor& tensor) {
-          const auto end = key.size() - std::min(key.size(), part.size());
-          if (key.substr(end) == part) tensor.fill_(INFINITY);
+          if (absl::EndsWith(key, part)) tensor.fill_(INFINITY);
         });
     EXPECT_FALSE(Run(*head, images_[0].detection).finite) << part;
   }
+}
+
+TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
+  DetectorConfig agnostic = config_;
+  agnostic.class_agnostic_boxes = agnostic.class_agnostic_masks = true;
+  // The first class's, `times` times.
+  const auto first_class = [](int64_t times) {
+    return [times](const std::string& key, at::Tensor& tensor) {
+      const bool boxes = absl::StrContains(key, "fc_reg.");
+      if (!boxes && !absl::StrContains(key, "conv_logits.")) return;
+      std::vector<int64_t> repeats(tensor.dim(), 1);
+      repeats[0] = times;
+      tensor = tensor.narrow(0, 0, boxes ? 4 : 1).repeat(repeats);
+    };
+  };
+  const auto one = MakeChanged(agnostic, first_class(1));
+  const auto each = MakeChanged(config_, first_class(kClasses));
+  const Detections expected = Run(*each, images_[0].detection);
+  EXPECT_FALSE(expected.detections.empty());
+  EXPECT_EQ(Bytes(Run(*one, images_[0].detection)), Bytes(expected));
 }
 
 TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {

@@ -191,6 +191,32 @@ TEST_P(DetectorPartsTest, MaskHead) {
   }
 }
 
+// In bf16 nothing is exact, but everything fits together.
+TEST(DetectorHalfPrecisionTest, IsClose) {
+  const c10::InferenceMode guard;
+  const LayerOptions options{/*fuse=*/true, Precision::kBFloat16};
+  constexpr double kHalfTolerance = 0.03;
+  const Fixture pyramids("fpn_odd_sizes"), boxes("bbox_heads");
+  StateDict neck_weights(pyramids.Weights("neck."));
+  const FeaturePyramid neck({8, 16, 24, 32}, 12, neck_weights.root(), options);
+  Features features;
+  for (int i = 0; i < 4; ++i) {
+    features.push_back(pyramids["in." + std::to_string(i)]);
+  }
+  const Features pyramid = neck.Forward(features);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_LE(RelativeError(pyramid[i], pyramids["out." + std::to_string(i)]),
+              kHalfTolerance);
+  }
+  StateDict box_weights(boxes.Weights("conv4fc1."));
+  const BoxHead head(SmallConfig(), 5, box_weights.root(), options);
+  const BoxOutput output = head.Forward(ChannelsLast(boxes["in"]));
+  EXPECT_LE(RelativeError(output.logits, boxes["conv4fc1.out.cls"]),
+            kHalfTolerance);
+  EXPECT_LE(RelativeError(output.deltas, boxes["conv4fc1.out.reg"]),
+            kHalfTolerance);
+}
+
 TEST(RoiAlignTest, ReadsTheLevelOfTheRegionsSize) {
   const Fixture fixture("roi_extractor");
   std::vector<at::Tensor> maps;
