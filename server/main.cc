@@ -19,10 +19,13 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/runtime.h"
 #include "model/vision_model.h"
+#include "server/convert.h"
 #include "server/flags.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -34,6 +37,9 @@ namespace {
 
 constexpr char kVersion[] = "0.1.0";
 constexpr uint64_t kRandomSeed = 0;  // Of weights that nobody has trained.
+
+// From the end of the drain to that of the process, the last scrapes included.
+constexpr absl::Duration kEndingTime = absl::Seconds(3);
 
 enum ExitCode {
   kClean = 0,
@@ -74,6 +80,19 @@ void WatchSignals(const sigset_t& signals,
   }).detach();
 }
 
+// Ends the process when the drain is over, whatever still runs: a batch cannot
+// be interrupted, and its calls end with it.
+void EndAfterDrain(const v1::ServerConfig& config, Logger* log) {
+  const absl::Duration limit = FromProto(config.drain_delay()) +
+                               FromProto(config.drain_timeout()) + kEndingTime;
+  std::thread([limit, log] {
+    NameThisThread("drain");
+    absl::SleepFor(limit);
+    log->Error("a batch outlives the drain: ending without it");
+    _exit(kDrainTimeout);
+  }).detach();
+}
+
 int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   Server::Options options;
   options.config = config;
@@ -100,6 +119,7 @@ int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   }
   if (give_up) return kLoadFailed;
   stop->WaitForNotification();
+  EndAfterDrain(config, log);
   return (*server)->Shutdown() ? kClean : kDrainTimeout;
 }
 

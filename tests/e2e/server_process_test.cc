@@ -178,17 +178,18 @@ TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
   EXPECT_FALSE(status.ok());
 }
 
-// A batch of seconds: a large segmenter, many pictures.
+// A batch of many seconds: large pictures, one thread.
 TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
   const std::string version = testing::TempDir() + "/slow/painter/1";
   std::filesystem::create_directories(version);
   std::ofstream(version + "/config.textproto")
-      << "task: SEGMENTATION backbone { variant: 'sf_mamba_t' } "
+      << "task: SEGMENTATION segmenter { channels: 128 } "
+         "backbone { variant: 'custom' dim: 32 in_dim: 16 } "
          "input { short_side: 512 long_side: 512 } "
          "batching { max_batch_size: 64 }";
   ServerProcess server({"--model_repository=" + testing::TempDir() + "/slow",
-                        "--random_init", "--drain_delay=0s",
-                        "--drain_timeout=0.1s"});
+                        "--random_init", "--compute_threads=1",
+                        "--drain_delay=0s", "--drain_timeout=0.1s"});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   v1::SegmentRequest request;
   for (int i = 0; i < 64; ++i) {
