@@ -10,8 +10,11 @@
 
 namespace sfmamba {
 
+// Pixels of the network's input a pixel of level `level`, along a side.
+inline int PyramidStride(int level) { return 4 << level; }
+
 // The backbone's maps brought to one width, the coarse ones' content added to
-// the finer ones, and a coarser level on top: strides 4, 8, 16, 32 and 64.
+// the finer ones, and a coarser level on top.
 // Source: FPN (arXiv 1612.03144), 3; heads.md, 4, of the specification.
 // Immutable, so thread-safe.
 class FeaturePyramid {

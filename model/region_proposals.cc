@@ -6,12 +6,12 @@
 #include "ATen/ops/cat.h"
 #include "ATen/ops/from_blob.h"
 #include "model/box_coder.h"
+#include "model/feature_pyramid.h"
 #include "model/ops.h"
 
 namespace sfmamba {
 namespace {
 
-constexpr int kFinestStride = 4;
 // Pixels a side of a map, mostly: a hint.
 constexpr int kTypicalSide = 200;
 constexpr Deltas kStds = {1, 1, 1, 1};
@@ -119,7 +119,7 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
   Candidates all;
   for (size_t i = 0; i < levels.size(); ++i) {
     const at::Tensor& level = levels[i];
-    const Anchors anchors(kFinestStride << i, config_.anchor_scale,
+    const Anchors anchors(PyramidStride(i), config_.anchor_scale,
                           config_.anchor_ratios);
     for (const ScoredAnchor& anchor :
          BestAnchors(level, config_.rpn_candidates)) {

@@ -29,7 +29,7 @@ class RegionProposals {
   RegionProposals(const DetectorConfig& config, const StateDict::Scope& scope,
                   const LayerOptions& options);
 
-  // Of each map [1, C, H, W], of strides 4, 8, ..: [H, W, 5 A], fp32 and
+  // Of each level's map [1, C, H, W]: [H, W, 5 A], fp32 and
   // contiguous: a pixel's A logits, then the four deltas of each of its A
   // anchors.
   std::vector<at::Tensor> Forward(const Features& pyramid) const;

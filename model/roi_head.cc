@@ -1,6 +1,7 @@
 #include "model/roi_head.h"
 
 #include "absl/strings/str_cat.h"
+#include "model/feature_pyramid.h"
 #include "model/ops.h"
 
 namespace sfmamba {
@@ -9,7 +10,6 @@ namespace {
 // Levels of the pyramid that regions are read from; the fifth is the region
 // proposals' alone.
 constexpr int kLevels = 4;
-constexpr int kFinestStride = 4;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ at::Tensor RoiHead::Extract(const Features& pyramid, const at::Tensor& rois,
   std::vector<int> strides;
   for (int i = 0; i < kLevels; ++i) {
     maps.push_back(pyramid[i][0]);
-    strides.push_back(kFinestStride << i);
+    strides.push_back(PyramidStride(i));
   }
   return ops::RoiAlign(maps, strides, rois, size, config_.finest_scale);
 }

@@ -17,6 +17,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "c10/core/InferenceMode.h"
 #include "model/backbone.h"
 #include "model/box_coder.h"
@@ -58,15 +59,25 @@ struct Detector {
   RoiHead roi;
 };
 
-struct Counts {
+// What came out. The digest is of all boxes, scores and masks: the same however
+// many threads there are.
+struct Outcome {
   int64_t proposals = 0, detections = 0, mask_pixels = 0;
+  uint64_t digest = 0xcbf29ce484222325;
+
+  // FNV-1a.
+  void Digest(const void* data, size_t size) {
+    for (size_t i = 0; i < size; ++i) {
+      digest = (digest ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001b3;
+    }
+  }
 };
 
 // One picture [1, 3, H, W], padded, through all parts; height and width are
 // without padding. As DetectionHead does it.
-Counts Round(const ModelConfig& config, const Detector& detector,
-             const at::Tensor& picture, int height, int width,
-             Stopwatch& timed) {
+Outcome Round(const ModelConfig& config, const Detector& detector,
+              const at::Tensor& picture, int height, int width,
+              Stopwatch& timed) {
   const DetectorConfig& settings = config.detector;
   const Features features =
       timed("backbone", [&] { return detector.backbone->Forward(picture, 0); });
@@ -108,34 +119,30 @@ Counts Round(const ModelConfig& config, const Detector& detector,
     return ops::PasteMasks(sum / static_cast<double>(masks.size()), kept.boxes,
                            settings.mask_threshold, height, width);
   });
-  Counts counts{proposals, kept.boxes.size(0)};
-  for (const InstanceMask& mask : pasted)
-    counts.mask_pixels += mask.data.size();
-  return counts;
+  Outcome outcome{proposals, kept.boxes.size(0)};
+  for (const at::Tensor& tensor : {kept.boxes, kept.scores}) {
+    outcome.Digest(tensor.const_data_ptr<float>(), tensor.nbytes());
+  }
+  for (const InstanceMask& mask : pasted) {
+    outcome.mask_pixels += mask.data.size();
+    outcome.Digest(mask.data.data(), mask.data.size());
+  }
+  return outcome;
 }
 
-void Print(const Stopwatch& timed, const Counts& counts) {
+void Print(const Stopwatch& timed, const Outcome& outcome) {
   const bool json = absl::GetFlag(FLAGS_json);
-  const std::string parts = timed.Report(json);
-  if (json) {
-    std::printf(
-        R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
-        R"("proposals": %d, "detections": %d, "mask_pixels": %d, )"
-        R"("peak_mib": %.0f%s})"
-        "\n",
-        absl::GetFlag(FLAGS_variant).c_str(), absl::GetFlag(FLAGS_height),
-        absl::GetFlag(FLAGS_width), at::get_num_threads(),
-        static_cast<int>(counts.proposals), static_cast<int>(counts.detections),
-        static_cast<int>(counts.mask_pixels), PeakMemoryMiB(), parts.c_str());
-    return;
-  }
-  std::printf(
-      "%s at %dx%d, %d threads: %d proposals, %d detections, %d pixels of "
-      "masks, peak %.0f MiB\n%s",
-      absl::GetFlag(FLAGS_variant).c_str(), absl::GetFlag(FLAGS_height),
-      absl::GetFlag(FLAGS_width), at::get_num_threads(),
-      static_cast<int>(counts.proposals), static_cast<int>(counts.detections),
-      static_cast<int>(counts.mask_pixels), PeakMemoryMiB(), parts.c_str());
+  absl::PrintF(
+      json ? R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
+             R"("proposals": %d, "detections": %d, "mask_pixels": %d, )"
+             R"("digest": "%x", "peak_mib": %.0f%s})"
+             "\n"
+           : "%s at %dx%d, %d threads: %d proposals, %d detections, %d pixels "
+             "of masks, digest %x, peak %.0f MiB\n%s",
+      absl::GetFlag(FLAGS_variant), absl::GetFlag(FLAGS_height),
+      absl::GetFlag(FLAGS_width), at::get_num_threads(), outcome.proposals,
+      outcome.detections, outcome.mask_pixels, outcome.digest, PeakMemoryMiB(),
+      timed.Report(json));
 }
 
 int Main() {
@@ -160,11 +167,11 @@ int Main() {
       .narrow(3, 0, width)
       .copy_(DeterministicImages({1, 3, height, width}));
   Stopwatch timed;
-  Counts counts;
+  Outcome outcome;
   for (int i = 0; i <= absl::GetFlag(FLAGS_rounds); ++i) {
-    counts = Round(*config, detector, picture, height, width, timed);
+    outcome = Round(*config, detector, picture, height, width, timed);
   }
-  Print(timed, counts);
+  Print(timed, outcome);
   return 0;
 }
 
