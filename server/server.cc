@@ -12,15 +12,18 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
+#include "model/config.h"
 #include "server/convert.h"
+#include "server/executor.h"
 #include "server/task.h"
 
 namespace sfmamba {
 namespace {
 
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
-// A batch that runs longer is taken for hung.
+// A batch that runs longer is taken for hung; of a dense task, an image.
 constexpr absl::Duration kHung = absl::Seconds(10);
+constexpr absl::Duration kDenseHung = absl::Minutes(1);
 // Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
 
@@ -48,6 +51,12 @@ ModelRepository::Options RepositoryOptions(const v1::ServerConfig& config) {
   options.model_name = config.model_name();
   options.random_init = config.random_init();
   return options;
+}
+
+// After how long without progress a model counts as hung.
+absl::Duration HungAfter(const Executor& executor) {
+  if (executor.config().task == VisionTask::kClassification) return kHung;
+  return executor.options().batch.max_batch_size * kDenseHung;
 }
 
 std::string Address(const std::string& host, int port) {
@@ -89,7 +98,8 @@ Server::Server(const Options& options, Logger* log)
         for (const auto& version : repository_.List()) {
           const auto model = version->Loaded();
           if (!model.ok()) continue;
-          if (SteadyNow() - (*model)->executor->LastProgress() > kHung) {
+          const Executor& executor = *(*model)->executor;
+          if (SteadyNow() - executor.LastProgress() > HungAfter(executor)) {
             return false;
           }
         }
