@@ -361,6 +361,8 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFitTheTask) {
        "detector.mask_threshold"},
       {kSegmentation, [](ModelConfig& c) { c.segmentation_channels = 0; },
        "segmentation_channels"},
+      {kSegmentation, [](ModelConfig& c) { c.pad_multiple = 32; },
+       "pad_multiple: expected 1 to 1, got 32"},
   };
   for (const Case& c : cases) {
     ModelConfig config = *VariantConfig("sf_mamba_t", c.task);

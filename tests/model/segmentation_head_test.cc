@@ -151,6 +151,19 @@ TEST(SegmentationHeadTest, FusedAndPlainAgreeAtOddSizes) {
   }
 }
 
+TEST(SegmentationHeadTest, HalfPrecisionIsNear) {
+  const c10::InferenceMode guard;
+  StateDict weights(MakeRandomWeights(1));
+  const SegmentationHead half(kInChannels, kChannels, kClasses, weights.root(),
+                              {/*fuse=*/true, Precision::kBFloat16});
+  const Features features = RandomFeatures(130, 70);
+  const at::Tensor logits = LogitsOf(half, features);
+  const at::Tensor full = LogitsOf(MakeRandomHead(), features);
+  EXPECT_EQ(logits.scalar_type(), at::kFloat);
+  EXPECT_LE(RelativeError(logits, full), 0.03);
+  EXPECT_FALSE(at::equal(logits, full));  // It is in use.
+}
+
 TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
   const c10::InferenceMode guard;
   ImageInfo image = Info(64, 80, 33, 21);
