@@ -133,9 +133,12 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
   const Floats inputs = Allocate(kPositions * input_stride);
   const Floats outputs = Allocate(kPositions * output_stride);
   const std::vector<float> padding(args.in);
-  for (int64_t first = begin; first < end; first += kWinogradBlock) {
+  const int64_t tiles = end - begin;
+  const int64_t blocks = (tiles + kWinogradBlock - 1) / kWinogradBlock;
+  for (int64_t b = 0; b < blocks; ++b) {  // As even as possible.
+    const int64_t first = begin + tiles * b / blocks;
     const WinogradBlock block{
-        first,         std::min(kWinogradBlock, end - first),
+        first,         begin + tiles * (b + 1) / blocks - first,
         inputs.get(),  outputs.get(),
         input_stride,  output_stride,
         padding.data()};

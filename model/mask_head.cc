@@ -13,8 +13,9 @@ namespace sfmamba {
 namespace {
 
 // Regions that go through the layers together. Fixed, so that a region's answer
-// does not depend on the number of threads.
-constexpr int64_t kRegionsAtOnce = 12;
+// does not depend on the number of threads; small enough that these get even
+// shares of the usual 100.
+constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
                                           const StateDict::Scope& scope,
