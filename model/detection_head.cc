@@ -10,6 +10,7 @@
 #include "ATen/ops/sigmoid.h"
 #include "ATen/ops/softmax.h"
 #include "ATen/ops/tensor.h"
+#include "c10/core/InferenceMode.h"
 #include "model/box_coder.h"
 #include "model/ops.h"
 
@@ -134,11 +135,16 @@ Detections DetectionHead::Detect(const Features& features,
   const std::vector<at::Tensor> logits =
       roi_.ForwardMasks(pyramid, kept.boxes, kept.labels);
   if (!AreFinite(logits)) return NotFinite();
-  std::vector<InstanceMask> masks =
-      ops::PasteMasks(MeanMask(logits), boxes, config_.mask_threshold,
-                      image.original_height, image.original_width);
-  for (size_t i = 0; i < masks.size(); ++i) {
-    detections.detections[i].mask = std::move(masks[i]);
+  const at::Tensor masks = MeanMask(logits);
+  for (int64_t i = 0; i < masks.size(0); ++i) {
+    Detection& detection = detections.detections[i];
+    detection.mask = [mask = masks[i], box = detection.box,
+                      threshold = config_.mask_threshold,
+                      height = image.original_height,
+                      width = image.original_width] {
+      const c10::InferenceMode guard;  // Of the thread that calls.
+      return ops::PasteMask(mask, box, threshold, height, width);
+    };
   }
   return detections;
 }

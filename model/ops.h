@@ -94,10 +94,9 @@ at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold, int64_t max_kept);
 
-// kernels/mask_paste.h: masks [n, S, S] of `boxes` [n, 4] in a picture.
-std::vector<InstanceMask> PasteMasks(const at::Tensor& masks,
-                                     const at::Tensor& boxes, float threshold,
-                                     int picture_height, int picture_width);
+// kernels/mask_paste.h: mask [S, S] of `box` in a picture. On this thread.
+InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
+                       int picture_height, int picture_width);
 
 // kernels/segmentation_argmax.h: logits [C, H, W], channels-last in memory, of
 // an input of input_height x input_width, at the size that `out` has already;

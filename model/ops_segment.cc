@@ -13,35 +13,21 @@ namespace sfmamba::ops {
 namespace {
 
 // What a thread should have to itself before another is woken for the rest:
-// some 50 us of either kernel.
-constexpr int64_t kGrainMasks = 4;
+// some 50 us.
 constexpr int64_t kGrainLogits = 1 << 19;
 
 }  // namespace
 
-std::vector<InstanceMask> PasteMasks(const at::Tensor& masks,
-                                     const at::Tensor& boxes, float threshold,
-                                     int picture_height, int picture_width) {
-  const at::Tensor probabilities = masks.contiguous();
-  const at::Tensor corners = boxes.contiguous();
-  const int64_t side = masks.size(2);
-  std::vector<InstanceMask> pasted(masks.size(0));
-  ParallelFor(masks.size(0), kGrainMasks, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float* box = corners.const_data_ptr<float>() + 4 * i;
-      const PixelRect area = MaskArea(box[0], box[1], box[2], box[3],
-                                      picture_height, picture_width);
-      InstanceMask& mask = pasted[i];
-      mask.left = area.left;
-      mask.top = area.top;
-      mask.width = area.width();
-      mask.height = area.height();
-      mask.data.resize(int64_t{mask.width} * mask.height);
-      MaskPasteCpu({probabilities.const_data_ptr<float>() + i * side * side,
-                    static_cast<int>(side), box[0], box[1], box[2], box[3],
-                    threshold, area, mask.data.data()});
-    }
-  });
+InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
+                       int picture_height, int picture_width) {
+  const at::Tensor probabilities = mask.contiguous();
+  const PixelRect area =
+      MaskArea(box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
+  InstanceMask pasted{area.left, area.top, area.width(), area.height(), {}};
+  pasted.data.resize(int64_t{pasted.width} * pasted.height);
+  MaskPasteCpu({probabilities.const_data_ptr<float>(),
+                static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2, box.y2,
+                threshold, area, pasted.data.data()});
   return pasted;
 }
 

@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_RESULT_H_
 
 #include <cstdint>
+#include <functional>
 #include <variant>
 #include <vector>
 
@@ -27,8 +28,11 @@ struct Detection {
   Box box;
   int class_id = 0;
   float score = 0;
-  InstanceMask
-      mask;  // Empty unless masks were asked for and the model has any.
+  // Lays the mask into the picture; on any thread, while the result or a copy
+  // of it lives. Null unless masks were asked for and the model has any. All
+  // masks together may be far larger than the picture, so each is made when it
+  // is wanted.
+  std::function<InstanceMask()> mask;
 };
 
 struct Detections {

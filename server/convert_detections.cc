@@ -102,7 +102,7 @@ absl::Status ToProto(const Detections& detections, const PictureFrame& frame,
     proto->set_score(detection.score);
     if (encoding == v1::DetectParams::MASK_ENCODING_UNSPECIFIED) continue;
     const absl::Status status =
-        FillMask(detection.mask, frame, encoding, proto);
+        FillMask(detection.mask(), frame, encoding, proto);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -24,7 +24,7 @@ bool DetectCall::wants_masks() const {
 }
 
 int64_t DetectCall::AnswerBytes(const ImageFacts& image) const {
-  // A byte a pixel of each mask; masks overlap little in most pictures.
+  // A byte a pixel of the mask that is being encoded.
   return wants_masks() ? image.seen.pixels() : 0;
 }
 

@@ -86,11 +86,14 @@ Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
           }) {}
 
 absl::Status Executor::WarmUp() {
-  // A dense model's inputs differ in size, and it runs them one by one.
+  // A dense model's inputs differ in size, 4:3 being a common one, and it runs
+  // them one by one.
   const bool dense = config().task != VisionTask::kClassification;
   ModelInput input;
   input.height = dense ? config().short_side : config().image_size;
-  input.width = dense ? config().long_side : config().image_size;
+  input.width = dense
+                    ? std::min(config().long_side, config().short_side * 4 / 3)
+                    : config().image_size;
   const std::vector<uint8_t> zeros(size_t{3} * input.height * input.width);
   input.pixels = zeros.data();
   input.detection.masks = true;

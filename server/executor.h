@@ -40,7 +40,7 @@ class Executor {
            Metrics* metrics);
 
   // Runs a batch of each size 1, 2, 4, ... max of zeros, or a dense model on
-  // one image as large as there are, so that the first request finds everything
+  // one image of the short side and 4:3, so that the first request finds all
   // allocated. The error is the model's.
   absl::Status WarmUp() ABSL_LOCKS_EXCLUDED(model_mu_);
 

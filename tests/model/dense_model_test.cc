@@ -92,9 +92,10 @@ void ExpectSame(const Detections& a, const Detections& b) {
     EXPECT_EQ(own.box.y1, other.box.y1);
     EXPECT_EQ(own.box.x2, other.box.x2);
     EXPECT_EQ(own.box.y2, other.box.y2);
-    EXPECT_EQ(own.mask.left, other.mask.left);
-    EXPECT_EQ(own.mask.top, other.mask.top);
-    EXPECT_EQ(own.mask.data, other.mask.data);
+    const InstanceMask own_mask = own.mask(), other_mask = other.mask();
+    EXPECT_EQ(own_mask.left, other_mask.left);
+    EXPECT_EQ(own_mask.top, other_mask.top);
+    EXPECT_EQ(own_mask.data, other_mask.data);
   }
 }
 

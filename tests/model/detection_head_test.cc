@@ -155,11 +155,12 @@ std::string Bytes(const Result& result) {
     add(detection.box);
     add(detection.class_id);
     add(detection.score);
-    for (const int side : {detection.mask.left, detection.mask.top,
-                           detection.mask.width, detection.mask.height}) {
+    if (detection.mask == nullptr) continue;
+    const InstanceMask mask = detection.mask();
+    for (const int side : {mask.left, mask.top, mask.width, mask.height}) {
       add(side);
     }
-    bytes.append(detection.mask.data.begin(), detection.mask.data.end());
+    bytes.append(mask.data.begin(), mask.data.end());
   }
   return bytes;
 }
@@ -246,7 +247,7 @@ void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
     int64_t different = 0;
     for (int64_t k = 0; k < labels.size(0); ++k) {
       const at::Tensor canvas =
-          Canvas(detections.detections[k].mask, masks.size(1), masks.size(2));
+          Canvas(detections.detections[k].mask(), masks.size(1), masks.size(2));
       different += (canvas != masks[k]).sum().item<int64_t>();
     }
     EXPECT_GT(masks.sum().item<int64_t>(), 0);
@@ -351,7 +352,7 @@ TEST_P(DetectionHeadTest, BoxesAreTheSameWithoutTheirMasks) {
     const Detection &a = with.detections[k], &b = without.detections[k];
     EXPECT_EQ(std::memcmp(&a.box, &b.box, sizeof(Box)), 0);
     EXPECT_EQ(a.score, b.score);
-    EXPECT_TRUE(b.mask.data.empty());
+    EXPECT_TRUE(b.mask == nullptr);
   }
 }
 

@@ -116,8 +116,13 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
   const std::vector<InstanceMask> pasted = timed("paste", [&] {
     at::Tensor sum = at::zeros_like(masks[0]);
     for (const at::Tensor& stage : masks) sum += at::sigmoid(stage);
-    return ops::PasteMasks(sum / static_cast<double>(masks.size()), kept.boxes,
-                           settings.mask_threshold, height, width);
+    sum /= static_cast<double>(masks.size());
+    std::vector<InstanceMask> all;
+    for (int64_t i = 0; i < sum.size(0); ++i) {
+      all.push_back(ops::PasteMask(sum[i], BoxAt(kept.boxes, i),
+                                   settings.mask_threshold, height, width));
+    }
+    return all;
   });
   Outcome outcome{proposals, kept.boxes.size(0)};
   for (const at::Tensor& tensor : {kept.boxes, kept.scores}) {

@@ -31,6 +31,7 @@ Detection MakeDetection(Box box, int class_id = 1, float score = 0.5f) {
   detection.box = box;
   detection.class_id = class_id;
   detection.score = score;
+  detection.mask = [] { return InstanceMask(); };
   return detection;
 }
 
@@ -85,8 +86,9 @@ TEST(ConvertDetectionsTest, BoxesAreOfTheWholePictureAndClipped) {
 
 TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
   Detection detection = MakeDetection({2, 3, 6, 5});
-  detection.mask = MakeMask(2, 3, 4, 2);
-  detection.mask.data[0] = 0;
+  InstanceMask mask = MakeMask(2, 3, 4, 2);
+  mask.data[0] = 0;
+  detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
       Convert({detection}, Frame(), DetectParams::COCO_RLE);
   const v1::CocoRle& rle = result.detections(0).rle();
@@ -115,8 +117,9 @@ TEST(ConvertDetectionsTest, AnEmptyMaskIsAMaskStill) {
 TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
   // The mask reaches one pixel beyond the box at each side, as pasting allows.
   Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
-  detection.mask = MakeMask(1, 2, 12, 4);
-  detection.mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
+  InstanceMask mask = MakeMask(1, 2, 12, 4);
+  mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
+  detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
       Convert({detection}, Frame(), DetectParams::PNG_CROP);
   const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());
@@ -130,7 +133,7 @@ TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
 
 TEST(ConvertDetectionsTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
   Detection detection = MakeDetection({0, 0, 20, 10});
-  detection.mask = MakeMask(17, 8, 2, 1);
+  detection.mask = [] { return MakeMask(17, 8, 2, 1); };
   const v1::DetectResult result =
       Convert({detection}, Frame(), DetectParams::PNG_CROP);
   const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());

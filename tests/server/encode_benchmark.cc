@@ -97,7 +97,7 @@ Detections MakeDetections(int height, int width) {
   Detections detections;
   for (int i = 0; i < 100; ++i) {
     Detection detection;
-    InstanceMask& mask = detection.mask;
+    InstanceMask mask;
     mask.width = width / 3;
     mask.height = height / 3;
     mask.left = i % 10 * (width - mask.width) / 10;
@@ -109,6 +109,7 @@ Detections MakeDetections(int height, int width) {
         mask.data.push_back(u * u + v * v < 0.9);
       }
     }
+    detection.mask = [mask] { return mask; };
     detection.box = {static_cast<float>(mask.left),
                      static_cast<float>(mask.top),
                      static_cast<float>(mask.left + mask.width),

@@ -68,13 +68,14 @@ Detections Detect(const ModelInput& image) {
   detection.box.y1 *= scale_y;
   detection.box.y2 *= scale_y;
   if (options.masks) {
-    InstanceMask& mask = detection.mask;
+    InstanceMask mask;
     mask.left = detection.box.x1;
     mask.top = detection.box.y1;
     mask.width = static_cast<int>(detection.box.x2) - mask.left;
     mask.height = static_cast<int>(detection.box.y2) - mask.top;
     mask.data.assign(mask.width * mask.height, 1);
     if (!mask.data.empty()) mask.data[0] = 0;
+    detection.mask = [mask] { return mask; };
   }
   Detections detections;
   detections.detections.push_back(std::move(detection));
