@@ -113,7 +113,7 @@ def main():
     parser.add_argument('--version', type=int, required=True)
     parser.add_argument('--cutouts', type=pathlib.Path, required=True)
     parser.add_argument('--split', default='test')
-    parser.add_argument('--scenes', type=int, default=400)
+    parser.add_argument('--scenes', type=int, default=240)
     args = parser.parse_args()
     torch.set_num_threads(1)
     model, segmenter, labels = load_models(args.models, args.version)
