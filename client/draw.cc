@@ -150,8 +150,17 @@ struct LegendEntry {
   Color color;
 };
 
+// The class whose pixels show the picture as it is; -1: there is none.
+int BackgroundOf(const v1::SegmentResult& result) {
+  for (const v1::ClassArea& area : result.areas()) {
+    if (area.label() == "background") return area.class_id();
+  }
+  return -1;
+}
+
 // Paints each pixel's class; returns how many pixels each class has.
-std::map<int, int64_t> PaintClasses(const IndexMap& map, Picture* picture) {
+std::map<int, int64_t> PaintClasses(const IndexMap& map, int background,
+                                    Picture* picture) {
   std::vector<int64_t> counts(size_t{1} << 16);
   for (const uint16_t index : map.data) ++counts[index];
   counts[map.ignore] = 0;
@@ -163,7 +172,7 @@ std::map<int, int64_t> PaintClasses(const IndexMap& map, Picture* picture) {
     colors[index] = ClassColor(index);
   }
   for (size_t i = 0; i < map.data.size(); ++i) {
-    if (map.data[i] == map.ignore) continue;
+    if (map.data[i] == map.ignore || map.data[i] == background) continue;
     Blend(colors[map.data[i]], &picture->data[3 * i]);
   }
   return present;
@@ -180,18 +189,20 @@ std::vector<LegendEntry> MakeLegend(const std::map<int, int64_t>& present,
   std::vector<std::pair<int64_t, int>> order;  // Sorts by size, then class.
   for (const auto& [index, count] : present) order.push_back({-count, index});
   std::sort(order.begin(), order.end());
+  const int background = BackgroundOf(result);
+  constexpr Color kNoColor = {kLegendBackground, kLegendBackground,
+                              kLegendBackground};
   std::vector<LegendEntry> legend;
   for (const auto& [negative_count, index] : order) {
     if (legend.size() == kMaxLegendEntries) {
       legend.push_back(
-          {absl::StrCat(order.size() - legend.size(), " more"),
-           {kLegendBackground, kLegendBackground, kLegendBackground}});
+          {absl::StrCat(order.size() - legend.size(), " more"), kNoColor});
       break;
     }
     legend.push_back(
         {absl::StrFormat("%s %.1f %%", LabelOr(labels[index], index),
                          -100.0 * negative_count / pixels),
-         ClassColor(index)});
+         index == background ? kNoColor : ClassColor(index)});
   }
   return legend;
 }
@@ -312,7 +323,8 @@ absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
   const absl::Status status = CheckSize(picture, map->width, map->height);
   if (!status.ok()) return status;
   Picture drawn = picture;
-  const std::map<int, int64_t> present = PaintClasses(*map, &drawn);
+  const std::map<int, int64_t> present =
+      PaintClasses(*map, BackgroundOf(result), &drawn);
   return AddLegend(std::move(drawn),
                    MakeLegend(present, map->data.size(), result));
 }

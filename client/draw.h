@@ -25,6 +25,7 @@ absl::StatusOr<Picture> DrawDetections(const Picture& picture,
 // Each class in its colour, half-transparent, over the picture, and below it
 // (beside it if it is upright) a legend of the classes there, largest first,
 // with their shares of the picture; labels come from the result's areas.
+// A class labelled "background" leaves the picture as it is.
 absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
                                          const v1::SegmentResult& result);
 

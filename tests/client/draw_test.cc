@@ -343,6 +343,20 @@ TEST(DrawSegmentationTest, LabelsComeFromTheAreas) {
   EXPECT_EQ(Draw(picture, result).data, without.data);
 }
 
+TEST(DrawSegmentationTest, TheBackgroundIsNotPainted) {
+  const Picture picture = GreyPicture(200, 100);
+  v1::SegmentResult result = MapOf(
+      200, 100, std::string(200 * 60, '\0') + std::string(200 * 40, '\1'));
+  v1::ClassArea* area = result.add_areas();
+  EXPECT_EQ(At(Draw(picture, result), 0, 0), Blended(ClassColor(0)));
+  area->set_label("background");
+  const Picture drawn = Draw(picture, result);
+  EXPECT_EQ(At(drawn, 0, 0), kGrey);
+  EXPECT_EQ(At(drawn, 0, 60), Blended(ClassColor(1)));
+  EXPECT_FALSE(
+      Contains(drawn, ClassColor(0), 0, 100, drawn.width, drawn.height));
+}
+
 TEST(DrawSegmentationTest, TheLegendOfAnUprightPictureIsBesideIt) {
   const Picture picture = GreyPicture(100, 200);
   const Picture drawn =
