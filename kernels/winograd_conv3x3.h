@@ -7,6 +7,9 @@
 
 namespace sfmamba {
 
+// What a convolution does to its sums.
+enum class WinogradActivation { kNone, kRelu, kGeluTanh };
+
 // A 3x3 convolution of stride 1 and padding 1 in fp32 by Winograd's method
 // F(4x4, 3x3): tiles of 4x4 outputs are made of 6x6 inputs d by
 //   A^T ((G g G^T) . (B^T d B)) A,
@@ -18,13 +21,14 @@ namespace sfmamba {
 // in its tile and in those that read it. Source: Lavin and Gray (arXiv
 // 1509.09308), 4.
 struct WinogradConv3x3Args {
-  int count, height, width;  // Maps.
-  int in, out;               // Channels.
-  const float* x;            // [count, height, width, in]
-  const float* weights;      // As PackWinogradWeights leaves them.
-  const float* bias;         // [out] or null.
-  bool relu;                 // Negative outputs become 0; a NaN stays.
-  float* y;                  // [count, height, width, out], written
+  int count, height, width;       // Maps.
+  int in, out;                    // Channels.
+  const float* x;                 // [count, height, width, in]
+  const float* weights;           // As PackWinogradWeights leaves them.
+  const float* bias;              // [out] or null.
+  WinogradActivation activation;  // Of the sums with bias; a NaN stays.
+  bool add;                       // y += instead of y =.
+  float* y;                       // [count, height, width, out], written
 };
 
 // Values in the packed weights.
@@ -45,7 +49,8 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
 // round a third as much as the paper's 1 and 2 do.
 constexpr float kWinogradA = 0.75f, kWinogradB = 1.5f;
 
-// Tiles that are worked on together: what is kept of them stays in cache.
+// Tiles that are worked on together at most: what is kept of them stays in
+// cache.
 constexpr int64_t kWinogradBlock = 96;
 
 // `count` tiles from `first` on, between the maps and the products.

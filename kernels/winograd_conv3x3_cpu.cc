@@ -3,6 +3,7 @@
 #include <new>
 #include <vector>
 
+#include "kernels/gelu.h"
 #include "kernels/packed_gemm.h"
 #include "kernels/winograd_conv3x3.h"
 
@@ -100,6 +101,20 @@ void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
   }
 }
 
+// The sums of a pixel, bias included, to y.
+void Finish(const WinogradConv3x3Args& args, float* sums, float* y) {
+  if (args.activation == WinogradActivation::kGeluTanh) {
+    GeluTanhCpu<float>({1, args.out, sums, args.out, sums, args.out},
+                       CpuIsa::kScalar);
+  }
+  for (int c = 0; c < args.out; ++c) {
+    const bool zero =
+        args.activation == WinogradActivation::kRelu && sums[c] < 0;
+    const float value = zero ? 0 : sums[c];
+    y[c] = args.add ? y[c] + value : value;
+  }
+}
+
 }  // namespace
 
 int64_t WinogradWeightsSize(int in, int out, CpuIsa isa) {
@@ -166,6 +181,7 @@ void WinogradInputScalar(const WinogradConv3x3Args& args,
 
 void WinogradOutputScalar(const WinogradConv3x3Args& args,
                           const WinogradBlock& block) {
+  std::vector<float> sums(args.out);
   for (int64_t t = 0; t < block.count; ++t) {
     const WinogradTile tile = WinogradTileAt(args, block.first + t);
     for (int i = 0; i < 4 && tile.row + i < args.height; ++i) {
@@ -180,8 +196,9 @@ void WinogradOutputScalar(const WinogradConv3x3Args& args,
                 .outputs[(6 * a + b) * block.output_stride + t * args.out + c];
           });
           if (args.bias != nullptr) value += args.bias[c];
-          y[c] = args.relu && value < 0 ? 0 : value;
+          sums[c] = value;
         }
+        Finish(args, sums.data(), y);
       }
     }
   }

@@ -3,6 +3,7 @@
 #ifndef SFMAMBA_KERNELS_WINOGRAD_CONV3X3_SIMD_H_
 #define SFMAMBA_KERNELS_WINOGRAD_CONV3X3_SIMD_H_
 
+#include "kernels/gelu_simd.h"
 #include "kernels/simd_math.h"
 #include "kernels/winograd_conv3x3.h"
 
@@ -81,9 +82,24 @@ void WinogradInput(const WinogradConv3x3Args& args,
   }
 }
 
-template <typename V>
-void WinogradOutput(const WinogradConv3x3Args& args,
-                    const WinogradBlock& block) {
+// Activations besides GeluTanh.
+struct Identity {
+  template <typename V>
+  V operator()(V v) const {
+    return v;
+  }
+};
+
+struct Relu {
+  template <typename V>
+  V operator()(V v) const {
+    return Max(V::Set(0), v);
+  }
+};
+
+template <typename V, typename F>
+void WinogradOutput(const WinogradConv3x3Args& args, const WinogradBlock& block,
+                    F activation) {
   for (int64_t t = 0; t < block.count; ++t) {
     const WinogradTile tile = WinogradTileAt(args, block.first + t);
     const int rows = args.height - tile.row < 4 ? args.height - tile.row : 4;
@@ -114,13 +130,26 @@ void WinogradOutput(const WinogradConv3x3Args& args,
         V row[4];
         TransformOutput(half[i], row);
         for (int j = 0; j < columns; ++j) {
-          V value = row[j] + bias;
-          if (args.relu) value = Max(V::Set(0), value);
-          StoreLanes(value, y + (i * args.width + j) * int64_t{args.out} + c,
-                     lanes);
+          float* to = y + (i * args.width + j) * int64_t{args.out} + c;
+          V value = activation(row[j] + bias);
+          if (args.add) value = LoadLanes<V>(to, lanes) + value;
+          StoreLanes(value, to, lanes);
         }
       }
     });
+  }
+}
+
+template <typename V>
+void WinogradOutput(const WinogradConv3x3Args& args,
+                    const WinogradBlock& block) {
+  switch (args.activation) {
+    case WinogradActivation::kNone:
+      return WinogradOutput<V>(args, block, Identity());
+    case WinogradActivation::kRelu:
+      return WinogradOutput<V>(args, block, Relu());
+    case WinogradActivation::kGeluTanh:
+      return WinogradOutput<V>(args, block, GeluTanh());
   }
 }
 

@@ -1,8 +1,5 @@
 #include "model/conv_block.h"
 
-#include "ATen/ops/gelu.h"
-#include "model/ops.h"
-
 namespace sfmamba {
 namespace {
 
@@ -23,20 +20,13 @@ Convolution MakeConvolution(const StateDict::Scope& convolution,
 
 ConvBlock::ConvBlock(const StateDict::Scope& scope, int width, int size,
                      const LayerOptions& options)
-    : fuse_(options.fuse),
-      conv1_(MakeConvolution(scope.Sub("conv1"), scope.Sub("norm1"), width,
+    : conv1_(MakeConvolution(scope.Sub("conv1"), scope.Sub("norm1"), width,
                              size, options)),
       conv2_(MakeConvolution(scope.Sub("conv2"), scope.Sub("norm2"), width,
                              size, options)) {}
 
 void ConvBlock::Forward(at::Tensor& x) const {
-  at::Tensor y = conv1_.forward(x);
-  if (fuse_) {
-    ops::GeluTanh(y);
-  } else {
-    y = at::gelu(y, "tanh");
-  }
-  conv2_.AddTo(x, y);
+  conv2_.AddTo(x, conv1_.ForwardGeluTanh(x));
 }
 
 }  // namespace sfmamba

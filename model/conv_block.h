@@ -20,7 +20,6 @@ class ConvBlock {
   void Forward(at::Tensor& x) const;
 
  private:
-  bool fuse_;
   Convolution conv1_, conv2_;
 };
 

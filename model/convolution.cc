@@ -3,6 +3,7 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/batch_norm.h"
 #include "ATen/ops/conv2d.h"
+#include "ATen/ops/gelu.h"
 #include "kernels/cpu_features.h"
 #include "model/onednn.h"
 #include "model/ops.h"
@@ -22,6 +23,7 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
                          const std::optional<BatchNorm>& norm, bool relu,
                          const LayerOptions& options)
     : method_(ChooseMethod(shape, options)),
+      fuse_(options.fuse),
       out_(shape.out),
       stride_(shape.stride),
       padding_(shape.kernel / 2),
@@ -57,7 +59,9 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   if (method_ == Method::kWinograd) {
-    return ops::WinogradConv(in, weight_, bias_, out_, relu_);
+    return ops::WinogradConv(
+        in, weight_, bias_, out_,
+        relu_ ? WinogradActivation::kRelu : WinogradActivation::kNone);
   }
   at::Tensor y = method_ == Method::kOneDnn
                      ? PackedConvolution(in, weight_, bias_, stride_, padding_)
@@ -72,12 +76,23 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
   return relu_ ? y.relu_() : y;
 }
 
+at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {
+  if (method_ == Method::kWinograd) {
+    return ops::WinogradConv(x.to(weight_.scalar_type()), weight_, bias_, out_,
+                             WinogradActivation::kGeluTanh);
+  }
+  at::Tensor y = forward(x);
+  if (!fuse_) return at::gelu(y, "tanh");
+  ops::GeluTanh(y);
+  return y;
+}
+
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   if (method_ == Method::kOneDnn) {
     PackedConvolutionAdd(residual, x.to(weight_.scalar_type()), weight_, bias_,
                          padding_);
   } else if (method_ == Method::kWinograd) {
-    residual.add_(forward(x));
+    ops::AddWinogradConv(x.to(weight_.scalar_type()), weight_, bias_, residual);
   } else {
     residual = residual + forward(x);
   }

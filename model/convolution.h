@@ -35,7 +35,10 @@ class Convolution {
                       bool bias);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // residual += forward(x); stride 1, no ReLU.
+  // The same without ReLU, then GELU in its tanh form.
+  at::Tensor ForwardGeluTanh(const at::Tensor& x) const;
+  // residual += forward(x), maybe in place: residual's memory must not be
+  // shared. Stride 1, no ReLU.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
@@ -45,6 +48,7 @@ class Convolution {
   static Method ChooseMethod(const Shape& shape, const LayerOptions& options);
 
   Method method_;
+  bool fuse_;
   int out_;
   int stride_;
   int padding_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "kernels/winograd_conv3x3.h"
 #include "model/result.h"
 
 namespace sfmamba::ops {
@@ -78,7 +79,12 @@ at::Tensor PackWinograd(const at::Tensor& weight);
 // x [N, in, H, W] to [N, out, H, W], fp32, both channels-last in memory; bias
 // [out] or undefined.
 at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
-                        const at::Tensor& bias, int64_t out, bool relu);
+                        const at::Tensor& bias, int64_t out,
+                        WinogradActivation activation);
+
+// residual += that, without activation; residual's memory must not be shared.
+void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
+                     const at::Tensor& bias, at::Tensor& residual);
 
 // ---- Dense heads ----
 

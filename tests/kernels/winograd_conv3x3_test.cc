@@ -40,8 +40,9 @@ struct Problem {
 
   WinogradConv3x3Args Args(const std::vector<float>& packed,
                            Matrix<float>& y) const {
-    return {count,    height,        width,       in,   out,
-            x.data(), packed.data(), bias.data(), relu, y.data()};
+    return {count,      height,        width,         in,
+            out,        x.data(),      packed.data(), bias.data(),
+            activation, /*add=*/false, y.data()};
   }
 
   Matrix<float> Run(CpuIsa isa) const {
@@ -66,7 +67,17 @@ struct Problem {
         }
       }
     }
-    return relu ? std::fmax(sum, 0.0) : sum;
+    switch (activation) {
+      case WinogradActivation::kNone:
+        return sum;
+      case WinogradActivation::kRelu:
+        return std::fmax(sum, 0.0);
+      case WinogradActivation::kGeluTanh:
+        return sum / 2 *
+               (1 + std::tanh(std::sqrt(2 / M_PI) *
+                              (sum + 0.044715 * sum * sum * sum)));
+    }
+    return sum;
   }
 
   Matrix<double> Reference() const {
@@ -83,7 +94,7 @@ struct Problem {
   int count, height, width, in, out;
   Matrix<float> x;
   std::vector<float> weights, bias;
-  bool relu = false;
+  WinogradActivation activation = WinogradActivation::kNone;
 };
 
 class WinogradConv3x3Test : public testing::TestWithParam<CpuIsa> {};
@@ -104,10 +115,37 @@ TEST_P(WinogradConv3x3Test, IsThePlainSum) {
   }
 }
 
-TEST_P(WinogradConv3x3Test, NegativeOutputsBecomeZero) {
+TEST_P(WinogradConv3x3Test, ActivatesSumsWithBias) {
   Problem problem(1, 9, 5, 8, 20);
-  problem.relu = true;
-  ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+  for (const WinogradActivation activation :
+       {WinogradActivation::kRelu, WinogradActivation::kGeluTanh}) {
+    problem.activation = activation;
+    ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+  }
+}
+
+TEST_P(WinogradConv3x3Test, AddsWhatItWouldWrite) {
+  Problem problem(2, 9, 5, 8, 21);
+  for (const WinogradActivation activation :
+       {WinogradActivation::kNone, WinogradActivation::kRelu,
+        WinogradActivation::kGeluTanh}) {
+    problem.activation = activation;
+    const Matrix<float> written = problem.Run(GetParam());
+    Matrix<float> y = problem.Output();
+    std::mt19937 random(2);
+    y.FillNormal(random, 0, 1);
+    const Matrix<float> before = y;
+    const std::vector<float> packed = problem.Packed(GetParam());
+    WinogradConv3x3Args args = problem.Args(packed, y);
+    args.add = true;
+    WinogradConv3x3Cpu(args, 0, WinogradTiles(args), GetParam());
+    EXPECT_TRUE(y.GuardsIntact());
+    for (int64_t i = 0; i < y.rows(); ++i) {
+      for (int c = 0; c < problem.out; ++c) {
+        ASSERT_EQ(y.at(i, c), before.at(i, c) + written.at(i, c));
+      }
+    }
+  }
 }
 
 // More tiles than are worked on together.
@@ -127,7 +165,7 @@ TEST_P(WinogradConv3x3Test, SharesOfTheTilesGiveTheSameBits) {
 
 TEST_P(WinogradConv3x3Test, ANanStaysInItsMapAndPassesTheRelu) {
   Problem problem(3, 7, 7, 8, 8);
-  problem.relu = true;
+  problem.activation = WinogradActivation::kRelu;
   const Matrix<float> clean = problem.Run(GetParam());
   for (const float value : {std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity()}) {
