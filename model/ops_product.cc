@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "ATen/Parallel.h"
-#include "ATen/ops/empty.h"
 #include "ATen/record_function.h"
 #include "kernels/packed_gemm.h"
 #include "model/ops.h"
 #include "model/parallel.h"
+#include "model/weight_memory.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -42,8 +42,7 @@ void MultiplyInParallel(const PackedGemmArgs& args) {
 PackedWeights PackProduct(const at::Tensor& weight) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int64_t out = dense.size(0), in = dense.size(1);
-  const at::Tensor values =
-      at::empty({PackedWeightsSize(in, out)}, dense.options());
+  const at::Tensor values = EmptyWeights(PackedWeightsSize(in, out));
   PackWeights(dense.const_data_ptr<float>(), in, out, values.data_ptr<float>());
   return {values, in, out};
 }

@@ -3,6 +3,7 @@
 #include "kernels/winograd_conv3x3.h"
 #include "model/ops.h"
 #include "model/parallel.h"
+#include "model/weight_memory.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -40,8 +41,7 @@ void Convolve(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor PackWinograd(const at::Tensor& weight) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int out = dense.size(0), in = dense.size(1);
-  const at::Tensor packed =
-      at::empty({WinogradWeightsSize(in, out)}, dense.options());
+  const at::Tensor packed = EmptyWeights(WinogradWeightsSize(in, out));
   PackWinogradWeights(dense.const_data_ptr<float>(), in, out,
                       packed.data_ptr<float>());
   return packed;
