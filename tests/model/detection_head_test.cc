@@ -11,110 +11,18 @@
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/empty.h"
-#include "ATen/ops/full.h"
-#include "ATen/ops/sigmoid.h"
 #include "ATen/ops/zeros.h"
 #include "absl/strings/match.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/box_coder.h"
 #include "model/random_weights.h"
+#include "tests/model/detector_fixture.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba {
 namespace {
-
-constexpr double kTolerance = 1e-4;
-constexpr int kClasses = 5;
-
-// A detector with weights, features and answers of the reference's.
-struct Case {
-  std::string fixture, answers;  // "out." or "faster."
-  DetectorConfig config;
-};
-
-Case CascadeMaskRcnn() {
-  Case c{"cascade_mask_rcnn", "out.", {}};
-  c.config.channels = 12;
-  c.config.fc_width = 24;
-  c.config.rpn_candidates = 120;
-  c.config.proposals = 40;
-  c.config.max_detections = 20;
-  return c;
-}
-
-Case MaskRcnn() {
-  Case c = CascadeMaskRcnn();
-  c.fixture = "mask_rcnn";
-  c.config.box_stages = 1;
-  c.config.box_stds.resize(1);
-  c.config.box_convs = 0;
-  c.config.box_fcs = 2;
-  return c;
-}
-
-Case FasterRcnn() {
-  Case c = MaskRcnn();
-  c.answers = "faster.";
-  c.config.masks = false;
-  return c;
-}
-
-const std::vector<int> kInChannels = {8, 16, 24, 32};
-
-// The detector's weights, checked for the surplus of other keys.
-std::map<std::string, TensorView> Weights(const Fixture& fixture,
-                                          const DetectorConfig& config) {
-  std::map<std::string, TensorView> weights;
-  for (const std::string prefix : {"neck.", "rpn_head.", "roi_head."}) {
-    for (const auto& [key, view] : fixture.Weights(prefix)) {
-      const bool mask = key.find("mask_head") != std::string::npos;
-      if (!mask || config.masks) weights.emplace(prefix + key, view);
-    }
-  }
-  return weights;
-}
-
-Features FeaturesOf(const Fixture& fixture) {
-  Features features;
-  for (int i = 0; i < 4; ++i) {
-    features.push_back(fixture["in.feat." + std::to_string(i)].contiguous(
-        at::MemoryFormat::ChannelsLast));
-  }
-  return features;
-}
-
-std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
-  const at::Tensor size = fixture["in.img_shape"];
-  const at::Tensor original = fixture["in.ori_shape"];
-  std::vector<ImageInfo> images(2);
-  for (int i = 0; i < 2; ++i) {
-    images[i].height = size[i][0].item<int>();
-    images[i].width = size[i][1].item<int>();
-    images[i].original_height = original[i][0].item<int>();
-    images[i].original_width = original[i][1].item<int>();
-    images[i].detection.masks = true;
-  }
-  return images;
-}
-
-// Image `i` of a batch.
-Features Only(const Features& features, int64_t i) {
-  Features own;
-  for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
-  return own;
-}
-
-// The rows that belong to image `i`; rois are of image index and box.
-at::Tensor RowsOf(const at::Tensor& rows, const at::Tensor& rois, int64_t i) {
-  return rows.index_select(0, (rois.select(1, 0) == i).nonzero().squeeze(1));
-}
-
-// The boxes among rois of image `i`.
-at::Tensor RoisOf(const at::Tensor& rois, int64_t i) {
-  return RowsOf(rois, rois, i).narrow(1, 1, 4).contiguous();
-}
 
 at::Tensor BoxesOf(const Detections& detections) {
   const int64_t count = detections.detections.size();
@@ -165,56 +73,9 @@ std::string Bytes(const Result& result) {
   return bytes;
 }
 
-class DetectionHeadTest : public testing::TestWithParam<Case> {
+class DetectionHeadTest : public DetectorFixture {
  protected:
-  void SetUp() override { head_ = MakeDetector(true); }
-
-  std::unique_ptr<DetectionHead> MakeDetector(bool fuse) {
-    StateDict weights(Weights(fixture_, config_));
-    auto head = std::make_unique<DetectionHead>(
-        config_, kClasses, kInChannels, weights.root(),
-        LayerOptions{fuse, Precision::kFloat32});
-    EXPECT_EQ(weights.Finish(), absl::OkStatus());
-    return head;
-  }
-
-  // With weights changed by change(key, tensor).
-  template <typename Change>
-  std::unique_ptr<DetectionHead> MakeChanged(const DetectorConfig& config,
-                                             Change change) {
-    StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-      at::Tensor tensor = fixture_[key];
-      change(key, tensor);
-      EXPECT_EQ(tensor.sizes(), shape) << key;
-      return tensor.contiguous();
-    });
-    return std::make_unique<DetectionHead>(config, kClasses, kInChannels,
-                                           weights.root(), LayerOptions());
-  }
-  template <typename Change>
-  std::unique_ptr<DetectionHead> MakeChanged(Change change) {
-    return MakeChanged(config_, change);
-  }
-
-  std::string Answer(int64_t i, const std::string& key) const {
-    return GetParam().answers + key + "." + std::to_string(i);
-  }
-
-  Detections Run(const DetectionHead& head,
-                 const DetectionOptions& options) const {
-    ImageInfo image = images_[0];
-    image.detection = options;
-    return std::get<Detections>(head.Forward(Only(features_, 0), {image})[0]);
-  }
-
   void ExpectReference(const DetectionHead& head) const;
-
-  const c10::InferenceMode guard_;
-  const DetectorConfig config_ = GetParam().config;
-  const Fixture fixture_{GetParam().fixture};
-  const Features features_ = FeaturesOf(fixture_);
-  const std::vector<ImageInfo> images_ = ImagesOf(fixture_);
-  std::unique_ptr<DetectionHead> head_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Detectors, DetectionHeadTest,
@@ -394,113 +255,6 @@ TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
   options.class_agnostic_nms = false;
   options.nms_iou_threshold = 1;
   EXPECT_GT(Run(*head_, options).detections.size(), usual);
-}
-
-// What the parts give on the way, image by image.
-class DetectorStepsTest : public DetectionHeadTest {
- protected:
-  StateDict weights_{Weights(fixture_, config_)};
-  const FeaturePyramid neck_{kInChannels, config_.channels,
-                             weights_.root().Sub("neck"), LayerOptions()};
-  const RegionProposals rpn_{config_, weights_.root().Sub("rpn_head"),
-                             LayerOptions()};
-  const RoiHead roi_{config_, kClasses, weights_.root().Sub("roi_head"),
-                     LayerOptions()};
-};
-
-INSTANTIATE_TEST_SUITE_P(Detectors, DetectorStepsTest,
-                         testing::Values(CascadeMaskRcnn(), MaskRcnn()),
-                         [](const auto& info) { return info.param.fixture; });
-
-TEST_P(DetectorStepsTest, ProposalsAreTheReferences) {
-  for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
-    const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
-    for (int level = 0; level < 5; ++level) {
-      const std::string number = std::to_string(level);
-      EXPECT_LE(
-          RelativeError(pyramid[level][0], fixture_["out.fpn." + number][i]),
-          kTolerance);
-      const at::Tensor maps = levels[level].permute({2, 0, 1});
-      EXPECT_LE(RelativeError(maps.narrow(0, 0, 3),
-                              fixture_["out.rpn_cls." + number][i]),
-                kTolerance);
-      EXPECT_LE(RelativeError(maps.narrow(0, 3, 12),
-                              fixture_["out.rpn_reg." + number][i]),
-                kTolerance);
-    }
-    const Proposals proposals =
-        rpn_.Select(levels, images_[i].height, images_[i].width);
-    const at::Tensor expected = fixture_["out.proposals." + std::to_string(i)];
-    EXPECT_LE(RelativeError(proposals.boxes, expected.narrow(1, 0, 4)),
-              kTolerance);
-    EXPECT_LE(RelativeError(proposals.scores, expected.select(1, 4)),
-              kTolerance);
-  }
-}
-
-TEST_P(DetectorStepsTest, StagesAreTheReferences) {
-  for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
-    for (int stage = 0; stage < roi_.stages(); ++stage) {
-      const std::string prefix = "out.stage" + std::to_string(stage) + ".";
-      const at::Tensor all = fixture_[prefix + "rois"];
-      const at::Tensor rois = RoisOf(all, i);
-      const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
-      EXPECT_LE(RelativeError(output.logits,
-                              RowsOf(fixture_[prefix + "cls_score"], all, i)),
-                kTolerance);
-      EXPECT_LE(RelativeError(output.deltas,
-                              RowsOf(fixture_[prefix + "bbox_pred"], all, i)),
-                kTolerance);
-      if (stage + 1 == roi_.stages()) break;
-      const at::Tensor next =
-          fixture_["out.stage" + std::to_string(stage + 1) + ".rois"];
-      EXPECT_LE(RelativeError(RefineBoxes(rois, output.logits, output.deltas,
-                                          config_.box_stds[stage],
-                                          images_[i].height, images_[i].width),
-                              RoisOf(next, i)),
-                kTolerance);
-    }
-  }
-}
-
-TEST_P(DetectorStepsTest, MasksAreTheReferences) {
-  const at::Tensor all = fixture_["out.mask_rois"];
-  for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
-    const std::vector<at::Tensor> logits = roi_.ForwardMasks(
-        pyramid, RoisOf(all, i), fixture_["out.labels." + std::to_string(i)]);
-    at::Tensor sum = at::sigmoid(logits[0]);
-    for (size_t k = 1; k < logits.size(); ++k) sum += at::sigmoid(logits[k]);
-    EXPECT_LE(RelativeError(sum / static_cast<double>(logits.size()),
-                            RowsOf(fixture_["out.mask_prob"], all, i)),
-              kTolerance);
-  }
-  // All classes of the first two regions.
-  const Features pyramid = neck_.Forward(Only(features_, 0));
-  const at::Tensor rois = RoisOf(all, 0).narrow(0, 0, 2);
-  for (int64_t label = 0; label < kClasses; ++label) {
-    const std::vector<at::Tensor> logits =
-        roi_.ForwardMasks(pyramid, rois, at::full({2}, label, at::kLong));
-    for (int stage = 0; stage < roi_.stages(); ++stage) {
-      const std::string key =
-          roi_.stages() > 1 ? "out.mask_logit.stage" + std::to_string(stage)
-                            : "out.mask_logit";
-      EXPECT_LE(RelativeError(logits[stage], fixture_[key].select(1, label)),
-                kTolerance);
-    }
-  }
-}
-
-TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
-  const Features pyramid = neck_.Forward(Only(features_, 0));
-  const at::Tensor rois = at::zeros({2, 4}, at::kFloat);
-  rois[1].fill_(30);
-  const BoxOutput output = roi_.ForwardBoxes(0, pyramid, rois);
-  EXPECT_TRUE(output.logits.isfinite().all().item<bool>());
-  // Of their content, zeros, nothing is left to tell them apart.
-  EXPECT_TRUE(output.logits[0].equal(output.logits[1]));
 }
 
 // The widths of the published detectors, on an image small enough for a test.
