@@ -381,6 +381,7 @@ TEST_F(DetectCallTest, CancellingWhileTheModelRuns) {
   server_->gate().WaitForBatch();
   call.Cancel();
   EXPECT_EQ(call.Wait().code, StatusCode::CANCELLED);
+  server_->AwaitRoundTrip();
   server_->gate().Open();
   EXPECT_EQ(
       server_->WaitForSum("sfmamba_requests_total",

@@ -139,6 +139,12 @@ void RunningServer::Connect() {
   health_ = grpc::health::v1::Health::NewStub(channel_);
 }
 
+void RunningServer::AwaitRoundTrip() {
+  grpc::ClientContext context;
+  v1::ListModelsResponse response;
+  stub_->ListModels(&context, v1::ListModelsRequest(), &response);
+}
+
 std::string RunningServer::Exposition() const {
   return HttpGet(server_->metrics_port(), "/metrics");
 }

@@ -53,6 +53,10 @@ class RunningServer {
   // Makes the stubs of a new connection.
   void Connect();
 
+  // Returns once the server has answered another call on the connection, and so
+  // has read all that was sent before it: a cancellation, for example.
+  void AwaitRoundTrip();
+
   Server& server() { return *server_; }
   Gate& gate() { return gate_; }
   // Lets time pass for the deadlines of calls.
