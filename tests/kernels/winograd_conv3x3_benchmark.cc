@@ -43,8 +43,10 @@ void WinogradConv3x3(benchmark::State& state) {
       WinogradWeightsSize(kChannels, kChannels, isa));
   PackWinogradWeights(weights.data(), kChannels, kChannels, packed.data(), isa);
   const WinogradConv3x3Args args{
-      maps,     height,        width,       kChannels,     kChannels,
-      x.data(), packed.data(), bias.data(), /*relu=*/true, y.data()};
+      maps,          height,      width,
+      kChannels,     kChannels,   x.data(),
+      packed.data(), bias.data(), WinogradActivation::kRelu,
+      /*add=*/false, y.data()};
   Time(state, [&](CpuIsa isa) {
     WinogradConv3x3Cpu(args, 0, WinogradTiles(args), isa);
   });
