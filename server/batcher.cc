@@ -65,9 +65,10 @@ void Batcher::Submit(Task task) {
     if (room.ok()) task.reservation = *std::move(room);
     refusal = room.status();
   }
-  if (refusal.ok()) {
+  {
     absl::MutexLock lock(&mu_);
-    if (!stopping_) {
+    if (stopping_) refusal = Draining();
+    if (refusal.ok()) {
       const bool cancel_check = queue_.size() == 0;
       const absl::Time now = clock_();
       const absl::Time drop_at =
@@ -79,7 +80,6 @@ void Batcher::Submit(Task task) {
       if (drop_at < drop_at_) drop_wake_.Signal();
       return;
     }
-    refusal = Draining();
   }
   task.reservation.Release();
   task.done(std::move(refusal), BatchInfo());

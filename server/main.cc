@@ -38,7 +38,8 @@ namespace {
 constexpr char kVersion[] = "0.1.0";
 constexpr uint64_t kRandomSeed = 0;  // Of weights that nobody has trained.
 
-// From the end of the drain to that of the process, the last scrapes included.
+// What the end takes beside drain_delay and drain_timeout: the refusals before,
+// the last scrapes after.
 constexpr absl::Duration kEndingTime = absl::Seconds(3);
 
 enum ExitCode {

@@ -85,6 +85,7 @@ void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
 
 Server::Server(const Options& options, Logger* log)
     : config_(options.config),
+      refusal_window_(options.refusal_window),
       scrape_window_(options.scrape_window),
       log_(*log),
       metrics_(options.build),
@@ -179,6 +180,10 @@ bool Server::Shutdown() {
   health_.SetNoneServing();
   absl::SleepFor(FromProto(config_.drain_delay()));
   vision_.StartDraining();
+  // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
+  // has not read the GOAWAY yet. A client that was refused before, and goes
+  // elsewhere, is not among them.
+  absl::SleepFor(refusal_window_);
   health_.EndWatches();
   const absl::Duration timeout = FromProto(config_.drain_timeout());
   const absl::Time start = SteadyNow();

@@ -37,6 +37,9 @@ class Server {
     ModelRepository::Load load;
     // What the deadlines of calls are compared with.
     std::function<absl::Time()> clock = SteadyNow;
+    // How long new calls are refused before the connections are ended: longer
+    // than a round trip, for the reason that Shutdown() gives.
+    absl::Duration refusal_window = absl::Milliseconds(500);
     // How long metrics can still be scraped after the last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
@@ -60,8 +63,8 @@ class Server {
   });
 
   // NOT_SERVING for drain_delay, while calls are still answered; then refuses
-  // new calls and waits for the others for drain_timeout. False if some had to
-  // be cancelled.
+  // new calls for refusal_window and waits for the others for drain_timeout.
+  // False if some had to be cancelled.
   bool Shutdown();
 
  private:
@@ -70,6 +73,7 @@ class Server {
   absl::Status Listen();
 
   const v1::ServerConfig config_;
+  const absl::Duration refusal_window_;
   const absl::Duration scrape_window_;
   Logger& log_;
   Metrics metrics_;

@@ -268,8 +268,9 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
 
 TEST(BatcherTest, RefusesWhileStopping) {
   BlockingRun runs;
-  auto batcher =
-      std::make_unique<Batcher>(Options(1, absl::ZeroDuration()), runs.run());
+  BatchOptions options = Options(1, absl::ZeroDuration());
+  options.max_queue_items = 2;  // Soon full: stopping is the reason even so.
+  auto batcher = std::make_unique<Batcher>(options, runs.run());
   Batcher& alive = *batcher;
   Answer running;
   alive.Submit(MakeTask(running));
