@@ -12,7 +12,8 @@ namespace sfmamba {
 // a list, so no kernel knows a batch, a row or a period.
 //
 // The members are always inlined because files built for different instruction
-// sets include this header: a shared copy would be one of them at random.
+// sets include this header: a shared copy would be one of them at random. They
+// are constexpr so that nvcc lets device code call them.
 struct Segments {
   int count;   // Sequences.
   int length;  // Tokens of each sequence; unused with offsets.
@@ -20,11 +21,13 @@ struct Segments {
   const int32_t* offsets = nullptr;
   int64_t first = 0;  // Where sequence 0 begins; unused with offsets.
 
-  ABSL_ATTRIBUTE_ALWAYS_INLINE int64_t begin(int k) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE constexpr int64_t begin(int k) const {
     return offsets != nullptr ? int64_t{offsets[k]}
                               : first + int64_t{length} * k;
   }
-  ABSL_ATTRIBUTE_ALWAYS_INLINE int64_t end(int k) const { return begin(k + 1); }
+  ABSL_ATTRIBUTE_ALWAYS_INLINE constexpr int64_t end(int k) const {
+    return begin(k + 1);
+  }
 
   // Sequences [from, to) of the same tensor: how work is shared out.
   ABSL_ATTRIBUTE_ALWAYS_INLINE Segments Slice(int from, int to) const {

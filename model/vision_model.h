@@ -37,13 +37,22 @@ struct ModelOptions {
   // for this device. Must divide the number of sequences, else
   // INVALID_ARGUMENT.
   int fold_rows = 0;
+
+  // CUDA devices that the model is loaded on, each whole; none: the CPU.
+  std::vector<int> gpus;
+  // Batches that may be on their way through one GPU at a time: while one
+  // computes the next is copied. Each takes memory for its activations.
+  int slots_per_gpu = 2;
+  // On GPUs: kernels whose order of operations is fixed, so that an image's
+  // answer does not depend on the batch in any bit of ours.
+  bool deterministic = false;
 };
 
 // A loaded model: images in, results out.
 //
-// Run() may be called by one thread at a time; it uses libtorch's intra-op
-// threads. An image's result does not depend on its batch mates: a NaN in one
-// never reaches another.
+// Run() may be called by slots() threads at a time; on the CPU it uses
+// libtorch's intra-op threads. An image's result does not depend on its batch
+// mates: a NaN in one never reaches another.
 class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
@@ -69,6 +78,12 @@ class VisionModel {
   // failure of the library below (its exceptions end here).
   virtual absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images) = 0;
+
+  // Batches that may run at a time.
+  virtual int slots() const { return 1; }
+
+  // Not OK once the device has failed for good: no later Run() can succeed.
+  virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;
   // What the model computes in.
