@@ -1,11 +1,8 @@
 #include "model/box_head.h"
 
-#include <algorithm>
-
 #include "ATen/ops/cat.h"
 #include "ATen/ops/empty.h"
 #include "absl/strings/str_cat.h"
-#include "c10/core/InferenceMode.h"
 #include "model/parallel.h"
 
 namespace sfmamba {
@@ -95,16 +92,10 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
   const int64_t count = features.size(0);
   const at::Tensor flat =
       at::empty({count, features[0].numel()}, features.options());
-  const int64_t parts = (count + kRegionsAtOnce - 1) / kRegionsAtOnce;
-  ParallelFor(parts, /*grain=*/1, [&](int64_t begin, int64_t end) {
-    const c10::InferenceMode guard;  // Of this thread.
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part * kRegionsAtOnce;
-      const int64_t regions = std::min(kRegionsAtOnce, count - first);
-      at::Tensor x = features.narrow(0, first, regions);
-      for (const Convolution& conv : convs_) x = conv.forward(x);
-      flat.narrow(0, first, regions).copy_(Flatten(x));
-    }
+  ParallelParts(count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+    at::Tensor x = features.narrow(0, first, regions);
+    for (const Convolution& conv : convs_) x = conv.forward(x);
+    flat.narrow(0, first, regions).copy_(Flatten(x));
   });
   return flat;
 }

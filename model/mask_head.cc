@@ -1,12 +1,9 @@
 #include "model/mask_head.h"
 
-#include <algorithm>
-
 #include "ATen/ops/baddbmm.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros_like.h"
 #include "absl/strings/str_cat.h"
-#include "c10/core/InferenceMode.h"
 #include "model/parallel.h"
 
 namespace sfmamba {
@@ -82,16 +79,10 @@ at::Tensor MaskHead::Forward(const at::Tensor& features,
                              const at::Tensor& labels) const {
   const int64_t count = features.size(0), side = 2 * features.size(2);
   const at::Tensor logits = at::empty({count, side, side}, at::kFloat);
-  const int64_t parts = (count + kRegionsAtOnce - 1) / kRegionsAtOnce;
-  ParallelFor(parts, /*grain=*/1, [&](int64_t begin, int64_t end) {
-    const c10::InferenceMode guard;  // Of this thread.
-    for (int64_t part = begin; part < end; ++part) {
-      const int64_t first = part * kRegionsAtOnce;
-      const int64_t regions = std::min(kRegionsAtOnce, count - first);
-      logits.narrow(0, first, regions)
-          .copy_(ForwardFew(features.narrow(0, first, regions),
-                            labels.narrow(0, first, regions)));
-    }
+  ParallelParts(count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+    logits.narrow(0, first, regions)
+        .copy_(ForwardFew(features.narrow(0, first, regions),
+                          labels.narrow(0, first, regions)));
   });
   return logits;
 }

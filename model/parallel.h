@@ -17,6 +17,11 @@ namespace sfmamba {
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 
+// The same by parts of `size` (the last may be smaller) whatever the number of
+// threads: body(first, how many), in libtorch's inference mode.
+void ParallelParts(int64_t count, int64_t size,
+                   absl::FunctionRef<void(int64_t first, int64_t count)> body);
+
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_MODEL_PARALLEL_H_

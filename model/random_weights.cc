@@ -7,26 +7,10 @@
 #include "ATen/ops/empty.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "model/key_random.h"
 
 namespace sfmamba {
 namespace {
-
-// FNV-1a, from `hash` on.
-uint64_t Hash(uint64_t hash, absl::string_view key) {
-  for (const char c : key) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-// Number `i` of the sequence that begins at `seed`, in [-1, 1): splitmix64.
-float Uniform(uint64_t seed, uint64_t i) {
-  uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  z ^= z >> 31;
-  return static_cast<float>(z >> 40) / (1 << 23) - 1;
-}
 
 // Of [out, in, ...]: each output is a sum over so many inputs.
 int64_t FanIn(at::IntArrayRef shape) {
@@ -70,9 +54,9 @@ at::Tensor Values(uint64_t seed, const std::string& key,
              ends(".D_b")) {
     offset = 1;
   }
-  const uint64_t stream = Hash(0xcbf29ce484222325 + seed, key);
+  const uint64_t stream = KeySeed(key, seed);
   for (int64_t i = 0; i < count; ++i) {
-    values[i] = offset + range * Uniform(stream, i);
+    values[i] = offset + range * UniformAt(stream, i);
   }
   return tensor;
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <random>
+#include <set>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
@@ -109,6 +111,25 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   candidates.groups = Integers(fixture["trap.ids"]);
   EXPECT_EQ(candidates.Keep(Number(fixture, "trap.iou_thr"), GetParam()),
             Integers(fixture["trap.keep_reference"]));
+
+  // The shift did decide: each class alone, unshifted, keeps others.
+  std::vector<int32_t> exact;
+  for (int group :
+       std::set<int>(candidates.groups.begin(), candidates.groups.end())) {
+    Candidates alone;
+    std::vector<int32_t> inds;
+    for (size_t i = 0; i < candidates.groups.size(); ++i) {
+      if (candidates.groups[i] != group) continue;
+      const float* box = &candidates.boxes[4 * i];
+      alone.Add({box, box + 4}, candidates.scores[i]);
+      inds.push_back(i);
+    }
+    for (int i : alone.Keep(Number(fixture, "trap.iou_thr"), GetParam())) {
+      exact.push_back(inds[i]);
+    }
+  }
+  EXPECT_THAT(exact, testing::UnorderedElementsAreArray(
+                         Integers(fixture["trap.keep_exact_per_class"])));
 }
 
 // Boxes of `multi`, as a box head hands them over: a candidate for each row and

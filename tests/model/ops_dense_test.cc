@@ -5,7 +5,10 @@
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/equal.h"
+#include "ATen/ops/flip.h"
+#include "ATen/ops/zeros_like.h"
 #include "gtest/gtest.h"
+#include "model/config.h"
 #include "model/ops.h"
 #include "tests/testing/fixture.h"
 
@@ -59,6 +62,24 @@ TEST_F(RoiAlignOpTest, NoRegionsGiveNoFeatures) {
 TEST_F(RoiAlignOpTest, RefusesMapsInAnotherOrder) {
   maps_[2] = maps_[2].contiguous();
   EXPECT_THROW(Align(rois_, 7), c10::Error);
+}
+
+TEST(NormalizeImageOpTest, MakesTheDetectorsReferenceBatch) {
+  const Fixture fixture("preprocess");
+  const ModelConfig config =
+      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  const at::Tensor batch = fixture["batch"];  // [2, 3, H, W]
+  for (int i : {0, 1}) {
+    const at::Tensor rgb =
+        fixture["resized_bgr." + std::to_string(i)].flip(2).contiguous();
+    at::Tensor image = at::zeros_like(batch[i]);
+    ops::NormalizeImage(
+        rgb.const_data_ptr<uint8_t>(), config.mean, config.std,
+        image.narrow(1, 0, rgb.size(0)).narrow(2, 0, rgb.size(1)));
+    EXPECT_LE(RelativeError(image, batch[i]), 1e-4) << i;
+    EXPECT_EQ(batch.size(2), config.Padded(133));
+    EXPECT_EQ(batch.size(3), config.Padded(107));
+  }
 }
 
 TEST(NmsOpTest, AgreesWithTheReference) {

@@ -1,41 +1,23 @@
 #include "tests/testing/deterministic.h"
 
 #include <cmath>
-#include <cstdint>
 
 #include "ATen/ops/empty.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "model/key_random.h"
 
 namespace sfmamba {
 namespace {
-
-// FNV-1a.
-uint64_t Hash(absl::string_view key) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : key) {
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
-
-// Number `i` of the sequence that begins at `seed`, in [-1, 1): splitmix64.
-double Uniform(uint64_t seed, uint64_t i) {
-  uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  z ^= z >> 31;
-  return static_cast<double>(z >> 40) / (1 << 23) - 1;
-}
 
 // Calls value(u, i) for each element.
 template <typename Value>
 at::Tensor Fill(absl::string_view key, at::IntArrayRef shape, Value value) {
   at::Tensor tensor = at::empty(shape, c10::kFloat);
   float* data = tensor.data_ptr<float>();
-  const uint64_t seed = Hash(key);
+  const uint64_t seed = KeySeed(key);
   for (int64_t i = 0; i < tensor.numel(); ++i) {
-    data[i] = static_cast<float>(value(Uniform(seed, i), i));
+    data[i] = static_cast<float>(value(UniformAt(seed, i), i));
   }
   return tensor;
 }
