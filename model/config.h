@@ -32,7 +32,7 @@ enum class WindowMode { kFixed, kFull };
 // kKeepRatio: as large as short_side and long_side allow; of dense tasks.
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
-enum class Precision { kFloat32, kBFloat16 };
+enum class Precision { kFloat32, kBFloat16, kFloat16 };
 enum class Architecture { kHybrid, kVim };
 
 // A backbone of four stages: two of convolutions, two of Mamba blocks followed

@@ -55,6 +55,12 @@ StateDict::Scope BackboneScope(const ModelConfig& config,
                                                     : root.Sub("backbone");
 }
 
+// What this processor computes `wanted` in.
+Precision NativePrecision(Precision wanted) {
+  return wanted == Precision::kBFloat16 && HasAmxBf16() ? wanted
+                                                        : Precision::kFloat32;
+}
+
 class CpuVisionModel : public VisionModel {
  public:
   CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
@@ -62,7 +68,7 @@ class CpuVisionModel : public VisionModel {
       : config_(config),
         options_(options),
         layer_options_{options.fuse,
-                       HasAmxBf16() ? config.precision : Precision::kFloat32},
+                       NativePrecision(config.precision)},
         backbone_(MakeBackbone(config.backbone, config.image_size,
                                BackboneScope(config, scope), layer_options_)),
         head_(MakeHead(config, scope, layer_options_)) {}
@@ -89,7 +95,7 @@ class CpuVisionModel : public VisionModel {
   }
   int fold_factor(int images) const override {
     if (options_.fold_rows > 0) return options_.fold_rows;
-    return backbone_->Sequences(images, config_.image_size,
+    return backbone_->Sequences(/*images=*/1, config_.image_size,
                                 config_.image_size)[0];
   }
 

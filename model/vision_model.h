@@ -46,6 +46,10 @@ struct ModelOptions {
   // On GPUs: kernels whose order of operations is fixed, so that an image's
   // answer does not depend on the batch in any bit of ours.
   bool deterministic = false;
+  // On GPUs: the file of measured scan plans (kernels/fold_plan.h), read at
+  // load; empty: none. Plans that were measured on another device are passed
+  // over.
+  std::string fold_table;
 };
 
 // A loaded model: images in, results out.
@@ -58,8 +62,9 @@ class VisionModel {
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
   // prepares it for this processor. NOT_FOUND if there is no file;
   // INVALID_ARGUMENT naming each missing, surplus, misshapen or mistyped
-  // tensor. With Precision::kBFloat16 on a processor that does not compute it
-  // natively the model is converted to fp32; precision() tells.
+  // tensor, or if there are `gpus` and no CUDA in this build, no such device or
+  // fuse is off. A precision that the processor does not compute natively (on
+  // the CPU fp16 always, bf16 mostly) is converted to fp32; precision() tells.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});
@@ -88,9 +93,11 @@ class VisionModel {
   virtual const ModelConfig& config() const = 0;
   // What the model computes in.
   virtual Precision precision() const = 0;
-  // Such as "cpu (avx2)".
+  // Such as "cpu (avx2)" or "NVIDIA H200".
   virtual std::string device() const = 0;
-  // Rows that a batch of `images` images is folded into in stage 3.
+  // Rows that the sequences of stage 3 lie in (SF-Mamba's B1) when `images`
+  // images of config().image_size come together. The CPU runs them one by one,
+  // each sequence in a row of its own, unless fold_rows says otherwise.
   virtual int fold_factor(int images) const = 0;
 };
 

@@ -313,8 +313,9 @@ TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {
 }
 
 TEST(VisionModelTest, TellsHowItFolds) {
-  // 96 x 96: stage 3 is 6 x 6, four windows of 4 x 4.
-  EXPECT_EQ(MakeModel(SmallModel())->fold_factor(2), 8);
+  // 96 x 96: stage 3 is 6 x 6, four windows of 4 x 4. Images run one by one.
+  EXPECT_EQ(MakeModel(SmallModel())->fold_factor(1), 4);
+  EXPECT_EQ(MakeModel(SmallModel())->fold_factor(2), 4);
   EXPECT_EQ(MakeModel(SmallModel(), {true, 2})->fold_factor(2), 2);
 }
 
