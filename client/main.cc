@@ -11,6 +11,7 @@
 #include "client/classify_command.h"
 #include "client/command.h"
 #include "client/detect_command.h"
+#include "client/eval_command.h"
 #include "client/health_command.h"
 #include "client/models_command.h"
 #include "client/segment_command.h"
@@ -30,6 +31,7 @@ constexpr Verb kVerbs[] = {
     {"segment", "tell the class of each pixel, in colour", RunSegment},
     {"models", "list what the server serves", RunModels},
     {"health", "exit 0 if the server is serving, else 1", RunHealth},
+    {"eval", "measure how right a model is on a labelled folder", RunEval},
     {"bench", "measure throughput and latency", RunBench},
 };
 

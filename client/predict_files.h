@@ -46,7 +46,8 @@ struct VerbActions {
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.
   std::function<void(const Result&, JsonWriter*)> write_json;
-  // Draws, and returns the path of the drawing; null: nothing is drawn.
+  // Does what else is to be done, and returns the path of a drawing, empty if
+  // there is none; null: nothing.
   std::function<absl::StatusOr<std::string>(const std::string& file,
                                             const Result&)>
       annotate;
