@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/error.h"
 #include "server/thread_name.h"
 
@@ -36,7 +37,7 @@ absl::Status Draining() {
 
 }  // namespace
 
-Batcher::Batcher(const BatchOptions& options, Run run,
+Batcher::Batcher(const BatchOptions& options, int slots, Run run,
                  QueueChanged queue_changed, Clock clock)
     : run_(std::move(run)),
       clock_(std::move(clock)),
@@ -44,8 +45,12 @@ Batcher::Batcher(const BatchOptions& options, Run run,
             options.retry_after),
       queue_changed_(std::move(queue_changed)),
       queue_(options),
-      drop_thread_([this] { DropLoop(); }),
-      run_thread_([this] { RunLoop(); }) {}
+      running_since_(slots, absl::InfiniteFuture()),
+      drop_thread_([this] { DropLoop(); }) {
+  for (int slot = 0; slot < slots; ++slot) {
+    run_threads_.emplace_back([this, slot] { RunLoop(slot); });
+  }
+}
 
 Batcher::~Batcher() {
   {
@@ -54,7 +59,7 @@ Batcher::~Batcher() {
     queue_.Drain();
     run_wake_.Signal();
   }
-  run_thread_.join();
+  for (std::thread& thread : run_threads_) thread.join();
   drop_thread_.join();
 }
 
@@ -85,19 +90,23 @@ void Batcher::Submit(Task task) {
   task.done(std::move(refusal), BatchInfo());
 }
 
-absl::Time Batcher::LastProgress() const {
+absl::Time Batcher::RunningSince() const {
   absl::MutexLock lock(&mu_);
-  return std::min(running_since_, clock_());
+  return *std::min_element(running_since_.begin(), running_since_.end());
 }
 
-void Batcher::RunLoop() {
-  NameThisThread("batch");
-  while (std::optional<Batch> batch = NextBatch()) run_(*std::move(batch));
+void Batcher::RunLoop(int slot) {
+  NameThisThread(absl::StrCat("batch-", slot));
+  while (std::optional<Batch> batch = NextBatch(slot)) {
+    run_(*std::move(batch));
+    absl::MutexLock lock(&mu_);
+    running_since_[slot] = absl::InfiniteFuture();
+  }
 }
 
-std::optional<Batch> Batcher::NextBatch() {
+std::optional<Batch> Batcher::NextBatch(int slot) {
+  absl::MutexLock turn(&turn_mu_);
   absl::MutexLock lock(&mu_);
-  running_since_ = absl::InfiniteFuture();
   while (true) {
     const absl::Time now = clock_();
     if (queue_.Due() <= now) {
@@ -106,13 +115,13 @@ std::optional<Batch> Batcher::NextBatch() {
       if (batch.has_value()) {
         for (Task& task : batch->tasks) task.reservation.Release();
         ReportQueue();
-        running_since_ = now;
+        running_since_[slot] = now;
         return batch;
       }
       continue;
     }
     if (stopping_) {
-      run_ended_ = true;
+      emptied_ = true;
       drop_wake_.Signal();
       return std::nullopt;
     }
@@ -137,7 +146,7 @@ std::vector<Task> Batcher::NextDropped() {
     const absl::Time now = clock_();
     MoveDropped(now);
     if (!dropped_.empty()) return std::exchange(dropped_, {});
-    if (run_ended_) return {};
+    if (emptied_) return {};
     drop_at_ = queue_.size() == 0
                    ? absl::InfiniteFuture()
                    : std::min(queue_.NextDeadline(), now + kCancelPeriod);

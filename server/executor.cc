@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -11,6 +12,12 @@
 
 namespace sfmamba {
 namespace {
+
+// A batch that runs longer is taken for hung; of a dense task, an image.
+constexpr absl::Duration kHung = absl::Seconds(10);
+constexpr absl::Duration kDenseHung = absl::Minutes(1);
+// Until other batches have given their memory back.
+constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
 absl::Status NonFinite() {
   ErrorDetail detail;
@@ -24,6 +31,13 @@ absl::Status NonFinite() {
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
   ErrorDetail detail;
+  if (absl::IsResourceExhausted(error)) {
+    detail.reason = "DEVICE_OOM";
+    detail.retry_after = kRetryAfterOom;
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     "the device has no memory left for this image",
+                     std::move(detail));
+  }
   detail.reason = "DEVICE_ERROR";
   return MakeError(absl::StatusCode::kInternal,
                    absl::StrCat("the model failed: ", error.message()),
@@ -74,13 +88,19 @@ ModelInput ToInput(const Task& task) {
 
 }  // namespace
 
+absl::Duration HungAfter(VisionTask task, int max_batch_size) {
+  if (task == VisionTask::kClassification) return kHung;
+  return max_batch_size * kDenseHung;
+}
+
 Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
                    Metrics* metrics)
     : options_(std::move(options)),
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
       batcher_(
-          options_.batch, [this](Batch batch) { RunBatch(std::move(batch)); },
+          options_.batch, model_->slots(),
+          [this](Batch batch) { RunBatch(std::move(batch)); },
           [this](int items, int64_t bytes, absl::Time oldest) {
             metrics_->QueueChanged(items, bytes, oldest);
           }) {}
@@ -100,11 +120,28 @@ absl::Status Executor::WarmUp() {
   const int max = dense ? 1 : options_.batch.max_batch_size;
   for (int size = 1;; size = std::min(2 * size, max)) {
     const std::vector<ModelInput> inputs(size, input);
-    absl::MutexLock lock(&model_mu_);
-    const absl::StatusOr<std::vector<Result>> results = RunModel(inputs);
-    if (!results.ok()) return results.status();
-    if (size >= max) return absl::OkStatus();
+    const absl::Status status = RunInEachSlot(inputs);
+    if (!status.ok() || size >= max) return status;
   }
+}
+
+absl::Status Executor::RunInEachSlot(absl::Span<const ModelInput> inputs) {
+  std::vector<absl::Status> ended(model_->slots());
+  std::vector<std::thread> threads;
+  for (absl::Status& status : ended) {
+    threads.emplace_back(
+        [this, inputs, &status] { status = RunModel(inputs).status(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  absl::Status first;
+  for (const absl::Status& status : ended) first.Update(status);
+  return first;
+}
+
+bool Executor::IsAlive(absl::Time now) const {
+  return model_->health().ok() &&
+         now - batcher_.RunningSince() <=
+             HungAfter(config().task, options_.batch.max_batch_size);
 }
 
 absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
@@ -115,6 +152,7 @@ void Executor::Submit(Task task) { batcher_.Submit(std::move(task)); }
 
 void Executor::RunBatch(Batch batch) {
   const absl::Time start = SteadyNow();
+  metrics_->BatchStarted();
   std::vector<ModelInput> inputs;
   for (const Task& task : batch.tasks) inputs.push_back(ToInput(task));
   BatchInfo info;
@@ -124,11 +162,7 @@ void Executor::RunBatch(Batch batch) {
   info.bucket = absl::StrCat(batch.tasks[0].bucket_height, "x",
                              batch.tasks[0].bucket_width);
 
-  Results results;
-  {
-    absl::MutexLock lock(&model_mu_);
-    results = RunEach(inputs);
-  }
+  Results results = RunEach(inputs);
   info.inference = SteadyNow() - start;
   metrics_->BatchRun(info.bucket, ToMetric(batch.trigger), info.batch_size,
                      info.padded_batch_size);
@@ -143,9 +177,21 @@ void Executor::RunBatch(Batch batch) {
   }
 }
 
+absl::Status Executor::CheckDevice() {
+  const absl::Status health = model_->health();
+  if (health.ok()) return health;
+  absl::call_once(device_failed_,
+                  [this, &health] { options_.device_failed(health); });
+  return absl::UnavailableError(health.message());
+}
+
 absl::StatusOr<std::vector<Result>> Executor::RunModel(
     absl::Span<const ModelInput> inputs) {
+  absl::Status device = CheckDevice();
+  if (!device.ok()) return device;
   absl::StatusOr<std::vector<Result>> results = model_->Run(inputs);
+  device = CheckDevice();
+  if (!device.ok()) return device;
   if (results.ok() && results->size() != inputs.size()) {
     return absl::InternalError(absl::StrCat(results->size(), " results for ",
                                             inputs.size(), " images"));
@@ -162,7 +208,9 @@ Executor::Results Executor::RunEach(absl::Span<const ModelInput> inputs) {
 
 Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
                                    const absl::Status& error) {
-  if (inputs.size() == 1) return {ModelError(error)};
+  if (inputs.size() == 1 || absl::IsUnavailable(error)) {
+    return Results(inputs.size(), ModelError(error));
+  }
   const size_t middle = inputs.size() / 2;
   const absl::Span<const ModelInput> halves[] = {inputs.subspan(0, middle),
                                                  inputs.subspan(middle)};

@@ -2,14 +2,14 @@
 #define SFMAMBA_SERVER_EXECUTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/base/call_once.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "model/config.h"
@@ -22,8 +22,12 @@
 
 namespace sfmamba {
 
+// After how long a batch that still runs is taken for hung: a dense model runs
+// its images one by one, and of many sizes.
+absl::Duration HungAfter(VisionTask task, int max_batch_size);
+
 // One loaded model behind its batcher: stacks the tasks of a batch, runs them
-// and completes each.
+// and completes each. As many batches are on their way as the model has slots.
 //
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
 class Executor {
@@ -33,6 +37,10 @@ class Executor {
     std::string version;              // "<n>".
     std::vector<std::string> labels;  // One for each class.
     BatchOptions batch;
+    // Called at most once, when the model's device has failed for good: no
+    // later task can succeed. Must not block.
+    std::function<void(const absl::Status&)> device_failed =
+        [](const absl::Status&) {};
   };
 
   // `metrics` outlives the executor.
@@ -41,8 +49,9 @@ class Executor {
 
   // Runs a batch of each size 1, 2, 4, ... max of zeros, or a dense model on
   // one image of the short side and 4:3, so that the first request finds all
-  // allocated. The error is the model's.
-  absl::Status WarmUp() ABSL_LOCKS_EXCLUDED(model_mu_);
+  // allocated; as many at a time as the model has slots. Before the first
+  // Submit(). The error is the model's.
+  absl::Status WarmUp();
 
   // Room for `items` images of `bytes` together, held from before their
   // decoding until the reservation goes or the task that carries it is
@@ -52,39 +61,45 @@ class Executor {
 
   // Never blocks; `task.done` is called exactly once: with the result, with
   // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED,
-  // INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR), INVALID_ARGUMENT for a size
-  // that the model does not take or, while stopping, UNAVAILABLE.
+  // (also DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
+  // INVALID_ARGUMENT for a size that the model does not take or, while
+  // stopping, UNAVAILABLE.
   void Submit(Task task);
 
   const Options& options() const { return options_; }
   const ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
 
-  // Not long ago unless a batch hangs; see Batcher::LastProgress.
-  absl::Time LastProgress() const { return batcher_.LastProgress(); }
+  // False at `now`, of SteadyNow(), if a batch hangs or the device has failed
+  // for good.
+  bool IsAlive(absl::Time now) const;
 
  private:
   using Results = std::vector<absl::StatusOr<Result>>;
 
-  void RunBatch(Batch batch);  // On the batcher's thread.
+  void RunBatch(Batch batch);  // On the batcher's threads.
 
+  // UNAVAILABLE, naming the cause, once the device has failed for good.
+  absl::Status CheckDevice();
+  // The model's error, or CheckDevice's.
   absl::StatusOr<std::vector<Result>> RunModel(
-      absl::Span<const ModelInput> inputs)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_mu_);
+      absl::Span<const ModelInput> inputs);
+  // The same in all slots at a time.
+  absl::Status RunInEachSlot(absl::Span<const ModelInput> inputs);
   // One answer for each image, in order: an image that makes the model fail
   // does not take the others along.
-  Results RunEach(absl::Span<const ModelInput> inputs)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_mu_);
+  Results RunEach(absl::Span<const ModelInput> inputs);
   // Answers images whose joint run failed with `error`: halves them, and the
   // half that fails again, until the image at fault stands alone. Where both
-  // halves fail no single image is at fault, and each gets `error`.
-  Results Bisect(absl::Span<const ModelInput> inputs, const absl::Status& error)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(model_mu_);
+  // halves fail no single image is at fault, and each gets `error`. A device
+  // that is out of memory often has enough for one of the halves, or both.
+  Results Bisect(absl::Span<const ModelInput> inputs,
+                 const absl::Status& error);
 
   const Options options_;
   const std::shared_ptr<ModelMetrics> metrics_;
-  absl::Mutex model_mu_;  // Held while the model runs.
   const std::unique_ptr<VisionModel> model_;
+  absl::once_flag device_failed_;
   Batcher batcher_;  // Last: its threads use everything above.
 };
 

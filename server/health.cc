@@ -92,6 +92,12 @@ void HealthService::SetNoneServing() {
   for (const auto& [name, serving] : serving_) SetLocked(name, false);
 }
 
+void HealthService::Fail() {
+  absl::MutexLock lock(&mu_);
+  failed_ = true;
+  for (Watcher* watcher : watchers_) watcher->Update();
+}
+
 void HealthService::EndWatches() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
@@ -107,9 +113,9 @@ void HealthService::SetLocked(const std::string& name, bool serving) {
 
 HealthService::ServingStatus HealthService::StatusOf(
     const std::string& name) const {
-  const auto status = [](bool serving) {
-    return serving ? HealthCheckResponse::SERVING
-                   : HealthCheckResponse::NOT_SERVING;
+  const auto status = [this](bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return serving && !failed_ ? HealthCheckResponse::SERVING
+                               : HealthCheckResponse::NOT_SERVING;
   };
   if (name == "liveness") return status(alive_());
   const auto found = serving_.find(name);

@@ -27,6 +27,8 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Every name that was set.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
+  // The same for good: nothing is SERVING again.
+  void Fail() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends all watches, and new ones at once.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -53,6 +55,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
   std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mu_);  // Each deletes itself.
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool failed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace sfmamba

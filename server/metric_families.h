@@ -45,6 +45,8 @@ struct MetricFamilies {
       counter("items_total", "Images finished, by outcome.");
   prometheus::Family<prometheus::Counter>& batches =
       counter("batches_total", "Batches run, by what made them leave.");
+  prometheus::Family<prometheus::Gauge>& in_flight_batches =
+      gauge("in_flight_batches", "Batches that the model runs now.");
   prometheus::Family<prometheus::Histogram>& batch_items =
       histogram("batch_items", "Images in a batch.");
   prometheus::Family<prometheus::Histogram>& fold_occupancy =

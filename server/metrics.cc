@@ -98,6 +98,7 @@ struct ModelMetrics::Shared {
   Histogram& batch_items;
   Histogram& occupancy;
   Counter& padding;
+  Gauge& in_flight;
 
   absl::Mutex mu;
   std::array<Histogram*, kMethodCount> durations ABSL_GUARDED_BY(mu) = {};
@@ -112,7 +113,8 @@ struct ModelMetrics::Shared {
         occupancy(families.fold_occupancy.Add(
             {{"model", model}},
             Buckets{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1})),
-        padding(families.padding_items.Add({{"model", model}})) {
+        padding(families.padding_items.Add({{"model", model}})),
+        in_flight(families.in_flight_batches.Add({{"model", model}})) {
     for (int i = 0; i < kStageCount; ++i) {
       stages[i] = &families.stage_duration.Add(
           {{"model", model}, {"stage", Label(StageName(Stage(i)))}},
@@ -125,6 +127,7 @@ struct ModelMetrics::Shared {
     families.batch_items.Remove(&batch_items);
     families.fold_occupancy.Remove(&occupancy);
     families.padding_items.Remove(&padding);
+    families.in_flight_batches.Remove(&in_flight);
     absl::MutexLock lock(&mu);
     for (Histogram* duration : durations) {
       if (duration != nullptr) families.request_duration.Remove(duration);
@@ -229,6 +232,8 @@ void ModelMetrics::StageDone(Stage stage, absl::Duration duration) {
       absl::ToDoubleSeconds(duration));
 }
 
+void ModelMetrics::BatchStarted() { shared_->in_flight.Increment(); }
+
 void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
                             int items, int padded) {
   {
@@ -248,6 +253,7 @@ void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
     }
     counter->Increment();
   }
+  shared_->in_flight.Decrement();
   shared_->batch_items.Observe(items);
   shared_->occupancy.Observe(static_cast<double>(items) / padded);
   shared_->padding.Increment(padded - items);

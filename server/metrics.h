@@ -72,9 +72,10 @@ class ModelMetrics {
   void DeadlineMissed(absl::string_view stage);  // Such as "queue".
   void StageDone(Stage stage, absl::Duration duration);
 
-  // Verbs of the executor. A batch of `items` images ran as one of `padded`;
-  // `bucket` is such as "224x224"; those after the first 64 are counted as
-  // "other", since a dense model may have thousands.
+  // Verbs of the executor: a batch begins; a batch of `items` images ran as one
+  // of `padded`, and has ended. `bucket` is such as "224x224"; those after the
+  // first 64 are counted as "other", since a dense model may have thousands.
+  void BatchStarted();
   void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
                 int padded);
   // What waits now; `oldest` is the SteadyNow() at which the oldest was

@@ -247,6 +247,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   options.version = absl::StrCat(version.number());
   options.labels = directory->labels;
   options.batch = directory->batch;
+  options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<Executor>(std::move(options),
                                                 *std::move(model), &metrics_);

@@ -92,6 +92,9 @@ class ModelRepository {
         model_path;  // With model_name: one version's folder, version 1.
     std::string model_name;
     bool random_init = false;  // Of versions without weights.
+    // See Executor::Options.
+    std::function<void(const absl::Status&)> device_failed =
+        [](const absl::Status&) {};
   };
 
   // `metrics` and `log` outlive the repository.

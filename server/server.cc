@@ -21,9 +21,6 @@ namespace sfmamba {
 namespace {
 
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
-// A batch that runs longer is taken for hung; of a dense task, an image.
-constexpr absl::Duration kHung = absl::Seconds(10);
-constexpr absl::Duration kDenseHung = absl::Minutes(1);
 // Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
 
@@ -44,19 +41,16 @@ ThreadPool::Options PoolOptions(const char* name, int threads, int queued) {
   return options;
 }
 
-ModelRepository::Options RepositoryOptions(const v1::ServerConfig& config) {
+ModelRepository::Options RepositoryOptions(
+    const v1::ServerConfig& config,
+    std::function<void(const absl::Status&)> device_failed) {
   ModelRepository::Options options;
   options.directory = config.model_repository();
   options.model_path = config.model_path();
   options.model_name = config.model_name();
   options.random_init = config.random_init();
+  options.device_failed = std::move(device_failed);
   return options;
-}
-
-// After how long without progress a model counts as hung.
-absl::Duration HungAfter(const Executor& executor) {
-  if (executor.config().task == VisionTask::kClassification) return kHung;
-  return executor.options().batch.max_batch_size * kDenseHung;
 }
 
 std::string Address(const std::string& host, int port) {
@@ -85,6 +79,8 @@ void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
 
 Server::Server(const Options& options, Logger* log)
     : config_(options.config),
+      clock_(options.clock),
+      on_device_failed_(options.device_failed),
       refusal_window_(options.refusal_window),
       scrape_window_(options.scrape_window),
       log_(*log),
@@ -92,24 +88,17 @@ Server::Server(const Options& options, Logger* log)
       decode_memory_(config_.decode_memory_budget_bytes()),
       finish_pool_(
           PoolOptions("finish", config_.decode_threads(), kMaxAnswersQueued)),
-      repository_(RepositoryOptions(config_), options.load, &metrics_, log),
+      health_([this] { return IsAlive(); }),
+      repository_(
+          RepositoryOptions(
+              config_, [this](const auto& status) { DeviceFailed(status); }),
+          options.load, &metrics_, log),
       decode_pool_(PoolOptions("decode", config_.decode_threads(),
                                config_.decode_queue_items())),
-      health_([this] {
-        for (const auto& version : repository_.List()) {
-          const auto model = version->Loaded();
-          if (!model.ok()) continue;
-          const Executor& executor = *(*model)->executor;
-          if (SteadyNow() - executor.LastProgress() > HungAfter(executor)) {
-            return false;
-          }
-        }
-        return true;
-      }),
       vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
                metrics_, *log, LimitsOf(config_), config_.max_message_bytes(),
                FromProto(config_.default_deadline()),
-               FromProto(config_.max_deadline()), options.clock}) {
+               FromProto(config_.max_deadline()), clock_}) {
   health_.SetServing("", false);
   health_.SetServing(kVisionName, false);
 }
@@ -175,10 +164,27 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   return status;
 }
 
+void Server::DeviceFailed(const absl::Status& status) {
+  device_failed_.store(true);
+  health_.Fail();
+  log_.Error("a device has failed for good", {{"error", status.message()}});
+  on_device_failed_();
+}
+
+bool Server::IsAlive() const {
+  for (const auto& version : repository_.List()) {
+    const auto model = version->Loaded();
+    if (model.ok() && !(*model)->executor->IsAlive(clock_())) return false;
+  }
+  return true;
+}
+
 bool Server::Shutdown() {
   log_.Info("draining");
   health_.SetNoneServing();
-  absl::SleepFor(FromProto(config_.drain_delay()));
+  if (!device_failed_.load()) {
+    absl::SleepFor(FromProto(config_.drain_delay()));
+  }
   vision_.StartDraining();
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
   // has not read the GOAWAY yet. A client that was refused before, and goes

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_SERVER_H_
 #define SFMAMBA_SERVER_SERVER_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -37,6 +38,9 @@ class Server {
     ModelRepository::Load load;
     // What the deadlines of calls are compared with.
     std::function<absl::Time()> clock = SteadyNow;
+    // Called, on any thread, each time that a model finds its device failed for
+    // good. Must not block. The server is NOT_SERVING from then on.
+    std::function<void()> device_failed = [] {};
     // How long new calls are refused before the connections are ended: longer
     // than a round trip, for the reason that Shutdown() gives.
     absl::Duration refusal_window = absl::Milliseconds(500);
@@ -62,28 +66,34 @@ class Server {
     return false;
   });
 
-  // NOT_SERVING for drain_delay, while calls are still answered; then refuses
-  // new calls for refusal_window and waits for the others for drain_timeout.
-  // False if some had to be cancelled.
+  // NOT_SERVING for drain_delay, while calls are still answered, unless a
+  // device has failed for good; then refuses new calls for refusal_window and
+  // waits for the others for drain_timeout. False if some had to be cancelled.
   bool Shutdown();
 
  private:
   Server(const Options& options, Logger* log);
 
   absl::Status Listen();
+  void DeviceFailed(const absl::Status& status);
+  // Whether every model makes progress.
+  bool IsAlive() const;
 
   const v1::ServerConfig config_;
+  const std::function<absl::Time()> clock_;
+  const std::function<void()> on_device_failed_;
   const absl::Duration refusal_window_;
   const absl::Duration scrape_window_;
   Logger& log_;
+  std::atomic<bool> device_failed_{false};
   Metrics metrics_;
   std::unique_ptr<MetricsServer> metrics_server_;
   MemoryBudget decode_memory_;
   ThreadPool finish_pool_;
+  HealthService health_;
   // Executors end tasks on the pool above; the pool below hands them tasks.
   ModelRepository repository_;
   ThreadPool decode_pool_;
-  HealthService health_;
   VisionService vision_;
   absl::Status scanned_;  // What finding the models ended with.
   int port_ = 0;

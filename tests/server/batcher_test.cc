@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@ namespace {
 
 // Long enough never to pass in a test.
 constexpr absl::Duration kNever = absl::Hours(1);
+constexpr int kOneSlot = 1;
 
 BatchOptions Options(int max_batch_size, absl::Duration max_queue_delay) {
   BatchOptions options;
@@ -112,7 +114,7 @@ class FakeClock {
 TEST(BatcherTest, RunsAFullBatchAtOnce) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(3, kNever), runs.run());
+  Batcher batcher(Options(3, kNever), kOneSlot, runs.run());
   Answer answers[3];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
@@ -123,7 +125,7 @@ TEST(BatcherTest, RunsAFullBatchAtOnce) {
 TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(3, absl::Milliseconds(1)), runs.run());
+  Batcher batcher(Options(3, absl::Milliseconds(1)), kOneSlot, runs.run());
   Answer answer;
   batcher.Submit(MakeTask(answer));
   EXPECT_TRUE(answer.Wait().ok());
@@ -132,7 +134,7 @@ TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
 
 TEST(BatcherTest, GathersWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(8, absl::ZeroDuration()), runs.run());
+  Batcher batcher(Options(8, absl::ZeroDuration()), kOneSlot, runs.run());
   Answer answers[6];
   batcher.Submit(MakeTask(answers[0]));
   runs.WaitUntilStarted();
@@ -144,7 +146,7 @@ TEST(BatcherTest, GathersWhileABatchRuns) {
 
 TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(1, absl::ZeroDuration()), runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), kOneSlot, runs.run());
   Answer running, expired;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
@@ -164,7 +166,7 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
 TEST(BatcherTest, AnswersAnExpiredTaskWhileNothingElseHappens) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(2, kNever), runs.run());
+  Batcher batcher(Options(2, kNever), kOneSlot, runs.run());
   Answer answer;
   batcher.Submit(MakeTask(answer, SteadyNow() + absl::Milliseconds(5)));
   EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
@@ -176,7 +178,7 @@ TEST(BatcherTest, NeverRunsATaskThatComesLate) {
   BlockingRun runs;
   runs.Release();
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), runs.run(),
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   Answer answer;
   batcher.Submit(MakeTask(answer, clock.Now()));
@@ -189,7 +191,7 @@ TEST(BatcherTest, DropsByTheClockItWasGiven) {
   BlockingRun runs;
   runs.Release();
   Batcher batcher(
-      Options(2, kNever), runs.run(), [](int, int64_t, absl::Time) {},
+      Options(2, kNever), kOneSlot, runs.run(), [](int, int64_t, absl::Time) {},
       clock.clock());
   Answer expired, first, second;
   batcher.Submit(MakeTask(expired, clock.Now() + absl::Minutes(30)));
@@ -203,7 +205,7 @@ TEST(BatcherTest, DropsByTheClockItWasGiven) {
 
 TEST(BatcherTest, AnswersACancelledTaskWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(1, absl::ZeroDuration()), runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), kOneSlot, runs.run());
   Answer running, cancelled;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
@@ -221,7 +223,7 @@ TEST(BatcherTest, RefusesWhatDoesNotFit) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 2;
-  Batcher batcher(options, runs.run());
+  Batcher batcher(options, kOneSlot, runs.run());
   Answer running, waiting[2], refused;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();  // Running tasks take no room.
@@ -241,7 +243,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   runs.Release();
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 1;
-  Batcher batcher(options, runs.run());
+  Batcher batcher(options, kOneSlot, runs.run());
   absl::StatusOr<Reservation> reserved = batcher.Reserve(1, 100);
   ASSERT_TRUE(reserved.ok());
   Answer refused, accepted;
@@ -259,7 +261,7 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
   runs.Release();
   Answer answers[5];
   {
-    Batcher batcher(Options(4, kNever), runs.run());
+    Batcher batcher(Options(4, kNever), kOneSlot, runs.run());
     for (int i = 0; i < 3; ++i) batcher.Submit(MakeTask(answers[i]));
   }
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].Wait().ok());
@@ -270,7 +272,7 @@ TEST(BatcherTest, RefusesWhileStopping) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 2;  // Soon full: stopping is the reason even so.
-  auto batcher = std::make_unique<Batcher>(options, runs.run());
+  auto batcher = std::make_unique<Batcher>(options, kOneSlot, runs.run());
   Batcher& alive = *batcher;
   Answer running;
   alive.Submit(MakeTask(running));
@@ -302,7 +304,7 @@ TEST(BatcherTest, TellsWhatWaits) {
   std::vector<std::pair<int, int64_t>> seen;
   absl::Time oldest;
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), runs.run(),
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
       [&](int items, int64_t bytes, absl::Time time) {
         absl::MutexLock lock(&mu);
         seen.emplace_back(items, bytes);
@@ -326,28 +328,146 @@ TEST(BatcherTest, TellsWhatWaits) {
   EXPECT_EQ(oldest, absl::InfiniteFuture());
 }
 
-TEST(BatcherTest, ProgressStandsStillWhileABatchRuns) {
+TEST(BatcherTest, TellsSinceWhenABatchRuns) {
   FakeClock clock;
   BlockingRun runs;
   Answer answer;
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), runs.run(),
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   clock.Advance(absl::Minutes(1));
-  EXPECT_EQ(batcher.LastProgress(), clock.Now()) << "idle is not stuck";
+  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
   const absl::Time started = clock.Now();
   batcher.Submit(MakeTask(answer));
   runs.WaitUntilStarted();
   clock.Advance(absl::Minutes(1));
-  EXPECT_EQ(batcher.LastProgress(), started);
+  EXPECT_EQ(batcher.RunningSince(), started);
   runs.Release();
   EXPECT_TRUE(answer.Wait().ok());
 }
 
+// ---- Several slots ----
+
+// Keeps each batch, of one task, until it is told to end that task's.
+class HoldingRun {
+ public:
+  Batcher::Run run() {
+    return [this](Batch batch) {
+      const int64_t id = batch.tasks[0].image.original_width;
+      {
+        absl::MutexLock lock(&mu_);
+        running_.insert(id);
+        const auto released = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return released_.count(id) > 0;
+        };
+        mu_.Await(absl::Condition(&released));
+        running_.erase(id);
+      }
+      AnswerAll(std::move(batch));
+    };
+  }
+  void Release(int64_t id) {
+    absl::MutexLock lock(&mu_);
+    released_.insert(id);
+  }
+  // Until exactly these run.
+  void WaitUntilRunning(const std::set<int64_t>& ids) {
+    const auto as_wanted = [this, &ids]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return running_ == ids;
+    };
+    absl::MutexLock lock(&mu_, absl::Condition(&as_wanted));
+  }
+  std::set<int64_t> running() {
+    absl::MutexLock lock(&mu_);
+    return running_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::set<int64_t> running_ ABSL_GUARDED_BY(mu_);
+  std::set<int64_t> released_ ABSL_GUARDED_BY(mu_);
+};
+
+Task MakeNumberedTask(Answer& answer, int id) {
+  Task task = MakeTask(answer);
+  task.image.original_width = id;
+  return task;
+}
+
+TEST(BatcherTest, AsManyBatchesRunAsThereAreSlotsAndAFreeOnePullsTheNext) {
+  HoldingRun runs;
+  Answer answers[6];
+  Batcher batcher(Options(1, absl::ZeroDuration()), 3, runs.run());
+  for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
+  runs.WaitUntilRunning({0, 1, 2});
+  EXPECT_TRUE(batcher.Reserve(1021, 0).ok());  // The other three still wait.
+  EXPECT_FALSE(batcher.Reserve(1022, 0).ok());
+  runs.Release(1);
+  runs.WaitUntilRunning({0, 2, 3});
+  EXPECT_TRUE(answers[1].Wait().ok());
+  runs.Release(0);
+  runs.WaitUntilRunning({2, 3, 4});
+  for (int i : {2, 3, 4, 5}) runs.Release(i);
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST(BatcherTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
+  FakeClock clock;
+  HoldingRun runs;
+  Answer answers[2];
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), 2, runs.run(),
+      [](int, int64_t, absl::Time) {}, clock.clock());
+  const absl::Time first = clock.Now();
+  batcher.Submit(MakeNumberedTask(answers[0], 0));
+  runs.WaitUntilRunning({0});
+  clock.Advance(absl::Seconds(5));
+  const absl::Time second = clock.Now();
+  batcher.Submit(MakeNumberedTask(answers[1], 1));
+  runs.WaitUntilRunning({0, 1});
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(batcher.RunningSince(), first);
+  runs.Release(0);
+  while (batcher.RunningSince() == first) std::this_thread::yield();
+  EXPECT_EQ(batcher.RunningSince(), second);
+  runs.Release(1);
+  while (batcher.RunningSince() == second) std::this_thread::yield();
+  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
+}
+
+TEST(BatcherTest, AWaitingTaskExpiresWhileEachSlotRuns) {
+  HoldingRun runs;
+  Answer running[2], expired;
+  Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
+  for (int i : {0, 1}) batcher.Submit(MakeNumberedTask(running[i], i));
+  runs.WaitUntilRunning({0, 1});
+  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
+  EXPECT_EQ(expired.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  for (int i : {0, 1}) runs.Release(i);
+}
+
+TEST(BatcherTest, TheDestructorRunsWhatWaitsInEachSlot) {
+  HoldingRun runs;
+  Answer answers[5];
+  auto batcher = std::make_unique<Batcher>(Options(1, kNever), 2, runs.run());
+  for (int i = 0; i < 5; ++i) batcher->Submit(MakeNumberedTask(answers[i], i));
+  runs.WaitUntilRunning({0, 1});
+  std::thread stopper([&] { batcher.reset(); });
+  for (int i = 0; i < 5; ++i) runs.Release(i);
+  stopper.join();
+  for (Answer& answer : answers) {
+    ASSERT_TRUE(answer.done.HasBeenNotified());
+    EXPECT_TRUE(answer.status.ok());
+  }
+}
+
 // Many threads submit, cancel and expire; every task is answered once, and its
 // answer is one that its deadline and flag allow.
-TEST(BatcherTest, AnswersEveryTaskOnceUnderLoad) {
+class BatcherUnderLoadTest : public testing::TestWithParam<int> {};
+
+TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
   constexpr int kThreads = 4, kTasks = 3000;
+  const int slots = GetParam();
   struct Counts {
     std::atomic<int> ok{0}, expired{0}, cancelled{0}, refused{0}, other{0};
   } counts;
@@ -356,8 +476,8 @@ TEST(BatcherTest, AnswersEveryTaskOnceUnderLoad) {
     BatchOptions options = Options(4, absl::Microseconds(200));
     options.max_queue_items = 64;
     std::atomic<int> concurrent{0};
-    Batcher batcher(options, [&](Batch batch) {
-      EXPECT_EQ(concurrent++, 0);
+    Batcher batcher(options, slots, [&](Batch batch) {
+      EXPECT_LT(concurrent++, slots);
       EXPECT_LE(batch.tasks.size(), 4);
       for (Task& task : batch.tasks) {
         EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
@@ -420,6 +540,8 @@ TEST(BatcherTest, AnswersEveryTaskOnceUnderLoad) {
   RecordProperty("cancelled", counts.cancelled);
   RecordProperty("refused", counts.refused);
 }
+
+INSTANTIATE_TEST_SUITE_P(Slots, BatcherUnderLoadTest, testing::Values(1, 3));
 
 }  // namespace
 }  // namespace sfmamba

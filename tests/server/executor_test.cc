@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/error.h"
@@ -21,6 +23,10 @@ namespace {
 // holds kPoison, and answers kNotANumber with NaN.
 constexpr float kPoison = -1;
 constexpr float kNotANumber = -2;
+// Takes all of the memory: of a batch of others, or even alone.
+constexpr float kLarge = -3;
+constexpr float kTooLarge = -4;
+constexpr float kBreaksTheDevice = -5;  // From then on each Run fails.
 
 class FakeModel : public VisionModel {
  public:
@@ -28,11 +34,12 @@ class FakeModel : public VisionModel {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
     ModelInput last ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
+    std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // Of the device.
   };
 
   // `before` is called at the start of each Run.
-  FakeModel(Log* log, std::function<void()> before, VisionTask task)
-      : log_(log), before_(std::move(before)) {
+  FakeModel(Log* log, std::function<void()> before, VisionTask task, int slots)
+      : log_(log), before_(std::move(before)), slots_(slots) {
     config_.image_size = 4;
     config_.task = task;
     config_.short_side = 8;
@@ -52,6 +59,12 @@ class FakeModel : public VisionModel {
       const float value =
           image.pixels != nullptr ? image.pixels[0] : image.values[0];
       if (value == kPoison) return absl::InternalError("poisoned");
+      if (value == kLarge && images.size() > 1) {
+        return absl::ResourceExhaustedError("out of memory");
+      }
+      if (value == kTooLarge) return absl::ResourceExhaustedError("the same");
+      if (value == kBreaksTheDevice) broken_.store(true);
+      if (broken_.load()) return absl::InternalError("no device");
       if (image.height == 1) return absl::InvalidArgumentError("height 1");
       Classification classification;
       classification.logits = {value == kNotANumber
@@ -65,10 +78,17 @@ class FakeModel : public VisionModel {
   Precision precision() const override { return Precision::kFloat32; }
   std::string device() const override { return "fake"; }
   int fold_factor(int images) const override { return 10 * images; }
+  int slots() const override { return slots_; }
+  absl::Status health() const override {
+    return broken_.load() ? absl::InternalError("device 0: broken")
+                          : absl::OkStatus();
+  }
 
  private:
   Log* log_;
   std::function<void()> before_;
+  const int slots_;
+  std::atomic<bool> broken_{false};
   ModelConfig config_;
 };
 
@@ -103,14 +123,19 @@ class ExecutorTest : public ::testing::Test {
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(
       int max_batch_size, std::function<void()> before = [] {},
-      VisionTask task = VisionTask::kClassification) {
+      VisionTask task = VisionTask::kClassification, int slots = 1) {
     Executor::Options options;
     options.name = "fake";
     options.version = "1";
     options.batch.max_batch_size = max_batch_size;
     options.batch.max_queue_delay = absl::Hours(1);
+    options.device_failed = [this](const absl::Status& status) {
+      absl::MutexLock lock(&log_.mu);
+      log_.failures.push_back(std::string(status.message()));
+    };
     return std::make_unique<Executor>(
-        options, std::make_unique<FakeModel>(&log_, std::move(before), task),
+        options,
+        std::make_unique<FakeModel>(&log_, std::move(before), task, slots),
         &metrics_);
   }
 
@@ -212,6 +237,95 @@ TEST_F(ExecutorTest, WhenBothHalvesFailAllFailAndNoMoreIsTried) {
   EXPECT_EQ(sizes(), std::vector<int>({8, 4, 4}));
 }
 
+TEST_F(ExecutorTest, ABatchThatIsTooLargeForTheDeviceIsHalved) {
+  const auto executor = MakeExecutor(2);
+  Answer answers[2];
+  executor->Submit(MakeTask(answers[0], 5));
+  executor->Submit(MakeTask(answers[1], kLarge));
+  EXPECT_EQ(answers[0].logit(), 5);
+  EXPECT_EQ(answers[1].logit(), kLarge);
+  EXPECT_EQ(sizes(), std::vector<int>({2, 1, 1}));
+}
+
+TEST_F(ExecutorTest, AnImageTooLargeForTheDeviceMayComeAgain) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  executor->Submit(MakeTask(answer, kTooLarge));
+  const absl::Status status = answer.Wait().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(answer.reason(), "DEVICE_OOM");
+  EXPECT_LT(GetErrorDetail(status).retry_after, absl::InfiniteDuration());
+}
+
+TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
+  const auto executor = MakeExecutor(2);
+  EXPECT_TRUE(executor->IsAlive(SteadyNow()));
+  Answer answers[4];
+  executor->Submit(MakeTask(answers[0], 1));
+  executor->Submit(MakeTask(answers[1], kBreaksTheDevice));
+  for (int i : {0, 1}) EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+  EXPECT_FALSE(executor->IsAlive(SteadyNow()));
+  for (int i : {2, 3}) executor->Submit(MakeTask(answers[i], i));
+  for (int i : {2, 3}) {
+    EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+  }
+  EXPECT_EQ(sizes(), std::vector<int>({2})) << "a broken device is not asked";
+  absl::MutexLock lock(&log_.mu);
+  EXPECT_EQ(log_.failures, std::vector<std::string>({"device 0: broken"}));
+}
+
+TEST(HungAfterTest, ADenseModelHasLongerForEachImageOfItsBatch) {
+  EXPECT_EQ(HungAfter(VisionTask::kClassification, 1), absl::Seconds(10));
+  EXPECT_EQ(HungAfter(VisionTask::kClassification, 256), absl::Seconds(10));
+  EXPECT_EQ(HungAfter(VisionTask::kDetection, 1), absl::Minutes(1));
+  EXPECT_EQ(HungAfter(VisionTask::kSegmentation, 4), absl::Minutes(4));
+}
+
+TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
+  for (VisionTask task :
+       {VisionTask::kClassification, VisionTask::kSegmentation}) {
+    absl::Notification started, go;
+    const auto executor = MakeExecutor(
+        1,
+        [&] {
+          started.Notify();
+          go.WaitForNotification();
+        },
+        task);
+    const absl::Duration limit = HungAfter(task, 1);
+    const absl::Time before = SteadyNow();
+    EXPECT_TRUE(executor->IsAlive(before + absl::Hours(1))) << "it is idle";
+    Answer answer;
+    executor->Submit(MakeTask(answer, 1));
+    started.WaitForNotification();
+    const absl::Time after = SteadyNow();
+    EXPECT_TRUE(executor->IsAlive(before + limit));
+    EXPECT_FALSE(executor->IsAlive(after + limit + absl::Nanoseconds(1)));
+    go.Notify();
+    EXPECT_EQ(answer.logit(), 1);
+  }
+}
+
+TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
+  absl::BlockingCounter all_started(3);
+  absl::Notification go;
+  const auto executor = MakeExecutor(
+      1,
+      [&] {
+        all_started.DecrementCount();
+        go.WaitForNotification();
+      },
+      VisionTask::kClassification, 3);
+  Answer answers[3];
+  for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
+  all_started.Wait();
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 3);
+  go.Notify();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answers[i].logit(), i);
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 0);
+}
+
 TEST_F(ExecutorTest, ANonFiniteResultFailsItsImageOnly) {
   const auto executor = MakeExecutor(3);
   Answer answers[3];
@@ -274,6 +388,27 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
 TEST_F(ExecutorTest, WarmUpRunsEachPowerOfTwoAndTheLargestBatch) {
   EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
   EXPECT_EQ(sizes(), std::vector<int>({1, 2, 4, 6}));
+}
+
+TEST_F(ExecutorTest, WarmUpRunsEachSizeInAllSlotsAtATime) {
+  // Each Run waits for the other of its size.
+  absl::Barrier* barrier = nullptr;
+  absl::Mutex mu;
+  int waiting = 0;
+  const auto executor = MakeExecutor(
+      2,
+      [&] {
+        absl::Barrier* mine;
+        {
+          absl::MutexLock lock(&mu);
+          if (waiting++ % 2 == 0) barrier = new absl::Barrier(2);
+          mine = barrier;
+        }
+        if (mine->Block()) delete mine;
+      },
+      VisionTask::kClassification, 2);
+  EXPECT_TRUE(executor->WarmUp().ok());
+  EXPECT_EQ(sizes(), std::vector<int>({1, 1, 2, 2}));
 }
 
 TEST_F(ExecutorTest, WarmUpOfADenseModelRunsOneImageOfACommonShape) {

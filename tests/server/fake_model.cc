@@ -119,14 +119,30 @@ void Gate::WaitForBatch() {
   EXPECT_TRUE(mu_.AwaitWithTimeout(absl::Condition(&waits), kPatience));
 }
 
+void Gate::BreakDevice() {
+  absl::MutexLock lock(&mu_);
+  device_broken_ = true;
+}
+
+bool Gate::device_broken() const {
+  absl::MutexLock lock(&mu_);
+  return device_broken_;
+}
+
 void Gate::SetOpen(bool open) {
   absl::MutexLock lock(&mu_);
   open_ = open;
 }
 
+absl::Status FakeModel::health() const {
+  return gate_.device_broken() ? absl::InternalError("device 0 is broken")
+                               : absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Result>> FakeModel::Run(
     absl::Span<const ModelInput> images) {
   gate_.Pass();
+  if (gate_.device_broken()) return absl::InternalError("there is no device");
   std::vector<Result> results;
   for (const ModelInput& image : images) {
     if (config_.Padded(image.height) != config_.Padded(images[0].height) ||

@@ -23,12 +23,17 @@ class Gate {
   // Until a batch waits at the closed gate.
   void WaitForBatch();
 
+  // From now on the device of every model that passes has failed for good.
+  void BreakDevice();
+  bool device_broken() const;
+
  private:
   void SetOpen(bool open);
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool open_ ABSL_GUARDED_BY(mu_) = true;
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  bool device_broken_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // A model of ten classes whose answer follows from the image alone.
@@ -55,6 +60,7 @@ class FakeModel : public VisionModel {
   const ModelConfig& config() const override { return config_; }
   Precision precision() const override { return Precision::kFloat32; }
   std::string device() const override { return "fake"; }
+  absl::Status health() const override;
   int fold_factor(int images) const override { return images; }
 
  private:

@@ -115,6 +115,7 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   options.clock = [this] {
     return SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
   };
+  options.device_failed = [this] { ++device_failures_; };
   options.refusal_window = absl::ZeroDuration();
   options.scrape_window = absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<Server>> server =

@@ -63,6 +63,8 @@ class RunningServer {
   void AdvanceClock(absl::Duration duration) {
     clock_advance_nanos_ += absl::ToInt64Nanoseconds(duration);
   }
+  // How often a model has found its device failed for good.
+  int device_failures() const { return device_failures_.load(); }
   v1::VisionService::Stub& stub() { return *stub_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
@@ -81,6 +83,7 @@ class RunningServer {
   Logger log_;
   Gate gate_;
   std::atomic<int64_t> clock_advance_nanos_{0};
+  std::atomic<int> device_failures_{0};
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::VisionService::Stub> stub_;

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "server/executor.h"
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
@@ -89,6 +91,65 @@ TEST_F(ServerTest, HealthFollowsTheLifeOfTheServer) {
     EXPECT_EQ(watch->Next(), HealthCheckResponse::UNKNOWN);
     EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   }
+}
+
+TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
+  RunningServer server(config_);
+  server.gate().Close();
+  grpc::Status status;
+  std::thread caller([&server, &status] {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    status = server.stub().Classify(&context, GreyRequest(1), &response);
+  });
+  server.gate().WaitForBatch();
+  EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
+  server.AdvanceClock(HungAfter(VisionTask::kClassification, 1));
+  EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::NOT_SERVING);
+  server.gate().Open();
+  caller.join();
+  // The answer goes out just before the batch has ended.
+  const absl::Time give_up = absl::Now() + absl::Seconds(30);
+  while (Check(server, "liveness") != HealthCheckResponse::SERVING &&
+         absl::Now() < give_up) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
+}
+
+TEST_F(ServerTest, ADeviceThatFailsForGoodEndsTheServing) {
+  RunningServer server(config_);
+  const std::string names[] = {"", "sfmamba.v1.VisionService", "models/fake",
+                               "liveness"};
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (const std::string& name : names) {
+    watches.push_back(std::make_unique<Watch>(server, name));
+    EXPECT_EQ(watches.back()->Next(), HealthCheckResponse::SERVING) << name;
+  }
+  server.gate().BreakDevice();
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    const Ending ending =
+        EndingOf(server.stub().Classify(&context, GreyRequest(1), &response));
+    EXPECT_EQ(ending.code, grpc::StatusCode::INTERNAL);
+    EXPECT_EQ(ending.reason, "DEVICE_ERROR");
+  }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(watches[i]->Next(), HealthCheckResponse::NOT_SERVING);
+    EXPECT_EQ(Check(server, names[i]), HealthCheckResponse::NOT_SERVING);
+  }
+  EXPECT_EQ(server.device_failures(), 1);
+}
+
+TEST_F(ServerTest, NothingIsServingAfterADeviceHasFailedWhileItWarmsUp) {
+  RunningServer server(config_, /*load=*/false);
+  server.gate().BreakDevice();
+  EXPECT_FALSE(server.server().LoadModels().ok());
+  for (const char* name : {"", "models/fake", "liveness"}) {
+    EXPECT_EQ(Check(server, name), HealthCheckResponse::NOT_SERVING) << name;
+  }
+  EXPECT_EQ(server.device_failures(), 1);
 }
 
 TEST_F(ServerTest, AWatcherThatLeavesIsForgotten) {
