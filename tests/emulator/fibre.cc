@@ -1,0 +1,100 @@
+#include "tests/emulator/fibre.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+// Saves what the ABI lets a callee keep, leaves the stack pointer in *save and
+// goes on where `load` was saved.
+extern "C" void SfmambaSwitchStack(void** save, void* load);
+asm(R"(
+  .text
+  .globl SfmambaSwitchStack
+  .type SfmambaSwitchStack, @function
+SfmambaSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size SfmambaSwitchStack, .-SfmambaSwitchStack
+)");
+
+namespace sfmamba::simt {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kStack = 16 * kPage;
+
+// Whose fibre runs on this thread: Enter() takes no argument.
+thread_local Fibres* entering = nullptr;
+
+void* MapStacks(int count) {
+  void* memory = mmap(nullptr, count * kStack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    std::perror("mmap of the fibres' stacks");
+    std::abort();
+  }
+  for (int i = 0; i < count; ++i) {  // An overflow faults.
+    mprotect(static_cast<char*>(memory) + i * kStack, kPage, PROT_NONE);
+  }
+  return memory;
+}
+
+}  // namespace
+
+Fibres::Fibres(int count, std::function<void()> body)
+    : count_(count),
+      body_(std::move(body)),
+      stacks_(MapStacks(count)),
+      pointers_(new void*[count]()) {}
+
+Fibres::~Fibres() {
+  munmap(stacks_, count_ * kStack);
+  delete[] pointers_;
+}
+
+void Fibres::Start() {
+  for (int i = 0; i < count_; ++i) {
+    // As SfmambaSwitchStack leaves it: six registers, then where to go on. One
+    // more word makes the alignment at Enter() that of a call.
+    auto top = reinterpret_cast<uintptr_t*>(static_cast<char*>(stacks_) +
+                                            (i + 1) * kStack);
+    *--top = 0;
+    *--top = reinterpret_cast<uintptr_t>(&Fibres::Enter);
+    for (int j = 0; j < 6; ++j) *--top = 0;
+    pointers_[i] = top;
+  }
+}
+
+void Fibres::Resume(int i) {
+  running_ = i;
+  entering = this;
+  SfmambaSwitchStack(&resumer_, pointers_[i]);
+}
+
+void Fibres::Suspend() { SfmambaSwitchStack(&pointers_[running_], resumer_); }
+
+void Fibres::Enter() {
+  Fibres& fibres = *entering;
+  fibres.body_();
+  fibres.pointers_[fibres.running_] = nullptr;
+  void* unused;
+  SfmambaSwitchStack(&unused, fibres.resumer_);
+}
+
+}  // namespace sfmamba::simt
