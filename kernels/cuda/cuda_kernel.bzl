@@ -1,0 +1,56 @@
+"""A CUDA kernel: <op>_cuda.h and <op>_cuda.cu."""
+
+load("//third_party/cuda:cuda_library.bzl", "cuda_library")
+
+# Without --config=cuda the target is skipped.
+CUDA_ONLY = select({
+    "//:cuda": [],
+    "//conditions:default": ["@platforms//:incompatible"],
+})
+
+def cuda_kernel(name, srcs = None, hdrs = None, deps = [], **kwargs):
+    """Library `name`, for --config=cuda only.
+
+    Its header alone is `name`_header, which needs no CUDA; the emulator takes
+    that and the .cu files (tests/emulator/emulated_kernel.bzl). What ptxas says
+    of each file <stem>.cu is the output group `ptxas` of <stem>_object.
+
+    Args:
+      name: the library's name.
+      srcs: .cu files; <name>.cu if not given.
+      hdrs: headers; <name>.h if not given.
+      deps: cc_library that headers and sources include.
+      **kwargs: visibility, testonly.
+    """
+    srcs = srcs or [name + ".cu"]
+    header = name + "_header"
+    native.cc_library(
+        name = header,
+        hdrs = hdrs or [name + ".h"],
+        deps = deps + ["//kernels:cuda_stream"],
+        **kwargs
+    )
+    native.exports_files(srcs, visibility = ["//tests:__subpackages__"])
+    objects = []
+    for src in srcs:
+        stem = src[:-len(".cu")]
+        objects.append(":" + stem + "_object")
+        cuda_library(
+            name = stem + "_object",
+            src = src,
+            target_compatible_with = CUDA_ONLY,
+            deps = [
+                ":" + header,
+                "//kernels/cuda:simt",
+            ],
+            **kwargs
+        )
+    native.cc_library(
+        name = name,
+        target_compatible_with = CUDA_ONLY,
+        deps = objects + [
+            ":" + header,
+            "@cuda//:cudart",
+        ],
+        **kwargs
+    )
