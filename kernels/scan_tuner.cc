@@ -111,6 +111,19 @@ std::vector<ScanPlan> CandidatePlans(int multiprocessors,
   return plans;
 }
 
+std::vector<int> RaggedLengths(const ScanShape& shape) {
+  std::vector<int> lengths;
+  for (int i = 0; i < shape.sequences; ++i) {
+    // 0, last, 1, last - 1, ...
+    const int place = i % 2 == 0 ? i / 2 : shape.sequences - 1 - i / 2;
+    const double share =
+        shape.sequences == 1 ? 1 : double(place) / (shape.sequences - 1);
+    const double length = shape.length * (0.25 + 0.75 * share);
+    lengths.push_back(std::max(1, static_cast<int>(length)));
+  }
+  return lengths;
+}
+
 absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
                                     absl::Span<const ScanShape> shapes,
                                     const MeasureScan& measure,

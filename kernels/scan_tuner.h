@@ -17,6 +17,10 @@ namespace sfmamba {
 std::vector<ScanPlan> CandidatePlans(int multiprocessors,
                                      const ScanShape& shape);
 
+// The lengths of a ragged shape's sequences: evenly from a quarter of its
+// length up to all of it, short and long ones in turn.
+std::vector<int> RaggedLengths(const ScanShape& shape);
+
 // Microseconds of one scan. INVALID_ARGUMENT: the kernel does not take the
 // plan; RESOURCE_EXHAUSTED: the shape does not fit into the device.
 using MeasureScan = std::function<absl::StatusOr<double>(const ScanShape& shape,

@@ -109,6 +109,13 @@ TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
   EXPECT_EQ(chunks, std::set<int>({4, 8, 16, 32, 64}));
 }
 
+TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
+  EXPECT_EQ(RaggedLengths(Shape(4, 400)),
+            std::vector<int>({100, 400, 200, 300}));
+  EXPECT_EQ(RaggedLengths(Shape(1, 198)), std::vector<int>({198}));
+  EXPECT_EQ(RaggedLengths(Shape(2, 1)), std::vector<int>({1, 1}));
+}
+
 // ---- Tuning ----
 
 // A device whose fastest plan is known, on a clock of its own.
