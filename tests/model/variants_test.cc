@@ -4,31 +4,17 @@
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
+#include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
 namespace sfmamba {
 namespace {
 
-// The published variants with deterministic parameters on images of 224 x 224;
-// expected values as the specification states them, computed in fp64.
-
-struct Expected {
-  const char* variant;
-  std::vector<float> first;   // Logits of image 0, from its first on.
-  std::vector<float> second;  // Of image 1.
-  double sum;                 // Of both images' logits.
-  int argmax;                 // Of either image.
-};
-
-std::ostream& operator<<(std::ostream& out, const Expected& expected) {
-  return out << expected.variant;
-}
-
-class VariantsTest : public testing::TestWithParam<Expected> {};
+class VariantsTest : public testing::TestWithParam<ExpectedVariant> {};
 
 TEST_P(VariantsTest, GivesTheSpecifiedLogits) {
-  const Expected& expected = GetParam();
+  const ExpectedVariant& expected = GetParam();
   const auto model = MakeModel(*VariantConfig(expected.variant));
   const std::vector<float> logits =
       Logits(*model, DeterministicImages({2, 3, 224, 224}));
@@ -46,40 +32,11 @@ TEST_P(VariantsTest, GivesTheSpecifiedLogits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, VariantsTest,
-    testing::Values(
-        Expected{"mamba_vision_t",
-                 {-1.091957f, -2.443343f, -9.448951f, 3.820600f, 5.282771f},
-                 {-1.025547f, -3.229963f, -9.945580f},
-                 -130.27502,
-                 22},
-        Expected{"sf_mamba_t",
-                 {-1.123564f, -2.412306f, -9.496569f, 3.884048f, 5.301793f},
-                 {-1.016190f, -3.219367f, -9.952835f},
-                 -129.69641,
-                 22},
-        Expected{"mamba_vision_s",
-                 {4.803917f, 1.002430f, -3.023065f, -3.204017f, 1.670843f},
-                 {4.548994f, 0.464598f, -2.785375f},
-                 -140.14289,
-                 359},
-        Expected{"sf_mamba_s",
-                 {4.767205f, 1.045348f, -3.123227f, -3.147847f, 1.664460f},
-                 {4.534333f, 0.494087f, -2.854516f},
-                 -141.44788,
-                 359},
-        Expected{"mamba_vision_b",
-                 {-0.829891f, 2.943469f, -0.177204f, 0.411612f, 0.234176f},
-                 {-0.582410f, 2.720943f, -0.063320f},
-                 -25.52281,
-                 44},
-        Expected{"sf_mamba_b",
-                 {-0.829927f, 2.974433f, -0.193036f, 0.406681f, 0.257286f},
-                 {-0.599316f, 2.733495f, -0.096434f},
-                 -26.11434,
-                 44}),
-    [](const auto& info) { return std::string(info.param.variant); });
+INSTANTIATE_TEST_SUITE_P(All, VariantsTest,
+                         testing::ValuesIn(ExpectedVariants()),
+                         [](const auto& info) {
+                           return std::string(info.param.variant);
+                         });
 
 struct ExpectedMap {
   std::vector<int64_t> shape;

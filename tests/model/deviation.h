@@ -1,0 +1,43 @@
+#ifndef SFMAMBA_TESTS_MODEL_DEVIATION_H_
+#define SFMAMBA_TESTS_MODEL_DEVIATION_H_
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace sfmamba {
+
+// How far one image's logits are from another precision's of it. In half
+// precision a model is right with a cosine of at least 0.9995, a deviation of
+// at most 0.05 and the same arg max.
+struct Deviation {
+  double cosine;
+  double largest;  // As a part of the exact logits' standard deviation.
+  bool same_argmax;
+};
+
+// The vectors are of one length.
+inline Deviation DeviationOf(const std::vector<float>& logits,
+                             const std::vector<float>& exact) {
+  double ab = 0, aa = 0, bb = 0, sum = 0, largest = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double a = logits[i], b = exact[i];
+    ab += a * b;
+    aa += a * a;
+    bb += b * b;
+    sum += b;
+    const double difference = std::fabs(a - b);
+    if (!(difference <= largest)) largest = difference;  // NaN shows too.
+  }
+  const double mean = sum / exact.size();
+  const double deviation = std::sqrt(bb / exact.size() - mean * mean);
+  const auto argmax = [](const std::vector<float>& x) {
+    return std::max_element(x.begin(), x.end()) - x.begin();
+  };
+  return {ab / std::sqrt(aa * bb), largest / deviation,
+          argmax(logits) == argmax(exact)};
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_MODEL_DEVIATION_H_
