@@ -149,17 +149,26 @@ absl::StatusOr<Dataset> ReadClassification(const path& folder) {
 
 }  // namespace
 
-absl::StatusOr<Dataset> ReadDataset(const std::string& folder) {
+absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
+                                    v1::Model::Task task) {
   const path root = folder;
   std::error_code error;
   if (!std::filesystem::is_directory(root, error)) {
     return absl::NotFoundError(absl::StrCat(folder, ": no such folder"));
   }
-  absl::StatusOr<Dataset> dataset =
-      std::filesystem::exists(root / kAnnotations, error) ? ReadDetection(root)
-      : std::filesystem::is_directory(root / kMaps, error)
-          ? ReadSegmentation(root)
-          : ReadClassification(root);
+  bool detection = std::filesystem::exists(root / kAnnotations, error);
+  bool segmentation = std::filesystem::is_directory(root / kMaps, error);
+  if (detection && segmentation) {
+    if (task == v1::Model::TASK_UNSPECIFIED) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          folder, ": both ", kAnnotations, " and ", kMaps, "/; name a model"));
+    }
+    detection = task == v1::Model::DETECTION;
+    segmentation = !detection;
+  }
+  absl::StatusOr<Dataset> dataset = detection      ? ReadDetection(root)
+                                    : segmentation ? ReadSegmentation(root)
+                                                   : ReadClassification(root);
   if (dataset.ok() && dataset->samples.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         folder,

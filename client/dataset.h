@@ -18,7 +18,7 @@ namespace sfmamba {
 //     Segmentation: each pixel of a map is its class's number, 255 is ignored.
 //   <folder>/<class>/<any>.<ext>
 //     Classification: a folder for each class, named like the model's label.
-// Pictures are JPEG, PNG or WebP files.
+// The first two may share a folder. Pictures are JPEG, PNG or WebP files.
 struct Dataset {
   struct Sample {
     std::string picture;   // Path.
@@ -33,8 +33,10 @@ struct Dataset {
                                            // Classification: to 0.
 };
 
-// NOT_FOUND or INVALID_ARGUMENT naming what is missing or malformed.
-absl::StatusOr<Dataset> ReadDataset(const std::string& folder);
+// `task` decides where a folder has two layouts; TASK_UNSPECIFIED: none does.
+// NOT_FOUND or INVALID_ARGUMENT naming what is missing, malformed or undecided.
+absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
+                                    v1::Model::Task task);
 
 }  // namespace sfmamba
 

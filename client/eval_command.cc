@@ -172,33 +172,46 @@ Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
   return evaluation;
 }
 
-// Classes that the dataset names and the model does not know are an error: they
-// could never be answered.
-absl::Status CheckClasses(const Dataset& dataset, const PredictFlags& flags) {
+// The model that was named.
+absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
+  return VisionClient(flags.common.server)
+      .GetModel(flags.model, flags.common.deadline);
+}
+
+// The only model of a task; FAILED_PRECONDITION if there are none or several.
+absl::StatusOr<v1::Model> OnlyModel(v1::Model::Task task,
+                                    const PredictFlags& flags) {
   VisionClient client(flags.common.server);
-  const absl::Duration deadline = flags.common.deadline;
-  std::string name = flags.model;
-  if (name.empty()) {
-    const absl::StatusOr<std::vector<v1::Model>> models =
-        client.ListModels(deadline);
-    if (!models.ok()) return models.status();
-    std::vector<std::string> names;
-    for (const v1::Model& model : *models) {
-      if (model.task() == dataset.task) names.push_back(model.name());
-    }
-    // None or several: the request's own error says so.
-    if (names.size() != 1) return absl::OkStatus();
-    name = names[0];
+  const absl::StatusOr<std::vector<v1::Model>> models =
+      client.ListModels(flags.common.deadline);
+  if (!models.ok()) return models.status();
+  std::vector<std::string> names;
+  for (const v1::Model& model : *models) {
+    if (model.task() == task) names.push_back(model.name());
   }
-  const absl::StatusOr<v1::Model> model = client.GetModel(name, deadline);
-  if (!model.ok()) return model.status();
+  if (names.size() == 1) {
+    return client.GetModel(names[0], flags.common.deadline);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the server has ", names.size(), " models for the dataset's task (",
+      v1::Model::Task_Name(task), "), expected one: name it by --model"));
+}
+
+// INVALID_ARGUMENT if the dataset is for another task or has a class that the
+// model lacks, which could never be answered.
+absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
+  if (model.task() != dataset.task) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the dataset is for ", v1::Model::Task_Name(dataset.task), ", ",
+        model.name(), " for ", v1::Model::Task_Name(model.task())));
+  }
   std::map<std::string, int64_t> unknown = dataset.classes;
-  for (const v1::ClassInfo& known : model->classes()) {
+  for (const v1::ClassInfo& known : model.classes()) {
     unknown.erase(known.label());
   }
   if (unknown.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(model->name(), " has no class '", unknown.begin()->first,
+      absl::StrCat(model.name(), " has no class '", unknown.begin()->first,
                    "', which the dataset has"));
 }
 
@@ -276,7 +289,12 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   if (eval.dataset.empty() || !rest.empty()) {
     return UsageError("eval needs --dataset and nothing else", console);
   }
-  const absl::StatusOr<Dataset> dataset = ReadDataset(eval.dataset);
+  const CommonFlags& common = eval.predict.common;
+  absl::StatusOr<v1::Model> model = v1::Model();
+  if (!eval.predict.model.empty()) model = NamedModel(eval.predict);
+  if (!model.ok()) return RpcError(model.status(), common, console);
+  const absl::StatusOr<Dataset> dataset =
+      ReadDataset(eval.dataset, model->task());
   if (!dataset.ok()) return UsageError(dataset.status().message(), console);
   const bool detection = dataset->task == v1::Model::DETECTION;
   if (detection == eval.predictions.empty()) {
@@ -284,11 +302,13 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
                                 : "--predictions is for COCO datasets",
                       console);
   }
-  const absl::Status known = CheckClasses(*dataset, eval.predict);
-  if (absl::IsInvalidArgument(known)) {
-    return UsageError(known.message(), console);
+  if (eval.predict.model.empty()) {
+    model = OnlyModel(dataset->task, eval.predict);
+    if (!model.ok()) return RpcError(model.status(), common, console);
+    eval.predict.model = model->name();
   }
-  if (!known.ok()) return RpcError(known, eval.predict.common, console);
+  const absl::Status fits = CheckModel(*dataset, *model);
+  if (!fits.ok()) return UsageError(fits.message(), console);
   switch (dataset->task) {
     case v1::Model::DETECTION: {
       std::ofstream out(eval.predictions);

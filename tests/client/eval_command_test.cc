@@ -135,6 +135,33 @@ TEST_F(EvalCommandTest, CocoGivesResultsInCocosFormat) {
             "\n");
 }
 
+TEST_F(EvalCommandTest, OfTwoLayoutsTheModelDecides) {
+  AddPicture("images/a.png");
+  Add("maps/a.png", EncodePng(4, 2, {0, 8}, std::string(8, '\0')));
+  Add("annotations.json",
+      R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": []})");
+  const Outcome undecided = Eval();
+  EXPECT_EQ(undecided.exit_code, 2);
+  EXPECT_THAT(undecided.err,
+              HasSubstr("both annotations.json and maps/; name a model"));
+  const Outcome segmented = Eval({"--json", "--model=models/s/versions/1"});
+  EXPECT_EQ(segmented.exit_code, 0) << segmented.err;
+  EXPECT_THAT(segmented.out, HasSubstr(R"("miou": 0.25, )"));
+  EXPECT_THAT(Eval({"--model=models/d/versions/1"}).err,
+              HasSubstr("a COCO dataset needs --predictions"));
+}
+
+TEST_F(EvalCommandTest, AModelOfAnotherTaskOrNoneIsRefused) {
+  AddPicture("cup/1.png");
+  EXPECT_THAT(Eval({"--model=models/d/versions/1"}).err,
+              HasSubstr("the dataset is for CLASSIFICATION, "
+                        "models/d/versions/1 for DETECTION"));
+  server_.SetModels({FakeModel("a"), FakeModel("b")});
+  const Outcome several = Eval();
+  EXPECT_EQ(several.exit_code, 1);
+  EXPECT_THAT(several.err, HasSubstr("the server has 2 models"));
+}
+
 TEST_F(EvalCommandTest, ClassesThatTheModelLacksAreNamed) {
   AddPicture("cup/1.png");
   AddPicture("zebra/1.png");
@@ -151,6 +178,7 @@ TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
   AddPicture("images/a.png");
   std::filesystem::create_directories(folder_ + "/maps");
   EXPECT_THAT(Eval().err, HasSubstr("a.png: no map"));
+  std::filesystem::remove_all(folder_ + "/maps");
   Add("annotations.json", "[1");
   EXPECT_THAT(Eval().err, HasSubstr("annotations.json: not a JSON object"));
   Add("annotations.json", R"({"images": [{"id": "x"}]})");

@@ -32,8 +32,9 @@ Photographs, as shipped with scikit-image, recompressed:
 | coffee.jpg | a cup of coffee; Rachel Michetti, CC0 |
 | astronaut.jpg | Eileen Collins; NASA, public domain |
 | chelsea.jpg | a cat, which is no class of ours; Stefan van der Walt, CC0 |
-
-Behind scenes, cut out and resized: "sunset" by Aitzol Berasategi, CC-BY 4.0
+'''
+BACKGROUND_CREDIT = '''
+Behind some pictures, cut out and resized: "sunset" by Aitzol Berasategi, CC-BY 4.0
 (https://creativecommons.org/licenses/by/4.0/), from Debian's lomiri-wallpapers-16.04.
 '''
 
@@ -90,7 +91,7 @@ def main():
     (args.out / 'samples.tsv').write_text('file\tclass\tmodel\n' + ''.join(rows), encoding='utf-8')
     intro = 'The files render_*.jpg and scene_*.jpg are pictures of these 3D models; see samples.tsv.'
     once = {e['id']: e for e in exemplars}.values()
-    text = export.credits(once, intro) + PHOTO_CREDITS
+    text = export.credits(once, intro) + PHOTO_CREDITS + BACKGROUND_CREDIT
     (args.out / 'CREDITS.md').write_text(text, encoding='utf-8')
 
 

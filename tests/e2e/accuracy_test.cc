@@ -1,0 +1,105 @@
+// The default models through the real server, on held-out pictures: no change
+// may silently make them worse. The sets are made by
+// tools/pytorch/make_held_out.py; the figures are those of the models' cards.
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/eval_command.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/server_process.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr char kSets[] = "tests/e2e/testdata/held_out";
+// What other instruction sets' rounding may change: of 192 pictures, four.
+constexpr double kMargin = 0.02;
+
+// The number after "<name>": in a line of JSON; fails the test if there is
+// none.
+double Member(const std::string& json, const std::string& name) {
+  const std::string key = absl::StrCat("\"", name, "\": ");
+  const size_t at = json.find(key);
+  double value = -1;
+  if (at != std::string::npos) {
+    const size_t begin = at + key.size();
+    const size_t size = json.find_first_of(",}", begin) - begin;
+    if (absl::SimpleAtod(json.substr(begin, size), &value)) return value;
+  }
+  ADD_FAILURE() << "no number '" << name << "' in: " << json;
+  return value;
+}
+
+class AccuracyTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = new ServerProcess({"--model_repository=models"});
+    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+
+  // What `sfmamba eval --json` writes.
+  static std::string Eval(const std::string& set, const std::string& model,
+                          const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {
+        absl::StrCat("--server=", server_->address()),
+        absl::StrCat("--dataset=", kSets, "/", set),
+        absl::StrCat("--model=", model), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream out, err;
+    EXPECT_EQ(RunEval(arguments, Console{out, err}), 0) << err.str();
+    EXPECT_EQ(Member(out.str(), "failed"), 0);
+    return out.str();
+  }
+
+  static ServerProcess* server_;
+};
+
+ServerProcess* AccuracyTest::server_ = nullptr;
+
+TEST_F(AccuracyTest, TheClassifierNamesThings) {
+  const std::string report = Eval("things", "everyday");
+  EXPECT_EQ(Member(report, "images"), 192);
+  EXPECT_NEAR(Member(report, "top1"), 0.625, kMargin);
+  EXPECT_NEAR(Member(report, "top5"), 0.911, kMargin);
+}
+
+TEST_F(AccuracyTest, TheSegmenterColoursThem) {
+  const std::string report = Eval("scenes", "everyday_segmenter");
+  EXPECT_EQ(Member(report, "images"), 48);
+  EXPECT_NEAR(Member(report, "miou"), 0.269, kMargin);
+  EXPECT_NEAR(Member(report, "pixel_accuracy"), 0.883, kMargin);
+}
+
+TEST_F(AccuracyTest, TheDetectorFindsThem) {
+  if (std::system("python3 -c 'import pycocotools'") != 0) {
+    GTEST_SKIP() << "pycocotools is not installed";
+  }
+  const std::string found = absl::StrCat(testing::TempDir(), "/found.json");
+  Eval("scenes", "everyday_detector", {"--predictions=" + found});
+  FILE* scorer = popen(absl::StrCat("python3 tools/coco_ap.py ", kSets,
+                                    "/scenes/annotations.json ", found)
+                           .c_str(),
+                       "r");
+  ASSERT_NE(scorer, nullptr);
+  char text[4096];
+  const size_t size = fread(text, 1, sizeof(text), scorer);
+  ASSERT_EQ(pclose(scorer), 0);
+  const std::string report(text, size);
+  const size_t mask = report.find("\"mask\"");
+  ASSERT_NE(mask, std::string::npos) << report;
+  EXPECT_EQ(Member(report, "objects"), 154);
+  EXPECT_NEAR(Member(report, "ap50"), 0.391, kMargin);  // The boxes'.
+  EXPECT_NEAR(Member(report.substr(mask), "ap50"), 0.346, kMargin);
+}
+
+}  // namespace
+}  // namespace sfmamba
