@@ -2,27 +2,69 @@
 # Sets up a Debian 12 machine to build and run this project: Debian packages and
 # libtorch. Seconds when there is nothing to do.
 #
+# setup.sh [--cuda]
+#   --cuda  also what `bazel build --config=cuda` needs: nvcc, unless CUDA_HOME or
+#           /usr/local/cuda has it; the CUDA part of libtorch; cuobjdump and
+#           nvdisasm for tests. It needs no GPU.
+#
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+CUDA=
+case "${1:-}" in
+  "") ;;
+  --cuda) CUDA=yes ;;
+  *)
+    echo "setup: unknown argument $1; usage: setup.sh [--cuda]" >&2
+    exit 2
+    ;;
+esac
 
 PACKAGES=(
   g++ unzip ca-certificates python3 python3-pip
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libjpeg-dev libpng-dev libwebp-dev libexif-dev libssl-dev
-  libopencv-core-dev libopencv-imgproc-dev python3-numpy
+  libopencv-core-dev libopencv-imgproc-dev
+  python3-numpy python3-yaml python3-jsonschema
   prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
-# promtool, which lints /metrics in the tests, comes in this package. Its
-# service is not wanted: only the program is unpacked.
-PROMTOOL_PACKAGE=prometheus
+# promtool and prometheus, which the tests run, come in this package. Its service
+# is not wanted: only the programs are unpacked.
+PROMETHEUS_PACKAGE=prometheus
 
 # The PyPI wheel of torch and the two CUDA runtime libraries that its CPU part
 # names; requirements in pip's hash-checking form.
 WHEELS='torch==2.11.0 --hash=sha256:7aa2f9bbc6d4595ba72138026b2074be1233186150e9292865e04b7a63b8c67a
 nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548
 nvidia-cuda-cupti==13.0.85 --hash=sha256:4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8'
+
+# Wheels that carry the schemas which manifests are tested against: data, not code.
+SCHEMA_WHEELS='kubernetes-validate==1.37.0 --hash=sha256:85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9
+docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0b605fcd08f73c94cef809'
+
+# The torch wheel's files: to build, and to link with --config=cuda. A machine with
+# a GPU needs more to run what was linked: an NVIDIA driver for CUDA 13 and the
+# other libraries that libtorch_cuda.so names, found through its RPATH below
+# .deps/libtorch/nvidia: the wheels nvidia-cublas, nvidia-cufft, nvidia-cufile,
+# nvidia-curand, nvidia-cusparse, nvidia-nvjitlink, nvidia-cuda-nvrtc,
+# nvidia-cudnn-cu13, nvidia-cusparselt-cu13, nvidia-nccl-cu13, nvidia-nvshmem-cu13,
+# in the versions that `pip install torch==2.11.0` takes.
+TORCH_FILES=('torch/include/*' torch/lib/libtorch_cpu.so torch/lib/libc10.so
+  'torch/lib/libgomp*')
+TORCH_CUDA_FILES=(torch/lib/libtorch_cuda.so torch/lib/libc10_cuda.so
+  torch/lib/libtorch_nvshmem.so torch/lib/libcaffe2_nvrtc.so
+  torch/lib/libtorch_cuda_linalg.so)
+
+# nvcc with its headers, and the disassembler that tests count instructions with.
+NVCC_WHEELS='nvidia-cuda-nvcc==13.0.88 --hash=sha256:56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03
+nvidia-nvvm==13.0.88 --hash=sha256:c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
+nvidia-cuda-crt==13.0.88 --hash=sha256:2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4
+nvidia-cuda-cccl==13.0.85 --hash=sha256:e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649
+nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548'
+DISASSEMBLER_WHEELS='nvidia-cuda-cuobjdump==13.2.78 --hash=sha256:394087411405b846bf43aa52ca2ff603bbe18b3b8a1257cda0903e23c17bdbf3
+nvidia-cuda-nvdisasm==13.2.78 --hash=sha256:b4ebcd3c5046bf8039ac52675b9dbefd843600969649ecaab0a42b0713a61dae'
 
 say() { echo "setup: $*"; }
 
@@ -47,17 +89,56 @@ install_packages() {
     --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-install_promtool() {
-  if command -v promtool >/dev/null || [ -x .deps/promtool ]; then
+install_prometheus() {
+  if { command -v promtool && command -v prometheus; } >/dev/null ||
+    [ -x .deps/prometheus ]; then
     return
   fi
-  say "promtool: unpacking it from the package $PROMTOOL_PACKAGE"
-  local folder=.deps/promtool.partial
-  mkdir -p "$folder"
-  (cd "$folder" && apt-get download -qq "$PROMTOOL_PACKAGE" &&
-    dpkg-deb -x "$PROMTOOL_PACKAGE"_*.deb .)
-  mv "$folder/usr/bin/promtool" .deps/promtool
+  say "prometheus: unpacking its programs from the package $PROMETHEUS_PACKAGE"
+  local folder=.deps/prometheus.partial
   rm -rf "$folder"
+  mkdir -p "$folder"
+  (cd "$folder" && apt-get download -qq "$PROMETHEUS_PACKAGE" &&
+    dpkg-deb -x "$PROMETHEUS_PACKAGE"_*.deb .)
+  mv "$folder/usr/bin/promtool" "$folder/usr/bin/prometheus" .deps/
+  rm -rf "$folder"
+}
+
+install_schemas() {
+  local folder=.deps/schemas wanted
+  wanted=$(echo "$SCHEMA_WHEELS" | sha256sum | cut -c1-64)
+  if [ "$(cat $folder/.complete 2>/dev/null)" = "$wanted" ]; then
+    return
+  fi
+  say "schemas: fetching those of Kubernetes and Compose"
+  rm -rf $folder
+  mkdir -p $folder/wheels
+  echo "$SCHEMA_WHEELS" >$folder/wheels/requirements.txt
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+    --require-hashes -r $folder/wheels/requirements.txt -d $folder/wheels
+  for version in 1.29 1.37; do
+    unzip -p $folder/wheels/kubernetes_validate-*.whl \
+      "*/v$version.0-local-strict/_definitions.json" >$folder/kubernetes-$version.json
+  done
+  unzip -p $folder/wheels/docker_compose-*.whl \
+    compose/config/compose_spec.json >$folder/compose.json
+  rm -rf $folder/wheels
+  echo "$wanted" >$folder/.complete
+}
+
+checksum() { sha256sum | cut -c1-64; }
+
+# fetch_wheels REQUIREMENTS FOLDER: x86-64 wheels, whatever Python runs pip.
+fetch_wheels() {
+  rm -rf "$2"
+  mkdir -p "$2"
+  echo "$1" >"$2/requirements.txt"
+  python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+    --require-hashes -r "$2/requirements.txt" -d "$2" \
+    --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi none \
+    --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
+    --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+    --platform manylinux_2_12_x86_64 --platform manylinux2010_x86_64
 }
 
 install_libtorch() {
@@ -65,29 +146,58 @@ install_libtorch() {
     say "libtorch: $LIBTORCH (LIBTORCH)"
     return
   fi
-  local wanted
-  wanted=$(echo "$WHEELS" | sha256sum | cut -c1-64)
-  if [ "$(cat .deps/libtorch/.complete 2>/dev/null)" = "$wanted" ]; then
+  local wanted files=()
+  wanted=$(echo "$WHEELS" | checksum)
+  if [ "$(cat .deps/libtorch/.complete 2>/dev/null)" != "$wanted" ]; then
+    rm -rf .deps/libtorch
+    files+=("${TORCH_FILES[@]}")
+  fi
+  if [ -n "$CUDA" ] && [ "$(cat .deps/libtorch/.complete-cuda 2>/dev/null)" != "$wanted" ]; then
+    files+=("${TORCH_CUDA_FILES[@]}")
+  fi
+  if [ ${#files[@]} = 0 ]; then
     say "libtorch: present"
     return
   fi
   say "libtorch: fetching torch 2.11.0 (530 MB)"
-  rm -rf .deps/libtorch .deps/wheels
-  mkdir -p .deps/libtorch .deps/wheels
-  echo "$WHEELS" >.deps/wheels/requirements.txt
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps \
-    --require-hashes -r .deps/wheels/requirements.txt -d .deps/wheels \
-    --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi none \
-    --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
-    --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64
-  unzip -q .deps/wheels/torch-*.whl -d .deps/libtorch \
-    'torch/include/*' torch/lib/libtorch_cpu.so torch/lib/libc10.so \
-    'torch/lib/libgomp*'
+  fetch_wheels "$WHEELS" .deps/wheels
+  mkdir -p .deps/libtorch
+  unzip -q -o .deps/wheels/torch-*.whl -d .deps/libtorch "${files[@]}"
   for wheel in .deps/wheels/nvidia_*.whl; do
-    unzip -q "$wheel" 'nvidia/cu13/lib/*.so*' -d .deps/libtorch
+    unzip -q -n "$wheel" 'nvidia/cu13/lib/*.so*' -d .deps/libtorch
   done
   rm -rf .deps/wheels
   echo "$wanted" >.deps/libtorch/.complete
+  [ -z "$CUDA" ] || echo "$wanted" >.deps/libtorch/.complete-cuda
+}
+
+# install_wheels NAME REQUIREMENTS FOLDER: unpacks them there, once.
+install_wheels() {
+  local wanted
+  wanted=$(echo "$2" | checksum)
+  if [ "$(cat "$3/.complete" 2>/dev/null)" = "$wanted" ]; then
+    say "$1: present"
+    return
+  fi
+  say "$1: fetching"
+  rm -rf "$3"
+  fetch_wheels "$2" "$3/wheels"
+  for wheel in "$3"/wheels/*.whl; do
+    unzip -q -o "$wheel" 'nvidia/*' -d "$3"
+  done
+  rm -rf "$3/wheels"
+  echo "$wanted" >"$3/.complete"
+}
+
+install_cuda() {
+  if [ -n "${CUDA_HOME:-}" ]; then
+    say "nvcc: that of $CUDA_HOME (CUDA_HOME)"
+  elif [ -x /usr/local/cuda/bin/nvcc ]; then
+    say "nvcc: that of /usr/local/cuda"
+  else
+    install_wheels nvcc "$NVCC_WHEELS" .deps/cuda
+  fi
+  install_wheels "CUDA disassembler" "$DISASSEMBLER_WHEELS" .deps/cuda-disassembler
 }
 
 if [ "$(uname -m)" != x86_64 ]; then
@@ -96,6 +206,8 @@ if [ "$(uname -m)" != x86_64 ]; then
 fi
 mkdir -p .deps
 install_packages
-install_promtool
+install_prometheus
+install_schemas
 install_libtorch
+[ -z "$CUDA" ] || install_cuda
 say "done"
