@@ -1,6 +1,8 @@
-"""Runs the *_test.py beside this file and reports each case to Bazel.
+"""Runs a folder's Python tests and reports each case to Bazel.
 
-Where the environment variable XML_OUTPUT_FILE names a file, the cases are written there
+Usage: run_python_tests.py FOLDER [PATTERN]
+
+PATTERN, *_test.py unless given, names the files. Where the environment variable XML_OUTPUT_FILE names a file, the cases are written there
 in JUnit's form. Exits with 1 unless all passed and there were some.
 """
 
@@ -10,7 +12,7 @@ import sys
 import unittest
 import xml.etree.ElementTree as ET
 
-HERE = pathlib.Path(__file__).parent
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 class Result(unittest.TextTestResult):
@@ -18,7 +20,7 @@ class Result(unittest.TextTestResult):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.suite = ET.Element('testsuite', name='tools')
+        self.suite = ET.Element('testsuite', name='python')
 
     def _case(self, test):
         group, _, name = test.id().rpartition('.')
@@ -48,8 +50,10 @@ class Result(unittest.TextTestResult):
 
 def main():
     sys.dont_write_bytecode = True
-    sys.path[:0] = [str(HERE), str(HERE.parents[1] / 'tools')]
-    tests = unittest.defaultTestLoader.discover(str(HERE), '*_test.py', str(HERE))
+    folder = str(ROOT / sys.argv[1])
+    pattern = sys.argv[2] if len(sys.argv) > 2 else '*_test.py'
+    sys.path[:0] = [folder, str(ROOT / 'tools')]
+    tests = unittest.defaultTestLoader.discover(folder, pattern, folder)
     result = unittest.TextTestRunner(resultclass=Result).run(tests)
     report = os.environ.get('XML_OUTPUT_FILE')
     if report:
