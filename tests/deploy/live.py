@@ -1,0 +1,179 @@
+"""A real server under load and a real Prometheus that scrapes it.
+
+Usage of the file itself, to look at the pages: live.py SERVER CLIENT SECONDS
+"""
+
+import contextlib
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+import urllib.request
+
+import yaml
+
+START_LIMIT = 30  # Seconds until a process must listen.
+
+_BACKBONE = """num_classes: 5
+backbone { variant: 'custom' dim: 16 in_dim: 8 depths: [1, 1, 2, 2]
+           num_heads: [1, 1, 2, 4] windows: [4, 2] }
+"""
+# "narrow" holds two images, for a second.
+MODELS = {
+    'namer': 'input { size: 64 }',
+    'finder': """task: DETECTION detector { channels: 16 fc_width: 32 }
+                 input { short_side: 64 long_side: 96 }""",
+    'painter': """task: SEGMENTATION segmenter { channels: 16 }
+                  input { short_side: 64 long_side: 96 }""",
+    'narrow': """input { size: 64 }
+                 batching { max_queue_items: 2 max_queue_delay { seconds: 1 } }""",
+}
+
+
+class Process:
+    """A child process whose output lines can be waited for; killed at the end."""
+
+    def __init__(self, *command):
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True)
+        self._lines = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            with self._changed:
+                self._lines.append(line)
+                self._changed.notify_all()
+        with self._changed:
+            self._lines.append(None)  # The end.
+            self._changed.notify_all()
+
+    def wait_for(self, text):
+        """The first line with the text; raises if the process ends without or
+        START_LIMIT passes."""
+        def found():
+            return next((line for line in self._lines if line is None or text in line), '')
+        with self._changed:
+            self._changed.wait_for(lambda: found() != '', START_LIMIT)
+            if not found():
+                raise RuntimeError(f'no "{text}" in the output: {self._lines[-20:]}')
+            return found()
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+
+
+def _get(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read().decode()
+
+
+class Live:
+    """The server, Prometheus and the load, until close()."""
+
+    def __init__(self, server, client):
+        with contextlib.ExitStack() as stack:
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            for name, config in MODELS.items():
+                version = folder / 'models' / name / '1'
+                version.mkdir(parents=True)
+                (version / 'config.textproto').write_text(_BACKBONE + config)
+            self._server = Process(server, f'--model_repository={folder}/models',
+                                   '--random_init', '--host=127.0.0.1', '--port=0',
+                                   '--metrics_port=0')
+            stack.callback(self._server.close)
+            ports = json.loads(self._server.wait_for('"listening"'))
+            self._server.wait_for('"serving"')
+            self.address = f'127.0.0.1:{ports["port"]}'
+            self.metrics_address = f'127.0.0.1:{ports["metrics_port"]}'
+
+            self._prometheus = Process('prometheus', f'--config.file={self._configure(folder)}',
+                                       f'--storage.tsdb.path={folder}/tsdb',
+                                       '--web.listen-address=127.0.0.1:0')
+            stack.callback(self._prometheus.close)
+            line = self._prometheus.wait_for('msg="Listening on"')
+            self.prometheus = 'http://' + line.rsplit('address=', 1)[1].strip()
+            self._prometheus.wait_for('Server is ready')
+            deadline = time.monotonic() + START_LIMIT
+            while not self.numbers('up == 1'):
+                if time.monotonic() > deadline:
+                    raise RuntimeError('the server is not scraped')
+                time.sleep(0.1)
+
+            self._client = client
+            self._broken = folder / 'broken.jpg'
+            self._broken.write_bytes(b'\xff\xd8\xff not a picture')
+            self._stop = threading.Event()
+            load = threading.Thread(target=self._load)
+            load.start()
+            stack.callback(load.join)
+            stack.callback(self._stop.set)
+            self._cleanup = stack.pop_all()
+
+    def close(self):
+        self._cleanup.close()
+
+    def _configure(self, folder):
+        """The shipped configuration, with this server and short intervals."""
+        shipped = pathlib.Path('deploy/prometheus/prometheus.yml')
+        config = yaml.safe_load(shipped.read_text())
+        config['global'] = {'scrape_interval': '500ms', 'scrape_timeout': '500ms',
+                            'evaluation_interval': '1s'}
+        config['rule_files'] = [str(shipped.parent.resolve() / pattern)
+                                for pattern in config['rule_files']]
+        [job] = config['scrape_configs']
+        job['static_configs'] = [{'targets': [self.metrics_address]}]
+        path = folder / 'prometheus.yml'
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def _load(self):
+        """Pictures for each model, and what goes wrong, again and again."""
+        pictures = sorted(str(path) for path in pathlib.Path('client/samples').glob('*.jpg'))
+        brief = ['--warmup=0s', '--concurrency=4', '--requests=12']
+        rounds = [
+            ['bench', '--model=namer', *brief, *pictures],
+            ['bench', '--model=finder', '--method=detect', *brief, *pictures],
+            ['bench', '--model=painter', '--method=segment', *brief, *pictures],
+            ['bench', '--model=narrow', '--images=3', '--requests=2', *brief[:2], pictures[0]],
+            ['classify', '--model=narrow', '--deadline=200ms', pictures[0]],
+            ['bench', '--model=namer', '--requests=2', *brief[:2], str(self._broken)],
+        ]
+        for arguments in itertools.cycle(rounds):
+            if self._stop.is_set():
+                return
+            subprocess.run([self._client, *arguments, f'--server={self.address}'],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def exposition(self):
+        """The server's own /metrics."""
+        return _get(f'http://{self.metrics_address}/metrics')
+
+    def ask(self, path, **parameters):
+        """The data of an answer of Prometheus' API; raises on its errors."""
+        pairs = urllib.parse.urlencode(parameters)
+        return json.loads(_get(f'{self.prometheus}/api/v1/{path}?{pairs}'))['data']
+
+    def numbers(self, query):
+        """The values of an instant query that are numbers."""
+        values = [sample['value'][1] for sample in self.ask('query', query=query)['result']]
+        return [value for value in values if value != 'NaN']
+
+
+if __name__ == '__main__':
+    live = Live(*sys.argv[1:3])
+    print(live.prometheus, flush=True)
+    try:
+        time.sleep(float(sys.argv[3]))
+    finally:
+        live.close()

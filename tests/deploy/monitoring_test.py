@@ -1,0 +1,74 @@
+"""Each query that deploy/ ships, asked of a real Prometheus that scrapes a real
+server under load."""
+
+import re
+import time
+import unittest
+
+import live
+import queries
+
+LIMIT = 40  # Seconds in which every query must have had data.
+
+
+class MonitoringTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.live = live.Live('server/sfmamba_server', 'client/sfmamba')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.live.close()
+
+    def all_queries(self):
+        yield from queries.dashboard_queries()
+        yield from queries.rule_queries()
+        yield from queries.autoscaler_queries()
+
+    def test_every_query_returns_data(self):
+        waiting = {where: queries.quiet(query) for where, query in self.all_queries()
+                   if not queries.metrics(query) & queries.GPU_ONLY}
+        self.assertGreater(len(waiting), 40)
+        deadline = time.monotonic() + LIMIT
+        while waiting and time.monotonic() < deadline:
+            for where, query in list(waiting.items()):
+                if self.live.numbers(query):
+                    del waiting[where]
+            time.sleep(0.2)
+        self.assertEqual(waiting, {})
+
+    def test_every_recorded_series_is_made(self):
+        waiting = {rule['record'] for rule in queries.rules() if 'record' in rule}
+        deadline = time.monotonic() + LIMIT
+        while waiting and time.monotonic() < deadline:
+            waiting = {name for name in waiting if not self.live.numbers(name)}
+            time.sleep(0.2)
+        self.assertEqual(waiting, set())
+
+    def test_every_metric_that_is_named_is_exported(self):
+        exported = set(re.findall(r'^# TYPE (\S+)', self.live.exposition(), re.M))
+        for where, query in self.all_queries():
+            with self.subTest(query=where):
+                self.assertLessEqual(queries.metrics(query) - queries.GPU_ONLY, exported)
+
+    def test_every_metric_of_the_server_is_shown(self):
+        shown = set().union(*(queries.metrics(query)
+                              for _, query in queries.dashboard_queries()))
+        exported = set(re.findall(r'^# TYPE (sfmamba_\S+)', self.live.exposition(), re.M))
+        self.assertEqual(exported - shown, set())
+
+    def test_every_variable_has_values(self):
+        for where, label, selector in queries.variable_queries():
+            with self.subTest(variable=where):
+                values = self.live.ask(f'label/{label}/values', **{'match[]': selector})
+                self.assertTrue(values)
+
+    def test_a_narrow_queue_raises_the_alert_of_refusals(self):
+        deadline = time.monotonic() + LIMIT
+        firing = []
+        while not firing and time.monotonic() < deadline:
+            firing = [alert for alert in self.live.ask('alerts')['alerts']
+                      if alert['labels']['alertname'] == 'SfmambaRefusesImages']
+            time.sleep(0.2)
+        self.assertEqual([alert['labels']['model'] for alert in firing], ['narrow'])

@@ -1,0 +1,39 @@
+"""Prometheus' own tool on our configuration and rules, and their unit tests."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+import queries
+
+
+def promtool(*arguments):
+    return subprocess.run(['promtool', *arguments], capture_output=True, text=True)
+
+
+class RulesTest(unittest.TestCase):
+
+    def test_the_configuration_and_the_rules_it_names_are_valid(self):
+        done = promtool('check', 'config', '--lint=all', '--lint-fatal',
+                        'deploy/prometheus/prometheus.yml')
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn('2 rule files found', done.stdout)
+
+    def test_rules_do_what_their_unit_tests_say(self):
+        done = promtool('test', 'rules', 'tests/deploy/rules_test.yml')
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_each_alert_is_tested_and_explained(self):
+        tests = pathlib.Path('tests/deploy/rules_test.yml').read_text()
+        runbook = pathlib.Path('docs/operations.md').read_text()
+        anchors = {re.sub(r'[^\w -]', '', title).strip().lower().replace(' ', '-')
+                   for title in re.findall(r'^#+ (.*)$', runbook, re.M)}
+        alerts = [rule for rule in queries.rules() if 'alert' in rule]
+        self.assertGreater(len(alerts), 5)
+        for alert in alerts:
+            with self.subTest(alert=alert['alert']):
+                self.assertRegex(tests, rf'alertname: {alert["alert"]}\n.*\n\s+exp_alerts')
+                file, anchor = alert['annotations']['runbook'].split('#')
+                self.assertEqual(file, 'docs/operations.md')
+                self.assertIn(anchor, anchors)
