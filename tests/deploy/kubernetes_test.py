@@ -1,0 +1,232 @@
+"""The manifests of Kubernetes and KServe against schemas, and against each other and
+the server."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import jsonschema
+import yaml
+
+from kustomization import apply_patch, render
+
+FOLDER = pathlib.Path('deploy/kubernetes')
+KSERVE = pathlib.Path('deploy/kserve')
+SCHEMAS = pathlib.Path('external/schemas')
+VERSIONS = ('1.29', '1.37')
+COMPONENTS = ('hpa', 'keda', 'service-monitor', 'models-volume')
+
+DEFINITIONS = {version: json.loads((SCHEMAS / f'kubernetes-{version}.json').read_text())
+               for version in VERSIONS}
+CUSTOM = yaml.safe_load(pathlib.Path('tests/deploy/custom_resources.yaml').read_text())
+
+
+def with_components(*names):
+    resources = render(FOLDER / 'base')
+    for name in names:
+        resources = render(FOLDER / 'components' / name, resources)
+    return resources
+
+
+def renderings():
+    """Every overlay, and the base with each component, by name."""
+    for path in sorted((FOLDER / 'overlays').iterdir()):
+        yield path.name, render(path)
+    for name in COMPONENTS:
+        yield f'base + {name}', with_components(name)
+    yield 'kserve', [yaml.safe_load(path.read_text()) for path in sorted(KSERVE.glob('*.yaml'))]
+
+
+def named(resources, kind):
+    [found] = [resource for resource in resources if resource['kind'] == kind]
+    return found
+
+
+def _definition_name(definitions, resource):
+    group, _, version = resource['apiVersion'].rpartition('/')
+    kind = {'group': group, 'kind': resource['kind'], 'version': version}
+    for name, definition in definitions['$defs'].items():
+        if kind in definition.get('x-kubernetes-group-version-kind', []):
+            return name
+    return None
+
+
+class Definitions(jsonschema.RefResolver):
+    """Finds a definition by its name: the general way walks the whole schema."""
+
+    def __init__(self, definitions):
+        super().__init__('', {})
+        self._definitions = definitions['$defs']
+
+    def resolve(self, ref):
+        return ref, self._definitions[ref.rpartition('/')[2]]
+
+
+def _with_references(schema):
+    """The schema with its "kubernetes" marks as references."""
+    if isinstance(schema, list):
+        return [_with_references(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if 'kubernetes' in schema:
+        return {'$ref': f'/$defs/{schema["kubernetes"]}'}
+    return {key: _with_references(value) for key, value in schema.items()}
+
+
+def validate(resource, version):
+    """Raises if the resource is not one of this version of Kubernetes."""
+    definitions = DEFINITIONS[version]
+    name = _definition_name(definitions, resource)
+    if name:
+        schema = {'$ref': f'/$defs/{name}'}
+        required = ['apiVersion', 'kind', 'metadata']
+    else:
+        group, _, api = resource['apiVersion'].partition('/')
+        spec = CUSTOM[f'{resource["kind"]}.{group}/{api}']
+        meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta'
+        schema = _with_references({'type': 'object', 'additionalProperties': False,
+                                   'properties': {'apiVersion': {}, 'kind': {},
+                                                  'metadata': {'kubernetes': meta},
+                                                  'spec': spec}})
+        required = ['apiVersion', 'kind', 'metadata', 'spec']
+    for field in required:
+        if field not in resource:
+            raise jsonschema.ValidationError(f'{field} is missing')
+    resolver = Definitions(definitions)
+    jsonschema.Draft202012Validator(schema, resolver=resolver).validate(resource)
+
+
+class SchemaTest(unittest.TestCase):
+
+    def test_every_resource_is_valid(self):
+        for where, resources in renderings():
+            for resource in resources:
+                for version in VERSIONS:
+                    with self.subTest(where=where, kind=resource['kind'], version=version):
+                        validate(resource, version)
+
+    def test_the_validation_sees_what_is_wrong(self):
+        deployment = named(with_components(), 'Deployment')
+        container = '/spec/template/spec/containers/0'
+        for path, value in [
+                ('/spec/replica', 1),
+                (f'{container}/livenessProbe/grpc/port', '8001'),
+                (f'{container}/imagePullPolicies', 'Always'),
+                ('/spec/template/spec/terminationGracePeriodSeconds', 'long')]:
+            with self.subTest(path=path), self.assertRaises(jsonschema.ValidationError):
+                validate(apply_patch(deployment, [{'op': 'add', 'path': path, 'value': value}]),
+                         VERSIONS[-1])
+        keda = named(with_components('keda'), 'ScaledObject')
+        with self.assertRaises(jsonschema.ValidationError):
+            validate(apply_patch(keda, [{'op': 'add', 'path': '/spec/maxReplicas', 'value': 2}]),
+                     VERSIONS[-1])
+        runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
+        with self.assertRaises(jsonschema.ValidationError):
+            validate(apply_patch(runtime, [{'op': 'add', 'path': '/spec/containers/0/arg',
+                                            'value': []}]), VERSIONS[-1])
+
+    @unittest.skipUnless(shutil.which('kubectl'), 'there is no kubectl here')
+    def test_kubectl_renders_the_same(self):
+        for overlay in sorted((FOLDER / 'overlays').iterdir()):
+            # Links, as test runners make them, would lead kustomize out of its folder.
+            with tempfile.TemporaryDirectory() as place:
+                copied = shutil.copytree(FOLDER, pathlib.Path(place) / 'copy')
+                done = subprocess.run(
+                    ['kubectl', 'kustomize', copied / 'overlays' / overlay.name],
+                    capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr, '')  # Such as of deprecated fields.
+            text, count = re.subn(r'name: sfmamba-[a-z0-9]{10}$', 'name: sfmamba', done.stdout,
+                                  flags=re.M)
+            self.assertEqual(count, 2)  # The ConfigMap and its volume.
+
+            def key(resource):
+                return resource['kind'], resource['metadata']['name']
+            self.assertEqual(sorted(yaml.safe_load_all(text), key=key),
+                             sorted(render(overlay), key=key))
+
+
+class AgreementTest(unittest.TestCase):
+    """What one file says and another relies on."""
+
+    def setUp(self):
+        self.resources = with_components(*COMPONENTS)
+        self.deployment = named(self.resources, 'Deployment')
+        self.pod = self.deployment['spec']['template']
+        [self.container] = self.pod['spec']['containers']
+
+    def test_everything_selects_the_pods(self):
+        labels = self.pod['metadata']['labels']
+        selectors = [resource['spec'][field] for resource in self.resources
+                     for field in ('selector', 'podSelector') if field in resource.get('spec', {})]
+        self.assertEqual(len(selectors), 6)
+        for selector in selectors:
+            self.assertEqual(selector.get('matchLabels', selector), labels)
+
+    def test_everything_scales_this_deployment(self):
+        for kind in ('HorizontalPodAutoscaler', 'ScaledObject'):
+            target = named(self.resources, kind)['spec']['scaleTargetRef']
+            self.assertEqual((target['apiVersion'], target['kind'], target['name']),
+                             ('apps/v1', 'Deployment', self.deployment['metadata']['name']))
+        self.assertNotIn('replicas', self.deployment['spec'])
+
+    def test_ports_that_are_named_exist(self):
+        ports = {port['name']: port['containerPort'] for port in self.container['ports']}
+        for resource in self.resources:
+            if resource['kind'] == 'Service':
+                for port in resource['spec']['ports']:
+                    self.assertEqual(ports[port['targetPort']], port['port'])
+        policy = named(self.resources, 'NetworkPolicy')
+        for rule in policy['spec']['ingress']:
+            for port in rule['ports']:
+                self.assertIn(port['port'], ports)
+        [endpoint] = named(self.resources, 'ServiceMonitor')['spec']['endpoints']
+        self.assertEqual(endpoint['port'], 'metrics')
+
+    def test_the_probes_ask_the_port_of_the_configuration(self):
+        config = named(self.resources, 'ConfigMap')['data']['server.textproto']
+        port = int(re.search(r'^port: (\d+)', config, re.M)[1])
+        metrics_port = int(re.search(r'^metrics_port: (\d+)', config, re.M)[1])
+        self.assertEqual([port, metrics_port],
+                         [entry['containerPort'] for entry in self.container['ports']])
+        for probe in ('startupProbe', 'readinessProbe', 'livenessProbe'):
+            self.assertEqual(self.container[probe]['grpc']['port'], port)
+
+    def test_the_pod_waits_longer_than_the_server_drains(self):
+        config = named(self.resources, 'ConfigMap')['data']['server.textproto']
+        drains = sum(int(seconds) for seconds in
+                     re.findall(r'drain_\w+ \{ seconds: (\d+) \}', config))
+        self.assertEqual(drains, 30)
+        # And three seconds at the end.
+        self.assertGreater(self.pod['spec']['terminationGracePeriodSeconds'], drains + 3)
+
+    def test_mounts_have_volumes(self):
+        for where, resources in renderings():
+            for resource in resources:
+                if resource['kind'] == 'Deployment':
+                    pod = resource['spec']['template']['spec']
+                    self.assertEqual({mount['name'] for mount in pod['containers'][0]['volumeMounts']},
+                                     {volume['name'] for volume in pod['volumes']}, where)
+
+    def test_nothing_may_write_or_rise(self):
+        for security in (self.container['securityContext'],
+                         yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
+                         ['spec']['containers'][0]['securityContext']):
+            self.assertTrue(security['readOnlyRootFilesystem'])
+            self.assertFalse(security['allowPrivilegeEscalation'])
+            self.assertEqual(security['capabilities'], {'drop': ['ALL']})
+        self.assertEqual(self.pod['spec']['securityContext']['runAsUser'], 65532)
+
+    def test_the_server_accepts_its_configuration_and_arguments(self):
+        config = FOLDER / 'base/server.textproto'
+        runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
+        kserve = [argument.replace('{{.Name}}', 'everyday')
+                  for argument in runtime['spec']['containers'][0]['args']]
+        for arguments in ([f'--config={config}'], kserve):
+            done = subprocess.run(['server/sfmamba_server', '--host=0.0.0.0', *arguments,
+                                   '--validate_config'], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
