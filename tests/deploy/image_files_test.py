@@ -1,0 +1,213 @@
+"""What can be told of the image and of compose.yaml without an engine: the files
+themselves, and the folder that becomes the image. tests/e2e/image_test.sh builds
+and runs the image."""
+
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import jsonschema
+import yaml
+
+DOCKERFILE = pathlib.Path('deploy/Dockerfile')
+COMPOSE = pathlib.Path('deploy/compose.yaml')
+SERVER = 'server/sfmamba_server'
+CLIENT = 'client/sfmamba'
+
+
+def instructions(text):
+    """(name, arguments) of each instruction."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith('#')]
+    for line in '\n'.join(lines).replace('\\\n', ' ').splitlines():
+        name, _, arguments = line.partition(' ')
+        yield name, arguments.strip()
+
+
+def stages(text):
+    """name -> (base, instructions), in order."""
+    found = {}
+    for name, arguments in instructions(text):
+        if name == 'FROM':
+            base, stage = re.fullmatch(r'(\S+) AS (\S+)', arguments).groups()
+            found[stage] = (base, [])
+        elif found:
+            found[list(found)[-1]][1].append((name, arguments))
+    return found
+
+
+def seconds(text):
+    return int(re.fullmatch(r'(\d+)s', text)[1])
+
+
+class DockerfileTest(unittest.TestCase):
+
+    def setUp(self):
+        self.stages = stages(DOCKERFILE.read_text())
+
+    def whole(self, stage):
+        """The instructions of a stage and of those it stands on."""
+        base, own = self.stages[stage]
+        return (self.whole(base) if base in self.stages else [('FROM', base)]) + own
+
+    def only(self, stage, name):
+        [arguments] = [arguments for each, arguments in self.whole(stage) if each == name]
+        return arguments
+
+    def test_images_hold_nothing_but_what_was_staged(self):
+        self.assertEqual(list(self.stages)[-1], 'cpu')  # The default target.
+        for stage in ('cpu', 'cuda'):
+            self.assertEqual(self.only(stage, 'FROM'), 'scratch')
+            copies = [arguments for name, arguments in self.whole(stage) if name == 'COPY']
+            self.assertEqual(copies, [f'--from=build-{stage} /stage /', 'models /models'])
+            self.assertNotIn('RUN', dict(self.whole(stage)))  # There is no shell.
+
+    def test_images_run_as_nobody_and_get_signals(self):
+        for stage in ('cpu', 'cuda'):
+            self.assertEqual(self.only(stage, 'USER'), '65532:65532')
+            self.assertEqual(self.only(stage, 'STOPSIGNAL'), 'SIGTERM')
+            for name in ('ENTRYPOINT', 'CMD'):  # The exec form.
+                self.assertIsInstance(json.loads(self.only(stage, name)), list)
+            self.assertIn('org.opencontainers.image.revision', self.only(stage, 'LABEL'))
+
+    def test_the_machine_is_set_up_before_the_sources_come(self):
+        names = [arguments for name, arguments in self.whole('build-cpu')
+                 if name in ('COPY', 'RUN')]
+        self.assertEqual(names[:3], ['deploy/setup.sh deploy/', 'deploy/setup.sh', '. .'])
+        self.assertIn(('RUN', 'deploy/setup.sh --cuda'), self.whole('build-cuda'))
+        self.assertIn('--config=cuda', self.whole('build-cuda')[-1][1])
+
+    def test_bases_are_stages_or_named(self):
+        for stage, (base, _) in self.stages.items():
+            self.assertIn(base, [*self.stages, '${BASE}', 'scratch'], stage)
+
+    def test_the_context_holds_what_is_copied(self):
+        rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
+                 if line.startswith('!')]
+        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'models', 'server', 'client', 'kernels',
+                  'model', 'proto', 'third_party', 'WORKSPACE', 'BUILD', '.bazelrc']
+        self.assertEqual(sorted(rules), sorted(needed))
+        for ignored in ('.git', '.deps', 'tests', 'out', 'bazel-bin'):
+            self.assertFalse([rule for rule in rules if fnmatch.fnmatch(ignored, rule)])
+
+    def test_the_server_accepts_its_command(self):
+        command = json.loads(self.only('cpu', 'ENTRYPOINT')) + json.loads(self.only('cpu', 'CMD'))
+        self.assertEqual(command[0], '/usr/bin/sfmamba_server')
+        done = subprocess.run([SERVER, *command[1:], '--print_effective_config'],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('host: "0.0.0.0"', done.stdout)
+        ports = re.findall(r'^(?:metrics_)?port: (\d+)', done.stdout, re.M)
+        self.assertEqual(sorted(ports), self.only('cpu', 'EXPOSE').split())
+
+    def test_the_client_accepts_the_health_check(self):
+        check = self.only('cpu', 'HEALTHCHECK')
+        command = json.loads(check[check.index('CMD ') + 4:])
+        self.assertEqual(command[0], '/usr/bin/sfmamba')
+        [server] = [part for part in command if part.startswith('--server=')]
+        self.assertEqual(server, '--server=127.0.0.1:' + self.only('cpu', 'EXPOSE').split()[0])
+        # Port 1 answers nobody: 1 is an answer of the network, 2 would be a usage error.
+        done = subprocess.run([CLIENT, *command[1:], '--server=127.0.0.1:1'],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+
+class StageTest(unittest.TestCase):
+
+    def test_what_is_staged_loads_without_the_machine(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(['deploy/stage.sh', folder, SERVER, CLIENT],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r'MB  usr/lib/x86_64-linux-gnu/libtorch_cpu.so')
+            libraries = f'{folder}/usr/lib/x86_64-linux-gnu'
+            loader = [f'{folder}/lib64/ld-linux-x86-64.so.2', '--inhibit-cache',
+                      '--library-path', libraries]
+            for program in ('sfmamba_server', 'sfmamba'):
+                listed = subprocess.run([*loader, '--list', f'{folder}/usr/bin/{program}'],
+                                        capture_output=True, text=True)
+                self.assertEqual(listed.returncode, 0, listed.stderr)
+                paths = re.findall(r'=> (\S+)', listed.stdout)
+                self.assertGreater(len(paths), 20)
+                elsewhere = [path for path in paths if not path.startswith(folder)]
+                self.assertEqual(elsewhere, [])
+            told = subprocess.run([*loader, f'{folder}/usr/bin/sfmamba_server', '--help'],
+                                  capture_output=True, text=True,
+                                  env={'OMP_WAIT_POLICY': 'passive'})  # No second start.
+            self.assertIn('--model_repository', told.stdout)
+            contents = pathlib.Path(folder, 'usr/share/sfmamba/contents.tsv').read_text()
+            listed = {line.split('\t')[0] for line in contents.splitlines()}
+            files = {os.path.relpath(os.path.join(place, name), folder)
+                     for place, _, names in os.walk(folder) for name in names}
+            self.assertEqual(files - listed,
+                             {'etc/passwd', 'etc/group', 'etc/nsswitch.conf',
+                              'usr/share/sfmamba/contents.tsv'})
+            self.assertRegex(contents, r'libgrpc\.so\.29\t\d+\tlibgrpc29\t1\.51')
+
+    def test_what_is_not_there_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(['deploy/stage.sh', folder, 'server/nothing'],
+                                  capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('server/nothing is not there', done.stderr)
+
+
+class ComposeTest(unittest.TestCase):
+
+    def setUp(self):
+        self.compose = yaml.safe_load(COMPOSE.read_text())
+        self.services = self.compose['services']
+        profile = pathlib.Path('deploy/.env').read_text()
+        self.default = re.search(r'^COMPOSE_PROFILES=(\w+)$', profile, re.M)[1]
+
+    def test_it_is_valid(self):
+        schema = json.loads(pathlib.Path('external/schemas/compose.json').read_text())
+        jsonschema.Draft7Validator(schema).validate(self.compose)
+        with self.assertRaises(jsonschema.ValidationError):
+            self.services['grafana']['port'] = ['3000']
+            jsonschema.Draft7Validator(schema).validate(self.compose)
+
+    def test_each_profile_has_one_server_that_prometheus_finds(self):
+        prometheus = yaml.safe_load(pathlib.Path('deploy/prometheus/prometheus.yml').read_text())
+        [job] = prometheus['scrape_configs']
+        [target] = job['static_configs'][0]['targets']
+        by_profile = {}
+        for service in self.services.values():
+            for profile in service.get('profiles', []):
+                by_profile.setdefault(profile, []).append(service)
+        self.assertEqual(sorted(by_profile), ['cpu', 'gpu'])
+        self.assertEqual(self.default, 'cpu')
+        for [service] in by_profile.values():
+            self.assertEqual(service['networks']['default']['aliases'] + ['8002'],
+                             target.split(':'))
+            self.assertTrue(service['read_only'])
+            self.assertEqual(service['cap_drop'], ['ALL'])
+            # drain_delay and drain_timeout, by default, and three seconds more.
+            self.assertGreater(seconds(service['stop_grace_period']), 5 + 25 + 3)
+
+    def test_targets_are_stages_of_the_dockerfile(self):
+        known = stages(DOCKERFILE.read_text())
+        for service in self.services.values():
+            if 'build' in service:
+                self.assertIn(service['build']['target'], known)
+                self.assertEqual(service['build']['dockerfile'], str(DOCKERFILE))
+
+    def test_what_is_mounted_is_there_and_read_only(self):
+        for name, service in self.services.items():
+            for volume in service['volumes']:
+                source, _, *options = volume.split(':')
+                if source.startswith('.') and source != '../models':  # Not a test's data.
+                    self.assertTrue((COMPOSE.parent / source).exists(), source)
+                if source.startswith('.'):
+                    self.assertEqual(options, ['ro'], f'{name}: {volume}')
+                else:
+                    self.assertIn(source, self.compose['volumes'])
+
+    def test_only_this_machine_is_listened_on(self):
+        for name, service in self.services.items():
+            for port in service['ports']:
+                self.assertTrue(port.startswith('127.0.0.1:'), f'{name}: {port}')
