@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cpu_features.h"
+#include "kernels/float16.h"
 
 namespace sfmamba {
 
@@ -114,12 +115,21 @@ class Matrix {
   std::vector<T, AlignedAllocator<T>> values_;
 };
 
+// The most that rounding to T changes a value by, relative; 0 where that does
+// not matter.
+template <typename T>
+constexpr double kUnit = 0;
+template <>
+constexpr double kUnit<BFloat16> = 1.0 / 256;
+template <>
+constexpr double kUnit<Float16> = 1.0 / 2048;
+
 // Expects `actual` within `scaled` of the largest expected magnitude and, for
-// BFloat16, one unit in the last place more.
+// BFloat16 and Float16, their rounding more.
 template <typename T>
 void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
                  double scaled) {
-  const double relative = sizeof(T) == 2 ? 1.0 / 256 : 0.0;
+  const double relative = kUnit<T>;
   double largest = 0;
   for (int64_t i = 0; i < expected.rows(); ++i) {
     for (int c = 0; c < expected.columns(); ++c) {
