@@ -29,7 +29,7 @@ struct NmsCudaArgs {
   void* scratch;      // NmsCudaScratchBytes(), 16-byte aligned
 };
 
-constexpr int kNmsCudaMaxBoxes = 1 << 16;
+constexpr int kNmsCudaMaxBoxes = 1 << 17;
 
 // Grows with the square of num_boxes: 3 MB an image at 4819, 51 MB at 20000.
 size_t NmsCudaScratchBytes(int num_images, int num_boxes);

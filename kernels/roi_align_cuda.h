@@ -28,10 +28,10 @@ struct RoiAlignCudaArgs {
   T* out;              // [num_rois, out_height, out_width, channels], written
 };
 
-// What RoiAlignScalar() gives, summed up in fp32 in the same order, but with
-// fused multiply-adds; levels and grids are the same. A region's bits depend on
-// nothing but itself and the maps. Time is bounded by the maps' sizes, however
-// large a region is. Fastest where channels are a multiple of 16 bytes and the
+// What RoiAlignScalar() gives, up to the rounding of its sums, which are fp32
+// here too; levels and grids are the same. A region's bits depend on nothing
+// but itself and the maps. Time is bounded by the maps' sizes, however large a
+// region is. Fastest where channels are a multiple of 16 bytes and the
 // pointers aligned to as much.
 //
 // Enqueues on `stream` and returns; INTERNAL if the launch is refused.

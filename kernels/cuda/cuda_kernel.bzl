@@ -8,7 +8,7 @@ CUDA_ONLY = select({
     "//conditions:default": ["@platforms//:incompatible"],
 })
 
-def cuda_kernel(name, srcs = None, hdrs = None, deps = [], **kwargs):
+def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kwargs):
     """Library `name`, for --config=cuda only.
 
     Its header alone is `name`_header, which needs no CUDA; the emulator takes
@@ -20,6 +20,8 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], **kwargs):
       srcs: .cu files; <name>.cu if not given.
       hdrs: headers; <name>.h if not given.
       deps: cc_library that headers and sources include.
+      contract: whether nvcc may round a * b + c once; without, results are those
+        of a host compiler.
       **kwargs: visibility, testonly.
     """
     srcs = srcs or [name + ".cu"]
@@ -38,6 +40,7 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], **kwargs):
         cuda_library(
             name = stem + "_object",
             src = src,
+            contract = contract,
             target_compatible_with = CUDA_ONLY,
             deps = [
                 ":" + header,

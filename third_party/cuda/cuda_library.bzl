@@ -38,6 +38,8 @@ def _impl(ctx):
         "-Xcompiler=-fPIC",
         "-Xptxas=-v",
     ])
+    if not ctx.attr.contract:
+        args.add("-fmad=false")
     for arch in ARCHS:
         codes = "sm_%s" % arch
         if arch == ARCHS[-1]:
@@ -81,6 +83,10 @@ cuda_library = rule(
     attrs = {
         "src": attr.label(allow_single_file = [".cu"], mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
+        "contract": attr.bool(
+            default = True,
+            doc = "Whether a * b + c may be rounded once instead of twice.",
+        ),
         "_nvcc": attr.label(default = "@cuda//:compiler"),
         "_cc_toolchain": attr.label(
             default = "@bazel_tools//tools/cpp:current_cc_toolchain",
