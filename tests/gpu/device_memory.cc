@@ -1,0 +1,54 @@
+#include "tests/cuda/device_memory.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+void DieUnlessOk(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::abort();
+}
+
+}  // namespace
+
+bool Emulated() { return false; }
+
+bool HasDevice() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
+// The default stream, which copies wait for.
+CudaStream TestStream() { return nullptr; }
+
+void WaitForDevice() {
+  const cudaError_t error = cudaDeviceSynchronize();
+  EXPECT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
+}
+
+void* AllocateDevice(size_t bytes) {
+  void* memory = nullptr;
+  DieUnlessOk(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return memory;
+}
+
+void FreeDevice(void* memory) { DieUnlessOk(cudaFree(memory), "cudaFree"); }
+
+void CopyToDevice(void* device, const void* host, size_t bytes) {
+  DieUnlessOk(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice),
+              "cudaMemcpy to the device");
+}
+
+void CopyToHost(void* host, const void* device, size_t bytes) {
+  DieUnlessOk(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost),
+              "cudaMemcpy to the host");
+}
+
+}  // namespace sfmamba

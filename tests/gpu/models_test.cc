@@ -1,0 +1,378 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "gtest/gtest.h"
+#include "model/config.h"
+#include "model/vision_model.h"
+#include "tests/gpu/model_device.h"
+#include "tests/model/deviation.h"
+#include "tests/model/expected_logits.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+class GpuModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasModelDevice()) GTEST_SKIP() << "no GPU";
+  }
+};
+
+std::unique_ptr<VisionModel> OnDevice(ModelConfig config,
+                                      Precision precision = Precision::kFloat32,
+                                      int fold_rows = 0) {
+  config.precision = precision;
+  ModelOptions options = OnModelDevice();
+  options.fold_rows = fold_rows;
+  return MakeModel(config, options);
+}
+
+std::vector<float> OfImage(const std::vector<float>& logits, int images,
+                           int image) {
+  const size_t each = logits.size() / images;
+  return std::vector<float>(logits.begin() + image * each,
+                            logits.begin() + (image + 1) * each);
+}
+
+// Expects each of the images within what half precision may change.
+void ExpectHalfPrecision(const std::vector<float>& logits,
+                         const std::vector<float>& exact, int images) {
+  ASSERT_EQ(logits.size(), exact.size());
+  for (int i = 0; i < images; ++i) {
+    const Deviation deviation =
+        DeviationOf(OfImage(logits, images, i), OfImage(exact, images, i));
+    EXPECT_GE(deviation.cosine, 0.9995) << "image " << i;
+    EXPECT_LE(deviation.largest, 0.05) << "image " << i;
+    EXPECT_TRUE(deviation.same_argmax) << "image " << i;
+  }
+}
+
+// ---- What the specification says ----
+
+class GpuSmallModelTest : public GpuModelTest,
+                          public testing::WithParamInterface<ExpectedLogits> {};
+
+TEST_P(GpuSmallModelTest, GivesTheSpecifiedLogitsWithEveryFold) {
+  ModelConfig config = SmallModel();
+  GetParam().change(config.backbone);
+  const at::Tensor images =
+      DeterministicImages({2, 3, kSmallHeight, kSmallWidth});
+  for (const int fold_rows : {0, 1, 2, 4, 8}) {
+    const auto model = OnDevice(config, Precision::kFloat32, fold_rows);
+    EXPECT_LE(LargestDifference(Logits(*model, images), GetParam().logits),
+              1e-4)
+        << fold_rows;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuSmallModelTest,
+                         testing::ValuesIn(ExpectedOfSmallModel()),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+class GpuVariantsTest : public GpuModelTest,
+                        public testing::WithParamInterface<ExpectedVariant> {};
+
+TEST_P(GpuVariantsTest, GiveTheSpecifiedLogitsInEachPrecision) {
+  const ExpectedVariant& expected = GetParam();
+  const at::Tensor images = DeterministicImages({2, 3, 224, 224});
+  const ModelConfig config = *VariantConfig(expected.variant);
+  const std::vector<float> exact = Logits(*OnDevice(config), images);
+  ASSERT_EQ(exact.size(), 2000);
+  for (size_t i = 0; i < expected.first.size(); ++i) {
+    EXPECT_NEAR(exact[i], expected.first[i], 1e-4) << i;
+  }
+  for (size_t i = 0; i < expected.second.size(); ++i) {
+    EXPECT_NEAR(exact[1000 + i], expected.second[i], 1e-4) << i;
+  }
+  EXPECT_NEAR(std::accumulate(exact.begin(), exact.end(), 0.0), expected.sum,
+              0.02);
+  EXPECT_EQ(std::max_element(exact.begin(), exact.begin() + 1000),
+            exact.begin() + expected.argmax);
+  for (const Precision half : {Precision::kBFloat16, Precision::kFloat16}) {
+    ExpectHalfPrecision(Logits(*OnDevice(config, half), images), exact, 2);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuVariantsTest,
+                         testing::ValuesIn(ExpectedVariants()),
+                         [](const auto& info) {
+                           return std::string(info.param.variant);
+                         });
+
+// ---- The CPU's answer at many shapes ----
+
+struct Shape {
+  const char* variant;  // "small": SmallModel().
+  int images, height, width;
+  WindowMode windows = WindowMode::kFixed;
+  int attention_window = 0;  // Of stages 3 and 4: "club".
+};
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << shape.variant << " " << shape.images << " x " << shape.height
+             << " x " << shape.width;
+}
+
+constexpr Shape kShapes[] = {
+    {"small", 1, 96, 80},
+    {"small", 7, 96, 80},
+    {"small", 64, 64, 64},
+    {"small", 31, 33, 47},
+    {"small", 1, 32, 32},
+    {"small", 2, 160, 224},
+    {"small", 2, 96, 80, WindowMode::kFull},
+    {"small", 3, 161, 97, WindowMode::kFull},
+    {"small", 2, 160, 224, WindowMode::kFull, 4},
+    {"small", 1, 512, 512, WindowMode::kFull, 4},
+    {"sf_mamba_t", 1, 224, 224},
+    {"sf_mamba_t", 5, 224, 224},
+    {"sf_mamba_t", 16, 224, 224},
+    {"sf_mamba_t", 1, 231, 300},
+    {"sf_mamba_t", 1, 448, 448},
+    {"sf_mamba_t", 1, 448, 448, WindowMode::kFull},
+    {"sf_mamba_t", 1, 640, 640, WindowMode::kFull, 32},
+    {"sf_mamba_s", 3, 224, 224},
+    {"sf_mamba_b", 3, 224, 224},
+    {"vim_t", 2, 224, 224},
+};
+
+class GpuShapesTest : public GpuModelTest,
+                      public testing::WithParamInterface<Shape> {};
+
+TEST_P(GpuShapesTest, AgreesWithTheCpu) {
+  const Shape& shape = GetParam();
+  const bool small = std::string(shape.variant) == "small";
+  ModelConfig config = small ? SmallModel() : *VariantConfig(shape.variant);
+  config.backbone.window_mode = shape.windows;
+  if (shape.attention_window > 0) {
+    config.backbone.attention_windows = {shape.attention_window,
+                                         shape.attention_window};
+  }
+  const at::Tensor images =
+      DeterministicImages({shape.images, 3, shape.height, shape.width});
+  const std::vector<float> exact = Logits(*MakeModel(config), images);
+  EXPECT_LE(LargestDifference(Logits(*OnDevice(config), images), exact), 1e-4);
+  for (const Precision half : {Precision::kBFloat16, Precision::kFloat16}) {
+    ExpectHalfPrecision(Logits(*OnDevice(config, half), images), exact,
+                        shape.images);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuShapesTest, testing::ValuesIn(kShapes),
+                         [](const auto& info) {
+                           return std::to_string(info.index) + "_" +
+                                  info.param.variant;
+                         });
+
+// ---- Dense models ----
+
+ModelConfig SmallDense(VisionTask task) {
+  ModelConfig config = *VariantConfig("custom", task);
+  config.backbone = SmallModel().backbone;
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  config.num_classes = 6;
+  config.segmentation_channels = 16;
+  config.detector.channels = 16;
+  config.detector.fc_width = 32;
+  config.detector.proposals = 60;
+  config.image_size = 96;
+  return config;
+}
+
+Result RunOnNoise(const ModelConfig& config, const ModelOptions& options,
+                  int height, int width) {
+  std::vector<uint8_t> pixels(height * width * 3);
+  uint32_t state = 1;
+  for (uint8_t& value : pixels) {
+    state = state * 1664525 + 1013904223;
+    value = state >> 24;
+  }
+  ModelInput input;
+  input.height = height;
+  input.width = width;
+  input.pixels = pixels.data();
+  input.original_height = 3 * height / 2;
+  input.original_width = 3 * width / 2;
+  input.detection.masks = true;
+  input.segmentation.confidence = true;
+  const auto model = VisionModel::Random(config, /*seed=*/1, options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  auto results = (*model)->Run({input});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return (*results)[0];
+}
+
+double IntersectionOverUnion(const Box& a, const Box& b) {
+  const double width =
+      std::max(0.f, std::min(a.x2, b.x2) - std::max(a.x1, b.x1));
+  const double height =
+      std::max(0.f, std::min(a.y2, b.y2) - std::max(a.y1, b.y1));
+  const double both = width * height;
+  return both / (double{a.x2 - a.x1} * (a.y2 - a.y1) +
+                 double{b.x2 - b.x1} * (b.y2 - b.y1) - both);
+}
+
+// The mean of the masks' pixels that differ, as a part of the mask's area.
+double MaskDifference(const Detection& a, const Detection& b) {
+  const InstanceMask own = a.mask(), other = b.mask();
+  if (own.width != other.width || own.height != other.height) return 1;
+  double different = 0;
+  for (size_t i = 0; i < own.data.size(); ++i) {
+    different += own.data[i] != other.data[i];
+  }
+  return different / std::max<size_t>(own.data.size(), 1);
+}
+
+using GpuDenseTest = GpuModelTest;
+
+TEST_F(GpuDenseTest, ADetectorFindsWhatTheCpuFinds) {
+  const ModelConfig config = SmallDense(VisionTask::kDetection);
+  const Result expected = RunOnNoise(config, {}, 60, 90);
+  const Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
+  const auto& wanted = std::get<Detections>(expected).detections;
+  const auto& found = std::get<Detections>(actual).detections;
+  ASSERT_GT(wanted.size(), 0);
+  // Near a threshold a detection may come or go.
+  EXPECT_NEAR(found.size(), wanted.size(), 1 + wanted.size() / 20);
+  int missing = 0;
+  for (const Detection& one : wanted) {
+    const bool matched =
+        std::any_of(found.begin(), found.end(), [&](const Detection& other) {
+          return other.class_id == one.class_id &&
+                 std::fabs(other.score - one.score) < 1e-3 &&
+                 IntersectionOverUnion(other.box, one.box) > 0.99 &&
+                 MaskDifference(other, one) < 0.01;
+        });
+    missing += matched ? 0 : 1;
+  }
+  EXPECT_LE(missing, 1 + wanted.size() / 20);
+}
+
+TEST_F(GpuDenseTest, ASegmenterSeesWhatTheCpuSees) {
+  const ModelConfig config = SmallDense(VisionTask::kSegmentation);
+  const Result expected = RunOnNoise(config, {}, 60, 90);
+  const Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
+  const auto& wanted = std::get<Segmentation>(expected);
+  const auto& seen = std::get<Segmentation>(actual);
+  ASSERT_EQ(seen.height, wanted.height);
+  ASSERT_EQ(seen.width, wanted.width);
+  size_t different = 0;
+  for (size_t i = 0; i < wanted.labels.size(); ++i) {
+    if (wanted.labels[i] == seen.labels[i]) {
+      EXPECT_NEAR(wanted.confidence[i], seen.confidence[i], 1) << i;
+    } else {
+      ++different;
+    }
+  }
+  EXPECT_LE(different, wanted.labels.size() / 1000);
+}
+
+// ---- Promises of VisionModel ----
+
+using GpuPromisesTest = GpuModelTest;
+
+TEST_F(GpuPromisesTest, ANanOrInfinityStaysInItsImage) {
+  const at::Tensor clean =
+      DeterministicImages({5, 3, kSmallHeight, kSmallWidth});
+  for (const Precision precision :
+       {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {
+    const auto model = OnDevice(SmallModel(), precision);
+    const std::vector<float> expected = Logits(*model, clean);
+    for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
+                               std::numeric_limits<float>::infinity()}) {
+      at::Tensor images = clean.clone();
+      images[2].fill_(poison);
+      const std::vector<float> logits = Logits(*model, images);
+      for (const int i : {0, 1, 3, 4}) {
+        EXPECT_EQ(OfImage(logits, 5, i), OfImage(expected, 5, i)) << i;
+      }
+      EXPECT_TRUE(std::isnan(OfImage(logits, 5, 2)[0]));
+      EXPECT_EQ(Logits(*model, clean), expected) << "after the poison";
+    }
+  }
+}
+
+TEST_F(GpuPromisesTest, ABatchRunTwiceHasTheSameBytes) {
+  const auto model =
+      OnDevice(*VariantConfig("sf_mamba_t"), Precision::kBFloat16);
+  const at::Tensor images = DeterministicImages({8, 3, 224, 224});
+  const std::vector<float> once = Logits(*model, images);
+  EXPECT_EQ(Logits(*model, images), once);
+}
+
+TEST_F(GpuPromisesTest, AnImageHasNearlyTheSameAnswerInAnyBatch) {
+  ModelOptions options = OnModelDevice();
+  options.deterministic = true;
+  const auto model = MakeModel(SmallModel(), options);
+  const at::Tensor images =
+      DeterministicImages({33, 3, kSmallHeight, kSmallWidth});
+  const std::vector<float> all = Logits(*model, images);
+  for (const int i : {0, 16, 32}) {
+    // Matrix products may choose another kernel for another size.
+    EXPECT_LE(LargestDifference(Logits(*model, images.narrow(0, i, 1)),
+                                OfImage(all, 33, i)),
+              2e-5)
+        << i;
+  }
+}
+
+TEST_F(GpuPromisesTest, PixelsAndValuesAreOne) {
+  constexpr int kSide = 96;
+  std::vector<uint8_t> pixels(kSide * kSide * 3);
+  std::iota(pixels.begin(), pixels.end(), 0);
+  const ModelConfig config = SmallModel();
+  std::vector<float> values(pixels.size());
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const int c = i % 3;
+    values[c * kSide * kSide + i / 3] =
+        (pixels[i] / 255.0f - config.mean[c]) / config.std[c];
+  }
+  ModelInput raw, normalised;
+  raw.height = raw.width = normalised.height = normalised.width = kSide;
+  raw.pixels = pixels.data();
+  normalised.values = values.data();
+  const auto results = OnDevice(config)->Run({raw, normalised});
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_LE(LargestDifference(std::get<Classification>((*results)[0]).logits,
+                              std::get<Classification>((*results)[1]).logits),
+            1e-4);
+}
+
+TEST_F(GpuPromisesTest, AsManyThreadsAsSlotsMayRun) {
+  const auto model = OnDevice(SmallModel());
+  ASSERT_GE(model->slots(), 1);
+  std::vector<std::vector<float>> alone, together(model->slots());
+  std::vector<at::Tensor> images;
+  for (int i = 0; i < model->slots(); ++i) {
+    images.push_back(
+        DeterministicImages({i + 1, 3, kSmallHeight, kSmallWidth}));
+    alone.push_back(Logits(*model, images[i]));
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < model->slots(); ++i) {
+    threads.emplace_back([&, i] {
+      for (int run = 0; run < 20; ++run) {
+        together[i] = Logits(*model, images[i]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(together, alone);
+  EXPECT_TRUE(model->health().ok()) << model->health();
+}
+
+}  // namespace
+}  // namespace sfmamba

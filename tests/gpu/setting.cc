@@ -1,0 +1,62 @@
+#include "tests/gpu/setting.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+
+namespace sfmamba {
+
+std::string Setting::Json() const {
+  return absl::StrFormat(
+      R"("device": %s, "multiprocessors": %d, "driver": %s, "build": %s)",
+      JsonString(device), multiprocessors, JsonString(driver),
+      JsonString(build));
+}
+
+std::string Setting::Text() const {
+  return absl::StrFormat(
+      "%s, %d multiprocessors at up to %.0f MHz, copies %.2f TB/s, driver %s, "
+      "kernels %s",
+      device, multiprocessors, clock_hz / 1e6, bytes_per_second / 1e12, driver,
+      build);
+}
+
+std::string Clocks::Text() const {
+  return absl::StrFormat("SM %d MHz, memory %d MHz, %d C, %.0f W", sm_mhz,
+                         memory_mhz, celsius, watts);
+}
+
+Clocks ParseClocks(absl::string_view line) {
+  const std::vector<absl::string_view> values = absl::StrSplit(line, ',');
+  Clocks clocks;
+  if (values.size() != 4) return clocks;
+  const auto number = [&](int i) {
+    double value = 0;
+    return absl::SimpleAtod(absl::StripAsciiWhitespace(values[i]), &value)
+               ? value
+               : 0.0;
+  };
+  clocks.sm_mhz = static_cast<int>(number(0));
+  clocks.memory_mhz = static_cast<int>(number(1));
+  clocks.celsius = static_cast<int>(number(2));
+  clocks.watts = number(3);
+  return clocks;
+}
+
+std::string JsonString(absl::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += absl::StrFormat("\\u%04x", c);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+}  // namespace sfmamba
