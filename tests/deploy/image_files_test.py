@@ -88,8 +88,8 @@ class DockerfileTest(unittest.TestCase):
     def test_the_context_holds_what_is_copied(self):
         rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
                  if line.startswith('!')]
-        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'models', 'server', 'client', 'kernels',
-                  'model', 'proto', 'third_party', 'WORKSPACE', 'BUILD', '.bazelrc']
+        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'deploy/cuda-runtime.txt', 'models', 'server',
+                  'client', 'kernels', 'model', 'proto', 'third_party', 'WORKSPACE', 'BUILD', '.bazelrc']
         self.assertEqual(sorted(rules), sorted(needed))
         for ignored in ('.git', '.deps', 'tests', 'out', 'bazel-bin'):
             self.assertFalse([rule for rule in rules if fnmatch.fnmatch(ignored, rule)])
