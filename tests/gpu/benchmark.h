@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tests/gpu/engine_figures.h"
+#include "tests/gpu/pass_figures.h"
 #include "tests/gpu/scan_figures.h"
 #include "tests/gpu/setting.h"
 
@@ -27,6 +28,10 @@ Clocks ReadClocks();
 absl::StatusOr<std::vector<ScanFigure>> MeasureScans(
     const std::vector<ScanCase>& cases, const Setting& setting,
     const WriteLine& write);
+
+// Measures the kernels between matrix products on the models' shapes.
+absl::StatusOr<std::vector<PassFigure>> MeasurePasses(const Setting& setting,
+                                                      const WriteLine& write);
 
 // Measures each model for `duration`, and again with as many callers as it has
 // slots. What does not fit says so in its figure's note.

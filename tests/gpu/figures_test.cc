@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/engine_figures.h"
+#include "tests/gpu/pass_figures.h"
 #include "tests/gpu/scan_figures.h"
 #include "tests/gpu/setting.h"
 
@@ -141,6 +142,19 @@ TEST(ScanFiguresTest, PlansHaveNames) {
   plan.kernel = ScanPlan::kChunk;
   plan.chunks = 64;
   EXPECT_EQ(ToString(plan), "64 chunks, 8 lanes");
+}
+
+// ---- Passes ----
+
+TEST(PassFiguresTest, CompareWithACopy) {
+  const PassFigure figure{"LayerNorm", 25344,       320,
+                          43e6,        {9, 20, 21}, {39, 40, 41}};
+  const std::string json = Json(figure, H200());
+  EXPECT_THAT(json, HasSubstr(R"("kernel": "LayerNorm", "tokens": 25344)"));
+  EXPECT_THAT(json, HasSubstr(R"("share_of_copy": 0.5000)"));
+  EXPECT_THAT(Markdown({figure}, H200()),
+              HasSubstr("| LayerNorm | 25344 x 320 | 41.0 | 20.00 (9.00, "
+                        "21.00) | 50 % | 40.00 | 25 % |"));
 }
 
 // ---- Whole models ----

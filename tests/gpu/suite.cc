@@ -21,7 +21,7 @@
 #include "tests/gpu/benchmark.h"
 
 ABSL_FLAG(bool, benchmark, false, "measure instead of testing");
-ABSL_FLAG(std::string, parts, "scan,engine", "of the benchmark");
+ABSL_FLAG(std::string, parts, "scan,pass,engine", "of the benchmark");
 ABSL_FLAG(std::string, variants, "",
           "of the engine's benchmark, such as sf_mamba_t; empty: all");
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(1),
@@ -99,6 +99,11 @@ int Benchmark() {
   std::string text = absl::StrCat("## ", setting->Text(), "\n\n");
   if (absl::StrContains(parts, "scan")) {
     const auto figures = MeasureScans(ScanCases(), *setting, write);
+    if (!figures.ok()) return Fail(figures.status());
+    absl::StrAppend(&text, Markdown(*figures, *setting), "\n");
+  }
+  if (absl::StrContains(parts, "pass")) {
+    const auto figures = MeasurePasses(*setting, write);
     if (!figures.ok()) return Fail(figures.status());
     absl::StrAppend(&text, Markdown(*figures, *setting), "\n");
   }

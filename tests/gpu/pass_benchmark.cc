@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "kernels/bfloat16.h"
+#include "kernels/depthwise_conv1d_cuda.h"
+#include "kernels/gelu_cuda.h"
+#include "kernels/gpu_timer_cuda.h"
+#include "kernels/layer_norm_cuda.h"
+#include "kernels/token_mean_cuda.h"
+#include "tests/cuda/device_memory.h"
+#include "tests/gpu/benchmark.h"
+
+namespace sfmamba {
+namespace {
+
+template <typename T>
+std::vector<T> Normals(size_t count) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<T> block(std::min<size_t>(count, 1 << 20)), values(count);
+  for (T& value : block) value = static_cast<T>(normal(random));
+  for (size_t i = 0; i < count; ++i) values[i] = block[i % block.size()];
+  return values;
+}
+
+// The activations of a stage and what its passes need besides.
+class Stage {
+ public:
+  Stage(int sequences, int length, int channels)
+      : segments_{sequences, length},
+        tokens_(sequences * length),
+        channels_(channels),
+        wide_(Normals<BFloat16>(size_t{4} * tokens_ * channels)),
+        y_(size_t{4} * tokens_ * channels),
+        parameters_(Normals<float>(size_t{4} * channels)) {}
+
+  int tokens() const { return tokens_; }
+  int channels() const { return channels_; }
+
+  // Both halves of a projection, 3 taps.
+  absl::Status Convolve(CudaStream stream) const {
+    const int half = channels_ / 2;
+    DepthwiseConv1dArgs<BFloat16> parts[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      DepthwiseConv1dArgs<BFloat16>& part = parts[i];
+      part.channels = half;
+      part.taps = 3;
+      part.left = 1;
+      part.x = wide_.data() + i * half;
+      part.y = y_.data() + i * half;
+      part.x_stride = part.y_stride = channels_;
+      part.weight = parameters_.data();
+      part.silu = true;
+      part.segments = segments_;
+    }
+    return DepthwiseConv1dCuda(parts, 2, stream);
+  }
+
+  absl::Status Normalize(CudaStream stream) const {
+    LayerNormCudaArgs<BFloat16, BFloat16> args{};
+    args.channels = channels_;
+    args.x = wide_.data();
+    args.y = y_.data();
+    args.x_stride = args.y_stride = channels_;
+    args.gamma = parameters_.data();
+    args.beta = parameters_.data() + channels_;
+    args.eps = 1e-5f;
+    args.segments = segments_;
+    return LayerNormCuda(args, stream);
+  }
+
+  absl::Status Mean(CudaStream stream) const {
+    TokenMeanArgs<BFloat16> args{};
+    args.channels = channels_;
+    args.x = wide_.data();
+    args.x_stride = channels_;
+    args.mean = y_.data();
+    args.mean_stride = channels_;
+    args.segments = segments_;
+    return TokenMeanCuda(args, stream);
+  }
+
+  // Of the MLP's four times as many channels.
+  absl::Status Gelu(CudaStream stream) const {
+    GeluArgs<BFloat16> args{};
+    args.rows = tokens_;
+    args.channels = 4 * channels_;
+    args.x = wide_.data();
+    args.y = y_.data();
+    args.x_stride = args.y_stride = 4 * channels_;
+    args.bias = parameters_.data();
+    return GeluErfCuda(args, stream);
+  }
+
+ private:
+  const Segments segments_;
+  const int tokens_, channels_;
+  const DeviceArray<BFloat16> wide_, y_;  // [tokens, 4 * channels]
+  const DeviceArray<float> parameters_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<PassFigure>> MeasurePasses(const Setting& setting,
+                                                      const WriteLine& write) {
+  const auto timer = GpuTimer::Create();
+  if (!timer.ok()) return timer.status();
+  // T's and B's stage 3 and T's stage 4, by a batch of 128.
+  const struct {
+    int length, channels;
+  } kStages[] = {{198, 320}, {51, 640}, {198, 512}};
+  const struct {
+    const char* name;
+    absl::Status (Stage::*run)(CudaStream) const;
+    int bytes;  // Of a token's channel.
+  } kPasses[] = {{"conv1d + SiLU, both halves", &Stage::Convolve, 4},
+                 {"LayerNorm", &Stage::Normalize, 4},
+                 {"mean over tokens", &Stage::Mean, 2},
+                 {"bias + GELU of the MLP", &Stage::Gelu, 16}};
+  std::vector<PassFigure> figures;
+  for (const auto& shape : kStages) {
+    const Stage stage(128, shape.length, shape.channels);
+    for (const auto& pass : kPasses) {
+      const auto enqueue = [&](CudaStream stream) {
+        return (stage.*pass.run)(stream);
+      };
+      const auto warm = (*timer)->Warm(enqueue, {});
+      if (!warm.ok()) return warm.status();
+      const auto cold = (*timer)->Cold(enqueue, {});
+      if (!cold.ok()) return cold.status();
+      const double bytes =
+          double(pass.bytes) * stage.tokens() * stage.channels();
+      figures.push_back(
+          {pass.name, stage.tokens(), stage.channels(), bytes, *warm, *cold});
+      write(Json(figures.back(), setting));
+    }
+  }
+  return figures;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,29 @@
+#ifndef SFMAMBA_TESTS_GPU_PASS_FIGURES_H_
+#define SFMAMBA_TESTS_GPU_PASS_FIGURES_H_
+
+#include <string>
+#include <vector>
+
+#include "kernels/quantiles.h"
+#include "tests/gpu/setting.h"
+
+namespace sfmamba {
+
+// What was measured of a kernel that reads and writes each value once.
+struct PassFigure {
+  std::string kernel;  // "conv1d + SiLU"
+  int tokens, channels;
+  double bytes;          // Read and written.
+  Quantiles warm, cold;  // Microseconds.
+};
+
+// One line, without its end.
+std::string Json(const PassFigure& figure, const Setting& setting);
+
+// A table for people, against the speed of a copy.
+std::string Markdown(const std::vector<PassFigure>& figures,
+                     const Setting& setting);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_GPU_PASS_FIGURES_H_
