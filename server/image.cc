@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -23,19 +24,46 @@ constexpr uint8_t kPadding[3] = {124, 116, 104};
 // JPEG's coefficients take 2 bytes each, of up to 4 components.
 constexpr int64_t kJpegBytesPerPixel = 8;
 
-absl::Status DecodeFailed(const absl::Status& status) {
+// Bytes of a WebP from one look at the watch to the next.
+constexpr size_t kWatchedBytes = 64 << 10;
+
+absl::Status DecodeFailed(const absl::Status& status,
+                          const DecodeWatch& watch) {
+  if (absl::IsDeadlineExceeded(status)) return DecodedTooSlowly(watch);
   ErrorDetail detail;
   detail.reason = "IMAGE_DECODE_FAILED";
   return MakeError(absl::StatusCode::kInvalidArgument, status.message(),
                    std::move(detail));
 }
 
-absl::Status DecodeWebp(absl::string_view bytes, RgbImage& image) {
-  const int stride = 3 * image.width;
-  const uint8_t* decoded = WebPDecodeRGBInto(
-      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(),
-      image.data.data(), image.data.size(), stride);
-  if (decoded != nullptr) return absl::OkStatus();
+// Whether a WebP has as many bytes as its header says.
+bool IsWhole(absl::string_view webp) {
+  uint32_t size = 0;  // From the ninth byte on; little endian.
+  for (int i = 3; i >= 0; --i) {
+    size = size << 8 | static_cast<uint8_t>(webp[4 + i]);
+  }
+  return size <= webp.size() - 8;
+}
+
+absl::Status DecodeWebp(absl::string_view bytes, const DecodeWatch& watch,
+                        RgbImage& image) {
+  const std::unique_ptr<WebPIDecoder, void (*)(WebPIDecoder*)> decoder(
+      WebPINewRGB(MODE_RGB, image.data.data(), image.data.size(),
+                  3 * image.width),
+      WebPIDelete);
+  // Bit by bit the decoder would not miss a last byte.
+  VP8StatusCode code =
+      IsWhole(bytes) ? VP8_STATUS_SUSPENDED : VP8_STATUS_NOT_ENOUGH_DATA;
+  for (size_t end = 0; code == VP8_STATUS_SUSPENDED && end < bytes.size();) {
+    end = std::min(end + kWatchedBytes, bytes.size());
+    code =
+        decoder == nullptr
+            ? VP8_STATUS_OUT_OF_MEMORY
+            : WebPIUpdate(decoder.get(),
+                          reinterpret_cast<const uint8_t*>(bytes.data()), end);
+    if (watch.Expired()) return watch.status();
+  }
+  if (code == VP8_STATUS_OK) return absl::OkStatus();
   return absl::InvalidArgumentError("WebP: the data are truncated or corrupt");
 }
 
@@ -123,7 +151,8 @@ ImageBuffer ResizeToSquare(const RgbImage& image, int width, int height,
 
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
-                                     bool apply_orientation, int min_side) {
+                                     bool apply_orientation, int min_side,
+                                     const DecodeWatch& watch) {
   const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
   if (!header.ok()) return header.status();
   const int eighths =
@@ -135,19 +164,29 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   absl::Status status;
   switch (header->format) {
     case ImageFormat::kJpeg:
-      status =
-          DecodeJpeg(bytes, eighths, image.width, image.height,
-                     kJpegBytesPerPixel * limits.max_pixels, image.data.data());
+      status = DecodeJpeg(bytes, eighths, image.width, image.height,
+                          kJpegBytesPerPixel * limits.max_pixels, watch,
+                          image.data.data());
       break;
     case ImageFormat::kPng:
-      status = DecodePng(bytes, image.width, image.height, image.data.data());
+      status =
+          DecodePng(bytes, image.width, image.height, watch, image.data.data());
       break;
     case ImageFormat::kWebp:
-      status = DecodeWebp(bytes, image);
+      status = DecodeWebp(bytes, watch, image);
       break;
   }
-  if (!status.ok()) return DecodeFailed(status);
-  return Orient(std::move(image), apply_orientation ? header->orientation : 1);
+  if (!status.ok()) return DecodeFailed(status, watch);
+  image = Orient(std::move(image), apply_orientation ? header->orientation : 1);
+  if (watch.Expired()) return DecodedTooSlowly(watch);
+  return image;
+}
+
+absl::Status DecodedTooSlowly(const DecodeWatch& watch) {
+  ErrorDetail detail;
+  detail.reason = "IMAGE_DECODE_TIMEOUT";
+  return MakeError(absl::StatusCode::kInvalidArgument, watch.status().message(),
+                   std::move(detail));
 }
 
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/decode_watch.h"
 #include "server/task.h"
 
 namespace sfmamba {
@@ -16,6 +18,7 @@ struct ImageLimits {
   int64_t max_bytes = 32 << 20;     // Encoded.
   int64_t max_pixels = 50'000'000;  // Of the header.
   int max_side = 16384;
+  absl::Duration max_decode_time = absl::Seconds(1);  // Of the processor.
 };
 
 struct ImageHeader {
@@ -71,12 +74,17 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
 // Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
 // JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
 // least `min_side` (0: full size). The errors of ReadImageHeader, and
-// IMAGE_DECODE_FAILED for truncated or corrupt bytes, never a partial picture.
+// IMAGE_DECODE_FAILED for truncated or corrupt bytes, never a partial picture;
+// the error of DecodedTooSlowly as soon as `watch` is seen to have expired.
 // Memory beside the result is at most that of a JPEG's coefficients (8 bytes a
 // pixel), a WebP's 4 bytes a pixel, and a second picture if it is turned.
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
-                                     bool apply_orientation, int min_side);
+                                     bool apply_orientation, int min_side,
+                                     const DecodeWatch& watch = DecodeWatch());
+
+// INVALID_ARGUMENT with reason IMAGE_DECODE_TIMEOUT. For an expired watch.
+absl::Status DecodedTooSlowly(const DecodeWatch& watch);
 
 // The size of the picture once its orientation is applied, or ignored.
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);

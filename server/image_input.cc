@@ -46,10 +46,15 @@ int MinSide(const v1::Image& image, const ModelConfig& model) {
 
 absl::StatusOr<RgbImage> Decode(const v1::Image& image,
                                 const ImageLimits& limits, int min_side) {
-  if (image.has_pixels()) return ToRgb(image.pixels());
+  const DecodeWatch watch(limits.max_decode_time);
+  if (image.has_pixels()) {
+    absl::StatusOr<RgbImage> rgb = ToRgb(image.pixels());
+    if (watch.Expired()) return InField(".pixels", DecodedTooSlowly(watch));
+    return rgb;
+  }
   absl::StatusOr<RgbImage> rgb =
       DecodeImage(image.encoded(), limits,
-                  image.orientation() != v1::Image::IGNORE, min_side);
+                  image.orientation() != v1::Image::IGNORE, min_side, watch);
   if (rgb.ok()) return rgb;
   ErrorDetail detail = GetErrorDetail(rgb.status());
   detail.field = ".encoded";

@@ -13,6 +13,9 @@ namespace {
 // A progressive picture has about ten. Each costs a pass over all coefficients.
 constexpr int kMaxScans = 100;
 
+// Rows, of pixels or of blocks, from one look at the watch to the next.
+constexpr int kWatchedRows = 8;
+
 // libjpeg's hooks and where they jump to. Nothing with a destructor may live
 // between setjmp and longjmp.
 struct Decoder {
@@ -20,6 +23,9 @@ struct Decoder {
   jpeg_error_mgr error;
   jpeg_progress_mgr progress;
   jmp_buf failed;
+  const DecodeWatch* watch = nullptr;
+  int rows = 0;  // Since the start.
+  bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
 };
 
@@ -56,6 +62,10 @@ void OnProgress(j_common_ptr common) {
   if (scans > kMaxScans) {
     snprintf(decoder->message, sizeof(decoder->message), "more than %d scans",
              kMaxScans);
+    longjmp(decoder->failed, 1);
+  }
+  if (++decoder->rows % kWatchedRows == 0 && decoder->watch->Expired()) {
+    decoder->expired = true;
     longjmp(decoder->failed, 1);
   }
 }
@@ -122,12 +132,15 @@ bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
 }  // namespace
 
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
-                        int height, int64_t max_memory, uint8_t* rgb) {
+                        int height, int64_t max_memory,
+                        const DecodeWatch& watch, uint8_t* rgb) {
   Decoder decoder = {};
+  decoder.watch = &watch;
   const bool decoded =
       Decode(decoder, bytes, eighths, width, height, max_memory, rgb);
   jpeg_destroy_decompress(&decoder.decompress);
   if (decoded) return absl::OkStatus();
+  if (decoder.expired) return watch.status();
   return absl::InvalidArgumentError(absl::StrCat("JPEG: ", decoder.message));
 }
 

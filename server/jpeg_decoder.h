@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/decode_watch.h"
 
 namespace sfmamba {
 
@@ -13,9 +14,10 @@ namespace sfmamba {
 // expanded; CMYK is taken as inverted, as Adobe's and Pillow's is.
 // INVALID_ARGUMENT without reason for everything that costs pixels: truncated
 // or corrupt data, more than 100 scans, or more than `max_memory` bytes beside
-// `rgb`, which then holds part of the picture.
+// `rgb`; `watch`'s error if it expires. `rgb` then holds part of the picture.
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
-                        int height, int64_t max_memory, uint8_t* rgb);
+                        int height, int64_t max_memory,
+                        const DecodeWatch& watch, uint8_t* rgb);
 
 }  // namespace sfmamba
 

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "server/utf8.h"
 
@@ -16,15 +17,57 @@ absl::string_view LevelName(LogLevel level) {
   return kNames[static_cast<int>(level)];
 }
 
-}  // namespace
+absl::string_view ModuleName(LogModule module) {
+  static constexpr absl::string_view kNames[kLogModuleCount] = {
+      "server", "models", "requests"};
+  return kNames[static_cast<int>(module)];
+}
 
-absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view name) {
+absl::StatusOr<LogLevel> ParseLevel(absl::string_view name) {
   if (name == "debug") return LogLevel::kDebug;
   if (name == "info" || name.empty()) return LogLevel::kInfo;
   if (name == "warning") return LogLevel::kWarning;
   if (name == "error") return LogLevel::kError;
   return absl::InvalidArgumentError(absl::StrCat(
       "log_level: got \"", name, "\", expected debug, info, warning or error"));
+}
+
+absl::StatusOr<LogModule> ParseModule(absl::string_view name) {
+  for (int i = 0; i < kLogModuleCount; ++i) {
+    if (name == ModuleName(LogModule(i))) return LogModule(i);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log_level: got the part \"", name,
+                   "\", expected server, models or requests"));
+}
+
+}  // namespace
+
+absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text) {
+  LogLevels levels(LogLevel::kInfo);
+  bool is_first = true;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    const size_t equals = part.find('=');
+    const bool of_all = equals == absl::string_view::npos;
+    const absl::StatusOr<LogLevel> level =
+        ParseLevel(of_all ? part : part.substr(equals + 1));
+    if (!level.ok()) return level.status();
+    if (of_all && !is_first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("log_level: got \"", part,
+                       "\" after the first, expected part=level"));
+    }
+    is_first = false;
+    if (of_all) {
+      levels = *level;
+      continue;
+    }
+    const absl::StatusOr<LogModule> module =
+        ParseModule(part.substr(0, equals));
+    if (!module.ok()) return module.status();
+    levels.of[static_cast<int>(*module)] = *level;
+  }
+  return levels;
 }
 
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
@@ -47,23 +90,23 @@ bool LineSampler::Admit(absl::Time now) {
 
 int LineSampler::TakeSkipped() { return std::exchange(skipped_, 0); }
 
-Logger::Logger(std::FILE* out, LogLevel level, LogFormat format)
-    : out_(out), level_(level), format_(format) {}
+Logger::Logger(std::FILE* out, const LogLevels& levels, LogFormat format)
+    : out_(out), levels_(levels), format_(format) {}
 
 void Logger::Access(Fields fields) {
-  if (level_ > LogLevel::kInfo) return;
+  if (!IsWritten(LogLevel::kInfo, LogModule::kRequests)) return;
   int skipped;
   {
     absl::MutexLock lock(&mu_);
     if (!access_.Admit(absl::Now())) return;
     skipped = access_.TakeSkipped();
   }
-  Write(LogLevel::kInfo, "request", fields, skipped);
+  Write(LogLevel::kInfo, LogModule::kRequests, "request", fields, skipped);
 }
 
-void Logger::Write(LogLevel level, absl::string_view msg, Fields fields,
-                   int skipped) {
-  if (level < level_) return;
+void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
+                   Fields fields, int skipped) {
+  if (!IsWritten(level, module)) return;
   const std::string ts = absl::FormatTime("%Y-%m-%d%ET%H:%M:%E6SZ", absl::Now(),
                                           absl::UTCTimeZone());
   std::string line;
@@ -79,9 +122,11 @@ void Logger::Write(LogLevel level, absl::string_view msg, Fields fields,
   };
   if (format_ == LogFormat::kJson) {
     line = absl::StrCat("{\"ts\":\"", ts, "\",\"level\":\"", LevelName(level),
+                        "\",\"module\":\"", ModuleName(module),
                         "\",\"msg\":", JsonString(msg));
   } else {
-    line = absl::StrFormat("%s %-7s %s", ts, LevelName(level), msg);
+    line = absl::StrFormat("%s %-7s %-8s %s", ts, LevelName(level),
+                           ModuleName(module), msg);
   }
   for (const LogField& field : fields) add(field);
   if (skipped > 0) add(LogField("lines_left_out", skipped));

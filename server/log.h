@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_LOG_H_
 #define SFMAMBA_SERVER_LOG_H_
 
+#include <array>
 #include <cstdio>
 #include <initializer_list>
 #include <string>
@@ -18,9 +19,23 @@ namespace sfmamba {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// "debug", "info", "warning", "error"; "json", "text". Empty is the default,
-// info and json. INVALID_ARGUMENT names the choices.
-absl::StatusOr<LogLevel> ParseLogLevel(absl::string_view name);
+// The parts of the server, "server", "models" and "requests", whose lines have
+// levels of their own.
+enum class LogModule { kServer, kModels, kRequests };
+inline constexpr int kLogModuleCount = 3;
+
+// The least level that is written, of each module.
+struct LogLevels {
+  LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: levels can be alike.
+
+  std::array<LogLevel, kLogModuleCount> of;
+};
+
+// "debug", "info", "warning" or "error", of all modules; then those of some:
+// "info,models=debug,requests=warning". Empty is the default, info.
+// INVALID_ARGUMENT names the choices.
+absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
+// "json" or "text". Empty is the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
 // One key and value of a line, to be passed on at once: `value` of text is not
@@ -67,42 +82,45 @@ class LineSampler {
   int skipped_ = 0;
 };
 
-// Writes one line an event: a JSON object with ts, level, msg and the fields,
-// or text for terminals.
+// Writes one line an event: a JSON object with ts, level, module, msg and the
+// fields, or text for terminals.
 //
 // Thread-safe. Bytes that are not UTF-8 are replaced, so each line is valid
 // JSON.
 //
-//   log.Info("model is ready", {{"model", name}, {"seconds", 1.5}});
+//   log.Info(LogModule::kModels, "model is ready", {{"model", name}});
 class Logger {
  public:
   using Fields = std::initializer_list<LogField>;
 
   // `out` is used, not owned.
-  Logger(std::FILE* out, LogLevel level, LogFormat format);
+  Logger(std::FILE* out, const LogLevels& levels, LogFormat format);
 
-  void Debug(absl::string_view msg, Fields fields = {}) {
-    Write(LogLevel::kDebug, msg, fields);
+  void Debug(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kDebug, module, msg, fields);
   }
-  void Info(absl::string_view msg, Fields fields = {}) {
-    Write(LogLevel::kInfo, msg, fields);
+  void Info(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kInfo, module, msg, fields);
   }
-  void Warning(absl::string_view msg, Fields fields = {}) {
-    Write(LogLevel::kWarning, msg, fields);
+  void Warning(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kWarning, module, msg, fields);
   }
-  void Error(absl::string_view msg, Fields fields = {}) {
-    Write(LogLevel::kError, msg, fields);
+  void Error(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kError, module, msg, fields);
   }
-  // The line of a finished request, at INFO: all of them up to 100 a second,
-  // then a sample with the count of those left out.
+  // The line of a finished request, at INFO of kRequests: all of them up to 100
+  // a second, then a sample with the count of those left out.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Write(LogLevel level, absl::string_view msg, Fields fields,
-             int skipped = 0) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsWritten(LogLevel level, LogModule module) const {
+    return level >= levels_.of[static_cast<int>(module)];
+  }
+  void Write(LogLevel level, LogModule module, absl::string_view msg,
+             Fields fields, int skipped = 0) ABSL_LOCKS_EXCLUDED(mu_);
 
   std::FILE* const out_;
-  const LogLevel level_;
+  const LogLevels levels_;
   const LogFormat format_;
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100};

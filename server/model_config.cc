@@ -321,6 +321,7 @@ absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
                         &config->segmentation_channels));
   }
   if (proto.precision() == v1::BF16) config->precision = Precision::kBFloat16;
+  if (proto.precision() == v1::FP16) config->precision = Precision::kFloat16;
   status.Update(Validate(*config));
   if (!status.ok()) return status;
   return config;

@@ -225,7 +225,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
       ReadModelDirectory(version.path(), options_.random_init);
   if (!directory.ok()) return directory.status();
   if (directory->weights_path.empty()) {
-    log_.Warning("the weights are random", {{"model", version.name()}});
+    log_.Warning(LogModule::kModels, "the weights are random",
+                 {{"model", version.name()}});
   }
   absl::StatusOr<std::unique_ptr<VisionModel>> model =
       load_(directory->config, directory->weights_path);
@@ -236,10 +237,14 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
         absl::StrReplaceAll(model.status().message(),
                             {{directory->weights_path, kWeightsFile}}));
   }
-  if (directory->config.precision == Precision::kBFloat16 &&
+  const Precision asked = directory->config.precision;
+  if (asked != Precision::kFloat32 &&
       (*model)->precision() == Precision::kFloat32) {
-    log_.Warning("converted to FP32: this processor does not compute BF16",
-                 {{"model", version.name()}});
+    log_.Warning(
+        LogModule::kModels,
+        absl::StrCat("converted to FP32: this processor does not compute ",
+                     asked == Precision::kFloat16 ? "FP16" : "BF16"),
+        {{"model", version.name()}});
   }
   auto loaded = std::make_shared<LoadedModel>();
   Executor::Options options;
@@ -268,14 +273,15 @@ absl::Status ModelRepository::LoadAll(
     const absl::Duration duration = SteadyNow() - start;
     version->metrics()->LoadDone(loaded.ok(), duration);
     if (loaded.ok()) {
-      log_.Info("model is ready",
+      log_.Info(LogModule::kModels, "model is ready",
                 {{"model", version->name()},
                  {"device", (*loaded)->executor->device()},
                  {"seconds", absl::ToDoubleSeconds(duration)}});
       version->SetReady(*std::move(loaded));
     } else {
-      log_.Error("model is not ready", {{"model", version->name()},
-                                        {"error", loaded.status().message()}});
+      log_.Error(
+          LogModule::kModels, "model is not ready",
+          {{"model", version->name()}, {"error", loaded.status().message()}});
       version->SetUnavailable(loaded.status().message());
       first.Update(absl::Status(
           loaded.status().code(),

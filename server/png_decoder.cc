@@ -10,9 +10,13 @@
 namespace sfmamba {
 namespace {
 
+// Rows from one look at the watch to the next.
+constexpr int kWatchedRows = 16;
+
 struct Source {
   absl::string_view left;  // Not read yet.
   char message[128] = "";
+  bool expired = false;
 };
 
 [[noreturn]] void Fail(png_structp png, png_const_charp message) {
@@ -33,7 +37,7 @@ void Read(png_structp png, png_bytep target, size_t size) {
 // False: source.message says why. Nothing with a destructor may live in here:
 // libpng's errors jump out.
 bool Decode(png_structp png, png_infop info, Source& source, int width,
-            int height, uint8_t* rgb) {
+            int height, const DecodeWatch& watch, uint8_t* rgb) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, &source, Read);
   png_set_user_limits(png, width, height);
@@ -57,6 +61,10 @@ bool Decode(png_structp png, png_infop info, Source& source, int width,
   for (int pass = 0; pass < passes; ++pass) {
     for (int y = 0; y < height; ++y) {
       png_read_row(png, rgb + stride * y, nullptr);
+      if (y % kWatchedRows == 0 && watch.Expired()) {
+        source.expired = true;
+        return false;
+      }
     }
   }
   png_read_end(png, nullptr);
@@ -66,16 +74,17 @@ bool Decode(png_structp png, png_infop info, Source& source, int width,
 }  // namespace
 
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
-                       uint8_t* rgb) {
+                       const DecodeWatch& watch, uint8_t* rgb) {
   Source source;
   source.left = bytes;
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, Fail,
                                            IgnoreWarning);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
   const bool decoded =
-      info != nullptr && Decode(png, info, source, width, height, rgb);
+      info != nullptr && Decode(png, info, source, width, height, watch, rgb);
   png_destroy_read_struct(&png, &info, nullptr);
   if (decoded) return absl::OkStatus();
+  if (source.expired) return watch.status();
   return absl::InvalidArgumentError(absl::StrCat("PNG: ", source.message));
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/decode_watch.h"
 
 namespace sfmamba {
 
@@ -12,9 +13,9 @@ namespace sfmamba {
 // [height, width, 3]. Palette and grey are expanded, alpha is dropped, of 16
 // bits the high byte is kept, ancillary chunks are skipped. INVALID_ARGUMENT
 // without reason for truncated or corrupt bytes, a wrong CRC anywhere included;
-// `rgb` then holds part of the picture.
+// `watch`'s error if it expires. `rgb` then holds part of the picture.
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
-                       uint8_t* rgb);
+                       const DecodeWatch& watch, uint8_t* rgb);
 
 }  // namespace sfmamba
 

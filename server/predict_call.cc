@@ -1,6 +1,7 @@
 #include "server/predict_call.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -71,7 +72,15 @@ PredictCall::PredictCall(Method method, VisionTask task,
               ? std::min(deadline_,
                          record_.start() +
                              FromProto(request.options.max_queue_wait()))
-              : deadline_) {}
+              : deadline_) {
+  const bool has_deadline =
+      context->deadline() != std::chrono::system_clock::time_point::max();
+  if (has_deadline || !env_.without_deadline.Insert(context->peer())) return;
+  env_.log.Info(LogModule::kRequests,
+                "a client sets no deadlines: the default applies",
+                {{"peer", context->peer()},
+                 {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
+}
 
 void PredictCall::Start(const absl::Status& serving) {
   record_.set_images(request_.images.size());

@@ -18,6 +18,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "model/config.h"
 #include "server/call_record.h"
+#include "server/client_set.h"
 #include "server/image_input.h"
 #include "server/memory_budget.h"
 #include "server/model_repository.h"
@@ -38,6 +39,8 @@ struct CallEnvironment {
   MemoryBudget& decode_memory;
   Metrics& metrics;
   Logger& log;
+  // Who has been told, in the log, that the default deadline applies to it.
+  ClientSet& without_deadline;
   RequestLimits limits;
   int64_t max_response_bytes = 64 << 20;
   absl::Duration default_deadline = absl::Seconds(30);

@@ -23,6 +23,8 @@ namespace {
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
 // Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
+// Addresses; further ones are told of what was told before.
+constexpr int kMaxClientsKnown = 4096;
 
 RequestLimits LimitsOf(const v1::ServerConfig& config) {
   RequestLimits limits;
@@ -30,6 +32,7 @@ RequestLimits LimitsOf(const v1::ServerConfig& config) {
   limits.image.max_bytes = config.max_image_bytes();
   limits.image.max_pixels = config.max_image_pixels();
   limits.image.max_side = config.max_image_side();
+  limits.image.max_decode_time = FromProto(config.decode_timeout());
   return limits;
 }
 
@@ -95,8 +98,10 @@ Server::Server(const Options& options, Logger* log)
           options.load, &metrics_, log),
       decode_pool_(PoolOptions("decode", config_.decode_threads(),
                                config_.decode_queue_items())),
+      without_deadline_(kMaxClientsKnown),
       vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
-               metrics_, *log, LimitsOf(config_), config_.max_message_bytes(),
+               metrics_, *log, without_deadline_, LimitsOf(config_),
+               config_.max_message_bytes(),
                FromProto(config_.default_deadline()),
                FromProto(config_.max_deadline()), clock_}) {
   health_.SetServing("", false);
@@ -122,9 +127,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   const absl::Status status = server->Listen();
   if (!status.ok()) return status;
-  log->Info("listening", {{"host", server->config_.host()},
-                          {"port", server->port()},
-                          {"metrics_port", server->metrics_port()}});
+  log->Info(LogModule::kServer, "listening",
+            {{"host", server->config_.host()},
+             {"port", server->port()},
+             {"metrics_port", server->metrics_port()}});
   return server;
 }
 
@@ -159,7 +165,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   if (status.ok() || (any_ready && !config_.exit_on_load_error())) {
     health_.SetServing("", true);
     health_.SetServing(kVisionName, true);
-    log_.Info("serving");
+    log_.Info(LogModule::kServer, "serving");
   }
   return status;
 }
@@ -167,7 +173,8 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
 void Server::DeviceFailed(const absl::Status& status) {
   device_failed_.store(true);
   health_.Fail();
-  log_.Error("a device has failed for good", {{"error", status.message()}});
+  log_.Error(LogModule::kServer, "a device has failed for good",
+             {{"error", status.message()}});
   on_device_failed_();
 }
 
@@ -180,7 +187,7 @@ bool Server::IsAlive() const {
 }
 
 bool Server::Shutdown() {
-  log_.Info("draining");
+  log_.Info(LogModule::kServer, "draining");
   health_.SetNoneServing();
   if (!device_failed_.load()) {
     absl::SleepFor(FromProto(config_.drain_delay()));
@@ -196,9 +203,10 @@ bool Server::Shutdown() {
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
   const bool clean = SteadyNow() - start < timeout;
   if (clean) {
-    log_.Info("drained");
+    log_.Info(LogModule::kServer, "drained");
   } else {
-    log_.Error("drain_timeout has passed: the calls left were cancelled");
+    log_.Error(LogModule::kServer,
+               "drain_timeout has passed: the calls left were cancelled");
   }
   absl::SleepFor(scrape_window_);
   return clean;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/server.h"
+#include "server/client_set.h"
 #include "server/health.h"
 #include "server/log.h"
 #include "server/memory_budget.h"
@@ -94,6 +95,7 @@ class Server {
   // Executors end tasks on the pool above; the pool below hands them tasks.
   ModelRepository repository_;
   ThreadPool decode_pool_;
+  ClientSet without_deadline_;
   VisionService vision_;
   absl::Status scanned_;  // What finding the models ended with.
   int port_ = 0;

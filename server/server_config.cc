@@ -62,16 +62,20 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   all.set_max_images_per_request(64);
   all.mutable_default_deadline()->set_seconds(30);
   all.mutable_max_deadline()->set_seconds(120);
+  all.mutable_decode_timeout()->set_seconds(1);
   all.mutable_drain_delay()->set_seconds(5);
   all.mutable_drain_timeout()->set_seconds(25);
   all.set_compute_threads(processors);
   all.set_exit_on_load_error(true);
   all.set_log_level("info");
   all.set_log_format("json");
+  all.set_device("auto");
+  all.set_slots_per_gpu(2);
   // Unset scalars are zero and do not overwrite; a set message replaces, since
   // merging would add the default's nanoseconds to it.
   if (config.has_default_deadline()) all.clear_default_deadline();
   if (config.has_max_deadline()) all.clear_max_deadline();
+  if (config.has_decode_timeout()) all.clear_decode_timeout();
   if (config.has_drain_delay()) all.clear_drain_delay();
   if (config.has_drain_timeout()) all.clear_drain_timeout();
   all.MergeFrom(config);
@@ -102,13 +106,21 @@ absl::Status Validate(const v1::ServerConfig& c) {
   status.Update(
       CheckRange("max_deadline", c.max_deadline(), absl::Milliseconds(1)));
   status.Update(
+      CheckRange("decode_timeout", c.decode_timeout(), absl::Milliseconds(1)));
+  status.Update(
       CheckRange("drain_delay", c.drain_delay(), absl::ZeroDuration()));
   status.Update(
       CheckRange("drain_timeout", c.drain_timeout(), absl::ZeroDuration()));
+  status.Update(CheckRange("slots_per_gpu", c.slots_per_gpu(), 1, 16));
+  for (int gpu : c.gpus()) status.Update(CheckRange("gpus", gpu, 0, 1023));
   status.Update(CheckRange("compute_threads", c.compute_threads(), 1, 1024));
-  status.Update(ParseLogLevel(c.log_level()).status());
+  status.Update(ParseLogLevels(c.log_level()).status());
   status.Update(ParseLogFormat(c.log_format()).status());
   if (!status.ok()) return status;
+  if (c.device() != "auto" && c.device() != "cpu" && c.device() != "cuda") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device: got \"", c.device(), "\", expected auto, cpu or cuda"));
+  }
   if (c.model_path().empty() != c.model_name().empty()) {
     return absl::InvalidArgumentError(
         "model_path and model_name: got one, expected both or neither");

@@ -4,6 +4,7 @@
 
 #include "absl/time/time.h"
 #include "server/predict_call.h"
+#include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
 
 namespace sfmamba {
@@ -46,6 +47,34 @@ TEST_F(ClassifyCallTest, ValidateOnlyChecksAndRunsNothing) {
   EXPECT_EQ(Classify(request).field, "params.top_k");
   EXPECT_EQ(server_->WaitForSum("sfmamba_items_total", {R"(outcome="ok")"}, 0),
             0);
+}
+
+TEST_F(ClassifyCallTest, APictureThatDecodesTooSlowlyIsRefusedAndCounted) {
+  v1::ServerConfig config;
+  config.mutable_decode_timeout()->set_nanos(1'000'000);
+  Start("", config);
+  ClassifyRequest request;
+  request.add_images()->set_encoded(EncodePng(Gradient(2000, 2000)));
+  const Ending ending = Classify(request);
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.reason, "IMAGE_DECODE_TIMEOUT");
+  EXPECT_EQ(ending.field, "images[0].encoded");
+  EXPECT_EQ(server_->WaitForSum("sfmamba_image_decode_failures_total",
+                                {R"(reason="IMAGE_DECODE_TIMEOUT")"}, 1),
+            1);
+  ExpectAlive();
+}
+
+TEST_F(ClassifyCallTest, AClientWithoutDeadlinesIsLoggedOnce) {
+  Start();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Classify(GreyRequest(i)).code, StatusCode::OK);
+  }
+  const std::string log = server_->Log();
+  const size_t first = log.find("sets no deadlines");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("sets no deadlines", first + 1), std::string::npos);
+  EXPECT_NE(log.find("\"seconds\":30", first), std::string::npos);
 }
 
 // ---- Overload, deadlines, cancellation ----

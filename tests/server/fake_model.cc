@@ -48,7 +48,7 @@ Box RedBox(const ModelInput& image) {
   return box;
 }
 
-Detections Detect(const ModelInput& image) {
+Detections Detect(const ModelInput& image, Gate* mask_gate) {
   const DetectionOptions& options = image.detection;
   Detection detection;
   detection.box = RedBox(image);
@@ -75,7 +75,10 @@ Detections Detect(const ModelInput& image) {
     mask.height = static_cast<int>(detection.box.y2) - mask.top;
     mask.data.assign(mask.width * mask.height, 1);
     if (!mask.data.empty()) mask.data[0] = 0;
-    detection.mask = [mask] { return mask; };
+    detection.mask = [mask, mask_gate] {
+      if (mask_gate != nullptr) mask_gate->Pass();
+      return mask;
+    };
   }
   Detections detections;
   detections.detections.push_back(std::move(detection));
@@ -154,7 +157,7 @@ absl::StatusOr<std::vector<Result>> FakeModel::Run(
         results.push_back(Classify(image));
         break;
       case VisionTask::kDetection:
-        results.push_back(Detect(image));
+        results.push_back(Detect(image, mask_gate_));
         break;
       case VisionTask::kSegmentation:
         results.push_back(Segment(image));

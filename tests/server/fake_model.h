@@ -20,7 +20,7 @@ class Gate {
 
   // Called by the model.
   void Pass();
-  // Until a batch waits at the closed gate.
+  // Until a batch, or a mask, waits at the closed gate.
   void WaitForBatch();
 
   // From now on the device of every model that passes has failed for good.
@@ -52,8 +52,9 @@ class FakeModel : public VisionModel {
   static constexpr int kClasses = 10;
   static constexpr float kScore = 0.75f;
 
-  FakeModel(const ModelConfig& config, Gate* gate)
-      : config_(config), gate_(*gate) {}
+  // Batches pass `gate`; masks, if it is not null, `mask_gate`.
+  FakeModel(const ModelConfig& config, Gate* gate, Gate* mask_gate = nullptr)
+      : config_(config), gate_(*gate), mask_gate_(mask_gate) {}
 
   absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images) override;
@@ -66,6 +67,7 @@ class FakeModel : public VisionModel {
  private:
   const ModelConfig config_;
   Gate& gate_;
+  Gate* const mask_gate_;
 };
 
 }  // namespace sfmamba

@@ -35,10 +35,12 @@ class LogTest : public testing::Test {
 
 TEST_F(LogTest, ALineIsOneJsonObject) {
   Logger log(file_, LogLevel::kInfo, LogFormat::kJson);
-  log.Info("model is ready", {{"model", "a"}, {"seconds", 1.5}, {"n", 3}});
+  log.Info(LogModule::kModels, "model is ready",
+           {{"model", "a"}, {"seconds", 1.5}, {"n", 3}});
   google::protobuf::Struct json = WrittenJson();
   auto& fields = *json.mutable_fields();
   EXPECT_EQ(fields["level"].string_value(), "info");
+  EXPECT_EQ(fields["module"].string_value(), "models");
   EXPECT_EQ(fields["msg"].string_value(), "model is ready");
   EXPECT_EQ(fields["model"].string_value(), "a");
   EXPECT_EQ(fields["seconds"].number_value(), 1.5);
@@ -54,7 +56,7 @@ TEST_F(LogTest, HostileTextStaysOneValidLine) {
   Logger log(file_, LogLevel::kInfo, LogFormat::kJson);
   const std::string hostile = std::string("a\"b\\c\n\r\t\x01\x7f", 10) +
                               "\xff\xc0\x80\xed\xa0\x80 \xc3\xa9 \xe2\x82\xac";
-  log.Info("x", {{"request_id", hostile}});
+  log.Info(LogModule::kServer, "x", {{"request_id", hostile}});
   google::protobuf::Struct json = WrittenJson();
   const std::string value =
       (*json.mutable_fields())["request_id"].string_value();
@@ -64,12 +66,31 @@ TEST_F(LogTest, HostileTextStaysOneValidLine) {
 
 TEST_F(LogTest, LevelsBelowAreLeftOut) {
   Logger log(file_, LogLevel::kWarning, LogFormat::kText);
-  log.Debug("debug");
-  log.Info("info");
+  log.Debug(LogModule::kServer, "debug");
+  log.Info(LogModule::kModels, "info");
   log.Access({{"code", "OK"}});
   EXPECT_EQ(Written(), "");
-  log.Error("broken", {{"code", "X"}});
-  EXPECT_NE(Written().find("error   broken code=X\n"), std::string::npos);
+  log.Error(LogModule::kModels, "broken", {{"code", "X"}});
+  EXPECT_NE(Written().find("error   models   broken code=X\n"),
+            std::string::npos);
+}
+
+TEST_F(LogTest, EachModuleHasItsLevel) {
+  absl::StatusOr<LogLevels> levels =
+      ParseLogLevels("error,models=debug,requests=info");
+  ASSERT_TRUE(levels.ok()) << levels.status();
+  Logger log(file_, *levels, LogFormat::kText);
+  log.Warning(LogModule::kServer, "server 1");
+  log.Error(LogModule::kServer, "server 2");
+  log.Debug(LogModule::kModels, "models 3");
+  log.Debug(LogModule::kRequests, "requests 4");
+  log.Access({{"code", "OK"}});
+  const std::string text = Written();
+  EXPECT_EQ(text.find("server 1"), std::string::npos);
+  EXPECT_NE(text.find("server 2"), std::string::npos);
+  EXPECT_NE(text.find("models 3"), std::string::npos);
+  EXPECT_EQ(text.find("requests 4"), std::string::npos);
+  EXPECT_NE(text.find("request code=OK"), std::string::npos);
 }
 
 TEST(LineSamplerTest, WholeUpToTheBurstThenASample) {
@@ -86,9 +107,12 @@ TEST(LineSamplerTest, WholeUpToTheBurstThenASample) {
 }
 
 TEST(LogNamesTest, UnknownNamesAreRefused) {
-  EXPECT_EQ(*ParseLogLevel("warning"), LogLevel::kWarning);
-  EXPECT_EQ(*ParseLogLevel(""), LogLevel::kInfo);
-  EXPECT_FALSE(ParseLogLevel("loud").ok());
+  EXPECT_EQ(ParseLogLevels("warning")->of, LogLevels(LogLevel::kWarning).of);
+  EXPECT_EQ(ParseLogLevels("")->of, LogLevels(LogLevel::kInfo).of);
+  for (const char* text : {"loud", "info,models=loud", "info,modells=debug",
+                           "info,debug", "models=debug,info", "info,,"}) {
+    EXPECT_FALSE(ParseLogLevels(text).ok()) << text;
+  }
   EXPECT_EQ(*ParseLogFormat("text"), LogFormat::kText);
   EXPECT_FALSE(ParseLogFormat("xml").ok());
 }

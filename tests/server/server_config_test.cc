@@ -58,6 +58,11 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("drain_delay", "drain_delay { seconds: -1 }");
   check("default_deadline", "default_deadline {}");
   check("log_level", "log_level: 'loud'");
+  check("log_level", "log_level: 'info,modells=debug'");
+  check("decode_timeout", "decode_timeout {}");
+  check("device", "device: 'gpu'");
+  check("gpus", "gpus: [0, -1]");
+  check("slots_per_gpu", "slots_per_gpu: -1");
   check("log_format", "log_format: 'xml'");
   check("model_path", "model_path: 'x'");
   check("model_repository", "port: 1");

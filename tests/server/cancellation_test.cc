@@ -1,0 +1,304 @@
+// Where a cancellation may hit a call: the test plays gRPC's side of it and
+// holds the call at each place.
+
+#include <cstdio>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "prometheus/text_serializer.h"
+#include "server/executor.h"
+#include "server/vision_service.h"
+#include "tests/server/fake_model.h"
+#include "tests/server/picture.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/http.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kQueueItems = 100;
+
+// A file whose writes wait while its gate is closed.
+std::unique_ptr<std::FILE, int (*)(std::FILE*)> GatedFile(Gate* gate) {
+  cookie_io_functions_t functions = {};
+  functions.write = [](void* gate, const char*, size_t size) -> ssize_t {
+    static_cast<Gate*>(gate)->Pass();
+    return size;
+  };
+  return {fopencookie(gate, "w", functions), &std::fclose};
+}
+
+// A job that keeps a pool's only thread until it is released.
+class HeldPool {
+ public:
+  explicit HeldPool(ThreadPool* pool) {
+    EXPECT_TRUE(pool->TryRun([this] {
+                      held_.Notify();
+                      released_.WaitForNotification();
+                    })
+                    .ok());
+    held_.WaitForNotification();
+  }
+  void Release() { released_.Notify(); }
+
+ private:
+  absl::Notification held_;
+  absl::Notification released_;
+};
+
+// A call of Detect; the test cancels it and gRPC does nothing by itself.
+class Call {
+ public:
+  Call(VisionService* service, v1::DetectRequest request)
+      : request_(std::move(request)),
+        reactor_(service->Detect(&context_, &request_, &response_)),
+        grpc_side_(std::make_unique<GrpcSide>(reactor_)) {}
+  ~Call() { reactor_->OnDone(); }
+
+  void Cancel() { reactor_->OnCancel(); }
+  bool has_ended() const { return grpc_side_->ended.HasBeenNotified(); }
+  grpc::StatusCode Wait() {
+    grpc_side_->ended.WaitForNotification();
+    return grpc_side_->status.error_code();
+  }
+
+ private:
+  class GrpcSide final : public grpc::ServerCallbackUnary {
+   public:
+    explicit GrpcSide(grpc::ServerUnaryReactor* reactor) : reactor_(reactor) {
+      BindReactor(reactor);
+    }
+    void Finish(grpc::Status s) override {
+      status = std::move(s);
+      ended.Notify();  // Aborts if called twice.
+    }
+    void SendInitialMetadata() override {}
+
+    absl::Notification ended;
+    grpc::Status status;
+
+   private:
+    grpc::internal::ServerReactor* reactor() override { return reactor_; }
+    void CallOnDone() override {}
+
+    grpc::ServerUnaryReactor* const reactor_;
+  };
+
+  const v1::DetectRequest request_;
+  v1::DetectResponse response_;
+  grpc::CallbackServerContext context_;
+  grpc::ServerUnaryReactor* const reactor_;
+  const std::unique_ptr<GrpcSide> grpc_side_;
+};
+
+ThreadPool::Options OneThread(const char* name) {
+  ThreadPool::Options options;
+  options.name = name;
+  return options;
+}
+
+class CancellationTest : public testing::Test {
+ protected:
+  CancellationTest()
+      : folder_(NewFolder("models")),
+        log_file_(GatedFile(&log_gate_)),
+        log_(log_file_.get(), LogLevel::kInfo, LogFormat::kJson),
+        finish_pool_(OneThread("finish")),
+        repository_(InFolder(), MakeLoad(), &metrics_, &log_),
+        decode_pool_(OneThread("decode")),
+        service_({repository_, decode_pool_, finish_pool_, decode_memory_,
+                  metrics_, log_, clients_, RequestLimits()}) {
+    clients_.Insert("");  // Says nothing in the log about deadlines.
+    EXPECT_TRUE(repository_.Scan().ok());
+    EXPECT_TRUE(
+        repository_.LoadAll([](const ModelVersion&) {}, [] { return false; })
+            .ok());
+  }
+
+  // Of as many images, each with something to be found and masked.
+  static v1::DetectRequest RequestOf(int images) {
+    v1::DetectRequest request;
+    for (int i = 0; i < images; ++i) {
+      request.add_images()->set_encoded(
+          EncodePng(WithRed(96, 48, {10, 10, 20, 20})));
+    }
+    request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
+    return request;
+  }
+  std::unique_ptr<Call> Start(int images = 1) {
+    return std::make_unique<Call>(&service_, RequestOf(images));
+  }
+
+  // The call ends as cancelled, each of its images is counted once, and nothing
+  // of it is left behind.
+  void ExpectCancelled(Call& call, int cancelled = 1, int ok = 0) {
+    EXPECT_EQ(call.Wait(), grpc::StatusCode::CANCELLED);
+    ExpectCounted("CANCELLED", cancelled, ok);
+  }
+  void ExpectCounted(const char* code, int cancelled, int ok) {
+    EXPECT_EQ(
+        Sum("sfmamba_requests_total", {absl::StrCat("code=\"", code, "\"")}),
+        1);
+    EXPECT_EQ(Sum("sfmamba_requests_total", {}), 1);
+    EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="cancelled")"}),
+              cancelled);
+    EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="ok")"}), ok);
+    EXPECT_EQ(Sum("sfmamba_items_total", {}), cancelled + ok);
+    EXPECT_EQ(Sum("sfmamba_in_flight_requests", {}), 0);
+    EXPECT_EQ(Sum("sfmamba_queue_items", {}), 0);
+    EXPECT_TRUE(executor().Reserve(kQueueItems, 0).ok());
+  }
+  double Sum(const std::string& name,
+             const std::initializer_list<std::string>& labels) {
+    return SumOf(
+        Samples(prometheus::TextSerializer().Serialize(metrics_.Collect())),
+        name, labels);
+  }
+  Executor& executor() {
+    return *(*repository_.List().front()->Loaded())->executor;
+  }
+
+  const std::string folder_;
+  Gate log_gate_, model_gate_, mask_gate_;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
+  Logger log_;
+  Metrics metrics_{BuildInfo()};
+  MemoryBudget decode_memory_{1 << 20};
+  ClientSet clients_{1};
+  ThreadPool finish_pool_;
+  ModelRepository repository_;
+  ThreadPool decode_pool_;
+  VisionService service_;
+
+ private:
+  ModelRepository::Options InFolder() {
+    WriteModel(folder_, "fake", "1",
+               absl::StrCat("max_batch_size: 1 max_queue_items: ", kQueueItems),
+               VisionTask::kDetection);
+    ModelRepository::Options options;
+    options.directory = folder_;
+    return options;
+  }
+  ModelRepository::Load MakeLoad() {
+    return [this](const ModelConfig& model, const std::string&)
+               -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+      return std::make_unique<FakeModel>(model, &model_gate_, &mask_gate_);
+    };
+  }
+};
+
+TEST_F(CancellationTest, BeforeADecodeThreadIsFree) {
+  HeldPool pool(&decode_pool_);
+  const auto call = Start(3);
+  call->Cancel();
+  EXPECT_FALSE(call->has_ended()) << "its images are still in the pool";
+  pool.Release();
+  ExpectCancelled(*call, 3);
+  EXPECT_EQ(Sum("sfmamba_image_pixels_count", {}), 0) << "none was decoded";
+}
+
+TEST_F(CancellationTest, WhileAPictureIsDecoded) {
+  auto all_memory =
+      std::make_unique<MemoryBudget::Share>(&decode_memory_, 1 << 20);
+  const auto call = Start();
+  while (decode_pool_.busy() == 0) std::this_thread::yield();
+  call->Cancel();
+  all_memory.reset();
+  ExpectCancelled(*call);
+  EXPECT_EQ(Sum("sfmamba_batches_total", {}), 0);
+}
+
+TEST_F(CancellationTest, WhileAnImageWaitsForItsBatch) {
+  model_gate_.Close();
+  auto other = Start();
+  model_gate_.WaitForBatch();
+  const auto call = Start();
+  while (Sum("sfmamba_queue_items", {}) != 1) std::this_thread::yield();
+  call->Cancel();
+  EXPECT_EQ(call->Wait(), grpc::StatusCode::CANCELLED)
+      << "the other still runs";
+  model_gate_.Open();
+  EXPECT_EQ(other->Wait(), grpc::StatusCode::OK);
+  EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="cancelled")"}), 1);
+  EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="ok")"}), 1);
+}
+
+TEST_F(CancellationTest, WhileTheModelRuns) {
+  model_gate_.Close();
+  const auto call = Start();
+  model_gate_.WaitForBatch();
+  call->Cancel();
+  model_gate_.Open();
+  ExpectCancelled(*call);
+}
+
+TEST_F(CancellationTest, BeforeAFinishThreadIsFree) {
+  HeldPool pool(&finish_pool_);
+  const auto call = Start();
+  while (finish_pool_.queued() == 0) std::this_thread::yield();
+  call->Cancel();
+  EXPECT_FALSE(call->has_ended());
+  pool.Release();
+  ExpectCancelled(*call);
+  EXPECT_EQ(
+      Sum("sfmamba_stage_duration_seconds_count", {R"(stage="postprocess")"}),
+      0)
+      << "nothing was encoded";
+}
+
+TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
+  mask_gate_.Close();
+  const auto call = Start();
+  mask_gate_.WaitForBatch();
+  call->Cancel();
+  mask_gate_.Open();
+  // The image was done; nobody is there to be told.
+  ExpectCancelled(*call, /*cancelled=*/0, /*ok=*/1);
+}
+
+TEST_F(CancellationTest, BetweenTheImagesOfACall) {
+  mask_gate_.Close();
+  const auto call = Start(3);
+  mask_gate_.WaitForBatch();  // The first; the others wait behind it.
+  while (finish_pool_.queued() < 2) std::this_thread::yield();
+  call->Cancel();
+  mask_gate_.Open();
+  ExpectCancelled(*call, /*cancelled=*/2, /*ok=*/1);
+}
+
+TEST_F(CancellationTest, WhileTheCallIsFinished) {
+  log_gate_.Close();
+  const auto call = Start();
+  log_gate_.WaitForBatch();  // Its outcome is decided and being logged.
+  call->Cancel();
+  EXPECT_FALSE(call->has_ended());
+  log_gate_.Open();
+  EXPECT_EQ(call->Wait(), grpc::StatusCode::OK);
+  ExpectCounted("OK", /*cancelled=*/0, /*ok=*/1);
+}
+
+TEST_F(CancellationTest, AfterTheAnswerWasGiven) {
+  const auto call = Start();
+  EXPECT_EQ(call->Wait(), grpc::StatusCode::OK);
+  call->Cancel();
+  ExpectCounted("OK", /*cancelled=*/0, /*ok=*/1);
+}
+
+TEST_F(CancellationTest, OfACallThatWasRefused) {
+  v1::DetectRequest request = RequestOf(1);
+  request.mutable_params()->set_max_detections(-1);
+  Call call(&service_, request);
+  call.Cancel();
+  EXPECT_EQ(call.Wait(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(Sum("sfmamba_in_flight_requests", {}), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba
