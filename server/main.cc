@@ -89,7 +89,8 @@ void EndAfterDrain(const v1::ServerConfig& config, Logger* log) {
   std::thread([limit, log] {
     NameThisThread("drain");
     absl::SleepFor(limit);
-    log->Error("a batch outlives the drain: ending without it");
+    log->Error(LogModule::kServer,
+               "a batch outlives the drain: ending without it");
     _exit(kDrainTimeout);
   }).detach();
 }
@@ -105,7 +106,8 @@ int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
-    log->Error("cannot start", {{"error", server.status().message()}});
+    log->Error(LogModule::kServer, "cannot start",
+               {{"error", server.status().message()}});
     return kCannotBind;
   }
   auto stop = std::make_shared<absl::Notification>();
@@ -116,7 +118,8 @@ int Run(const v1::ServerConfig& config, const sigset_t& signals, Logger* log) {
   const bool give_up =
       !loaded.ok() && !absl::IsCancelled(loaded) && config.exit_on_load_error();
   if (!loaded.ok()) {
-    log->Error("models did not load", {{"error", loaded.message()}});
+    log->Error(LogModule::kServer, "models did not load",
+               {{"error", loaded.message()}});
   }
   if (give_up) return kLoadFailed;
   stop->WaitForNotification();
@@ -172,7 +175,7 @@ int Main(int argc, char** argv) {
     std::printf("%s", text.c_str());
   }
   if (line.print_effective_config || line.validate_config) return kClean;
-  Logger log(stderr, *ParseLogLevel(config->log_level()),
+  Logger log(stderr, *ParseLogLevels(config->log_level()),
              *ParseLogFormat(config->log_format()));
   return Run(*config, signals, &log);
 }
