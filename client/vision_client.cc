@@ -84,26 +84,36 @@ template <typename Request, typename Response>
 CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
                                const Request& request, absl::Duration timeout,
                                Done<Response> done) {
-  auto context = std::make_shared<grpc::ClientContext>();
-  auto response = std::make_shared<Response>();
-  SetTimeout(timeout, context.get());
+  struct Call {
+    std::shared_ptr<grpc::ClientContext> context;
+    Response response;
+    Done<Response> done;
+  };
+  auto* call = new Call{std::make_shared<grpc::ClientContext>(), Response(),
+                        std::move(done)};
+  SetTimeout(timeout, call->context.get());
   {
     absl::MutexLock lock(&mu_);
     ++in_flight_;
   }
+  CallHandle handle(call->context);
   // gRPC serializes `request` before this returns.
-  (predict_->async()->*method)(
-      context.get(), &request, response.get(),
-      [this, context, response, done = std::move(done)](grpc::Status status) {
-        if (status.ok()) {
-          done(std::move(*response));
-        } else {
-          done(FromGrpcStatus(status));
-        }
-        absl::MutexLock lock(&mu_);
-        --in_flight_;
-      });
-  return CallHandle(std::move(context));
+  (predict_->async()->*method)(call->context.get(), &request, &call->response,
+                               [this, call](grpc::Status status) {
+                                 if (status.ok()) {
+                                   call->done(std::move(call->response));
+                                 } else {
+                                   call->done(FromGrpcStatus(status));
+                                 }
+                                 // The context keeps the channel alive, and
+                                 // gRPC's threads must not be the ones that end
+                                 // it: it goes before the destructor may
+                                 // return.
+                                 delete call;
+                                 absl::MutexLock lock(&mu_);
+                                 --in_flight_;
+                               });
+  return handle;
 }
 
 absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(

@@ -3,6 +3,7 @@
 // tools/pytorch/make_held_out.py; the figures are those of the models' cards.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -38,7 +39,12 @@ double Member(const std::string& json, const std::string& name) {
 class AccuracyTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    server_ = new ServerProcess({"--model_repository=models"});
+    // The runfile is a link, which the server would not follow.
+    const std::string models = absl::StrCat(testing::TempDir(), "/models");
+    std::filesystem::remove_all(models);
+    std::filesystem::copy("models", models,
+                          std::filesystem::copy_options::recursive);
+    server_ = new ServerProcess({"--model_repository=" + models});
     ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
   }
   static void TearDownTestSuite() {

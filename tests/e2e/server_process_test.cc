@@ -13,7 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "client/vision_client.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -73,6 +75,23 @@ TEST(ServerProcessTest, ServesAndCounts) {
   const auto samples = Samples(HttpGet(server.metrics_port(), "/metrics"));
   EXPECT_EQ(SumOf(samples, "sfmamba_requests_total", {R"(code="OK")"}), 2);
   EXPECT_EQ(SumOf(samples, "sfmamba_items_total", {R"(outcome="ok")"}), 2);
+}
+
+// Each is the process's only one, so gRPC's threads of a client end with it:
+// they must not be the ones that end it.
+TEST(ServerProcessTest, ClientsComeAndGo) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  for (int i = 0; i < 100; ++i) {
+    absl::Notification done;
+    VisionClient client(server.address());
+    client.Classify(GreyRequest(50), absl::Seconds(60),
+                    [&done](absl::StatusOr<v1::ClassifyResponse> response) {
+                      EXPECT_TRUE(response.ok()) << response.status();
+                      done.Notify();
+                    });
+    done.WaitForNotification();
+  }
 }
 
 // Clients that call all the time, and stop at the first UNAVAILABLE, as one
