@@ -148,15 +148,9 @@ __global__ void ConvolveKernel(Parts<T> parts, int run) {
   Channels<V> weight[kTaps], bias = {};
 #pragma unroll
   for (int j = 0; j < kTaps; ++j) {
-#pragma unroll
-    for (int n = 0; n < V; ++n) {
-      weight[j].values[n] = args.weight[j * args.channels + c + n];
-    }
+    LoadFloats(args.weight + j * args.channels + c, weight[j].values);
   }
-  if (args.bias != nullptr) {
-#pragma unroll
-    for (int n = 0; n < V; ++n) bias.values[n] = args.bias[c + n];
-  }
+  if (args.bias != nullptr) LoadFloats(args.bias + c, bias.values);
   const int begin = static_cast<int>(args.segments.begin(0));
   const int end = static_cast<int>(args.segments.end(args.segments.count - 1));
   const int step = gridDim.x * blockDim.y * run;
@@ -193,21 +187,28 @@ absl::Status LaunchVectors(const Parts<T>& parts, int count,
                       run);
 }
 
+template <int V, typename T>
+bool AllInVectors(const Parts<T>& parts) {
+  for (const DepthwiseConv1dArgs<T>& args : parts.each) {
+    if (!InVectors<V>(args.x, args.x_stride, args.channels) ||
+        !InVectors<V>(args.y, args.y_stride, args.channels) ||
+        !InVectors<V>(args.weight, args.channels, args.channels) ||
+        !InVectors<V>(args.bias, 0, args.channels)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 template <typename T, int kTaps, int kLeft>
 absl::Status LaunchTaps(const Parts<T>& parts, int count, CudaStream stream) {
   constexpr int kWide = kWidestVector<T>;
-  bool wide = true, pairs = true;
-  for (int p = 0; p < count; ++p) {
-    const DepthwiseConv1dArgs<T>& args = parts.each[p];
-    wide = wide && InVectors<kWide>(args.x, args.x_stride, args.channels) &&
-           InVectors<kWide>(args.y, args.y_stride, args.channels);
-    pairs = pairs && InVectors<2>(args.x, args.x_stride, args.channels) &&
-            InVectors<2>(args.y, args.y_stride, args.channels);
-  }
-  if (wide) {
+  if (AllInVectors<kWide>(parts)) {
     return LaunchVectors<T, kTaps, kLeft, kWide>(parts, count, stream);
   }
-  if (pairs) return LaunchVectors<T, kTaps, kLeft, 2>(parts, count, stream);
+  if (AllInVectors<2>(parts)) {
+    return LaunchVectors<T, kTaps, kLeft, 2>(parts, count, stream);
+  }
   return LaunchVectors<T, kTaps, kLeft, 1>(parts, count, stream);
 }
 

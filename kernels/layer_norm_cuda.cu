@@ -94,28 +94,30 @@ __device__ __forceinline__ void Exchange(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// Row `row` of y.
+// Row `row` of y; `share` is 1 / channels. Nothing is left to the compiler's
+// contraction, which might treat two calls differently.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
-                                          const Row<V, N>& x, int64_t row) {
+                                          float share, const Row<V, N>& x,
+                                          int64_t row) {
   float sum = 0;
 #pragma unroll
   for (int n = 0; n < N; ++n) {
 #pragma unroll
     for (int i = 0; i < V; ++i) sum += x.values[n][i];
   }
-  const float mean = WarpSum(sum) / args.channels;
+  sum = WarpSum(sum);
   float squares = 0;
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     if (FirstChannel<V>(n) >= args.channels) continue;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const float difference = x.values[n][i] - mean;
+      const float difference = fmaf(sum, -share, x.values[n][i]);
       squares = fmaf(difference, difference, squares);
     }
   }
-  const float scale = rsqrtf(WarpSum(squares) / args.channels + args.eps);
+  const float scale = rsqrtf(fmaf(WarpSum(squares), share, args.eps));
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     const int c = FirstChannel<V>(n);
@@ -125,7 +127,8 @@ __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
     LoadFloats(args.beta + c, beta);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      y[i] = fmaf((x.values[n][i] - mean) * scale, gamma[i], beta[i]);
+      const float difference = fmaf(sum, -share, x.values[n][i]);
+      y[i] = fmaf(difference * scale, gamma[i], beta[i]);
     }
     StoreFloats(args.y + row * args.y_stride + c, y);
   }
@@ -134,7 +137,7 @@ __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
 // One row, or both ends of a sequence for the warp that has its head.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void NormalizeRow(
-    const LayerNormCudaArgs<X, Y>& args, int row) {
+    const LayerNormCudaArgs<X, Y>& args, float share, int row) {
   int64_t head = row, tail = row;
   if (args.swap) {
     const int sequence = SequenceOf(args.segments, row);
@@ -148,10 +151,10 @@ __device__ __forceinline__ void NormalizeRow(
   }
   Row<V, N> x;
   ReadRow(args, head, &x);
-  Normalize(args, x, tail);
+  Normalize(args, share, x, tail);
   if (head != tail) {
     Exchange(args, head, tail, &x);
-    Normalize(args, x, head);
+    Normalize(args, share, x, head);
   } else if (args.add != nullptr) {
     WriteX(args, row, x);
   }
@@ -159,12 +162,12 @@ __device__ __forceinline__ void NormalizeRow(
 
 // Threads: x the lanes, y the rows of a block.
 template <typename X, typename Y, int V, int N>
-__global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args) {
+__global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
   const int begin = static_cast<int>(args.segments.begin(0));
   const int end = static_cast<int>(args.segments.end(args.segments.count - 1));
   for (int row = begin + blockIdx.x * kRows + threadIdx.y; row < end;
        row += gridDim.x * kRows) {
-    NormalizeRow<V, N>(args, row);
+    NormalizeRow<V, N>(args, share, row);
   }
 }
 
@@ -178,7 +181,7 @@ absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
     blocks = static_cast<int>((rows + kRows - 1) / kRows);
   }
   return simt::Launch("layer_norm", NormalizeKernel<X, Y, V, N>, dim3(blocks),
-                      dim3(kWarp, kRows), stream, args);
+                      dim3(kWarp, kRows), stream, args, 1.0f / args.channels);
 }
 
 // The first of kN, kMore... that holds a row.
@@ -204,20 +207,16 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                      " channels, expected at most ", kLayerNormCudaChannels));
   }
   if (args.segments.count == 0) return absl::OkStatus();
-  constexpr int kWide = kWidestVector<X>;
-  const bool wide =
-      InVectors<kWide>(args.x, args.x_stride, args.channels) &&
-      InVectors<kWide>(args.add, args.add_stride, args.channels) &&
-      InVectors<kWide>(args.y, args.y_stride, args.channels) &&
-      InVectors<kWide>(args.gamma, 0, args.channels) &&
-      InVectors<kWide>(args.beta, 0, args.channels);
-  if (!wide) return LaunchFitting<1, X, Y, 8, 64>(args, stream);
-  // The widths of the variants are multiples of 80, 96, 98 and 128.
-  if constexpr (kWide == 4) {
-    return LaunchFitting<4, X, Y, 1, 2, 3, 5, 8, 16>(args, stream);
-  } else {
-    return LaunchFitting<8, X, Y, 1, 2, 3, 4, 8>(args, stream);
-  }
+  // Rows are short: with wider vectors more lanes would have none of the last
+  // ones.
+  const bool fours = InVectors<4>(args.x, args.x_stride, args.channels) &&
+                     InVectors<4>(args.add, args.add_stride, args.channels) &&
+                     InVectors<4>(args.y, args.y_stride, args.channels) &&
+                     InVectors<4>(args.gamma, 0, args.channels) &&
+                     InVectors<4>(args.beta, 0, args.channels);
+  if (!fours) return LaunchFitting<1, X, Y, 8, 64>(args, stream);
+  // The variants are 80, 96, 98 or 128 wide, and up to 16 times that.
+  return LaunchFitting<4, X, Y, 1, 2, 3, 4, 5, 6, 8, 16>(args, stream);
 }
 
 template absl::Status LayerNormCuda(const LayerNormCudaArgs<float, float>&,
