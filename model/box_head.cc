@@ -3,6 +3,7 @@
 #include "ATen/ops/cat.h"
 #include "ATen/ops/empty.h"
 #include "absl/strings/str_cat.h"
+#include "model/device_ops.h"
 #include "model/parallel.h"
 
 namespace sfmamba {
@@ -11,7 +12,7 @@ namespace {
 constexpr double kEps = 1e-5;
 // Regions that go through the convolutions together. Fixed, so that a region's
 // answer does not depend on the number of threads; small enough that these get
-// even shares of the usual 1000.
+// even shares of the usual 1000. A device takes all at once.
 constexpr int64_t kRegionsAtOnce = 50;
 
 // A linear layer on maps [C, S, S] that lie as [S, S, C]: its inputs
@@ -92,7 +93,8 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
   const int64_t count = features.size(0);
   const at::Tensor flat =
       at::empty({count, features[0].numel()}, features.options());
-  ParallelParts(count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
+  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
     at::Tensor x = features.narrow(0, first, regions);
     for (const Convolution& conv : convs_) x = conv.forward(x);
     flat.narrow(0, first, regions).copy_(Flatten(x));

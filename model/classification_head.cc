@@ -2,6 +2,7 @@
 
 #include "ATen/ops/addcmul.h"
 #include "ATen/ops/batch_norm.h"
+#include "ATen/ops/cat.h"
 
 namespace sfmamba {
 namespace {
@@ -18,6 +19,7 @@ ClassificationHead::ClassificationHead(const ModelConfig& config,
                                        const StateDict::Scope& scope,
                                        const LayerOptions& options)
     : fuse_(options.fuse),
+      num_classes_(config.num_classes),
       head_(Linear::Take(scope.Sub("head"), config.backbone.feature_width(),
                          config.num_classes, true),
             {}, {options.fuse, Precision::kFloat32}) {
@@ -39,16 +41,25 @@ at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
   return at::addcmul(affine_.shift, map.mean({2, 3}), affine_.scale);
 }
 
-std::vector<Result> ClassificationHead::Forward(
-    const Features& features, absl::Span<const ImageInfo>) const {
+at::Tensor ClassificationHead::Answers(const Features& features) const {
   const at::Tensor embedding = Embed(features.back().to(at::kFloat));
-  const at::Tensor logits = head_.forward(embedding);
+  return at::cat({head_.forward(embedding), embedding}, 1);
+}
+
+std::vector<Result> ClassificationHead::ToResults(
+    const at::Tensor& answers) const {
   std::vector<Result> results;
-  for (int64_t i = 0; i < logits.size(0); ++i) {
-    results.push_back(
-        Classification{ToVector(logits[i]), ToVector(embedding[i])});
+  for (int64_t i = 0; i < answers.size(0); ++i) {
+    const at::Tensor row = answers[i];
+    results.push_back(Classification{ToVector(row.slice(0, 0, num_classes_)),
+                                     ToVector(row.slice(0, num_classes_))});
   }
   return results;
+}
+
+std::vector<Result> ClassificationHead::Forward(
+    const Features& features, absl::Span<const ImageInfo>) const {
+  return ToResults(Answers(features).cpu());
 }
 
 }  // namespace sfmamba

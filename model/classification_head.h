@@ -21,6 +21,12 @@ class ClassificationHead : public Head {
       const Features& features,
       absl::Span<const ImageInfo> images) const override;
 
+  // The two steps of Forward(): the logits and behind them the embedding, fp32
+  // [N, num_classes + feature_width], where the features lie;
+  at::Tensor Answers(const Features& features) const;
+  // and that in the CPU's memory as results.
+  std::vector<Result> ToResults(const at::Tensor& answers) const;
+
  private:
   // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
   // places; the plain form normalises first, as the paper does. Vim's feature
@@ -28,6 +34,7 @@ class ClassificationHead : public Head {
   at::Tensor Embed(const at::Tensor& map) const;
 
   bool fuse_;
+  int num_classes_;
   std::optional<BatchNorm> norm_;
   Affine affine_;  // The same as norm_.
   Linear head_;

@@ -32,10 +32,14 @@ ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
         const int all =
             std::accumulate(in_channels.begin(), in_channels.end(), 0);
         const Convolution::Shape whole{all, out_channels, /*stride=*/1, size};
-        if (!options.fuse) return TakeConvModule(scope, whole, options);
-        const Weights weights = FoldBatchNorm(
-            Convolution::Take(scope.Sub("conv"), whole, /*bias=*/false),
-            BatchNorm::Take(scope.Sub("bn"), out_channels, kConvModuleEps));
+        const Weights stored =
+            Convolution::Take(scope.Sub("conv"), whole, /*bias=*/false);
+        const BatchNorm norm =
+            BatchNorm::Take(scope.Sub("bn"), out_channels, kConvModuleEps);
+        if (!options.fuse || ops::OnDevice(stored.weight)) {
+          return Convolution(whole, stored, norm, /*relu=*/true, options);
+        }
+        const Weights weights = FoldBatchNorm(stored, norm);
         int begin = in_channels[0];
         for (size_t i = 1; i < in_channels.size(); ++i) {
           taps_.emplace_back(Taps(Slice(weights.weight, begin, in_channels[i])),

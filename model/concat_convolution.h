@@ -16,10 +16,10 @@ namespace sfmamba {
 // concatenated, through a 3x3 convolution, a BatchNorm and a ReLU. Immutable,
 // so thread-safe.
 //
-// Fused, nothing is concatenated: the first map is convolved, each other passes
-// the kernel's nine taps at its own size, and what they give is resized and
-// added. That is the same sum in another order, with a quarter of the products
-// for a map of half the sides.
+// Fused on the CPU, nothing is concatenated: the first map is convolved, each
+// other passes the kernel's nine taps at its own size, and what they give is
+// resized and added. That is the same sum in another order, with a quarter of
+// the products for a map of half the sides.
 class ConcatConvolution {
  public:
   // Takes "conv" and "bn" from `scope`, for maps of `in_channels` in this
@@ -32,10 +32,10 @@ class ConcatConvolution {
   at::Tensor Forward(const std::vector<at::Tensor>& maps) const;
 
  private:
-  // Of each map but the first, [9 * out, in]; empty if plain. Filled with
-  // first_.
+  // Of each map but the first, [9 * out, in]; empty if plain or on a device.
+  // Filled with first_.
   std::vector<Linear> taps_;
-  Convolution first_;  // Of the first map; if plain, of all.
+  Convolution first_;  // Of the first map; without taps_, of all.
 };
 
 }  // namespace sfmamba

@@ -5,15 +5,20 @@
 #include "ATen/ops/conv2d.h"
 #include "ATen/ops/gelu.h"
 #include "kernels/cpu_features.h"
+#include "model/compute_type.h"
 #include "model/onednn.h"
 #include "model/ops.h"
 
 namespace sfmamba {
 
 Convolution::Method Convolution::ChooseMethod(const Shape& shape,
-                                              const LayerOptions& options) {
-  const bool half = options.precision == Precision::kBFloat16;
-  if (!options.fuse || (half && !HasAmxBf16())) return Method::kPlain;
+                                              const LayerOptions& options,
+                                              bool on_device) {
+  if (on_device) return Method::kDevice;
+  const bool half = options.precision != Precision::kFloat32;
+  const bool native =
+      !half || (options.precision == Precision::kBFloat16 && HasAmxBf16());
+  if (!options.fuse || !native) return Method::kPlain;
   const bool winograd =
       shape.winograd && !half && ActiveCpuIsa() != CpuIsa::kScalar;
   return winograd ? Method::kWinograd : Method::kOneDnn;
@@ -22,7 +27,7 @@ Convolution::Method Convolution::ChooseMethod(const Shape& shape,
 Convolution::Convolution(const Shape& shape, const Weights& weights,
                          const std::optional<BatchNorm>& norm, bool relu,
                          const LayerOptions& options)
-    : method_(ChooseMethod(shape, options)),
+    : method_(ChooseMethod(shape, options, ops::OnDevice(weights.weight))),
       fuse_(options.fuse),
       out_(shape.out),
       stride_(shape.stride),
@@ -34,11 +39,13 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
   } else {
     norm_ = norm;
   }
-  const at::ScalarType type =
-      options.precision == Precision::kBFloat16 ? at::kBFloat16 : at::kFloat;
+  const at::ScalarType type = ComputeType(options.precision);
   weight_ = used.weight.to(type);
   if (used.bias.defined()) bias_ = used.bias.to(type);
-  if (method_ == Method::kWinograd) {
+  if (method_ == Method::kDevice) {
+    weight_ = weight_.contiguous(at::MemoryFormat::ChannelsLast);
+    gelu_bias_ = used.bias;
+  } else if (method_ == Method::kWinograd) {
     weight_ = ops::PackWinograd(weight_);
   } else if (method_ == Method::kOneDnn) {
     weight_ = PackConvolutionWeight(
@@ -56,6 +63,19 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
   return weights;
 }
 
+at::Tensor Convolution::Convolve(const at::Tensor& x,
+                                 const at::Tensor& bias) const {
+  if (method_ == Method::kOneDnn) {
+    return PackedConvolution(x, weight_, bias, stride_, padding_);
+  }
+  const at::Tensor y = at::conv2d(x, weight_, bias, /*stride=*/stride_,
+                                  /*padding=*/padding_);
+  // As most libraries leave it already.
+  return method_ == Method::kDevice
+             ? y.contiguous(at::MemoryFormat::ChannelsLast)
+             : y;
+}
+
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   if (method_ == Method::kWinograd) {
@@ -63,10 +83,7 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
         in, weight_, bias_, out_,
         relu_ ? WinogradActivation::kRelu : WinogradActivation::kNone);
   }
-  at::Tensor y = method_ == Method::kOneDnn
-                     ? PackedConvolution(in, weight_, bias_, stride_, padding_)
-                     : at::conv2d(in, weight_, bias_, /*stride=*/stride_,
-                                  /*padding=*/padding_);
+  at::Tensor y = Convolve(in, bias_);
   if (norm_) {
     y = at::batch_norm(y, norm_->weight, norm_->bias, norm_->mean, norm_->var,
                        /*training=*/false, /*momentum=*/0, norm_->eps,
@@ -81,6 +98,11 @@ at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {
     return ops::WinogradConv(x.to(weight_.scalar_type()), weight_, bias_, out_,
                              WinogradActivation::kGeluTanh);
   }
+  if (method_ == Method::kDevice && gelu_bias_.defined()) {
+    at::Tensor y = Convolve(x.to(weight_.scalar_type()), {});
+    ops::AddBiasGeluTanh(y, gelu_bias_);
+    return y;
+  }
   at::Tensor y = forward(x);
   if (!fuse_) return at::gelu(y, "tanh");
   ops::GeluTanh(y);
@@ -93,6 +115,8 @@ void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
                          padding_);
   } else if (method_ == Method::kWinograd) {
     ops::AddWinogradConv(x.to(weight_.scalar_type()), weight_, bias_, residual);
+  } else if (method_ == Method::kDevice) {
+    residual.add_(forward(x));
   } else {
     residual = residual + forward(x);
   }

@@ -12,7 +12,7 @@ namespace sfmamba {
 // A convolution whose padding keeps the sides, then a BatchNorm and a ReLU
 // where there are any: [N, in, H, W] to [N, out, ceil(H / stride), ceil(W /
 // stride)]. Immutable, so thread-safe. Fused, maps are channels-last in memory
-// and of the compute type (fp32 or bf16).
+// and of the compute type.
 class Convolution {
  public:
   struct Shape {
@@ -42,10 +42,14 @@ class Convolution {
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
-  // Who convolves: our own kernel (fused fp32), oneDNN (fused), or libtorch.
-  enum class Method { kWinograd, kOneDnn, kPlain };
+  // Who convolves: our own kernel (fused fp32), oneDNN (fused), libtorch on a
+  // device (on a GPU cuDNN), or libtorch.
+  enum class Method { kWinograd, kOneDnn, kDevice, kPlain };
 
-  static Method ChooseMethod(const Shape& shape, const LayerOptions& options);
+  static Method ChooseMethod(const Shape& shape, const LayerOptions& options,
+                             bool on_device);
+  // x, of the compute type, without ReLU.
+  at::Tensor Convolve(const at::Tensor& x, const at::Tensor& bias) const;
 
   Method method_;
   bool fuse_;
@@ -55,6 +59,7 @@ class Convolution {
   bool relu_;
   at::Tensor weight_;              // Packed, or [out, in, kernel, kernel].
   at::Tensor bias_;                // [out] or undefined.
+  at::Tensor gelu_bias_;           // The same, fp32, if kDevice.
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };
 

@@ -2,6 +2,7 @@
 
 #include "ATen/ops/upsample_nearest2d.h"
 #include "absl/strings/str_cat.h"
+#include "model/device_ops.h"
 
 namespace sfmamba {
 namespace {
@@ -9,8 +10,10 @@ namespace {
 // Pixels a side of the first of the maps, mostly: a hint.
 constexpr int kTypicalSide = 200;
 
+// fp32 for the CPU's RoIAlign; a device reads any type.
 at::Tensor ToChannelsLast(const at::Tensor& map) {
-  return map.to(at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
+  return (ops::OnDevice(map) ? map : map.to(at::kFloat))
+      .contiguous(at::MemoryFormat::ChannelsLast);
 }
 
 }  // namespace

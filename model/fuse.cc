@@ -1,7 +1,9 @@
 #include "model/fuse.h"
 
 #include "ATen/TensorOperators.h"
+#include "ATen/ops/cat.h"
 #include "ATen/ops/exp.h"
+#include "ATen/ops/matmul.h"
 #include "ATen/ops/neg.h"
 #include "ATen/ops/zeros_like.h"
 
@@ -60,6 +62,13 @@ Weights FoldScale(const Weights& weights, const at::Tensor& scale) {
     folded.bias = ToFloat(ToDouble(weights.bias) * exact);
   }
   return folded;
+}
+
+Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
+  const int64_t rank = dt_proj.weight.size(1);
+  const at::Tensor x = ToDouble(x_proj.weight);
+  const at::Tensor dt = ToDouble(dt_proj.weight).matmul(x.narrow(0, 0, rank));
+  return {ToFloat(at::cat({dt, x.narrow(0, rank, x.size(0) - rank)})), {}};
 }
 
 at::Tensor DecayRates(const at::Tensor& A_log) {

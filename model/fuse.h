@@ -36,6 +36,10 @@ Weights FoldBatchNorm(const Weights& weights, const BatchNorm& norm);
 // The layer whose answer is multiplied by scale [out] already.
 Weights FoldScale(const Weights& weights, const at::Tensor& scale);
 
+// The projection (dt | B | C) of a scan's input as one product: `x_proj`, [rank
+// + rest, channels], whose first outputs pass `dt_proj`, [channels, rank].
+Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
+
 // The scan's A = -exp(A_log), turned to lie as the kernel reads it: A_log
 // [channels, states] to [states, channels].
 at::Tensor DecayRates(const at::Tensor& A_log);

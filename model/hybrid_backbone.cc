@@ -51,7 +51,7 @@ at::Tensor HybridBackbone::Normalized(const Norm& norm,
   at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
   if (fuse_) {
     return ops::LayerNorm(x, norm.gamma, norm.beta, /*length=*/1,
-                          /*swap=*/false)
+                          /*swap=*/false, at::kFloat)
         .permute({0, 3, 1, 2});
   }
   return at::layer_norm(x, {x.size(3)}, norm.gamma, norm.beta)

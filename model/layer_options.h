@@ -2,17 +2,22 @@
 #define SFMAMBA_MODEL_LAYER_OPTIONS_H_
 
 #include "model/config.h"
+#include "model/scan_planner.h"
 
 namespace sfmamba {
 
-// How every layer of a model computes.
+// How every layer of a model computes. Where it does, its weights say: a layer
+// whose weights lie on a device runs there.
 struct LayerOptions {
   // Weights rewritten and packed at load, our kernels. False: libtorch's own
-  // operators one by one, as the papers write them; fp32 only.
+  // operators one by one, as the papers write them; fp32 and the CPU only.
   bool fuse = true;
-  // Of matrix products and convolutions; norms, the scan and the residual
-  // stream stay fp32.
+  // Of matrix products and convolutions. On the CPU norms, the scan and the
+  // residual stream stay fp32; on a device they read and write this type, too,
+  // and compute in fp32.
   Precision precision = Precision::kFloat32;
+  // How scans run on a device; must be set there. Outlives the layers.
+  const ScanPlanner* planner = nullptr;
 };
 
 }  // namespace sfmamba

@@ -6,6 +6,7 @@
 #include "ATen/ops/gelu.h"
 #include "ATen/ops/mm.h"
 #include "kernels/cpu_features.h"
+#include "model/compute_type.h"
 #include "model/onednn.h"
 
 namespace sfmamba {
@@ -26,16 +27,20 @@ at::Tensor Like(const at::Tensor& x, const at::Tensor& y) {
 
 }  // namespace
 
-Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options) {
-  if (!options.fuse) return Multiplier::kPlain;
+Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options,
+                                            bool on_device) {
+  if (!options.fuse || on_device) return Multiplier::kPlain;
   if (options.precision == Precision::kFloat32) return Multiplier::kProduct;
-  return HasAmxBf16() ? Multiplier::kOneDnn : Multiplier::kPlain;
+  return options.precision == Precision::kBFloat16 && HasAmxBf16()
+             ? Multiplier::kOneDnn
+             : Multiplier::kPlain;
 }
 
 Linear::Linear(const Weights& weights, const at::Tensor& scale,
                const LayerOptions& options)
-    : options_(options),
-      multiplier_(ChooseMultiplier(options)),
+    : fuse_(options.fuse),
+      type_(ComputeType(options.precision)),
+      multiplier_(ChooseMultiplier(options, ops::OnDevice(weights.weight))),
       out_(weights.weight.size(0)) {
   Weights used = weights;
   if (scale.defined() && options.fuse) {
@@ -43,19 +48,18 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
   } else {
     scale_ = scale;
   }
-  const at::ScalarType type = half() ? at::kBFloat16 : at::kFloat;
   switch (multiplier_) {
     case Multiplier::kProduct:
       packed_ = ops::PackProduct(used.weight);
       break;
     case Multiplier::kOneDnn:
-      weight_ = PackLinearWeight(used.weight.to(type), kTypicalRows);
+      weight_ = PackLinearWeight(used.weight.to(type_), kTypicalRows);
       break;
     case Multiplier::kPlain:
-      weight_ = used.weight.to(type).t();
+      weight_ = used.weight.to(type_).t();
       break;
   }
-  if (used.bias.defined()) bias_ = used.bias.to(type);
+  if (used.bias.defined()) bias_ = used.bias.to(type_);
 }
 
 Weights Linear::Take(const StateDict::Scope& scope, int in, int out,
@@ -66,7 +70,7 @@ Weights Linear::Take(const StateDict::Scope& scope, int in, int out,
 }
 
 at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
-  const at::Tensor x = half() ? rows.to(at::kBFloat16) : rows;
+  const at::Tensor x = rows.to(type_);
   at::Tensor y;
   switch (multiplier_) {
     case Multiplier::kProduct:
@@ -84,10 +88,10 @@ at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
 
 at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
   if (multiplier_ == Multiplier::kOneDnn) {
-    return PackedLinear(rows.to(at::kBFloat16), weight_, bias_, "gelu");
+    return PackedLinear(rows.to(type_), weight_, bias_, "gelu");
   }
   at::Tensor y = ForwardRows(rows);
-  if (!options_.fuse) return at::gelu(y);
+  if (!fuse_) return at::gelu(y);
   ops::GeluErf(y, {});
   return y;
 }
@@ -104,6 +108,9 @@ void Linear::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   at::Tensor sums = residual.view({-1, out_});
   if (multiplier_ == Multiplier::kProduct) {
     ops::Product(AsRows(x), packed_, bias_, /*add=*/true, sums);
+  } else if (ops::OnDevice(sums) && sums.scalar_type() == type_) {
+    if (bias_.defined()) sums.add_(bias_);
+    sums.addmm_(AsRows(x).to(type_), weight_);
   } else {
     sums.add_(ForwardRows(AsRows(x)));
   }

@@ -10,8 +10,8 @@ namespace sfmamba {
 
 // y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
 //
-// Fused in fp32, a row's answer has the same bits beside any other rows and
-// with any number of threads.
+// Fused in fp32 on the CPU, a row's answer has the same bits beside any other
+// rows and with any number of threads.
 class Linear {
  public:
   // scale [out] is a layer scale, undefined where there is none.
@@ -22,26 +22,28 @@ class Linear {
   static Weights Take(const StateDict::Scope& scope, int in, int out,
                       bool bias);
 
-  // [..., in] to [..., out] of the compute type (fp32 or bf16).
+  // [..., in] to [..., out] of the compute type.
   at::Tensor forward(const at::Tensor& x) const;
   // The same, then GELU in its exact (erf) form.
   at::Tensor ForwardGelu(const at::Tensor& x) const;
-  // residual += forward(x). residual [..., out] is contiguous fp32.
+  // residual += forward(x). residual [..., out] is contiguous; fp32 or, on a
+  // device, of the compute type: then the product is added to it in place.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
   // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the
-  // processor has it), or libtorch's addmm.
+  // processor has it), or libtorch's addmm (all else; on a GPU cuBLAS).
   enum class Multiplier { kProduct, kOneDnn, kPlain };
 
-  static Multiplier ChooseMultiplier(const LayerOptions& options);
+  static Multiplier ChooseMultiplier(const LayerOptions& options,
+                                     bool on_device);
 
   // Of [rows, in].
   at::Tensor ForwardRows(const at::Tensor& rows) const;
   at::Tensor GeluRows(const at::Tensor& rows) const;
-  bool half() const { return options_.precision == Precision::kBFloat16; }
 
-  LayerOptions options_;
+  bool fuse_;
+  at::ScalarType type_;  // What it computes in.
   Multiplier multiplier_;
   int64_t out_;
   ops::PackedWeights packed_;  // kProduct's.

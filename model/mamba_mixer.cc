@@ -1,5 +1,6 @@
 #include "model/mamba_mixer.h"
 
+#include "ATen/ops/empty.h"
 #include "ATen/ops/empty_like.h"
 
 namespace sfmamba {
@@ -38,10 +39,13 @@ void MambaMixer::AddTo(at::Tensor& residual, const at::Tensor& x,
   const at::Tensor xz = in_proj_.forward(x);
   const at::Tensor out = at::empty_like(xz);  // (y | z)
   const at::Tensor u = xz.narrow(2, 0, half_), y = out.narrow(2, 0, half_);
-  forward_.Forward(u, length, y);
+  const at::Tensor convolved = at::empty(u.sizes(), u.options());
+  ShortConvolution::ForwardBoth(
+      {forward_.convolution(), u, convolved},
+      {conv_z_, xz.narrow(2, half_, half_), out.narrow(2, half_, half_)},
+      length);
+  forward_.ForwardFrom(convolved, length, y);
   if (backward_.has_value()) backward_->AddBackward(u, length, y);
-  conv_z_.Forward(xz.narrow(2, half_, half_), length,
-                  out.narrow(2, half_, half_));
   out_proj_.AddTo(residual, out);
 }
 

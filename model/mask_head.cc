@@ -4,6 +4,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros_like.h"
 #include "absl/strings/str_cat.h"
+#include "model/device_ops.h"
 #include "model/parallel.h"
 
 namespace sfmamba {
@@ -11,7 +12,7 @@ namespace {
 
 // Regions that go through the layers together. Fixed, so that a region's answer
 // does not depend on the number of threads; small enough that these get even
-// shares of the usual 100.
+// shares of the usual 100. A device takes all at once.
 constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
@@ -78,8 +79,10 @@ at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
 at::Tensor MaskHead::Forward(const at::Tensor& features,
                              const at::Tensor& labels) const {
   const int64_t count = features.size(0), side = 2 * features.size(2);
-  const at::Tensor logits = at::empty({count, side, side}, at::kFloat);
-  ParallelParts(count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+  const at::Tensor logits =
+      at::empty({count, side, side}, features.options().dtype(at::kFloat));
+  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
+  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
     logits.narrow(0, first, regions)
         .copy_(ForwardFew(features.narrow(0, first, regions),
                           labels.narrow(0, first, regions)));

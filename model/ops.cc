@@ -1,22 +1,19 @@
 #include "model/ops.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "ATen/ops/empty_like.h"
-#include "kernels/bfloat16.h"
 #include "kernels/depthwise_conv1d.h"
 #include "kernels/gelu.h"
 #include "kernels/image_normalize.h"
 #include "kernels/layer_norm.h"
 #include "kernels/selective_scan.h"
 #include "kernels/token_mean.h"
+#include "model/kernel_types.h"
 #include "model/parallel.h"
 
 namespace sfmamba::ops {
 namespace {
-
-static_assert(sizeof(c10::BFloat16) == sizeof(BFloat16));
 
 // Values that a thread should have to itself before another is woken for the
 // rest: some 10 us of the cheaper kernels.
@@ -34,19 +31,6 @@ void Dispatch(const at::Tensor& x, Body body) {
                 x.scalar_type());
     body(float());
   }
-}
-
-template <typename T>
-T* Data(const at::Tensor& x) {
-  return static_cast<T*>(x.data_ptr());
-}
-
-const float* Floats(const at::Tensor& x) {
-  return x.defined() ? x.const_data_ptr<float>() : nullptr;
-}
-
-Segments Sequences(const at::Tensor& x, int64_t length) {
-  return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
 }
 
 // Sequences [begin, end) of what `args` describe.
@@ -86,8 +70,15 @@ void ForEachChannelBlock(const Segments& segments, int64_t channels,
 }  // namespace
 
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap) {
-  at::Tensor y = at::empty_like(x);
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     at::ScalarType type) {
+  at::Tensor y = at::empty_like(x, x.options().dtype(type));
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->LayerNorm(x, gamma, beta, length, swap, y);
+    return y;
+  }
+  TORCH_CHECK(type == x.scalar_type(), "expected ", x.scalar_type(),
+              " as the result's type, got ", type);
   const int64_t channels = x.size(-1);
   const int64_t tokens = x.numel() / channels;
   Dispatch(x, [&](auto type) {
@@ -111,34 +102,43 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
   return y;
 }
 
-void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
-                       const at::Tensor& bias, int left, int64_t length,
-                       at::Tensor y) {
-  Dispatch(x, [&](auto type) {
-    using T = decltype(type);
-    DepthwiseConv1dArgs<T> args;
-    args.channels = x.size(1);
-    args.taps = weight.size(0);
-    args.left = left;
-    args.x = Data<T>(x);
-    args.x_stride = x.stride(0);
-    args.y = Data<T>(y);
-    args.y_stride = y.stride(0);
-    args.weight = Floats(weight);
-    args.bias = Floats(bias);
-    args.silu = true;
-    args.segments = Sequences(x, length);
-    ForEach(args.segments.count, length * args.channels,
-            [&](int64_t begin, int64_t end) {
-              DepthwiseConv1dCpu(Slice(args, begin, end));
-            });
-  });
+void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                       int64_t length) {
+  if (const DeviceOps* device = DeviceOpsOf(convs[0].x)) {
+    device->DepthwiseConvSilu(convs, left, length);
+    return;
+  }
+  for (const ShortConv& conv : convs) {
+    Dispatch(conv.x, [&](auto type) {
+      using T = decltype(type);
+      DepthwiseConv1dArgs<T> args;
+      args.channels = conv.x.size(1);
+      args.taps = conv.weight.size(0);
+      args.left = left;
+      args.x = Data<T>(conv.x);
+      args.x_stride = conv.x.stride(0);
+      args.y = Data<T>(conv.y);
+      args.y_stride = conv.y.stride(0);
+      args.weight = Floats(conv.weight);
+      args.bias = Floats(conv.bias);
+      args.silu = true;
+      args.segments = Sequences(conv.x, length);
+      ForEach(args.segments.count, length * args.channels,
+              [&](int64_t begin, int64_t end) {
+                DepthwiseConv1dCpu(Slice(args, begin, end));
+              });
+    });
+  }
 }
 
 void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
                    const at::Tensor& B, const at::Tensor& C, int64_t length,
-                   at::Tensor y) {
+                   int64_t rows, at::Tensor y) {
   TORCH_CHECK(B.stride(0) == C.stride(0), "B and C must have one row stride");
+  if (const DeviceOps* device = DeviceOpsOf(u)) {
+    device->SelectiveScan(scan, u, dt, B, C, length, rows, y);
+    return;
+  }
   Dispatch(u, [&](auto type) {
     using T = decltype(type);
     SelectiveScanArgs<T> args;
@@ -168,6 +168,10 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
 
 void GeluErf(at::Tensor& x, const at::Tensor& bias) {
   const int64_t channels = x.size(-1);
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->GeluErf(x.view({-1, channels}), bias);
+    return;
+  }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
@@ -180,6 +184,10 @@ void GeluErf(at::Tensor& x, const at::Tensor& bias) {
 
 void GeluTanh(at::Tensor& x) {
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->GeluTanh(x.as_strided({1, x.numel()}, {x.numel(), 1}), {});
+    return;
+  }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel(), 1, [&](int64_t begin, int64_t end) {
@@ -190,7 +198,16 @@ void GeluTanh(at::Tensor& x) {
   });
 }
 
+void AddBiasGeluTanh(at::Tensor& x, const at::Tensor& bias) {
+  TORCH_CHECK(OnDevice(x), "expected a tensor on a device");
+  DeviceOpsOf(x)->GeluTanh(x.permute({0, 2, 3, 1}).view({-1, x.size(1)}), bias);
+}
+
 void FillEndsWithMean(at::Tensor& x) {
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->FillEndsWithMean(x);
+    return;
+  }
   const int64_t length = x.size(1), channels = x.size(2);
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -7,40 +7,40 @@
 
 #include "ATen/core/Tensor.h"
 #include "kernels/winograd_conv3x3.h"
+#include "model/device_ops.h"
 #include "model/result.h"
 
 namespace sfmamba::ops {
 
 // The kernels as operations on tensors. The one place that takes tensors' data
-// pointers and shares work out over libtorch's intra-op threads.
+// pointers, and shares work out over libtorch's intra-op threads or, where
+// OnDevice(tensor), enqueues it on the calling thread's stream.
 //
-// Activations are [tokens, channels], fp32 or bf16, all of one type in a call;
-// the last axis is dense, rows may be any distance apart. `length` tokens in a
-// row are one sequence. Parameters are contiguous fp32. Results do not depend
-// on the number of threads.
+// Activations are [tokens, channels], fp32 or bf16 (on a device also fp16), all
+// of one type in a call; the last axis is dense, rows may be any distance
+// apart. `length` tokens in a row are one sequence. Parameters are contiguous
+// fp32. All of them lie on one device or on the CPU. Results do not depend on
+// the number of threads.
 
 // As in kernels/layer_norm.h, eps 1e-5; x is written only by `swap`. x is
-// contiguous, the result like it.
+// contiguous, the result like it and of `type`, which is x's unless x is fp32
+// on a device.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap);
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     at::ScalarType type);
 
-// kernels/depthwise_conv1d.h with SiLU: weight [taps, channels], `left` taps
-// before the token itself; bias [channels] or undefined; y is written.
-void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
-                       const at::Tensor& bias, int left, int64_t length,
-                       at::Tensor y);
+// kernels/depthwise_conv1d.h with SiLU: one convolution, or two alike in taps,
+// `left` (taps before the token itself) and length; each y is written.
+void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                       int64_t length);
 
-// kernels/selective_scan.h.
-struct Scan {
-  at::Tensor A;     // [states, channels], negative
-  at::Tensor D;     // [channels]
-  at::Tensor bias;  // [channels], all of it
-};
-// u, dt, y [tokens, channels], B, C [tokens, states] with B's and C's rows the
-// same distance apart; y is written.
+// kernels/selective_scan.h. u, dt, y [tokens, channels], B, C [tokens, states]
+// with B's and C's rows the same distance apart; y is written. The sequences
+// are folded into `rows` rows: the CPU, whose order of operations is always the
+// same, does not care.
 void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
                    const at::Tensor& B, const at::Tensor& C, int64_t length,
-                   at::Tensor y);
+                   int64_t rows, at::Tensor y);
 
 // x = gelu(x + bias) in place, exact form; x contiguous [rows, channels], bias
 // [channels] or undefined.
@@ -49,12 +49,16 @@ void GeluErf(at::Tensor& x, const at::Tensor& bias);
 // x = gelu(x) in place, tanh form; x is dense in memory, in any order.
 void GeluTanh(at::Tensor& x);
 
+// x = gelu(x + bias) in place, tanh form, on a device: x [N, C, H, W],
+// channels-last in memory, bias [C].
+void AddBiasGeluTanh(at::Tensor& x, const at::Tensor& bias);
+
 // Of x [sequences, tokens, channels], contiguous: the first and the last token
 // of each sequence become the mean of the others.
 void FillEndsWithMean(at::Tensor& x);
 
 // A uint8 image [height, width, 3] into `image`, a view [3, height, width] of
-// any strides. As in kernels/image_normalize.h.
+// any strides, on the CPU. As in kernels/image_normalize.h.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
 
@@ -88,9 +92,9 @@ void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
 
 // ---- Dense heads ----
 
-// kernels/roi_align.h on the maps of one image, fp32 [C, H, W] each,
-// channels-last in memory, from fine to coarse: level i has stride strides[i].
-// rois [n, 4] to [n, C, size, size], channels-last.
+// kernels/roi_align.h on the maps of one image, fp32 [C, H, W] each (on a
+// device of any type), channels-last in memory, from fine to coarse: level i
+// has stride strides[i]. rois [n, 4] to [n, C, size, size], channels-last.
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale);

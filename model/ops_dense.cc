@@ -18,14 +18,19 @@ at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
               " maps and a stride for each, got ", maps.size(), " and ",
               strides.size());
   const int64_t channels = maps[0].size(0);
-  RoiAlignArgs args{};
-  args.num_levels = static_cast<int>(maps.size());
   for (size_t i = 0; i < maps.size(); ++i) {
     TORCH_CHECK(maps[i].size(0) == channels &&
                     maps[i].permute({1, 2, 0}).is_contiguous(),
                 "map ", i, ": expected ", channels,
                 " channels, the last axis in memory, got sizes ",
                 maps[i].sizes(), ", strides ", maps[i].strides());
+  }
+  if (const DeviceOps* device = DeviceOpsOf(maps[0])) {
+    return device->RoiAlign(maps, strides, rois, size, finest_scale);
+  }
+  RoiAlignArgs args{};
+  args.num_levels = static_cast<int>(maps.size());
+  for (size_t i = 0; i < maps.size(); ++i) {
     RoiAlignArgs::Level& level = args.levels[i];
     level.features = maps[i].const_data_ptr<float>();
     level.height = static_cast<int>(maps[i].size(1));
@@ -57,6 +62,9 @@ at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
   TORCH_CHECK(
       scores.numel() == count && (!groups.defined() || groups.numel() == count),
       "expected a score and a group for each of ", count, " boxes");
+  if (const DeviceOps* device = DeviceOpsOf(boxes)) {
+    return device->Nms(boxes, scores, groups, iou_threshold, max_kept);
+  }
   const at::Tensor dense_boxes = boxes.contiguous();
   const at::Tensor dense_scores = scores.contiguous();
   const at::Tensor dense_groups =

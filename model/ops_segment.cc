@@ -33,6 +33,11 @@ InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
 
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence, Segmentation* out) {
+  if (const DeviceOps* device = DeviceOpsOf(logits)) {
+    device->SegmentationArgmax(logits, input_height, input_width, confidence,
+                               out);
+    return;
+  }
   const at::Tensor channels_last = logits.permute({1, 2, 0}).contiguous();
   const int64_t classes = logits.size(0);
   const int64_t pixels = int64_t{out->height} * out->width;

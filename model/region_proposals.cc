@@ -118,7 +118,7 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
                                   int height, int width) const {
   Candidates all;
   for (size_t i = 0; i < levels.size(); ++i) {
-    const at::Tensor& level = levels[i];
+    const at::Tensor level = levels[i].cpu();
     const Anchors anchors(PyramidStride(i), config_.anchor_scale,
                           config_.anchor_ratios);
     for (const ScoredAnchor& anchor :
@@ -136,9 +136,12 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
   static_assert(sizeof(Box) == 4 * sizeof(float));
   const at::Tensor boxes = View(all.boxes, {count, 4}, at::kFloat);
   const at::Tensor scores = View(all.scores, {count}, at::kFloat);
+  const at::Tensor groups = View(all.levels, {count}, at::kInt);
+  const at::Device device = levels[0].device();
   const at::Tensor kept =
-      ops::Nms(boxes, scores, View(all.levels, {count}, at::kInt),
-               config_.rpn_iou_threshold, config_.proposals);
+      ops::Nms(boxes.to(device), scores.to(device), groups.to(device),
+               config_.rpn_iou_threshold, config_.proposals)
+          .cpu();
   return {boxes.index_select(0, kept), scores.index_select(0, kept)};
 }
 

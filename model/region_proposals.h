@@ -13,7 +13,8 @@
 
 namespace sfmamba {
 
-// Boxes of an image that may hold something, the best first.
+// Boxes of an image that may hold something, the best first; in the CPU's
+// memory.
 struct Proposals {
   at::Tensor boxes;   // [k, 4], pixels of the network's input
   at::Tensor scores;  // [k]
@@ -35,7 +36,7 @@ class RegionProposals {
   std::vector<at::Tensor> Forward(const Features& pyramid) const;
 
   // The proposals of an image of height x width, without its padding. `levels`
-  // is what Forward() gave, finite.
+  // is what Forward() gave, finite; what overlaps is found where it lies.
   Proposals Select(const std::vector<at::Tensor>& levels, int height,
                    int width) const;
 

@@ -35,13 +35,15 @@ at::Tensor RoiHead::Extract(const Features& pyramid, const at::Tensor& rois,
     maps.push_back(pyramid[i][0]);
     strides.push_back(PyramidStride(i));
   }
-  return ops::RoiAlign(maps, strides, rois, size, config_.finest_scale);
+  return ops::RoiAlign(maps, strides, rois.to(maps[0].device()), size,
+                       config_.finest_scale);
 }
 
 BoxOutput RoiHead::ForwardBoxes(int stage, const Features& pyramid,
                                 const at::Tensor& rois) const {
-  return box_heads_[stage].Forward(
-      Extract(pyramid, rois, config_.box_roi_size));
+  const BoxOutput output =
+      box_heads_[stage].Forward(Extract(pyramid, rois, config_.box_roi_size));
+  return {output.logits.cpu(), output.deltas.cpu()};
 }
 
 std::vector<at::Tensor> RoiHead::ForwardMasks(const Features& pyramid,
@@ -50,7 +52,8 @@ std::vector<at::Tensor> RoiHead::ForwardMasks(const Features& pyramid,
   const at::Tensor features = Extract(pyramid, rois, config_.mask_roi_size);
   std::vector<at::Tensor> logits;
   for (const MaskHead& head : mask_heads_) {
-    logits.push_back(head.Forward(features, labels));
+    logits.push_back(
+        head.Forward(features, labels.to(features.device())).cpu());
   }
   return logits;
 }

@@ -13,7 +13,16 @@ namespace {
 // Channels [begin, begin + count) of a scan.
 ops::Scan Slice(const ops::Scan& scan, int begin, int count) {
   return {scan.A.narrow(1, begin, count).contiguous(),
-          scan.D.narrow(0, begin, count), scan.bias.narrow(0, begin, count)};
+          scan.D.narrow(0, begin, count), scan.bias.narrow(0, begin, count),
+          scan.planner};
+}
+
+// Whether one product instead of two, in return for one launch less, costs no
+// more than four times the operations: of 2 rank * channels it makes
+// channels^2.
+bool IsWorthComposing(const ScanPath::Shape& shape) {
+  const int64_t channels = shape.conv.channels, rest = 2 * shape.states;
+  return channels + rest <= 4 * (2 * shape.rank + rest);
 }
 
 at::Tensor EmptyLike(const at::Tensor& x) {
@@ -34,21 +43,27 @@ ScanPath::ScanPath(const StateDict::Scope& scope, absl::string_view conv,
                    const LayerOptions& options)
     : fuse_(options.fuse),
       shape_(shape),
-      conv_(scope.Sub(absl::StrCat(conv, suffix)), shape.conv, options),
-      x_proj_(Linear::Take(scope.Sub(absl::StrCat("x_proj", suffix)),
-                           shape.conv.channels, shape.rank + 2 * shape.states,
-                           false),
-              {}, options),
-      dt_proj_(Linear::Take(scope.Sub(absl::StrCat("dt_proj", suffix)),
-                            shape.rank, shape.conv.channels, false),
-               {}, options) {
+      conv_(scope.Sub(absl::StrCat(conv, suffix)), shape.conv, options) {
   const int channels = shape.conv.channels;
+  const Weights x_proj =
+      Linear::Take(scope.Sub(absl::StrCat("x_proj", suffix)), channels,
+                   shape.rank + 2 * shape.states, /*bias=*/false);
+  const Weights dt_proj =
+      Linear::Take(scope.Sub(absl::StrCat("dt_proj", suffix)), shape.rank,
+                   channels, /*bias=*/false);
+  if (ops::OnDevice(x_proj.weight) && IsWorthComposing(shape)) {
+    x_proj_.emplace(ComposeProjections(x_proj, dt_proj), at::Tensor(), options);
+  } else {
+    x_proj_.emplace(x_proj, at::Tensor(), options);
+    dt_proj_.emplace(dt_proj, at::Tensor(), options);
+  }
   const ops::Scan scan = {
       DecayRates(scope.Take(absl::StrCat("A", suffix, "_log"),
                             {channels, shape.states})),
       scope.Take(absl::StrCat("D", suffix), {channels}),
       scope.Take(absl::StrCat("dt_proj", suffix, ".bias"), {channels}) *
-          shape.dt_bias_scale};
+          shape.dt_bias_scale,
+      options.planner};
   const int forward = channels - shape.reversed_scans;
   scan_ = Slice(scan, 0, forward);
   reversed_scan_ = Slice(scan, forward, shape.reversed_scans);
@@ -58,12 +73,22 @@ void ScanPath::Forward(const at::Tensor& x, int64_t length,
                        at::Tensor y) const {
   const at::Tensor u = EmptyLike(x);
   conv_.Forward(x, length, u);
-  const at::Tensor p = x_proj_.forward(u);  // (dt | B | C)
-  const at::Tensor dt = dt_proj_.forward(p.narrow(2, 0, shape_.rank));
-  const at::Tensor B = p.narrow(2, shape_.rank, shape_.states);
-  const at::Tensor C = p.narrow(2, shape_.rank + shape_.states, shape_.states);
+  ForwardFrom(u, length, y);
+}
+
+ScanPath::Inputs ScanPath::Project(const at::Tensor& u) const {
+  const at::Tensor p = x_proj_->forward(u);  // (dt | B | C)
+  const int64_t states = shape_.states, first = p.size(2) - 2 * states;
+  const at::Tensor dt = p.narrow(2, 0, first);
+  return {u, dt_proj_.has_value() ? dt_proj_->forward(dt) : dt,
+          p.narrow(2, first, states), p.narrow(2, first + states, states)};
+}
+
+void ScanPath::ForwardFrom(const at::Tensor& u, int64_t length,
+                           at::Tensor y) const {
+  const auto [same, dt, B, C] = Project(u);
   const int reversed = shape_.reversed_scans;
-  const int forward = x.size(2) - reversed;
+  const int forward = u.size(2) - reversed;
   Scan(scan_, {u.narrow(2, 0, forward), dt.narrow(2, 0, forward), B, C}, length,
        y.narrow(2, 0, forward));
   if (reversed == 0) return;
@@ -91,7 +116,7 @@ void ScanPath::Scan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
   }
   const auto rows = [](const at::Tensor& x) { return x.view({-1, x.size(2)}); };
   ops::SelectiveScan(scan, rows(u), rows(dt), rows(B), rows(C), length,
-                     rows(y));
+                     u.size(0), rows(y));
 }
 
 }  // namespace sfmamba

@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_MODEL_SCAN_PATH_H_
 #define SFMAMBA_MODEL_SCAN_PATH_H_
 
+#include <optional>
+
 #include "ATen/core/Tensor.h"
 #include "absl/strings/string_view.h"
 #include "model/layer_options.h"
@@ -38,6 +40,9 @@ class ScanPath {
   // x to y, both [rows, tokens, channels], their last axis dense; `length`
   // tokens in a row are a sequence. y is written.
   void Forward(const at::Tensor& x, int64_t length, at::Tensor y) const;
+  // The same in two steps: x through convolution(), then from u on.
+  const ShortConvolution& convolution() const { return conv_; }
+  void ForwardFrom(const at::Tensor& u, int64_t length, at::Tensor y) const;
   // Adds to y what Forward says of the sequences read from their ends.
   void AddBackward(const at::Tensor& x, int64_t length, at::Tensor y) const;
 
@@ -46,13 +51,16 @@ class ScanPath {
   struct Inputs {
     at::Tensor u, dt, B, C;
   };
+  Inputs Project(const at::Tensor& u) const;
   void Scan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
             at::Tensor y) const;
 
   bool fuse_;
   Shape shape_;
   ShortConvolution conv_;
-  Linear x_proj_, dt_proj_;
+  // u to (dt before its own projection | B | C), and that projection; or, where
+  // it is absent, u to (dt | B | C) at once.
+  std::optional<Linear> x_proj_, dt_proj_;
   ops::Scan scan_;           // Of all channels but the last reversed_scans,
   ops::Scan reversed_scan_;  // and of these.
 };

@@ -24,9 +24,25 @@ void ShortConvolution::Forward(const at::Tensor& x, int64_t length,
     y.copy_(at::silu(plain::DepthwiseConv(x, weight_, bias_, left_, length)));
     return;
   }
+  ops::DepthwiseConvSilu({Args(x, y)}, left_, length);
+}
+
+void ShortConvolution::ForwardBoth(const Step& first, const Step& second,
+                                   int64_t length) {
+  const ShortConvolution &a = first.convolution, &b = second.convolution;
+  if (!a.fuse_) {
+    a.Forward(first.x, length, first.y);
+    b.Forward(second.x, length, second.y);
+    return;
+  }
+  ops::DepthwiseConvSilu({a.Args(first.x, first.y), b.Args(second.x, second.y)},
+                         a.left_, length);
+}
+
+ops::ShortConv ShortConvolution::Args(const at::Tensor& x,
+                                      const at::Tensor& y) const {
   const int64_t channels = x.size(2);
-  ops::DepthwiseConvSilu(x.view({-1, channels}), weight_, bias_, left_, length,
-                         y.view({-1, channels}));
+  return {x.view({-1, channels}), weight_, bias_, y.view({-1, channels})};
 }
 
 }  // namespace sfmamba

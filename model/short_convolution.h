@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_SHORT_CONVOLUTION_H_
 
 #include "ATen/core/Tensor.h"
+#include "model/device_ops.h"
 #include "model/layer_options.h"
 #include "model/state_dict.h"
 
@@ -27,7 +28,17 @@ class ShortConvolution {
   // tokens in a row are a sequence. y is written.
   void Forward(const at::Tensor& x, int64_t length, at::Tensor y) const;
 
+  // Two convolutions alike in taps, of two tensors, as one step of a device.
+  struct Step {
+    const ShortConvolution& convolution;
+    at::Tensor x, y;
+  };
+  static void ForwardBoth(const Step& first, const Step& second,
+                          int64_t length);
+
  private:
+  ops::ShortConv Args(const at::Tensor& x, const at::Tensor& y) const;
+
   bool fuse_;
   int left_;
   at::Tensor weight_;  // [taps, channels]

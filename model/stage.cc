@@ -2,6 +2,8 @@
 
 #include "ATen/ops/cat.h"
 #include "absl/strings/str_cat.h"
+#include "model/compute_type.h"
+#include "model/device_ops.h"
 
 namespace sfmamba {
 namespace {
@@ -47,6 +49,9 @@ TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
       attention_window_(config.attention_windows[stage - 2]),
       discard_(config.discard),
       fuse_(options.fuse),
+      stream_type_(config.layer_scale ? at::kFloat
+                                      : ComputeType(options.precision)),
+      map_type_(ComputeType(options.precision)),
       tokens_(scope, config.width(stage), config, options.fuse) {
   const int mamba_blocks = config.mamba_blocks(stage);
   for (int i = 0; i < config.depths[stage]; ++i) {
@@ -80,11 +85,21 @@ int64_t TokenStage::Sequences(int64_t images, int64_t height,
   return images * grid.windows();
 }
 
+at::Tensor TokenStage::Enter(const at::Tensor& map, const Grid& grid) const {
+  const at::Tensor pixels = map.permute({0, 2, 3, 1});
+  if (!ops::OnDevice(map)) {
+    return tokens_.Attach(CutWindows(pixels, grid).to(at::kFloat));
+  }
+  at::Tensor x = CutWindowsOnDevice(
+      pixels, grid, /*margin=*/tokens_.attaches() ? 1 : 0, stream_type_);
+  if (tokens_.attaches()) tokens_.Fill(x);
+  return x;
+}
+
 at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   Grid grid, sub;
   const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
-  at::Tensor x = CutWindows(map.permute({0, 2, 3, 1}), grid).to(at::kFloat);
-  x = tokens_.Attach(x);
+  at::Tensor x = Enter(map, grid);
   RunMamba(x, fold_rows);
   bool attached = tokens_.attaches();
   if (attached &&
@@ -101,6 +116,9 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
     x = RunAttention(x, attached, height * grid.width);
     grid.height = x.size(1) / grid.width;
+  }
+  if (ops::OnDevice(x)) {
+    return JoinWindowsOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
   }
   x = JoinWindows(x, grid).permute({0, 3, 1, 2});
   return fuse_ ? x : x.contiguous();

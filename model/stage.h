@@ -48,6 +48,8 @@ class TokenStage {
   // How the stage cuts a map of this size, for all blocks and, if the result is
   // true, into smaller windows `sub` for the attention blocks.
   bool Windows(int64_t height, int64_t width, Grid* grid, Grid* sub) const;
+  // The map's windows as sequences between their tokens: the residual stream.
+  at::Tensor Enter(const at::Tensor& map, const Grid& grid) const;
   void RunMamba(at::Tensor& x, int64_t fold_rows) const;
   // Of the last block at least the first `needed` tokens of each sequence.
   at::Tensor RunAttention(at::Tensor x, bool attached, int64_t needed) const;
@@ -56,6 +58,10 @@ class TokenStage {
   int attention_window_;  // Side; 0: as the Mamba blocks.
   Discard discard_;
   bool fuse_;
+  // On a device: of the residual stream, and of the stage's result. As the
+  // reference under autocast, the stream is fp32 behind layer scales and of the
+  // compute type without.
+  at::ScalarType stream_type_, map_type_;
   TokenSwap tokens_;
   std::vector<TokenBlock> mamba_, attention_;
 };

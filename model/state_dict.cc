@@ -62,12 +62,12 @@ at::Tensor CopyToFloat(const TensorView& view) {
 }  // namespace
 
 StateDict::Scope StateDict::Scope::Sub(absl::string_view name) const {
-  return Scope(dict_, absl::StrCat(prefix_, name, "."));
+  return Scope(dict_, absl::StrCat(prefix_, name, "."), device_);
 }
 
 at::Tensor StateDict::Scope::Take(absl::string_view key,
                                   at::IntArrayRef shape) const {
-  return dict_->Take(absl::StrCat(prefix_, key), shape);
+  return dict_->Take(absl::StrCat(prefix_, key), shape).to(device_);
 }
 
 StateDict::StateDict(const std::map<std::string, TensorView>& tensors)

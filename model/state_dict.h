@@ -36,8 +36,8 @@ class StateDict {
   using Generator =
       std::function<at::Tensor(const std::string& key, at::IntArrayRef shape)>;
 
-  // Part of a StateDict: the keys that begin with a prefix. Cheap to copy; used
-  // while the StateDict lives.
+  // Part of a StateDict: the keys that begin with a prefix, for a model on one
+  // device. Cheap to copy; used while the StateDict lives.
   class Scope {
    public:
     // The keys that begin with `name` and a dot, as in Sub("levels.2").
@@ -46,11 +46,12 @@ class StateDict {
 
    private:
     friend class StateDict;
-    Scope(StateDict* dict, std::string prefix)
-        : dict_(dict), prefix_(std::move(prefix)) {}
+    Scope(StateDict* dict, std::string prefix, at::Device device)
+        : dict_(dict), prefix_(std::move(prefix)), device_(device) {}
 
     StateDict* dict_;
     std::string prefix_;  // Empty or ends with a dot.
+    at::Device device_;   // That tensors are taken to.
   };
 
   // What the tensors view must outlive the StateDict, but not the tensors taken
@@ -62,7 +63,7 @@ class StateDict {
   StateDict(const StateDict&) = delete;
   StateDict& operator=(const StateDict&) = delete;
 
-  Scope root() { return Scope(this, ""); }
+  Scope root(at::Device device = at::kCPU) { return Scope(this, "", device); }
 
   // The tensor `key`: fp32, contiguous, its own memory; fp16 and bf16 are
   // widened. If it is missing, misshapen or of another type, Finish() will say

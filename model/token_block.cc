@@ -1,6 +1,7 @@
 #include "model/token_block.h"
 
 #include "ATen/ops/layer_norm.h"
+#include "model/compute_type.h"
 #include "model/make_mixer.h"
 #include "model/ops.h"
 #include "model/token_swap.h"
@@ -13,6 +14,8 @@ TokenBlock::TokenBlock(const StateDict::Scope& scope,
     : fuse_(options.fuse),
       norm1_(TakeNorm(scope.Sub("norm1"), config.width(stage))),
       norm2_(TakeNorm(scope.Sub("norm2"), config.width(stage))) {
+  norm_type_ =
+      ops::OnDevice(norm1_.gamma) ? ComputeType(options.precision) : at::kFloat;
   const int width = config.width(stage);
   at::Tensor gamma_1, gamma_2;
   if (config.layer_scale) {
@@ -31,7 +34,9 @@ TokenBlock::Norm TokenBlock::TakeNorm(const StateDict::Scope& scope,
 
 at::Tensor TokenBlock::Normalized(const Norm& norm, at::Tensor& x,
                                   int64_t length, bool swap) const {
-  if (fuse_) return ops::LayerNorm(x, norm.gamma, norm.beta, length, swap);
+  if (fuse_) {
+    return ops::LayerNorm(x, norm.gamma, norm.beta, length, swap, norm_type_);
+  }
   if (swap) x = SwapEnds(x, length);
   return at::layer_norm(x, {x.size(-1)}, norm.gamma, norm.beta);
 }

@@ -20,9 +20,10 @@ class TokenBlock {
   TokenBlock(const StateDict::Scope& scope, const BackboneConfig& config,
              int stage, int block, const LayerOptions& options);
 
-  // Replaces the residual stream x [rows, tokens, width] (fp32, contiguous,
-  // its memory not shared); `length` tokens in a row are a sequence. `swap`:
-  // the first and the last token of each sequence change places before.
+  // Replaces the residual stream x [rows, tokens, width] (fp32 or, on a device,
+  // maybe of the compute type; contiguous, its memory not shared); `length`
+  // tokens in a row are a sequence. `swap`: the first and the last token of
+  // each sequence change places before.
   void Forward(at::Tensor& x, int64_t length, bool swap) const;
   // Of an attention block: the same of the first `count` tokens of each
   // sequence x[i], which are all that is left of x.
@@ -37,6 +38,7 @@ class TokenBlock {
                         bool swap) const;
 
   bool fuse_;
+  at::ScalarType norm_type_;  // What LayerNorms give.
   Norm norm1_, norm2_;
   std::unique_ptr<Mixer> mixer_;
   std::unique_ptr<Mlp> mlp_;

@@ -33,6 +33,15 @@ at::Tensor TokenSwap::Attach(const at::Tensor& x) const {
   return y;
 }
 
+void TokenSwap::Fill(at::Tensor& x) const {
+  if (tokens_ == Tokens::kData) {
+    ops::FillEndsWithMean(x);
+  } else {
+    x.narrow(1, 0, 1).copy_(head_);
+    x.narrow(1, x.size(1) - 1, 1).copy_(tail_);
+  }
+}
+
 at::Tensor TokenSwap::Detach(const at::Tensor& x) {
   return x.narrow(1, 1, x.size(1) - 2).contiguous();
 }

@@ -19,6 +19,9 @@ class TokenSwap {
   // [sequences, T, width] to [sequences, T + 2, width], in memory of its own;
   // the same sequences where there are no tokens.
   at::Tensor Attach(const at::Tensor& x) const;
+  // Fills the first and the last token of each sequence x [sequences, T + 2,
+  // width], contiguous. Only if attaches().
+  void Fill(at::Tensor& x) const;
   // The inverse, contiguous.
   static at::Tensor Detach(const at::Tensor& x);
 

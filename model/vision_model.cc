@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "kernels/cpu_features.h"
-#include "model/backbone.h"
-#include "model/head.h"
+#include "model/cuda_vision_model.h"
 #include "model/make_vision_model.h"
+#include "model/network.h"
 #include "model/ops.h"
 #include "model/parallel.h"
 #include "model/random_weights.h"
@@ -34,27 +34,6 @@ absl::Status Guarded(Body body) {
   }
 }
 
-ImageInfo ToInfo(const ModelInput& image) {
-  ImageInfo info;
-  info.height = image.height;
-  info.width = image.width;
-  info.original_height =
-      image.original_height > 0 ? image.original_height : image.height;
-  info.original_width =
-      image.original_width > 0 ? image.original_width : image.width;
-  info.detection = image.detection;
-  info.segmentation = image.segmentation;
-  return info;
-}
-
-// A checkpoint of a dense task holds the backbone beside the heads; a
-// classifier's is the backbone itself, and its head.
-StateDict::Scope BackboneScope(const ModelConfig& config,
-                               const StateDict::Scope& root) {
-  return config.task == VisionTask::kClassification ? root
-                                                    : root.Sub("backbone");
-}
-
 // What this processor computes `wanted` in.
 Precision NativePrecision(Precision wanted) {
   return wanted == Precision::kBFloat16 && HasAmxBf16() ? wanted
@@ -67,15 +46,12 @@ class CpuVisionModel : public VisionModel {
                  const StateDict::Scope& scope)
       : config_(config),
         options_(options),
-        layer_options_{options.fuse,
-                       NativePrecision(config.precision)},
-        backbone_(MakeBackbone(config.backbone, config.image_size,
-                               BackboneScope(config, scope), layer_options_)),
-        head_(MakeHead(config, scope, layer_options_)) {}
+        layer_options_{options.fuse, NativePrecision(config.precision)},
+        network_(config, scope, layer_options_) {}
 
   absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images) override {
-    absl::Status status = Check(images);
+    absl::Status status = network_.Check(images, options_.fold_rows);
     std::vector<Result> results(images.size());
     if (status.ok() && !images.empty()) {
       status = Guarded([&] {
@@ -95,12 +71,10 @@ class CpuVisionModel : public VisionModel {
   }
   int fold_factor(int images) const override {
     if (options_.fold_rows > 0) return options_.fold_rows;
-    return backbone_->Sequences(/*images=*/1, config_.image_size,
-                                config_.image_size)[0];
+    return static_cast<int>(network_.Sequences(/*images=*/1));
   }
 
  private:
-  absl::Status Check(absl::Span<const ModelInput> images) const;
   // Of the images' padded size.
   at::Tensor ToTensor(absl::Span<const ModelInput> images) const;
   // Into x [3, height, width], normalised.
@@ -120,49 +94,8 @@ class CpuVisionModel : public VisionModel {
   const ModelConfig config_;
   const ModelOptions options_;
   const LayerOptions layer_options_;
-  const std::unique_ptr<Backbone> backbone_;
-  const std::unique_ptr<Head> head_;
+  const Network network_;
 };
-
-absl::Status CpuVisionModel::Check(absl::Span<const ModelInput> images) const {
-  for (size_t i = 0; i < images.size(); ++i) {
-    const ModelInput& image = images[i];
-    if ((image.pixels == nullptr) == (image.values == nullptr)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "image ", i, ": expected either pixels or values to be set"));
-    }
-    if (image.height < 1 || image.width < 1 ||
-        config_.Padded(image.height) != config_.Padded(images[0].height) ||
-        config_.Padded(image.width) != config_.Padded(images[0].width)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "image ", i, ": expected the first image's size ", images[0].height,
-          "x", images[0].width,
-          config_.pad_multiple > 1
-              ? absl::StrCat(" up to a multiple of ", config_.pad_multiple)
-              : "",
-          ", got ", image.height, "x", image.width));
-    }
-  }
-  if (images.empty()) return absl::OkStatus();
-  const int size = config_.image_size;
-  if (config_.backbone.architecture == Architecture::kVim &&
-      (images[0].height != size || images[0].width != size)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("image 0: expected the model's size ", size, "x", size,
-                     ", got ", images[0].height, "x", images[0].width));
-  }
-  if (options_.fold_rows == 0) return absl::OkStatus();
-  for (const int64_t sequences :
-       backbone_->Sequences(images.size(), config_.Padded(images[0].height),
-                            config_.Padded(images[0].width))) {
-    if (sequences % options_.fold_rows != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("fold_rows ", options_.fold_rows, " does not divide ",
-                       sequences, " sequences"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
   const int64_t height = config_.Padded(images[0].height);
@@ -221,8 +154,8 @@ void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
                               absl::Span<Result> results) const {
   std::vector<ImageInfo> infos;
   for (const ModelInput& image : images) infos.push_back(ToInfo(image));
-  std::vector<Result> batch = head_->Forward(
-      backbone_->Forward(ToTensor(images), options_.fold_rows), infos);
+  std::vector<Result> batch =
+      network_.Forward(ToTensor(images), options_.fold_rows, infos);
   std::move(batch.begin(), batch.end(), results.begin());
 }
 
@@ -231,6 +164,8 @@ void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
 absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
     const ModelConfig& config, StateDict& weights,
     const ModelOptions& options) {
+  if (!options.gpus.empty())
+    return MakeCudaVisionModel(config, weights, options);
   std::unique_ptr<VisionModel> model;
   const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());

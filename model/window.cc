@@ -1,10 +1,15 @@
 #include "model/window.h"
 
 #include "ATen/ops/constant_pad_nd.h"
+#include "ATen/ops/empty.h"
+#include "model/device_ops.h"
 
 namespace sfmamba {
 
 at::Tensor CutWindows(const at::Tensor& x, const Grid& grid) {
+  if (ops::OnDevice(x)) {
+    return CutWindowsOnDevice(x, grid, /*margin=*/0, x.scalar_type());
+  }
   const int64_t below = grid.rows() * grid.height - grid.map_height;
   const int64_t right = grid.columns() * grid.width - grid.map_width;
   const at::Tensor padded =
@@ -18,7 +23,18 @@ at::Tensor CutWindows(const at::Tensor& x, const Grid& grid) {
       .reshape({-1, grid.height * grid.width, x.size(3)});
 }
 
+at::Tensor CutWindowsOnDevice(const at::Tensor& x, const Grid& grid, int margin,
+                              at::ScalarType type) {
+  const at::Tensor windows =
+      at::empty({x.size(0) * grid.windows(),
+                 grid.height * grid.width + 2 * margin, x.size(3)},
+                x.options().dtype(type));
+  ops::DeviceOpsOf(x)->CutWindows(x, grid, margin, windows);
+  return windows;
+}
+
 at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid) {
+  if (ops::OnDevice(x)) return JoinWindowsOnDevice(x, grid, x.scalar_type());
   const int64_t images = x.size(0) / grid.windows();
   return x
       .view({images, grid.rows(), grid.columns(), grid.height, grid.width,
@@ -29,6 +45,15 @@ at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid) {
       .narrow(1, 0, grid.map_height)
       .narrow(2, 0, grid.map_width)
       .contiguous();
+}
+
+at::Tensor JoinWindowsOnDevice(const at::Tensor& x, const Grid& grid,
+                               at::ScalarType type) {
+  const at::Tensor map = at::empty(
+      {x.size(0) / grid.windows(), grid.map_height, grid.map_width, x.size(2)},
+      x.options().dtype(type));
+  ops::DeviceOpsOf(x)->JoinWindows(x, grid, map);
+  return map;
 }
 
 }  // namespace sfmamba

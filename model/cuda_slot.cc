@@ -1,0 +1,258 @@
+#include "model/cuda_slot.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/from_blob.h"
+#include "ATen/ops/zeros.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "c10/cuda/CUDACachingAllocator.h"
+#include "c10/cuda/CUDAGuard.h"
+
+namespace sfmamba {
+namespace {
+
+// Kinds of batches that a slot captures: all buckets of one input size up to
+// 512 images, and room for a few sizes. A graph takes some MB.
+constexpr int kMaxGraphs = 64;
+constexpr int kChannels = 3;
+
+int64_t PixelBytes(int height, int width) {
+  return int64_t{kChannels} * height * width;
+}
+
+// An image in the CPU's memory, of which the graphs can make use: uint8, and as
+// large as its place in the batch.
+bool FillsItsPlace(const ModelConfig& config, const ModelInput& image) {
+  return image.pixels != nullptr &&
+         image.height == config.Padded(image.height) &&
+         image.width == config.Padded(image.width);
+}
+
+bool AllFillTheirPlaces(const ModelConfig& config,
+                        absl::Span<const ModelInput> images) {
+  for (const ModelInput& image : images) {
+    if (!FillsItsPlace(config, image)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+CudaSlot::CudaSlot(const Network& network, const ModelConfig& config,
+                   at::ScalarType type, int fold_rows, int gpu,
+                   absl::Mutex* capturing)
+    : network_(network),
+      config_(config),
+      type_(type),
+      fold_rows_(fold_rows),
+      device_(at::kCUDA, static_cast<c10::DeviceIndex>(gpu)),
+      capturing_(capturing),
+      copy_in_(c10::cuda::getStreamFromPool(false, device_.index())),
+      compute_(c10::cuda::getStreamFromPool(false, device_.index())),
+      copy_out_(c10::cuda::getStreamFromPool(false, device_.index())),
+      plan_(kMaxGraphs),
+      graph_memory_(at::cuda::graph_pool_handle()) {}
+
+absl::Status CudaSlot::Run(absl::Span<const ModelInput> images,
+                           absl::Span<Result> results) {
+  try {
+    const c10::InferenceMode inference;
+    const c10::cuda::CUDAStreamGuard stream(compute_);
+    RunOrThrow(images, results);
+    return absl::OkStatus();
+  } catch (const c10::OutOfMemoryError& error) {
+    CheckDevice();
+    return absl::ResourceExhaustedError(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    CheckDevice();
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    CheckDevice();
+    return absl::InternalError(error.what());
+  }
+}
+
+void CudaSlot::CheckDevice() {
+  const c10::cuda::CUDAGuard guard(device_);
+  cudaGetLastError();  // Of a launch that was refused: over with this batch.
+  // What remains is sticky: illegal addresses, failed launches, ECC errors.
+  const cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess) return;
+  health_ = absl::InternalError(
+      absl::StrCat(device_.str(), ": ", cudaGetErrorString(error)));
+}
+
+void CudaSlot::RunOrThrow(absl::Span<const ModelInput> images,
+                          absl::Span<Result> results) {
+  if (network_.classifies() && AllFillTheirPlaces(config_, images)) {
+    RunPixels(images, results);
+  } else {
+    RunDense(images, results);
+  }
+}
+
+void CudaSlot::RunDense(absl::Span<const ModelInput> images,
+                        absl::Span<Result> results) {
+  std::vector<ImageInfo> infos;
+  for (const ModelInput& image : images) infos.push_back(ToInfo(image));
+  std::vector<Result> batch =
+      network_.Forward(FromValues(images), fold_rows_, infos);
+  std::move(batch.begin(), batch.end(), results.begin());
+}
+
+void CudaSlot::RunPixels(absl::Span<const ModelInput> images,
+                         absl::Span<Result> results) {
+  // A folding that was asked for wants the very number of sequences.
+  const int count = static_cast<int>(images.size());
+  const GraphPlan::Key key = {fold_rows_ > 0 ? count : GraphBucket(count),
+                              images[0].height, images[0].width};
+  CopyIn(images, key.images * PixelBytes(key.height, key.width));
+  CopyOut(Answer(key), results);
+}
+
+void CudaSlot::Reserve(int64_t bytes) {
+  if (pixels_.defined() && pixels_.numel() >= bytes) return;
+  compute_.synchronize();
+  graphs_.clear();  // They know the old address.
+  plan_.Reset();
+  pixels_ = at::Tensor();
+  pixels_ = at::empty({bytes}, at::TensorOptions(device_).dtype(at::kByte));
+  pinned_pixels_ = at::empty(
+      {bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+}
+
+void CudaSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
+  Reserve(bytes);
+  uint8_t* to = pinned_pixels_.data_ptr<uint8_t>();
+  int64_t used = 0;
+  for (const ModelInput& image : images) {
+    const int64_t size = PixelBytes(image.height, image.width);
+    std::memcpy(to + used, image.pixels, size);
+    used += size;
+  }
+  std::memset(to + used, 0, bytes - used);
+  {
+    const c10::cuda::CUDAStreamGuard stream(copy_in_);
+    pixels_.narrow(0, 0, bytes)
+        .copy_(pinned_pixels_.narrow(0, 0, bytes), /*non_blocking=*/true);
+    copied_in_.record(copy_in_);
+  }
+  copied_in_.block(compute_);
+}
+
+at::Tensor CudaSlot::Normalized(absl::Span<const ops::ImagePixels> images,
+                                int64_t places, int height, int width) const {
+  const at::Tensor x =
+      at::empty({places, kChannels, height, width},
+                at::TensorOptions(device_).dtype(type_).memory_format(
+                    at::MemoryFormat::ChannelsLast));
+  ops::DeviceOpsOf(x)->NormalizeImages(images, config_.mean, config_.std, x);
+  return x;
+}
+
+at::Tensor CudaSlot::FromValues(absl::Span<const ModelInput> images) const {
+  const int height = config_.Padded(images[0].height);
+  const int width = config_.Padded(images[0].width);
+  const at::Tensor x =
+      at::zeros({static_cast<int64_t>(images.size()), kChannels, height, width},
+                at::TensorOptions(device_).dtype(type_))
+          .contiguous(at::MemoryFormat::ChannelsLast);
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ModelInput& image = images[i];
+    const at::Tensor place =
+        x[i].narrow(1, 0, image.height).narrow(2, 0, image.width);
+    if (image.values != nullptr) {
+      place.copy_(at::from_blob(const_cast<float*>(image.values),
+                                {kChannels, image.height, image.width}));
+      continue;
+    }
+    const at::Tensor pixels =
+        at::from_blob(const_cast<uint8_t*>(image.pixels),
+                      {PixelBytes(image.height, image.width)}, at::kByte)
+            .to(device_);
+    ops::DeviceOpsOf(x)->NormalizeImages(
+        {{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
+        config_.mean, config_.std, place.unsqueeze(0));
+  }
+  return x;
+}
+
+at::Tensor CudaSlot::Enqueue(const GraphPlan::Key& key) const {
+  std::vector<ops::ImagePixels> images;
+  for (int64_t i = 0; i < key.images; ++i) {
+    images.push_back({pixels_.const_data_ptr<uint8_t>() +
+                          i * PixelBytes(key.height, key.width),
+                      key.height, key.width});
+  }
+  return network_.Answers(Normalized(images, key.images, key.height, key.width),
+                          fold_rows_);
+}
+
+at::Tensor CudaSlot::Answer(const GraphPlan::Key& key) {
+  switch (plan_.Next(key)) {
+    case GraphPlan::Step::kRun:
+      break;
+    case GraphPlan::Step::kCapture:
+      return Capture(key);
+    case GraphPlan::Step::kReplay: {
+      Graph& graph = *graphs_.at(key);
+      graph.graph.replay();
+      return graph.answers;
+    }
+  }
+  const at::Tensor answers = Enqueue(key);
+  plan_.DidRun(key);
+  return answers;
+}
+
+at::Tensor CudaSlot::Capture(const GraphPlan::Key& key) {
+  auto graph = std::make_unique<Graph>();
+  absl::MutexLock lock(capturing_);
+  // Other threads may allocate meanwhile.
+  graph->graph.capture_begin(graph_memory_, cudaStreamCaptureModeThreadLocal);
+  try {
+    graph->answers = Enqueue(key);
+  } catch (...) {
+    plan_.FailedToCapture(key);
+    try {
+      graph->graph.capture_end();  // The stream would else go on recording.
+    } catch (const c10::Error&) {
+      // Says again what is being thrown.
+    }
+    throw;
+  }
+  graph->graph.capture_end();
+  graph->graph.replay();
+  plan_.DidCapture(key);
+  const at::Tensor answers = graph->answers;
+  graphs_[key] = std::move(graph);
+  return answers;
+}
+
+void CudaSlot::CopyOut(const at::Tensor& answers, absl::Span<Result> results) {
+  const at::Tensor wanted = answers.narrow(0, 0, results.size());
+  if (!pinned_answers_.defined() || pinned_answers_.numel() < wanted.numel()) {
+    pinned_answers_ =
+        at::empty({wanted.numel()},
+                  at::TensorOptions().dtype(at::kFloat).pinned_memory(true));
+  }
+  const at::Tensor host =
+      pinned_answers_.narrow(0, 0, wanted.numel()).view(wanted.sizes());
+  computed_.record(compute_);
+  computed_.block(copy_out_);
+  {
+    const c10::cuda::CUDAStreamGuard stream(copy_out_);
+    host.copy_(wanted, /*non_blocking=*/true);
+    copied_out_.record(copy_out_);
+  }
+  copied_out_.synchronize();
+  std::vector<Result> batch = network_.ToResults(host);
+  std::move(batch.begin(), batch.end(), results.begin());
+}
+
+}  // namespace sfmamba

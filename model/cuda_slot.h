@@ -1,0 +1,91 @@
+#ifndef SFMAMBA_MODEL_CUDA_SLOT_H_
+#define SFMAMBA_MODEL_CUDA_SLOT_H_
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "ATen/cuda/CUDAEvent.h"
+#include "ATen/cuda/CUDAGraph.h"
+#include "absl/synchronization/mutex.h"
+#include "c10/cuda/CUDAStream.h"
+#include "model/batch_slot.h"
+#include "model/config.h"
+#include "model/device_ops.h"
+#include "model/graph_plan.h"
+#include "model/network.h"
+
+namespace sfmamba {
+
+// A slot on a GPU: pixels go there as uint8 from pinned memory, are normalised
+// there, pass the network as one batch, and a classifier's answers come back to
+// pinned memory; each of the three on a stream of its own, joined by events.
+// Streams and buffers are the slot's alone, so that one slot copies while
+// another computes.
+//
+// A classifier's batches are padded with black images and, from the second of
+// their kind on, are replays of a captured graph.
+class CudaSlot : public BatchSlot {
+ public:
+  // `network` is on GPU `gpu`, and `capturing` that GPU's: only one slot of it
+  // may capture at a time. Both outlive the slot.
+  CudaSlot(const Network& network, const ModelConfig& config,
+           at::ScalarType type, int fold_rows, int gpu, absl::Mutex* capturing);
+
+  absl::Status Run(absl::Span<const ModelInput> images,
+                   absl::Span<Result> results) override;
+  absl::Status health() const override { return health_; }
+
+ private:
+  struct Graph {
+    at::cuda::CUDAGraph graph;
+    at::Tensor answers;  // Written by each replay.
+  };
+
+  // These throw.
+  void RunOrThrow(absl::Span<const ModelInput> images,
+                  absl::Span<Result> results);
+  void RunDense(absl::Span<const ModelInput> images,
+                absl::Span<Result> results);
+  void RunPixels(absl::Span<const ModelInput> images,
+                 absl::Span<Result> results);
+  // Of the first `bytes` of pixels_, filled from the images, zeros behind them.
+  // compute_ waits for the copy.
+  void CopyIn(absl::Span<const ModelInput> images, int64_t bytes);
+  void Reserve(int64_t bytes);
+  // The network's input, enqueued: pixels_ as `places` images of which each
+  // has one of `sizes`, in order; or values.
+  at::Tensor Normalized(absl::Span<const ops::ImagePixels> sizes,
+                        int64_t places, int height, int width) const;
+  at::Tensor FromValues(absl::Span<const ModelInput> images) const;
+  // Enqueues a batch that lies in pixels_ or takes its graph.
+  at::Tensor Answer(const GraphPlan::Key& key);
+  at::Tensor Capture(const GraphPlan::Key& key);
+  at::Tensor Enqueue(const GraphPlan::Key& key) const;
+  // Waits for `answers` and makes results of the first of them.
+  void CopyOut(const at::Tensor& answers, absl::Span<Result> results);
+  // After an exception: whether the device is still there.
+  void CheckDevice();
+
+  const Network& network_;
+  const ModelConfig& config_;
+  const at::ScalarType type_;
+  const int fold_rows_;
+  const c10::Device device_;
+  absl::Mutex* const capturing_;
+  absl::Status health_;
+
+  const c10::cuda::CUDAStream copy_in_, compute_, copy_out_;
+  at::cuda::CUDAEvent copied_in_, computed_, copied_out_;
+  at::Tensor pinned_pixels_;   // uint8 [bytes], in the CPU's memory.
+  at::Tensor pixels_;          // The same on the device.
+  at::Tensor pinned_answers_;  // fp32 [values], in the CPU's memory.
+  GraphPlan plan_;
+  std::map<GraphPlan::Key, std::unique_ptr<Graph>> graphs_;
+  at::cuda::MempoolId_t graph_memory_;  // Shared: one graph runs at a time.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_CUDA_SLOT_H_

@@ -1,0 +1,99 @@
+#ifndef SFMAMBA_MODEL_DEVICE_OPS_H_
+#define SFMAMBA_MODEL_DEVICE_OPS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/types/span.h"
+#include "model/grid.h"
+#include "model/result.h"
+#include "model/scan_planner.h"
+
+namespace sfmamba::ops {
+
+// A scan's parameters, as kernels/selective_scan.h has them.
+struct Scan {
+  at::Tensor A;     // [states, channels], negative
+  at::Tensor D;     // [channels]
+  at::Tensor bias;  // [channels], all of it
+  // On a device only, and there it must be set. Not owned.
+  const ScanPlanner* planner = nullptr;
+};
+
+// A convolution of x to y, as kernels/depthwise_conv1d.h has it: weight [taps,
+// channels], bias [channels] or undefined.
+struct ShortConv {
+  at::Tensor x;
+  at::Tensor weight, bias;
+  at::Tensor y;
+};
+
+// A uint8 image [height, width, 3], dense.
+struct ImagePixels {
+  const uint8_t* rgb;
+  int height, width;
+};
+
+// The operations of model/ops.h by the kernels of a device. They enqueue on the
+// calling thread's stream and return, unless they give something on the host.
+// Tensors lie on the device and are fp32, fp16 or bf16; otherwise arguments are
+// as in model/ops.h. Thread-safe.
+class DeviceOps {
+ public:
+  virtual ~DeviceOps() = default;
+
+  virtual void LayerNorm(at::Tensor& x, const at::Tensor& gamma,
+                         const at::Tensor& beta, int64_t length, bool swap,
+                         const at::Tensor& y) const = 0;
+  // One or two convolutions alike in taps, left and length.
+  virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                                 int64_t length) const = 0;
+  virtual void SelectiveScan(const Scan& scan, const at::Tensor& u,
+                             const at::Tensor& dt, const at::Tensor& B,
+                             const at::Tensor& C, int64_t length, int64_t rows,
+                             const at::Tensor& y) const = 0;
+  // x [rows, channels], contiguous.
+  virtual void GeluErf(const at::Tensor& x, const at::Tensor& bias) const = 0;
+  virtual void GeluTanh(const at::Tensor& x, const at::Tensor& bias) const = 0;
+  virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
+
+  // Images in the device's memory, each into the upper left corner of its place
+  // in y [N, 3, H, W] of any strides; the rest of the place becomes 0.
+  virtual void NormalizeImages(absl::Span<const ImagePixels> images,
+                               const std::array<float, 3>& mean,
+                               const std::array<float, 3>& std,
+                               const at::Tensor& y) const = 0;
+
+  // Between maps [N, H, W, C], whose last axis is dense, and windows [N *
+  // windows, margin + height * width + margin, C], contiguous. The margins are
+  // left alone. Windows may be fp32 where maps are not.
+  virtual void CutWindows(const at::Tensor& map, const Grid& grid, int margin,
+                          const at::Tensor& windows) const = 0;
+  virtual void JoinWindows(const at::Tensor& windows, const Grid& grid,
+                           const at::Tensor& map) const = 0;
+
+  virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
+                              const std::vector<int>& strides,
+                              const at::Tensor& rois, int size,
+                              float finest_scale) const = 0;
+  virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
+                         const at::Tensor& groups, float iou_threshold,
+                         int64_t max_kept) const = 0;
+  // Fills host memory.
+  virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
+                                  int input_width, bool confidence,
+                                  Segmentation* out) const = 0;
+};
+
+// The operations of the device that x lies on; null for the CPU. What a build
+// without CUDA, one with it and the tests on the emulator link differs in this
+// function.
+const DeviceOps* DeviceOpsOf(const at::Tensor& x);
+
+inline bool OnDevice(const at::Tensor& x) { return DeviceOpsOf(x) != nullptr; }
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_DEVICE_OPS_H_
