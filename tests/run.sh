@@ -14,12 +14,12 @@ fail() {
 }
 
 deploy/setup.sh || fail "set-up failed"
-export PATH="$PWD/.deps:$PATH"
+export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
 say "building //..."
 bazel build --color=no --show_progress_rate_limit=30 //... || fail "the build failed"
 say "running the tests"
 bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
-  --test_env=PATH --test_env=OMP_WAIT_POLICY=passive --build_tests_only //...
+  --test_env=PATH --test_env=PYTHONPATH --test_env=OMP_WAIT_POLICY=passive --build_tests_only //...
 status=$?
 # 3: some test failed. 4: there were no tests. Others: the run itself broke.
 [ $status = 0 ] || [ $status = 3 ] || fail "bazel test ended with $status"
