@@ -5,8 +5,11 @@
 #
 # Programs go to usr/bin, libraries to where the loader looks without a cache. The
 # list usr/share/sfmamba/contents.tsv says what each is: name, bytes, Debian package
-# and version ("-": not Debian's). The sizes are printed. NVIDIA's driver is the
-# host's: its libraries may be missing.
+# and version ("-": not Debian's). The sizes are printed.
+#
+# All that programs load must be found, except NVIDIA's driver, which is the host's.
+# Libraries that are named are parts loaded on demand, some for hardware that is not
+# there: what they lack is left out.
 set -euo pipefail
 
 if [ $# -lt 2 ]; then
@@ -23,16 +26,9 @@ fail() {
   exit 1
 }
 
-# The paths of what a file loads, one a line.
+# The paths of what a file loads, and "name missing", one a line.
 loaded_by() {
-  local name arrow path rest
-  ldd "$1" | while read -r name arrow path rest; do
-    if [ "$path $rest" = "not found" ]; then
-      [[ $name =~ $DRIVER ]] || { echo "stage: $1: $name is not found" >&2; exit 1; }
-    elif [ "$arrow" = "=>" ]; then
-      echo "$path"
-    fi
-  done
+  ldd "$1" | awk '/=> not found/ {print $1, "missing"; next} /=> \// {print $3}'
 }
 
 contents=$folder/usr/share/sfmamba/contents.tsv
@@ -41,7 +37,8 @@ chmod 1777 "$folder/tmp"
 
 declare -A origin=()  # Of each place in the folder, the real path.
 put() {               # A file and the folder it goes to; once.
-  local place=$2/$(basename "$1")
+  local place
+  place=$2/$(basename "$1")
   [ -z "${origin[$place]:-}" ] || return 0
   cp -L "$1" "$folder/$place"
   origin[$place]=$(readlink -f "$1")
@@ -50,12 +47,19 @@ put() {               # A file and the folder it goes to; once.
 for file in "$@"; do
   [ -f "$file" ] || fail "$file is not there"
   if [[ $(basename "$file") == *.so* ]]; then
+    part=true
     put "$file" $LIBRARIES
   else
+    part=false
     put "$file" usr/bin
   fi
-  needed=$(loaded_by "$file") || fail "$file cannot be staged"
-  for library in $needed; do put "$library" $LIBRARIES; done
+  while read -r library missing; do
+    if [ -z "$missing" ]; then
+      put "$library" $LIBRARIES
+    elif ! $part && ! [[ $library =~ $DRIVER ]]; then
+      fail "$file: $library is not found"
+    fi
+  done < <(loaded_by "$file")
 done
 put /lib64/ld-linux-x86-64.so.2 lib64
 
@@ -65,8 +69,8 @@ echo 'hosts: files dns' >"$folder/etc/nsswitch.conf"
 
 # Packages' paths may be older than /lib's move into /usr.
 declare -A package=()
-while IFS=: read -r name _ path; do
-  package[${path# }]=$name
+while IFS=: read -r name _ path; do  # "name:architecture: path"
+  [ -z "$path" ] || package[${path# }]=$name
 done < <(dpkg-query -S "${origin[@]}" "${origin[@]#/usr}" 2>/dev/null)
 declare -A version=()
 while read -r name number; do version[$name]=$number; done \
