@@ -24,8 +24,8 @@ __device__ __forceinline__ float Softplus2(float v) {
 }
 
 // One token of one state: what h becomes. `g` is delta * u.
-__device__ __forceinline__ float ScanStep(float h, float A, float s,
-                                                   float g, float B) {
+__device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
+                                          float B) {
   return fmaf(simt::Exp2(A * s), h, g * B);
 }
 
@@ -37,8 +37,8 @@ struct ScanSpan {
 // `before` and then `after`. If a sequence starts within `after`, nothing of
 // `before` passes: a select, so that its NaNs do not either.
 __device__ __forceinline__ ScanSpan Combine(const ScanSpan& before,
-                                                     const ScanSpan& after,
-                                                     bool after_starts) {
+                                            const ScanSpan& after,
+                                            bool after_starts) {
   return {after_starts ? after.decay : before.decay * after.decay,
           after_starts ? after.state
                        : fmaf(after.decay, before.state, after.state)};
