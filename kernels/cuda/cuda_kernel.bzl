@@ -57,3 +57,24 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kw
         ],
         **kwargs
     )
+
+def cuda_objects(name):
+    """What was compiled of every cuda_kernel above: `name`, objects; `name`_ptxas, reports; `name`_sources, all of the folder's .cu files."""
+    objects = [
+        ":" + rule["name"]
+        for rule in native.existing_rules().values()
+        if rule["kind"] == "cuda_library"
+    ]
+    native.filegroup(
+        name = name,
+        srcs = objects,
+    )
+    native.filegroup(
+        name = name + "_ptxas",
+        srcs = objects,
+        output_group = "ptxas",
+    )
+    native.filegroup(
+        name = name + "_sources",
+        srcs = native.glob(["*.cu"]),
+    )

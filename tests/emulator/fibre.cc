@@ -72,8 +72,10 @@ void Fibres::Start() {
   for (int i = 0; i < count_; ++i) {
     // As SfmambaSwitchStack leaves it: six registers, then where to go on. One
     // more word makes the alignment at Enter() that of a call.
+    // Stacks begin at different offsets of a page, or they would all share a
+    // few lines of the cache.
     auto top = reinterpret_cast<uintptr_t*>(static_cast<char*>(stacks_) +
-                                            (i + 1) * kStack);
+                                            (i + 1) * kStack - i * 320 % kPage);
     *--top = 0;
     *--top = reinterpret_cast<uintptr_t>(&Fibres::Enter);
     for (int j = 0; j < 6; ++j) *--top = 0;

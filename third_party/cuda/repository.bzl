@@ -19,6 +19,13 @@ def _toolkit(ctx, workspace):
             return folder
     return None
 
+def _disassembler(ctx, workspace, toolkit):
+    """Returns the folder of cuobjdump and nvdisasm, or None."""
+    for folder in [toolkit + "/bin", workspace + "/.deps/cuda-disassembler/nvidia/cu13/bin"]:
+        if ctx.path(folder + "/cuobjdump").exists and ctx.path(folder + "/nvdisasm").exists:
+            return folder
+    return None
+
 def _cudart(ctx, workspace, toolkit):
     """Returns the libcudart that libtorch_cuda.so finds, so that a process has one."""
     libtorch = ctx.os.environ.get("LIBTORCH") or workspace + "/.deps/libtorch/torch"
@@ -37,6 +44,8 @@ package(default_visibility = ["//visibility:public"])
 
 filegroup(name = "compiler")
 
+filegroup(name = "disassembler")
+
 cc_library(name = "headers")
 
 cc_library(name = "cudart")
@@ -53,6 +62,10 @@ cc_library(name = "cudart")
     # Only so that another nvcc compiles anew: it is run where it is installed.
     ctx.symlink(nvcc, "nvcc")
     ctx.symlink(toolkit + "/include", "include")
+    disassembler = _disassembler(ctx, workspace, toolkit)
+    if disassembler:
+        ctx.symlink(disassembler + "/cuobjdump", "cuobjdump")
+        ctx.symlink(disassembler + "/nvdisasm", "nvdisasm")
     folder, library = _cudart(ctx, workspace, toolkit)
     ctx.file("BUILD", """
 package(default_visibility = ["//visibility:public"])
@@ -60,6 +73,11 @@ package(default_visibility = ["//visibility:public"])
 filegroup(
     name = "compiler",
     srcs = ["nvcc"],
+)
+
+filegroup(
+    name = "disassembler",
+    srcs = glob(["cuobjdump", "nvdisasm"], allow_empty = True),
 )
 
 cc_library(

@@ -1,0 +1,177 @@
+"""Counts the instructions of the hottest loop of kernels, from their disassembly.
+
+Usage: sass.py OBJECT ARCH      prints the counts of each kernel; ARCH is like 90
+
+The hottest loop is the one whose iteration can do the most exponentials and
+logarithms, the innermost of those. Of the ways through it that do as many, that
+with the most stores and then the fewest instructions counts. Needs cuobjdump and
+nvdisasm.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import ptxas
+
+Counts = collections.Counter  # Of opcodes without modifiers; 'all' is the sum.
+
+_INSTRUCTION = re.compile(
+    r'\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<guard>@!?U?P\w+\s+)?'
+    r'(?P<opcode>[A-Z]\w*)(?P<rest>[^;]*);')
+_TARGET = re.compile(r'0x([0-9a-f]+)\s*$')
+
+
+class Block:
+    """Instructions that run one after another."""
+
+    def __init__(self):
+        self.counts = Counts()
+        self.work = 0  # Exponentials and logarithms.
+        self.next = []  # Addresses.
+
+    def add(self, opcode: str, rest: str):
+        self.counts[opcode] += 1
+        self.counts['all'] += 1
+        self.work += opcode == 'MUFU' and rest.startswith(('.EX2', '.LG2'))
+
+
+def parse(text: str) -> dict[tuple[str, str], list[re.Match]]:
+    """The instructions of each function, by (architecture, mangled name)."""
+    functions = {}
+    arch = current = None
+    for line in text.splitlines():
+        if match := re.match(r'\s*code for sm_(\w+)', line):
+            arch = match[1]
+        elif match := re.match(r'\s*Function : (\S+)', line):
+            current = functions.setdefault((arch, match[1]), [])
+        elif current is not None and (match := _INSTRUCTION.match(line)):
+            current.append(match)
+    return functions
+
+
+def blocks(instructions: list[re.Match]) -> dict[int, Block]:
+    """The control flow graph: basic blocks by address."""
+    addresses = [int(each['address'], 16) for each in instructions]
+    known = set(addresses)
+    starts = {addresses[0]}
+    ends = {}  # Where an instruction can lead, if not simply to the next one.
+    for i, each in enumerate(instructions):
+        following = addresses[i + 1:i + 2]
+        opcode, rest = each['opcode'], each['rest']
+        if opcode == 'BRA':
+            target = int(_TARGET.search(rest)[1], 16)
+            # BRA.DIV, BRA P0, ... may fall through without a guard.
+            certain = not each['guard'] and re.fullmatch(r'(\.U)?\s+0x\w+\s*', rest)
+            after = [target] + ([] if certain else following)
+        elif opcode in ('EXIT', 'RET', 'BRX', 'KILL'):
+            after = following if each['guard'] else []
+        else:
+            continue
+        ends[addresses[i]] = [a for a in after if a in known]
+        starts.update(ends[addresses[i]], following)
+    graph = {}
+    for i, each in enumerate(instructions):
+        address = addresses[i]
+        if address in starts:
+            block = graph[address] = Block()
+        block.add(each['opcode'], each['rest'])
+        following = addresses[i + 1:i + 2]
+        if address in ends:
+            block.next = ends[address]
+        elif following and following[0] in starts:
+            block.next = following
+    return graph
+
+
+def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
+    """(head, members) for each branch back: what leads from head to branch."""
+    before = collections.defaultdict(list)
+    for address, block in graph.items():
+        for after in block.next:
+            before[after].append(address)
+    found = []
+    for address, block in graph.items():
+        for head in block.next:
+            if head > address:
+                continue
+            members, todo = {head}, [address]
+            while todo:
+                member = todo.pop()
+                if member not in members:
+                    members.add(member)
+                    todo += before[member]
+            found.append((head, members))
+    return found
+
+
+def iteration(graph: dict[int, Block], head: int, members: set[int]):
+    """(work, counts) of the best way from head to head, inner loops once."""
+    best = {head: (graph[head].work, graph[head].counts)}
+    closing = []
+    for address in sorted(members):  # Branches back aside, addresses rise.
+        if address not in best:
+            continue
+        work, counts = best[address]
+        for after in graph[address].next:
+            if after == head:
+                closing.append((work, counts))
+            if after <= address or after not in members:
+                continue
+            way = (work + graph[after].work, counts + graph[after].counts)
+            if after not in best or _rank(way) > _rank(best[after]):
+                best[after] = way
+    return max(closing, key=_rank, default=(0, Counts()))
+
+
+def _rank(way):
+    work, counts = way
+    return work, counts['STG'], -counts['all']
+
+
+def hottest_loop(instructions: list[re.Match]) -> Counts:
+    """Empty if the function has no loop with exponentials or logarithms."""
+    graph = blocks(instructions)
+    ways = [iteration(graph, *loop) for loop in loops(graph)]
+    work, counts = max(ways, key=_rank, default=(0, Counts()))
+    return counts if work else Counts()
+
+
+def disassemble(cuobjdump: pathlib.Path, file: pathlib.Path, arch: str,
+                functions: tuple[str, ...] = ()) -> str:
+    """An object file's device code: all of it, or some functions by mangled name.
+
+    nvdisasm lies beside cuobjdump.
+    """
+    command = [cuobjdump, '-sass', '-arch', f'sm_{arch}', file]
+    if functions:
+        command += ['-fun', ','.join(functions)]
+    path = f'{cuobjdump.parent}:{os.environ.get("PATH", "")}'
+    return subprocess.run(command, env={**os.environ, 'PATH': path}, text=True,
+                          capture_output=True, check=True).stdout
+
+
+def count(text: str) -> dict[tuple[str, str], Counts]:
+    """The counts of each kernel's hottest loop, by (name, architecture)."""
+    functions = parse(text)
+    names = ptxas.demangle([name for _, name in functions])
+    return {(name, arch): hottest_loop(instructions)
+            for name, ((arch, _), instructions) in zip(names, functions.items())}
+
+
+def main():
+    cuobjdump = shutil.which('cuobjdump')
+    if not cuobjdump or len(sys.argv) != 3:
+        sys.exit(__doc__)
+    text = disassemble(pathlib.Path(cuobjdump), pathlib.Path(sys.argv[1]), sys.argv[2])
+    for (name, arch), counts in sorted(count(text).items()):
+        shown = ' '.join(f'{key} {number}' for key, number in counts.most_common())
+        print(f'sm_{arch} {name}: {shown}')
+
+
+if __name__ == '__main__':
+    main()
