@@ -29,6 +29,12 @@ absl::StatusOr<std::vector<ScanFigure>> MeasureScans(
     const std::vector<ScanCase>& cases, const Setting& setting,
     const WriteLine& write);
 
+// Measures the paper's kernel, as tests/cuda reproduces it, on the cases of
+// ScanCase::kPaper with each B1.
+absl::StatusOr<std::vector<ScanFigure>> MeasureBucketScans(
+    const std::vector<ScanCase>& cases, const Setting& setting,
+    const WriteLine& write);
+
 // Measures the kernels between matrix products on the models' shapes.
 absl::StatusOr<std::vector<PassFigure>> MeasurePasses(const Setting& setting,
                                                       const WriteLine& write);

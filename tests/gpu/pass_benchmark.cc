@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <memory>
-#include <random>
-
 #include "kernels/bfloat16.h"
 #include "kernels/depthwise_conv1d_cuda.h"
 #include "kernels/gelu_cuda.h"
@@ -10,19 +6,10 @@
 #include "kernels/token_mean_cuda.h"
 #include "tests/cuda/device_memory.h"
 #include "tests/gpu/benchmark.h"
+#include "tests/gpu/random_values.h"
 
 namespace sfmamba {
 namespace {
-
-template <typename T>
-std::vector<T> Normals(size_t count) {
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  std::vector<T> block(std::min<size_t>(count, 1 << 20)), values(count);
-  for (T& value : block) value = static_cast<T>(normal(random));
-  for (size_t i = 0; i < count; ++i) values[i] = block[i % block.size()];
-  return values;
-}
 
 // The activations of a stage and what its passes need besides.
 class Stage {
@@ -31,9 +18,9 @@ class Stage {
       : segments_{sequences, length},
         tokens_(sequences * length),
         channels_(channels),
-        wide_(Normals<BFloat16>(size_t{4} * tokens_ * channels)),
+        wide_(RandomValues<BFloat16>(size_t{4} * tokens_ * channels)),
         y_(size_t{4} * tokens_ * channels),
-        parameters_(Normals<float>(size_t{4} * channels)) {}
+        parameters_(RandomValues<float>(size_t{4} * channels)) {}
 
   int tokens() const { return tokens_; }
   int channels() const { return channels_; }

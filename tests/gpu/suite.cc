@@ -98,8 +98,11 @@ int Benchmark() {
   const Clocks before = ReadClocks();
   std::string text = absl::StrCat("## ", setting->Text(), "\n\n");
   if (absl::StrContains(parts, "scan")) {
-    const auto figures = MeasureScans(ScanCases(), *setting, write);
+    auto figures = MeasureScans(ScanCases(), *setting, write);
     if (!figures.ok()) return Fail(figures.status());
+    const auto buckets = MeasureBucketScans(ScanCases(), *setting, write);
+    if (!buckets.ok()) return Fail(buckets.status());
+    figures->insert(figures->end(), buckets->begin(), buckets->end());
     absl::StrAppend(&text, Markdown(*figures, *setting), "\n");
   }
   if (absl::StrContains(parts, "pass")) {

@@ -1,0 +1,90 @@
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/bfloat16.h"
+#include "kernels/gpu_timer_cuda.h"
+#include "tests/cuda/bucket_scan_cuda.h"
+#include "tests/cuda/device_memory.h"
+#include "tests/gpu/benchmark.h"
+#include "tests/gpu/random_values.h"
+
+namespace sfmamba {
+namespace {
+
+// A scan's inputs, channel-major. Folded otherwise they are other sequences of
+// as random values.
+class BucketInputs {
+ public:
+  BucketInputs(int64_t tokens, int channels, int states)
+      : u_(RandomValues<BFloat16>(tokens * channels)),
+        dt_(RandomValues<BFloat16>(tokens * channels, 0, 0.5f)),
+        bc_(RandomValues<BFloat16>(tokens * states)),
+        y_(tokens * channels),
+        A_(Decays(states, channels)),
+        D_(RandomValues<float>(channels)),
+        bias_(RandomValues<float>(channels, -4.6f)) {}
+
+  BucketScanArgs<BFloat16> Args(const ScanShape& shape, int rows) const {
+    BucketScanArgs<BFloat16> args{};
+    args.rows = rows;
+    args.sequences = shape.sequences / rows;
+    args.length = shape.length;
+    args.channels = shape.channels;
+    args.states = shape.states;
+    args.u = u_.data();
+    args.dt = dt_.data();
+    args.B = bc_.data();
+    args.C = bc_.data();
+    args.y = y_.data();
+    args.A = A_.data();
+    args.D = D_.data();
+    args.bias = bias_.data();
+    return args;
+  }
+
+ private:
+  static std::vector<float> Decays(int states, int channels) {
+    std::vector<float> values =
+        RandomValues<float>(size_t{1} * states * channels, 0, 0.3f);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = -static_cast<float>(i / channels + 1) * std::exp(values[i]);
+    }
+    return values;
+  }
+
+  const DeviceArray<BFloat16> u_, dt_, bc_, y_;
+  const DeviceArray<float> A_, D_, bias_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<ScanFigure>> MeasureBucketScans(
+    const std::vector<ScanCase>& cases, const Setting& setting,
+    const WriteLine& write) {
+  const auto timer = GpuTimer::Create();
+  if (!timer.ok()) return timer.status();
+  std::vector<ScanFigure> figures;
+  for (const ScanCase& scan : cases) {
+    if (scan.group != ScanCase::kPaper) continue;
+    const ScanShape& shape = scan.shape;
+    const BucketInputs inputs(scan.tokens(), shape.channels, shape.states);
+    for (int rows = 1; rows <= shape.sequences; rows *= 2) {
+      const BucketScanArgs<BFloat16> args = inputs.Args(shape, rows);
+      const auto enqueue = [&](CudaStream stream) {
+        return BucketScanCuda(args, stream);
+      };
+      const auto warm = (*timer)->Warm(enqueue, {});
+      if (!warm.ok()) return warm.status();
+      const auto cold = (*timer)->Cold(enqueue, {});
+      if (!cold.ok()) return cold.status();
+      const ScanBucket bucket = BucketOf(args.sequences * args.length);
+      figures.push_back({scan, "the paper's, in buckets",
+                         absl::StrCat(bucket.threads, " x ", bucket.items),
+                         rows, *warm, *cold});
+      write(Json(figures.back(), setting));
+    }
+  }
+  return figures;
+}
+
+}  // namespace sfmamba
