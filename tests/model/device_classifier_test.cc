@@ -1,0 +1,256 @@
+// Classifiers on the device's way, by the emulator, against the CPU's engine.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/device_ops.h"
+#include "model/network.h"
+#include "model/scan_planner.h"
+#include "tests/model/deviation.h"
+#include "tests/model/emulated_device.h"
+#include "tests/model/expected_logits.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+// The issue model's plans on a GPU of this size.
+ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
+
+at::Tensor SmallImages(int count) {
+  return DeterministicImages({count, 3, kSmallHeight, kSmallWidth});
+}
+
+// How a model runs on the device.
+struct Way {
+  Precision precision = Precision::kFloat32;
+  int fold_rows = 0;
+  bool deterministic = false;
+  std::optional<FoldTable> table;
+};
+
+// The device's answer: logits, image after image.
+std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
+                            const Way& way = {}) {
+  const c10::InferenceMode inference;
+  const EmulatedDevice device;
+  const ScanPlanner planner(SomeGpu(), way.table, way.deterministic);
+  StateDict weights(DeterministicParameter);
+  const Network network(config, weights.root(),
+                        {/*fuse=*/true, way.precision, &planner});
+  std::vector<float> logits;
+  for (const Result& result : network.ToResults(network.Answers(
+           images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows))) {
+    const auto& own = std::get<Classification>(result).logits;
+    logits.insert(logits.end(), own.begin(), own.end());
+  }
+  return logits;
+}
+
+std::vector<float> OnCpu(const ModelConfig& config, const at::Tensor& images) {
+  return Logits(*MakeModel(config), images);
+}
+
+double Scale(const std::vector<float>& logits) {
+  double scale = 0;
+  for (const float logit : logits) {
+    scale = std::max(scale, std::fabs(double{logit}));
+  }
+  return scale;
+}
+
+void ExpectEqualButForRounding(const std::vector<float>& a,
+                               const std::vector<float>& b) {
+  EXPECT_LE(LargestDifference(a, b), 2e-5 * Scale(b));
+}
+
+// Logits of image `i`.
+std::vector<float> Of(const std::vector<float>& logits, int i, int classes) {
+  return std::vector<float>(logits.begin() + i * classes,
+                            logits.begin() + (i + 1) * classes);
+}
+
+void ExpectRightInHalfPrecision(const ModelConfig& config,
+                                Precision precision) {
+  const at::Tensor images = SmallImages(2);
+  Way way;
+  way.precision = precision;
+  const std::vector<float> logits = OnDevice(config, images, way);
+  const std::vector<float> exact = OnCpu(config, images);
+  for (int i = 0; i < 2; ++i) {
+    const Deviation deviation = DeviationOf(Of(logits, i, config.num_classes),
+                                            Of(exact, i, config.num_classes));
+    EXPECT_GE(deviation.cosine, 0.9995);
+    EXPECT_LE(deviation.largest, 0.05);
+    EXPECT_GT(deviation.largest, 1e-5);  // It was half precision indeed.
+    EXPECT_TRUE(deviation.same_argmax);
+  }
+}
+
+TEST(EmulatedDeviceTest, TakesTensorsWhileItLives) {
+  const at::Tensor x = SmallImages(1);
+  EXPECT_FALSE(ops::OnDevice(x));
+  {
+    const EmulatedDevice device;
+    EXPECT_TRUE(ops::OnDevice(x));
+  }
+  EXPECT_FALSE(ops::OnDevice(x));
+}
+
+class DeviceKindTest : public testing::TestWithParam<ExpectedLogits> {
+ protected:
+  DeviceKindTest() { GetParam().change(config_.backbone); }
+
+  ModelConfig config_ = SmallModel();
+};
+
+TEST_P(DeviceKindTest, MeetsTheSpecificationAndAgreesWithTheCpu) {
+  const at::Tensor images = SmallImages(2);
+  const std::vector<float> logits = OnDevice(config_, images);
+  EXPECT_LE(LargestDifference(logits, GetParam().logits), 1e-4);
+  ExpectEqualButForRounding(logits, OnCpu(config_, images));
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallModel, DeviceKindTest,
+                         testing::ValuesIn(ExpectedOfSmallModel()),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST(DeviceTest, AgreesWithThePlainForm) {
+  const at::Tensor images = SmallImages(2);
+  ModelOptions plain;
+  plain.fuse = false;
+  ExpectEqualButForRounding(OnDevice(SmallModel(), images),
+                            Logits(*MakeModel(SmallModel(), plain), images));
+}
+
+TEST(DeviceTest, FoldingChangesRoundingOnly) {
+  const at::Tensor images = SmallImages(2);
+  const std::vector<float> unfolded = OnDevice(SmallModel(), images);
+  for (const int rows : {1, 2, 8}) {
+    Way way;
+    way.fold_rows = rows;
+    way.deterministic = rows == 2;
+    ExpectEqualButForRounding(OnDevice(SmallModel(), images, way), unfolded);
+  }
+}
+
+// A table that says `plan` whatever the scan.
+FoldTable Always(const ScanPlan& plan) {
+  FoldTable table(SomeGpu());
+  for (const int stage : {2, 3}) {
+    ScanShape shape;
+    shape.channels = SmallModel().backbone.width(stage) / 2;
+    shape.states = 8;
+    shape.sequences = 8;
+    shape.length = stage == 2 ? 18 : 6;
+    table.Set({shape, plan, /*microseconds=*/1});
+  }
+  return table;
+}
+
+TEST(DeviceTest, EveryPlanOfATableGivesTheAnswer) {
+  const at::Tensor images = SmallImages(2);
+  const std::vector<float> expected = OnCpu(SmallModel(), images);
+  std::vector<ScanPlan> plans(4);
+  plans[0].lanes = 8;
+  plans[1].channels_per_thread = 2;
+  plans[1].rows = 4;
+  plans[2].kernel = ScanPlan::kFold;
+  plans[2].rows = 2;
+  plans[3].kernel = ScanPlan::kChunk;
+  plans[3].chunks = 3;
+  for (const ScanPlan& plan : plans) {
+    Way way;
+    way.table = Always(plan);
+    ExpectEqualButForRounding(OnDevice(SmallModel(), images, way), expected);
+  }
+}
+
+TEST(DeviceTest, AnImageOfNoNumbersHarmsNoOther) {
+  const int classes = SmallModel().num_classes;
+  const at::Tensor images = SmallImages(3);
+  const std::vector<float> clean = OnDevice(SmallModel(), images);
+  for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::infinity()}) {
+    const at::Tensor poisoned = images.clone();
+    poisoned[1].fill_(poison);
+    for (const int rows : {0, 1}) {
+      Way way;
+      way.fold_rows = rows;
+      const std::vector<float> logits = OnDevice(SmallModel(), poisoned, way);
+      for (const int i : {0, 2}) {
+        ExpectEqualButForRounding(Of(logits, i, classes),
+                                  Of(clean, i, classes));
+      }
+      EXPECT_TRUE(std::isnan(logits[classes]));
+    }
+  }
+}
+
+// Black images behind a batch, with which it is padded.
+TEST(DeviceTest, PaddingChangesNoAnswer) {
+  const int classes = SmallModel().num_classes;
+  const at::Tensor images = SmallImages(3).clone();
+  const std::vector<float> alone =
+      OnDevice(SmallModel(), images.narrow(0, 0, 1));
+  images.narrow(0, 1, 2).zero_();
+  ExpectEqualButForRounding(Of(OnDevice(SmallModel(), images), 0, classes),
+                            alone);
+}
+
+TEST(DeviceTest, HalfPrecisionStaysClose) {
+  for (const bool layer_scale : {true, false}) {
+    ModelConfig config = SmallModel();
+    config.backbone.layer_scale = layer_scale;
+    ExpectRightInHalfPrecision(config, Precision::kBFloat16);
+    ExpectRightInHalfPrecision(config, Precision::kFloat16);
+  }
+}
+
+TEST(DeviceTest, AblationsAgreeWithTheCpu) {
+  const at::Tensor images = SmallImages(2);
+  for (const ScanMode scan :
+       {ScanMode::kSeries, ScanMode::kSeriesGap, ScanMode::kParallelCat,
+        ScanMode::kParallelAdd, ScanMode::kParallelAddVim}) {
+    ModelConfig config = SmallModel();
+    config.backbone.scan = scan;
+    config.backbone.tokens = Tokens::kNone;
+    ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
+  }
+}
+
+TEST(DeviceTest, OneWindowOfTheWholeMapAgreesWithTheCpu) {
+  const at::Tensor images = SmallImages(2);
+  ModelConfig config = SmallModel();
+  config.backbone.window_mode = WindowMode::kFull;
+  ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
+  config.backbone.attention_windows = {4, 2};  // "Club".
+  ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
+}
+
+TEST(DeviceTest, VimAgreesWithTheCpu) {
+  constexpr int kSize = 48;
+  const at::Tensor images = DeterministicImages({2, 3, kSize, kSize});
+  for (const char* variant : {"vim_s", "vim_s_uni_swap"}) {
+    ModelConfig config = *VariantConfig(variant);
+    config.num_classes = 5;
+    config.image_size = kSize;
+    config.backbone.vim_dim = 24;
+    config.backbone.vim_depth = 3;
+    const std::vector<float> expected = OnCpu(config, images);
+    ExpectEqualButForRounding(OnDevice(config, images), expected);
+    Way half;
+    half.precision = Precision::kFloat16;
+    const std::vector<float> logits = OnDevice(config, images, half);
+    EXPECT_GE(DeviationOf(Of(logits, 0, 5), Of(expected, 0, 5)).cosine, 0.9995);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

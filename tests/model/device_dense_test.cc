@@ -1,0 +1,191 @@
+// Detectors and segmenters on the device's way, by the emulator, against the
+// CPU's engine; and the normalisation of images there.
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/full.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/device_ops.h"
+#include "model/network.h"
+#include "model/ops.h"
+#include "model/random_weights.h"
+#include "model/scan_planner.h"
+#include "tests/model/emulated_device.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kHeight = 64, kWidth = 96;
+
+ModelConfig SmallDense(VisionTask task) {
+  ModelConfig config = *VariantConfig("custom", task);
+  config.backbone = SmallModel().backbone;
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  config.num_classes = 6;
+  config.segmentation_channels = 16;
+  config.detector.channels = 16;
+  config.detector.fc_width = 32;
+  config.detector.rpn_candidates = 100;
+  config.detector.proposals = 24;
+  config.detector.max_detections = 8;
+  config.image_size = kWidth;
+  return config;
+}
+
+std::vector<ImageInfo> Infos(int count) {
+  ImageInfo info;
+  info.height = kHeight - 4;  // The rest is padding.
+  info.width = kWidth - 6;
+  info.original_height = 3 * kHeight / 2;
+  info.original_width = 3 * kWidth / 2;
+  info.detection.masks = true;
+  info.segmentation.confidence = true;
+  return std::vector<ImageInfo>(count, info);
+}
+
+std::vector<Result> RunNetwork(const ModelConfig& config,
+                               const at::Tensor& images, Precision precision) {
+  const c10::InferenceMode inference;
+  const ScanPlanner planner({"some GPU", 132, "some build"}, std::nullopt,
+                            /*deterministic=*/false);
+  StateDict weights(MakeRandomWeights(/*seed=*/1));
+  const Network network(config, weights.root(), {true, precision, &planner});
+  return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
+                         /*fold_rows=*/0, Infos(images.size(0)));
+}
+
+std::vector<Result> OnDevice(const ModelConfig& config,
+                             const at::Tensor& images,
+                             Precision precision = Precision::kFloat32) {
+  const EmulatedDevice device;
+  return RunNetwork(config, images, precision);
+}
+
+std::vector<Result> OnCpu(const ModelConfig& config, const at::Tensor& images) {
+  return RunNetwork(config, images, Precision::kFloat32);
+}
+
+void ExpectClose(const Box& a, const Box& b) {
+  EXPECT_NEAR(a.x1, b.x1, 0.05);
+  EXPECT_NEAR(a.y1, b.y1, 0.05);
+  EXPECT_NEAR(a.x2, b.x2, 0.05);
+  EXPECT_NEAR(a.y2, b.y2, 0.05);
+}
+
+// Pixels in which two pictures differ, as a part of all.
+template <typename T>
+double Differing(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size() || a.empty()) return 1;
+  double differing = 0;
+  for (size_t i = 0; i < a.size(); ++i) differing += a[i] != b[i];
+  return differing / a.size();
+}
+
+TEST(DeviceDenseTest, ADetectorAgreesWithTheCpu) {
+  const ModelConfig config = SmallDense(VisionTask::kDetection);
+  const at::Tensor images = DeterministicImages({2, 3, kHeight, kWidth});
+  const std::vector<Result> expected = OnCpu(config, images);
+  const std::vector<Result> results = OnDevice(config, images);
+  ASSERT_EQ(results.size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& a = std::get<Detections>(results[i]);
+    const auto& b = std::get<Detections>(expected[i]);
+    EXPECT_TRUE(a.finite);
+    ASSERT_EQ(a.detections.size(), b.detections.size());
+    EXPECT_GT(a.detections.size(), 0);
+    for (size_t k = 0; k < a.detections.size(); ++k) {
+      const Detection &own = a.detections[k], &other = b.detections[k];
+      EXPECT_EQ(own.class_id, other.class_id);
+      EXPECT_NEAR(own.score, other.score, 1e-4);
+      ExpectClose(own.box, other.box);
+      const InstanceMask own_mask = own.mask(), other_mask = other.mask();
+      EXPECT_NEAR(own_mask.width, other_mask.width, 1);
+      if (own_mask.data.size() == other_mask.data.size()) {
+        EXPECT_LE(Differing(own_mask.data, other_mask.data), 0.01);
+      }
+    }
+  }
+}
+
+TEST(DeviceDenseTest, ASegmenterAgreesWithTheCpu) {
+  const ModelConfig config = SmallDense(VisionTask::kSegmentation);
+  const at::Tensor images = DeterministicImages({2, 3, kHeight, kWidth});
+  const std::vector<Result> expected = OnCpu(config, images);
+  const std::vector<Result> results = OnDevice(config, images);
+  ASSERT_EQ(results.size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& a = std::get<Segmentation>(results[i]);
+    const auto& b = std::get<Segmentation>(expected[i]);
+    EXPECT_TRUE(a.finite);
+    EXPECT_EQ(a.height, b.height);
+    EXPECT_LE(Differing(a.labels, b.labels), 0.001);
+    EXPECT_EQ(a.confidence.size(), b.confidence.size());
+    int64_t area = 0;
+    for (const int64_t own : a.areas) area += own;
+    EXPECT_EQ(area, a.labels.size());
+  }
+}
+
+TEST(DeviceDenseTest, HalfPrecisionRuns) {
+  const at::Tensor images = DeterministicImages({1, 3, kHeight, kWidth});
+  for (const Precision precision :
+       {Precision::kBFloat16, Precision::kFloat16}) {
+    const Result detections =
+        OnDevice(SmallDense(VisionTask::kDetection), images, precision)[0];
+    EXPECT_TRUE(std::get<Detections>(detections).finite);
+    EXPECT_FALSE(std::get<Detections>(detections).detections.empty());
+    const ModelConfig segmenter = SmallDense(VisionTask::kSegmentation);
+    const auto own =
+        std::get<Segmentation>(OnDevice(segmenter, images, precision)[0]);
+    const auto exact = std::get<Segmentation>(OnCpu(segmenter, images)[0]);
+    EXPECT_TRUE(own.finite);
+    EXPECT_LE(Differing(own.labels, exact.labels), 0.05);
+  }
+}
+
+TEST(DeviceDenseTest, APoisonedImageIsToldApart) {
+  const at::Tensor images =
+      DeterministicImages({2, 3, kHeight, kWidth}).clone();
+  images[0].fill_(NAN);
+  const auto detections = OnDevice(SmallDense(VisionTask::kDetection), images);
+  EXPECT_FALSE(std::get<Detections>(detections[0]).finite);
+  EXPECT_TRUE(std::get<Detections>(detections[1]).finite);
+  const auto maps = OnDevice(SmallDense(VisionTask::kSegmentation), images);
+  EXPECT_FALSE(std::get<Segmentation>(maps[0]).finite);
+  EXPECT_TRUE(std::get<Segmentation>(maps[1]).finite);
+}
+
+// Images of two sizes, into places that are larger.
+TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
+  const c10::InferenceMode inference;
+  const std::array<float, 3> mean = {0.1f, 0.2f, 0.3f}, std = {1, 2, 3};
+  std::vector<uint8_t> pixels(2 * 7 * 9 * 3);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = 37 * i % 256;
+  const std::vector<ops::ImagePixels> images = {
+      {pixels.data(), 7, 9}, {pixels.data() + 7 * 9 * 3, 5, 8}};
+  const auto options =
+      at::TensorOptions().memory_format(at::MemoryFormat::ChannelsLast);
+  const at::Tensor expected = at::full({2, 3, 8, 10}, 0.0)
+                                  .to(at::kFloat)
+                                  .contiguous(at::MemoryFormat::ChannelsLast);
+  for (int i = 0; i < 2; ++i) {
+    ops::NormalizeImage(images[i].rgb, mean, std,
+                        expected[i]
+                            .narrow(1, 0, images[i].height)
+                            .narrow(2, 0, images[i].width));
+  }
+  const at::Tensor x = at::empty({2, 3, 8, 10}, options).fill_(NAN);
+  const EmulatedDevice device;
+  ops::DeviceOpsOf(x)->NormalizeImages(images, mean, std, x);
+  EXPECT_EQ(LargestDifference(x, expected), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba
