@@ -47,7 +47,8 @@ class EngineLinesTest(unittest.TestCase):
         def line(batch, us, plan):
             return {'benchmark': 'scan', 'case': 'T stage 3', 'kernel': 'lane', 'plan': plan,
                     'shape': f'bf16 160 channels 8 states {batch} x 198', 'us': us}
-        lines = [line(128, 20, 'a'), line(128, 15, 'b'), line(8, 1, 'c')]
+        paper = {**line(128, 2, 'd'), 'kernel': "the paper's, in buckets"}
+        lines = [line(128, 20, 'a'), line(128, 15, 'b'), line(8, 1, 'c'), paper]
         self.assertEqual(gpu.engine_scan(lines, 'T stage 3', 128), (15, 'lane, b'))
         self.assertIsNone(gpu.engine_scan(lines, 'T stage 4', 128))
 
