@@ -6,7 +6,8 @@
 # Without an engine: buildah builds it on a Debian 12 made by debootstrap, and the
 # server runs in the image's root, mounted read-only, as the image's user. Needs
 # root, the packages' mirrors and 12 GB of disk; takes as long as a clean build does.
-# BAZEL_FLAGS, such as --jobs=2, are for the build.
+# BAZEL_FLAGS, such as --jobs=2, are for the build; BAZEL_CACHE, a folder, keeps its
+# results, and the next run compiles only what has changed.
 set -euo pipefail
 
 BUDGET_MB=900     # Of the image.
@@ -64,9 +65,17 @@ b copy --quiet "$container" "$work/base" / >/dev/null
 b commit --quiet --rm "$container" sfmamba-base >/dev/null
 rm -r "$work/base"
 
+flags=${BAZEL_FLAGS:-}
+cache=()
+if [ -n "${BAZEL_CACHE:-}" ]; then
+  mkdir -p "$BAZEL_CACHE"
+  cache=(--volume "$(realpath "$BAZEL_CACHE"):/var/cache/bazel")
+  flags+=" --disk_cache=/var/cache/bazel"
+fi
+
 say "building the image"
 b build --quiet --isolation chroot --format docker --file deploy/Dockerfile --target cpu \
-  --build-arg BASE=localhost/sfmamba-base --build-arg BAZEL_FLAGS="${BAZEL_FLAGS:-}" \
+  --build-arg BASE=localhost/sfmamba-base --build-arg BAZEL_FLAGS="$flags" "${cache[@]}" \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
   --tag sfmamba:cpu . >"$work/build.log" 2>&1 ||
   fail "the build failed: $(tail -n 30 "$work/build.log")"
