@@ -16,6 +16,10 @@ constexpr int kGroup = 4;  // States whose B and C are in shared memory at once.
 constexpr int kMostStates = 16;
 constexpr unsigned kAll = 0xffffffffu;
 
+// Blocks of a multiprocessor: so many that the compiler spills no register.
+template <int kItems>
+constexpr int kBlocks = kItems > 13 ? 1 : 2;
+
 // Tells which of a thread's tokens start a sequence, span after span: by a
 // counter where all sequences have one length, else by their offsets.
 template <bool kRagged>
@@ -277,7 +281,7 @@ class FoldScan {
 // Blocks: x the rows, y over channels. Row r has sequences
 // [count * r / rows, count * (r + 1) / rows), one after another.
 template <typename T, int kItems, bool kRagged>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, kBlocks<kItems>)
     FoldKernel(const SelectiveScanArgs<T> args) {
   using Scan = FoldScan<T, kItems, kRagged>;
   __shared__ typename Scan::Planes values;

@@ -12,7 +12,7 @@ constexpr int kWarp = 32;
 
 // Blocks of a multiprocessor: so many that the compiler spills no register.
 template <int kStates, int kLanes, int kChannels>
-constexpr int kBlocks = kLanes == 1 && kStates* kChannels > 8 ? 1 : 2;
+constexpr int kBlocks = kLanes <= 2 && (kStates * kChannels > 8) ? 1 : 2;
 
 // Blocks: x the rows, y over channels. Row r has sequences
 // [count * r / rows, count * (r + 1) / rows), one after another.
