@@ -89,7 +89,8 @@ class DockerfileTest(unittest.TestCase):
         rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
                  if line.startswith('!')]
         needed = ['deploy/setup.sh', 'deploy/stage.sh', 'deploy/cuda-runtime.txt', 'models', 'server',
-                  'client', 'kernels', 'model', 'proto', 'third_party', 'WORKSPACE', 'BUILD', '.bazelrc']
+                  'client', 'kernels', 'model', 'proto', 'third_party',
+                  'tools/workspace_status.sh', 'WORKSPACE', 'BUILD', '.bazelrc']
         self.assertEqual(sorted(rules), sorted(needed))
         for ignored in ('.git', '.deps', 'tests', 'out', 'bazel-bin'):
             self.assertFalse([rule for rule in rules if fnmatch.fnmatch(ignored, rule)])
