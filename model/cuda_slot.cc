@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -25,20 +26,15 @@ int64_t PixelBytes(int height, int width) {
   return int64_t{kChannels} * height * width;
 }
 
-// An image in the CPU's memory, of which the graphs can make use: uint8, and as
-// large as its place in the batch.
-bool FillsItsPlace(const ModelConfig& config, const ModelInput& image) {
-  return image.pixels != nullptr &&
-         image.height == config.Padded(image.height) &&
-         image.width == config.Padded(image.width);
-}
+bool IsUint8(const ModelInput& image) { return image.pixels != nullptr; }
 
-bool AllFillTheirPlaces(const ModelConfig& config,
-                        absl::Span<const ModelInput> images) {
-  for (const ModelInput& image : images) {
-    if (!FillsItsPlace(config, image)) return false;
-  }
-  return true;
+// Of one size, which is what the network sees.
+bool AreAlike(const ModelConfig& config, absl::Span<const ModelInput> images) {
+  return std::all_of(images.begin(), images.end(),
+                     [&](const ModelInput& image) {
+                       return image.height == config.Padded(images[0].height) &&
+                              image.width == config.Padded(images[0].width);
+                     });
 }
 
 }  // namespace
@@ -78,10 +74,11 @@ absl::Status CudaSlot::Run(absl::Span<const ModelInput> images,
 }
 
 void CudaSlot::CheckDevice() {
-  const c10::cuda::CUDAGuard guard(device_);
+  absl::MutexLock lock(capturing_);  // Waiting would break a capture.
+  cudaError_t error = cudaSetDevice(device_.index());
   cudaGetLastError();  // Of a launch that was refused: over with this batch.
   // What remains is sticky: illegal addresses, failed launches, ECC errors.
-  const cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess) error = cudaDeviceSynchronize();
   if (error == cudaSuccess) return;
   health_ = absl::InternalError(
       absl::StrCat(device_.str(), ": ", cudaGetErrorString(error)));
@@ -89,19 +86,15 @@ void CudaSlot::CheckDevice() {
 
 void CudaSlot::RunOrThrow(absl::Span<const ModelInput> images,
                           absl::Span<Result> results) {
-  if (network_.classifies() && AllFillTheirPlaces(config_, images)) {
+  const bool uint8 = std::all_of(images.begin(), images.end(), IsUint8);
+  if (uint8 && network_.classifies() && AreAlike(config_, images)) {
     RunPixels(images, results);
-  } else {
-    RunDense(images, results);
+    return;
   }
-}
-
-void CudaSlot::RunDense(absl::Span<const ModelInput> images,
-                        absl::Span<Result> results) {
   std::vector<ImageInfo> infos;
   for (const ModelInput& image : images) infos.push_back(ToInfo(image));
-  std::vector<Result> batch =
-      network_.Forward(FromValues(images), fold_rows_, infos);
+  const at::Tensor x = uint8 ? FromPixels(images) : FromMemory(images);
+  std::vector<Result> batch = network_.Forward(x, fold_rows_, infos);
   std::move(batch.begin(), batch.end(), results.begin());
 }
 
@@ -120,10 +113,10 @@ void CudaSlot::Reserve(int64_t bytes) {
   compute_.synchronize();
   graphs_.clear();  // They know the old address.
   plan_.Reset();
-  pixels_ = at::Tensor();
-  pixels_ = at::empty({bytes}, at::TensorOptions(device_).dtype(at::kByte));
+  pixels_ = at::Tensor();  // First, for the memory.
   pinned_pixels_ = at::empty(
       {bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+  pixels_ = at::empty({bytes}, at::TensorOptions(device_).dtype(at::kByte));
 }
 
 void CudaSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
@@ -146,16 +139,32 @@ void CudaSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
 }
 
 at::Tensor CudaSlot::Normalized(absl::Span<const ops::ImagePixels> images,
-                                int64_t places, int height, int width) const {
+                                int height, int width) const {
   const at::Tensor x =
-      at::empty({places, kChannels, height, width},
+      at::empty({static_cast<int64_t>(images.size()), kChannels, height, width},
                 at::TensorOptions(device_).dtype(type_).memory_format(
                     at::MemoryFormat::ChannelsLast));
   ops::DeviceOpsOf(x)->NormalizeImages(images, config_.mean, config_.std, x);
   return x;
 }
 
-at::Tensor CudaSlot::FromValues(absl::Span<const ModelInput> images) const {
+at::Tensor CudaSlot::FromPixels(absl::Span<const ModelInput> images) {
+  int64_t bytes = 0;
+  for (const ModelInput& image : images) {
+    bytes += PixelBytes(image.height, image.width);
+  }
+  CopyIn(images, bytes);
+  std::vector<ops::ImagePixels> copies;
+  const uint8_t* next = pixels_.const_data_ptr<uint8_t>();
+  for (const ModelInput& image : images) {
+    copies.push_back({next, image.height, image.width});
+    next += PixelBytes(image.height, image.width);
+  }
+  return Normalized(copies, config_.Padded(images[0].height),
+                    config_.Padded(images[0].width));
+}
+
+at::Tensor CudaSlot::FromMemory(absl::Span<const ModelInput> images) const {
   const int height = config_.Padded(images[0].height);
   const int width = config_.Padded(images[0].width);
   const at::Tensor x =
@@ -189,7 +198,7 @@ at::Tensor CudaSlot::Enqueue(const GraphPlan::Key& key) const {
                           i * PixelBytes(key.height, key.width),
                       key.height, key.width});
   }
-  return network_.Answers(Normalized(images, key.images, key.height, key.width),
+  return network_.Answers(Normalized(images, key.height, key.width),
                           fold_rows_);
 }
 
@@ -213,25 +222,32 @@ at::Tensor CudaSlot::Answer(const GraphPlan::Key& key) {
 at::Tensor CudaSlot::Capture(const GraphPlan::Key& key) {
   auto graph = std::make_unique<Graph>();
   absl::MutexLock lock(capturing_);
-  // Other threads may allocate meanwhile.
-  graph->graph.capture_begin(graph_memory_, cudaStreamCaptureModeThreadLocal);
-  try {
-    graph->answers = Enqueue(key);
-  } catch (...) {
+  if (!Record(key, *graph)) {
     plan_.FailedToCapture(key);
-    try {
-      graph->graph.capture_end();  // The stream would else go on recording.
-    } catch (const c10::Error&) {
-      // Says again what is being thrown.
-    }
-    throw;
+    return Enqueue(key);
   }
-  graph->graph.capture_end();
   graph->graph.replay();
   plan_.DidCapture(key);
   const at::Tensor answers = graph->answers;
   graphs_[key] = std::move(graph);
   return answers;
+}
+
+bool CudaSlot::Record(const GraphPlan::Key& key, Graph& graph) const {
+  // Other threads may allocate meanwhile.
+  graph.graph.capture_begin(graph_memory_, cudaStreamCaptureModeThreadLocal);
+  bool recorded = true;
+  try {
+    graph.answers = Enqueue(key);
+  } catch (const c10::Error&) {
+    recorded = false;  // If it was not the recording's fault, it comes again.
+  }
+  try {
+    graph.graph.capture_end();  // The stream would else go on recording.
+  } catch (const c10::Error&) {
+    recorded = false;
+  }
+  return recorded;
 }
 
 void CudaSlot::CopyOut(const at::Tensor& answers, absl::Span<Result> results) {

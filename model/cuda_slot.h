@@ -43,25 +43,27 @@ class CudaSlot : public BatchSlot {
     at::Tensor answers;  // Written by each replay.
   };
 
-  // These throw.
+  // These throw. RunPixels takes a classifier's uint8 images of one size.
   void RunOrThrow(absl::Span<const ModelInput> images,
                   absl::Span<Result> results);
-  void RunDense(absl::Span<const ModelInput> images,
-                absl::Span<Result> results);
   void RunPixels(absl::Span<const ModelInput> images,
                  absl::Span<Result> results);
   // Of the first `bytes` of pixels_, filled from the images, zeros behind them.
   // compute_ waits for the copy.
   void CopyIn(absl::Span<const ModelInput> images, int64_t bytes);
   void Reserve(int64_t bytes);
-  // The network's input, enqueued: pixels_ as `places` images of which each
-  // has one of `sizes`, in order; or values.
-  at::Tensor Normalized(absl::Span<const ops::ImagePixels> sizes,
-                        int64_t places, int height, int width) const;
-  at::Tensor FromValues(absl::Span<const ModelInput> images) const;
+  // The network's input, enqueued: each of `images`, which lie in pixels_, in
+  // the upper left corner of a place of this size.
+  at::Tensor Normalized(absl::Span<const ops::ImagePixels> images, int height,
+                        int width) const;
+  // The same of images in the CPU's memory: all uint8, or of either kind.
+  at::Tensor FromPixels(absl::Span<const ModelInput> images);
+  at::Tensor FromMemory(absl::Span<const ModelInput> images) const;
   // Enqueues a batch that lies in pixels_ or takes its graph.
   at::Tensor Answer(const GraphPlan::Key& key);
   at::Tensor Capture(const GraphPlan::Key& key);
+  // False if that cannot be recorded; nothing is enqueued in either case.
+  bool Record(const GraphPlan::Key& key, Graph& graph) const;
   at::Tensor Enqueue(const GraphPlan::Key& key) const;
   // Waits for `answers` and makes results of the first of them.
   void CopyOut(const at::Tensor& answers, absl::Span<Result> results);
