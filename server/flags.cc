@@ -2,11 +2,15 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -20,6 +24,35 @@ using OptionalInt64 = absl::optional<int64_t>;
 using OptionalBool = absl::optional<bool>;
 using OptionalDuration = absl::optional<absl::Duration>;
 
+namespace sfmamba {
+namespace {
+
+// Numbers of CUDA devices: "0,2".
+struct GpuList {
+  std::vector<int> numbers;
+};
+
+bool AbslParseFlag(absl::string_view text, GpuList* list, std::string* error) {
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    int number = 0;
+    if (!absl::SimpleAtoi(part, &number)) {
+      *error = "expected numbers of devices, such as 0,1";
+      return false;
+    }
+    list->numbers.push_back(number);
+  }
+  return true;
+}
+
+std::string AbslUnparseFlag(const GpuList& list) {
+  return absl::StrJoin(list.numbers, ",");
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+using OptionalGpus = absl::optional<sfmamba::GpuList>;
+
 ABSL_FLAG(bool, help, false, "Print the flags.");
 ABSL_FLAG(std::string, config, "",
           "ServerConfig file in text format; flags win over it.");
@@ -27,6 +60,10 @@ ABSL_FLAG(bool, validate_config, false,
           "Check the configuration and exit: 0 if it is good, else 2.");
 ABSL_FLAG(bool, print_effective_config, false,
           "Print the configuration with all defaults and flags, and exit.");
+
+ABSL_FLAG(bool, tune, false,
+          "Measure the models' scans on the first GPU, write --fold_table, and "
+          "exit.");
 
 ABSL_FLAG(OptionalString, model_repository, absl::nullopt,
           "Folder of <id>/<version>/.");
@@ -60,12 +97,25 @@ ABSL_FLAG(OptionalDuration, default_deadline, absl::nullopt,
           "Of calls that come without one; default 30s.");
 ABSL_FLAG(OptionalDuration, max_deadline, absl::nullopt,
           "Longer deadlines are cut to it; default 120s.");
+ABSL_FLAG(OptionalDuration, decode_timeout, absl::nullopt,
+          "Processor time to decode one picture; default 1s.");
 ABSL_FLAG(OptionalDuration, drain_delay, absl::nullopt,
           "From SIGTERM to refusing new calls; default 5s.");
 ABSL_FLAG(OptionalDuration, drain_timeout, absl::nullopt,
           "For the calls left to end, after drain_delay; default 25s.");
 ABSL_FLAG(OptionalInt32, compute_threads, absl::nullopt,
-          "Threads that run a model; default: processors.");
+          "Threads that run a model on the CPU; default: processors.");
+ABSL_FLAG(
+    OptionalString, device, absl::nullopt,
+    "auto (default: the GPUs, or the CPU if there is none), cpu or cuda.");
+ABSL_FLAG(OptionalGpus, gpus, absl::nullopt,
+          "Numbers of the CUDA devices, such as 0,1; default: all.");
+ABSL_FLAG(OptionalInt32, slots_per_gpu, absl::nullopt,
+          "Batches on their way through one GPU at a time; default 2.");
+ABSL_FLAG(OptionalBool, deterministic, absl::nullopt,
+          "On GPUs: kernels whose order of operations is fixed.");
+ABSL_FLAG(OptionalString, fold_table, absl::nullopt,
+          "On GPUs: the file of measured scan plans that --tune writes.");
 ABSL_FLAG(OptionalBool, disable_reflection, absl::nullopt,
           "Do not serve gRPC reflection.");
 ABSL_FLAG(OptionalBool, exit_on_load_error, absl::nullopt,
@@ -73,7 +123,8 @@ ABSL_FLAG(OptionalBool, exit_on_load_error, absl::nullopt,
 ABSL_FLAG(OptionalBool, random_init, absl::nullopt,
           "Random weights for models that have none, for trials.");
 ABSL_FLAG(OptionalString, log_level, absl::nullopt,
-          "debug, info (default), warning or error.");
+          "debug, info (default), warning or error; of parts of the server: "
+          "info,models=debug,requests=warning.");
 ABSL_FLAG(OptionalString, log_format, absl::nullopt, "json (default) or text.");
 
 namespace sfmamba {
@@ -141,6 +192,7 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
   command_line->config_path = absl::GetFlag(FLAGS_config);
   command_line->help = absl::GetFlag(FLAGS_help);
   command_line->validate_config = absl::GetFlag(FLAGS_validate_config);
+  command_line->tune = absl::GetFlag(FLAGS_tune);
   command_line->print_effective_config =
       absl::GetFlag(FLAGS_print_effective_config);
   return absl::OkStatus();
@@ -169,11 +221,20 @@ void ApplyFlags(v1::ServerConfig* c) {
         [c](absl::Duration v) { ToProto(v, c->mutable_default_deadline()); });
   Apply(FLAGS_max_deadline,
         [c](absl::Duration v) { ToProto(v, c->mutable_max_deadline()); });
+  Apply(FLAGS_decode_timeout,
+        [c](absl::Duration v) { ToProto(v, c->mutable_decode_timeout()); });
   Apply(FLAGS_drain_delay,
         [c](absl::Duration v) { ToProto(v, c->mutable_drain_delay()); });
   Apply(FLAGS_drain_timeout,
         [c](absl::Duration v) { ToProto(v, c->mutable_drain_timeout()); });
   Apply(FLAGS_compute_threads, [c](int v) { c->set_compute_threads(v); });
+  Apply(FLAGS_device, [c](const auto& v) { c->set_device(v); });
+  Apply(FLAGS_gpus, [c](const GpuList& v) {
+    c->mutable_gpus()->Assign(v.numbers.begin(), v.numbers.end());
+  });
+  Apply(FLAGS_slots_per_gpu, [c](int v) { c->set_slots_per_gpu(v); });
+  Apply(FLAGS_deterministic, [c](bool v) { c->set_deterministic(v); });
+  Apply(FLAGS_fold_table, [c](const auto& v) { c->set_fold_table(v); });
   Apply(FLAGS_disable_reflection,
         [c](bool v) { c->set_disable_reflection(v); });
   Apply(FLAGS_exit_on_load_error,

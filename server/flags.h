@@ -14,6 +14,7 @@ struct CommandLine {
   bool help = false;
   bool validate_config = false;
   bool print_effective_config = false;
+  bool tune = false;
 };
 
 // Reads the flags (--name=value, --name value, --name of a bool). Unlike

@@ -353,4 +353,16 @@ std::vector<std::shared_ptr<ModelVersion>> ModelRepository::List() const {
   return all;
 }
 
+ModelRepository::Options RepositoryOptions(
+    const v1::ServerConfig& config,
+    std::function<void(const absl::Status&)> device_failed) {
+  ModelRepository::Options options;
+  options.directory = config.model_repository();
+  options.model_path = config.model_path();
+  options.model_name = config.model_name();
+  options.random_init = config.random_init();
+  options.device_failed = std::move(device_failed);
+  return options;
+}
+
 }  // namespace sfmamba

@@ -20,6 +20,7 @@
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/model_directory.h"
+#include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba {
 
@@ -146,6 +147,12 @@ class ModelRepository {
   std::map<std::string, std::shared_ptr<ModelVersion>> versions_
       ABSL_GUARDED_BY(mu_);  // By id.
 };
+
+// The models of a server of this config.
+ModelRepository::Options RepositoryOptions(
+    const v1::ServerConfig& config,
+    std::function<void(const absl::Status&)> device_failed =
+        [](const absl::Status&) {});
 
 }  // namespace sfmamba
 

@@ -44,18 +44,6 @@ ThreadPool::Options PoolOptions(const char* name, int threads, int queued) {
   return options;
 }
 
-ModelRepository::Options RepositoryOptions(
-    const v1::ServerConfig& config,
-    std::function<void(const absl::Status&)> device_failed) {
-  ModelRepository::Options options;
-  options.directory = config.model_repository();
-  options.model_path = config.model_path();
-  options.model_name = config.model_name();
-  options.random_init = config.random_init();
-  options.device_failed = std::move(device_failed);
-  return options;
-}
-
 std::string Address(const std::string& host, int port) {
   const bool ipv6 = absl::StrContains(host, ':') && host.front() != '[';
   return ipv6 ? absl::StrCat("[", host, "]:", port)
@@ -92,10 +80,11 @@ Server::Server(const Options& options, Logger* log)
       finish_pool_(
           PoolOptions("finish", config_.decode_threads(), kMaxAnswersQueued)),
       health_([this] { return IsAlive(); }),
-      repository_(
-          RepositoryOptions(
-              config_, [this](const auto& status) { DeviceFailed(status); }),
-          options.load, &metrics_, log),
+      repository_(RepositoryOptions(config_,
+                                    [this](const absl::Status& status) {
+                                      DeviceFailed(status);
+                                    }),
+                  options.load, &metrics_, log),
       decode_pool_(PoolOptions("decode", config_.decode_threads(),
                                config_.decode_queue_items())),
       without_deadline_(kMaxClientsKnown),

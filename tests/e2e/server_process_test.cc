@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <thread>
 #include <vector>
 
@@ -53,9 +54,13 @@ grpc::Status Classify(v1::VisionService::Stub& stub, int grey,
   return stub.Classify(&context, GreyRequest(grey), response);
 }
 
+constexpr char kServer[] = "server/sfmamba_server";
+constexpr char kFaultyServer[] = "tests/e2e/faulty_server";
+
 // Runs the server until it ends by itself.
-int ExitCode(const std::vector<std::string>& flags, std::string* output) {
-  ServerProcess server(flags);
+int ExitCode(const std::vector<std::string>& flags, std::string* output,
+             const std::string& binary = kServer) {
+  ServerProcess server(flags, binary);
   const int code = server.Wait();
   server.WaitForLog("\n\n\n");  // Until all of its output is read.
   *output = server.output();
@@ -258,6 +263,8 @@ TEST(ServerProcessTest, BadFlagsAndConfigurationsExitWith2) {
       {{"--decode_threads=many"}, "--decode_threads: got \"many\""},
       {{"--config=" + path}, "line 2"},
       {{"--config=/nonexistent"}, "/nonexistent"},
+      {{"--model_repository=x", "--gpus=0,b"}, "--gpus: got \"0,b\""},
+      {{"--model_repository=x", "--tune", "--device=cpu"}, "--fold_table"},
       {{"--model_repository=x", "--port=65536"}, "port: got 65536"},
       {{"serve"}, "serve: expected a flag"},
       {{}, "model_repository"},
@@ -293,6 +300,46 @@ TEST(ServerProcessTest, AModelThatDoesNotLoadExitsWith3) {
   EXPECT_NE(output.find("model.safetensors: size in bytes"), std::string::npos)
       << output;
   EXPECT_EQ(ExitCode({"--model_repository=/nonexistent"}, &output), 3);
+}
+
+TEST(ServerProcessTest, WithoutTheDeviceAskedForItExitsWith5) {
+  const std::string repository = "--model_repository=" + WriteTinyModel();
+  const std::vector<std::string> kCases[] = {
+      {repository, "--device=cuda"},
+      {repository, "--gpus=0"},
+      {repository, "--tune", "--fold_table=" + testing::TempDir() + "/fold"},
+  };
+  for (const auto& flags : kCases) {
+    std::string output;
+    EXPECT_EQ(ExitCode(flags, &output, kFaultyServer), 5) << output;
+    EXPECT_NE(output.find("this test has no driver"), std::string::npos)
+        << output;
+  }
+}
+
+TEST(ServerProcessTest, ADeviceThatFailsForGoodEndsItWith7) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--drain_delay=1h"},
+      kFaultyServer);
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  auto stub = v1::VisionService::NewStub(Connect(server));
+  v1::ClassifyResponse response;
+  EXPECT_TRUE(Classify(*stub, 0, &response).ok());
+  EXPECT_EQ(Classify(*stub, 255, &response).error_code(),
+            grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(server.Wait(), 7);
+  EXPECT_TRUE(server.WaitForLog("device 0: the launch failed"))
+      << server.output();
+}
+
+TEST(ServerProcessTest, SaysWhatItWasBuiltFrom) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  const std::string metrics = HttpGet(server.metrics_port(), "/metrics");
+  EXPECT_TRUE(std::regex_search(
+      metrics, std::regex("sfmamba_build_info.*revision=\"(unknown|[0-9a-f]{40}"
+                          "(-dirty)?)\"")))
+      << metrics;
 }
 
 TEST(ServerProcessTest, APortInUseExitsWith4AndIsNamed) {

@@ -1,0 +1,238 @@
+#include "server/server_main.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "google/protobuf/stubs/logging.h"
+#include "google/protobuf/text_format.h"
+#include "server/convert.h"
+#include "server/flags.h"
+#include "server/log.h"
+#include "server/server.h"
+#include "server/server_config.h"
+#include "server/thread_name.h"
+#include "server/tune.h"
+
+namespace sfmamba {
+namespace {
+
+// What the end takes beside drain_delay and drain_timeout: the refusals before,
+// the last scrapes after.
+constexpr absl::Duration kEndingTime = absl::Seconds(3);
+
+enum ExitCode {
+  kClean = 0,
+  kBadConfig = 2,
+  kLoadFailed = 3,
+  kCannotBind = 4,
+  kNoDevice = 5,
+  kDrainTimeout = 6,
+  kDeviceFailed = 7,
+};
+
+// Whether the server is to end, and why. Thread-safe.
+class EndRequest {
+ public:
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  void DeviceFailed() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    stop_ = device_failed_ = true;
+  }
+  void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_, absl::Condition(&stop_));
+  }
+  bool stop() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return stop_;
+  }
+  bool device_failed() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return device_failed_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool device_failed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// The flags, over the configuration file, over the defaults.
+absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
+  v1::ServerConfig config;
+  if (!line.config_path.empty()) {
+    absl::StatusOr<v1::ServerConfig> file = ReadServerConfig(line.config_path);
+    if (!file.ok()) return file.status();
+    config = *std::move(file);
+  }
+  ApplyFlags(&config);
+  config = WithDefaults(std::move(config));
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  return config;
+}
+
+// Waits for SIGTERM or SIGINT on a thread of its own: the first stops
+// the server, the second ends the process. The signals must be blocked in all
+// threads.
+void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
+  std::thread([signals, end = std::move(end)] {
+    NameThisThread("signals");
+    int signal = 0;
+    sigwait(&signals, &signal);
+    end->Stop();
+    sigwait(&signals, &signal);
+    _exit(128 + signal);
+  }).detach();
+}
+
+// Ends the process when the drain is over, whatever still runs: a batch cannot
+// be interrupted, and its calls end with it.
+void EndAfterDrain(const v1::ServerConfig& config,
+                   std::shared_ptr<const EndRequest> end, Logger* log) {
+  const absl::Duration limit = FromProto(config.drain_delay()) +
+                               FromProto(config.drain_timeout()) + kEndingTime;
+  std::thread([limit, end = std::move(end), log] {
+    NameThisThread("drain");
+    absl::SleepFor(limit);
+    log->Error(LogModule::kServer,
+               "a batch outlives the drain: ending without it");
+    _exit(end->device_failed() ? kDeviceFailed : kDrainTimeout);
+  }).detach();
+}
+
+int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
+          const Engine& engine, const sigset_t& signals, Logger* log) {
+  auto end = std::make_shared<EndRequest>();
+  Server::Options options;
+  options.config = config;
+  options.build = engine.build;
+  ModelOptions model_options;
+  model_options.gpus = gpus;
+  model_options.slots_per_gpu = config.slots_per_gpu();
+  model_options.deterministic = config.deterministic();
+  model_options.fold_table = config.fold_table();
+  options.load = [&](const ModelConfig& model, const std::string& path) {
+    return engine.load(model, path, model_options);
+  };
+  options.device_failed = [end] { end->DeviceFailed(); };
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
+  if (!server.ok()) {
+    log->Error(LogModule::kServer, "cannot start",
+               {{"error", server.status().message()}});
+    return kCannotBind;
+  }
+  WatchSignals(signals, end);
+  // A GPU is fed by one thread for each slot.
+  engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
+  const absl::Status loaded =
+      (*server)->LoadModels([&end] { return end->stop(); });
+  if (!loaded.ok()) {
+    log->Error(LogModule::kServer, "models did not load",
+               {{"error", loaded.message()}});
+    if (!absl::IsCancelled(loaded) && config.exit_on_load_error()) {
+      return end->device_failed() ? kDeviceFailed : kLoadFailed;
+    }
+  }
+  end->Wait();
+  EndAfterDrain(config, end, log);
+  const bool clean = (*server)->Shutdown();
+  // What lies on a failed device cannot be freed.
+  if (end->device_failed()) _exit(kDeviceFailed);
+  return clean ? kClean : kDrainTimeout;
+}
+
+int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
+         const FoundGpus& found, const Engine& engine, Logger* log) {
+  if (config.fold_table().empty()) {
+    log->Error(LogModule::kServer, "--tune needs --fold_table, to be written");
+    return kBadConfig;
+  }
+  if (gpus.empty()) {
+    log->Error(LogModule::kServer, "--tune needs a GPU",
+               {{"device", config.device()}, {"found", found.why_none}});
+    return kNoDevice;
+  }
+  const absl::StatusOr<std::vector<ScanShape>> scans = ScansOf(config);
+  if (!scans.ok()) {
+    log->Error(LogModule::kServer, "the models cannot be read",
+               {{"error", scans.status().message()}});
+    return kLoadFailed;
+  }
+  const absl::Status tuned =
+      engine.tune(gpus.front(), *scans, config.fold_table());
+  if (!tuned.ok()) {
+    log->Error(LogModule::kServer, "tuning failed",
+               {{"error", tuned.message()}});
+    return kDeviceFailed;
+  }
+  log->Info(LogModule::kServer, "the fold table is written",
+            {{"fold_table", config.fold_table()},
+             {"gpu", found.names[gpus.front()]},
+             {"scans", scans->size()}});
+  return kClean;
+}
+
+}  // namespace
+
+int ServerMain(int argc, char** argv, const Engine& engine) {
+  // Before the first thread, so that all inherit it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  // The log is JSON lines; these libraries would write their own among them.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  google::protobuf::SetLogHandler(nullptr);
+
+  CommandLine line;
+  const absl::Status parsed = ParseFlags(argc, argv, &line);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(parsed.message()).c_str());
+    return kBadConfig;
+  }
+  if (line.help) {
+    std::printf("sfmamba_server [flags]\n%s", FlagsHelp().c_str());
+    return kClean;
+  }
+  absl::StatusOr<v1::ServerConfig> config = EffectiveConfig(line);
+  if (!config.ok()) {
+    std::fprintf(stderr, "%s\n",
+                 std::string(config.status().message()).c_str());
+    return kBadConfig;
+  }
+  if (line.print_effective_config) {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(*config, &text);
+    std::printf("%s", text.c_str());
+  }
+  if (line.print_effective_config || line.validate_config) return kClean;
+  Logger log(stderr, *ParseLogLevels(config->log_level()),
+             *ParseLogFormat(config->log_format()));
+  const FoundGpus found = engine.find_gpus();
+  const absl::StatusOr<std::vector<int>> gpus = ChooseGpus(*config, found);
+  if (!gpus.ok()) {
+    log.Error(LogModule::kServer, "no usable device",
+              {{"error", gpus.status().message()}});
+    return kNoDevice;
+  }
+  return line.tune ? Tune(*config, *gpus, found, engine, &log)
+                   : Serve(*config, *gpus, engine, signals, &log);
+}
+
+}  // namespace sfmamba

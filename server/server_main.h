@@ -1,0 +1,43 @@
+#ifndef SFMAMBA_SERVER_SERVER_MAIN_H_
+#define SFMAMBA_SERVER_SERVER_MAIN_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "model/scan_shapes.h"
+#include "model/vision_model.h"
+#include "server/gpus.h"
+#include "server/metrics.h"
+
+namespace sfmamba {
+
+// What the server's command needs from below. Tests put a faulty one in its
+// place.
+struct Engine {
+  BuildInfo build;
+  std::function<FoundGpus()> find_gpus;
+  std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
+      const ModelConfig& config, const std::string& weights_path,
+      const ModelOptions& options)>
+      load;  // An empty path means random weights.
+  std::function<absl::Status(int gpu, absl::Span<const ScanShape> scans,
+                             const std::string& path)>
+      tune;
+  std::function<void(int threads)> set_compute_threads;
+};
+
+// The command: flags to options, signals to Shutdown. The exit code: 0 clean, 1
+// internal error, 2 bad flags or configuration, 3 a model did not load, 4 a
+// port cannot be bound, 5 no usable device, 6 drain_timeout has passed, 7 a
+// device has failed for good, 128 + n ended at once by a second signal n.
+//
+// Before the process has any other thread.
+int ServerMain(int argc, char** argv, const Engine& engine);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_SERVER_MAIN_H_

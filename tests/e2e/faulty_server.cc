@@ -1,0 +1,64 @@
+// The server's command with an engine that has no GPU, and whose device fails
+// for good at the first picture whose first pixel is white.
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "server/server_main.h"
+
+namespace sfmamba {
+namespace {
+
+class FaultyModel : public VisionModel {
+ public:
+  explicit FaultyModel(const ModelConfig& config) : config_(config) {}
+
+  absl::StatusOr<std::vector<Result>> Run(
+      absl::Span<const ModelInput> images) override {
+    std::vector<Result> results;
+    for (const ModelInput& image : images) {
+      if (image.pixels[0] == 255) failed_.store(true);
+      Classification classification;
+      classification.logits.resize(config_.num_classes);
+      results.push_back(classification);
+    }
+    if (failed_.load()) return absl::InternalError("the launch failed");
+    return results;
+  }
+  absl::Status health() const override {
+    return failed_.load() ? absl::InternalError("device 0: the launch failed")
+                          : absl::OkStatus();
+  }
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return Precision::kFloat32; }
+  std::string device() const override { return "faulty"; }
+  int fold_factor(int images) const override { return images; }
+
+ private:
+  const ModelConfig config_;
+  std::atomic<bool> failed_{false};
+};
+
+Engine FaultyEngine() {
+  Engine engine;
+  engine.build.version = "faulty";
+  engine.find_gpus = [] { return FoundGpus{{}, "this test has no driver"}; };
+  engine.load =
+      [](const ModelConfig& config, const std::string&,
+         const ModelOptions&) -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+    return std::make_unique<FaultyModel>(config);
+  };
+  engine.tune = [](int, absl::Span<const ScanShape>, const std::string&) {
+    return absl::InternalError("nobody asks for it");
+  };
+  engine.set_compute_threads = [](int) {};
+  return engine;
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+int main(int argc, char** argv) {
+  return sfmamba::ServerMain(argc, argv, sfmamba::FaultyEngine());
+}

@@ -1,0 +1,186 @@
+// Tells ThreadSanitizer what Abseil's locks order. The system's Abseil is built
+// without it, so that its locks would be invisible and everything they guard
+// would seem to be a race. These definitions come before those of Abseil's
+// shared library, and call them.
+
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace absl {
+inline namespace debian3 {
+namespace {
+
+// The definition in the shared library, by its linker name after "_ZN".
+template <typename Function>
+Function* Real(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+// While it lives: a lock being taken. Memory that is touched meanwhile is
+// not looked at, as conditions run on threads that hold the lock for others.
+class Locking {
+ public:
+  explicit Locking(void* mutex, unsigned flags = 0)
+      : mutex_(mutex), flags_(flags) {
+    __tsan_mutex_pre_lock(mutex_, flags_);
+  }
+  ~Locking() { __tsan_mutex_post_lock(mutex_, flags_, 0); }
+  void Failed() { flags_ |= __tsan_mutex_try_lock_failed; }
+
+ private:
+  void* const mutex_;
+  unsigned flags_;
+};
+
+// A lock being given back.
+class Unlocking {
+ public:
+  explicit Unlocking(void* mutex, unsigned flags = 0)
+      : mutex_(mutex), flags_(flags) {
+    __tsan_mutex_pre_unlock(mutex_, flags_);
+  }
+  ~Unlocking() { __tsan_mutex_post_unlock(mutex_, flags_); }
+
+ private:
+  void* const mutex_;
+  const unsigned flags_;
+};
+
+// A held lock being given back and taken again.
+template <typename Wait>
+auto Waiting(void* mutex, const Wait& wait) {
+  const auto result = [&] {
+    const Unlocking unlocking(mutex);
+    return wait();
+  }();
+  const Locking locking(mutex);
+  return result;
+}
+
+}  // namespace
+
+// ---- Mutex ----
+
+void Mutex::Lock() {
+  static auto* const real = Real<void(Mutex*)>("_ZN4absl7debian35Mutex4LockEv");
+  const Locking locking(this);
+  real(this);
+}
+
+void Mutex::Unlock() {
+  static auto* const real =
+      Real<void(Mutex*)>("_ZN4absl7debian35Mutex6UnlockEv");
+  const Unlocking unlocking(this);
+  real(this);
+}
+
+bool Mutex::TryLock() {
+  static auto* const real =
+      Real<bool(Mutex*)>("_ZN4absl7debian35Mutex7TryLockEv");
+  Locking locking(this, __tsan_mutex_try_lock);
+  const bool locked = real(this);
+  if (!locked) locking.Failed();
+  return locked;
+}
+
+void Mutex::ReaderLock() {
+  static auto* const real =
+      Real<void(Mutex*)>("_ZN4absl7debian35Mutex10ReaderLockEv");
+  const Locking locking(this, __tsan_mutex_read_lock);
+  real(this);
+}
+
+void Mutex::ReaderUnlock() {
+  static auto* const real =
+      Real<void(Mutex*)>("_ZN4absl7debian35Mutex12ReaderUnlockEv");
+  const Unlocking unlocking(this, __tsan_mutex_read_lock);
+  real(this);
+}
+
+void Mutex::LockWhen(const Condition& condition) {
+  static auto* const real = Real<void(Mutex*, const Condition&)>(
+      "_ZN4absl7debian35Mutex8LockWhenERKNS0_9ConditionE");
+  const Locking locking(this);
+  real(this, condition);
+}
+
+void Mutex::Await(const Condition& condition) {
+  static auto* const real = Real<void(Mutex*, const Condition&)>(
+      "_ZN4absl7debian35Mutex5AwaitERKNS0_9ConditionE");
+  Waiting(this, [&] {
+    real(this, condition);
+    return true;
+  });
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  static auto* const real = Real<bool(Mutex*, const Condition&, Duration)>(
+      "_ZN4absl7debian35Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_"
+      "8DurationE");
+  return Waiting(this, [&] { return real(this, condition, timeout); });
+}
+
+// ---- CondVar ----
+
+void CondVar::Wait(Mutex* mutex) {
+  static auto* const real = Real<void(CondVar*, Mutex*)>(
+      "_ZN4absl7debian37CondVar4WaitEPNS0_5MutexE");
+  Waiting(mutex, [&] {
+    real(this, mutex);
+    return true;
+  });
+}
+
+bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
+  static auto* const real = Real<bool(CondVar*, Mutex*, Duration)>(
+      "_ZN4absl7debian37CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE");
+  return Waiting(mutex, [&] { return real(this, mutex, timeout); });
+}
+
+// ---- What is built on them: its fast paths take no lock ----
+
+void Notification::Notify() {
+  static auto* const real =
+      Real<void(Notification*)>("_ZN4absl7debian312Notification6NotifyEv");
+  __tsan_release(this);
+  real(this);
+}
+
+void Notification::WaitForNotification() const {
+  static auto* const real = Real<void(const Notification*)>(
+      "_ZNK4absl7debian312Notification19WaitForNotificationEv");
+  real(this);
+  __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool BlockingCounter::DecrementCount() {
+  static auto* const real = Real<bool(BlockingCounter*)>(
+      "_ZN4absl7debian315BlockingCounter14DecrementCountEv");
+  __tsan_release(this);
+  return real(this);
+}
+
+void BlockingCounter::Wait() {
+  static auto* const real =
+      Real<void(BlockingCounter*)>("_ZN4absl7debian315BlockingCounter4WaitEv");
+  real(this);
+  __tsan_acquire(this);
+}
+
+bool Barrier::Block() {
+  static auto* const real =
+      Real<bool(Barrier*)>("_ZN4absl7debian37Barrier5BlockEv");
+  __tsan_release(this);
+  const bool last = real(this);
+  __tsan_acquire(this);
+  return last;
+}
+
+}  // namespace debian3
+}  // namespace absl
