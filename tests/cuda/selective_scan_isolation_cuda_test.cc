@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr int kLength = 33, kChannels = 10;
+constexpr int kLength = 33, kChannels = 8;
 
 Matrix<float> ScanProblem<float>::*const kInputs[] = {
     &ScanProblem<float>::u, &ScanProblem<float>::dt, &ScanProblem<float>::B,
@@ -96,6 +96,8 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   const ScanProblem<float> scan = MakeScan<float>(3 * kLength, kChannels);
   const Segments segments{3, kLength};
   ForRows([&](const ScanPlan& plan) {
+    // Blocks of a row each share nothing; the emulator is slow.
+    if (Emulated() && plan.kernel == ScanPlan::kFold && plan.rows == 0) return;
     const Matrix<float> y = ScanOnDevice(scan, segments, plan);
     for (const auto input : kInputs) {
       for (const float poison : {kNan, kInf, -kInf}) {
