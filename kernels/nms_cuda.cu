@@ -25,8 +25,8 @@ using Box = simt::Vector<float, 4>;  // x1, y1, x2, y2
 struct Scratch {
   Box* boxes;          // [num_boxes] sorted, shifted
   uint64_t* overlaps;  // [tiles][tiles * kTile]: bit j of word [t][i] tells
-                       // that sorted box i strikes out box t * kTile + j, a
-                       // later one; t not before i's tile
+                       // that sorted box i, if kept, strikes out those of
+                       // t * kTile + j that come later; t not before i's tile
   int32_t* order;      // [num_boxes] sorted boxes' indices
   int32_t* groups;     // [num_boxes] sorted boxes' groups
   float* largest;      // The largest coordinate of boxes that are there.
@@ -212,8 +212,7 @@ __global__ void OverlapsKernel(NmsCudaArgs args, Scratch all) {
   const float area = Area(box);
   const int group = scratch.groups[i];
   uint64_t word = 0;
-  // Of its own tile a box meets those after it only.
-  for (int j = blockIdx.x == blockIdx.y ? thread + 1 : 0; j < count; ++j) {
+  for (int j = 0; j < count; ++j) {
     if (groups[j] == group &&
         Iou(box, area, boxes.Load<4>(4 * j), areas[j]) > args.iou_threshold) {
       word |= uint64_t{1} << j;

@@ -150,6 +150,24 @@ TEST_F(MaskPasteCudaTest, SetsThePixelsOfTheScalarLoop) {
   EXPECT_EQ(Paste(instances, picture), Paste(instances, picture));
 }
 
+// Values so near the threshold that rounding decides; and stripes, between
+// which pixels have their centres.
+TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> step(-2, 2);
+  std::vector<Instance> instances = {
+      {std::vector<float>(28 * 28), 28, 3.3f, 5.1f, 51.9f, 83.7f}};
+  for (float& value : instances[0].mask) value = 0.5f + step(random) * 0x1p-24f;
+  Instance stripes = {std::vector<float>(28 * 28), 28, 3, 3};
+  for (int i = 0; i < 28 * 28; ++i) stripes.mask[i] = i % 2;
+  for (float width : {7.0f, 10.5f, 14.0f, 21.0f, 70.0f}) {
+    stripes.x2 = stripes.x1 + width;
+    stripes.y2 = stripes.y1 + 9;
+    instances.push_back(stripes);
+  }
+  ExpectReference(instances, {90, 110});
+}
+
 // More rows than the blocks of a mask have at a time.
 TEST_F(MaskPasteCudaTest, TallMasksAreWhole) {
   std::mt19937 random(1);

@@ -188,6 +188,23 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
   }
 }
 
+// Boxes and their left halves: where the threshold is 1/2, the rounding of
+// shifts and areas decides.
+TEST_F(NmsCudaTest, RoundsAsTheScalarLoopDoes) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> corner(0, 700), side(1, 60);
+  for (int num_groups : {1, 80}) {
+    Candidates candidates;
+    for (int i = 0; i < 300; ++i) {
+      const float x = corner(random), y = corner(random), width = side(random);
+      const float bottom = y + side(random);
+      candidates.Add({x, y, x + width, bottom}, 1, i % num_groups);
+      candidates.Add({x, y, x + width / 2, bottom}, 0.5f, i % num_groups);
+    }
+    EXPECT_EQ(Keep(candidates, 0.5f), candidates.Reference(0.5f));
+  }
+}
+
 TEST_F(NmsCudaTest, ImagesDoNotMeet) {
   const std::vector<Candidates> images = {Crowd(100, 5, 1), Crowd(100, 5, 2),
                                           Crowd(100, 5, 3, /*square=*/5)};

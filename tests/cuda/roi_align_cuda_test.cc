@@ -204,6 +204,22 @@ TYPED_TEST(RoiAlignCudaTest, ReadsTheLevelThatTheHostReads) {
   }
 }
 
+// Bins of whole pixels, at a scale that has no exact value: rounding decides
+// how many samples a bin has.
+TYPED_TEST(RoiAlignCudaTest, RoundsGridsAsTheScalarLoopDoes) {
+  Pyramid<TypeParam> pyramid({{40, 50}}, 4);
+  pyramid.first_scale = 1.0f / 12;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> corner(0, 200);
+  Rois rois;
+  for (int i = 0; i < 60; ++i) {
+    const float x = corner(random), y = corner(random);
+    const float side = 7.0f * 12 * (1 + i % 3);
+    rois.push_back({x, y, x + side, y + side});
+  }
+  pyramid.ExpectReference(rois, 2e-6);
+}
+
 TYPED_TEST(RoiAlignCudaTest, ARegionsBitsDependOnItself) {
   const Pyramid<TypeParam> pyramid(kFourSizes, 24);
   const Rois rois = RandomRois(6);

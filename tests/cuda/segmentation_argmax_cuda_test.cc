@@ -148,6 +148,22 @@ TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
+// Logits of all classes so near each other that rounding decides.
+TYPED_TEST(SegmentationArgmaxCudaTest, RoundsAsTheScalarLoopDoes) {
+  Problem<TypeParam> problem({9, 13}, 40, {36, 52}, {29, 61});
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> base(1, 3);
+  std::uniform_int_distribution<int> step(-2, 2);
+  for (int p = 0; p < problem.size.pixels(); ++p) {
+    const float common = base(random);
+    for (int k = 0; k < problem.classes(); ++k) {
+      problem.logits.at(p, k) =
+          static_cast<TypeParam>(common * (1 + step(random) * 0x1p-23f));
+    }
+  }
+  problem.ExpectReference();
+}
+
 TYPED_TEST(SegmentationArgmaxCudaTest, TwoRunsAreEqual) {
   const Problem<TypeParam> problem({9, 13}, 7, {36, 52}, {29, 61});
   const Map first = problem.Run(), second = problem.Run();
