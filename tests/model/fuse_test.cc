@@ -35,6 +35,25 @@ class FuseTest : public testing::Test {
   const at::Tensor bias_ = DeterministicParameter("b", {5});
 };
 
+TEST_F(FuseTest, ComposesTheProjectionsOfAScan) {
+  constexpr int kRank = 3, kRest = 4, kChannels = 6;
+  const Weights x_proj = {
+      DeterministicParameter("x_proj", {kRank + kRest, kChannels}), {}};
+  const Weights dt_proj = {
+      DeterministicParameter("dt_proj", {kChannels, kRank}), {}};
+  const at::Tensor u = DeterministicParameter("u", {5, kChannels});
+  const at::Tensor p = at::linear(u, x_proj.weight);
+  const at::Tensor composed =
+      at::linear(u, ComposeProjections(x_proj, dt_proj).weight);
+  EXPECT_LE(
+      RelativeDifference(composed.narrow(1, 0, kChannels),
+                         at::linear(p.narrow(1, 0, kRank), dt_proj.weight)),
+      1e-6);
+  EXPECT_LE(RelativeDifference(composed.narrow(1, kChannels, kRest),
+                               p.narrow(1, kRank, kRest)),
+            1e-6);
+}
+
 TEST_F(FuseTest, FoldsABatchNormIntoAConvolution) {
   for (const at::Tensor& bias : {bias_, at::Tensor()}) {
     const BatchNorm norm = Norm(1e-4);

@@ -49,6 +49,12 @@ class LoadTest : public testing::Test {
 
 TEST_F(LoadTest, AFileGivesTheModelThatItHolds) { ExpectSameLogits(weights_); }
 
+// In a build without CUDA as in one with it.
+TEST_F(LoadTest, AGpuThatIsNotThereIsRefused) {
+  options_.gpus = {99};
+  EXPECT_THAT(ErrorOf(weights_), HasSubstr("GPU"));
+}
+
 TEST_F(LoadTest, CountersAndPrefixesDoNotMatter) {
   Tensors wrapped;
   for (const auto& [key, tensor] : weights_) {
