@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,47 +13,10 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/error.h"
+#include "tests/server/batch_tasks.h"
 
 namespace sfmamba {
 namespace {
-
-// Long enough never to pass in a test.
-constexpr absl::Duration kNever = absl::Hours(1);
-constexpr int kOneSlot = 1;
-
-BatchOptions Options(int max_batch_size, absl::Duration max_queue_delay) {
-  BatchOptions options;
-  options.max_batch_size = max_batch_size;
-  options.max_queue_delay = max_queue_delay;
-  return options;
-}
-
-// What became of one task.
-struct Answer {
-  absl::Notification done;
-  absl::Status status;
-
-  absl::Status Wait() {
-    done.WaitForNotification();
-    return status;
-  }
-};
-
-Task MakeTask(Answer& answer, absl::Time deadline = absl::InfiniteFuture()) {
-  Task task;
-  task.image.height = task.image.width = 2;
-  task.image.pixels.resize(12);
-  task.deadline = deadline;
-  task.done = [&answer](absl::StatusOr<Result> result, const BatchInfo&) {
-    answer.status = result.status();
-    answer.done.Notify();  // Aborts if called twice.
-  };
-  return task;
-}
-
-void AnswerAll(Batch batch) {
-  for (Task& task : batch.tasks) task.done(Result(), BatchInfo());
-}
 
 std::string Reason(const absl::Status& status) {
   return GetErrorDetail(status).reason;
@@ -94,21 +56,6 @@ class BlockingRun {
   absl::Mutex mu_;
   std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
   std::vector<Trigger> triggers_ ABSL_GUARDED_BY(mu_);
-};
-
-// A clock that tests set.
-class FakeClock {
- public:
-  Batcher::Clock clock() {
-    return [this] { return absl::FromUnixNanos(nanos_.load()); };
-  }
-  absl::Time Now() { return absl::FromUnixNanos(nanos_.load()); }
-  void Advance(absl::Duration duration) {
-    nanos_ += absl::ToInt64Nanoseconds(duration);
-  }
-
- private:
-  std::atomic<int64_t> nanos_{1'000'000'000};
 };
 
 TEST(BatcherTest, RunsAFullBatchAtOnce) {
@@ -344,121 +291,6 @@ TEST(BatcherTest, TellsSinceWhenABatchRuns) {
   EXPECT_EQ(batcher.RunningSince(), started);
   runs.Release();
   EXPECT_TRUE(answer.Wait().ok());
-}
-
-// ---- Several slots ----
-
-// Keeps each batch, of one task, until it is told to end that task's.
-class HoldingRun {
- public:
-  Batcher::Run run() {
-    return [this](Batch batch) {
-      const int64_t id = batch.tasks[0].image.original_width;
-      {
-        absl::MutexLock lock(&mu_);
-        running_.insert(id);
-        const auto released = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-          return released_.count(id) > 0;
-        };
-        mu_.Await(absl::Condition(&released));
-        running_.erase(id);
-      }
-      AnswerAll(std::move(batch));
-    };
-  }
-  void Release(int64_t id) {
-    absl::MutexLock lock(&mu_);
-    released_.insert(id);
-  }
-  // Until exactly these run.
-  void WaitUntilRunning(const std::set<int64_t>& ids) {
-    const auto as_wanted = [this, &ids]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return running_ == ids;
-    };
-    absl::MutexLock lock(&mu_, absl::Condition(&as_wanted));
-  }
-  std::set<int64_t> running() {
-    absl::MutexLock lock(&mu_);
-    return running_;
-  }
-
- private:
-  absl::Mutex mu_;
-  std::set<int64_t> running_ ABSL_GUARDED_BY(mu_);
-  std::set<int64_t> released_ ABSL_GUARDED_BY(mu_);
-};
-
-Task MakeNumberedTask(Answer& answer, int id) {
-  Task task = MakeTask(answer);
-  task.image.original_width = id;
-  return task;
-}
-
-TEST(BatcherTest, AsManyBatchesRunAsThereAreSlotsAndAFreeOnePullsTheNext) {
-  HoldingRun runs;
-  Answer answers[6];
-  Batcher batcher(Options(1, absl::ZeroDuration()), 3, runs.run());
-  for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
-  runs.WaitUntilRunning({0, 1, 2});
-  EXPECT_TRUE(batcher.Reserve(1021, 0).ok());  // The other three still wait.
-  EXPECT_FALSE(batcher.Reserve(1022, 0).ok());
-  runs.Release(1);
-  runs.WaitUntilRunning({0, 2, 3});
-  EXPECT_TRUE(answers[1].Wait().ok());
-  runs.Release(0);
-  runs.WaitUntilRunning({2, 3, 4});
-  for (int i : {2, 3, 4, 5}) runs.Release(i);
-  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
-}
-
-TEST(BatcherTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
-  FakeClock clock;
-  HoldingRun runs;
-  Answer answers[2];
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), 2, runs.run(),
-      [](int, int64_t, absl::Time) {}, clock.clock());
-  const absl::Time first = clock.Now();
-  batcher.Submit(MakeNumberedTask(answers[0], 0));
-  runs.WaitUntilRunning({0});
-  clock.Advance(absl::Seconds(5));
-  const absl::Time second = clock.Now();
-  batcher.Submit(MakeNumberedTask(answers[1], 1));
-  runs.WaitUntilRunning({0, 1});
-  clock.Advance(absl::Seconds(5));
-  EXPECT_EQ(batcher.RunningSince(), first);
-  runs.Release(0);
-  while (batcher.RunningSince() == first) std::this_thread::yield();
-  EXPECT_EQ(batcher.RunningSince(), second);
-  runs.Release(1);
-  while (batcher.RunningSince() == second) std::this_thread::yield();
-  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
-}
-
-TEST(BatcherTest, AWaitingTaskExpiresWhileEachSlotRuns) {
-  HoldingRun runs;
-  Answer running[2], expired;
-  Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
-  for (int i : {0, 1}) batcher.Submit(MakeNumberedTask(running[i], i));
-  runs.WaitUntilRunning({0, 1});
-  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
-  EXPECT_EQ(expired.Wait().code(), absl::StatusCode::kDeadlineExceeded);
-  for (int i : {0, 1}) runs.Release(i);
-}
-
-TEST(BatcherTest, TheDestructorRunsWhatWaitsInEachSlot) {
-  HoldingRun runs;
-  Answer answers[5];
-  auto batcher = std::make_unique<Batcher>(Options(1, kNever), 2, runs.run());
-  for (int i = 0; i < 5; ++i) batcher->Submit(MakeNumberedTask(answers[i], i));
-  runs.WaitUntilRunning({0, 1});
-  std::thread stopper([&] { batcher.reset(); });
-  for (int i = 0; i < 5; ++i) runs.Release(i);
-  stopper.join();
-  for (Answer& answer : answers) {
-    ASSERT_TRUE(answer.done.HasBeenNotified());
-    EXPECT_TRUE(answer.status.ok());
-  }
 }
 
 // Many threads submit, cancel and expire; every task is answered once, and its
