@@ -74,7 +74,7 @@ if [ -n "${BAZEL_CACHE:-}" ]; then
 fi
 
 say "building the image"
-b build --quiet --isolation chroot --format docker --file deploy/Dockerfile --target cpu \
+b build --isolation chroot --format docker --file deploy/Dockerfile --target cpu \
   --build-arg BASE=localhost/sfmamba-base --build-arg BAZEL_FLAGS="$flags" "${cache[@]}" \
   --build-arg REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
   --tag sfmamba:cpu . >"$work/build.log" 2>&1 ||
@@ -110,6 +110,7 @@ mount --bind client/samples "$work/root/tmp"
 mount -o remount,bind,ro "$work/root/tmp"
 inside() { chroot --userspec=65532:65532 "$work/root" "$@"; }
 
+: >"$work/log"
 env -i "$(type -P chroot)" --userspec=65532:65532 "$work/root" "${command[@]}" \
   --port=0 --metrics_port=0 2>"$work/log" &
 server=$!
