@@ -75,13 +75,12 @@ std::vector<float> Of(const std::vector<float>& logits, int i, int classes) {
 }
 
 void ExpectRightInHalfPrecision(const ModelConfig& config,
-                                Precision precision) {
-  const at::Tensor images = SmallImages(2);
+                                const at::Tensor& images, Precision precision) {
   Way way;
   way.precision = precision;
   const std::vector<float> logits = OnDevice(config, images, way);
   const std::vector<float> exact = OnCpu(config, images);
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < images.size(0); ++i) {
     const Deviation deviation = DeviationOf(Of(logits, i, config.num_classes),
                                             Of(exact, i, config.num_classes));
     EXPECT_GE(deviation.cosine, 0.9995);
@@ -208,9 +207,16 @@ TEST(DeviceTest, HalfPrecisionStaysClose) {
   for (const bool layer_scale : {true, false}) {
     ModelConfig config = SmallModel();
     config.backbone.layer_scale = layer_scale;
-    ExpectRightInHalfPrecision(config, Precision::kBFloat16);
-    ExpectRightInHalfPrecision(config, Precision::kFloat16);
+    ExpectRightInHalfPrecision(config, SmallImages(2), Precision::kBFloat16);
+    ExpectRightInHalfPrecision(config, SmallImages(2), Precision::kFloat16);
   }
+}
+
+// Its residual stream is of the compute type: it has no layer scales.
+TEST(DeviceTest, TinyStaysCloseInBFloat16) {
+  ExpectRightInHalfPrecision(*VariantConfig("sf_mamba_t"),
+                             DeterministicImages({1, 3, 224, 224}),
+                             Precision::kBFloat16);
 }
 
 TEST(DeviceTest, AblationsAgreeWithTheCpu) {
