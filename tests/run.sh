@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up this machine, builds everything and runs every test. The last line is
+# Sets up this machine, builds everything and runs every test; then builds it all
+# for GPUs too, which needs none, and checks the compiled kernels. The last line is
 # "N passed, N failed, N skipped", counted from the test cases' own reports.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,16 +14,26 @@ fail() {
   exit 1
 }
 
-deploy/setup.sh || fail "set-up failed"
+deploy/setup.sh --cuda || fail "set-up failed"
 export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
 say "building //..."
 bazel build --color=no --show_progress_rate_limit=30 //... || fail "the build failed"
+
+# run_tests ARGUMENT...: fails unless they ran, passed or not.
+run_tests() {
+  bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
+    --test_env=PATH --test_env=PYTHONPATH --test_env=OMP_WAIT_POLICY=passive \
+    --build_tests_only "$@"
+  local status=$?
+  # 3: some test failed. 4: there were no tests. Others: the run itself broke.
+  [ $status = 0 ] || [ $status = 3 ] || fail "bazel test ended with $status"
+}
 say "running the tests"
-bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
-  --test_env=PATH --test_env=PYTHONPATH --test_env=OMP_WAIT_POLICY=passive --build_tests_only //...
-status=$?
-# 3: some test failed. 4: there were no tests. Others: the run itself broke.
-[ $status = 0 ] || [ $status = 3 ] || fail "bazel test ended with $status"
+run_tests //...
+say "building //... for CUDA"
+bazel build --config=cuda --color=no --show_progress_rate_limit=30 //... ||
+  fail "the build for CUDA failed"
+run_tests --config=cuda //tests/cuda:compile_test
 say "counting"
 bazel query --noshow_progress 'tests(//...)' 2>/dev/null |
   python3 tests/count_results.py bazel-testlogs
