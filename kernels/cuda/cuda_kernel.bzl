@@ -34,7 +34,11 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kw
     )
     native.exports_files(srcs, visibility = ["//tests:__subpackages__"])
     objects = []
-    for src in srcs:
+
+    # A linker looks for what an object lacks in those behind it: the one that
+    # is called like the library, which calls the others, is the first.
+    first = [src for src in srcs if src == name + ".cu"]
+    for src in first + [src for src in srcs if src not in first]:
         stem = src[:-len(".cu")]
         objects.append(":" + stem + "_object")
         cuda_library(
