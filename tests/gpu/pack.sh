@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:-.gpu}
 limit=$((40 << 20))
-allowed='^(libtorch.*|libc10.*|libcudart\.so\.13|libc\.so\.6|libm\.so\.6|libstdc\+\+\.so\.6|libgcc_s\.so\.1|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-x86-64\.so\.2)$'
+allowed='^(libtorch.*|libc10.*|libcudart\.so\.13|libc\.so\.6|libm\.so\.6|libstdc\+\+\.so\.6|libgcc_s\.so\.1|libgomp\.so\.1|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-x86-64\.so\.2)$'
 
 ${BAZEL:-bazel} build --config=cuda //tests/gpu:suite
 mkdir -p "$folder"
