@@ -35,6 +35,7 @@ def _impl(ctx):
         "-std=c++17",
         "--expt-relaxed-constexpr",
         "-lineinfo",
+        "-compress-mode=size",  # A fifth, line numbers included.
         "-Xcompiler=-fPIC",
         "-Xptxas=-v",
     ])
