@@ -28,7 +28,7 @@ PACKAGES=(
   libabsl-dev libjpeg-dev libpng-dev libwebp-dev libexif-dev libssl-dev
   libopencv-core-dev libopencv-imgproc-dev
   python3-numpy python3-yaml python3-jsonschema
-  prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
+  prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 # promtool and prometheus, which the tests run, come in this package. Its service
 # is not wanted: only the programs are unpacked.

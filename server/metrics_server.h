@@ -3,29 +3,38 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/statusor.h"
-#include "prometheus/exposer.h"
 #include "server/metrics.h"
+
+namespace httplib {
+class Server;
+}
 
 namespace sfmamba {
 
 // Serves GET /metrics over HTTP, on threads of its own, until destroyed.
+//
+// prometheus-cpp's own Exposer does not do: its threads have stacks of 100 KiB,
+// and the thread-local storage of the libraries for GPUs alone is larger, so
+// that they cannot be started in such a process.
 class MetricsServer {
  public:
   // Port 0: any free one. UNAVAILABLE, naming the address, if it cannot be
   // bound. `metrics` outlives the server.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const std::string& host, int port, const Metrics& metrics);
+  ~MetricsServer();
 
-  int port() const { return exposer_->GetListeningPorts().front(); }
+  int port() const { return port_; }
 
  private:
-  MetricsServer(std::unique_ptr<prometheus::Exposer> exposer,
-                const Metrics& metrics);
+  explicit MetricsServer(const Metrics& metrics);
 
-  std::shared_ptr<prometheus::Collectable> collectable_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::unique_ptr<httplib::Server> http_;
+  std::thread thread_;  // Accepts connections; http_ has others to answer.
+  int port_ = 0;
 };
 
 }  // namespace sfmamba
