@@ -2,7 +2,8 @@
 
 Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs
 
-Prints each failed and skipped case and, last, "N passed, N failed, N skipped".
+Prints each failed and skipped case, how many were skipped, and, last,
+"N passed, N failed".
 Exits with 1 unless at least one case passed and none failed. A target whose
 report is missing or that failed outside its cases counts as one failed case.
 """
@@ -39,8 +40,8 @@ def main() -> int:
     for label in sorted(line.strip() for line in sys.stdin if line.strip()):
         folder = label.removeprefix("//").replace(":", "/")
         total += count_target(logs / folder / "test.xml", label)
-    print(f"{total['passed']} passed, {total['failed']} failed, "
-          f"{total['skipped']} skipped")
+    print(f"{total['skipped']} skipped")
+    print(f"{total['passed']} passed, {total['failed']} failed")
     return 0 if total["passed"] and not total["failed"] else 1
 
 

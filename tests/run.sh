@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up this machine, builds everything and runs every test; then compiles the
 # kernels for GPUs, which needs none, and checks what came out. The last line is
-# "N passed, N failed, N skipped", counted from the test cases' own reports.
+# "N passed, N failed", counted from the test cases' own reports.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
