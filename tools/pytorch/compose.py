@@ -157,9 +157,9 @@ def vary(rng, cutout):
     return cutout
 
 
-def training_picture(rng, cutout, photos, size):
-    """uint8 [size,size,3]; the object may be stretched and stand out of the frame a bit."""
-    side, stretch = size * rng.uniform(0.6, 1.1), np.exp(rng.uniform(-0.12, 0.12))
+def training_canvas(rng, cutout, photos, size):
+    """float32 [size,size,3], for camera(); the object may be stretched and stand out a bit."""
+    side, stretch = size * rng.uniform(0.55, 1.05), np.exp(rng.uniform(-0.12, 0.12))
     sides = int(side * stretch), int(side / stretch)
     corner = []
     for length in sides:
@@ -169,7 +169,7 @@ def training_picture(rng, cutout, photos, size):
     canvas = paste(rng, background(rng, photos, size), vary(rng, cutout), sides, corner)
     if rng.random() < 0.05:
         canvas = np.repeat(canvas.mean(axis=2, keepdims=True), 3, axis=2)
-    return camera(rng, canvas)
+    return canvas.astype(np.float32)
 
 
 def test_picture(rng, cutout, photos, size):

@@ -17,9 +17,11 @@ import torch
 from PIL import Image, ImageOps
 
 import compose
+import configs
 import render
 import sf_mamba
 import train_classifier
+from dataset import preprocess
 
 HERE = pathlib.Path(__file__).parent
 VIEWS = 24       # Composites per exemplar.
@@ -29,23 +31,14 @@ STAMP_VIEWS = 8  # And per stamp, which has one view.
 def load(folder):
     """The model in a model directory, and its labels."""
     labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
-    model = sf_mamba.make('custom', num_classes=len(labels), **train_classifier.MODEL)
+    model = sf_mamba.make('custom', num_classes=len(labels), **configs.CLASSIFIER)
     weights = safetensors.torch.load_file(folder / 'model.safetensors')
-    missing, unexpected = model.load_state_dict(weights, strict=False)
+    missing, unexpected = model.load_state_dict(
+        {key: value.float() for key, value in weights.items()}, strict=False)
     missing = [key for key in missing if not key.endswith('num_batches_tracked')]
     if missing or unexpected:
         raise ValueError(f'{folder}: missing {missing}, unexpected {unexpected}')
     return model.eval(), labels
-
-
-def preprocess(image, size=train_classifier.SIZE):
-    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]."""
-    image = image.convert('RGB')
-    scale = size / min(image.size)
-    wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)
-    image = image.resize((wide, high), Image.BICUBIC)
-    x, y = round((wide - size) / 2), round((high - size) / 2)
-    return np.asarray(image.crop((x, y, x + size, y + size)))
 
 
 def describe(probabilities, labels, count=3):
@@ -67,7 +60,7 @@ def load_stamps(folder):
 def report(title, model, labels, exemplars, views):
     """Composites of {class: [views of each exemplar]} over the test backgrounds."""
     pictures, classes = compose.test_set(exemplars, labels, compose.load_photos('test'),
-                                         train_classifier.SIZE, views)
+                                         configs.SIZE, views)
     logits = train_classifier.predict(model, pictures)
     top1, top5, mean = train_classifier.accuracy(logits, classes)
     print(f'{title}: {len(pictures)} pictures of {sum(map(len, exemplars.values()))} exemplars, '
@@ -100,7 +93,7 @@ def main():
                   for k, group in load_stamps(args.stamps).items()}
         report('photographic cut-outs', model, labels, stamps, STAMP_VIEWS)
     for path in args.photos:
-        pictures = preprocess(Image.open(path))[None].copy()
+        pictures = preprocess(Image.open(path), configs.SIZE)[None].copy()
         probabilities = train_classifier.predict(model, pictures)[0].softmax(0)
         print(f'{path.name}: {describe(probabilities, labels)}')
 

@@ -1,23 +1,17 @@
-"""Writes a model directory that the server loads, from a training checkpoint.
+"""Writes the folders of trained models that the server loads: what ends the training scripts.
 
-    python export.py --checkpoint RUN/checkpoint.pt --out models/everyday/1
-
-Writes model.safetensors (fp32), labels.txt, config.textproto and CREDITS.md. The model
-card, README.md, is written by hand.
+A folder receives model.safetensors (fp16), labels.txt, config.textproto and, for models
+trained on composed pictures, CREDITS.md. Model cards, README.md, are written by hand.
 """
 
-import argparse
 import collections
 import hashlib
-import pathlib
 
 import safetensors.torch
-import torch
 
+import configs
 import furniture
 import render
-import sf_mamba
-import train_classifier
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
 # proto-message: sfmamba.v1.ModelConfig
@@ -39,28 +33,49 @@ weights {{
   sha256: "{sha256}"
 }}
 '''
-CLASSIFIER = '''input {{
-  size: {size}
+CENTRE_CROP = f'''input {{
+  size: {configs.SIZE}
   crop_pct: 1.0
   resize: CENTER_CROP
 }}'''
+KEEP_RATIO = f'''input {{
+  resize: KEEP_RATIO
+  short_side: {configs.SHORT}
+  long_side: {configs.LONG}
+}}
+'''
+DETECTOR = '''detector {{
+  architecture: MASK_RCNN
+  channels: {channels}
+  fc_width: {fc_width}
+  anchor_scale: {anchor_scale}
+  rpn_candidates: {rpn_candidates}
+  proposals: {proposals}
+  finest_scale: {finest_scale}
+  box_stds {{ values: [{stds}] }}
+}}'''
+SEGMENTER = f'''segmenter {{
+  channels: {configs.SEGMENTER_CHANNELS}
+}}'''
+CLASSIFIER_ID, DETECTOR_ID, SEGMENTER_ID = 'everyday', 'everyday_detector', 'everyday_segmenter'
 
 
 def numbers(values):
     return ', '.join(map(str, values))
 
 
-def load(checkpoint):
-    """The trained model, ready to evaluate, and the facts saved beside its weights."""
-    saved = torch.load(checkpoint, weights_only=True)
-    labels = saved['facts']['labels']
-    model = sf_mamba.make('custom', num_classes=len(labels), **train_classifier.MODEL)
-    model.load_state_dict(saved['state_dict'])
-    return model.eval(), saved['facts']
+def half(tensors):
+    """Matrices in fp16, vectors in fp32: these are small, and variances may be large."""
+    result = {key: value.half() if value.ndim > 1 else value.float()
+              for key, value in tensors.items() if not key.endswith('num_batches_tracked')}
+    for key, value in result.items():
+        if not value.isfinite().all():
+            raise ValueError(f'{key} is out of the range of fp16')
+    return result
 
 
 def config_text(task, model, classes, settings, weights):
-    """config.textproto of a `model` as in train_classifier.MODEL with its weights' file."""
+    """config.textproto of a `model` of configs.py with its weights' file."""
     data = weights.read_bytes()
     return CONFIG.format(task=task, dim=model['dim'], in_dim=model['in_dim'],
                          depths=numbers(model['depths']),
@@ -88,31 +103,40 @@ def credits(exemplars, intro):
     return '\n'.join(lines)
 
 
-def write(out, task, model, tensors, labels, settings):
-    """Writes the folder of a model that was trained on the exemplars of split "train"."""
+def write(out, task, model, tensors, labels, settings, credited=True):
+    """Writes the folder of a model; `credited`: trained on the exemplars of split "train"."""
     out.mkdir(parents=True, exist_ok=True)
     weights = out / 'model.safetensors'
-    tensors = {key: value.contiguous() for key, value in tensors.items()
-               if not key.endswith('num_batches_tracked')}
-    safetensors.torch.save_file(tensors, weights)
+    safetensors.torch.save_file({k: v.contiguous() for k, v in half(tensors).items()}, weights)
     weights.chmod(0o644)
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
-    used = [e for e in render.read_exemplars() if e['split'] == 'train']
-    intro = 'The weights were trained on pictures of these 3D models.'
-    (out / 'CREDITS.md').write_text(credits(used, intro), encoding='utf-8')
+    if credited:
+        used = [e for e in render.read_exemplars() if e['split'] == 'train']
+        intro = 'The weights were trained on pictures of these 3D models.'
+        (out / 'CREDITS.md').write_text(credits(used, intro), encoding='utf-8')
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--checkpoint', type=pathlib.Path, required=True)
-    parser.add_argument('--out', type=pathlib.Path, required=True)
-    args = parser.parse_args()
-    model, facts = load(args.checkpoint)
-    write(args.out, 'CLASSIFICATION', train_classifier.MODEL, model.state_dict(), facts['labels'],
-          CLASSIFIER.format(size=train_classifier.SIZE))
+def write_classifier(out, model, labels, credited):
+    write(out, 'CLASSIFICATION', configs.CLASSIFIER, model.state_dict(), labels, CENTRE_CROP,
+          credited)
 
 
-if __name__ == '__main__':
-    main()
+def part(prefix, module):
+    """The tensors of a part of a model, under its prefix."""
+    return {prefix + key: value for key, value in module.state_dict().items()}
+
+
+def write_heads(models, version, heads, labels, tasks):
+    """The detector's and the segmenter's folders, of train_heads.Heads; `tasks` says which."""
+    backbone = part('backbone.', heads.backbone)
+    if 'detect' in tasks:
+        stds = numbers(heads.detector.config.box_stds[0])
+        write(models / DETECTOR_ID / str(version), 'DETECTION', configs.BACKBONE,
+              {**backbone, **part('', heads.detector)}, labels,
+              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds))
+    if 'segment' in tasks:
+        write(models / SEGMENTER_ID / str(version), 'SEGMENTATION', configs.BACKBONE,
+              {**backbone, **part('decode_head.', heads.decode_head)}, ['background', *labels],
+              KEEP_RATIO + SEGMENTER)

@@ -17,12 +17,11 @@ from PIL import Image
 from pycocotools import mask as rle
 
 import compose
+import configs
 import export
 import make_samples
 import render
 import scenes
-import train_classifier
-import train_heads
 
 VIEWS = 2    # Pictures of each exemplar.
 SCENES = 48
@@ -31,7 +30,7 @@ QUALITY = 92
 
 
 def write_things(out, cutouts, labels, photos):
-    pictures, classes = compose.test_set(cutouts, labels, photos, train_classifier.SIZE, VIEWS,
+    pictures, classes = compose.test_set(cutouts, labels, photos, configs.SIZE, VIEWS,
                                          SEED)
     for number, (picture, k) in enumerate(zip(pictures, classes)):
         folder = out / 'things' / labels[k]
@@ -49,7 +48,7 @@ def annotation(box, label, mask):
 
 
 def write_scenes(out, cutouts, labels, photos):
-    held_out = scenes.test_set(cutouts, labels, photos, train_heads.SHORT, SCENES, SEED)
+    held_out = scenes.test_set(cutouts, labels, photos, configs.SHORT, SCENES, SEED)
     images, annotations = [], []
     for folder in ('images', 'maps'):
         (out / 'scenes' / folder).mkdir(parents=True, exist_ok=True)

@@ -1,184 +1,181 @@
-"""Trains the "everyday" classifier on composites of rendered furniture models.
+"""Trains a classifier, and exports it as a model directory.
 
-    python train_classifier.py --cutouts CUTOUTS --out RUN --minutes 80
+    python train_classifier.py --data DATA --out RUN --export ../../models/mine/1
 
-The schedule is one of time: cosine decay over --minutes on pictures that grow from 64
-pixels a side, which cost a quarter, to the full size. RUN receives
-checkpoint.pt (the moving average of the weights) every two minutes and log.txt.
+DATA is a folder with one sub-folder of pictures per class, of which every fifth picture
+is kept for validation; or what make_pictures.py wrote, where a teacher may have left
+features for each picture, which the student then learns along with the classes. RUN
+receives checkpoint.pt and log.txt. See training.py for --passes, --minutes, --resume.
 """
 
 import argparse
-import json
-import math
-import multiprocessing
 import pathlib
-import time
 
 import numpy as np
+import safetensors.torch
 import torch
 import torch.nn.functional as F
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-import compose
+import export
 import sf_mamba
+import training
+from configs import CLASSIFIER, SIZE
+from dataset import open_data
 
-SIZE = 96  # Pixels a side.
-GROWTH = ((0, 64), (0.4, SIZE))  # (Share of the time, size from there on).
-MODEL = dict(dim=24, in_dim=16, depths=(1, 2, 4, 2), num_heads=(4, 8),
-             windows=(SIZE // 16, SIZE // 32))
-MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
-STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 BATCH = 64
-PEAK_RATE, WEIGHT_DECAY, WARMUP = 1.5e-3, 0.05, 0.03
+PASSES = 180_000
+RATE, WEIGHT_DECAY = 1e-3, 0.05
 SMOOTHING = 0.1
-EMA = 0.998
+# Of the teacher: how soft its answers are made, and how much each part of the loss counts.
+TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
+TEACHER_DECAY = 0.03
 
 
 def normalise(pictures):
     """uint8 [n,S,S,3] to the model's float input [n,3,S,S]."""
-    return (pictures.permute(0, 3, 1, 2).float() / 255 - MEAN) / STD
-
-
-def set_windows(model, size):
-    """One window per stage map at this picture size."""
-    for level, stride in ((model.levels[2], 16), (model.levels[3], 32)):
-        level.window = size // stride
-
-
-class Composites(torch.utils.data.IterableDataset):
-    """Endless batches (uint8 [BATCH,S,S,3], classes); S is read from `size` each time."""
-
-    def __init__(self, cutouts, labels, photos, size, seed):
-        self.exemplars = [(k, views) for k, label in enumerate(labels) for views in cutouts[label]]
-        counts = np.bincount([k for k, _ in self.exemplars])
-        weights = np.array([counts[k] ** -0.5 for k, _ in self.exemplars])  # Between extremes.
-        self.probabilities = weights / weights.sum()
-        self.photos, self.size, self.seed = photos, size, seed
-
-    def __iter__(self):
-        rng = np.random.default_rng(self.seed)
-        while True:
-            size, pictures, classes = self.size.value, [], []
-            for k in rng.choice(len(self.exemplars), BATCH, p=self.probabilities):
-                label, views = self.exemplars[k]
-                cutout = np.asarray(views[rng.integers(len(views))])
-                pictures.append(compose.training_picture(rng, cutout, self.photos, size))
-                classes.append(label)
-            yield torch.from_numpy(np.stack(pictures)), torch.tensor(classes)
+    return ((pictures.float() / 255 - MEAN.to(pictures.device)) /
+            STD.to(pictures.device)).permute(0, 3, 1, 2)
 
 
 def predict(model, pictures, batch=64):
     """Logits [n,classes] of uint8 pictures [n,S,S,3]."""
     model.eval()
+    place = next(model.parameters()).device
     with torch.inference_mode():
-        return torch.cat([model(normalise(torch.from_numpy(pictures[i:i + batch])))
+        return torch.cat([model(normalise(torch.from_numpy(pictures[i:i + batch]).to(place))).cpu()
                           for i in range(0, len(pictures), batch)])
 
 
 def accuracy(logits, classes):
     """Top-1, top-5 and the mean over classes of top-1, in 0..1."""
     classes = torch.as_tensor(classes)
-    top = logits.topk(5).indices == classes[:, None]
+    top = logits.topk(min(5, logits.shape[1])).indices == classes[:, None]
     hit = top[:, 0].float()
     per_class = [hit[classes == k].mean().item() for k in classes.unique()]
     return hit.mean().item(), top.any(1).float().mean().item(), float(np.mean(per_class))
 
 
-def parameter_groups(model):
-    """No weight decay on vectors, nor on the scan's A."""
-    decayed = [p for n, p in model.named_parameters() if p.ndim > 1 and not n.endswith('A_log')]
-    kept = [p for n, p in model.named_parameters() if p.ndim < 2 or n.endswith('A_log')]
-    return [{'params': decayed, 'weight_decay': WEIGHT_DECAY}, {'params': kept, 'weight_decay': 0}]
+class Teacher:
+    """A linear classifier on the teacher's features, fitted to the training pictures."""
+
+    def __init__(self, features, classes, count):
+        x, self.mean, self.std = features, features.mean(0), features.std(0) + 1e-3
+        x = (x - self.mean) / self.std
+        self.linear = torch.nn.Linear(x.shape[1], count)
+        optimiser = torch.optim.LBFGS(self.linear.parameters(), max_iter=60,
+                                      line_search_fn='strong_wolfe')
+
+        def loss():
+            optimiser.zero_grad()
+            decay = self.linear.weight.square().sum() * TEACHER_DECAY / 2
+            value = F.cross_entropy(self.linear(x), classes) + decay
+            value.backward()
+            return value
+
+        optimiser.step(loss)
+
+    def __call__(self, features):
+        """Standardised features and logits."""
+        with torch.no_grad():
+            x = (features - self.mean) / self.std
+            return x, self.linear(x)
 
 
-def rate_at(progress):
-    if progress < WARMUP:
-        return PEAK_RATE * progress / WARMUP
-    return PEAK_RATE * 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-6
+class Student(torch.nn.Module):
+    """The classifier, and the map from its features to the teacher's, which is dropped later."""
+
+    def __init__(self, model, teacher_features):
+        super().__init__()
+        self.model = model
+        self.guess = torch.nn.Linear(model.norm.num_features, teacher_features) \
+            if teacher_features else None
+
+    def losses(self, pictures, classes, answers):
+        """`answers`: the teacher's features and logits, or None."""
+        with training.precision():
+            x = normalise(pictures).contiguous(memory_format=torch.channels_last)
+            x = self.model.norm(self.model.features(x)[-1]).mean(dim=(2, 3))
+            logits = self.model.head(x)
+            guess = self.guess(x) if self.guess else None
+        hard = F.cross_entropy(logits.float(), classes, label_smoothing=SMOOTHING)
+        if answers is None:
+            return dict(loss=hard)
+        features, wanted = answers
+        soft = F.kl_div((logits.float() / TEMPERATURE).log_softmax(1),
+                        (wanted / TEMPERATURE).softmax(1), reduction='batchmean')
+        return dict(loss=HARD * hard, soft=SOFT * TEMPERATURE**2 * soft,
+                    features=FEATURES * F.mse_loss(guess.float(), features))
 
 
-def size_at(progress):
-    return max(size for since, size in GROWTH if progress >= since)
+def augment(rng, pictures, size):
+    """uint8 [n,T,T,3] to [n,size,size,3]: crops, mirror images, other light."""
+    room = pictures.shape[1] - size
+    out = np.empty((len(pictures), size, size, 3), np.uint8)
+    for i, picture in enumerate(pictures):
+        y, x = rng.integers(0, room + 1, 2)
+        crop = picture[y:y + size, x:x + size, :]
+        crop = crop[:, ::rng.choice([-1, 1])] * rng.uniform(0.85, 1.15, 3) + rng.uniform(-12, 12)
+        out[i] = np.clip(crop, 0, 255)
+    return torch.from_numpy(out)
 
 
-class Progress:
-    """Evaluates the averaged weights every two minutes; writes checkpoint.pt and log.txt."""
-
-    def __init__(self, out, labels, held_out):
-        self.out, self.labels, self.held_out = out, labels, held_out
-        self.start = self.last = time.monotonic()
-        self.losses, self.passes = [], 0
-
-    def minutes(self):
-        return (time.monotonic() - self.start) / 60
-
-    def step(self, average, loss, count):
-        self.losses.append(loss)
-        self.passes += count
-        if time.monotonic() - self.last > 120:
-            self.last = time.monotonic()
-            self.report(average)
-
-    def report(self, average):
-        pictures, classes = self.held_out
-        set_windows(average.module, SIZE)
-        top1, top5, class_mean = accuracy(predict(average, pictures), classes)
-        facts = dict(passes=self.passes, minutes=round(self.minutes(), 1),
-                     loss=round(float(np.mean(self.losses)), 4), validation_top1=round(top1, 4),
-                     validation_top5=round(top5, 4), class_mean=round(class_mean, 4))
-        self.losses = []
-        new = self.out / 'checkpoint.new'
-        torch.save({'state_dict': average.module.state_dict(),
-                    'facts': dict(labels=self.labels, **facts)}, new)
-        new.replace(self.out / 'checkpoint.pt')
-        with open(self.out / 'log.txt', 'a', encoding='utf-8') as log:
-            print(json.dumps(facts), file=log)
+def start_from(model, path):
+    """Loads model.safetensors or a checkpoint.pt; of other classes all but the last layer."""
+    if path.suffix == '.safetensors':
+        tensors = {k: v.float() for k, v in safetensors.torch.load_file(path).items()}
+    else:
+        saved = torch.load(path, weights_only=True)['state_dict']
+        tensors = {k.removeprefix('model.'): v for k, v in saved.items() if k.startswith('model.')}
+    if len(tensors['head.bias']) != model.head.out_features:
+        del tensors['head.weight'], tensors['head.bias']
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    missing = [k for k in missing if not k.startswith('head.')
+               and not k.endswith('num_batches_tracked')]
+    if missing or unexpected:
+        raise ValueError(f'{path}: missing {missing}, unexpected {unexpected}')
 
 
 def train(args):
     torch.manual_seed(args.seed)
-    cutouts, photos = compose.load_cutouts(args.cutouts, 'train'), compose.load_photos('train')
-    labels = sorted(cutouts)
-    size = multiprocessing.Value('i', size_at(0))
-    data = Composites(cutouts, labels, photos, size, args.seed)
-    batches = torch.utils.data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=4)
-    held_out = compose.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels, photos,
-                                SIZE, views=8)
-    model = sf_mamba.make('custom', num_classes=len(labels), **MODEL)
+    data = open_data(args.data, SIZE)
+    teacher = Teacher(*data.taught(10_000), len(data.labels)) if data.has_teacher else None
+    model = sf_mamba.make('custom', num_classes=len(data.labels), swap=not args.no_swap,
+                          **CLASSIFIER)
     if args.initial:
-        model.load_state_dict(torch.load(args.initial, weights_only=True)['state_dict'])
-    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA), use_buffers=True)
-    optimiser = torch.optim.AdamW(parameter_groups(model), betas=(0.9, 0.98))
-    progress = Progress(args.out, labels, held_out)
-    for pictures, classes in batches:
-        done = progress.minutes() / args.minutes
-        if done >= 1:
-            break
-        size.value = size_at(done)
-        for group in optimiser.param_groups:
-            group['lr'] = rate_at(done)
-        model.train()
-        set_windows(model, pictures.shape[1])
-        loss = F.cross_entropy(model(normalise(pictures)), classes, label_smoothing=SMOOTHING)
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 2.0)
-        optimiser.step()
-        average.update_parameters(model)
-        progress.step(average, loss.item(), len(pictures))
-    progress.report(average)
+        start_from(model, args.initial)
+    student = Student(model, len(teacher.mean) if teacher else 0)
+    student = student.to(memory_format=torch.channels_last)
+
+    def validate(averaged):
+        top1, top5, class_mean = accuracy(predict(averaged.model, data.validation[0]),
+                                          data.validation[1])
+        data.refresh()
+        return dict(validation_top1=round(top1, 4), validation_top5=round(top5, 4),
+                    class_mean=round(class_mean, 4))
+
+    run = training.Run(args, student, training.parameter_groups(student, RATE, WEIGHT_DECAY),
+                       dict(labels=data.labels), validate)
+    place = training.device()
+    for rng in run.steps():
+        pictures, classes, features = data.draw(rng, BATCH)
+        answers = tuple(x.to(place) for x in teacher(features)) if teacher else None
+        run.learn(student.losses(augment(rng, pictures, SIZE).to(place), classes.to(place),
+                                 answers), len(pictures))
+    if args.export:
+        export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
+                                credited=data.has_teacher)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--cutouts', type=pathlib.Path, required=True)
-    parser.add_argument('--out', type=pathlib.Path, required=True)
-    parser.add_argument('--initial', type=pathlib.Path, help='a checkpoint to start from')
-    parser.add_argument('--minutes', type=float, default=80)
-    parser.add_argument('--threads', type=int, default=1)
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--data', type=pathlib.Path, required=True)
+    parser.add_argument('--initial', type=pathlib.Path,
+                        help='model.safetensors or checkpoint.pt to start from')
+    parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
+    parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
+    training.add_arguments(parser, PASSES)
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(args.threads)
     train(args)
 

@@ -1,0 +1,92 @@
+"""Pictures to train a classifier on, held in memory."""
+
+import pathlib
+
+import numpy as np
+import torch
+from PIL import Image
+
+MARGIN = 8      # Pixels that training pictures are larger than the model's input.
+HELD_OUT = 5    # Of a folder's pictures, every fifth is for validation.
+SUFFIXES = ('.jpg', '.jpeg', '.png', '.webp', '.bmp')
+
+
+def preprocess(image, size):
+    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]."""
+    image = image.convert('RGB')
+    scale = size / min(image.size)
+    wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)
+    image = image.resize((wide, high), Image.BICUBIC)
+    x, y = round((wide - size) / 2), round((high - size) / 2)
+    return np.asarray(image.crop((x, y, x + size, y + size)))
+
+
+class Composed:
+    """What make_pictures.py wrote; refresh() finds files that came since."""
+
+    def __init__(self, folder):
+        self.folder, self.files = folder, {}
+        self.labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
+        held_out = np.load(folder / 'validation.npz')
+        self.validation = held_out['pictures'], held_out['classes']
+        self.refresh()
+        self.has_teacher = all('features' in file for file in self.files.values())
+
+    def refresh(self):
+        for path in sorted(self.folder.glob('[0-9]*.npz')):
+            if path not in self.files:
+                with np.load(path) as file:
+                    self.files[path] = dict(file)
+        self.ordered = list(self.files.values())
+
+    def taught(self, count):
+        """Features and classes of the first pictures, to fit the teacher's last layer."""
+        classes = np.concatenate([file['classes'] for file in self.ordered])[:count]
+        features = np.concatenate([file['features'] for file in self.ordered])[:count]
+        return torch.from_numpy(features).float(), torch.from_numpy(classes)
+
+    def draw(self, rng, count):
+        """Pictures uint8 [n,T,T,3], classes, and the teacher's features or None."""
+        size = len(self.ordered[0]['classes'])
+        rows = [divmod(i, size) for i in rng.integers(0, len(self.ordered) * size, count)]
+        pictures, classes = (np.stack([self.ordered[f][name][i] for f, i in rows])
+                             for name in ('pictures', 'classes'))
+        features = None
+        if self.has_teacher:
+            features = np.stack([self.ordered[f]['features'][i] for f, i in rows])
+            features = torch.from_numpy(features).float()
+        return pictures, torch.from_numpy(classes), features
+
+
+class Folders:
+    """A folder with one sub-folder of pictures per class."""
+
+    has_teacher = False
+
+    def __init__(self, folder, size):
+        self.labels = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        train, held_out = [], []
+        for k, label in enumerate(self.labels):
+            paths = sorted(p for p in (folder / label).iterdir() if p.suffix.lower() in SUFFIXES)
+            if len(paths) < HELD_OUT:
+                raise ValueError(f'{folder / label}: fewer than {HELD_OUT} pictures')
+            for i, path in enumerate(paths):
+                group, side = (held_out, size) if i % HELD_OUT == 0 else (train, size + MARGIN)
+                group.append((preprocess(Image.open(path), side), k))
+        if len(self.labels) < 2:
+            raise ValueError(f'{folder}: fewer than two sub-folders')
+        (self.pictures, self.classes), self.validation = (
+            (np.stack([p for p, _ in group]), np.array([k for _, k in group]))
+            for group in (train, held_out))
+
+    def refresh(self):
+        pass
+
+    def draw(self, rng, count):
+        rows = rng.integers(0, len(self.classes), count)
+        return self.pictures[rows], torch.from_numpy(self.classes[rows]), None
+
+
+def open_data(folder, size):
+    composed = (pathlib.Path(folder) / 'validation.npz').exists()
+    return Composed(folder) if composed else Folders(folder, size)

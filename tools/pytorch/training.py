@@ -1,0 +1,157 @@
+"""What the training scripts share: a run that may be stopped and gone on with.
+
+The schedule is one of passes (pictures seen), so that a busy machine only makes it last
+longer. All randomness of a step follows from the seed and the step's number; the
+checkpoint holds the rest: weights, their moving average, optimiser and position.
+"""
+
+import json
+import math
+import pathlib
+import sys
+import time
+
+import numpy as np
+import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+WARMUP = 0.03
+CLIP = 5.0
+
+
+def add_arguments(parser, passes):
+    parser.add_argument('--out', type=pathlib.Path, required=True, help='folder of the run')
+    parser.add_argument('--passes', type=int, default=passes, help='pictures to see')
+    parser.add_argument('--minutes', type=float, help='stop here if the passes last longer')
+    parser.add_argument('--resume', action='store_true', help='go on from OUT/checkpoint.pt')
+    parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--report', type=float, default=120, help='seconds between validations')
+
+
+def device():
+    return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+
+
+def precision():
+    """bf16 where a GPU computes."""
+    kind = device().type
+    return torch.autocast(kind, torch.bfloat16, enabled=kind == 'cuda')
+
+
+def parameter_groups(model, rate, weight_decay, rate_of=None):
+    """Groups for AdamW: vectors and the scan's A do not decay; `rate_of` a name may differ."""
+    groups = {}
+    for name, parameter in model.named_parameters():
+        peak = rate_of(name) if rate_of else rate
+        decay = weight_decay if parameter.ndim > 1 and not name.endswith('A_log') else 0
+        groups.setdefault((peak, decay), []).append(parameter)
+    return [dict(params=parameters, lr=peak, peak=peak, weight_decay=decay)
+            for (peak, decay), parameters in groups.items()]
+
+
+def share_at(progress):
+    """Of the peak rate: a short rise, then a cosine to nearly nothing."""
+    if progress < WARMUP:
+        return progress / WARMUP
+    return 0.5 * (1 + math.cos(math.pi * (progress - WARMUP) / (1 - WARMUP))) + 1e-3
+
+
+def average_weights(horizon):
+    """A moving average over `horizon` steps or so that forgets its first ones sooner."""
+    def average(averaged, current, count):
+        decay = min(1 - 1 / horizon, (1 + count) / (10 + count))
+        get_ema_multi_avg_fn(decay)(averaged, current, count)
+    return average
+
+
+class Run:
+    """The state of a training run, with its files in `args.out`.
+
+        run = Run(args, model, groups, facts, validate)
+        for rng in run.steps():
+            run.learn(losses(batch(rng)), count)
+
+    `facts` (labels and the like) go into every checkpoint. `validate`, called with the
+    averaged model every args.report seconds and at the end, returns a dict of figures
+    for log.txt, whose lines are JSON.
+    """
+
+    def __init__(self, args, model, groups, facts, validate, horizon=300):
+        args.out.mkdir(parents=True, exist_ok=True)
+        self.args, self.facts, self.validate = args, facts, validate
+        self.model = model.to(device())
+        self.average = AveragedModel(self.model, multi_avg_fn=average_weights(horizon),
+                                     use_buffers=True)
+        self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+        self.step = self.passes = 0
+        self.seconds, self.losses = 0.0, []
+        if args.resume:
+            self.restore(torch.load(args.out / 'checkpoint.pt', weights_only=True))
+
+    def restore(self, saved):
+        self.model.load_state_dict(saved['current'])
+        self.average.load_state_dict(saved['average'])
+        self.optimiser.load_state_dict(saved['optimiser'])
+        self.step, self.passes, self.seconds = saved['position']
+
+    def progress(self):
+        done = self.passes / self.args.passes
+        return max(done, self.seconds / 60 / self.args.minutes) if self.args.minutes else done
+
+    def steps(self):
+        """A random generator for each step until the passes or minutes are used up."""
+        last = reported = time.monotonic()
+        shown = 0
+        self.model.train()
+        while self.progress() < 1:
+            for group in self.optimiser.param_groups:
+                group['lr'] = group['peak'] * share_at(self.progress())
+            torch.manual_seed(self.args.seed * 1_000_003 + self.step)
+            yield np.random.default_rng((self.args.seed, self.step))
+            now = time.monotonic()
+            self.seconds += min(now - last, 60)  # A stopped process does not count.
+            last = now
+            if now - shown > 1 or self.progress() >= 1:
+                self.show()
+                shown = now
+            if now - reported > self.args.report:
+                self.report()
+                last = reported = time.monotonic()
+        self.report()
+        print(file=sys.stderr)
+
+    def learn(self, losses, count):
+        """One step of the optimiser on a dict of losses of `count` pictures."""
+        self.optimiser.zero_grad()
+        sum(losses.values()).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        self.optimiser.step()
+        self.average.update_parameters(self.model)
+        self.losses.append({name: loss.item() for name, loss in losses.items()})
+        self.passes += count
+        self.step += 1
+
+    def show(self):
+        """The progress bar."""
+        done = min(self.progress(), 1)
+        left = self.seconds / max(done, 1e-9) * (1 - done) / 60
+        print(f'\r[{"#" * int(done * 30):30}] {done:4.0%}  {self.passes} pictures, '
+              f'{self.passes / max(self.seconds, 1e-9):.1f}/s, {left:.0f} min left, '
+              f'loss {sum(self.losses[-1].values()):.3f} ', end='', file=sys.stderr, flush=True)
+
+    def report(self):
+        """Validates the averaged weights; writes checkpoint.pt and a line of log.txt."""
+        rows, self.losses = self.losses or [{}], self.losses[-1:]
+        means = {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
+        figures = dict(passes=self.passes, minutes=round(self.seconds / 60, 1), **means,
+                       **self.validate(self.average.module))
+        self.model.train()
+        new = self.args.out / 'checkpoint.new'
+        torch.save(dict(state_dict=self.average.module.state_dict(), facts=self.facts,
+                        figures=figures, current=self.model.state_dict(),
+                        average=self.average.state_dict(), optimiser=self.optimiser.state_dict(),
+                        position=(self.step, self.passes, self.seconds)), new)
+        new.replace(self.args.out / 'checkpoint.pt')
+        with open(self.args.out / 'log.txt', 'a', encoding='utf-8') as log:
+            print(json.dumps(figures), file=log)

@@ -1,0 +1,135 @@
+"""What a training run promises: it goes on where it stopped, and exports what it trained."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import types
+import unittest
+
+import numpy as np
+import safetensors.torch
+import torch
+from PIL import Image
+
+import configs
+import dataset
+import export
+import sf_mamba
+import train_classifier
+import training
+
+
+def arguments(out, passes, resume=False):
+    return types.SimpleNamespace(out=pathlib.Path(out), passes=passes, minutes=None,
+                                 resume=resume, threads=1, seed=3, report=1e9)
+
+
+def quiet(steps):
+    """Without the progress bar."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        yield from steps
+
+
+def linear_run(args, stop_after=None):
+    """Fits a line, one picture a step; returns the Run."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 1)
+    run = training.Run(args, model, training.parameter_groups(model, 0.1, 0.01), {}, lambda m: {})
+    for rng in quiet(run.steps()):
+        x = torch.from_numpy(rng.normal(size=(8, 4))).float().to(training.device())
+        noise = torch.randn(8, 1, device=x.device)
+        run.learn(dict(loss=(model(x) - x.sum(1, keepdim=True) - noise).square().mean()), 1)
+        if run.step == stop_after:
+            run.report()
+            break
+    return run
+
+
+def write_pictures(folder, count=10):
+    """Two classes that differ in brightness."""
+    rng = np.random.default_rng(0)
+    for name, level in (('dark', 40), ('light', 200)):
+        (folder / name).mkdir(parents=True)
+        for i in range(count):
+            noise = rng.normal(level, 20, (70, 90, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(noise).save(folder / name / f'{i}.png')
+
+
+class RunTest(unittest.TestCase):
+    def test_a_resumed_run_ends_at_the_same_weights(self):
+        with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as parts:
+            expected = linear_run(arguments(whole, 20))
+            linear_run(arguments(parts, 20), stop_after=7)
+            got = linear_run(arguments(parts, 20, resume=True))
+            self.assertEqual((got.step, got.passes), (20, 20))
+            for a, b in zip(expected.model.parameters(), got.model.parameters()):
+                self.assertTrue(a.equal(b))
+            for a, b in zip(expected.average.parameters(), got.average.parameters()):
+                self.assertTrue(a.equal(b))
+
+    def test_the_rate_rises_and_falls(self):
+        rates = [training.share_at(p) for p in (0, training.WARMUP, 0.5, 1)]
+        self.assertEqual(rates[0], 0)
+        self.assertAlmostEqual(rates[1], 1, places=2)
+        self.assertGreater(rates[2], rates[3])
+        self.assertGreater(rates[3], 0)
+
+
+class FoldersTest(unittest.TestCase):
+    def test_every_fifth_picture_is_held_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_pictures(pathlib.Path(folder))
+            data = dataset.open_data(pathlib.Path(folder), 32)
+        self.assertEqual(data.labels, ['dark', 'light'])
+        self.assertEqual(data.validation[0].shape, (4, 32, 32, 3))
+        pictures, classes, features = data.draw(np.random.default_rng(0), 12)
+        self.assertEqual(pictures.shape, (12, 32 + dataset.MARGIN, 32 + dataset.MARGIN, 3))
+        self.assertEqual(len(classes), 12)
+        self.assertIsNone(features)
+        crops = train_classifier.augment(np.random.default_rng(0), pictures, 32)
+        self.assertEqual(tuple(crops.shape), (12, 32, 32, 3))
+
+    def test_one_class_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_pictures(pathlib.Path(folder) / 'only')
+            with self.assertRaises(ValueError):
+                dataset.open_data(pathlib.Path(folder), 32)
+
+
+class TeacherTest(unittest.TestCase):
+    def test_it_tells_the_classes_apart(self):
+        rng = torch.Generator().manual_seed(0)
+        classes = torch.arange(200) % 4
+        features = torch.randn(200, 6, generator=rng) + 5 * torch.eye(6)[classes]
+        teacher = train_classifier.Teacher(features, classes, 4)
+        _, logits = teacher(features)
+        self.assertGreater((logits.argmax(1) == classes).float().mean().item(), 0.95)
+
+    def test_the_student_learns_from_it(self):
+        model = sf_mamba.make('custom', num_classes=4, **configs.CLASSIFIER)
+        losses = train_classifier.Student(model, 6).losses(
+            torch.zeros(2, 96, 96, 3, dtype=torch.uint8), torch.tensor([0, 1]),
+            (torch.zeros(2, 6), torch.zeros(2, 4)))
+        self.assertEqual(set(losses), {'loss', 'soft', 'features'})
+        self.assertTrue(all(loss.isfinite() for loss in losses.values()))
+
+
+class ExportTest(unittest.TestCase):
+    def test_a_folder_for_the_server(self):
+        model = sf_mamba.make('custom', num_classes=2, **configs.CLASSIFIER)
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / 'mine/1'
+            export.write_classifier(out, model, ['dark', 'light'], credited=False)
+            self.assertEqual(sorted(path.name for path in out.iterdir()),
+                             ['config.textproto', 'labels.txt', 'model.safetensors'])
+            self.assertIn('num_classes: 2', (out / 'config.textproto').read_text())
+            tensors = safetensors.torch.load_file(out / 'model.safetensors')
+        for value in tensors.values():
+            self.assertEqual(value.dtype, torch.float16 if value.ndim > 1 else torch.float32)
+        self.assertEqual(set(tensors), {key for key in model.state_dict()
+                                        if not key.endswith('num_batches_tracked')})
+
+
+if __name__ == '__main__':
+    unittest.main()
