@@ -11,13 +11,14 @@ Attention::Attention(const StateDict::Scope& scope, int width, int heads,
       proj_(Linear::Take(scope.Sub("proj"), width, width, true), gamma,
             options) {}
 
-void Attention::AddTo(at::Tensor& residual, const at::Tensor& x,
+void Attention::AddTo(Residual& residual, const at::Tensor& x,
                       int64_t length) const {
   const int64_t width = x.size(-1);
   const at::Tensor qkv = qkv_.forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
-  const int64_t asking = residual.numel() / width / qkv.size(1);
+  const int64_t asking =
+      residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
   const at::Tensor y = at::scaled_dot_product_attention(
       qkv[0].narrow(2, 0, asking), qkv[1], qkv[2]);
   // [sequences, heads, asking, width / heads] to [sequences, asking, width].

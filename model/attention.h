@@ -17,7 +17,7 @@ class Attention : public Mixer {
   Attention(const StateDict::Scope& scope, int width, int heads,
             const at::Tensor& gamma, const LayerOptions& options);
 
-  void AddTo(at::Tensor& residual, const at::Tensor& x,
+  void AddTo(Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:

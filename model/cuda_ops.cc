@@ -76,9 +76,13 @@ GeluArgs<T> MakeGeluArgs(const at::Tensor& x, const at::Tensor& bias) {
 
 }  // namespace
 
-void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                        const at::Tensor& beta, int64_t length, bool swap,
-                        const at::Tensor& y) const {
+void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
+                        const at::Tensor& gamma, const at::Tensor& beta,
+                        int64_t length, bool swap, const at::Tensor& y) const {
+  TORCH_CHECK(
+      !add.defined() || (add.scalar_type() == y.scalar_type() &&
+                         add.is_contiguous() && add.numel() == x.numel()),
+      "expected as many values to add, contiguous, of ", y.scalar_type());
   const int64_t channels = x.size(-1);
   const int64_t tokens = x.numel() / channels;
   // Only a swap needs to know where sequences are.
@@ -90,6 +94,8 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& gamma,
     args.channels = channels;
     args.x = Data<X>(x);
     args.x_stride = channels;
+    if (add.defined()) args.add = Data<Y>(add);
+    args.add_stride = channels;
     args.y = Data<Y>(y);
     args.y_stride = channels;
     args.gamma = Floats(gamma);

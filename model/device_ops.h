@@ -44,8 +44,10 @@ class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
 
-  virtual void LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                         const at::Tensor& beta, int64_t length, bool swap,
+  // `add` may be undefined.
+  virtual void LayerNorm(at::Tensor& x, const at::Tensor& add,
+                         const at::Tensor& gamma, const at::Tensor& beta,
+                         int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
   // One or two convolutions alike in taps, left and length.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,

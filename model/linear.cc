@@ -104,15 +104,16 @@ at::Tensor Linear::ForwardGelu(const at::Tensor& x) const {
   return Like(x, GeluRows(AsRows(x)));
 }
 
-void Linear::AddTo(at::Tensor& residual, const at::Tensor& x) const {
-  at::Tensor sums = residual.view({-1, out_});
+void Linear::AddTo(Residual& residual, const at::Tensor& x) const {
+  const at::Tensor rows = AsRows(x);
+  const bool on_device = ops::OnDevice(rows);
   if (multiplier_ == Multiplier::kProduct) {
-    ops::Product(AsRows(x), packed_, bias_, /*add=*/true, sums);
-  } else if (ops::OnDevice(sums) && sums.scalar_type() == type_) {
-    if (bias_.defined()) sums.add_(bias_);
-    sums.addmm_(AsRows(x).to(type_), weight_);
+    ops::Product(rows, packed_, bias_, /*add=*/true,
+                 residual.Sum().view({-1, out_}));
+  } else if (on_device && !bias_.defined() && residual.scalar_type() == type_) {
+    residual.Sum().view({-1, out_}).addmm_(rows.to(type_), weight_);
   } else {
-    sums.add_(ForwardRows(AsRows(x)));
+    residual.Add(ForwardRows(rows));
   }
 }
 

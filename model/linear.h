@@ -5,6 +5,7 @@
 #include "model/fuse.h"
 #include "model/layer_options.h"
 #include "model/ops.h"
+#include "model/residual.h"
 
 namespace sfmamba {
 
@@ -26,9 +27,8 @@ class Linear {
   at::Tensor forward(const at::Tensor& x) const;
   // The same, then GELU in its exact (erf) form.
   at::Tensor ForwardGelu(const at::Tensor& x) const;
-  // residual += forward(x). residual [..., out] is contiguous; fp32 or, on a
-  // device, of the compute type: then the product is added to it in place.
-  void AddTo(at::Tensor& residual, const at::Tensor& x) const;
+  // residual += forward(x), in one pass where the library can.
+  void AddTo(Residual& residual, const at::Tensor& x) const;
 
  private:
   // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the

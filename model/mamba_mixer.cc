@@ -34,7 +34,7 @@ MambaMixer::MambaMixer(const StateDict::Scope& scope, int width, ScanMode scan,
   }
 }
 
-void MambaMixer::AddTo(at::Tensor& residual, const at::Tensor& x,
+void MambaMixer::AddTo(Residual& residual, const at::Tensor& x,
                        int64_t length) const {
   const at::Tensor xz = in_proj_.forward(x);
   const at::Tensor out = at::empty_like(xz);  // (y | z)

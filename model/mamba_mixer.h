@@ -25,7 +25,7 @@ class MambaMixer : public Mixer {
   MambaMixer(const StateDict::Scope& scope, int width, ScanMode scan,
              const at::Tensor& gamma, const LayerOptions& options);
 
-  void AddTo(at::Tensor& residual, const at::Tensor& x,
+  void AddTo(Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:

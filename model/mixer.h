@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
+#include "model/residual.h"
 
 namespace sfmamba {
 
@@ -16,9 +17,8 @@ class Mixer {
   // residual += gamma * mixer(x), gamma being the block's layer scale, if any.
   // Both are [rows, tokens, width], contiguous; each `length` tokens in a row
   // are a sequence, `tokens` a multiple of it: a folded batch has
-  // several sequences in a row. residual is fp32 or, on a device, maybe of the
-  // compute type.
-  virtual void AddTo(at::Tensor& residual, const at::Tensor& x,
+  // several sequences in a row.
+  virtual void AddTo(Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
 };
 

@@ -15,7 +15,7 @@ class Mlp {
       const LayerOptions& options);
 
   // residual += gamma * mlp(x); both [..., width].
-  void AddTo(at::Tensor& residual, const at::Tensor& x) const {
+  void AddTo(Residual& residual, const at::Tensor& x) const {
     fc2_.AddTo(residual, fc1_.ForwardGelu(x));
   }
 

@@ -71,12 +71,13 @@ void ForEachChannelBlock(const Segments& segments, int64_t channels,
 
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type) {
+                     at::ScalarType type, const at::Tensor& add) {
   at::Tensor y = at::empty_like(x, x.options().dtype(type));
   if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->LayerNorm(x, gamma, beta, length, swap, y);
+    device->LayerNorm(x, add, gamma, beta, length, swap, y);
     return y;
   }
+  TORCH_CHECK(!add.defined(), "expected nothing to add on the CPU");
   TORCH_CHECK(type == x.scalar_type(), "expected ", x.scalar_type(),
               " as the result's type, got ", type);
   const int64_t channels = x.size(-1);

@@ -24,10 +24,11 @@ namespace sfmamba::ops {
 
 // As in kernels/layer_norm.h, eps 1e-5; x is written only by `swap`. x is
 // contiguous, the result like it and of `type`, which is x's unless x is fp32
-// on a device.
+// on a device. There x += `add` comes before, if it is defined: as many values,
+// contiguous, of `type`.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type);
+                     at::ScalarType type, const at::Tensor& add = {});
 
 // kernels/depthwise_conv1d.h with SiLU: one convolution, or two alike in taps,
 // `left` (taps before the token itself) and length; each y is written.

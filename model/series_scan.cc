@@ -12,7 +12,7 @@ SeriesScan::SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed,
                        bool mean_token)
     : mixer_(std::move(mixer)), reversed_(reversed), mean_token_(mean_token) {}
 
-void SeriesScan::AddTo(at::Tensor& residual, const at::Tensor& x,
+void SeriesScan::AddTo(Residual& residual, const at::Tensor& x,
                        int64_t length) const {
   const int64_t rows = x.size(0), width = x.size(2);
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
@@ -23,13 +23,15 @@ void SeriesScan::AddTo(at::Tensor& residual, const at::Tensor& x,
     seen = seen.view({rows, -1, width});
     ++seen_length;
   }
-  at::Tensor y = at::zeros(seen.sizes(), residual.options());
-  mixer_->AddTo(y, seen, seen_length);
+  at::Tensor& sum = residual.Sum();
+  Residual own(at::zeros(seen.sizes(), sum.options()));
+  mixer_->AddTo(own, seen, seen_length);
+  at::Tensor y = own.Sum();
   if (mean_token_) {
     y = y.view({-1, seen_length, width}).narrow(1, 1, length);
     y = y.reshape(x.sizes());
   }
-  residual.add_(reversed_ ? Reversed(y, length) : y);
+  sum.add_(reversed_ ? Reversed(y, length) : y);
 }
 
 }  // namespace sfmamba

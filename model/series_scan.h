@@ -16,7 +16,7 @@ class SeriesScan : public Mixer {
  public:
   SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed, bool mean_token);
 
-  void AddTo(at::Tensor& residual, const at::Tensor& x,
+  void AddTo(Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:

@@ -1,5 +1,7 @@
 #include "model/stage.h"
 
+#include <utility>
+
 #include "ATen/ops/cat.h"
 #include "absl/strings/str_cat.h"
 #include "model/compute_type.h"
@@ -99,22 +101,23 @@ at::Tensor TokenStage::Enter(const at::Tensor& map, const Grid& grid) const {
 at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   Grid grid, sub;
   const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
-  at::Tensor x = Enter(map, grid);
-  RunMamba(x, fold_rows);
+  Residual stream(Enter(map, grid));
+  RunMamba(stream, fold_rows);
   bool attached = tokens_.attaches();
   if (attached &&
       (discard_ == Discard::kBeforeAttention || attention_.empty())) {
-    x = TokenSwap::Detach(x);
+    stream = Residual(TokenSwap::Detach(stream.Sum()));
     attached = false;
   }
+  at::Tensor x;
   if (split) {
-    x = CutSequences(x, sub, attached);
-    x = RunAttention(x, attached, x.size(1));
+    x = CutSequences(stream.Sum(), sub, attached);
+    x = RunAttention(Residual(x), attached, x.size(1));
     x = JoinWindows(x, sub).view({-1, grid.height * grid.width, x.size(2)});
   } else {
     // What hangs over a single window at the bottom ends here.
     const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
-    x = RunAttention(x, attached, height * grid.width);
+    x = RunAttention(std::move(stream), attached, height * grid.width);
     grid.height = x.size(1) / grid.width;
   }
   if (ops::OnDevice(x)) {
@@ -124,32 +127,33 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   return fuse_ ? x : x.contiguous();
 }
 
-void TokenStage::RunMamba(at::Tensor& x, int64_t fold_rows) const {
+void TokenStage::RunMamba(Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
-  x = x.view({fold_rows, -1, sizes[2]});
+  x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
     // The exchange after each block but the last, whose tokens go to attention,
     // where places mean nothing.
     mamba_[i].Forward(x, sizes[1], tokens_.swaps() && i > 0);
   }
-  x = x.view(sizes);
+  x.View(sizes);
 }
 
-at::Tensor TokenStage::RunAttention(at::Tensor x, bool attached,
+at::Tensor TokenStage::RunAttention(Residual x, bool attached,
                                     int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
-    if (!attached && i + 1 == attention_.size() && needed < x.size(1)) {
+    const int64_t length = x.sizes()[1];
+    if (!attached && i + 1 == attention_.size() && needed < length) {
       attention_[i].ForwardFirst(x, needed);
     } else {
-      attention_[i].Forward(x, x.size(1), /*swap=*/false);
+      attention_[i].Forward(x, length, /*swap=*/false);
     }
     if (attached && (discard_ == Discard::kAfterFirstAttention ||
                      i + 1 == attention_.size())) {
-      x = TokenSwap::Detach(x);
+      x = Residual(TokenSwap::Detach(x.Sum()));
       attached = false;
     }
   }
-  return x;
+  return x.Sum();
 }
 
 }  // namespace sfmamba

@@ -7,6 +7,7 @@
 #include "model/config.h"
 #include "model/conv_block.h"
 #include "model/layer_options.h"
+#include "model/residual.h"
 #include "model/state_dict.h"
 #include "model/token_block.h"
 #include "model/token_swap.h"
@@ -50,9 +51,9 @@ class TokenStage {
   bool Windows(int64_t height, int64_t width, Grid* grid, Grid* sub) const;
   // The map's windows as sequences between their tokens: the residual stream.
   at::Tensor Enter(const at::Tensor& map, const Grid& grid) const;
-  void RunMamba(at::Tensor& x, int64_t fold_rows) const;
+  void RunMamba(Residual& x, int64_t fold_rows) const;
   // Of the last block at least the first `needed` tokens of each sequence.
-  at::Tensor RunAttention(at::Tensor x, bool attached, int64_t needed) const;
+  at::Tensor RunAttention(Residual x, bool attached, int64_t needed) const;
 
   int window_;            // Side; 0: the whole map.
   int attention_window_;  // Side; 0: as the Mamba blocks.

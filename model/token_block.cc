@@ -32,24 +32,25 @@ TokenBlock::Norm TokenBlock::TakeNorm(const StateDict::Scope& scope,
   return {scope.Take("weight", {width}), scope.Take("bias", {width})};
 }
 
-at::Tensor TokenBlock::Normalized(const Norm& norm, at::Tensor& x,
-                                  int64_t length, bool swap) const {
+at::Tensor TokenBlock::Normalized(const Norm& norm, Residual& x, int64_t length,
+                                  bool swap) const {
   if (fuse_) {
-    return ops::LayerNorm(x, norm.gamma, norm.beta, length, swap, norm_type_);
+    return x.Normalized(norm.gamma, norm.beta, length, swap, norm_type_);
   }
-  if (swap) x = SwapEnds(x, length);
-  return at::layer_norm(x, {x.size(-1)}, norm.gamma, norm.beta);
+  at::Tensor& sum = x.Sum();
+  if (swap) sum = SwapEnds(sum, length);
+  return at::layer_norm(sum, {sum.size(-1)}, norm.gamma, norm.beta);
 }
 
-void TokenBlock::Forward(at::Tensor& x, int64_t length, bool swap) const {
+void TokenBlock::Forward(Residual& x, int64_t length, bool swap) const {
   mixer_->AddTo(x, Normalized(norm1_, x, length, swap), length);
   mlp_->AddTo(x, Normalized(norm2_, x, length, false));
 }
 
-void TokenBlock::ForwardFirst(at::Tensor& x, int64_t count) const {
-  const int64_t length = x.size(1);
+void TokenBlock::ForwardFirst(Residual& x, int64_t count) const {
+  const int64_t length = x.sizes()[1];
   const at::Tensor normalized = Normalized(norm1_, x, length, false);
-  x = x.narrow(1, 0, count).contiguous();
+  x = Residual(x.Sum().narrow(1, 0, count).contiguous());
   mixer_->AddTo(x, normalized, length);
   mlp_->AddTo(x, Normalized(norm2_, x, count, false));
 }

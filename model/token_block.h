@@ -8,6 +8,7 @@
 #include "model/layer_options.h"
 #include "model/mixer.h"
 #include "model/mlp.h"
+#include "model/residual.h"
 #include "model/state_dict.h"
 
 namespace sfmamba {
@@ -20,21 +21,19 @@ class TokenBlock {
   TokenBlock(const StateDict::Scope& scope, const BackboneConfig& config,
              int stage, int block, const LayerOptions& options);
 
-  // Replaces the residual stream x [rows, tokens, width] (fp32 or, on a device,
-  // maybe of the compute type; contiguous, its memory not shared); `length`
-  // tokens in a row are a sequence. `swap`: the first and the last token of
-  // each sequence change places before.
-  void Forward(at::Tensor& x, int64_t length, bool swap) const;
+  // `length` tokens in a row of x are a sequence. `swap`: the first and the
+  // last token of each sequence change places before.
+  void Forward(Residual& x, int64_t length, bool swap) const;
   // Of an attention block: the same of the first `count` tokens of each
-  // sequence x[i], which are all that is left of x.
-  void ForwardFirst(at::Tensor& x, int64_t count) const;
+  // sequence, a row of x, which are all that is left of x.
+  void ForwardFirst(Residual& x, int64_t count) const;
 
  private:
   struct Norm {
     at::Tensor gamma, beta;  // [width]
   };
   static Norm TakeNorm(const StateDict::Scope& scope, int width);
-  at::Tensor Normalized(const Norm& norm, at::Tensor& x, int64_t length,
+  at::Tensor Normalized(const Norm& norm, Residual& x, int64_t length,
                         bool swap) const;
 
   bool fuse_;

@@ -65,17 +65,18 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
 
 Features VimBackbone::Forward(const at::Tensor& images,
                               int64_t fold_rows) const {
-  at::Tensor x = Embed(images);  // The sum of Vim's residual and hidden.
+  const at::Tensor x = Embed(images);  // Vim's residual and hidden, summed.
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
-  x = x.view({fold_rows > 0 ? fold_rows : count, -1, width});
+  Residual residual(x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (tokens_.swaps() && i > 0) x = SwapEnds(x, length);
-    layers_[i].mixer->AddTo(x, at::rms_norm(x, {width}, layers_[i].norm, kEps),
-                            length);
+    at::Tensor& sum = residual.Sum();
+    if (tokens_.swaps() && i > 0) sum = SwapEnds(sum, length);
+    layers_[i].mixer->AddTo(
+        residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);
   }
   const int64_t middle = patches_ / 2 + (tokens_.attaches() ? 1 : 0);
   const at::Tensor class_tokens =
-      x.view({count, length, width}).select(1, middle);
+      residual.Sum().view({count, length, width}).select(1, middle);
   return {at::rms_norm(class_tokens, {width}, norm_, kEps)
               .view({count, width, 1, 1})};
 }

@@ -30,7 +30,7 @@ VimMixer::VimMixer(const StateDict::Scope& scope, const Shape& shape,
   }
 }
 
-void VimMixer::AddTo(at::Tensor& residual, const at::Tensor& x,
+void VimMixer::AddTo(Residual& residual, const at::Tensor& x,
                      int64_t length) const {
   const at::Tensor xz = in_proj_.forward(x);
   const at::Tensor u = xz.narrow(2, 0, channels_);

@@ -26,7 +26,7 @@ class VimMixer : public Mixer {
   VimMixer(const StateDict::Scope& scope, const Shape& shape,
            const at::Tensor& gamma, const LayerOptions& options);
 
-  void AddTo(at::Tensor& residual, const at::Tensor& x,
+  void AddTo(Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:

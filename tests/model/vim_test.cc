@@ -212,9 +212,9 @@ TEST(VimMixerTest, AgreesWithTheDefinition) {
         const VimMixer mixer(weights.root().Sub("mixer"),
                              {kWidth, expand, backward}, {}, {fuse});
         for (const int rows : {1, 2, 4}) {
-          at::Tensor y = at::zeros({rows, kSequences / rows * kLength, kWidth});
+          Residual y(at::zeros({rows, kSequences / rows * kLength, kWidth}));
           mixer.AddTo(y, x.view(y.sizes()), kLength);
-          const Vector got = ToVector(y);
+          const Vector got = ToVector(y.Sum());
           for (size_t i = 0; i < got.size(); ++i) {
             ASSERT_NEAR(got[i], expected[i], 2e-6) << i;
           }
@@ -231,9 +231,9 @@ TEST(VimMixerTest, RunsOnSequencesShorterThanItsConvolution) {
   for (const bool fuse : {true, false}) {
     const VimMixer mixer(weights.root().Sub("mixer"), {24, 1, true}, {},
                          {fuse});
-    at::Tensor y = at::zeros({1, 1, 24});
+    Residual y(at::zeros({1, 1, 24}));
     mixer.AddTo(y, x, 1);
-    const Vector got = ToVector(y);
+    const Vector got = ToVector(y.Sum());
     for (int c = 0; c < 24; ++c) EXPECT_NEAR(got[c], expected[0][c], 2e-6);
   }
 }
