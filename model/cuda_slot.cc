@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <utility>
 
+#include "ATen/core/CachingHostAllocator.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/zeros.h"
@@ -37,6 +39,17 @@ bool AreAlike(const ModelConfig& config, absl::Span<const ModelInput> images) {
                      });
 }
 
+// False if `body` throws.
+template <typename Body>
+bool Succeeds(Body body) {
+  try {
+    body();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 CudaSlot::CudaSlot(const Network& network, const ModelConfig& config,
@@ -48,9 +61,9 @@ CudaSlot::CudaSlot(const Network& network, const ModelConfig& config,
       fold_rows_(fold_rows),
       device_(at::kCUDA, static_cast<c10::DeviceIndex>(gpu)),
       capturing_(capturing),
-      copy_in_(c10::cuda::getStreamFromPool(false, device_.index())),
-      compute_(c10::cuda::getStreamFromPool(false, device_.index())),
-      copy_out_(c10::cuda::getStreamFromPool(false, device_.index())),
+      copy_in_(device_.index()),
+      compute_(device_.index()),
+      copy_out_(device_.index()),
       plan_(kMaxGraphs),
       graph_memory_(at::cuda::graph_pool_handle()) {}
 
@@ -58,7 +71,7 @@ absl::Status CudaSlot::Run(absl::Span<const ModelInput> images,
                            absl::Span<Result> results) {
   try {
     const c10::InferenceMode inference;
-    const c10::cuda::CUDAStreamGuard stream(compute_);
+    const c10::cuda::CUDAStreamGuard stream(compute_.get());
     RunOrThrow(images, results);
     return absl::OkStatus();
   } catch (const c10::OutOfMemoryError& error) {
@@ -74,11 +87,15 @@ absl::Status CudaSlot::Run(absl::Span<const ModelInput> images,
 }
 
 void CudaSlot::CheckDevice() {
-  absl::MutexLock lock(capturing_);  // Waiting would break a capture.
   cudaError_t error = cudaSetDevice(device_.index());
   cudaGetLastError();  // Of a launch that was refused: over with this batch.
-  // What remains is sticky: illegal addresses, failed launches, ECC errors.
-  if (error == cudaSuccess) error = cudaDeviceSynchronize();
+  // What remains is sticky: illegal addresses, failed launches, ECC errors. Not
+  // the device is waited for, on which others may record a graph.
+  for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
+    if (error == cudaSuccess) {
+      error = cudaStreamSynchronize(stream->get().stream());
+    }
+  }
   if (error == cudaSuccess) return;
   health_ = absl::InternalError(
       absl::StrCat(device_.str(), ": ", cudaGetErrorString(error)));
@@ -93,6 +110,7 @@ void CudaSlot::RunOrThrow(absl::Span<const ModelInput> images,
   }
   std::vector<ImageInfo> infos;
   for (const ModelInput& image : images) infos.push_back(ToInfo(image));
+  const absl::ReaderMutexLock lock(capturing_);
   const at::Tensor x = uint8 ? FromPixels(images) : FromMemory(images);
   std::vector<Result> batch = network_.Forward(x, fold_rows_, infos);
   std::move(batch.begin(), batch.end(), results.begin());
@@ -110,9 +128,11 @@ void CudaSlot::RunPixels(absl::Span<const ModelInput> images,
 
 void CudaSlot::Reserve(int64_t bytes) {
   if (pixels_.defined() && pixels_.numel() >= bytes) return;
-  compute_.synchronize();
+  compute_.get().synchronize();
   graphs_.clear();  // They know the old address.
   plan_.Reset();
+  // A pool that lost its last graph takes no other.
+  graph_memory_ = at::cuda::graph_pool_handle();
   pixels_ = at::Tensor();  // First, for the memory.
   pinned_pixels_ = at::empty(
       {bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
@@ -130,12 +150,12 @@ void CudaSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
   }
   std::memset(to + used, 0, bytes - used);
   {
-    const c10::cuda::CUDAStreamGuard stream(copy_in_);
+    const c10::cuda::CUDAStreamGuard stream(copy_in_.get());
     pixels_.narrow(0, 0, bytes)
         .copy_(pinned_pixels_.narrow(0, 0, bytes), /*non_blocking=*/true);
-    copied_in_.record(copy_in_);
+    copied_in_.record(copy_in_.get());
   }
-  copied_in_.block(compute_);
+  copied_in_.block(compute_.get());
 }
 
 at::Tensor CudaSlot::Normalized(absl::Span<const ops::ImagePixels> images,
@@ -214,40 +234,48 @@ at::Tensor CudaSlot::Answer(const GraphPlan::Key& key) {
       return graph.answers;
     }
   }
-  const at::Tensor answers = Enqueue(key);
-  plan_.DidRun(key);
-  return answers;
+  const absl::ReaderMutexLock lock(capturing_);
+  return Enqueue(key);
 }
 
 at::Tensor CudaSlot::Capture(const GraphPlan::Key& key) {
+  const absl::MutexLock lock(capturing_);
+  // First as it is: while a graph is being recorded no library can make a
+  // handle or a workspace, load a kernel or choose its algorithm.
+  const at::Tensor answers = Enqueue(key);
   auto graph = std::make_unique<Graph>();
-  absl::MutexLock lock(capturing_);
-  if (!Record(key, *graph)) {
+  if (Record(key, *graph)) {
+    graphs_[key] = std::move(graph);
+    plan_.DidCapture(key);
+  } else {
     plan_.FailedToCapture(key);
-    return Enqueue(key);
   }
-  graph->graph.replay();
-  plan_.DidCapture(key);
-  const at::Tensor answers = graph->answers;
-  graphs_[key] = std::move(graph);
   return answers;
 }
 
-bool CudaSlot::Record(const GraphPlan::Key& key, Graph& graph) const {
-  // Other threads may allocate meanwhile.
-  graph.graph.capture_begin(graph_memory_, cudaStreamCaptureModeThreadLocal);
-  bool recorded = true;
-  try {
+bool CudaSlot::Record(const GraphPlan::Key& key, Graph& graph) {
+  const bool recorded = Succeeds([&] {
+    // Other threads may allocate meanwhile.
+    graph.graph.capture_begin(graph_memory_, cudaStreamCaptureModeThreadLocal);
     graph.answers = Enqueue(key);
-  } catch (const c10::Error&) {
-    recorded = false;  // If it was not the recording's fault, it comes again.
+  });
+  // In any case, for the stream would else go on recording.
+  const bool ended = Succeeds([&] { graph.graph.capture_end(); });
+  if (recorded && ended) return true;
+  if (!ended) {
+    // What capture_end() did not come to: the allocators would go on asking
+    // `graph`, which is about to end, whose memory they give.
+    Succeeds([&] {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_.index(),
+                                                         graph_memory_);
+    });
+    Succeeds([&] {
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(graph_memory_);
+    });
   }
-  try {
-    graph.graph.capture_end();  // The stream would else go on recording.
-  } catch (const c10::Error&) {
-    recorded = false;
-  }
-  return recorded;
+  cudaGetLastError();  // Of a launch: told by the result.
+  graph_memory_ = at::cuda::graph_pool_handle();
+  return false;
 }
 
 void CudaSlot::CopyOut(const at::Tensor& answers, absl::Span<Result> results) {
@@ -259,12 +287,12 @@ void CudaSlot::CopyOut(const at::Tensor& answers, absl::Span<Result> results) {
   }
   const at::Tensor host =
       pinned_answers_.narrow(0, 0, wanted.numel()).view(wanted.sizes());
-  computed_.record(compute_);
-  computed_.block(copy_out_);
+  computed_.record(compute_.get());
+  computed_.block(copy_out_.get());
   {
-    const c10::cuda::CUDAStreamGuard stream(copy_out_);
+    const c10::cuda::CUDAStreamGuard stream(copy_out_.get());
     host.copy_(wanted, /*non_blocking=*/true);
-    copied_out_.record(copy_out_);
+    copied_out_.record(copy_out_.get());
   }
   copied_out_.synchronize();
   std::vector<Result> batch = network_.ToResults(host);

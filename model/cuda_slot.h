@@ -9,9 +9,9 @@
 #include "ATen/cuda/CUDAEvent.h"
 #include "ATen/cuda/CUDAGraph.h"
 #include "absl/synchronization/mutex.h"
-#include "c10/cuda/CUDAStream.h"
 #include "model/batch_slot.h"
 #include "model/config.h"
+#include "model/cuda_own_stream.h"
 #include "model/device_ops.h"
 #include "model/graph_plan.h"
 #include "model/network.h"
@@ -26,10 +26,14 @@ namespace sfmamba {
 //
 // A classifier's batches are padded with black images and, from the second of
 // their kind on, are replays of a captured graph.
+//
+// Made, used and destroyed by one thread: see SlotThread.
 class CudaSlot : public BatchSlot {
  public:
-  // `network` is on GPU `gpu`, and `capturing` that GPU's: only one slot of it
-  // may capture at a time. Both outlive the slot.
+  // `network` is on GPU `gpu`, and `capturing` that GPU's: who records a graph
+  // holds it alone, who runs the network without holds it shared. For while one
+  // slot records no other may wait for the whole device, as cuDNN does where it
+  // measures its algorithms. Both outlive the slot.
   CudaSlot(const Network& network, const ModelConfig& config,
            at::ScalarType type, int fold_rows, int gpu, absl::Mutex* capturing);
 
@@ -61,9 +65,10 @@ class CudaSlot : public BatchSlot {
   at::Tensor FromMemory(absl::Span<const ModelInput> images) const;
   // Enqueues a batch that lies in pixels_ or takes its graph.
   at::Tensor Answer(const GraphPlan::Key& key);
+  // Enqueues it, then records it for the next of its kind.
   at::Tensor Capture(const GraphPlan::Key& key);
   // False if that cannot be recorded; nothing is enqueued in either case.
-  bool Record(const GraphPlan::Key& key, Graph& graph) const;
+  bool Record(const GraphPlan::Key& key, Graph& graph);
   at::Tensor Enqueue(const GraphPlan::Key& key) const;
   // Waits for `answers` and makes results of the first of them.
   void CopyOut(const at::Tensor& answers, absl::Span<Result> results);
@@ -78,14 +83,15 @@ class CudaSlot : public BatchSlot {
   absl::Mutex* const capturing_;
   absl::Status health_;
 
-  const c10::cuda::CUDAStream copy_in_, compute_, copy_out_;
+  const CudaOwnStream copy_in_, compute_, copy_out_;
   at::cuda::CUDAEvent copied_in_, computed_, copied_out_;
   at::Tensor pinned_pixels_;   // uint8 [bytes], in the CPU's memory.
   at::Tensor pixels_;          // The same on the device.
   at::Tensor pinned_answers_;  // fp32 [values], in the CPU's memory.
   GraphPlan plan_;
   std::map<GraphPlan::Key, std::unique_ptr<Graph>> graphs_;
-  at::cuda::MempoolId_t graph_memory_;  // Shared: one graph runs at a time.
+  // Shared by all of graphs_, of which one runs at a time.
+  at::cuda::MempoolId_t graph_memory_;
 };
 
 }  // namespace sfmamba

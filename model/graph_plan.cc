@@ -1,5 +1,7 @@
 #include "model/graph_plan.h"
 
+#include <iterator>
+
 namespace sfmamba {
 
 int GraphBucket(int images) {
@@ -10,25 +12,16 @@ int GraphBucket(int images) {
 
 GraphPlan::Step GraphPlan::Next(const Key& key) const {
   const auto it = states_.find(key);
-  if (it == states_.end() || it->second == State::kRefused) return Step::kRun;
-  return it->second == State::kWarm ? Step::kCapture : Step::kReplay;
-}
-
-void GraphPlan::DidRun(const Key& key) {
-  if (static_cast<int>(states_.size()) < capacity_) {
-    states_.emplace(key, State::kWarm);
+  if (it == states_.end()) {
+    return static_cast<int>(states_.size()) < capacity_ ? Step::kCapture
+                                                        : Step::kRun;
   }
-}
-
-void GraphPlan::DidCapture(const Key& key) { states_[key] = State::kCaptured; }
-
-void GraphPlan::FailedToCapture(const Key& key) {
-  states_[key] = State::kRefused;
+  return it->second == State::kCaptured ? Step::kReplay : Step::kRun;
 }
 
 void GraphPlan::Reset() {
-  for (auto& [key, state] : states_) {
-    if (state == State::kCaptured) state = State::kWarm;
+  for (auto it = states_.begin(); it != states_.end();) {
+    it = it->second == State::kCaptured ? states_.erase(it) : std::next(it);
   }
 }
 

@@ -11,8 +11,7 @@ namespace sfmamba {
 // two. At most a fifth of a padded batch is padding.
 int GraphBucket(int images);
 
-// Which batches are captured as a graph, and when: the first of a kind is run
-// (libraries choose their algorithms, memory is allocated), the second is
+// Which batches are captured as a graph: the first of a kind is run and
 // captured, the others are replayed. Not thread-safe.
 class GraphPlan {
  public:
@@ -34,17 +33,15 @@ class GraphPlan {
 
   Step Next(const Key& key) const;
 
-  // What came of that step.
-  void DidRun(const Key& key);
-  void DidCapture(const Key& key);
-  // It will not be tried again.
-  void FailedToCapture(const Key& key);
+  // What came of kCapture; a failure is not tried again.
+  void DidCapture(const Key& key) { states_[key] = State::kCaptured; }
+  void FailedToCapture(const Key& key) { states_[key] = State::kRefused; }
 
-  // All graphs are gone; the kinds stay warm.
+  // All graphs are gone.
   void Reset();
 
  private:
-  enum class State { kWarm, kCaptured, kRefused };
+  enum class State { kCaptured, kRefused };
 
   const int capacity_;
   std::map<Key, State> states_;  // Of capacity_ kinds at most.

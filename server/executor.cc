@@ -118,11 +118,14 @@ absl::Status Executor::WarmUp() {
   input.pixels = zeros.data();
   input.detection.masks = true;
   const int max = dense ? 1 : options_.batch.max_batch_size;
-  for (int size = 1;; size = std::min(2 * size, max)) {
-    const std::vector<ModelInput> inputs(size, input);
+  int size = 1;
+  while (size < max) size *= 2;
+  for (; size >= 1; size /= 2) {
+    const std::vector<ModelInput> inputs(std::min(size, max), input);
     const absl::Status status = RunInEachSlot(inputs);
-    if (!status.ok() || size >= max) return status;
+    if (!status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::RunInEachSlot(absl::Span<const ModelInput> inputs) {

@@ -47,10 +47,10 @@ class Executor {
   Executor(Options options, std::unique_ptr<VisionModel> model,
            Metrics* metrics);
 
-  // Runs a batch of each size 1, 2, 4, ... max of zeros, or a dense model on
+  // Runs a batch of each size max, ..., 4, 2, 1 of zeros, or a dense model on
   // one image of the short side and 4:3, so that the first request finds all
-  // allocated; as many at a time as the model has slots. Before the first
-  // Submit(). The error is the model's.
+  // allocated, the largest first; as many at a time as the model has slots.
+  // Before the first Submit(). The error is the model's.
   absl::Status WarmUp();
 
   // Room for `items` images of `bytes` together, held from before their

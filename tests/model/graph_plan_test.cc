@@ -33,42 +33,39 @@ TEST(GraphBucketTest, PadsLittleAndHoldsTheBatch) {
   }
 }
 
-TEST(GraphPlanTest, RunsThenCapturesThenReplays) {
+TEST(GraphPlanTest, CapturesThenReplays) {
   GraphPlan plan(4);
-  EXPECT_EQ(plan.Next(kKey), Step::kRun);
-  plan.DidRun(kKey);
   EXPECT_EQ(plan.Next(kKey), Step::kCapture);
   plan.DidCapture(kKey);
   EXPECT_EQ(plan.Next(kKey), Step::kReplay);
-  EXPECT_EQ(plan.Next({8, 224, 192}), Step::kRun);
-  EXPECT_EQ(plan.Next({7, 224, 224}), Step::kRun);
+  EXPECT_EQ(plan.Next({8, 224, 192}), Step::kCapture);
+  EXPECT_EQ(plan.Next({7, 224, 224}), Step::kCapture);
 }
 
-TEST(GraphPlanTest, ABatchThatFailsIsWarmedAgain) {
+TEST(GraphPlanTest, ABatchThatFailsIsCapturedTheNextTime) {
   GraphPlan plan(4);
-  EXPECT_EQ(plan.Next(kKey), Step::kRun);  // Threw: DidRun() is not called.
-  EXPECT_EQ(plan.Next(kKey), Step::kRun);
+  EXPECT_EQ(plan.Next(kKey), Step::kCapture);  // Threw: nothing is told.
+  EXPECT_EQ(plan.Next(kKey), Step::kCapture);
 }
 
 TEST(GraphPlanTest, ACaptureThatFailsIsNotTriedAgain) {
   GraphPlan plan(4);
-  plan.DidRun(kKey);
   plan.FailedToCapture(kKey);
   EXPECT_EQ(plan.Next(kKey), Step::kRun);
-  plan.DidRun(kKey);
+  plan.Reset();
   EXPECT_EQ(plan.Next(kKey), Step::kRun);
 }
 
 TEST(GraphPlanTest, CapturesSoManyKindsOnly) {
   GraphPlan plan(2);
-  for (int images = 1; images <= 3; ++images) plan.DidRun({images, 224, 224});
-  EXPECT_EQ(plan.Next({2, 224, 224}), Step::kCapture);
+  plan.DidCapture({1, 224, 224});
+  plan.DidCapture({2, 224, 224});
+  EXPECT_EQ(plan.Next({2, 224, 224}), Step::kReplay);
   EXPECT_EQ(plan.Next({3, 224, 224}), Step::kRun);
 }
 
 TEST(GraphPlanTest, AfterAResetGraphsAreCapturedAnew) {
-  GraphPlan plan(2);
-  plan.DidRun(kKey);
+  GraphPlan plan(1);
   plan.DidCapture(kKey);
   plan.Reset();
   EXPECT_EQ(plan.Next(kKey), Step::kCapture);

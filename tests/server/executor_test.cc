@@ -387,7 +387,7 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
 
 TEST_F(ExecutorTest, WarmUpRunsEachPowerOfTwoAndTheLargestBatch) {
   EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
-  EXPECT_EQ(sizes(), std::vector<int>({1, 2, 4, 6}));
+  EXPECT_EQ(sizes(), std::vector<int>({6, 4, 2, 1}));
 }
 
 TEST_F(ExecutorTest, WarmUpRunsEachSizeInAllSlotsAtATime) {
@@ -408,7 +408,7 @@ TEST_F(ExecutorTest, WarmUpRunsEachSizeInAllSlotsAtATime) {
       },
       VisionTask::kClassification, 2);
   EXPECT_TRUE(executor->WarmUp().ok());
-  EXPECT_EQ(sizes(), std::vector<int>({1, 1, 2, 2}));
+  EXPECT_EQ(sizes(), std::vector<int>({2, 2, 1, 1}));
 }
 
 TEST_F(ExecutorTest, WarmUpOfADenseModelRunsOneImageOfACommonShape) {
