@@ -10,9 +10,12 @@
 namespace sfmamba {
 
 // What a call of the CUDA runtime came to, with `what` it was for. Too little
-// memory is RESOURCE_EXHAUSTED, any other error INTERNAL.
+// memory is RESOURCE_EXHAUSTED, any other error INTERNAL. The runtime forgets
+// it, unless it is for good: others on this thread, such as libtorch, would
+// take it for their own.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();
   const std::string message =
       absl::StrCat(what, ": ", cudaGetErrorString(error));
   if (error == cudaErrorMemoryAllocation) {

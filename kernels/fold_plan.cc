@@ -53,6 +53,12 @@ void FoldTable::Set(const Entry& entry) {
   entries_.push_back(entry);
 }
 
+bool FoldTable::Has(const ScanShape& shape) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return SameBucket(entry.shape, shape);
+  });
+}
+
 const FoldTable::Entry* FoldTable::Nearest(const ScanShape& shape) const {
   const Entry* nearest = nullptr;
   double least = INFINITY;

@@ -67,6 +67,9 @@ class FoldTable {
   // Replaces the entry of that power of two, if there is one.
   void Set(const Entry& entry);
 
+  // Whether there is an entry of that power of two.
+  bool Has(const ScanShape& shape) const;
+
   // The nearest entry alike in all else, by the distance of log2(length) and
   // log2(sequences); null if the nearest is more than 8 times off in either.
   const Entry* Nearest(const ScanShape& shape) const;

@@ -33,18 +33,17 @@ class CudaGpuTimer : public GpuTimer {
     const cudaError_t error =
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     stream_.reset(stream);
-    if (error != cudaSuccess) return CudaStatus(error, "cudaStreamCreate");
-    void* memory = nullptr;
-    const cudaError_t allocated = cudaMalloc(&memory, kFlushBytes);
-    flush_.reset(memory);
-    return CudaStatus(allocated, "memory to flush the L2 cache with");
+    return CudaStatus(error, "cudaStreamCreate");
   }
 
   absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                  const Options& options) override {
+    // Kernels are loaded at their first launch, better not in a capture.
+    absl::Status status = enqueue(stream_.get());
+    if (!status.ok()) return status;
     Owned<cudaGraphExec_t> graph;
-    const absl::Status captured = Capture(enqueue, &graph);
-    if (!captured.ok()) return captured;
+    status = Capture(enqueue, &graph);
+    if (!status.ok()) return status;
     return Measure(
         options, kLaunches, [] { return absl::OkStatus(); },
         [&] {
@@ -55,6 +54,8 @@ class CudaGpuTimer : public GpuTimer {
 
   absl::StatusOr<Quantiles> Cold(const Enqueue& enqueue,
                                  const Options& options) override {
+    const absl::Status reserved = ReserveFlush();
+    if (!reserved.ok()) return reserved;
     // The flush takes longer than the launches behind it, which are therefore
     // in the queue when it ends.
     return Measure(
@@ -70,6 +71,14 @@ class CudaGpuTimer : public GpuTimer {
   CudaStream stream() const override { return stream_.get(); }
 
  private:
+  absl::Status ReserveFlush() {
+    if (flush_ != nullptr) return absl::OkStatus();
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, kFlushBytes);
+    flush_.reset(memory);
+    return CudaStatus(error, "memory to flush the L2 cache with");
+  }
+
   absl::Status Capture(const Enqueue& enqueue, Owned<cudaGraphExec_t>* graph) {
     absl::Status status = CudaStatus(
         cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal),
@@ -145,7 +154,7 @@ class CudaGpuTimer : public GpuTimer {
   }
 
   Owned<cudaStream_t> stream_;
-  Owned<void*> flush_;
+  Owned<void*> flush_;  // Null before the first Cold().
 };
 
 }  // namespace

@@ -68,7 +68,7 @@ class DeviceBuffer {
 };
 
 // Enough that no two rows near each other are alike.
-constexpr size_t kRandomValues = 1000003;
+constexpr size_t kRandomValues = 100003;
 
 template <typename T>
 class TypedScanInputs : public ScanInputs {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda_status.h"
@@ -14,10 +15,15 @@
 namespace sfmamba {
 namespace {
 
+// Of ten launches each.
+constexpr GpuTimer::Options kMeasurements = {/*repeats=*/20,
+                                             absl::Milliseconds(20)};
+
 // Measures plan after plan; keeps the inputs of the shape that came last.
 class ScanTimer {
  public:
-  explicit ScanTimer(GpuTimer& timer) : timer_(timer) {}
+  explicit ScanTimer(std::unique_ptr<GpuTimer> timer)
+      : timer_(std::move(timer)) {}
 
   absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
     const std::string name = ToString(shape);
@@ -31,14 +37,15 @@ class ScanTimer {
     }
     const absl::Status prepared = inputs_->Prepare(plan);
     if (!prepared.ok()) return prepared;
-    const absl::StatusOr<Quantiles> times = timer_.Warm(
-        [&](CudaStream stream) { return inputs_->Enqueue(plan, stream); }, {});
+    const absl::StatusOr<Quantiles> times = timer_->Warm(
+        [&](CudaStream stream) { return inputs_->Enqueue(plan, stream); },
+        kMeasurements);
     if (!times.ok()) return times.status();
     return times->median;
   }
 
  private:
-  GpuTimer& timer_;
+  std::unique_ptr<GpuTimer> timer_;
   std::string shape_;  // Of inputs_.
   std::unique_ptr<ScanInputs> inputs_;
 };
@@ -55,22 +62,18 @@ absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu) {
                     ScanBuildId()};
 }
 
-absl::StatusOr<FoldTable> TuneScans(int gpu, absl::Span<const ScanShape> shapes,
-                                    const TuneOptions& options) {
-  const absl::StatusOr<ScanDevice> device = ScanDeviceOf(gpu);
-  if (!device.ok()) return device.status();
+absl::StatusOr<MeasureScan> MakeScanTimer(int gpu) {
   const absl::Status current = CudaStatus(
       cudaSetDevice(gpu), absl::StrCat("GPU ", gpu, ": cudaSetDevice"));
   if (!current.ok()) return current;
-  const auto timer = GpuTimer::Create();
+  auto timer = GpuTimer::Create();
   if (!timer.ok()) return timer.status();
-  ScanTimer scans(**timer);
-  return TuneScans(
-      *device, shapes,
-      [&](const ScanShape& shape, const ScanPlan& plan) {
-        return scans.Measure(shape, plan);
-      },
-      options);
+  auto scans = std::make_shared<ScanTimer>(*std::move(timer));
+  return [scans](const ScanShape& shape, const ScanPlan& plan) {
+    const absl::StatusOr<double> time = scans->Measure(shape, plan);
+    if (!time.ok()) cudaGetLastError();  // Of a launch, as in CudaStatus().
+    return time;
+  };
 }
 
 }  // namespace sfmamba

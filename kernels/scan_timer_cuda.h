@@ -2,7 +2,6 @@
 #define SFMAMBA_KERNELS_SCAN_TIMER_CUDA_H_
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "kernels/fold_plan.h"
 #include "kernels/scan_tuner.h"
 
@@ -11,11 +10,10 @@ namespace sfmamba {
 // The device number `gpu`, as a fold table names it.
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 
-// TuneScans of scan_tuner.h with scans of random inputs on that device: of each
-// plan the median of up to 200 measurements. Makes the device current to the
-// calling thread.
-absl::StatusOr<FoldTable> TuneScans(int gpu, absl::Span<const ScanShape> shapes,
-                                    const TuneOptions& options = {});
+// Times scans of random inputs on that device, each 200 times if they are not
+// slow: the median. For the calling thread, to which the device is made
+// current; holds memory of the device for the shape that came last.
+absl::StatusOr<MeasureScan> MakeScanTimer(int gpu);
 
 }  // namespace sfmamba
 

@@ -78,10 +78,16 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Sets entry->plan and its time; leaves the time 0 if no plan was measured.
+// Sets entry->plan and its time; leaves the time 0 if no plan was measured, or
+// not all of them before `late`.
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
+                       const std::function<bool()>& late,
                        FoldTable::Entry* entry) {
   for (const ScanPlan& plan : CandidatePlans(multiprocessors, entry->shape)) {
+    if (late()) {
+      entry->microseconds = 0;
+      return absl::OkStatus();
+    }
     const absl::StatusOr<double> time = measure(entry->shape, plan);
     if (absl::IsInvalidArgument(time.status())) continue;
     if (absl::IsResourceExhausted(time.status())) return absl::OkStatus();
@@ -129,12 +135,13 @@ absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
                                     const MeasureScan& measure,
                                     const TuneOptions& options) {
   const absl::Time end = options.now() + options.budget;
+  const auto late = [&] { return options.now() >= end; };
   FoldTable table(device);
   for (const ScanShape& shape : shapes) {
-    if (options.now() >= end) break;
+    if (late()) break;
     FoldTable::Entry entry{shape};
     const absl::Status status =
-        TuneShape(device.multiprocessors, measure, &entry);
+        TuneShape(device.multiprocessors, measure, late, &entry);
     if (!status.ok()) return status;
     if (entry.microseconds > 0) table.Set(entry);
   }

@@ -27,8 +27,8 @@ using MeasureScan = std::function<absl::StatusOr<double>(const ScanShape& shape,
                                                          const ScanPlan& plan)>;
 
 struct TuneOptions {
-  // No shape is begun after this time; those left out have no entry and take
-  // the nearest one's plan.
+  // Nothing is measured after this time. The shapes that are left, and one that
+  // is not finished, have no entry and take the nearest one's plan.
   absl::Duration budget = absl::Seconds(60);
   std::function<absl::Time()> now = absl::Now;
 };

@@ -11,7 +11,6 @@
 #include "absl/synchronization/mutex.h"
 #include "c10/core/InferenceMode.h"
 #include "c10/cuda/CUDAGuard.h"
-#include "kernels/fold_plan.h"
 #include "kernels/scan_build_id.h"
 #include "model/compute_type.h"
 #include "model/cuda_slot.h"
@@ -20,18 +19,18 @@
 #include "model/scan_planner.h"
 #include "model/scan_shapes.h"
 #include "model/slot_pool.h"
+#include "model/slot_thread.h"
 
 namespace sfmamba {
 namespace {
 
 // The weights on one GPU.
 struct Gpu {
-  Gpu(int gpu, ScanDevice scan_device, std::optional<FoldTable> table,
-      const ModelConfig& config, const ModelOptions& options,
-      StateDict& weights)
+  Gpu(int gpu, ScanDevice scan_device, const ModelConfig& config,
+      const ModelOptions& options, StateDict& weights)
       : index(gpu),
         name(scan_device.name),
-        planner(std::move(scan_device), std::move(table),
+        planner(std::move(scan_device), options.fold_table,
                 options.deterministic),
         network(config,
                 weights.root(
@@ -53,10 +52,10 @@ ScanDevice DescribeGpu(int gpu) {
 class CudaVisionModel : public VisionModel {
  public:
   CudaVisionModel(const ModelConfig& config, const ModelOptions& options,
-                  const std::optional<FoldTable>& table, StateDict& weights)
+                  StateDict& weights)
       : config_(config),
         options_(options),
-        gpus_(MakeGpus(config_, options_, table, weights)),
+        gpus_(MakeGpus(config_, options_, weights)),
         pool_(MakeSlots(config_, options_, gpus_)) {}
 
   absl::StatusOr<std::vector<Result>> Run(
@@ -91,13 +90,13 @@ class CudaVisionModel : public VisionModel {
   }
 
  private:
-  static std::vector<std::unique_ptr<Gpu>> MakeGpus(
-      const ModelConfig& config, const ModelOptions& options,
-      const std::optional<FoldTable>& table, StateDict& weights) {
+  static std::vector<std::unique_ptr<Gpu>> MakeGpus(const ModelConfig& config,
+                                                    const ModelOptions& options,
+                                                    StateDict& weights) {
     std::vector<std::unique_ptr<Gpu>> gpus;
     for (const int gpu : options.gpus) {
       const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
-      gpus.push_back(std::make_unique<Gpu>(gpu, DescribeGpu(gpu), table, config,
+      gpus.push_back(std::make_unique<Gpu>(gpu, DescribeGpu(gpu), config,
                                            options, weights));
       at::cuda::getCurrentCUDAStream().synchronize();  // Slots have others.
     }
@@ -111,9 +110,11 @@ class CudaVisionModel : public VisionModel {
     std::vector<std::unique_ptr<BatchSlot>> slots;
     for (int i = 0; i < std::max(1, options.slots_per_gpu); ++i) {
       for (const std::unique_ptr<Gpu>& gpu : gpus) {
-        slots.push_back(std::make_unique<CudaSlot>(
-            gpu->network, config, ComputeType(config.precision),
-            options.fold_rows, gpu->index, &gpu->capturing));
+        slots.push_back(std::make_unique<SlotThread>([&] {
+          return std::make_unique<CudaSlot>(
+              gpu->network, config, ComputeType(config.precision),
+              options.fold_rows, gpu->index, &gpu->capturing);
+        }));
       }
     }
     return slots;
@@ -157,15 +158,8 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeCudaVisionModel(
     const c10::InferenceMode inference;
     absl::Status status = CheckOptions(options);
     if (!status.ok()) return status;
-    std::optional<FoldTable> table;
-    if (!options.fold_table.empty()) {
-      absl::StatusOr<FoldTable> read = FoldTable::Read(options.fold_table);
-      if (!read.ok()) return read.status();
-      table = *std::move(read);
-    }
     ConfigureLibraries(options.deterministic);
-    auto model =
-        std::make_unique<CudaVisionModel>(config, options, table, weights);
+    auto model = std::make_unique<CudaVisionModel>(config, options, weights);
     status = weights.Finish();
     if (!status.ok()) return status;
     return model;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/fold_plan.h"
 #include "model/config.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
@@ -46,10 +48,9 @@ struct ModelOptions {
   // On GPUs: kernels whose order of operations is fixed, so that an image's
   // answer does not depend on the batch in any bit of ours.
   bool deterministic = false;
-  // On GPUs: the file of measured scan plans (kernels/fold_plan.h), read at
-  // load; empty: none. Plans that were measured on another device are passed
-  // over.
-  std::string fold_table;
+  // On GPUs: measured scan plans, if there are any. Those of another device are
+  // passed over.
+  std::optional<FoldTable> fold_table;
 };
 
 // A loaded model: images in, results out.

@@ -115,7 +115,11 @@ ABSL_FLAG(OptionalInt32, slots_per_gpu, absl::nullopt,
 ABSL_FLAG(OptionalBool, deterministic, absl::nullopt,
           "On GPUs: kernels whose order of operations is fixed.");
 ABSL_FLAG(OptionalString, fold_table, absl::nullopt,
-          "On GPUs: the file of measured scan plans that --tune writes.");
+          "On GPUs: the file of measured scan plans, which --tune writes and "
+          "loading adds to.");
+ABSL_FLAG(OptionalDuration, tune_budget, absl::nullopt,
+          "On GPUs: to measure, before a model is loaded, those of its scans "
+          "that --fold_table lacks; default 5s, 0s: not at all.");
 ABSL_FLAG(OptionalBool, disable_reflection, absl::nullopt,
           "Do not serve gRPC reflection.");
 ABSL_FLAG(OptionalBool, exit_on_load_error, absl::nullopt,
@@ -235,6 +239,8 @@ void ApplyFlags(v1::ServerConfig* c) {
   Apply(FLAGS_slots_per_gpu, [c](int v) { c->set_slots_per_gpu(v); });
   Apply(FLAGS_deterministic, [c](bool v) { c->set_deterministic(v); });
   Apply(FLAGS_fold_table, [c](const auto& v) { c->set_fold_table(v); });
+  Apply(FLAGS_tune_budget,
+        [c](absl::Duration v) { ToProto(v, c->mutable_tune_budget()); });
   Apply(FLAGS_disable_reflection,
         [c](bool v) { c->set_disable_reflection(v); });
   Apply(FLAGS_exit_on_load_error,

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "model/scan_shapes.h"
+#include "kernels/fold_plan.h"
+#include "kernels/scan_tuner.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba {
@@ -30,9 +29,10 @@ FoundGpus FindGpus();
 // Of the CUDA runtime, such as "13.0"; empty: built without.
 std::string CudaVersion();
 
-// Measures the scans on a device and writes the fold table of it to `path`.
-absl::Status TuneGpu(int gpu, absl::Span<const ScanShape> scans,
-                     const std::string& path);
+// A device as fold tables name it, and what measures scans on it, for the
+// calling thread.
+absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int gpu);
+absl::StatusOr<MeasureScan> MakeGpuScanTimer(int gpu);
 
 }  // namespace sfmamba
 

@@ -30,10 +30,12 @@ std::string CudaVersion() {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-absl::Status TuneGpu(int gpu, absl::Span<const ScanShape> scans,
-                     const std::string& path) {
-  const absl::StatusOr<FoldTable> table = TuneScans(gpu, scans);
-  return table.ok() ? table->Write(path) : table.status();
+absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int gpu) {
+  return ScanDeviceOf(gpu);
+}
+
+absl::StatusOr<MeasureScan> MakeGpuScanTimer(int gpu) {
+  return MakeScanTimer(gpu);
 }
 
 }  // namespace sfmamba

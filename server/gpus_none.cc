@@ -16,7 +16,11 @@ FoundGpus FindGpus() {
 
 std::string CudaVersion() { return ""; }
 
-absl::Status TuneGpu(int, absl::Span<const ScanShape>, const std::string&) {
+absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int) {
+  return absl::FailedPreconditionError(kNoCuda);
+}
+
+absl::StatusOr<MeasureScan> MakeGpuScanTimer(int) {
   return absl::FailedPreconditionError(kNoCuda);
 }
 

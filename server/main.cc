@@ -47,7 +47,8 @@ Engine ThisEngine() {
     return path.empty() ? VisionModel::Random(config, kRandomSeed, options)
                         : VisionModel::Load(config, path, options);
   };
-  engine.tune = TuneGpu;
+  engine.scan_device = ScanDeviceOfGpu;
+  engine.scan_timer = MakeGpuScanTimer;
   engine.set_compute_threads = SetComputeThreads;
   return engine;
 }

@@ -228,8 +228,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
     log_.Warning(LogModule::kModels, "the weights are random",
                  {{"model", version.name()}});
   }
-  absl::StatusOr<std::unique_ptr<VisionModel>> model =
-      load_(directory->config, directory->weights_path);
+  absl::StatusOr<std::unique_ptr<VisionModel>> model = load_(*directory);
   if (!model.ok()) {
     // The state's reason is shown to clients: no paths.
     return absl::Status(

@@ -83,9 +83,8 @@ class ModelVersion {
 // Scan() once, then LoadAll() once; the rest is thread-safe meanwhile.
 class ModelRepository {
  public:
-  // An empty path means random weights.
   using Load = std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
-      const ModelConfig& config, const std::string& weights_path)>;
+      const ModelDirectory& directory)>;
 
   struct Options {
     std::string directory;  // Empty: none.

@@ -63,6 +63,7 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   all.mutable_default_deadline()->set_seconds(30);
   all.mutable_max_deadline()->set_seconds(120);
   all.mutable_decode_timeout()->set_seconds(1);
+  all.mutable_tune_budget()->set_seconds(5);
   all.mutable_drain_delay()->set_seconds(5);
   all.mutable_drain_timeout()->set_seconds(25);
   all.set_compute_threads(processors);
@@ -76,6 +77,7 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   if (config.has_default_deadline()) all.clear_default_deadline();
   if (config.has_max_deadline()) all.clear_max_deadline();
   if (config.has_decode_timeout()) all.clear_decode_timeout();
+  if (config.has_tune_budget()) all.clear_tune_budget();
   if (config.has_drain_delay()) all.clear_drain_delay();
   if (config.has_drain_timeout()) all.clear_drain_timeout();
   all.MergeFrom(config);
@@ -111,6 +113,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
       CheckRange("drain_delay", c.drain_delay(), absl::ZeroDuration()));
   status.Update(
       CheckRange("drain_timeout", c.drain_timeout(), absl::ZeroDuration()));
+  status.Update(
+      CheckRange("tune_budget", c.tune_budget(), absl::ZeroDuration()));
   status.Update(CheckRange("slots_per_gpu", c.slots_per_gpu(), 1, 16));
   for (int gpu : c.gpus()) status.Update(CheckRange("gpus", gpu, 0, 1023));
   status.Update(CheckRange("compute_threads", c.compute_threads(), 1, 1024));

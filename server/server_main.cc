@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,9 +17,13 @@
 #include "absl/time/time.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
+#include "model/scan_shapes.h"
 #include "server/convert.h"
 #include "server/flags.h"
+#include "server/load_tuner.h"
 #include "server/log.h"
+#include "server/model_directory.h"
+#include "server/model_repository.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "server/thread_name.h"
@@ -114,20 +119,50 @@ void EndAfterDrain(const v1::ServerConfig& config,
   }).detach();
 }
 
+// Loads models on `gpus`, if there are any, each when its scans are measured on
+// the first of them.
+absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
+                                               const std::vector<int>& gpus,
+                                               const Engine& engine,
+                                               Logger* log) {
+  ModelOptions options;
+  options.gpus = gpus;
+  options.slots_per_gpu = config.slots_per_gpu();
+  options.deterministic = config.deterministic();
+  std::shared_ptr<LoadTuner> tuner;
+  if (!gpus.empty()) {
+    const int gpu = gpus.front();
+    const absl::StatusOr<ScanDevice> device = engine.scan_device(gpu);
+    if (!device.ok()) return device.status();
+    absl::StatusOr<std::unique_ptr<LoadTuner>> made = LoadTuner::Create(
+        LoadTunerOptions(config), *device,
+        [&engine, gpu] { return engine.scan_timer(gpu); }, log);
+    if (!made.ok()) return made.status();
+    tuner = *std::move(made);
+  }
+  return [&engine, options, tuner](const ModelDirectory& directory) mutable {
+    if (tuner != nullptr) {
+      options.fold_table = tuner->TableFor(
+          ScanShapes(directory.config, directory.batch.max_batch_size));
+    }
+    return engine.load(directory.config, directory.weights_path, options);
+  };
+}
+
 int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
           const Engine& engine, const sigset_t& signals, Logger* log) {
   auto end = std::make_shared<EndRequest>();
   Server::Options options;
   options.config = config;
   options.build = engine.build;
-  ModelOptions model_options;
-  model_options.gpus = gpus;
-  model_options.slots_per_gpu = config.slots_per_gpu();
-  model_options.deterministic = config.deterministic();
-  model_options.fold_table = config.fold_table();
-  options.load = [&](const ModelConfig& model, const std::string& path) {
-    return engine.load(model, path, model_options);
-  };
+  absl::StatusOr<ModelRepository::Load> load =
+      MakeLoad(config, gpus, engine, log);
+  if (!load.ok()) {
+    log->Error(LogModule::kServer, "models cannot be loaded",
+               {{"error", load.status().message()}});
+    return kLoadFailed;
+  }
+  options.load = *std::move(load);
   options.device_failed = [end] { end->DeviceFailed(); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
@@ -155,6 +190,17 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return clean ? kClean : kDrainTimeout;
 }
 
+absl::Status TuneGpu(const Engine& engine, int gpu,
+                     absl::Span<const ScanShape> scans,
+                     const std::string& path) {
+  const absl::StatusOr<ScanDevice> device = engine.scan_device(gpu);
+  if (!device.ok()) return device.status();
+  const absl::StatusOr<MeasureScan> measure = engine.scan_timer(gpu);
+  if (!measure.ok()) return measure.status();
+  const absl::StatusOr<FoldTable> table = TuneScans(*device, scans, *measure);
+  return table.ok() ? table->Write(path) : table.status();
+}
+
 int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
          const FoundGpus& found, const Engine& engine, Logger* log) {
   if (config.fold_table().empty()) {
@@ -173,7 +219,7 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
     return kLoadFailed;
   }
   const absl::Status tuned =
-      engine.tune(gpus.front(), *scans, config.fold_table());
+      TuneGpu(engine, gpus.front(), *scans, config.fold_table());
   if (!tuned.ok()) {
     log->Error(LogModule::kServer, "tuning failed",
                {{"error", tuned.message()}});

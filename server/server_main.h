@@ -5,10 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "model/scan_shapes.h"
+#include "kernels/fold_plan.h"
+#include "kernels/scan_tuner.h"
 #include "model/vision_model.h"
 #include "server/gpus.h"
 #include "server/metrics.h"
@@ -24,9 +23,10 @@ struct Engine {
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options)>
       load;  // An empty path means random weights.
-  std::function<absl::Status(int gpu, absl::Span<const ScanShape> scans,
-                             const std::string& path)>
-      tune;
+  // A GPU as fold tables name it, and what measures scans on it, for the
+  // calling thread.
+  std::function<absl::StatusOr<ScanDevice>(int gpu)> scan_device;
+  std::function<absl::StatusOr<MeasureScan>(int gpu)> scan_timer;
   std::function<void(int threads)> set_compute_threads;
 };
 

@@ -49,7 +49,10 @@ Engine FaultyEngine() {
          const ModelOptions&) -> absl::StatusOr<std::unique_ptr<VisionModel>> {
     return std::make_unique<FaultyModel>(config);
   };
-  engine.tune = [](int, absl::Span<const ScanShape>, const std::string&) {
+  engine.scan_device = [](int) {
+    return absl::InternalError("nobody asks for it");
+  };
+  engine.scan_timer = [](int) {
     return absl::InternalError("nobody asks for it");
   };
   engine.set_compute_threads = [](int) {};

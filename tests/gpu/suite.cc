@@ -63,8 +63,13 @@ std::vector<ScanShape> ShapesToTune() {
 int Tune(const std::string& path) {
   TuneOptions options;
   options.budget = absl::GetFlag(FLAGS_tune_budget);
+  const absl::StatusOr<ScanDevice> device = ScanDeviceOf(/*gpu=*/0);
+  if (!device.ok()) return Fail(device.status());
+  const absl::StatusOr<MeasureScan> measure = MakeScanTimer(/*gpu=*/0);
+  if (!measure.ok()) return Fail(measure.status());
   const std::vector<ScanShape> shapes = ShapesToTune();
-  const absl::StatusOr<FoldTable> table = TuneScans(/*gpu=*/0, shapes, options);
+  const absl::StatusOr<FoldTable> table =
+      TuneScans(*device, shapes, *measure, options);
   if (!table.ok()) return Fail(table.status());
   std::printf("%d of %d shapes tuned for %s\n",
               static_cast<int>(table->entries().size()),

@@ -127,6 +127,15 @@ TEST(FoldTableTest, KeepsOneEntryForAPowerOfTwo) {
   EXPECT_EQ(table.entries().size(), 5);
 }
 
+TEST(FoldTableTest, HasWhatIsOfTheSamePowerOfTwo) {
+  const FoldTable table = SomeTable();
+  EXPECT_TRUE(table.Has(Shape(128, 198)));
+  EXPECT_TRUE(table.Has(Shape(100, 196)));
+  EXPECT_FALSE(table.Has(Shape(64, 198)));
+  EXPECT_FALSE(table.Has(Shape(128, 51)));
+  EXPECT_FALSE(table.Has(Shape(128, 198, 160, ScanShape::kFloat)));
+}
+
 TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   const FoldTable table = SomeTable();
   EXPECT_EQ(table.Nearest(Shape(100, 196))->shape.sequences, 128);

@@ -182,13 +182,20 @@ TEST(TuneScansTest, ShapesThatDoNotFitAreLeftOut) {
 }
 
 TEST(TuneScansTest, StopsWhenTheTimeIsUsedUp) {
+  const std::vector<ScanShape> shapes = {Shape(1, 198), Shape(1, 51, 320),
+                                         Shape(8, 198)};
+  const int first = CandidatePlans(132, shapes[0]).size();
+  const int second = CandidatePlans(132, shapes[1]).size();
   FakeDevice device;
-  const auto table = device.Tune(
-      {Shape(1, 198), Shape(1, 51, 320), Shape(8, 198)}, absl::Milliseconds(1));
+  // Into the midst of the second shape, which is left out.
+  const auto table =
+      device.Tune(shapes, (first + second - 1) * absl::Milliseconds(10));
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->entries().size(), 1);
-  EXPECT_TRUE(
-      device.Tune({Shape(1, 198)}, absl::ZeroDuration())->entries().empty());
+  ASSERT_EQ(table->entries().size(), 1);
+  EXPECT_EQ(table->entries()[0].shape.channels, 160);
+  EXPECT_EQ(device.calls, first + second - 1);
+  EXPECT_TRUE(device.Tune(shapes, absl::ZeroDuration())->entries().empty());
+  EXPECT_EQ(device.calls, first + second - 1);
 }
 
 TEST(TuneScansTest, AFailingDeviceEndsIt) {

@@ -187,9 +187,10 @@ class CancellationTest : public testing::Test {
     return options;
   }
   ModelRepository::Load MakeLoad() {
-    return [this](const ModelConfig& model, const std::string&)
+    return [this](const ModelDirectory& directory)
                -> absl::StatusOr<std::unique_ptr<VisionModel>> {
-      return std::make_unique<FakeModel>(model, &model_gate_, &mask_gate_);
+      return std::make_unique<FakeModel>(directory.config, &model_gate_,
+                                         &mask_gate_);
     };
   }
 };

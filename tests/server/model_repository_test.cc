@@ -31,12 +31,13 @@ class ModelRepositoryTest : public testing::Test {
     options.model_name = model_name;
     repository_ = std::make_unique<ModelRepository>(
         options,
-        [this](const ModelConfig& config, const std::string& weights)
+        [this](const ModelDirectory& directory)
             -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+          const std::string& weights = directory.weights_path;
           if (weights.find("unloadable") != std::string::npos) {
             return absl::InvalidArgumentError(weights + ": no such tensor");
           }
-          return std::make_unique<FakeModel>(config, &gate_);
+          return std::make_unique<FakeModel>(directory.config, &gate_);
         },
         &metrics_, &log_);
     return *repository_;
@@ -153,9 +154,9 @@ TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
   options.random_init = true;
   ModelRepository repository(
       options,
-      [](const ModelConfig& config, const std::string& weights) {
-        EXPECT_EQ(weights, "");
-        return VisionModel::Random(config, /*seed=*/0);
+      [](const ModelDirectory& directory) {
+        EXPECT_EQ(directory.weights_path, "");
+        return VisionModel::Random(directory.config, /*seed=*/0);
       },
       &metrics_, &log_);
   ASSERT_EQ(repository.Scan(), absl::OkStatus());

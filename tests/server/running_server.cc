@@ -108,9 +108,9 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   Server::Options options;
   options.config = OnFreePorts(std::move(config));
   options.build.version = "test";
-  options.load = [this](const ModelConfig& model, const std::string&)
+  options.load = [this](const ModelDirectory& directory)
       -> absl::StatusOr<std::unique_ptr<VisionModel>> {
-    return std::make_unique<FakeModel>(model, &gate_);
+    return std::make_unique<FakeModel>(directory.config, &gate_);
   };
   options.clock = [this] {
     return SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());

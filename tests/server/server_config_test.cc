@@ -60,6 +60,7 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("log_level", "log_level: 'loud'");
   check("log_level", "log_level: 'info,modells=debug'");
   check("decode_timeout", "decode_timeout {}");
+  check("tune_budget", "tune_budget { nanos: -1 }");
   check("device", "device: 'gpu'");
   check("gpus", "gpus: [0, -1]");
   check("slots_per_gpu", "slots_per_gpu: -1");
