@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Sets up this machine, builds everything and runs every test; then compiles the
-# kernels for GPUs, which needs none, and checks what came out. The last line is
-# "N passed, N failed", counted from the test cases' own reports.
+# Sets up this machine, builds everything and runs every test; then builds the
+# server and the suite for GPUs, which needs none, and checks the kernels that came
+# out. The last line is "N passed, N failed", counted from the test cases' own
+# reports.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,8 +17,11 @@ fail() {
 
 deploy/setup.sh --cuda || fail "set-up failed"
 export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
+build() {
+  bazel build --color=no --show_progress_rate_limit=30 "$@" || fail "the build failed"
+}
 say "building //..."
-bazel build --color=no --show_progress_rate_limit=30 //... || fail "the build failed"
+build //...
 
 # run_tests ARGUMENT...: fails unless they ran, passed or not.
 run_tests() {
@@ -30,7 +34,8 @@ run_tests() {
 }
 say "running the tests"
 run_tests //...
-say "compiling the kernels for GPUs"
+say "building for GPUs"
+build --config=cuda //server:sfmamba_server //tests/gpu:suite
 run_tests --config=cuda //tests/cuda:compile_test
 say "counting"
 bazel query --noshow_progress 'tests(//...)' 2>/dev/null |
