@@ -117,7 +117,7 @@ show() {  # The verb, then flags.
     fail "sfmamba $1 failed"
 }
 if serves CLASSIFICATION; then show classify --top_k=3; fi
-if serves DETECTION; then show detect --output_dir=out; fi
+if serves DETECTION; then show detect --score_threshold=0.3 --output_dir=out; fi
 if serves SEGMENTATION; then show segment --output_dir=out; fi
 if serves DETECTION || serves SEGMENTATION; then
   say "annotated pictures: $PWD/out"
