@@ -81,6 +81,6 @@ for place in "${!origin[@]}"; do
   printf '%s\t%s\t%s\t%s\n' "$place" "$(stat -c %s "$folder/$place")" \
     "${name:--}" "${version[${name:--}]:--}"
 done | sort >"$contents"
-sort -t$'\t' -k2 -n -r "$contents" | head -n 12 |
-  awk -F'\t' '{printf "stage: %7.1f MB  %s\n", $2 / 1e6, $1}'
+sort -t$'\t' -k2 -n -r "$contents" |  # Read to its end: "head" may break the pipe.
+  awk -F'\t' 'NR <= 12 {printf "stage: %7.1f MB  %s\n", $2 / 1e6, $1}'
 awk -F'\t' '{bytes += $2} END {printf "stage: %7.1f MB  all %d files\n", bytes / 1e6, NR}' "$contents"
