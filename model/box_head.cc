@@ -36,7 +36,7 @@ std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
     const StateDict::Scope conv = scope.Sub(absl::StrCat("shared_convs.", i));
     convs.emplace_back(shape, Convolution::Take(conv.Sub("conv"), shape, false),
                        BatchNorm::Take(conv.Sub("bn"), channels, kEps),
-                       /*relu=*/true, options);
+                       Activation::kRelu, options);
   }
   return convs;
 }

@@ -37,7 +37,7 @@ ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
         const BatchNorm norm =
             BatchNorm::Take(scope.Sub("bn"), out_channels, kConvModuleEps);
         if (!options.fuse || ops::OnDevice(stored.weight)) {
-          return Convolution(whole, stored, norm, /*relu=*/true, options);
+          return Convolution(whole, stored, norm, Activation::kRelu, options);
         }
         const Weights weights = FoldBatchNorm(stored, norm);
         int begin = in_channels[0];
@@ -52,7 +52,7 @@ ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
                                        /*winograd=*/true};
         return Convolution(
             shape, {Slice(weights.weight, 0, in_channels[0]), weights.bias},
-            std::nullopt, /*relu=*/false, options);
+            std::nullopt, Activation::kNone, options);
       }()) {}
 
 at::Tensor ConcatConvolution::Forward(

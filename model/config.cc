@@ -224,6 +224,12 @@ void ForSegmentation(absl::string_view variant, ModelConfig* config) {
 
 }  // namespace
 
+int BackboneConfig::width(int stage) const {
+  constexpr int kLite0Widths[] = {24, 40};
+  const bool lite0 = stem == Stem::kEfficientNetLite0;
+  return lite0 && stage < 2 ? kLite0Widths[stage] : dim << stage;
+}
+
 int BackboneConfig::mamba_blocks(int stage) const {
   if (!mamba) return 0;
   return attention ? (depths[stage] + 1) / 2 : depths[stage];

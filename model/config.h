@@ -34,11 +34,18 @@ enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16 };
 enum class Architecture { kHybrid, kVim };
+// What comes before stage 3: convolutions of our own, or EfficientNet-Lite0's
+// layers down to stride 16 (arXiv 1905.11946), which have weights trained
+// elsewhere.
+enum class Stem { kConvolutions, kEfficientNetLite0 };
 
 // A backbone of four stages: two of convolutions, two of Mamba blocks followed
 // by attention blocks. Plain values; Validate() says whether they fit together.
 struct BackboneConfig {
   Architecture architecture = Architecture::kHybrid;
+  // With kEfficientNetLite0 `in_dim` and the depths of stages 1 and 2 are
+  // ignored; `dim` is 28, so that stage 3 has the layers' 112 channels.
+  Stem stem = Stem::kConvolutions;
   int dim = 80;     // Channels of stage 1; each stage doubles them.
   int in_dim = 32;  // Channels after the stem's first convolution.
   std::array<int, 4> depths = {1, 3, 8, 4};      // Blocks a stage.
@@ -63,7 +70,7 @@ struct BackboneConfig {
   bool vim_backward = true;
 
   // Channels of stage `stage` (0..3).
-  int width(int stage) const { return dim << stage; }
+  int width(int stage) const;
   // Channels of the last feature map.
   int feature_width() const;
   // Mamba blocks of stage `stage` (2 or 3): blocks 0 .. count-1; the others are

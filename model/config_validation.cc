@@ -60,6 +60,11 @@ absl::Status CheckImage(const ModelConfig& config) {
   return status;
 }
 
+absl::Status CheckDepth(const BackboneConfig& config, int stage) {
+  return CheckRange(absl::StrCat("depths[", stage, "]"), config.depths[stage],
+                    1, 1 << 8);
+}
+
 // What only stages 3 and 4 have; `stage` is 2 or 3.
 absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
   const int width = config.width(stage);
@@ -68,6 +73,7 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
   const int sub_window = config.attention_windows[stage - 2];
   const std::string at = absl::StrCat("[", stage - 2, "]");
   absl::Status status = FirstError({
+      CheckDepth(config, stage),
       Check(heads > 0 && width % heads == 0,
             absl::StrCat("num_heads[", stage, "]"), heads,
             absl::StrCat("a divisor of the width ", width)),
@@ -83,10 +89,23 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
                absl::StrCat("a divisor of the window ", window));
 }
 
-absl::Status CheckHybrid(const BackboneConfig& config) {
-  absl::Status status = FirstError({
+// What comes before stage 3.
+absl::Status CheckStem(const BackboneConfig& config) {
+  if (config.stem == Stem::kEfficientNetLite0) {
+    return Check(config.dim == 28, "dim", config.dim,
+                 "28 with the stem efficientnet_lite0");
+  }
+  return FirstError({
       CheckRange("dim", config.dim, 1, 1 << 12),
       CheckRange("in_dim", config.in_dim, 1, 1 << 12),
+      CheckDepth(config, 0),
+      CheckDepth(config, 1),
+  });
+}
+
+absl::Status CheckHybrid(const BackboneConfig& config) {
+  absl::Status status = FirstError({
+      CheckStem(config),
       Check(config.mamba || config.attention, "attention", "false",
             "true without mamba"),
       Check(config.mamba || config.tokens == Tokens::kNone, "tokens", "some",
@@ -96,10 +115,6 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", "some", "none with an ablation of the scan"),
   });
-  for (int stage = 0; stage < 4 && status.ok(); ++stage) {
-    status = CheckRange(absl::StrCat("depths[", stage, "]"),
-                        config.depths[stage], 1, 1 << 8);
-  }
   for (int stage = 2; stage < 4 && status.ok(); ++stage) {
     status = CheckTokenStage(config, stage);
   }
@@ -109,6 +124,8 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
 absl::Status CheckVim(const ModelConfig& config) {
   const BackboneConfig& backbone = config.backbone;
   return FirstError({
+      Check(backbone.stem == Stem::kConvolutions, "stem", "efficientnet_lite0",
+            "none for Vim"),
       CheckRange("vim_dim", backbone.vim_dim, 1, 1 << 14),
       CheckRange("vim_depth", backbone.vim_depth, 1, 1 << 8),
       Check(config.image_size % 16 == 0, "image_size", config.image_size,

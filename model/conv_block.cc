@@ -12,7 +12,7 @@ Convolution MakeConvolution(const StateDict::Scope& convolution,
                                  /*stride=*/1, size,
                                  /*kernel=*/3, /*winograd=*/true};
   return Convolution(shape, Convolution::Take(convolution, shape, true),
-                     BatchNorm::Take(norm, width, kEps), /*relu=*/false,
+                     BatchNorm::Take(norm, width, kEps), Activation::kNone,
                      options);
 }
 

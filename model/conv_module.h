@@ -18,7 +18,7 @@ inline Convolution TakeConvModule(const StateDict::Scope& scope,
   return Convolution(
       shape, Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
       BatchNorm::Take(scope.Sub("bn"), shape.out, kConvModuleEps),
-      /*relu=*/true, options);
+      Activation::kRelu, options);
 }
 
 }  // namespace sfmamba

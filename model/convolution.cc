@@ -1,5 +1,7 @@
 #include "model/convolution.h"
 
+#include <utility>
+
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/batch_norm.h"
 #include "ATen/ops/conv2d.h"
@@ -10,6 +12,21 @@
 #include "model/ops.h"
 
 namespace sfmamba {
+namespace {
+
+at::Tensor Activated(at::Tensor x, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      return x.relu_();
+    case Activation::kRelu6:
+      return x.clamp_(0, 6);
+  }
+  return x;
+}
+
+}  // namespace
 
 Convolution::Method Convolution::ChooseMethod(const Shape& shape,
                                               const LayerOptions& options,
@@ -25,14 +42,15 @@ Convolution::Method Convolution::ChooseMethod(const Shape& shape,
 }
 
 Convolution::Convolution(const Shape& shape, const Weights& weights,
-                         const std::optional<BatchNorm>& norm, bool relu,
-                         const LayerOptions& options)
+                         const std::optional<BatchNorm>& norm,
+                         Activation activation, const LayerOptions& options)
     : method_(ChooseMethod(shape, options, ops::OnDevice(weights.weight))),
       fuse_(options.fuse),
       out_(shape.out),
       stride_(shape.stride),
       padding_(shape.kernel / 2),
-      relu_(relu) {
+      groups_(shape.groups),
+      activation_(activation) {
   Weights used = weights;
   if (norm && options.fuse) {
     used = FoldBatchNorm(weights, *norm);
@@ -49,16 +67,16 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
     weight_ = ops::PackWinograd(weight_);
   } else if (method_ == Method::kOneDnn) {
     weight_ = PackConvolutionWeight(
-        weight_, stride_, padding_,
+        weight_, stride_, padding_, groups_,
         {1, shape.in, shape.input_size, shape.input_size});
   }
 }
 
 Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
                           bool bias) {
-  Weights weights{
-      scope.Take("weight", {shape.out, shape.in, shape.kernel, shape.kernel}),
-      {}};
+  Weights weights{scope.Take("weight", {shape.out, shape.in / shape.groups,
+                                        shape.kernel, shape.kernel}),
+                  {}};
   if (bias) weights.bias = scope.Take("bias", {shape.out});
   return weights;
 }
@@ -66,10 +84,11 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
 at::Tensor Convolution::Convolve(const at::Tensor& x,
                                  const at::Tensor& bias) const {
   if (method_ == Method::kOneDnn) {
-    return PackedConvolution(x, weight_, bias, stride_, padding_);
+    return PackedConvolution(x, weight_, bias, stride_, padding_, groups_);
   }
-  const at::Tensor y = at::conv2d(x, weight_, bias, /*stride=*/stride_,
-                                  /*padding=*/padding_);
+  const at::Tensor y =
+      at::conv2d(x, weight_, bias, /*stride=*/stride_,
+                 /*padding=*/padding_, /*dilation=*/1, groups_);
   // As most libraries leave it already.
   return method_ == Method::kDevice
              ? y.contiguous(at::MemoryFormat::ChannelsLast)
@@ -79,9 +98,10 @@ at::Tensor Convolution::Convolve(const at::Tensor& x,
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   if (method_ == Method::kWinograd) {
-    return ops::WinogradConv(
-        in, weight_, bias_, out_,
-        relu_ ? WinogradActivation::kRelu : WinogradActivation::kNone);
+    return ops::WinogradConv(in, weight_, bias_, out_,
+                             activation_ == Activation::kRelu
+                                 ? WinogradActivation::kRelu
+                                 : WinogradActivation::kNone);
   }
   at::Tensor y = Convolve(in, bias_);
   if (norm_) {
@@ -90,7 +110,7 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
                        /*cudnn_enabled=*/false);
   }
   // Apart from the convolution: oneDNN's ReLU makes a NaN a zero.
-  return relu_ ? y.relu_() : y;
+  return Activated(std::move(y), activation_);
 }
 
 at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {

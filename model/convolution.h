@@ -9,10 +9,13 @@
 
 namespace sfmamba {
 
-// A convolution whose padding keeps the sides, then a BatchNorm and a ReLU
-// where there are any: [N, in, H, W] to [N, out, ceil(H / stride), ceil(W /
-// stride)]. Immutable, so thread-safe. Fused, maps are channels-last in memory
-// and of the compute type.
+// kRelu6 is min(max(x, 0), 6). NaN stays NaN.
+enum class Activation { kNone, kRelu, kRelu6 };
+
+// A convolution whose padding keeps the sides, then a BatchNorm and an
+// activation where there are any: [N, in, H, W] to [N, out, ceil(H / stride),
+// ceil(W / stride)]. Immutable, so thread-safe. Fused, maps are channels-last
+// in memory and of the compute type.
 class Convolution {
  public:
   struct Shape {
@@ -20,25 +23,27 @@ class Convolution {
     int stride = 1;
     int input_size = 0;  // Pixels a side, expected at run time: a hint.
     int kernel = 3;      // Pixels a side, odd.
-    // Of 3x3 and stride 1 only: Winograd's method, where the processor has
-    // vectors. A third of the work, somewhat more rounding.
+    // Of 3x3, stride 1 and one group, without ReLU6, only: Winograd's method,
+    // where the processor has vectors. A third of the work, somewhat more
+    // rounding.
     bool winograd = false;
+    int groups = 1;  // Divides in and out; `in`: depthwise.
   };
 
   Convolution(const Shape& shape, const Weights& weights,
-              const std::optional<BatchNorm>& norm, bool relu,
+              const std::optional<BatchNorm>& norm, Activation activation,
               const LayerOptions& options);
 
-  // Takes "weight" [out, in, kernel, kernel] and, if `bias`, "bias" [out] from
-  // `scope`.
+  // Takes "weight" [out, in / groups, kernel, kernel] and, if `bias`, "bias"
+  // [out] from `scope`.
   static Weights Take(const StateDict::Scope& scope, const Shape& shape,
                       bool bias);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // The same without ReLU, then GELU in its tanh form.
+  // The same, then GELU in its tanh form. No activation before it.
   at::Tensor ForwardGeluTanh(const at::Tensor& x) const;
   // residual += forward(x), maybe in place: residual's memory must not be
-  // shared. Stride 1, no ReLU.
+  // shared. Stride 1, one group, no activation.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
@@ -48,7 +53,7 @@ class Convolution {
 
   static Method ChooseMethod(const Shape& shape, const LayerOptions& options,
                              bool on_device);
-  // x, of the compute type, without ReLU.
+  // x, of the compute type, without the activation.
   at::Tensor Convolve(const at::Tensor& x, const at::Tensor& bias) const;
 
   Method method_;
@@ -56,10 +61,11 @@ class Convolution {
   int out_;
   int stride_;
   int padding_;
-  bool relu_;
-  at::Tensor weight_;              // Packed, or [out, in, kernel, kernel].
-  at::Tensor bias_;                // [out] or undefined.
-  at::Tensor gelu_bias_;           // The same, fp32, if kDevice.
+  int groups_;
+  Activation activation_;
+  at::Tensor weight_;     // Packed, or [out, in / groups, kernel, kernel].
+  at::Tensor bias_;       // [out] or undefined.
+  at::Tensor gelu_bias_;  // The same, fp32, if kDevice.
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };
 

@@ -25,7 +25,7 @@ FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
                         const Convolution::Shape& shape) {
     const Weights weights =
         Convolution::Take(scope.Sub(absl::StrCat(name, ".conv")), shape, true);
-    return Convolution(shape, weights, {}, /*relu=*/false, options);
+    return Convolution(shape, weights, {}, Activation::kNone, options);
   };
   for (size_t i = 0; i < in_channels.size(); ++i) {
     const int side = kTypicalSide >> i;

@@ -18,16 +18,21 @@ int64_t Halved(int64_t size, int times) {
 HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
                                const StateDict::Scope& scope,
                                const LayerOptions& options)
-    : fuse_(options.fuse),
-      patch_embed_(scope.Sub("patch_embed"), config.in_dim, config.dim,
-                   image_size, options) {
+    : fuse_(options.fuse) {
+  if (config.stem == Stem::kEfficientNetLite0) {
+    trunk_.emplace(scope.Sub("trunk"), image_size, options);
+  } else {
+    patch_embed_.emplace(scope.Sub("patch_embed"), config.in_dim, config.dim,
+                         image_size, options);
+  }
   for (int stage = 0; stage < 4; ++stage) {
     const StateDict::Scope level = scope.Sub(absl::StrCat("levels.", stage));
     const int size = Halved(image_size, stage + 2);
-    if (stage < 2) {
-      conv_stages_.emplace_back(level, stage, size, config, options);
-    } else {
+    const bool in_trunk = stage < 2 && trunk_.has_value();
+    if (stage >= 2) {
       token_stages_.emplace_back(level, stage, config, options);
+    } else if (!in_trunk) {
+      conv_stages_.emplace_back(level, stage, size, config, options);
     }
     if (config.output_norms) {
       const StateDict::Scope norm = scope.Sub(absl::StrCat("outnorm", stage));
@@ -35,13 +40,13 @@ HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
       output_norms_.push_back(
           {norm.Take("weight", {width}), norm.Take("bias", {width})});
     }
-    if (stage == 3) break;
+    if (stage == 3 || in_trunk) continue;
     const Convolution::Shape shape{config.width(stage), config.width(stage + 1),
                                    /*stride=*/2, size};
     downsamples_.emplace_back(
         shape,
         Convolution::Take(level.Sub("downsample.reduction.0"), shape, false),
-        std::nullopt, /*relu=*/false, options);
+        std::nullopt, Activation::kNone, options);
   }
 }
 
@@ -59,22 +64,39 @@ at::Tensor HybridBackbone::Normalized(const Norm& norm,
       .contiguous();
 }
 
+void HybridBackbone::Add(const at::Tensor& map, Features* features) const {
+  features->push_back(output_norms_.empty()
+                          ? map
+                          : Normalized(output_norms_[features->size()], map));
+}
+
+at::Tensor HybridBackbone::ForwardConvolutions(const at::Tensor& images,
+                                               Features* features) const {
+  if (trunk_.has_value()) {
+    const std::vector<at::Tensor> maps = trunk_->Forward(images);
+    Add(maps[0], features);
+    Add(maps[1], features);
+    return maps[2];
+  }
+  at::Tensor x = patch_embed_->forward(images);
+  for (int stage = 0; stage < 2; ++stage) {
+    x = conv_stages_[stage].Forward(x);
+    Add(x, features);
+    x = downsamples_[stage].forward(x);
+  }
+  return x;
+}
+
 Features HybridBackbone::Forward(const at::Tensor& images,
                                  int64_t fold_rows) const {
   Features features;
-  at::Tensor x = patch_embed_.forward(images);
-  for (int stage = 0; stage < 4; ++stage) {
-    if (stage < 2) {
-      x = conv_stages_[stage].Forward(x);
-    } else {
-      const TokenStage& tokens = token_stages_[stage - 2];
-      x = tokens.Forward(
-          x, fold_rows > 0 ? fold_rows
-                           : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
-    }
-    features.push_back(
-        output_norms_.empty() ? x : Normalized(output_norms_[stage], x));
-    if (stage < 3) x = downsamples_[stage].forward(x);
+  at::Tensor x = ForwardConvolutions(images, &features);
+  for (const TokenStage& tokens : token_stages_) {
+    if (features.size() == 3) x = downsamples_.back().forward(x);
+    x = tokens.Forward(
+        x, fold_rows > 0 ? fold_rows
+                         : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
+    Add(x, &features);
   }
   return features;
 }

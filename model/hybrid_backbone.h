@@ -1,20 +1,23 @@
 #ifndef SFMAMBA_MODEL_HYBRID_BACKBONE_H_
 #define SFMAMBA_MODEL_HYBRID_BACKBONE_H_
 
+#include <optional>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "model/backbone.h"
 #include "model/convolution.h"
+#include "model/lite_trunk.h"
 #include "model/patch_embed.h"
 #include "model/stage.h"
 
 namespace sfmamba {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
-// 2603.16423): two stages of convolutions, two of tokens. Its features are the
-// stages' maps before their downsampling; with output_norms each behind a
-// LayerNorm of its own, in fp32, which the next stage does not see.
+// 2603.16423): two stages of convolutions, in whose place a LiteTrunk may
+// stand, and two of tokens. Its features are the stages' maps before their
+// downsampling; with output_norms each behind a LayerNorm of its own, in fp32,
+// which the next stage does not see.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const BackboneConfig& config, int image_size,
@@ -30,12 +33,18 @@ class HybridBackbone : public Backbone {
     at::Tensor gamma, beta;  // [C]
   };
   at::Tensor Normalized(const Norm& norm, const at::Tensor& map) const;
+  // Adds the next stage's map.
+  void Add(const at::Tensor& map, Features* features) const;
+  // Runs what comes before stage 3 and returns its input.
+  at::Tensor ForwardConvolutions(const at::Tensor& images,
+                                 Features* features) const;
 
   bool fuse_;
-  PatchEmbed patch_embed_;
+  std::optional<LiteTrunk> trunk_;  // Instead of the next two members.
+  std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
-  std::vector<Convolution> downsamples_;  // After stages 1, 2 and 3.
+  std::vector<Convolution> downsamples_;  // After stage 3, and those before.
   std::vector<Norm> output_norms_;        // One a stage, or none.
 };
 

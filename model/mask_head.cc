@@ -25,7 +25,7 @@ std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
   for (int i = 0; i < config.mask_convs; ++i) {
     const StateDict::Scope conv = scope.Sub(absl::StrCat("convs.", i, ".conv"));
     convs.emplace_back(shape, Convolution::Take(conv, shape, true),
-                       std::nullopt, /*relu=*/true, options);
+                       std::nullopt, Activation::kRelu, options);
   }
   return convs;
 }

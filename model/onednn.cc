@@ -42,24 +42,26 @@ at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
 }
 
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
-                                 int padding, at::IntArrayRef input_shape) {
+                                 int padding, int groups,
+                                 at::IntArrayRef input_shape) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
                       at::IntArrayRef, int64_t, at::OptionalIntArrayRef)>(
           "mkldnn::_reorder_convolution_weight", "");
-  return op.call(weight, {padding, padding}, {stride, stride}, {1, 1}, 1,
+  return op.call(weight, {padding, padding}, {stride, stride}, {1, 1}, groups,
                  input_shape);
 }
 
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride, int padding) {
+                             const at::Tensor& bias, int stride, int padding,
+                             int groups) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&,
                       at::IntArrayRef, at::IntArrayRef, at::IntArrayRef,
                       int64_t, c10::string_view, Scalars, Text)>(
           "mkldnn::_convolution_pointwise", "");
   return op.call(x, weight, Optional(bias), {padding, padding},
-                 {stride, stride}, {1, 1}, 1, "none", Scalars(), Text());
+                 {stride, stride}, {1, 1}, groups, "none", Scalars(), Text());
 }
 
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,

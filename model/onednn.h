@@ -19,16 +19,18 @@ at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows);
 at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, const std::string& attr);
 
-// weight [out, in, k, k]; `input_shape` [N, in, H, W] is what is expected at
-// run time, a hint.
+// weight [out, in / groups, k, k]; `input_shape` [N, in, H, W] is what is
+// expected at run time, a hint.
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
-                                 int padding, at::IntArrayRef input_shape);
+                                 int padding, int groups,
+                                 at::IntArrayRef input_shape);
 
 // Channels-last in and out.
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
-                             const at::Tensor& bias, int stride, int padding);
+                             const at::Tensor& bias, int stride, int padding,
+                             int groups);
 
-// The same of stride 1, added to `residual` in place.
+// The same of stride 1 and one group, added to `residual` in place.
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
                           const at::Tensor& weight, const at::Tensor& bias,
                           int padding);

@@ -10,7 +10,7 @@ Convolution MakeConvolution(const StateDict::Scope& convolution,
                             const Convolution::Shape& shape,
                             const LayerOptions& options) {
   return Convolution(shape, Convolution::Take(convolution, shape, false),
-                     BatchNorm::Take(norm, shape.out, kEps), /*relu=*/true,
+                     BatchNorm::Take(norm, shape.out, kEps), Activation::kRelu,
                      options);
 }
 

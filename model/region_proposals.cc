@@ -21,7 +21,7 @@ Convolution MakeHidden(int channels, const StateDict::Scope& scope,
   const Convolution::Shape shape{channels,         channels, 1, kTypicalSide, 3,
                                  /*winograd=*/true};
   return Convolution(shape, Convolution::Take(scope, shape, true), {},
-                     /*relu=*/true, options);
+                     Activation::kRelu, options);
 }
 
 // The two outputs as one convolution, fp32.
@@ -36,7 +36,7 @@ Convolution MakeOutput(int channels, int anchors, const StateDict::Scope& scope,
   const Weights both{at::cat({logits.weight, deltas.weight}),
                      at::cat({logits.bias, deltas.bias})};
   return Convolution({channels, 5 * anchors, 1, kTypicalSide, 1}, both, {},
-                     /*relu=*/false, {options.fuse, Precision::kFloat32});
+                     Activation::kNone, {options.fuse, Precision::kFloat32});
 }
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }

@@ -36,7 +36,8 @@ Convolution MakeClassifier(int channels, int num_classes,
   const Convolution::Shape shape{channels, num_classes, /*stride=*/1,
                                  kTypicalSide, /*kernel=*/1};
   return Convolution(shape, Convolution::Take(scope, shape, /*bias=*/true),
-                     std::nullopt, /*relu=*/false, {fuse, Precision::kFloat32});
+                     std::nullopt, Activation::kNone,
+                     {fuse, Precision::kFloat32});
 }
 
 at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {

@@ -33,6 +33,16 @@ absl::Status OverrideBackbone(const v1::Backbone& proto,
   if (proto.has_layer_scale()) backbone->layer_scale = proto.layer_scale();
   if (proto.has_swap()) backbone->swap = proto.swap();
   if (proto.has_attention()) backbone->attention = proto.attention();
+  switch (proto.stem()) {
+    case v1::Backbone::CONVOLUTIONS:
+      backbone->stem = Stem::kConvolutions;
+      break;
+    case v1::Backbone::EFFICIENTNET_LITE0:
+      backbone->stem = Stem::kEfficientNetLite0;
+      break;
+    default:
+      break;
+  }
   switch (proto.tokens()) {
     case v1::Backbone::NONE:
       backbone->tokens = Tokens::kNone;

@@ -209,6 +209,30 @@ TEST(BackboneConfigTest, EachStageDoublesTheWidth) {
   EXPECT_EQ(config.width(3), 640);
 }
 
+TEST(BackboneConfigTest, EfficientNetLite0HasWidthsOfItsOwn) {
+  BackboneConfig config;
+  config.stem = Stem::kEfficientNetLite0;
+  config.dim = 28;
+  EXPECT_EQ(config.width(0), 24);
+  EXPECT_EQ(config.width(1), 40);
+  EXPECT_EQ(config.width(2), 112);
+  EXPECT_EQ(config.width(3), 224);
+  EXPECT_EQ(config.feature_width(), 224);
+}
+
+TEST(ValidateTest, OnEfficientNetLite0TheFieldsOfEarlierStagesAreIgnored) {
+  ModelConfig config = Variant("custom");
+  config.backbone.stem = Stem::kEfficientNetLite0;
+  config.backbone.dim = 28;
+  config.backbone.in_dim = 0;
+  config.backbone.depths = {0, 0, 4, 2};
+  config.backbone.num_heads = {0, 0, 4, 8};
+  EXPECT_EQ(Validate(config), absl::OkStatus());
+  config.backbone.depths[2] = 0;
+  EXPECT_THAT(std::string(Validate(config).message()),
+              HasSubstr("depths[2]: expected 1 to"));
+}
+
 TEST(ValidateTest, NamesTheFieldThatDoesNotFit) {
   struct Case {
     std::function<void(ModelConfig&)> change;
@@ -230,6 +254,8 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFit) {
       {[](ModelConfig& c) { c.backbone.dim = 0; }, "dim"},
       {[](ModelConfig& c) { c.backbone.dim = 1 << 20; }, "dim"},
       {[](ModelConfig& c) { c.backbone.in_dim = -3; }, "in_dim"},
+      {[](ModelConfig& c) { c.backbone.stem = Stem::kEfficientNetLite0; },
+       "dim: expected 28 with the stem efficientnet_lite0, got 80"},
       {[](ModelConfig& c) { c.backbone.depths[0] = 0; }, "depths[0]"},
       {[](ModelConfig& c) { c.backbone.depths[3] = 1000; }, "depths[3]"},
       {[](ModelConfig& c) { c.backbone.num_heads[2] = 7; },
@@ -276,6 +302,8 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFitVim) {
   const std::vector<Case> cases = {
       {[](ModelConfig& c) { c.backbone.vim_dim = 0; }, "vim_dim"},
       {[](ModelConfig& c) { c.backbone.vim_depth = 0; }, "vim_depth"},
+      {[](ModelConfig& c) { c.backbone.stem = Stem::kEfficientNetLite0; },
+       "stem: expected none for Vim, got efficientnet_lite0"},
       {[](ModelConfig& c) { c.image_size = 225; }, "image_size"},
       {[](ModelConfig& c) { c.backbone.tokens = Tokens::kLearnable; },
        "tokens"},

@@ -127,6 +127,30 @@ TEST_F(LoadTest, AnotherVariantsWeightsAreRefused) {
   EXPECT_THAT(ErrorOf(DeterministicWeights(other)), HasSubstr("more"));
 }
 
+TEST_F(LoadTest, AnotherStemsWeightsAreRefused) {
+  const Tensors small = weights_;
+  config_ = LiteModel();
+  weights_ = DeterministicWeights(config_);
+  EXPECT_TRUE(Load(weights_).ok());
+  weights_.erase("trunk.blocks.3.expand.bn.running_mean");
+  weights_["trunk.blocks.3.depthwise.conv.weight"] =
+      at::zeros({144, 144, 5, 5});
+  weights_["trunk.blocks.0.expand.conv.weight"] = at::zeros({32, 32, 1, 1});
+  weights_["levels.0.downsample.reduction.0.weight"] =
+      at::zeros({56, 28, 3, 3});
+  const std::string error = ErrorOf(weights_);
+  for (const char* part :
+       {"trunk.blocks.3.expand.bn.running_mean: missing, expected [144]",
+        "trunk.blocks.3.depthwise.conv.weight: expected [144, 1, 5, 5], got "
+        "[144, 144, 5, 5]",
+        "trunk.blocks.0.expand.conv.weight: surplus, [32, 32, 1, 1]",
+        "levels.0.downsample.reduction.0.weight: surplus"}) {
+    EXPECT_THAT(error, HasSubstr(part));
+  }
+  EXPECT_EQ(std::count(error.begin(), error.end(), ';'), 3) << error;
+  EXPECT_THAT(ErrorOf(small), HasSubstr("more"));
+}
+
 TEST_F(LoadTest, ADamagedFileIsRefused) {
   ASSERT_EQ(WriteWeights(path_, weights_), absl::OkStatus());
   std::ifstream in(path_, std::ios::binary);

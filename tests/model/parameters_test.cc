@@ -98,6 +98,19 @@ INSTANTIATE_TEST_SUITE_P(
              31'796'168, 223}),
     [](const auto& info) { return std::string(info.param.name); });
 
+INSTANTIATE_TEST_SUITE_P(Stems, ParameterCountTest,
+                         testing::Values(Case{"EfficientNetLite0", "custom",
+                                              [](BackboneConfig& b) {
+                                                b.stem =
+                                                    Stem::kEfficientNetLite0;
+                                                b.dim = 28;
+                                                b.depths = {0, 0, 4, 2};
+                                              },
+                                              2'829'544, 191}),
+                         [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
 INSTANTIATE_TEST_SUITE_P(
     Ablations, ParameterCountTest,
     testing::Values(

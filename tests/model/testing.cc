@@ -57,6 +57,21 @@ ModelConfig SmallModel() {
   return config;
 }
 
+ModelConfig LiteModel() {
+  ModelConfig config;
+  config.variant = "custom";
+  BackboneConfig& backbone = config.backbone;
+  backbone.stem = Stem::kEfficientNetLite0;
+  backbone.dim = 28;
+  backbone.in_dim = 0;
+  backbone.depths = {0, 0, 4, 2};
+  backbone.num_heads = {0, 0, 4, 8};
+  backbone.windows = {10, 5};
+  config.num_classes = 20;
+  config.image_size = 160;
+  return config;
+}
+
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
                                        const ModelOptions& options) {
   StateDict weights(DeterministicParameter);

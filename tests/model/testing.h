@@ -17,6 +17,9 @@ namespace sfmamba {
 ModelConfig SmallModel();
 constexpr int kSmallHeight = 96, kSmallWidth = 80;
 
+// A classifier on EfficientNet-Lite0's layers, made for images of 160 x 160.
+ModelConfig LiteModel();
+
 // With deterministic parameters. Dies if that fails.
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
                                        const ModelOptions& options = {});

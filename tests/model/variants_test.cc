@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "model/config.h"
 #include "tests/model/expected_logits.h"
+#include "tests/model/expected_map.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -38,26 +39,6 @@ INSTANTIATE_TEST_SUITE_P(All, VariantsTest,
                            return std::string(info.param.variant);
                          });
 
-struct ExpectedMap {
-  std::vector<int64_t> shape;
-  double sum, sum_of_absolutes, first, last;
-};
-
-// `maps` at `stage` (0..3).
-void ExpectMap(const std::vector<at::Tensor>& maps, int stage,
-               const ExpectedMap& expected) {
-  ASSERT_EQ(maps.size(), 4);
-  const at::Tensor map = maps[stage].contiguous().to(at::kDouble);
-  EXPECT_EQ(map.sizes().vec(), expected.shape);
-  const double tolerance = 2e-6 * expected.sum_of_absolutes;
-  EXPECT_NEAR(map.sum().item<double>(), expected.sum, tolerance);
-  EXPECT_NEAR(map.abs().sum().item<double>(), expected.sum_of_absolutes,
-              tolerance);
-  const at::Tensor values = map.view({-1});
-  EXPECT_NEAR(values[0].item<double>(), expected.first, 1e-4);
-  EXPECT_NEAR(values[-1].item<double>(), expected.last, 1e-4);
-}
-
 ModelConfig WithoutTokens(ModelConfig config) {
   config.backbone.tokens = Tokens::kNone;
   return config;
@@ -74,18 +55,19 @@ TEST_P(StageMapsTest, SmallModel) {
   const auto plain = StageMaps(WithoutTokens(SmallModel()), images, options_);
   const auto swapped = StageMaps(SmallModel(), images, options_);
   for (const auto& maps : {plain, swapped}) {
-    ExpectMap(maps, 0,
+    ASSERT_EQ(maps.size(), 4);
+    ExpectMap(maps[0],
               {{2, 16, 24, 20}, 2214.257688, 3170.623612, 0.169727, 0.583861});
-    ExpectMap(maps, 1,
+    ExpectMap(maps[1],
               {{2, 32, 12, 10}, 592.223106, 2558.258907, 0.221262, 0.582012});
   }
-  ExpectMap(plain, 2,
+  ExpectMap(plain[2],
             {{2, 64, 6, 5}, -95.818827, 4046.798449, -2.136878, -0.139981});
-  ExpectMap(plain, 3,
+  ExpectMap(plain[3],
             {{2, 128, 3, 3}, 32.611892, 2602.577557, 1.761417, 0.083403});
-  ExpectMap(swapped, 2,
+  ExpectMap(swapped[2],
             {{2, 64, 6, 5}, -54.926208, 4091.645606, -2.197968, -0.192379});
-  ExpectMap(swapped, 3,
+  ExpectMap(swapped[3],
             {{2, 128, 3, 3}, 70.022504, 2708.981703, 1.508602, -0.583764});
 }
 
@@ -96,18 +78,19 @@ TEST_P(StageMapsTest, Tiny) {
   const auto swapped =
       StageMaps(*VariantConfig("sf_mamba_t"), images, options_);
   for (const auto& maps : {plain, swapped}) {
-    ExpectMap(maps, 0,
+    ASSERT_EQ(maps.size(), 4);
+    ExpectMap(maps[0],
               {{2, 80, 56, 56}, 65202.6991, 113786.0190, 0.026287, 0.413308});
-    ExpectMap(maps, 1,
+    ExpectMap(maps[1],
               {{2, 160, 28, 28}, -8912.1071, 102041.3930, 0.262286, -0.158546});
   }
-  ExpectMap(plain, 2,
+  ExpectMap(plain[2],
             {{2, 320, 14, 14}, -16482.7187, 275806.4885, -0.984563, 1.316467});
-  ExpectMap(plain, 3,
+  ExpectMap(plain[3],
             {{2, 640, 7, 7}, 394.2924, 164820.2476, -1.747668, -0.331937});
-  ExpectMap(swapped, 2,
+  ExpectMap(swapped[2],
             {{2, 320, 14, 14}, -16495.6072, 275858.4248, 1.281832, -0.813909});
-  ExpectMap(swapped, 3,
+  ExpectMap(swapped[3],
             {{2, 640, 7, 7}, 409.0227, 164933.1106, -1.733028, -1.270623});
 }
 

@@ -127,7 +127,9 @@ INSTANTIATE_TEST_SUITE_P(
     Models, BatchTest,
     testing::Values(Sample{"Small", SmallModel(), kSmallHeight, kSmallWidth},
                     Sample{"Tiny", Tiny(), 224, 224},
-                    Sample{"TinyOdd", Tiny(), 97, 130}),
+                    Sample{"TinyOdd", Tiny(), 97, 130},
+                    Sample{"Lite", LiteModel(), 160, 160},
+                    Sample{"LiteOdd", LiteModel(), 97, 130}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // A poisoned image in the batch, in every way that batches are run.

@@ -67,6 +67,10 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
            {"backbone { depths: 1 }", "backbone.depths: got 5"},
            {"input { mean: 1 mean: 2 }", "input.mean: got 2"},
            {"backbone { variant: 'sf_mamba_z' }", "backbone.variant"},
+           {"backbone { stem: EFFICIENTNET_LITE0 }",
+            "model custom: dim: expected 28"},
+           {"backbone { variant: 'vim_s' stem: EFFICIENTNET_LITE0 }",
+            "model vim_s: stem"},
            {"batching { max_batch_size: -1 }", "batching.max_batch_size"},
            {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
            {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
@@ -101,6 +105,23 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
     const std::string error = ErrorOf(text);
     EXPECT_EQ(error.substr(0, message.size()), message) << text;
   }
+}
+
+TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
+  EXPECT_EQ(Translated("").backbone.stem, Stem::kConvolutions);
+  EXPECT_EQ(Translated("backbone { stem: CONVOLUTIONS }").backbone.stem,
+            Stem::kConvolutions);
+  v1::ModelConfig proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    backbone {
+      variant: "custom" stem: EFFICIENTNET_LITE0 dim: 28 in_dim: 0
+      depths: [ 0, 0, 4, 2 ] num_heads: [ 0, 0, 4, 8 ] windows: [ 10, 5 ]
+    })",
+                                                            &proto));
+  const auto config = ToModelConfig(proto, 20);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->backbone.stem, Stem::kEfficientNetLite0);
+  EXPECT_EQ(config->backbone.width(1), 40);
 }
 
 TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {

@@ -1,0 +1,44 @@
+#ifndef SFMAMBA_MODEL_LITE_TRUNK_H_
+#define SFMAMBA_MODEL_LITE_TRUNK_H_
+
+#include <optional>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/convolution.h"
+#include "model/layer_options.h"
+#include "model/state_dict.h"
+
+namespace sfmamba {
+
+// The layers of EfficientNet-Lite0 down to stride 16: a convolution and eleven
+// inverted residuals, each behind a BatchNorm. Source: EfficientNet (arXiv
+// 1905.11946), section 4, in its "lite" form: ReLU6, no squeeze-excitation;
+// padding is symmetric. Immutable, so thread-safe.
+class LiteTrunk {
+ public:
+  // `image_size` is the side of the images expected, a hint.
+  LiteTrunk(const StateDict::Scope& scope, int image_size,
+            const LayerOptions& options);
+
+  // Images [N, 3, H, W], normalised, to three maps [N, C, ceil(H / stride),
+  // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.
+  std::vector<at::Tensor> Forward(const at::Tensor& images) const;
+
+ private:
+  // Wider, convolved channel by channel, narrower.
+  struct Block {
+    std::optional<Convolution> expand;
+    Convolution depthwise, project;
+    bool residual;  // The answer is added to x, whose memory it takes.
+
+    at::Tensor Forward(at::Tensor x) const;
+  };
+
+  Convolution stem_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_LITE_TRUNK_H_
