@@ -1,7 +1,10 @@
-"""The three default models, a config each. The first backbone starts the other two."""
+"""The three default models, a config each. The first backbone starts the other two.
 
-SIZE = 96  # Of the classifier's pictures, pixels a side.
-CLASSIFIER = dict(dim=24, in_dim=16, depths=(1, 2, 4, 2), num_heads=(4, 8),
+Below their token stages stand EfficientNet-Lite0's layers with ImageNet's weights, frozen.
+"""
+
+SIZE = 160  # Of the classifier's pictures, pixels a side.
+CLASSIFIER = dict(lite_trunk=True, dim=28, in_dim=0, depths=(0, 0, 4, 2), num_heads=(4, 8),
                   windows=(SIZE // 16, SIZE // 32))
 
 SHORT, LONG = 160, 192  # Sides of the pictures of the dense models.

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-MARGIN = 8      # Pixels that training pictures are larger than the model's input.
+MARGIN = 14     # Pixels that training pictures are larger than the model's input.
 HELD_OUT = 5    # Of a folder's pictures, every fifth is for validation.
 SUFFIXES = ('.jpg', '.jpeg', '.png', '.webp', '.bmp')
 
@@ -22,7 +22,10 @@ def preprocess(image, size):
 
 
 class Composed:
-    """What make_pictures.py wrote; refresh() finds files that came since."""
+    """What make_pictures.py wrote; refresh() finds files that came since.
+
+    draw() gives maps in place of pictures.
+    """
 
     def __init__(self, folder):
         self.folder, self.files = folder, {}
@@ -46,20 +49,20 @@ class Composed:
         return torch.from_numpy(features).float(), torch.from_numpy(classes)
 
     def draw(self, rng, count):
-        """Pictures uint8 [n,T,T,3], classes, and the teacher's features or None."""
+        """The trunk's maps float16 [n,C,h,w], classes, and the teacher's features or None."""
         size = len(self.ordered[0]['classes'])
         rows = [divmod(i, size) for i in rng.integers(0, len(self.ordered) * size, count)]
-        pictures, classes = (np.stack([self.ordered[f][name][i] for f, i in rows])
-                             for name in ('pictures', 'classes'))
+        maps, classes = (np.stack([self.ordered[f][name][i] for f, i in rows])
+                         for name in ('maps', 'classes'))
         features = None
         if self.has_teacher:
             features = np.stack([self.ordered[f]['features'][i] for f, i in rows])
             features = torch.from_numpy(features).float()
-        return pictures, torch.from_numpy(classes), features
+        return maps, torch.from_numpy(classes), features
 
 
 class Folders:
-    """A folder with one sub-folder of pictures per class."""
+    """A folder with one sub-folder of pictures per class; draw() gives uint8 [n,T,T,3]."""
 
     has_teacher = False
 

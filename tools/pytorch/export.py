@@ -18,8 +18,8 @@ CONFIG = '''# proto-file: sfmamba/v1/config.proto
 task: {task}
 backbone {{
   variant: "custom"
+  stem: EFFICIENTNET_LITE0
   dim: {dim}
-  in_dim: {in_dim}
   depths: [{depths}]
   num_heads: [{heads}]
   windows: [{windows}]
@@ -77,8 +77,7 @@ def half(tensors):
 def config_text(task, model, classes, settings, weights):
     """config.textproto of a `model` of configs.py with its weights' file."""
     data = weights.read_bytes()
-    return CONFIG.format(task=task, dim=model['dim'], in_dim=model['in_dim'],
-                         depths=numbers(model['depths']),
+    return CONFIG.format(task=task, dim=model['dim'], depths=numbers(model['depths']),
                          heads=numbers((1, 2, *model['num_heads'])),
                          windows=numbers(model['windows']), classes=classes, settings=settings,
                          size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())

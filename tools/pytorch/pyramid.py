@@ -34,7 +34,7 @@ class Backbone(sf_mamba.SFMamba):
     def __init__(self, **fields):
         super().__init__(sf_mamba.Config(**fields))
         del self.norm, self.head  # The classifier's.
-        self.widths = [self.config.dim * 2**i for i in range(4)]
+        self.widths = self.config.widths
         for i, width in enumerate(self.widths):
             self.add_module(f'outnorm{i}', nn.LayerNorm(width))
 

@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import lite_trunk
+
 STATES = 8
 MLP_RATIO = 4
 
@@ -33,6 +35,14 @@ class Config:
     tokens: str = 'data'           # Auxiliary tokens: 'none' (MambaVision), 'data', 'learnable'.
     swap: bool = True              # Exchange the two tokens after each Mamba block.
     discard: str = 'after_first_attn'  # Or 'before_attn', 'after_attn'.
+    # EfficientNet-Lite0's layers in place of the stem and stages 1 and 2: dim must be 28.
+    lite_trunk: bool = False
+
+    @property
+    def widths(self):
+        """Channels of the four stages."""
+        wide = tuple(self.dim * 2**i for i in range(4))
+        return (*lite_trunk.WIDTHS, wide[3]) if self.lite_trunk else wide
 
 
 VARIANTS = {
@@ -288,10 +298,15 @@ class SFMamba(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        widths = [config.dim * 2**i for i in range(4)]
-        self.patch_embed = PatchEmbed(config.in_dim, config.dim)
+        widths = config.widths
+        if config.lite_trunk:
+            self.trunk = lite_trunk.LiteTrunk()
+            stages = [nn.Identity(), nn.Identity()]  # So that the others keep their names.
+        else:
+            self.patch_embed = PatchEmbed(config.in_dim, config.dim)
+            stages = [ConvStage(widths[i], config.depths[i]) for i in (0, 1)]
         self.levels = nn.ModuleList(
-            [ConvStage(widths[i], config.depths[i]) for i in (0, 1)] +
+            stages +
             [TokenStage(widths[i], config.depths[i], config.num_heads[i - 2],
                         config.windows[i - 2], i == 3, config) for i in (2, 3)])
         self.norm = nn.BatchNorm2d(widths[3])
@@ -300,17 +315,27 @@ class SFMamba(nn.Module):
 
     def features(self, images):
         """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
+        if self.config.lite_trunk:
+            *maps, x = self.trunk(images)
+            return maps + self.run_stages(x, 2)
+        return self.run_stages(self.patch_embed(images), 0)
+
+    def run_stages(self, x, first):
+        """The maps of the stages from `first` on, which gets x."""
         maps = []
-        x = self.patch_embed(images)
-        for level in self.levels:
+        for level in self.levels[first:]:
             maps.append(level(x))
             if level.downsample is not None:
                 x = level.downsample(maps[-1])
         return maps
 
+    def pool(self, last_map):
+        """The last stage's map to what the classes are told from, [N,C]."""
+        return self.norm(last_map).mean(dim=(2, 3))
+
     def forward(self, images):
         """Normalised images [N,3,H,W] to logits [N,num_classes]."""
-        return self.head(self.norm(self.features(images)[-1]).mean(dim=(2, 3)))
+        return self.head(self.pool(self.features(images)[-1]))
 
 
 def initialise(module):

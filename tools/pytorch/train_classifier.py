@@ -3,9 +3,10 @@
     python train_classifier.py --data DATA --out RUN --export ../../models/mine/1
 
 DATA is a folder with one sub-folder of pictures per class, of which every fifth picture
-is kept for validation; or what make_pictures.py wrote, where a teacher may have left
-features for each picture, which the student then learns along with the classes. RUN
-receives checkpoint.pt and log.txt. See training.py for --passes, --minutes, --resume.
+is kept for validation; or what make_pictures.py wrote: what the trunk, which is not
+trained, makes of pictures, and perhaps a teacher's features, which the student then learns
+along with the classes. RUN receives checkpoint.pt and log.txt. See training.py for
+--passes, --minutes, --resume.
 """
 
 import argparse
@@ -21,10 +22,10 @@ import sf_mamba
 import training
 from configs import CLASSIFIER, SIZE
 from dataset import open_data
+from lite_trunk import MEAN, STD
 
-MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 BATCH = 64
-PASSES = 180_000
+PASSES = 250_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
 SMOOTHING = 0.1
 # Of the teacher: how soft its answers are made, and how much each part of the loss counts.
@@ -83,19 +84,31 @@ class Teacher:
 
 
 class Student(torch.nn.Module):
-    """The classifier, and the map from its features to the teacher's, which is dropped later."""
+    """The classifier, and the map from its features to the teacher's, which is dropped later.
+
+    The trunk is frozen.
+    """
 
     def __init__(self, model, teacher_features):
         super().__init__()
         self.model = model
+        model.trunk.requires_grad_(False)
         self.guess = torch.nn.Linear(model.norm.num_features, teacher_features) \
             if teacher_features else None
 
-    def losses(self, pictures, classes, answers):
-        """`answers`: the teacher's features and logits, or None."""
+    def train(self, mode=True):
+        super().train(mode)
+        self.model.trunk.eval()
+        return self
+
+    def losses(self, x, classes, answers):
+        """`x`: pictures, or the trunk's last maps; `answers`: the teacher's features and
+        logits, or None."""
         with training.precision():
-            x = normalise(pictures).contiguous(memory_format=torch.channels_last)
-            x = self.model.norm(self.model.features(x)[-1]).mean(dim=(2, 3))
+            if x.dtype == torch.uint8:
+                x = normalise(x).contiguous(memory_format=torch.channels_last)
+                x = self.model.trunk(x)[-1]
+            x = self.model.pool(self.model.run_stages(x.float(), 2)[-1])
             logits = self.model.head(x)
             guess = self.guess(x) if self.guess else None
         hard = F.cross_entropy(logits.float(), classes, label_smoothing=SMOOTHING)
@@ -144,6 +157,8 @@ def train(args):
                           **CLASSIFIER)
     if args.initial:
         start_from(model, args.initial)
+    else:
+        model.trunk.load_imagenet()
     student = Student(model, len(teacher.mean) if teacher else 0)
     student = student.to(memory_format=torch.channels_last)
 
@@ -158,10 +173,12 @@ def train(args):
                        dict(labels=data.labels), validate)
     place = training.device()
     for rng in run.steps():
-        pictures, classes, features = data.draw(rng, BATCH)
+        inputs, classes, features = data.draw(rng, BATCH)
+        if inputs.dtype == np.uint8:
+            inputs = augment(rng, inputs, SIZE)
         answers = tuple(x.to(place) for x in teacher(features)) if teacher else None
-        run.learn(student.losses(augment(rng, pictures, SIZE).to(place), classes.to(place),
-                                 answers), len(pictures))
+        run.learn(student.losses(torch.as_tensor(inputs).to(place), classes.to(place), answers),
+                  len(inputs))
     if args.export:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
                                 credited=data.has_teacher)

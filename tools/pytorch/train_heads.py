@@ -2,8 +2,8 @@
 
     python train_heads.py --cutouts CUTOUTS --backbone CLASSIFIER/checkpoint.pt --out RUN
 
-One backbone, started from the classifier's weights and tuned along, feeds both heads: a
-scene costs one forward pass of it. With --tasks only one head is trained. The pictures
+One backbone, started from the classifier's weights and tuned along but for its trunk,
+feeds both heads: a scene costs one forward pass of it. With --tasks only one head is trained. The pictures
 grow on the way. RUN receives checkpoint.pt and log.txt; see training.py for --passes,
 --minutes, --resume.
 """
@@ -43,6 +43,7 @@ class Heads(torch.nn.Module):
     def __init__(self, classes):
         super().__init__()
         self.backbone = Backbone(**BACKBONE)
+        self.backbone.trunk.requires_grad_(False)
         config = detector.Config(classes=classes, **DETECTOR)
         self.detector = detector.DetectionHeads(self.backbone.widths, config)
         self.decode_head = upernet.DecodeHead(self.backbone.widths, SEGMENTER_CHANNELS, classes + 1)

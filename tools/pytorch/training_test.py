@@ -107,10 +107,11 @@ class ComposedTest(unittest.TestCase):
         disc = np.repeat(np.uint8(255 * (x * x + y * y < 0.8))[..., None], 4, axis=2)
         exemplars = [(0, disc[None]), (1, disc[None] // 2)]
         return make_pictures.draw(rng, exemplars, [0.5, 0.5], [], 2 * make_pictures.BATCH,
-                                  lambda large: large.mean(axis=(1, 2)))
+                                  dict(maps=lambda pictures: pictures.transpose(0, 3, 1, 2),
+                                       features=lambda pictures: pictures.mean(axis=(1, 2))))
 
     def test_files_that_come_later_are_found(self):
-        side = configs.SIZE + dataset.MARGIN
+        side = configs.SIZE
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / 'labels.txt').write_text('bright\ndim\n')
@@ -123,8 +124,8 @@ class ComposedTest(unittest.TestCase):
             data.refresh()
         self.assertEqual(len(data.ordered), 2)
         self.assertEqual(data.labels, ['bright', 'dim'])
-        pictures, classes, features = data.draw(np.random.default_rng(0), 9)
-        self.assertEqual(pictures.shape, (9, side, side, 3))
+        maps, classes, features = data.draw(np.random.default_rng(0), 9)
+        self.assertEqual(maps.shape, (9, 3, side, side))
         self.assertEqual(features.shape, (9, 3))
         self.assertEqual([len(x) for x in data.taught(50)], [50, 50])
 
@@ -140,11 +141,18 @@ class TeacherTest(unittest.TestCase):
 
     def test_the_student_learns_from_it(self):
         model = sf_mamba.make('custom', num_classes=4, **configs.CLASSIFIER)
-        losses = train_classifier.Student(model, 6).losses(
-            torch.zeros(2, 96, 96, 3, dtype=torch.uint8), torch.tensor([0, 1]),
-            (torch.zeros(2, 6), torch.zeros(2, 4)))
+        student = train_classifier.Student(model, 6).train()
+        pictures = torch.zeros(2, 160, 160, 3, dtype=torch.uint8)
+        answers = torch.zeros(2, 6), torch.zeros(2, 4)
+        losses = student.losses(pictures, torch.tensor([0, 1]), answers)
         self.assertEqual(set(losses), {'loss', 'soft', 'features'})
         self.assertTrue(all(loss.isfinite() for loss in losses.values()))
+        sum(losses.values()).backward()
+        self.assertTrue(all(p.grad is None for p in model.trunk.parameters()))
+        with torch.no_grad():
+            maps = model.trunk(train_classifier.normalise(pictures))[-1]
+        of_maps = student.losses(maps, torch.tensor([0, 1]), answers)
+        self.assertAlmostEqual(of_maps['loss'].item(), losses['loss'].item(), places=5)
 
 
 class ExportTest(unittest.TestCase):
