@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -74,6 +75,10 @@ struct ExpectedAnswer {
   int height, width;
   std::vector<float> logits;  // Of both images, of the reference in fp64.
 };
+
+std::ostream& operator<<(std::ostream& out, const ExpectedAnswer& expected) {
+  return out << expected.height << "x" << expected.width;
+}
 
 class LiteModelTest : public testing::TestWithParam<ExpectedAnswer> {
  protected:
