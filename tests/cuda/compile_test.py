@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import unittest
+from concurrent import futures
 
 import ptxas
 import sass
@@ -45,15 +46,22 @@ def reports(folder: pathlib.Path) -> dict[tuple[str, str], ptxas.Kernel]:
 
 def scans(folder: pathlib.Path, cuobjdump: pathlib.Path) -> dict:
     """The hottest loops of the scan kernels, by ('file: kernel', architecture)."""
-    found = {}
+    jobs = []
     for path in sorted(folder.glob('selective_scan*_object.ptxas.txt')):
         file = path.name.removesuffix('_object.ptxas.txt')
         for arch in SCAN_ARCHS:
             functions = tuple(kernel.mangled for kernel in ptxas.kernels(path.read_text())
                               if kernel.arch == arch and SCAN_TYPE in kernel.name)
-            if not functions:
-                continue
-            text = sass.disassemble(cuobjdump, folder / f'{file}_object.o', arch, functions)
+            if functions:
+                jobs.append((file, arch, functions))
+
+    def disassemble(job):
+        file, arch, functions = job
+        return sass.disassemble(cuobjdump, folder / f'{file}_object.o', arch, functions)
+
+    found = {}
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (file, arch, _), text in zip(jobs, pool.map(disassemble, jobs)):
             for (name, _), counts in sass.count(text).items():
                 if counts:
                     found[f'{file}: {name}', arch] = counts
