@@ -25,7 +25,7 @@ from dataset import open_data
 from lite_trunk import MEAN, STD
 
 BATCH = 64
-PASSES = 250_000
+PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
 SMOOTHING = 0.1
 # Of the teacher: how soft its answers are made, and how much each part of the loss counts.
