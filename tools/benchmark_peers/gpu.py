@@ -83,9 +83,10 @@ def channel_major_forward(scan):
 
 
 def network(variant, tokens, scan):
+    import deterministic
     import sf_mamba
     sf_mamba.MambaMixer.forward = channel_major_forward(scan)
-    return sf_mamba.fill_deterministic(sf_mamba.make(variant, tokens=tokens)).eval()
+    return deterministic.fill_deterministic(sf_mamba.make(variant, tokens=tokens)).eval()
 
 
 # Timing, on the GPU.

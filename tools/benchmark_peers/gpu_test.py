@@ -3,7 +3,8 @@ measured. Run with PyTorch: python gpu_test.py"""
 
 import unittest
 
-import gpu
+import gpu  # Puts ../pytorch on the path.
+import deterministic
 import sf_mamba
 import torch
 
@@ -22,7 +23,7 @@ class MixerTest(unittest.TestCase):
 
     def test_network_runs_with_any_scan(self):
         forward = sf_mamba.MambaMixer.forward
-        images = sf_mamba.deterministic_input(1, 3, 64, 64)
+        images = deterministic.deterministic_input(1, 3, 64, 64)
         try:
             for tokens in ('data', 'none'):
                 with torch.inference_mode():

@@ -36,14 +36,15 @@ class Job:
         self.seconds, self.benchmark, self.folder = seconds, benchmark, folder
 
     def model(self):
+        import deterministic
         import sf_mamba
         import torch
         torch.set_num_threads(self.threads)
-        return sf_mamba.fill_deterministic(sf_mamba.make(self.variant)).eval()
+        return deterministic.fill_deterministic(sf_mamba.make(self.variant)).eval()
 
     def input(self):
-        import sf_mamba
-        return sf_mamba.deterministic_input(self.batch, 3, SIZE, SIZE)
+        import deterministic
+        return deterministic.deterministic_input(self.batch, 3, SIZE, SIZE)
 
     def onnx_path(self):
         return os.path.join(self.folder, f'{self.variant}_{self.batch}.onnx')

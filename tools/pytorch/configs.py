@@ -3,6 +3,11 @@
 Below their token stages stand EfficientNet-Lite0's layers with ImageNet's weights, frozen.
 """
 
+import torch
+
+# Of pictures, RGB in 0..1: ImageNet's.
+MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+
 SIZE = 160  # Of the classifier's pictures, pixels a side.
 CLASSIFIER = dict(lite_trunk=True, dim=28, in_dim=0, depths=(0, 0, 4, 2), num_heads=(4, 8),
                   windows=(SIZE // 16, SIZE // 32))

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from configs import MEAN, STD
+
 # Kernel, stride, expansion, channels in and out.
 BLOCKS = ((3, 1, 1, 32, 16),
           (3, 2, 6, 16, 24), (3, 1, 6, 24, 24),
@@ -19,8 +21,6 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112))
 MAPS = (2, 4, 10)        # The last blocks at strides 4, 8 and 16.
 WIDTHS = (24, 40, 112)   # Their channels.
-# How SF-Mamba's pictures, 0..1, are normalised.
-MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 
 
 class Unit(nn.Module):

@@ -22,8 +22,8 @@ import torch
 
 import compose
 import scenes
-from configs import SIZE
-from lite_trunk import MEAN, STD, LiteTrunk
+from configs import MEAN, SIZE, STD
+from lite_trunk import LiteTrunk
 from train_classifier import normalise
 
 FILE, BATCH = 1000, 20   # Pictures a file, and in one go.

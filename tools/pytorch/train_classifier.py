@@ -20,9 +20,8 @@ import torch.nn.functional as F
 import export
 import sf_mamba
 import training
-from configs import CLASSIFIER, SIZE
+from configs import CLASSIFIER, MEAN, SIZE, STD
 from dataset import open_data
-from lite_trunk import MEAN, STD
 
 BATCH = 64
 PASSES = 90_000

@@ -150,9 +150,18 @@ class TrunkTest(unittest.TestCase):
             expected = F.relu6(original._bn0(original._conv_stem(x)))
             # The original pads at the bottom and right alone: a pixel to the side.
             got = trunk.stem(train_classifier.normalise(pictures.roll((-1, -1), (1, 2))))
-        # At the edges the zeros of the padding stand for other colours.
-        error = (got - expected)[..., 1:-1, 1:-1].abs().max()
-        self.assertLess(error.item(), 1e-4)
+            # At the edges the zeros of the padding stand for other colours.
+            error = (got - expected)[..., 1:-1, 1:-1].abs().max()
+            self.assertLess(error.item(), 1e-4)
+            # The other layers, bit for bit once they pad alike.
+            for layer in original.modules():
+                if isinstance(layer, torch.nn.Conv2d):
+                    layer.static_padding = torch.nn.Identity()
+                    layer.padding = tuple(side // 2 for side in layer.kernel_size)
+            got = expected
+            for own, theirs in zip(trunk.blocks, original._blocks):
+                got, expected = own(got), theirs(expected)
+                self.assertTrue(torch.equal(got, expected))
 
 
 class TeacherTest(unittest.TestCase):
@@ -167,7 +176,7 @@ class TeacherTest(unittest.TestCase):
     def test_the_student_learns_from_it(self):
         model = sf_mamba.make('custom', num_classes=4, **configs.CLASSIFIER)
         student = train_classifier.Student(model, 6).train()
-        pictures = torch.zeros(2, 160, 160, 3, dtype=torch.uint8)
+        pictures = torch.zeros(2, configs.SIZE, configs.SIZE, 3, dtype=torch.uint8)
         answers = torch.zeros(2, 6), torch.zeros(2, 4)
         losses = student.losses(pictures, torch.tensor([0, 1]), answers)
         self.assertEqual(set(losses), {'loss', 'soft', 'features'})
