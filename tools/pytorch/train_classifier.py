@@ -178,7 +178,7 @@ def train(args):
         answers = tuple(x.to(place) for x in teacher(features)) if teacher else None
         run.learn(student.losses(torch.as_tensor(inputs).to(place), classes.to(place), answers),
                   len(inputs))
-    if args.export:
+    if args.export and run.rank == 0:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
                                 credited=data.has_teacher)
 

@@ -3,10 +3,14 @@
 The schedule is one of passes (pictures seen), so that a busy machine only makes it last
 longer. All randomness of a step follows from the seed and the step's number; the
 checkpoint holds the rest: weights, their moving average, optimiser and position.
+
+Started by torchrun, several processes share a run: each learns from its own pictures, and
+the gradients are averaged.
 """
 
 import json
 import math
+import os
 import pathlib
 import sys
 import time
@@ -30,7 +34,26 @@ def add_arguments(parser, passes):
 
 
 def device():
-    return torch.device('cuda' if torch.cuda.is_available() else 'cpu')
+    if not torch.cuda.is_available():
+        return torch.device('cpu')
+    return torch.device('cuda', int(os.environ.get('LOCAL_RANK', 0)))
+
+
+def join():
+    """This process's rank and how many there are; 0, 1 if torchrun did not start it."""
+    if 'RANK' not in os.environ:
+        return 0, 1
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo')
+    return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+def average(tensors, processes):
+    """Sets the tensors to their means over the processes."""
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    torch.distributed.all_reduce(flat)
+    for tensor, part in zip(tensors, (flat / processes).split([t.numel() for t in tensors])):
+        tensor.copy_(part.view_as(tensor))
 
 
 def precision():
@@ -74,11 +97,13 @@ class Run:
 
     `facts` (labels and the like) go into every checkpoint. `validate`, called with the
     averaged model every args.report seconds and at the end, returns a dict of figures
-    for log.txt, whose lines are JSON.
+    for log.txt, whose lines are JSON. Of several processes the one of rank 0 validates and
+    writes.
     """
 
     def __init__(self, args, model, groups, facts, validate, horizon=300):
         args.out.mkdir(parents=True, exist_ok=True)
+        self.rank, self.processes = join()
         self.args, self.facts, self.validate = args, facts, validate
         self.model = model.to(device())
         self.average = AveragedModel(self.model, multi_avg_fn=average_weights(horizon),
@@ -108,7 +133,7 @@ class Run:
             for group in self.optimiser.param_groups:
                 group['lr'] = group['peak'] * share_at(self.progress())
             torch.manual_seed(self.args.seed * 1_000_003 + self.step)
-            yield np.random.default_rng((self.args.seed, self.step))
+            yield np.random.default_rng((self.args.seed, self.step, self.rank))
             now = time.monotonic()
             self.seconds += min(now - last, 60)  # A stopped process does not count.
             last = now
@@ -122,18 +147,34 @@ class Run:
         print(file=sys.stderr)
 
     def learn(self, losses, count):
-        """One step of the optimiser on a dict of losses of `count` pictures."""
+        """One step of the optimiser on a dict of losses of `count` pictures a process."""
         self.optimiser.zero_grad()
         sum(losses.values()).backward()
+        if self.processes > 1:
+            self.share_gradients()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.step()
         self.average.update_parameters(self.model)
         self.losses.append({name: loss.item() for name, loss in losses.items()})
-        self.passes += count
+        self.passes += count * self.processes
         self.step += 1
+
+    def share_gradients(self):
+        """Averages the gradients, and the time used, so that all processes stop together."""
+        gradients = []
+        for parameter in self.model.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                gradients.append(parameter.grad)
+        seconds = torch.tensor([self.seconds], device=device())
+        average([*gradients, seconds], self.processes)
+        self.seconds = seconds.item()
 
     def show(self):
         """The progress bar."""
+        if self.rank:
+            return
         done = min(self.progress(), 1)
         left = self.seconds / max(done, 1e-9) * (1 - done) / 60
         print(f'\r[{"#" * int(done * 30):30}] {done:4.0%}  {self.passes} pictures, '
@@ -142,6 +183,9 @@ class Run:
 
     def report(self):
         """Validates the averaged weights; writes checkpoint.pt and a line of log.txt."""
+        if self.rank:
+            self.losses = self.losses[-1:]
+            return
         rows, self.losses = self.losses or [{}], self.losses[-1:]
         means = {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
         figures = dict(passes=self.passes, minutes=round(self.seconds / 60, 1), **means,

@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import os
 import pathlib
+import socket
 import tempfile
 import types
 import unittest
@@ -59,6 +61,21 @@ def write_pictures(folder, count=10):
             Image.fromarray(noise).save(folder / name / f'{i}.png')
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(('localhost', 0))
+        return listener.getsockname()[1]
+
+
+def share_run(rank, folder, port):
+    """One of two processes that train together."""
+    os.environ.update(RANK=str(rank), WORLD_SIZE='2', MASTER_ADDR='localhost',
+                      MASTER_PORT=str(port))
+    run = linear_run(arguments(folder / f'run{rank}', 20))
+    torch.save((run.model.state_dict(), run.step, run.passes, run.losses[-1]),
+               folder / f'{rank}.pt')
+
+
 class RunTest(unittest.TestCase):
     def test_a_resumed_run_ends_at_the_same_weights(self):
         with tempfile.TemporaryDirectory() as whole, tempfile.TemporaryDirectory() as parts:
@@ -70,6 +87,18 @@ class RunTest(unittest.TestCase):
                 self.assertTrue(a.equal(b))
             for a, b in zip(expected.average.parameters(), got.average.parameters()):
                 self.assertTrue(a.equal(b))
+
+    def test_two_processes_share_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            torch.multiprocessing.spawn(share_run, (folder, free_port()), nprocs=2)
+            first, second = (torch.load(folder / f'{rank}.pt') for rank in (0, 1))
+            self.assertTrue((folder / 'run0/checkpoint.pt').exists())
+            self.assertFalse((folder / 'run1/checkpoint.pt').exists())
+        for key, value in first[0].items():
+            self.assertTrue(value.equal(second[0][key]), key)
+        self.assertEqual((first[1], first[2]), (10, 20))
+        self.assertNotEqual(first[3], second[3])  # Each has pictures of its own.
 
     def test_the_rate_rises_and_falls(self):
         rates = [training.share_at(p) for p in (0, training.WARMUP, 0.5, 1)]
