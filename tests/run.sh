@@ -3,6 +3,9 @@
 # server and the suite for GPUs, which needs none, and checks the kernels that came
 # out. The last line is "N passed, N failed", counted from the test cases' own
 # reports.
+#
+# TORCH_PYTHON=/path/to/python runs the tests of tools/pytorch too, where that Python
+# has what tools/pytorch/README.md names; setting it up would take 3 GB.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +29,8 @@ build //...
 # run_tests ARGUMENT...: fails unless they ran, passed or not.
 run_tests() {
   bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
-    --test_env=PATH --test_env=PYTHONPATH --test_env=OMP_WAIT_POLICY=passive \
+    --test_env=PATH --test_env=PYTHONPATH --test_env=TORCH_PYTHON \
+    --test_env=OMP_WAIT_POLICY=passive \
     --build_tests_only "$@"
   local status=$?
   # 3: some test failed. 4: there were no tests. Others: the run itself broke.

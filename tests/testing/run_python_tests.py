@@ -1,11 +1,14 @@
 """Runs a folder's Python tests and reports each case to Bazel.
 
-Usage: run_python_tests.py FOLDER [PATTERN]
+Usage: run_python_tests.py FOLDER [PATTERN [MODULE ...]]
 
-PATTERN, *_test.py unless given, names the files. Where the environment variable XML_OUTPUT_FILE names a file, the cases are written there
-in JUnit's form. Exits with 1 unless all passed and there were some.
+PATTERN, *_test.py unless given, names the files. Where one of the MODULEs that they need
+is missing, all are reported as one skipped case. Where the environment variable
+XML_OUTPUT_FILE names a file, the cases are written there in JUnit's form. Exits with 1
+unless all passed and there were some.
 """
 
+import importlib.util
 import os
 import pathlib
 import sys
@@ -48,16 +51,29 @@ class Result(unittest.TextTestResult):
         ET.SubElement(self._case(test), 'skipped', message=reason)
 
 
+def write(suite):
+    report = os.environ.get('XML_OUTPUT_FILE')
+    if report:
+        ET.ElementTree(suite).write(report, encoding='utf-8', xml_declaration=True)
+
+
 def main():
     sys.dont_write_bytecode = True
     folder = str(ROOT / sys.argv[1])
     pattern = sys.argv[2] if len(sys.argv) > 2 else '*_test.py'
+    missing = [name for name in sys.argv[3:] if importlib.util.find_spec(name) is None]
+    if missing:
+        message = f'{sys.executable} has no {", ".join(missing)}'
+        print(f'skipped: {message}')
+        suite = ET.Element('testsuite', name='python')
+        case = ET.SubElement(suite, 'testcase', classname=sys.argv[1], name=f'({message})')
+        ET.SubElement(case, 'skipped', message=message)
+        write(suite)
+        return 0
     sys.path[:0] = [folder, str(ROOT / 'tools')]
     tests = unittest.defaultTestLoader.discover(folder, pattern, folder)
     result = unittest.TextTestRunner(resultclass=Result).run(tests)
-    report = os.environ.get('XML_OUTPUT_FILE')
-    if report:
-        ET.ElementTree(result.suite).write(report, encoding='utf-8', xml_declaration=True)
+    write(result.suite)
     return 0 if result.wasSuccessful() and result.testsRun else 1
 
 
