@@ -81,8 +81,8 @@ TEST_F(AccuracyTest, TheClassifierNamesThings) {
 TEST_F(AccuracyTest, TheSegmenterColoursThem) {
   const std::string report = Eval("scenes", "everyday_segmenter");
   EXPECT_EQ(Member(report, "images"), 48);
-  EXPECT_NEAR(Member(report, "miou"), 0.322, kMargin);
-  EXPECT_NEAR(Member(report, "pixel_accuracy"), 0.904, kMargin);
+  EXPECT_NEAR(Member(report, "miou"), 0.510, kMargin);
+  EXPECT_NEAR(Member(report, "pixel_accuracy"), 0.934, kMargin);
 }
 
 TEST_F(AccuracyTest, TheDetectorFindsThem) {
@@ -104,9 +104,9 @@ TEST_F(AccuracyTest, TheDetectorFindsThem) {
   const std::string report(text, size);
   const size_t mask = report.find("\"mask\"");
   ASSERT_NE(mask, std::string::npos) << report;
-  EXPECT_EQ(Member(report, "objects"), 154);
-  EXPECT_NEAR(Member(report, "ap50"), 0.531, kMargin);  // The boxes'.
-  EXPECT_NEAR(Member(report.substr(mask), "ap50"), 0.479, kMargin);
+  EXPECT_EQ(Member(report, "objects"), 165);
+  EXPECT_NEAR(Member(report, "ap50"), 0.696, kMargin);  // The boxes'.
+  EXPECT_NEAR(Member(report.substr(mask), "ap50"), 0.655, kMargin);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ PHOTO_SIDE = 640  # Longest side to which background photographs are reduced.
 
 
 def load_cutouts(folder, split):
-    """{class: [views, uint8 [V,128,128,4] memory-mapped, of each exemplar]} of a split."""
+    """{class: [views, uint8 [V,S,S,4] memory-mapped, of each exemplar]} of a split."""
     cutouts = {}
     for exemplar in render.read_exemplars():
         if exemplar['split'] == split:

@@ -12,9 +12,9 @@ SIZE = 160  # Of the classifier's pictures, pixels a side.
 CLASSIFIER = dict(lite_trunk=True, dim=28, in_dim=0, depths=(0, 0, 4, 2), num_heads=(4, 8),
                   windows=(SIZE // 16, SIZE // 32))
 
-SHORT, LONG = 160, 192  # Sides of the pictures of the dense models.
+SHORT, LONG = 256, 320  # Sides of the pictures of the dense models.
 # One window a stage holds the map of the largest picture.
 BACKBONE = dict(CLASSIFIER, windows=(LONG // 16, LONG // 32))
 DETECTOR = dict(channels=48, box_stages=1, box_convs=0, box_fcs=2, fc_width=192, mask_convs=2,
-                anchor_scale=4, finest_scale=28, rpn_candidates=200, proposals=100)
+                anchor_scale=6, finest_scale=28, rpn_candidates=200, proposals=100)
 SEGMENTER_CHANNELS = 48

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 import furniture
 
 HERE = pathlib.Path(__file__).parent
-SIZE = 128        # Side of a cut-out in pixels; the object touches its margin of 2.
+SIZE = 256        # Side of a cut-out in pixels; the object touches its margin of 2.
 SUPERSAMPLE = 2
 VIEWS = 48
 FRONT_ONLY = {'cabinet', 'screen', 'socket', 'appliance', 'bath fixture'}

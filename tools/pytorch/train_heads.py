@@ -5,7 +5,7 @@
 One backbone, started from the classifier's weights and tuned along but for its trunk,
 feeds both heads: a scene costs one forward pass of it. With --tasks only one head is trained. The pictures
 grow on the way. RUN receives checkpoint.pt and log.txt; see training.py for --passes,
---minutes, --resume.
+--minutes, --resume. `torchrun --nproc_per_node=2 train_heads.py ...` uses two cores or GPUs.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import copy
 import multiprocessing
 import pathlib
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -28,12 +29,14 @@ from detection_loss import detection_loss
 from pyramid import Backbone
 from train_classifier import normalise
 
-GROWTH = ((0, 128), (0.6, SHORT))  # (Share of the run, short side from there on).
+GROWTH = ((0, 192), (0.4, SHORT))  # (Share of the run, short side from there on).
 TASKS = ('detect', 'segment')
 BATCH = 4
-PASSES = 20_000
-HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1.5e-3, 3e-4, 0.05
+PASSES = 30_000
+HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1.5e-3, 5e-4, 0.05
 SEGMENT_WEIGHT = 2  # One loss beside the detector's five.
+# A pixel's weight is its class's frequency to this power: most pixels are background.
+FREQUENCY_POWER, FREQUENCY_SCENES = -0.3, 400
 VALIDATION_SCENES = 60
 
 
@@ -42,6 +45,7 @@ class Heads(torch.nn.Module):
 
     def __init__(self, classes):
         super().__init__()
+        self.pixel_weights = None  # In the segmenter's loss: even.
         self.backbone = Backbone(**BACKBONE)
         self.backbone.trunk.requires_grad_(False)
         config = detector.Config(classes=classes, **DETECTOR)
@@ -65,7 +69,8 @@ class Heads(torch.nn.Module):
             if 'segment' in tasks:
                 class_maps = batch['class_maps'][:, 2::4, 2::4].long()  # The logits' centres.
                 losses['segment'] = SEGMENT_WEIGHT * F.cross_entropy(
-                    self.decode_head(maps), class_maps, ignore_index=scenes.IGNORE)
+                    self.decode_head(maps), class_maps, self.pixel_weights,
+                    ignore_index=scenes.IGNORE)
         return losses
 
     def detect(self, images, shapes):
@@ -73,6 +78,15 @@ class Heads(torch.nn.Module):
 
     def segment(self, images):
         return self.decode_head(self.backbone(images))
+
+
+def pixel_weights(data, classes, seed):
+    """Of the background and each class, by how many pixels some small scenes have of it."""
+    rng = np.random.default_rng(seed)
+    drawn = np.stack([data.draw(rng, (64, 64)).class_map for _ in range(FREQUENCY_SCENES)])
+    counts = np.bincount(drawn.ravel(), minlength=classes + 1)[:classes + 1]
+    weights = np.maximum(counts, 1) ** FREQUENCY_POWER
+    return torch.tensor(weights / weights.mean(), dtype=torch.float32)
 
 
 def start_from(heads, checkpoint):
@@ -135,7 +149,8 @@ def train(args):
     run = training.Run(args, heads, groups, dict(labels=labels),
                        lambda averaged: figures(averaged, held_out, labels, args.tasks))
     size = multiprocessing.Value('i', size_at(run.progress()))
-    data = scenes.Scenes(cutouts, labels, photos, size, BATCH, (args.seed, run.step))
+    data = scenes.Scenes(cutouts, labels, photos, size, BATCH, (args.seed, run.step, run.rank))
+    heads.pixel_weights = pixel_weights(data, len(labels), args.seed).to(training.device())
     batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1,
                                                prefetch_factor=4))
     place = training.device()
@@ -146,7 +161,7 @@ def train(args):
                  for name, value in next(batches).items()}
         set_windows(heads.backbone, min(batch['pictures'].shape[1:3]))
         run.learn(heads.losses(batch, args.tasks), BATCH)
-    if args.export:
+    if args.export and run.rank == 0:
         export.write_heads(args.export, args.version, run.average.module.cpu(), labels, args.tasks)
 
 

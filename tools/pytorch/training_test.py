@@ -19,8 +19,10 @@ import configs
 import dataset
 import export
 import make_pictures
+import scenes
 import sf_mamba
 import train_classifier
+import train_heads
 import training
 from lite_trunk import LiteTrunk
 
@@ -106,6 +108,23 @@ class RunTest(unittest.TestCase):
         self.assertAlmostEqual(rates[1], 1, places=2)
         self.assertGreater(rates[2], rates[3])
         self.assertGreater(rates[3], 0)
+
+
+class PixelWeightsTest(unittest.TestCase):
+    def test_frequent_classes_weigh_less(self):
+        class_map = np.zeros((10, 10), np.uint8)
+        class_map[0, :4] = 1
+        class_map[1:4] = 2
+        class_map[9] = scenes.IGNORE
+        data = types.SimpleNamespace(
+            draw=lambda rng, shape: types.SimpleNamespace(class_map=class_map))
+        weights = train_heads.pixel_weights(data, 3, seed=0)
+        self.assertEqual(tuple(weights.shape), (4,))
+        background, rare, between, absent = weights.tolist()
+        counts = [(class_map == k).sum() for k in (0, 1)]
+        self.assertAlmostEqual(rare / background,
+                               (counts[1] / counts[0]) ** train_heads.FREQUENCY_POWER, places=4)
+        self.assertTrue(background < between < rare < absent < float('inf'))
 
 
 class FoldersTest(unittest.TestCase):
