@@ -3,9 +3,10 @@
     python train_heads.py --cutouts CUTOUTS --backbone CLASSIFIER/checkpoint.pt --out RUN
 
 One backbone, started from the classifier's weights and tuned along but for its trunk,
-feeds both heads: a scene costs one forward pass of it. With --tasks only one head is trained. The pictures
-grow on the way. RUN receives checkpoint.pt and log.txt; see training.py for --passes,
---minutes, --resume. `torchrun --nproc_per_node=2 train_heads.py ...` uses two cores or GPUs.
+feeds both heads: a scene costs one forward pass of it. With --tasks only one head is
+trained. The pictures grow on the way. RUN receives checkpoint.pt and log.txt; see
+training.py for --passes, --minutes, --resume. `torchrun --nproc_per_node=2 train_heads.py
+...` uses two cores or GPUs.
 """
 
 import argparse

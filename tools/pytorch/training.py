@@ -48,8 +48,8 @@ def join():
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
 
 
-def average(tensors, processes):
-    """Sets the tensors to their means over the processes."""
+def average_over_processes(tensors, processes):
+    """Sets the tensors to their means."""
     flat = torch.cat([tensor.flatten() for tensor in tensors])
     torch.distributed.all_reduce(flat)
     for tensor, part in zip(tensors, (flat / processes).split([t.numel() for t in tensors])):
@@ -137,6 +137,8 @@ class Run:
             now = time.monotonic()
             self.seconds += min(now - last, 60)  # A stopped process does not count.
             last = now
+            if self.processes > 1:
+                self.share_time()
             if now - shown > 1 or self.progress() >= 1:
                 self.show()
                 shown = now
@@ -160,15 +162,19 @@ class Run:
         self.step += 1
 
     def share_gradients(self):
-        """Averages the gradients, and the time used, so that all processes stop together."""
         gradients = []
         for parameter in self.model.parameters():
             if parameter.requires_grad:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 gradients.append(parameter.grad)
-        seconds = torch.tensor([self.seconds], device=device())
-        average([*gradients, seconds], self.processes)
+        average_over_processes(gradients, self.processes)
+
+    def share_time(self):
+        """Of the processes' times the least, so that they learn at one rate and stop
+        together; waiting for the one that validates does not count."""
+        seconds = torch.tensor([self.seconds], dtype=torch.float64, device=device())
+        torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MIN)
         self.seconds = seconds.item()
 
     def show(self):

@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import itertools
 import os
 import pathlib
 import socket
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 import numpy as np
 import safetensors.torch
@@ -69,11 +71,16 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def share_run(rank, folder, port):
-    """One of two processes that train together."""
+def share_run(rank, folder, port, minutes):
+    """One of two processes that train together; their clocks go differently."""
     os.environ.update(RANK=str(rank), WORLD_SIZE='2', MASTER_ADDR='localhost',
                       MASTER_PORT=str(port))
-    run = linear_run(arguments(folder / f'run{rank}', 20))
+    args = arguments(folder / f'run{rank}', 20)
+    if minutes:
+        args.passes, args.minutes = 1_000_000, minutes
+    ticks = itertools.count(step=(1.0, 1.7)[rank])
+    with mock.patch.object(training.time, 'monotonic', lambda: next(ticks)):
+        run = linear_run(args)
     torch.save((run.model.state_dict(), run.step, run.passes, run.losses[-1]),
                folder / f'{rank}.pt')
 
@@ -90,17 +97,28 @@ class RunTest(unittest.TestCase):
             for a, b in zip(expected.average.parameters(), got.average.parameters()):
                 self.assertTrue(a.equal(b))
 
-    def test_two_processes_share_a_run(self):
+    def share(self, minutes=None):
+        """What the two processes of a run end with: weights, steps, passes, last loss."""
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            torch.multiprocessing.spawn(share_run, (folder, free_port()), nprocs=2)
-            first, second = (torch.load(folder / f'{rank}.pt') for rank in (0, 1))
+            torch.multiprocessing.spawn(share_run, (folder, free_port(), minutes), nprocs=2)
             self.assertTrue((folder / 'run0/checkpoint.pt').exists())
             self.assertFalse((folder / 'run1/checkpoint.pt').exists())
+            first, second = (torch.load(folder / f'{rank}.pt') for rank in (0, 1))
         for key, value in first[0].items():
             self.assertTrue(value.equal(second[0][key]), key)
-        self.assertEqual((first[1], first[2]), (10, 20))
         self.assertNotEqual(first[3], second[3])  # Each has pictures of its own.
+        return first, second
+
+    def test_two_processes_share_a_run(self):
+        first, second = self.share()
+        self.assertEqual(first[1:3], (10, 20))
+        self.assertEqual(second[1:3], (10, 20))
+
+    def test_two_processes_stop_together_when_time_is_up(self):
+        first, second = self.share(minutes=1)
+        self.assertEqual(first[1:3], second[1:3])
+        self.assertGreaterEqual(first[1], 30)  # Not as the faster clock says.
 
     def test_the_rate_rises_and_falls(self):
         rates = [training.share_at(p) for p in (0, training.WARMUP, 0.5, 1)]
