@@ -1,6 +1,7 @@
 #include "model/attention.h"
 
 #include "ATen/ops/scaled_dot_product_attention.h"
+#include "model/ops.h"
 
 namespace sfmamba {
 
@@ -19,8 +20,11 @@ void Attention::AddTo(Residual& residual, const at::Tensor& x,
                              .permute({2, 0, 3, 1, 4});
   const int64_t asking =
       residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
-  const at::Tensor y = at::scaled_dot_product_attention(
-      qkv[0].narrow(2, 0, asking), qkv[1], qkv[2]);
+  const at::Tensor q = qkv[0].narrow(2, 0, asking);
+  const ops::DeviceOps* const device = ops::DeviceOpsOf(x);
+  const at::Tensor y =
+      device != nullptr ? device->Attention(q, qkv[1], qkv[2])
+                        : at::scaled_dot_product_attention(q, qkv[1], qkv[2]);
   // [sequences, heads, asking, width / heads] to [sequences, asking, width].
   proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
 }

@@ -86,13 +86,12 @@ at::Tensor Convolution::Convolve(const at::Tensor& x,
   if (method_ == Method::kOneDnn) {
     return PackedConvolution(x, weight_, bias, stride_, padding_, groups_);
   }
-  const at::Tensor y =
-      at::conv2d(x, weight_, bias, /*stride=*/stride_,
-                 /*padding=*/padding_, /*dilation=*/1, groups_);
-  // As most libraries leave it already.
-  return method_ == Method::kDevice
-             ? y.contiguous(at::MemoryFormat::ChannelsLast)
-             : y;
+  if (method_ == Method::kDevice) {
+    return ops::DeviceOpsOf(x)->Convolve(
+        x, {weight_, stride_, padding_, groups_}, bias);
+  }
+  return at::conv2d(x, weight_, bias, stride_, padding_, /*dilation=*/1,
+                    groups_);
 }
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {

@@ -47,8 +47,8 @@ class Convolution {
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
-  // Who convolves: our own kernel (fused fp32), oneDNN (fused), libtorch on a
-  // device (on a GPU cuDNN), or libtorch.
+  // Who convolves: our own kernel (fused fp32), oneDNN (fused), the device, or
+  // libtorch.
   enum class Method { kWinograd, kOneDnn, kDevice, kPlain };
 
   static Method ChooseMethod(const Shape& shape, const LayerOptions& options,

@@ -6,8 +6,8 @@
 
 namespace sfmamba::ops {
 
-// DeviceOps by the kernels of kernels/*_cuda.h. A launch that is refused throws
-// c10::Error.
+// DeviceOps by the kernels of kernels/*_cuda.h and by libtorch's operators, which
+// on a GPU call cuBLAS and cuDNN. A launch that is refused throws c10::Error.
 class CudaOps : public DeviceOps {
  public:
   // The stream that work on a tensor is to be enqueued on.
@@ -41,6 +41,14 @@ class CudaOps : public DeviceOps {
   at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                  const at::Tensor& groups, float iou_threshold,
                  int64_t max_kept) const override;
+  at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
+                    const at::Tensor& bias) const override;
+  void AddLinear(const at::Tensor& x, const at::Tensor& W,
+                 const at::Tensor& y) const override;
+  at::Tensor Convolve(const at::Tensor& x, const ConvWeights& weights,
+                      const at::Tensor& bias) const override;
+  at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v) const override;
   void SegmentationArgmax(const at::Tensor& logits, int input_height,
                           int input_width, bool confidence,
                           Segmentation* out) const override;

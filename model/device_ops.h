@@ -30,6 +30,15 @@ struct ShortConv {
   at::Tensor y;
 };
 
+// A two-dimensional convolution's weight [out, in / groups, kernel, kernel],
+// channels-last in memory, and how it moves.
+struct ConvWeights {
+  at::Tensor weight;
+  int stride = 1;
+  int padding = 0;  // Zeros on each side.
+  int groups = 1;
+};
+
 // A uint8 image [height, width, 3], dense.
 struct ImagePixels {
   const uint8_t* rgb;
@@ -83,6 +92,24 @@ class DeviceOps {
   virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                          const at::Tensor& groups, float iou_threshold,
                          int64_t max_kept) const = 0;
+  // ---- What a GPU's libraries compute ----
+
+  // x W^T + bias: x [rows, in], W [out, in], bias [out] or undefined, all of
+  // one type. The result is [rows, out].
+  virtual at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const = 0;
+  // y += x W^T.
+  virtual void AddLinear(const at::Tensor& x, const at::Tensor& W,
+                         const at::Tensor& y) const = 0;
+  // x [N, in, H, W] through a convolution of these weights; the result is
+  // channels-last in memory.
+  virtual at::Tensor Convolve(const at::Tensor& x, const ConvWeights& weights,
+                              const at::Tensor& bias) const = 0;
+  // softmax(q k^T / sqrt(d)) v: q [N, heads, asking, d], k and v [N, heads,
+  // tokens, d], of any strides.
+  virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                               const at::Tensor& v) const = 0;
+
   // Fills host memory.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,

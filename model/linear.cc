@@ -29,7 +29,8 @@ at::Tensor Like(const at::Tensor& x, const at::Tensor& y) {
 
 Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options,
                                             bool on_device) {
-  if (!options.fuse || on_device) return Multiplier::kPlain;
+  if (on_device) return Multiplier::kDevice;
+  if (!options.fuse) return Multiplier::kPlain;
   if (options.precision == Precision::kFloat32) return Multiplier::kProduct;
   return options.precision == Precision::kBFloat16 && HasAmxBf16()
              ? Multiplier::kOneDnn
@@ -55,8 +56,9 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
     case Multiplier::kOneDnn:
       weight_ = PackLinearWeight(used.weight.to(type_), kTypicalRows);
       break;
+    case Multiplier::kDevice:
     case Multiplier::kPlain:
-      weight_ = used.weight.to(type_).t();
+      weight_ = used.weight.to(type_);
       break;
   }
   if (used.bias.defined()) bias_ = used.bias.to(type_);
@@ -79,8 +81,11 @@ at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
       return y;
     case Multiplier::kOneDnn:
       return PackedLinear(x, weight_, bias_, "none");
+    case Multiplier::kDevice:
+      return ops::DeviceOpsOf(x)->Linear(x, weight_, bias_);
     case Multiplier::kPlain:
-      y = bias_.defined() ? at::addmm(bias_, x, weight_) : at::mm(x, weight_);
+      y = bias_.defined() ? at::addmm(bias_, x, weight_.t())
+                          : at::mm(x, weight_.t());
       return scale_.defined() ? y * scale_ : y;
   }
   return y;
@@ -106,12 +111,13 @@ at::Tensor Linear::ForwardGelu(const at::Tensor& x) const {
 
 void Linear::AddTo(Residual& residual, const at::Tensor& x) const {
   const at::Tensor rows = AsRows(x);
-  const bool on_device = ops::OnDevice(rows);
   if (multiplier_ == Multiplier::kProduct) {
     ops::Product(rows, packed_, bias_, /*add=*/true,
                  residual.Sum().view({-1, out_}));
-  } else if (on_device && !bias_.defined() && residual.scalar_type() == type_) {
-    residual.Sum().view({-1, out_}).addmm_(rows.to(type_), weight_);
+  } else if (multiplier_ == Multiplier::kDevice && !bias_.defined() &&
+             residual.scalar_type() == type_) {
+    ops::DeviceOpsOf(rows)->AddLinear(rows.to(type_), weight_,
+                                      residual.Sum().view({-1, out_}));
   } else {
     residual.Add(ForwardRows(rows));
   }

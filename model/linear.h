@@ -32,8 +32,8 @@ class Linear {
 
  private:
   // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the
-  // processor has it), or libtorch's addmm (all else; on a GPU cuBLAS).
-  enum class Multiplier { kProduct, kOneDnn, kPlain };
+  // processor has it), the device, or libtorch's addmm.
+  enum class Multiplier { kProduct, kOneDnn, kDevice, kPlain };
 
   static Multiplier ChooseMultiplier(const LayerOptions& options,
                                      bool on_device);
@@ -47,7 +47,7 @@ class Linear {
   Multiplier multiplier_;
   int64_t out_;
   ops::PackedWeights packed_;  // kProduct's.
-  at::Tensor weight_;          // oneDNN's own, or [in, out].
+  at::Tensor weight_;          // oneDNN's own, or [out, in].
   at::Tensor bias_;            // [out] or undefined.
   at::Tensor scale_;           // [out], undefined if folded or absent.
 };

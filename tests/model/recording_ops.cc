@@ -1,0 +1,283 @@
+#include "tests/model/recording_ops.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "ATen/ops/empty.h"
+#include "ATen/record_function.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "c10/core/InferenceMode.h"
+#include "model/device_ops.h"
+#include "model/network.h"
+#include "model/scan_planner.h"
+
+namespace sfmamba {
+namespace {
+
+LaunchRecorder* recording = nullptr;
+
+double Bytes(const at::Tensor& x) {
+  return x.defined() ? double(x.numel()) * x.element_size() : 0;
+}
+
+[[noreturn]] void Die(const std::string& what) {
+  std::fprintf(stderr, "the launch plan does not know %s\n", what.c_str());
+  std::abort();
+}
+
+void Record(Launch launch) { recording->launches.push_back(std::move(launch)); }
+
+void RecordPass(const char* group, double bytes) {
+  Launch launch;
+  launch.group = group;
+  launch.bytes = bytes;
+  Record(launch);
+}
+
+// ---- Our kernels and the libraries' ----
+
+class RecordingOps : public ops::DeviceOps {
+ public:
+  void LayerNorm(at::Tensor& x, const at::Tensor& add, const at::Tensor&,
+                 const at::Tensor&, int64_t, bool,
+                 const at::Tensor& y) const override {
+    const double written = add.defined() ? Bytes(x) + Bytes(add) : 0;
+    RecordPass("LayerNorm with residual", Bytes(x) + Bytes(y) + written);
+  }
+  void DepthwiseConvSilu(absl::Span<const ops::ShortConv> convs, int,
+                         int64_t) const override {
+    double bytes = 0;
+    for (const ops::ShortConv& conv : convs) {
+      bytes += Bytes(conv.x) + Bytes(conv.y);
+    }
+    RecordPass("short convolution", bytes);
+  }
+  void SelectiveScan(const ops::Scan& scan, const at::Tensor& u,
+                     const at::Tensor& dt, const at::Tensor& B,
+                     const at::Tensor& C, int64_t, int64_t,
+                     const at::Tensor& y) const override {
+    Launch launch;
+    launch.kind = LaunchKind::kScan;
+    launch.group = "selective scan";
+    launch.bytes = Bytes(u) + Bytes(dt) + Bytes(B) + Bytes(C) + Bytes(y);
+    launch.specials = double(u.numel()) * (2 + scan.A.size(0));
+    Record(launch);
+  }
+  void GeluErf(const at::Tensor& x, const at::Tensor&) const override {
+    RecordPass("GELU of the MLPs", 2 * Bytes(x));
+  }
+  void GeluTanh(const at::Tensor& x, const at::Tensor&) const override {
+    RecordPass("after convolutions", 2 * Bytes(x));
+  }
+  void FillEndsWithMean(const at::Tensor& x) const override {
+    RecordPass("windows, means, tokens", Bytes(x));
+  }
+  void NormalizeImages(absl::Span<const ops::ImagePixels> images,
+                       const std::array<float, 3>&, const std::array<float, 3>&,
+                       const at::Tensor& y) const override {
+    double bytes = Bytes(y);
+    for (const ops::ImagePixels& image : images) {
+      bytes += 3.0 * image.height * image.width;
+    }
+    RecordPass("normalise", bytes);
+  }
+  void CutWindows(const at::Tensor& map, const Grid&, int,
+                  const at::Tensor& windows) const override {
+    RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
+  }
+  void JoinWindows(const at::Tensor& windows, const Grid&,
+                   const at::Tensor& map) const override {
+    RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
+  }
+
+  at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
+                    const at::Tensor&) const override {
+    const at::Tensor y = at::empty({x.size(0), W.size(0)}, x.options());
+    RecordProduct(x, W, Bytes(y));
+    return y;
+  }
+  void AddLinear(const at::Tensor& x, const at::Tensor& W,
+                 const at::Tensor& y) const override {
+    RecordProduct(x, W, 2 * Bytes(y));
+  }
+  at::Tensor Convolve(const at::Tensor& x, const ops::ConvWeights& weights,
+                      const at::Tensor& bias) const override {
+    const at::Tensor& weight = weights.weight;
+    const auto size = [&](int64_t side) {
+      return (side + 2 * weights.padding - weight.size(2)) / weights.stride + 1;
+    };
+    const at::Tensor y =
+        at::empty({x.size(0), weight.size(0), size(x.size(2)), size(x.size(3))},
+                  x.options().memory_format(at::MemoryFormat::ChannelsLast));
+    Launch launch;
+    launch.kind = LaunchKind::kConvolution;
+    launch.group = "convolutions";
+    launch.flops = 2.0 * y.numel() * weight.numel() / weight.size(0);
+    launch.bytes = Bytes(x) + Bytes(weight) + Bytes(y);
+    launch.channels = weight.size(1);
+    Record(launch);
+    // cuDNN leaves the bias to libtorch, which adds it in a pass of its own.
+    if (bias.defined()) RecordPass("after convolutions", 2 * Bytes(y));
+    return y;
+  }
+  at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v) const override {
+    // As libraries' kernels leave it: tokens before heads in memory.
+    const at::Tensor y =
+        at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options())
+            .transpose(1, 2);
+    Launch launch;
+    launch.kind = LaunchKind::kAttention;
+    launch.group = "attention";
+    launch.flops = 4.0 * q.numel() * k.size(2);
+    launch.bytes = Bytes(q) + Bytes(k) + Bytes(v) + Bytes(y);
+    Record(launch);
+    return y;
+  }
+
+  at::Tensor RoiAlign(const std::vector<at::Tensor>&, const std::vector<int>&,
+                      const at::Tensor&, int, float) const override {
+    Die("RoIAlign");
+  }
+  at::Tensor Nms(const at::Tensor&, const at::Tensor&, const at::Tensor&, float,
+                 int64_t) const override {
+    Die("NMS");
+  }
+  void SegmentationArgmax(const at::Tensor&, int, int, bool,
+                          Segmentation*) const override {
+    Die("class maps");
+  }
+
+ private:
+  static void RecordProduct(const at::Tensor& x, const at::Tensor& W,
+                            double result_bytes) {
+    Launch launch;
+    launch.kind = LaunchKind::kProduct;
+    launch.group = "products";
+    launch.flops = 2.0 * x.numel() * W.size(0);
+    launch.bytes = Bytes(x) + Bytes(W) + result_bytes;
+    Record(launch);
+  }
+};
+
+// ---- libtorch's own operators ----
+
+// Those that launch a kernel, and the group it counts to.
+const std::map<std::string, const char*>& Kernels() {
+  static const auto& kernels = *new std::map<std::string, const char*>{
+      {"copy_", "windows, means, tokens"},
+      {"add_", "after convolutions"},
+      {"relu_", "after convolutions"},
+      {"clamp_", "after convolutions"},
+      {"mean", "head"},
+      {"addcmul", "head"},
+      {"cat", "head"},
+  };
+  return kernels;
+}
+
+// Those that launch nothing, or whose parts are seen by themselves.
+const std::set<std::string>& Free() {
+  static const auto& free =
+      *new std::set<std::string>{"_to_copy",   "_unsafe_view",
+                                 "as_strided", "clone",
+                                 "contiguous", "empty",
+                                 "empty_like", "empty_strided",
+                                 "expand",     "narrow",
+                                 "permute",    "repeat_interleave",
+                                 "reshape",    "select",
+                                 "slice",      "t",
+                                 "to",         "transpose",
+                                 "unsqueeze",  "view",
+                                 "detach",     "is_floating_point"};
+  return free;
+}
+
+thread_local int inside_kernel = 0;
+
+std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& call) {
+  if (recording == nullptr) return nullptr;
+  const std::string name(absl::StripPrefix(call.name(), "aten::"));
+  const auto kernel = Kernels().find(name);
+  if (kernel == Kernels().end()) {
+    if (inside_kernel == 0 && Free().count(name) == 0) Die(name);
+    return nullptr;
+  }
+  if (inside_kernel++ > 0) return nullptr;
+  // The result is as large as the first operand, but of these.
+  double bytes = 0, first = -1;
+  const auto add = [&](const at::Tensor& x) {
+    if (first < 0) first = Bytes(x);
+    bytes += Bytes(x);
+  };
+  for (const c10::IValue& input : call.inputs()) {
+    if (input.isTensor()) add(input.toTensor());
+    if (input.isTensorList()) {
+      for (const at::Tensor& x : input.toTensorVector()) add(x);
+    }
+  }
+  if (name == "add_" || name == "relu_" || name == "clamp_") bytes += first;
+  RecordPass(kernel->second, bytes);
+  return nullptr;
+}
+
+void OnEnd(const at::RecordFunction& call, at::ObserverContext*) {
+  if (recording == nullptr) return;
+  const std::string name(absl::StripPrefix(call.name(), "aten::"));
+  if (Kernels().count(name) > 0) --inside_kernel;
+}
+
+at::CallbackHandle callback;
+
+}  // namespace
+
+LaunchRecorder::LaunchRecorder() {
+  recording = this;
+  callback =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(OnStart, OnEnd)
+                                     .needsInputs(true)
+                                     .scopes({at::RecordScope::FUNCTION}));
+}
+
+LaunchRecorder::~LaunchRecorder() {
+  at::removeCallback(callback);
+  recording = nullptr;
+}
+
+namespace ops {
+
+// Linked before the build's own, which is left out.
+const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
+  static const RecordingOps& ops = *new RecordingOps;
+  return x.is_meta() ? &ops : nullptr;
+}
+
+}  // namespace ops
+
+std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
+  const c10::InferenceMode inference;
+  StateDict weights([](const std::string&, at::IntArrayRef shape) {
+    return at::empty(shape, at::TensorOptions(at::kMeta));
+  });
+  const ScanPlanner planner({"an H200", 132, ""}, std::nullopt,
+                            /*deterministic=*/false);
+  const Network network(config, weights.root(at::kMeta),
+                        {/*fuse=*/true, config.precision, &planner});
+  const int side = config.image_size;
+  const at::Tensor x =
+      at::empty({images, 3, side, side},
+                at::TensorOptions(at::kMeta)
+                    .dtype(at::kBFloat16)
+                    .memory_format(at::MemoryFormat::ChannelsLast));
+  LaunchRecorder recorder;
+  ops::DeviceOpsOf(x)->NormalizeImages(
+      std::vector<ops::ImagePixels>(images, {nullptr, side, side}), config.mean,
+      config.std, x);
+  network.Answers(x, /*fold_rows=*/0);
+  return recorder.launches;
+}
+
+}  // namespace sfmamba
