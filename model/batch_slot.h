@@ -13,10 +13,11 @@ class BatchSlot {
  public:
   virtual ~BatchSlot() = default;
 
-  // Fills one result for each image. RESOURCE_EXHAUSTED if the device's memory
-  // did not suffice: a smaller batch may still run.
+  // Fills one result for each image and adds to `info` what it took.
+  // RESOURCE_EXHAUSTED if the device's memory did not suffice: a smaller batch
+  // may still run.
   virtual absl::Status Run(absl::Span<const ModelInput> images,
-                           absl::Span<Result> results) = 0;
+                           absl::Span<Result> results, RunInfo* info) = 0;
 
   // Not OK once the device has failed for good.
   virtual absl::Status health() const = 0;

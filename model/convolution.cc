@@ -50,6 +50,7 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
       stride_(shape.stride),
       padding_(shape.kernel / 2),
       groups_(shape.groups),
+      search_(options.conv_search),
       activation_(activation) {
   Weights used = weights;
   if (norm && options.fuse) {
@@ -87,8 +88,9 @@ at::Tensor Convolution::Convolve(const at::Tensor& x,
     return PackedConvolution(x, weight_, bias, stride_, padding_, groups_);
   }
   if (method_ == Method::kDevice) {
-    return ops::DeviceOpsOf(x)->Convolve(
-        x, {weight_, stride_, padding_, groups_}, bias);
+    const at::Tensor y = ops::DeviceOpsOf(x)->Convolve(
+        x, {weight_, stride_, padding_, groups_, search_});
+    return bias.defined() ? y.add_(bias.view({1, -1, 1, 1})) : y;
   }
   return at::conv2d(x, weight_, bias, stride_, padding_, /*dilation=*/1,
                     groups_);

@@ -62,6 +62,7 @@ class Convolution {
   int stride_;
   int padding_;
   int groups_;
+  ops::ConvSearch search_;
   Activation activation_;
   at::Tensor weight_;     // Packed, or [out, in / groups, kernel, kernel].
   at::Tensor bias_;       // [out] or undefined.

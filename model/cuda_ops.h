@@ -45,8 +45,8 @@ class CudaOps : public DeviceOps {
                     const at::Tensor& bias) const override;
   void AddLinear(const at::Tensor& x, const at::Tensor& W,
                  const at::Tensor& y) const override;
-  at::Tensor Convolve(const at::Tensor& x, const ConvWeights& weights,
-                      const at::Tensor& bias) const override;
+  at::Tensor Convolve(const at::Tensor& x,
+                      const ConvWeights& weights) const override;
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v) const override;
   void SegmentationArgmax(const at::Tensor& logits, int input_height,

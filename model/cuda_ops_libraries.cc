@@ -16,10 +16,10 @@ void CudaOps::AddLinear(const at::Tensor& x, const at::Tensor& W,
   y.addmm_(x, W.t());
 }
 
-at::Tensor CudaOps::Convolve(const at::Tensor& x, const ConvWeights& weights,
-                             const at::Tensor& bias) const {
-  return at::conv2d(x, weights.weight, bias, weights.stride, weights.padding,
-                    /*dilation=*/1, weights.groups)
+at::Tensor CudaOps::Convolve(const at::Tensor& x,
+                             const ConvWeights& weights) const {
+  return at::conv2d(x, weights.weight, /*bias=*/{}, weights.stride,
+                    weights.padding, /*dilation=*/1, weights.groups)
       .contiguous(at::MemoryFormat::ChannelsLast);  // As it mostly is already.
 }
 

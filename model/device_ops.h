@@ -30,6 +30,13 @@ struct ShortConv {
   at::Tensor y;
 };
 
+// How a GPU's library chooses the algorithm of a convolution.
+enum class ConvSearch {
+  kFixed,    // One whose order of operations is fixed.
+  kGuess,    // By the library's rules: for sizes that seldom come again.
+  kMeasure,  // By trying all at the first batch of a size, which takes long.
+};
+
 // A two-dimensional convolution's weight [out, in / groups, kernel, kernel],
 // channels-last in memory, and how it moves.
 struct ConvWeights {
@@ -37,6 +44,7 @@ struct ConvWeights {
   int stride = 1;
   int padding = 0;  // Zeros on each side.
   int groups = 1;
+  ConvSearch search = ConvSearch::kGuess;
 };
 
 // A uint8 image [height, width, 3], dense.
@@ -103,8 +111,8 @@ class DeviceOps {
                          const at::Tensor& y) const = 0;
   // x [N, in, H, W] through a convolution of these weights; the result is
   // channels-last in memory.
-  virtual at::Tensor Convolve(const at::Tensor& x, const ConvWeights& weights,
-                              const at::Tensor& bias) const = 0;
+  virtual at::Tensor Convolve(const at::Tensor& x,
+                              const ConvWeights& weights) const = 0;
   // softmax(q k^T / sqrt(d)) v: q [N, heads, asking, d], k and v [N, heads,
   // tokens, d], of any strides.
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,

@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_LAYER_OPTIONS_H_
 
 #include "model/config.h"
+#include "model/device_ops.h"
 #include "model/scan_planner.h"
 
 namespace sfmamba {
@@ -18,6 +19,8 @@ struct LayerOptions {
   Precision precision = Precision::kFloat32;
   // How scans run on a device; must be set there. Outlives the layers.
   const ScanPlanner* planner = nullptr;
+  // How convolutions' algorithms are chosen on a device.
+  ops::ConvSearch conv_search = ops::ConvSearch::kGuess;
 };
 
 }  // namespace sfmamba

@@ -8,21 +8,32 @@ namespace sfmamba {
 
 SlotPool::SlotPool(std::vector<std::unique_ptr<BatchSlot>> slots)
     : slots_(std::move(slots)) {
-  for (auto slot = slots_.rbegin(); slot != slots_.rend(); ++slot) {
-    free_.push_back(slot->get());
+  for (const std::unique_ptr<BatchSlot>& slot : slots_) {
+    free_.push_back(slot.get());
   }
 }
 
 absl::Status SlotPool::Run(absl::Span<const ModelInput> images,
-                           absl::Span<Result> results) {
+                           absl::Span<Result> results, RunInfo* info) {
   if (images.empty()) return absl::OkStatus();
   BatchSlot* const slot = Take();
   absl::Status status = health();
-  if (status.ok()) status = RunInParts(*slot, images, results);
+  if (status.ok()) status = RunInParts(*slot, images, results, info);
   GiveBack(slot);
   if (!health().ok()) {
     return absl::InternalError(
         absl::StrCat("the device has failed: ", health().message()));
+  }
+  return status;
+}
+
+absl::Status SlotPool::RunInEachSlot(absl::Span<const ModelInput> images) {
+  std::vector<Result> results(images.size());
+  RunInfo info;
+  absl::Status status;
+  for (size_t i = 0; i < slots_.size() && status.ok(); ++i) {
+    // The one that has been free for longest is each in turn.
+    status = Run(images, absl::MakeSpan(results), &info);
   }
   return status;
 }
@@ -35,9 +46,9 @@ absl::Status SlotPool::health() const {
 BatchSlot* SlotPool::Take() {
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(
-      +[](std::vector<BatchSlot*>* free) { return !free->empty(); }, &free_));
-  BatchSlot* const slot = free_.back();
-  free_.pop_back();
+      +[](std::deque<BatchSlot*>* free) { return !free->empty(); }, &free_));
+  BatchSlot* const slot = free_.front();
+  free_.pop_front();
   return slot;
 }
 
@@ -50,12 +61,12 @@ void SlotPool::GiveBack(BatchSlot* slot) {
 
 absl::Status SlotPool::RunInParts(BatchSlot& slot,
                                   absl::Span<const ModelInput> images,
-                                  absl::Span<Result> results) {
+                                  absl::Span<Result> results, RunInfo* info) {
   const Size size(images[0].height, images[0].width);
   for (size_t done = 0; done < images.size();) {
     const size_t count = Allowed(size, images.size() - done);
-    const absl::Status status =
-        slot.Run(images.subspan(done, count), results.subspan(done, count));
+    const absl::Status status = slot.Run(images.subspan(done, count),
+                                         results.subspan(done, count), info);
     if (status.ok()) {
       done += count;
     } else if (absl::IsResourceExhausted(status) && count > 1) {

@@ -20,9 +20,9 @@ SlotThread::~SlotThread() {
 }
 
 absl::Status SlotThread::Run(absl::Span<const ModelInput> images,
-                             absl::Span<Result> results) {
+                             absl::Span<Result> results, RunInfo* info) {
   absl::Status status;
-  Do([&] { status = slot_->Run(images, results); });
+  Do([&] { status = slot_->Run(images, results, info); });
   return status;
 }
 

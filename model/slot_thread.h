@@ -24,7 +24,7 @@ class SlotThread : public BatchSlot {
 
   // Waits for the thread.
   absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results) override;
+                   absl::Span<Result> results, RunInfo* info) override;
   absl::Status health() const override { return slot_->health(); }
 
  private:

@@ -1,5 +1,6 @@
 #include "model/vision_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ATen/Parallel.h"
@@ -8,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "kernels/cpu_features.h"
-#include "model/cuda_vision_model.h"
+#include "model/device_vision_model.h"
 #include "model/make_vision_model.h"
 #include "model/network.h"
 #include "model/ops.h"
@@ -16,6 +17,7 @@
 #include "model/random_weights.h"
 #include "model/safetensors.h"
 #include "model/state_dict.h"
+#include "model/warm_up_input.h"
 
 namespace sfmamba {
 namespace {
@@ -49,8 +51,8 @@ class CpuVisionModel : public VisionModel {
         layer_options_{options.fuse, NativePrecision(config.precision)},
         network_(config, scope, layer_options_) {}
 
-  absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) override {
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override {
     absl::Status status = network_.Check(images, options_.fold_rows);
     std::vector<Result> results(images.size());
     if (status.ok() && !images.empty()) {
@@ -60,7 +62,24 @@ class CpuVisionModel : public VisionModel {
       });
     }
     if (!status.ok()) return status;
+    if (info != nullptr) *info = {static_cast<int>(images.size()), {}};
     return results;
+  }
+
+  // Batches of each power of two, the largest first; a dense model runs its
+  // images one by one.
+  absl::Status Prepare(int max_images) override {
+    const WarmUpInput input(config_);
+    const int max =
+        config_.task == VisionTask::kClassification ? max_images : 1;
+    int size = 1;
+    while (size < max) size *= 2;
+    for (; size >= 1; size /= 2) {
+      const absl::Status status =
+          Run(input.Batch(std::min(size, max)), nullptr).status();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   const ModelConfig& config() const override { return config_; }
@@ -165,7 +184,7 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
     const ModelConfig& config, StateDict& weights,
     const ModelOptions& options) {
   if (!options.gpus.empty())
-    return MakeCudaVisionModel(config, weights, options);
+    return MakeDeviceVisionModel(config, weights, options);
   std::unique_ptr<VisionModel> model;
   const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());

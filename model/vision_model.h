@@ -2,12 +2,15 @@
 #define SFMAMBA_MODEL_VISION_MODEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/fold_plan.h"
 #include "model/config.h"
@@ -51,6 +54,22 @@ struct ModelOptions {
   // On GPUs: measured scan plans, if there are any. Those of another device are
   // passed over.
   std::optional<FoldTable> fold_table;
+  // On GPUs: a classifier's batches are replays of recorded graphs. False: each
+  // is launched kernel by kernel, to be looked at with a profiler.
+  bool graphs = true;
+  // Told of each graph that could not be recorded; its batches run kernel by
+  // kernel, and recording is tried again after a while. Called on any thread;
+  // must not block.
+  std::function<void(const absl::Status&)> capture_failed =
+      [](const absl::Status&) {};
+};
+
+// What a run was besides its results.
+struct RunInfo {
+  int padded_images = 0;  // Images that were computed, padding included.
+  // The network's time by a GPU's own clock, without copies; zero on the CPU
+  // and for dense models.
+  absl::Duration device_time;
 };
 
 // A loaded model: images in, results out.
@@ -81,9 +100,16 @@ class VisionModel {
   // One result for each image, in order. All images must have one size (of a
   // model that pads, one padded size), which may differ from
   // config().image_size; else INVALID_ARGUMENT. INTERNAL for a
-  // failure of the library below (its exceptions end here).
+  // failure of the library below (its exceptions end here). Fills `info`, if it
+  // is not null, when it succeeds.
   virtual absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) = 0;
+      absl::Span<const ModelInput> images, RunInfo* info = nullptr) = 0;
+
+  // Does for batches of up to `max_images` what else the first of them would:
+  // allocates, chooses algorithms, records graphs, one slot after another while
+  // nothing else runs. Takes seconds. RESOURCE_EXHAUSTED if there is no memory
+  // for a single image. By default there is nothing to do.
+  virtual absl::Status Prepare(int /*max_images*/) { return absl::OkStatus(); }
 
   // Batches that may run at a time.
   virtual int slots() const { return 1; }

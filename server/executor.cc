@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -106,39 +105,9 @@ Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
           }) {}
 
 absl::Status Executor::WarmUp() {
-  // A dense model's inputs differ in size, 4:3 being a common one, and it runs
-  // them one by one.
-  const bool dense = config().task != VisionTask::kClassification;
-  ModelInput input;
-  input.height = dense ? config().short_side : config().image_size;
-  input.width = dense
-                    ? std::min(config().long_side, config().short_side * 4 / 3)
-                    : config().image_size;
-  const std::vector<uint8_t> zeros(size_t{3} * input.height * input.width);
-  input.pixels = zeros.data();
-  input.detection.masks = true;
-  const int max = dense ? 1 : options_.batch.max_batch_size;
-  int size = 1;
-  while (size < max) size *= 2;
-  for (; size >= 1; size /= 2) {
-    const std::vector<ModelInput> inputs(std::min(size, max), input);
-    const absl::Status status = RunInEachSlot(inputs);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Executor::RunInEachSlot(absl::Span<const ModelInput> inputs) {
-  std::vector<absl::Status> ended(model_->slots());
-  std::vector<std::thread> threads;
-  for (absl::Status& status : ended) {
-    threads.emplace_back(
-        [this, inputs, &status] { status = RunModel(inputs).status(); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  absl::Status first;
-  for (const absl::Status& status : ended) first.Update(status);
-  return first;
+  const absl::Status prepared = model_->Prepare(options_.batch.max_batch_size);
+  const absl::Status device = CheckDevice();
+  return device.ok() ? prepared : device;
 }
 
 bool Executor::IsAlive(absl::Time now) const {
@@ -160,13 +129,14 @@ void Executor::RunBatch(Batch batch) {
   for (const Task& task : batch.tasks) inputs.push_back(ToInput(task));
   BatchInfo info;
   info.batch_size = batch.tasks.size();
-  info.padded_batch_size = batch.tasks.size();
   info.fold_factor = model_->fold_factor(batch.tasks.size());
   info.bucket = absl::StrCat(batch.tasks[0].bucket_height, "x",
                              batch.tasks[0].bucket_width);
 
-  Results results = RunEach(inputs);
+  Results results = RunEach(inputs, &info.padded_batch_size);
   info.inference = SteadyNow() - start;
+  // Of a batch that failed nothing is known.
+  info.padded_batch_size = std::max(info.padded_batch_size, info.batch_size);
   metrics_->BatchRun(info.bucket, ToMetric(batch.trigger), info.batch_size,
                      info.padded_batch_size);
 
@@ -189,36 +159,39 @@ absl::Status Executor::CheckDevice() {
 }
 
 absl::StatusOr<std::vector<Result>> Executor::RunModel(
-    absl::Span<const ModelInput> inputs) {
+    absl::Span<const ModelInput> inputs, int* padded) {
   absl::Status device = CheckDevice();
   if (!device.ok()) return device;
-  absl::StatusOr<std::vector<Result>> results = model_->Run(inputs);
+  RunInfo info;
+  absl::StatusOr<std::vector<Result>> results = model_->Run(inputs, &info);
   device = CheckDevice();
   if (!device.ok()) return device;
   if (results.ok() && results->size() != inputs.size()) {
     return absl::InternalError(absl::StrCat(results->size(), " results for ",
                                             inputs.size(), " images"));
   }
+  *padded += info.padded_images;
   return results;
 }
 
-Executor::Results Executor::RunEach(absl::Span<const ModelInput> inputs) {
-  absl::StatusOr<std::vector<Result>> results = RunModel(inputs);
-  if (!results.ok()) return Bisect(inputs, results.status());
+Executor::Results Executor::RunEach(absl::Span<const ModelInput> inputs,
+                                    int* padded) {
+  absl::StatusOr<std::vector<Result>> results = RunModel(inputs, padded);
+  if (!results.ok()) return Bisect(inputs, results.status(), padded);
   return Results(std::make_move_iterator(results->begin()),
                  std::make_move_iterator(results->end()));
 }
 
 Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
-                                   const absl::Status& error) {
+                                   const absl::Status& error, int* padded) {
   if (inputs.size() == 1 || absl::IsUnavailable(error)) {
     return Results(inputs.size(), ModelError(error));
   }
   const size_t middle = inputs.size() / 2;
   const absl::Span<const ModelInput> halves[] = {inputs.subspan(0, middle),
                                                  inputs.subspan(middle)};
-  absl::StatusOr<std::vector<Result>> answers[] = {RunModel(halves[0]),
-                                                   RunModel(halves[1])};
+  absl::StatusOr<std::vector<Result>> answers[] = {RunModel(halves[0], padded),
+                                                   RunModel(halves[1], padded)};
   if (!answers[0].ok() && !answers[1].ok()) {
     return Results(inputs.size(), ModelError(error));
   }
@@ -228,7 +201,7 @@ Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
       for (Result& result : *answers[i]) results.push_back(std::move(result));
     } else {
       for (absl::StatusOr<Result>& result :
-           Bisect(halves[i], answers[i].status())) {
+           Bisect(halves[i], answers[i].status(), padded)) {
         results.push_back(std::move(result));
       }
     }

@@ -47,10 +47,9 @@ class Executor {
   Executor(Options options, std::unique_ptr<VisionModel> model,
            Metrics* metrics);
 
-  // Runs a batch of each size max, ..., 4, 2, 1 of zeros, or a dense model on
-  // one image of the short side and 4:3, so that the first request finds all
-  // allocated, the largest first; as many at a time as the model has slots.
-  // Before the first Submit(). The error is the model's.
+  // VisionModel::Prepare() for this executor's batches, so that the first
+  // request waits for nothing. Before the first Submit(). The error is the
+  // model's.
   absl::Status WarmUp();
 
   // Room for `items` images of `bytes` together, held from before their
@@ -81,20 +80,19 @@ class Executor {
 
   // UNAVAILABLE, naming the cause, once the device has failed for good.
   absl::Status CheckDevice();
-  // The model's error, or CheckDevice's.
+  // The model's error, or CheckDevice's. Adds the images that were computed,
+  // padding included, to `padded`.
   absl::StatusOr<std::vector<Result>> RunModel(
-      absl::Span<const ModelInput> inputs);
-  // The same in all slots at a time.
-  absl::Status RunInEachSlot(absl::Span<const ModelInput> inputs);
+      absl::Span<const ModelInput> inputs, int* padded);
   // One answer for each image, in order: an image that makes the model fail
   // does not take the others along.
-  Results RunEach(absl::Span<const ModelInput> inputs);
+  Results RunEach(absl::Span<const ModelInput> inputs, int* padded);
   // Answers images whose joint run failed with `error`: halves them, and the
   // half that fails again, until the image at fault stands alone. Where both
   // halves fail no single image is at fault, and each gets `error`. A device
   // that is out of memory often has enough for one of the halves, or both.
-  Results Bisect(absl::Span<const ModelInput> inputs,
-                 const absl::Status& error);
+  Results Bisect(absl::Span<const ModelInput> inputs, const absl::Status& error,
+                 int* padded);
 
   const Options options_;
   const std::shared_ptr<ModelMetrics> metrics_;

@@ -98,6 +98,7 @@ struct ModelMetrics::Shared {
   Histogram& batch_items;
   Histogram& occupancy;
   Counter& padding;
+  Counter& capture_failures;
   Gauge& in_flight;
 
   absl::Mutex mu;
@@ -114,6 +115,7 @@ struct ModelMetrics::Shared {
             {{"model", model}},
             Buckets{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1})),
         padding(families.padding_items.Add({{"model", model}})),
+        capture_failures(families.capture_failures.Add({{"model", model}})),
         in_flight(families.in_flight_batches.Add({{"model", model}})) {
     for (int i = 0; i < kStageCount; ++i) {
       stages[i] = &families.stage_duration.Add(
@@ -127,6 +129,7 @@ struct ModelMetrics::Shared {
     families.batch_items.Remove(&batch_items);
     families.fold_occupancy.Remove(&occupancy);
     families.padding_items.Remove(&padding);
+    families.capture_failures.Remove(&capture_failures);
     families.in_flight_batches.Remove(&in_flight);
     absl::MutexLock lock(&mu);
     for (Histogram* duration : durations) {
@@ -258,6 +261,8 @@ void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
   shared_->occupancy.Observe(static_cast<double>(items) / padded);
   shared_->padding.Increment(padded - items);
 }
+
+void ModelMetrics::CaptureFailed() { shared_->capture_failures.Increment(); }
 
 void ModelMetrics::QueueChanged(int items, int64_t bytes, absl::Time oldest) {
   queue_items_.store(items, std::memory_order_relaxed);

@@ -82,6 +82,8 @@ class ModelMetrics {
   // submitted, or InfiniteFuture() if none waits.
   void QueueChanged(int items, int64_t bytes, absl::Time oldest);
 
+  void CaptureFailed();  // Of a graph on a GPU.
+
   // Verbs of the repository.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);

@@ -228,7 +228,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
     log_.Warning(LogModule::kModels, "the weights are random",
                  {{"model", version.name()}});
   }
-  absl::StatusOr<std::unique_ptr<VisionModel>> model = load_(*directory);
+  absl::StatusOr<std::unique_ptr<VisionModel>> model =
+      load_(*directory, TellOfCaptures(version));
   if (!model.ok()) {
     // The state's reason is shown to clients: no paths.
     return absl::Status(
@@ -259,6 +260,18 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   if (!warm.ok()) return warm;
   loaded->load_time = absl::Now();
   return loaded;
+}
+
+ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
+    const ModelVersion& version) const {
+  return [log = &log_, name = version.name(),
+          metrics = version.metrics()](const absl::Status& error) {
+    metrics->CaptureFailed();
+    log->Warning(LogModule::kModels,
+                 "a graph could not be recorded: its batches are launched "
+                 "kernel by kernel until a later try succeeds",
+                 {{"model", name}, {"error", error.message()}});
+  };
 }
 
 absl::Status ModelRepository::LoadAll(

@@ -83,8 +83,10 @@ class ModelVersion {
 // Scan() once, then LoadAll() once; the rest is thread-safe meanwhile.
 class ModelRepository {
  public:
+  // Loads a model, which calls `capture_failed` as ModelOptions says.
+  using CaptureFailed = std::function<void(const absl::Status&)>;
   using Load = std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
-      const ModelDirectory& directory)>;
+      const ModelDirectory& directory, CaptureFailed capture_failed)>;
 
   struct Options {
     std::string directory;  // Empty: none.
@@ -136,6 +138,8 @@ class ModelRepository {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
       const ModelVersion& version) const;
+  // Logs and counts the graphs that a version cannot record.
+  CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
   const Options options_;
   const Load load_;

@@ -140,7 +140,10 @@ absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
     if (!made.ok()) return made.status();
     tuner = *std::move(made);
   }
-  return [&engine, options, tuner](const ModelDirectory& directory) mutable {
+  return [&engine, options, tuner](
+             const ModelDirectory& directory,
+             ModelRepository::CaptureFailed capture_failed) mutable {
+    options.capture_failed = std::move(capture_failed);
     if (tuner != nullptr) {
       options.fold_table = tuner->TableFor(
           ScanShapes(directory.config, directory.batch.max_batch_size));

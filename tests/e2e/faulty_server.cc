@@ -14,8 +14,8 @@ class FaultyModel : public VisionModel {
  public:
   explicit FaultyModel(const ModelConfig& config) : config_(config) {}
 
-  absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) override {
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override {
     std::vector<Result> results;
     for (const ModelInput& image : images) {
       if (image.pixels[0] == 255) failed_.store(true);
@@ -24,6 +24,7 @@ class FaultyModel : public VisionModel {
       results.push_back(classification);
     }
     if (failed_.load()) return absl::InternalError("the launch failed");
+    if (info != nullptr) info->padded_images = images.size();
     return results;
   }
   absl::Status health() const override {

@@ -1,22 +1,155 @@
 #include "tests/model/emulated_device.h"
 
+#include <atomic>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "absl/time/clock.h"
 #include "model/cuda_ops.h"
 #include "model/device_ops.h"
+#include "model/device_runtime.h"
 
 namespace sfmamba {
 namespace {
 
-// A test's switch, as DeviceOpsOf() is a function of the tensor alone.
-bool emulating = false;
+// A switch, as DeviceOpsOf() is a function of the tensor alone.
+thread_local bool emulating = false;
+
+struct State {
+  std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0};
+  std::atomic<int64_t> memory_limit{0};
+  std::atomic<bool> broken{false};
+};
+
+State& TheState() {
+  static auto& state = *new State;
+  return state;
+}
+
+class EmulatedScope : public DeviceStream::Scope {
+ private:
+  const EmulatedDevice device_;
+};
+
+// Like a CUDA graph it knows the addresses of its input and of its answers, and
+// no others.
+class EmulatedGraph : public DeviceGraph {
+ public:
+  using Enqueue = std::function<at::Tensor(const at::Tensor&)>;
+
+  EmulatedGraph(const at::Tensor& input, Enqueue enqueue)
+      : input_(input), enqueue_(std::move(enqueue)), answers_(enqueue_(input)) {
+    answers_.zero_();  // Recording computes nothing.
+    ++TheState().graphs;
+  }
+  ~EmulatedGraph() override { --TheState().graphs; }
+
+  at::Tensor Replay() override {
+    ++TheState().replayed;
+    return answers_.copy_(enqueue_(input_));
+  }
+
+ private:
+  const at::Tensor input_;
+  const Enqueue enqueue_;
+  const at::Tensor answers_;
+};
+
+class EmulatedStream : public DeviceStream {
+ public:
+  EmulatedStream() { ++TheState().streams; }
+  ~EmulatedStream() override { --TheState().streams; }
+
+  std::unique_ptr<Scope> Enter() override {
+    return std::make_unique<EmulatedScope>();
+  }
+  at::Tensor AllocateHost(int64_t size, at::ScalarType type) override {
+    return at::empty({size}, type);
+  }
+  at::Tensor AllocateDevice(int64_t size, at::ScalarType type) override {
+    const int64_t limit = TheState().memory_limit;
+    if (limit > 0 && size > limit) {
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory for ", size);
+    }
+    return at::empty({size}, type);
+  }
+  void CopyIn(const at::Tensor& host, const at::Tensor& device) override {
+    CheckBroken();
+    device.copy_(host);
+    started_ = absl::Now();
+  }
+  void CopyOut(const at::Tensor& device, const at::Tensor& host) override {
+    CheckBroken();
+    computed_ = absl::Now();
+    host.copy_(device);
+  }
+  void Wait() override {}
+  absl::Duration ComputeTime() override { return computed_ - started_; }
+
+  absl::StatusOr<std::unique_ptr<DeviceGraph>> Record(
+      const at::Tensor& input, const EmulatedGraph::Enqueue& enqueue) override {
+    if (TheState().refusals > 0) {
+      --TheState().refusals;
+      return absl::InternalError("this stream cannot be recorded");
+    }
+    ++TheState().recorded;
+    return std::make_unique<EmulatedGraph>(input, enqueue);
+  }
+  absl::Status Check() override {
+    return TheState().broken ? absl::InternalError("GPU 0: it is broken")
+                             : absl::OkStatus();
+  }
+
+ private:
+  static void CheckBroken() {
+    TORCH_CHECK(!TheState().broken, "an illegal memory access");
+  }
+
+  absl::Time started_, computed_;
+};
+
+class EmulatedRuntime : public DeviceRuntime {
+ public:
+  int count() const override { return 1; }
+  ScanDevice Describe(int) const override {
+    return {"an emulated GPU", 4, "some build"};
+  }
+  at::Device device(int) const override { return at::kCPU; }
+  std::unique_ptr<DeviceStream> MakeStream(int) const override {
+    return std::make_unique<EmulatedStream>();
+  }
+  void ConfigureLibraries() const override {}
+  void Load(int, const std::function<void()>& load) const override {
+    const EmulatedDevice device;
+    load();
+  }
+};
 
 }  // namespace
 
-EmulatedDevice::EmulatedDevice() { emulating = true; }
-EmulatedDevice::~EmulatedDevice() { emulating = false; }
+EmulatedDevice::EmulatedDevice() : before_(std::exchange(emulating, true)) {}
+EmulatedDevice::~EmulatedDevice() { emulating = before_; }
+
+namespace emulated {
+
+void RefuseToRecord(int count) { TheState().refusals = count; }
+void LimitMemory(int64_t bytes) { TheState().memory_limit = bytes; }
+void BreakDevice(bool broken) { TheState().broken = broken; }
+int graphs_recorded() { return TheState().recorded; }
+int graphs_replayed() { return TheState().replayed; }
+int graphs_alive() { return TheState().graphs; }
+int streams_alive() { return TheState().streams; }
+
+}  // namespace emulated
+
+// Linked before the build's own, which are left out.
+const DeviceRuntime* Devices() {
+  static const auto& runtime = *new EmulatedRuntime;
+  return &runtime;
+}
 
 namespace ops {
 
-// Linked before the build's own, which is left out.
 const DeviceOps* DeviceOpsOf(const at::Tensor&) {
   static const auto& ops =
       *new CudaOps([](const at::Tensor&) -> CudaStream { return nullptr; });

@@ -1,20 +1,47 @@
 #ifndef SFMAMBA_TESTS_MODEL_EMULATED_DEVICE_H_
 #define SFMAMBA_TESTS_MODEL_EMULATED_DEVICE_H_
 
+#include <cstdint>
+
 namespace sfmamba {
 
-// While one of these lives, the CPU's tensors count as a GPU's: layers that are
-// made or run take the device's way, and the unmodified CUDA kernels run on the
-// emulator. What cuBLAS and cuDNN would do libtorch does on the CPU. One at a
-// time, on one thread.
+// While one of these lives, the CPU's tensors count as a GPU's on this thread:
+// layers that are made or run take the device's way, and the unmodified CUDA
+// kernels run on the emulator. What cuBLAS and cuDNN would do libtorch does on
+// the CPU.
+//
+// Who links this has one GPU besides, on which models can be loaded
+// (ModelOptions::gpus = {0}): their slots, buffers and padded batches are the
+// real ones. A graph is a stand-in: it calls again what was recorded, on the
+// memory of then.
 class EmulatedDevice {
  public:
   EmulatedDevice();
   ~EmulatedDevice();
   EmulatedDevice(const EmulatedDevice&) = delete;
   EmulatedDevice& operator=(const EmulatedDevice&) = delete;
+
+ private:
+  const bool before_;
 };
 
+// What the emulated GPU did, and what goes wrong on it. Thread-safe.
+namespace emulated {
+
+// The next `count` recordings fail.
+void RefuseToRecord(int count);
+// Allocations of more than `bytes` at a time fail; 0: none.
+void LimitMemory(int64_t bytes);
+// From now on the device has failed, or no longer has.
+void BreakDevice(bool broken);
+
+int graphs_recorded();
+int graphs_replayed();
+// Those that still live.
+int graphs_alive();
+int streams_alive();
+
+}  // namespace emulated
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_TESTS_MODEL_EMULATED_DEVICE_H_

@@ -103,8 +103,8 @@ class RecordingOps : public ops::DeviceOps {
                  const at::Tensor& y) const override {
     RecordProduct(x, W, 2 * Bytes(y));
   }
-  at::Tensor Convolve(const at::Tensor& x, const ops::ConvWeights& weights,
-                      const at::Tensor& bias) const override {
+  at::Tensor Convolve(const at::Tensor& x,
+                      const ops::ConvWeights& weights) const override {
     const at::Tensor& weight = weights.weight;
     const auto size = [&](int64_t side) {
       return (side + 2 * weights.padding - weight.size(2)) / weights.stride + 1;
@@ -119,8 +119,6 @@ class RecordingOps : public ops::DeviceOps {
     launch.bytes = Bytes(x) + Bytes(weight) + Bytes(y);
     launch.channels = weight.size(1);
     Record(launch);
-    // cuDNN leaves the bias to libtorch, which adds it in a pass of its own.
-    if (bias.defined()) RecordPass("after convolutions", 2 * Bytes(y));
     return y;
   }
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,

@@ -15,7 +15,7 @@ class FakeSlot : public BatchSlot {
   explicit FakeSlot(size_t most) : most_(most) {}
 
   absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results) override {
+                   absl::Span<Result> results, RunInfo* info) override {
     sizes.push_back(images.size());
     if (started != nullptr) started->Notify();
     if (proceed != nullptr) proceed->WaitForNotification();
@@ -24,6 +24,7 @@ class FakeSlot : public BatchSlot {
     for (size_t i = 0; i < images.size(); ++i) {
       results[i] = Classification{{static_cast<float>(*images[i].pixels)}, {}};
     }
+    info->padded_images += images.size();
     return absl::OkStatus();
   }
   absl::Status health() const override { return failure; }
@@ -63,7 +64,8 @@ class SlotPoolTest : public testing::Test {
 
   absl::Status Run(SlotPool& pool, const std::vector<ModelInput>& images) {
     results_.assign(images.size(), Result());
-    return pool.Run(images, absl::MakeSpan(results_));
+    info_ = {};
+    return pool.Run(images, absl::MakeSpan(results_), &info_);
   }
 
   void ExpectResults() {
@@ -76,6 +78,7 @@ class SlotPoolTest : public testing::Test {
   std::vector<uint8_t> pixels_ = std::vector<uint8_t>(64);
   std::vector<FakeSlot*> fakes_;
   std::vector<Result> results_;
+  RunInfo info_;
 
  private:
   void SetUp() override {
@@ -94,11 +97,36 @@ TEST_F(SlotPoolTest, RunsABatchWhole) {
   EXPECT_EQ(Run(pool, {}), absl::OkStatus());
 }
 
+TEST_F(SlotPoolTest, SpreadsBatchesOverTheSlots) {
+  SlotPool pool = MakePool({8, 8, 8});
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(Run(pool, Images(1 + i)), absl::OkStatus());
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(fakes_[i]->sizes, Sizes({1 + i, 4 + i}));
+  }
+}
+
+TEST_F(SlotPoolTest, RunsInEachSlotOnce) {
+  SlotPool pool = MakePool({8, 2, 8});
+  EXPECT_EQ(pool.RunInEachSlot(Images(4)), absl::OkStatus());
+  EXPECT_EQ(fakes_[0]->sizes, Sizes({4}));
+  EXPECT_EQ(fakes_[1]->sizes, Sizes({4, 2, 2}));
+  EXPECT_EQ(fakes_[2]->sizes, Sizes({2, 2}));  // The limit holds for all.
+}
+
+TEST_F(SlotPoolTest, PreparingEndsWithTheFirstSlotThatFails) {
+  SlotPool pool = MakePool({8, 0, 8});
+  EXPECT_TRUE(absl::IsResourceExhausted(pool.RunInEachSlot(Images(1))));
+  EXPECT_TRUE(fakes_[2]->sizes.empty());
+}
+
 TEST_F(SlotPoolTest, HalvesABatchThatDoesNotFitAndRemembers) {
   SlotPool pool = MakePool({3});
   EXPECT_EQ(Run(pool, Images(10)), absl::OkStatus());
   ExpectResults();
   EXPECT_EQ(fakes_[0]->sizes, Sizes({10, 5, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(info_.padded_images, 10);  // Of the parts that succeeded.
   fakes_[0]->sizes.clear();
   EXPECT_EQ(Run(pool, Images(5)), absl::OkStatus());
   ExpectResults();
@@ -149,7 +177,8 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
   const std::vector<ModelInput> images = Images(2);
   std::vector<Result> first(2);
   std::thread busy([&] {
-    EXPECT_EQ(pool.Run(images, absl::MakeSpan(first)), absl::OkStatus());
+    RunInfo info;
+    EXPECT_EQ(pool.Run(images, absl::MakeSpan(first), &info), absl::OkStatus());
   });
   started.WaitForNotification();
   EXPECT_EQ(Run(pool, images), absl::OkStatus());
@@ -160,11 +189,14 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
   fakes_[1]->proceed = &proceed_too;
   std::vector<Result> second(2), third(2);
   std::thread busy_too([&] {
-    EXPECT_EQ(pool.Run(images, absl::MakeSpan(second)), absl::OkStatus());
+    RunInfo info;
+    EXPECT_EQ(pool.Run(images, absl::MakeSpan(second), &info),
+              absl::OkStatus());
   });
   started_too.WaitForNotification();
   std::thread waiting([&] {
-    EXPECT_EQ(pool.Run(images, absl::MakeSpan(third)), absl::OkStatus());
+    RunInfo info;
+    EXPECT_EQ(pool.Run(images, absl::MakeSpan(third), &info), absl::OkStatus());
   });
   fakes_[0]->started = nullptr;  // Taken: nobody reads them now.
   fakes_[0]->sizes.clear();

@@ -19,7 +19,7 @@ class TellingSlot : public BatchSlot {
   ~TellingSlot() override { Tell(); }
 
   absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results) override {
+                   absl::Span<Result> results, RunInfo*) override {
     Tell();
     if (images[0].pixels == nullptr) return absl::InternalError("no pixels");
     if (images[0].height == 0) throw std::runtime_error("no height");
@@ -51,6 +51,7 @@ class SlotThreadTest : public testing::Test {
   }
 
   std::vector<std::thread::id> threads_;
+  RunInfo info_;
 };
 
 TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
@@ -58,7 +59,8 @@ TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
   for (uint8_t pixel = 0; pixel < 3; ++pixel) {
     std::thread([&] {
       Result result;
-      EXPECT_TRUE(slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1)).ok());
+      EXPECT_TRUE(
+          slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1), &info_).ok());
       EXPECT_EQ(std::get<Classification>(result).logits[0], pixel);
     }).join();
   }
@@ -73,8 +75,9 @@ TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
 TEST_F(SlotThreadTest, HandsOnWhatTheSlotSays) {
   const auto slot = MakeSlot();
   Result result;
-  EXPECT_EQ(slot->Run({Image(nullptr)}, absl::MakeSpan(&result, 1)).message(),
-            "no pixels");
+  EXPECT_EQ(
+      slot->Run({Image(nullptr)}, absl::MakeSpan(&result, 1), &info_).message(),
+      "no pixels");
   EXPECT_EQ(slot->health().message(), "it told");
 }
 
@@ -84,9 +87,11 @@ TEST_F(SlotThreadTest, HandsOnWhatTheSlotThrows) {
   ModelInput image = Image(&pixel);
   image.height = 0;
   Result result;
-  EXPECT_THROW(slot->Run({image}, absl::MakeSpan(&result, 1)).IgnoreError(),
-               std::runtime_error);
-  EXPECT_TRUE(slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1)).ok());
+  EXPECT_THROW(
+      slot->Run({image}, absl::MakeSpan(&result, 1), &info_).IgnoreError(),
+      std::runtime_error);
+  EXPECT_TRUE(
+      slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1), &info_).ok());
 }
 
 TEST_F(SlotThreadTest, ASlotThatCannotBeMadeLeavesNoThread) {

@@ -187,7 +187,8 @@ class CancellationTest : public testing::Test {
     return options;
   }
   ModelRepository::Load MakeLoad() {
-    return [this](const ModelDirectory& directory)
+    return [this](const ModelDirectory& directory,
+                  const ModelRepository::CaptureFailed&)
                -> absl::StatusOr<std::unique_ptr<VisionModel>> {
       return std::make_unique<FakeModel>(directory.config, &model_gate_,
                                          &mask_gate_);

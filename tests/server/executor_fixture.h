@@ -29,12 +29,15 @@ constexpr float kLarge = -3;
 constexpr float kTooLarge = -4;
 constexpr float kBreaksTheDevice = -5;  // From then on each Run fails.
 
+constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
+
 class FakeModel : public VisionModel {
  public:
   struct Log {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
-    ModelInput last ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
+    int prepared ABSL_GUARDED_BY(mu) = 0;  // Of the last Prepare.
+    ModelInput last ABSL_GUARDED_BY(mu);   // Of the last Run, the last image.
     std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // Of the device.
   };
 
@@ -47,8 +50,8 @@ class FakeModel : public VisionModel {
     config_.long_side = 16;
   }
 
-  absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) override {
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override {
     {
       absl::MutexLock lock(&log_->mu);
       log_->sizes.push_back(images.size());
@@ -73,7 +76,16 @@ class FakeModel : public VisionModel {
                                    : value};
       results.push_back(std::move(classification));
     }
+    if (info != nullptr) info->padded_images = images.size();
     return results;
+  }
+  absl::Status Prepare(int max_images) override {
+    if (max_images == kTooManyImages) {
+      return absl::ResourceExhaustedError("out of memory");
+    }
+    absl::MutexLock lock(&log_->mu);
+    log_->prepared = max_images;
+    return absl::OkStatus();
   }
   const ModelConfig& config() const override { return config_; }
   Precision precision() const override { return Precision::kFloat32; }
@@ -143,6 +155,11 @@ class ExecutorTest : public ::testing::Test {
   std::vector<int> sizes() {
     absl::MutexLock lock(&log_.mu);
     return log_.sizes;
+  }
+
+  int prepared() {
+    absl::MutexLock lock(&log_.mu);
+    return log_.prepared;
   }
 
   // What the model was given last; its pixels are gone.

@@ -227,42 +227,14 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   EXPECT_EQ(sizes(), std::vector<int>({1}));
 }
 
-TEST_F(ExecutorTest, WarmUpRunsEachPowerOfTwoAndTheLargestBatch) {
+TEST_F(ExecutorTest, WarmUpPreparesTheModelForItsBatches) {
   EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
-  EXPECT_EQ(sizes(), std::vector<int>({6, 4, 2, 1}));
+  EXPECT_EQ(prepared(), 6);
 }
 
-TEST_F(ExecutorTest, WarmUpRunsEachSizeInAllSlotsAtATime) {
-  // Each Run waits for the other of its size.
-  absl::Barrier* barrier = nullptr;
-  absl::Mutex mu;
-  int waiting = 0;
-  const auto executor = MakeExecutor(
-      2,
-      [&] {
-        absl::Barrier* mine;
-        {
-          absl::MutexLock lock(&mu);
-          if (waiting++ % 2 == 0) barrier = new absl::Barrier(2);
-          mine = barrier;
-        }
-        if (mine->Block()) delete mine;
-      },
-      VisionTask::kClassification, 2);
-  EXPECT_TRUE(executor->WarmUp().ok());
-  EXPECT_EQ(sizes(), std::vector<int>({2, 2, 1, 1}));
-}
-
-TEST_F(ExecutorTest, WarmUpOfADenseModelRunsOneImageOfACommonShape) {
-  EXPECT_TRUE(MakeExecutor(
-                  6, [] {}, VisionTask::kDetection)
-                  ->WarmUp()
-                  .ok());
-  EXPECT_EQ(sizes(), std::vector<int>({1}));
-  const ModelInput input = last();
-  EXPECT_EQ(input.height, 8);
-  EXPECT_EQ(input.width, 10);  // 4:3, of 16 at most.
-  EXPECT_TRUE(input.detection.masks);
+TEST_F(ExecutorTest, WarmUpSaysThatTheModelCannotBePrepared) {
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(MakeExecutor(kTooManyImages)->WarmUp()));
 }
 
 TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {

@@ -143,7 +143,7 @@ absl::Status FakeModel::health() const {
 }
 
 absl::StatusOr<std::vector<Result>> FakeModel::Run(
-    absl::Span<const ModelInput> images) {
+    absl::Span<const ModelInput> images, RunInfo* info) {
   gate_.Pass();
   if (gate_.device_broken()) return absl::InternalError("there is no device");
   std::vector<Result> results;
@@ -164,6 +164,7 @@ absl::StatusOr<std::vector<Result>> FakeModel::Run(
         break;
     }
   }
+  if (info != nullptr) info->padded_images = images.size();
   return results;
 }
 

@@ -56,8 +56,8 @@ class FakeModel : public VisionModel {
   FakeModel(const ModelConfig& config, Gate* gate, Gate* mask_gate = nullptr)
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}
 
-  absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images) override;
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override;
   const ModelConfig& config() const override { return config_; }
   Precision precision() const override { return Precision::kFloat32; }
   std::string device() const override { return "fake"; }

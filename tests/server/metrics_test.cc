@@ -89,6 +89,16 @@ TEST(MetricsTest, BatchesAreCountedByBucketAndTrigger) {
   EXPECT_EQ(values["sfmamba_padding_items_total{model=m}"], 2);
 }
 
+TEST(MetricsTest, GraphsThatCouldNotBeRecordedAreCounted) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  const std::string name = "sfmamba_graph_capture_failures_total{model=m}";
+  EXPECT_EQ(Values(metrics)[name], 0);
+  model->CaptureFailed();
+  model->CaptureFailed();
+  EXPECT_EQ(Values(metrics)[name], 2);
+}
+
 TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
   Metrics metrics(BuildInfo{});
   auto one = metrics.Model("m", "1");

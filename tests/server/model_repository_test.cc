@@ -31,7 +31,8 @@ class ModelRepositoryTest : public testing::Test {
     options.model_name = model_name;
     repository_ = std::make_unique<ModelRepository>(
         options,
-        [this](const ModelDirectory& directory)
+        [this](const ModelDirectory& directory,
+               const ModelRepository::CaptureFailed&)
             -> absl::StatusOr<std::unique_ptr<VisionModel>> {
           const std::string& weights = directory.weights_path;
           if (weights.find("unloadable") != std::string::npos) {
@@ -154,7 +155,8 @@ TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
   options.random_init = true;
   ModelRepository repository(
       options,
-      [](const ModelDirectory& directory) {
+      [](const ModelDirectory& directory,
+         const ModelRepository::CaptureFailed&) {
         EXPECT_EQ(directory.weights_path, "");
         return VisionModel::Random(directory.config, /*seed=*/0);
       },

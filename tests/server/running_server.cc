@@ -108,7 +108,8 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   Server::Options options;
   options.config = OnFreePorts(std::move(config));
   options.build.version = "test";
-  options.load = [this](const ModelDirectory& directory)
+  options.load = [this](const ModelDirectory& directory,
+                        const ModelRepository::CaptureFailed&)
       -> absl::StatusOr<std::unique_ptr<VisionModel>> {
     return std::make_unique<FakeModel>(directory.config, &gate_);
   };

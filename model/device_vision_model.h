@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_CUDA_VISION_MODEL_H_
-#define SFMAMBA_MODEL_CUDA_VISION_MODEL_H_
+#ifndef SFMAMBA_MODEL_DEVICE_VISION_MODEL_H_
+#define SFMAMBA_MODEL_DEVICE_VISION_MODEL_H_
 
 #include <memory>
 
@@ -12,9 +12,9 @@ namespace sfmamba {
 
 // VisionModel::Load on options.gpus, of which there is one at least, with a
 // valid `config`. INVALID_ARGUMENT in a build without CUDA.
-absl::StatusOr<std::unique_ptr<VisionModel>> MakeCudaVisionModel(
+absl::StatusOr<std::unique_ptr<VisionModel>> MakeDeviceVisionModel(
     const ModelConfig& config, StateDict& weights, const ModelOptions& options);
 
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_MODEL_CUDA_VISION_MODEL_H_
+#endif  // SFMAMBA_MODEL_DEVICE_VISION_MODEL_H_

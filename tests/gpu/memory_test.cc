@@ -1,0 +1,42 @@
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "model/vision_model.h"
+#include "tests/cuda/device_memory.h"
+#include "tests/model/testing.h"
+
+namespace sfmamba {
+namespace {
+
+double FreeMib() {
+  size_t available = 0, all = 0;
+  EXPECT_EQ(cudaMemGetInfo(&available, &all), cudaSuccess);
+  return double(available) / (1 << 20);
+}
+
+// A model's slots give back graphs, buffers and the workspaces of libraries.
+TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
+  if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  constexpr int kLoads = 20;
+  constexpr double kToleranceMib = 32;
+  ModelOptions options;
+  options.gpus = {0};
+  double first = 0;
+  for (int i = 0; i < kLoads; ++i) {
+    {
+      const auto model = MakeModel(SmallModel(), options);
+      EXPECT_TRUE(model->Prepare(8).ok());
+    }
+    const double free = FreeMib();
+    std::printf("load %d: %.0f MiB free\n", i, free);
+    if (i == 1) first = free;  // The first load fills what is kept for ever.
+  }
+  EXPECT_GE(FreeMib(), first - kToleranceMib);
+}
+
+}  // namespace
+}  // namespace sfmamba

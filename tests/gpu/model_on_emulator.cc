@@ -1,0 +1,13 @@
+#include "tests/gpu/model_device.h"
+
+namespace sfmamba {
+
+bool HasModelDevice() { return true; }
+
+ModelOptions OnModelDevice() {
+  ModelOptions options;
+  options.gpus = {0};
+  return options;
+}
+
+}  // namespace sfmamba

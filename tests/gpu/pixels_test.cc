@@ -1,0 +1,251 @@
+// Batches of pictures as a server hands them over, uint8 and all of one size:
+// the path that is padded and that graphs serve.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "model/vision_model.h"
+#include "tests/gpu/model_device.h"
+#include "tests/model/testing.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kSide = 32;
+
+// Pictures of noise; another seed makes others.
+class Pictures {
+ public:
+  Pictures(int count, uint32_t seed, int side = kSide)
+      : pixels_(count, std::vector<uint8_t>(size_t{3} * side * side)) {
+    uint32_t state = seed;
+    for (std::vector<uint8_t>& pixels : pixels_) {
+      for (uint8_t& value : pixels) {
+        state = state * 1664525 + 1013904223;
+        value = state >> 24;
+      }
+      ModelInput input;
+      input.height = input.width = side;
+      input.pixels = pixels.data();
+      inputs_.push_back(input);
+    }
+  }
+
+  const std::vector<ModelInput>& inputs() const { return inputs_; }
+
+  // The same, normalised by hand: a path without padding or graphs.
+  std::vector<std::vector<float>> Values(const ModelConfig& config) const {
+    std::vector<std::vector<float>> all;
+    for (const std::vector<uint8_t>& pixels : pixels_) {
+      const size_t each = pixels.size() / 3;
+      std::vector<float> values(pixels.size());
+      for (size_t i = 0; i < pixels.size(); ++i) {
+        const size_t c = i % 3;
+        values[c * each + i / 3] =
+            (pixels[i] / 255.0f - config.mean[c]) / config.std[c];
+      }
+      all.push_back(std::move(values));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::vector<uint8_t>> pixels_;
+  std::vector<ModelInput> inputs_;
+};
+
+using Answers = std::vector<std::vector<float>>;
+
+Answers LogitsOf(const absl::StatusOr<std::vector<Result>>& results) {
+  EXPECT_TRUE(results.ok()) << results.status();
+  Answers answers;
+  if (!results.ok()) return answers;
+  for (const Result& result : *results) {
+    answers.push_back(std::get<Classification>(result).logits);
+  }
+  return answers;
+}
+
+Answers RunPixels(VisionModel& model, const Pictures& pictures,
+                  RunInfo* info = nullptr) {
+  return LogitsOf(model.Run(pictures.inputs(), info));
+}
+
+Answers RunValues(VisionModel& model, const Pictures& pictures) {
+  const auto values = pictures.Values(model.config());
+  std::vector<ModelInput> inputs = pictures.inputs();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].pixels = nullptr;
+    inputs[i].values = values[i].data();
+  }
+  return LogitsOf(model.Run(inputs));
+}
+
+// Says the deviation of each image, before it may fail the test.
+void ExpectNear(const Answers& answers, const Answers& expected,
+                double tolerance, const std::string& what) {
+  ASSERT_EQ(answers.size(), expected.size()) << what;
+  double largest = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    largest = std::max(largest, LargestDifference(answers[i], expected[i]));
+  }
+  std::printf("%s: largest deviation %.2g\n", what.c_str(), largest);
+  EXPECT_LE(largest, tolerance) << what;
+}
+
+class GpuPixelsTest : public testing::TestWithParam<Precision> {
+ protected:
+  void SetUp() override {
+    if (!HasModelDevice()) GTEST_SKIP() << "no GPU";
+    ModelConfig config = SmallModel();
+    config.image_size = kSide;
+    config.precision = GetParam();
+    config_ = config;
+    model_ = Load(/*slots=*/1);
+  }
+
+  // With several slots answers may differ in their last bits, for libraries
+  // choose their algorithms in each.
+  std::unique_ptr<VisionModel> Load(int slots) const {
+    ModelOptions options = OnModelDevice();
+    options.slots_per_gpu = slots;
+    options.capture_failed = [](const absl::Status& status) {
+      ADD_FAILURE() << "a graph was not recorded: " << status;
+    };
+    return MakeModel(config_, options);
+  }
+
+  double tolerance() const {
+    return GetParam() == Precision::kFloat32 ? 1e-4 : 0.1;
+  }
+  void ExpectAsValues(int count, uint32_t seed, const std::string& what) {
+    const Pictures pictures(count, seed);
+    ExpectNear(RunPixels(*model_, pictures), RunValues(*model_, pictures),
+               tolerance(), what);
+  }
+
+  ModelConfig config_;
+  std::unique_ptr<VisionModel> model_;
+};
+
+TEST_P(GpuPixelsTest, EachRunOfASizeAnswersItsOwnPictures) {
+  model_ = Load(/*slots=*/2);
+  // In each slot: run and recorded, replayed, replayed.
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    ExpectAsValues(3, seed, "3 pictures, seed " + std::to_string(seed));
+  }
+}
+
+TEST_P(GpuPixelsTest, AReplayHasTheBytesOfTheFirstRun) {
+  const Pictures pictures(4, /*seed=*/1);
+  const Answers first = RunPixels(*model_, pictures);
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(RunPixels(*model_, pictures), first) << i;
+}
+
+TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
+  const Pictures ten(10, /*seed=*/1);
+  const Pictures nine(9, /*seed=*/1);  // Run as ten.
+  for (int run = 0; run < 4; ++run) {
+    RunInfo info;
+    Answers all = RunPixels(*model_, ten);
+    all.pop_back();
+    EXPECT_EQ(RunPixels(*model_, nine, &info), all) << run;
+    EXPECT_GE(info.padded_images, 9);
+  }
+  // Nor does what lay behind the nine before.
+  ExpectNear(RunPixels(*model_, nine), RunValues(*model_, nine), tolerance(),
+             "nine as values");
+}
+
+TEST_P(GpuPixelsTest, LargerBatchesLeaveSmallerOnesRight) {
+  model_ = Load(/*slots=*/2);
+  uint32_t seed = 0;
+  for (const int count : {1, 2, 1, 12, 1, 2, 20, 12, 1}) {
+    for (int slot = 0; slot < 2; ++slot) {
+      ++seed;
+      ExpectAsValues(
+          count, seed,
+          std::to_string(count) + " pictures, seed " + std::to_string(seed));
+    }
+  }
+}
+
+TEST_P(GpuPixelsTest, SizesDoNotMixTheirPictures) {
+  for (int run = 0; run < 3; ++run) {
+    for (const int side : {32, 48, 64}) {
+      const Pictures pictures(2, /*seed=*/side + run, side);
+      ExpectNear(RunPixels(*model_, pictures), RunValues(*model_, pictures),
+                 tolerance(),
+                 std::to_string(side) + " pixels, run " + std::to_string(run));
+    }
+  }
+}
+
+TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
+  constexpr int kCallers = 3, kRuns = 6;
+  model_ = Load(/*slots=*/2);
+  std::vector<Pictures> pictures;
+  std::vector<Answers> alone;
+  for (int i = 0; i < kCallers; ++i) {
+    pictures.emplace_back(2 + i, /*seed=*/100 + i);
+    alone.push_back(RunValues(*model_, pictures[i]));
+  }
+  std::vector<std::vector<Answers>> together(kCallers);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      for (int run = 0; run < kRuns; ++run) {
+        together[i].push_back(RunPixels(*model_, pictures[i]));
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (int i = 0; i < kCallers; ++i) {
+    for (const Answers& answers : together[i]) {
+      ExpectNear(answers, alone[i], tolerance(), "caller " + std::to_string(i));
+    }
+  }
+}
+
+// One model chooses algorithms and records while another does, or runs.
+TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
+  const std::unique_ptr<VisionModel> other = Load(/*slots=*/2);
+  const auto run = [this](VisionModel& model, uint32_t seed) {
+    for (int count = 1; count <= 5; ++count) {
+      for (int i = 0; i < 3; ++i) {
+        const Pictures pictures(count, ++seed);
+        ExpectNear(RunPixels(model, pictures), RunValues(model, pictures),
+                   tolerance(), "seed " + std::to_string(seed));
+      }
+    }
+  };
+  std::thread caller([&] { run(*other, 100); });
+  run(*model_, 200);
+  caller.join();
+}
+
+TEST_P(GpuPixelsTest, APreparedModelAnswersAsAnother) {
+  const Pictures pictures(5, /*seed=*/1);
+  const Answers unprepared = RunPixels(*model_, pictures);
+  ASSERT_TRUE(model_->Prepare(12).ok());
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(RunPixels(*model_, pictures), unprepared) << run;
+    ExpectAsValues(11, /*seed=*/run + 1,
+                   "11 pictures, run " + std::to_string(run));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuPixelsTest,
+                         testing::Values(Precision::kFloat32,
+                                         Precision::kBFloat16),
+                         [](const auto& info) {
+                           return info.param == Precision::kFloat32 ? "Fp32"
+                                                                    : "Bf16";
+                         });
+
+}  // namespace
+}  // namespace sfmamba

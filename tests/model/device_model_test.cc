@@ -1,0 +1,273 @@
+// Models on an emulated GPU, whole: what they prepare, record and give back,
+// and what becomes of batches when something fails.
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "kernels/capture_mutex.h"
+#include "model/device_runtime.h"
+#include "model/device_slot.h"
+#include "model/graph_plan.h"
+#include "model/scan_planner.h"
+#include "model/vision_model.h"
+#include "tests/model/emulated_device.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kSide = 32;
+
+ModelConfig Config() {
+  ModelConfig config = SmallModel();
+  config.image_size = kSide;
+  return config;
+}
+
+ModelOptions OnGpu() {
+  ModelOptions options;
+  options.gpus = {0};
+  options.slots_per_gpu = 2;
+  return options;
+}
+
+class DeviceModelTest : public testing::Test {
+ protected:
+  DeviceModelTest() : pixels_(size_t{3} * kSide * kSide) {
+    for (size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = 7 * i;
+    recorded_ = emulated::graphs_recorded();
+    replayed_ = emulated::graphs_replayed();
+  }
+  ~DeviceModelTest() override {
+    emulated::RefuseToRecord(0);
+    emulated::LimitMemory(0);
+    emulated::BreakDevice(false);
+    EXPECT_EQ(emulated::graphs_alive(), 0);
+    EXPECT_EQ(emulated::streams_alive(), 0);
+  }
+
+  std::vector<ModelInput> Images(int count) const {
+    ModelInput input;
+    input.height = input.width = kSide;
+    input.pixels = pixels_.data();
+    return std::vector<ModelInput>(count, input);
+  }
+  // One image's logits on the CPU.
+  std::vector<float> Expected() const {
+    return Of(MakeModel(Config())->Run(Images(1)))[0];
+  }
+  static std::vector<std::vector<float>> Of(
+      const absl::StatusOr<std::vector<Result>>& results) {
+    EXPECT_TRUE(results.ok()) << results.status();
+    std::vector<std::vector<float>> logits;
+    if (!results.ok()) return logits;
+    for (const Result& result : *results) {
+      logits.push_back(std::get<Classification>(result).logits);
+    }
+    return logits;
+  }
+  void ExpectRight(VisionModel& model, int count, RunInfo* info = nullptr) {
+    const auto logits = Of(model.Run(Images(count), info));
+    ASSERT_EQ(logits.size(), count);
+    const std::vector<float> expected = Expected();
+    for (const std::vector<float>& own : logits) {
+      EXPECT_LE(LargestDifference(own, expected), 1e-4);
+    }
+  }
+
+  int recorded() const { return emulated::graphs_recorded() - recorded_; }
+  int replayed() const { return emulated::graphs_replayed() - replayed_; }
+
+  std::vector<uint8_t> pixels_;
+
+ private:
+  int recorded_, replayed_;
+};
+
+TEST_F(DeviceModelTest, IsOnTheGpu) {
+  const auto model = MakeModel(Config(), OnGpu());
+  EXPECT_EQ(model->device(), "an emulated GPU");
+  EXPECT_EQ(model->slots(), 2);
+  RunInfo info;
+  ExpectRight(*model, 9, &info);
+  EXPECT_EQ(info.padded_images, 10);
+  EXPECT_GT(info.device_time, absl::ZeroDuration());
+}
+
+TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
+  ModelOptions options = OnGpu();
+  options.gpus = {0, 1};
+  const auto model = VisionModel::Random(Config(), /*seed=*/1, options);
+  EXPECT_EQ(model.status(), absl::InvalidArgumentError(
+                                "GPU 1: expected one of the 1 that there are"));
+}
+
+TEST_F(DeviceModelTest, APreparedModelHasAllGraphsOfAllSlots) {
+  const auto model = MakeModel(Config(), OnGpu());
+  ASSERT_TRUE(model->Prepare(12).ok());
+  const int all = 2 * static_cast<int>(GraphBuckets(12).size());
+  EXPECT_EQ(recorded(), all);
+  for (int count = 1; count <= 12; ++count) {
+    for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, count);
+  }
+  EXPECT_EQ(recorded(), all);
+  EXPECT_EQ(replayed(), 2 * 12);
+}
+
+TEST_F(DeviceModelTest, WithoutGraphsNothingIsRecorded) {
+  ModelOptions options = OnGpu();
+  options.graphs = false;
+  const auto model = MakeModel(Config(), options);
+  ASSERT_TRUE(model->Prepare(3).ok());
+  ExpectRight(*model, 3);
+  EXPECT_EQ(recorded(), 0);
+}
+
+TEST_F(DeviceModelTest, ALargerBatchDropsTheGraphsOfItsSlot) {
+  ModelOptions options = OnGpu();
+  options.slots_per_gpu = 1;
+  const auto model = MakeModel(Config(), options);
+  ExpectRight(*model, 2);
+  ExpectRight(*model, 1);
+  EXPECT_EQ(emulated::graphs_alive(), 2);
+  ExpectRight(*model, 3);
+  EXPECT_EQ(emulated::graphs_alive(), 1);
+  ExpectRight(*model, 2);
+  EXPECT_EQ(recorded(), 4);
+}
+
+TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
+  ModelOptions options = OnGpu();
+  options.fold_rows = 3;
+  const auto model = MakeModel(Config(), options);
+  RunInfo info;
+  ExpectRight(*model, 9, &info);
+  EXPECT_EQ(info.padded_images, 9);
+  ASSERT_TRUE(model->Prepare(6).ok());  // Of batches that 3 divides.
+}
+
+TEST_F(DeviceModelTest, LoadingAndUnloadingLeavesNothing) {
+  for (int i = 0; i < 20; ++i) {
+    const auto model = MakeModel(Config(), OnGpu());
+    ExpectRight(*model, 1);
+    EXPECT_EQ(emulated::streams_alive(), 2);
+  }
+}
+
+// ---- Failures ----
+
+TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
+  absl::Mutex mu;
+  std::vector<std::string> told;
+  ModelOptions options = OnGpu();
+  options.slots_per_gpu = 1;
+  options.capture_failed = [&](const absl::Status& status) {
+    absl::MutexLock lock(&mu);
+    told.emplace_back(status.message());
+  };
+  const auto model = MakeModel(Config(), options);
+  emulated::RefuseToRecord(1);
+  for (int run = 0; run < 3; ++run) ExpectRight(*model, 2);
+  EXPECT_EQ(told, std::vector<std::string>({"this stream cannot be recorded"}));
+  EXPECT_EQ(recorded(), 0);  // Not tried again so soon.
+  ExpectRight(*model, 3);    // Another size is not concerned.
+  EXPECT_EQ(recorded(), 1);
+}
+
+TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
+  const c10::InferenceMode inference;
+  const ModelConfig config = Config();
+  const ScanPlanner planner({"some GPU", 4, ""}, std::nullopt, false);
+  StateDict weights(DeterministicParameter);
+  std::unique_ptr<Network> network;
+  {
+    const EmulatedDevice device;
+    network = std::make_unique<Network>(
+        config, weights.root(),
+        LayerOptions{/*fuse=*/true, config.precision, &planner});
+  }
+  absl::Time now = absl::FromUnixSeconds(1000);
+  DeviceSlot::Options options;
+  options.now = [&now] { return now; };
+  DeviceSlot slot(*network, config, Devices()->MakeStream(0), at::kCPU,
+                  &CaptureMutex(0), options);
+  const std::vector<ModelInput> images = Images(1);
+  std::vector<Result> results(1);
+  RunInfo info;
+  const auto run = [&] {
+    EXPECT_TRUE(slot.Run(images, absl::MakeSpan(results), &info).ok());
+  };
+  emulated::RefuseToRecord(1);
+  run();
+  run();
+  EXPECT_EQ(recorded(), 0);
+  now += GraphPlan::kFirstRetry;
+  run();
+  EXPECT_EQ(recorded(), 1);
+  run();
+  EXPECT_EQ(replayed(), 1);
+}
+
+TEST_F(DeviceModelTest, ABatchForWhichThereIsNoMemoryIsHalved) {
+  const auto model = MakeModel(Config(), OnGpu());
+  emulated::LimitMemory(int64_t{3} * kSide * kSide * 5);
+  RunInfo info;
+  ExpectRight(*model, 9, &info);
+  EXPECT_EQ(info.padded_images, 9);  // In parts of four, four and one.
+  ASSERT_TRUE(model->Prepare(16).ok());
+  emulated::LimitMemory(1);
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      MakeModel(Config(), OnGpu())->Run(Images(2)).status()));
+  EXPECT_TRUE(model->health().ok());
+}
+
+TEST_F(DeviceModelTest, AFailedDeviceIsToldForGood) {
+  const auto model = MakeModel(Config(), OnGpu());
+  ExpectRight(*model, 1);
+  emulated::BreakDevice(true);
+  const absl::Status status = model->Run(Images(1)).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  emulated::BreakDevice(false);
+  EXPECT_EQ(model->health(), absl::InternalError("GPU 0: it is broken"));
+  EXPECT_FALSE(model->Run(Images(1)).ok());
+}
+
+// ---- Several models on one GPU ----
+
+TEST(CaptureMutexTest, IsOneForADevice) {
+  EXPECT_EQ(&CaptureMutex(0), &CaptureMutex(0));
+  EXPECT_NE(&CaptureMutex(0), &CaptureMutex(1));
+}
+
+TEST_F(DeviceModelTest, NoModelRecordsWhileAnotherRunsOnItsGpu) {
+  const auto model = MakeModel(Config(), OnGpu());
+  std::thread caller;
+  {
+    const absl::ReaderMutexLock running(&CaptureMutex(0));
+    caller = std::thread([&] { ExpectRight(*model, 1); });
+    absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_EQ(recorded(), 0);
+  }
+  caller.join();
+  EXPECT_EQ(recorded(), 1);
+}
+
+TEST_F(DeviceModelTest, TwoModelsOfNewSizesAtATimeAreRight) {
+  const auto one = MakeModel(Config(), OnGpu());
+  const auto other = MakeModel(Config(), OnGpu());
+  const auto run = [this](VisionModel& model) {
+    for (int count = 1; count <= 6; ++count) ExpectRight(model, count);
+  };
+  std::thread caller([&] { run(*one); });
+  run(*other);
+  caller.join();
+  EXPECT_GE(recorded(), 2 * 6);
+}
+
+}  // namespace
+}  // namespace sfmamba
