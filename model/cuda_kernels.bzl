@@ -1,8 +1,8 @@
 """The kernels that a model on a GPU launches, without "_cuda"."""
 
 CUDA_KERNELS = [
+    "bias_activation",
     "depthwise_conv1d",
-    "gelu",
     "image_normalize",
     "layer_norm",
     "nms",

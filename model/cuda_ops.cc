@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "ATen/ops/empty.h"
+#include "kernels/bias_activation_cuda.h"
 #include "kernels/depthwise_conv1d_cuda.h"
-#include "kernels/gelu_cuda.h"
 #include "kernels/image_normalize_cuda.h"
 #include "kernels/layer_norm_cuda.h"
 #include "kernels/selective_scan_cuda.h"
@@ -67,11 +67,13 @@ WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
   return args;
 }
 
-// Of gelu(x + bias) in place.
+// Of activation(x + bias) in place.
 template <typename T>
-GeluArgs<T> MakeGeluArgs(const at::Tensor& x, const at::Tensor& bias) {
-  return {x.size(0),  x.size(1), Data<T>(x),  x.size(1),
-          Data<T>(x), x.size(1), Floats(bias)};
+BiasActivationArgs<T> MakeActivationArgs(const at::Tensor& x,
+                                         const at::Tensor& bias,
+                                         CudaActivation activation) {
+  return {x.size(0),  x.size(1), Data<T>(x), x.size(1),
+          Data<T>(x), x.size(1), activation, Floats(bias)};
 }
 
 }  // namespace
@@ -171,14 +173,18 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
 void CudaOps::GeluErf(const at::Tensor& x, const at::Tensor& bias) const {
   CudaDispatch(x, [&](auto type) {
     using T = decltype(type);
-    CheckLaunch(GeluErfCuda(MakeGeluArgs<T>(x, bias), stream_of_(x)));
+    CheckLaunch(BiasActivationCuda(
+        MakeActivationArgs<T>(x, bias, CudaActivation::kGeluErf),
+        stream_of_(x)));
   });
 }
 
 void CudaOps::GeluTanh(const at::Tensor& x, const at::Tensor& bias) const {
   CudaDispatch(x, [&](auto type) {
     using T = decltype(type);
-    CheckLaunch(GeluTanhCuda(MakeGeluArgs<T>(x, bias), stream_of_(x)));
+    CheckLaunch(BiasActivationCuda(
+        MakeActivationArgs<T>(x, bias, CudaActivation::kGeluTanh),
+        stream_of_(x)));
   });
 }
 

@@ -1,6 +1,6 @@
 #include "kernels/bfloat16.h"
+#include "kernels/bias_activation_cuda.h"
 #include "kernels/depthwise_conv1d_cuda.h"
-#include "kernels/gelu_cuda.h"
 #include "kernels/gpu_timer_cuda.h"
 #include "kernels/layer_norm_cuda.h"
 #include "kernels/token_mean_cuda.h"
@@ -70,14 +70,15 @@ class Stage {
 
   // Of the MLP's four times as many channels.
   absl::Status Gelu(CudaStream stream) const {
-    GeluArgs<BFloat16> args{};
+    BiasActivationArgs<BFloat16> args{};
     args.rows = tokens_;
     args.channels = 4 * channels_;
     args.x = wide_.data();
     args.y = y_.data();
     args.x_stride = args.y_stride = 4 * channels_;
+    args.activation = CudaActivation::kGeluErf;
     args.bias = parameters_.data();
-    return GeluErfCuda(args, stream);
+    return BiasActivationCuda(args, stream);
   }
 
  private:
