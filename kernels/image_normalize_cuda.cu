@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/device_pixels.h"
 #include "kernels/device_rows.h"
 #include "kernels/image_normalize_cuda.h"
 #include "simt/simt.h"
@@ -11,9 +12,6 @@ namespace {
 constexpr int kColumns = 32, kRows = 8;  // Threads of a block.
 // Rows of an image that a block makes, against the cost of its table.
 constexpr int kBlockRows = 16;
-constexpr int kPixels = 4;  // That a thread makes at a time: 12 bytes.
-// Images of a launch: their descriptions are kernel parameters.
-constexpr int kImages = 64;
 
 // How four pixels lie in y.
 enum class Layout {
@@ -31,54 +29,6 @@ struct Parameters {
   float mean[3], std[3];
   Layout layout;
 };
-
-// table[256 c + v] = (v / 255 - mean[c]) / std[c], in three rounded operations.
-template <typename T>
-__device__ __forceinline__ void FillTable(const Parameters<T>& parameters,
-                                          simt::Shared<float, 3 * 256>* table) {
-  for (int i = threadIdx.y * kColumns + threadIdx.x; i < 256;
-       i += kColumns * kRows) {
-    const float scaled = static_cast<float>(i) / 255.0f;
-#pragma unroll
-    for (int c = 0; c < 3; ++c) {
-      (*table)[256 * c + i] = (scaled - parameters.mean[c]) / parameters.std[c];
-    }
-  }
-}
-
-// The bytes of pixels j to j+3 of a row, those up to the image's width.
-__device__ __forceinline__ void LoadPixels(const CudaImage& image, int i, int j,
-                                           uint8_t (&bytes)[3 * kPixels]) {
-  const uint8_t* from = image.rgb + (int64_t{i} * image.width + j) * 3;
-  if (j + kPixels <= image.width &&
-      reinterpret_cast<uintptr_t>(from) % kPixels == 0) {
-#pragma unroll
-    for (int w = 0; w < 3; ++w) {
-      const simt::Vector<uint8_t, 4> word = simt::Load<4>(from + 4 * w);
-#pragma unroll
-      for (int b = 0; b < 4; ++b) bytes[4 * w + b] = word[b];
-    }
-    return;
-  }
-#pragma unroll
-  for (int b = 0; b < 3 * kPixels; ++b) {
-    if (j + b / 3 < image.width) bytes[b] = from[b];
-  }
-}
-
-// values[3 p + c]: pixel j+p of row i, 0 outside of the image.
-__device__ __forceinline__ void ReadPixels(const CudaImage& image,
-                                           simt::Shared<float, 3 * 256>& table,
-                                           int i, int j,
-                                           float (&values)[3 * kPixels]) {
-  uint8_t bytes[3 * kPixels];
-  if (i < image.height) LoadPixels(image, i, j, bytes);
-#pragma unroll
-  for (int b = 0; b < 3 * kPixels; ++b) {
-    const bool inside = i < image.height && j + b / 3 < image.width;
-    values[b] = inside ? table[256 * (b % 3) + bytes[b]] : 0.0f;
-  }
-}
 
 // Pixels j to j+3 of the row at `row`, those up to the place's width.
 template <typename T>
@@ -115,8 +65,10 @@ __device__ __forceinline__ void WritePixels(
 // rows.
 template <typename T>
 __global__ void NormalizeKernel(Parameters<T> parameters) {
-  __shared__ simt::Shared<float, 3 * 256> table;
-  FillTable(parameters, &table);
+  __shared__ PixelTable table;
+  FillPixelTable(parameters.mean, parameters.std,
+                 threadIdx.y * kColumns + threadIdx.x, kColumns * kRows,
+                 &table);
   __syncthreads();
   const CudaImage image = parameters.images[blockIdx.y];
   const int first = blockIdx.x * kBlockRows;

@@ -5,15 +5,10 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "kernels/cuda_image.h"
 #include "kernels/cuda_stream.h"
 
 namespace sfmamba {
-
-// An image in device memory.
-struct CudaImage {
-  const uint8_t* rgb;  // [height, width, 3], dense
-  int height, width;
-};
 
 // The normalisation of kernels/image_normalize.h of a batch of images of any
 // sizes, each in the upper left corner of its place in y; the rest of the place
