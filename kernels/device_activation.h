@@ -14,8 +14,7 @@ struct Clamp {
   float low, high;
 
   __device__ __forceinline__ float operator()(float v) const {
-    const float raised = v < low ? low : v;
-    return raised > high ? high : raised;
+    return simt::Min(simt::Max(v, low), high);
   }
 };
 

@@ -230,6 +230,17 @@ TEST(SimtTest, ApproximateInstructionsFlushSubnormals) {
   EXPECT_EQ(simt::Reciprocal(0x1p-127f), kInfinity);
 }
 
+TEST(SimtTest, LesserAndGreaterKeepNanAndOrderZeros) {
+  EXPECT_EQ(simt::Min(2, -3), -3);
+  EXPECT_EQ(simt::Max(2, -3), 2);
+  for (float other : {-1.0f, 0.0f, NAN}) {
+    EXPECT_TRUE(std::isnan(simt::Min(NAN, other)));
+    EXPECT_TRUE(std::isnan(simt::Max(other, NAN)));
+  }
+  EXPECT_TRUE(std::signbit(simt::Min(0.0f, -0.0f)));
+  EXPECT_FALSE(std::signbit(simt::Max(-0.0f, 0.0f)));
+}
+
 TEST(SimtTest, IntrinsicsAgreeWithTheirDefinition) {
   EXPECT_EQ(__popc(0xf0f0u), 8);
   EXPECT_EQ(__ffs(0), 0);

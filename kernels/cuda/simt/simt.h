@@ -55,6 +55,20 @@ __device__ __forceinline__ float Reciprocal(float x) {
   return y;
 }
 
+// ---- Arithmetic: one instruction each ----
+
+// The lesser and the greater one, -0 less than 0; NaN if either is NaN.
+__device__ __forceinline__ float Min(float x, float y) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+  return least;
+}
+__device__ __forceinline__ float Max(float x, float y) {
+  float most;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+  return most;
+}
+
 // ---- Element types: float, BFloat16, Float16 ----
 
 __device__ __forceinline__ float ToFloat(float x) { return x; }

@@ -233,6 +233,17 @@ inline float Reciprocal(float x) {
   return FlushSubnormal(static_cast<float>(1 / double{FlushSubnormal(x)}));
 }
 
+// ---- Arithmetic: one instruction each ----
+
+inline float Min(float x, float y) {
+  if (std::isnan(x) || std::isnan(y)) {
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  if (x == y) return std::signbit(x) ? x : y;  // -0 is less than 0.
+  return x < y ? x : y;
+}
+inline float Max(float x, float y) { return -Min(-x, -y); }
+
 // ---- Element types ----
 
 inline float ToFloat(float x) { return x; }
