@@ -31,36 +31,40 @@ __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
   }
 }
 
-// The bytes of pixels j to j+3 of a row, those up to the image's width.
-__device__ __forceinline__ void LoadPixels(const CudaImage& image, int i, int j,
-                                           uint8_t (&bytes)[3 * kPixels]) {
-  const uint8_t* from = image.rgb + (int64_t{i} * image.width + j) * 3;
-  if (j + kPixels <= image.width &&
-      reinterpret_cast<uintptr_t>(from) % kPixels == 0) {
+// The bytes of four pixels, the first one lowest; 0 for all but the first
+// `count`.
+__device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
+                                           uint32_t (&words)[3]) {
+  if (count >= kPixels && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
 #pragma unroll
     for (int w = 0; w < 3; ++w) {
-      const simt::Vector<uint8_t, 4> word = simt::Load<4>(from + 4 * w);
-#pragma unroll
-      for (int b = 0; b < 4; ++b) bytes[4 * w + b] = word[b];
+      words[w] = reinterpret_cast<const uint32_t*>(from)[w];
     }
     return;
   }
 #pragma unroll
   for (int b = 0; b < 3 * kPixels; ++b) {
-    if (j + b / 3 < image.width) bytes[b] = from[b];
+    if (b / 3 < count) words[b / 4] |= uint32_t{from[b]} << (b % 4 * 8);
   }
 }
 
-// values[3 p + c]: pixel j+p of row i, normalised; 0 outside of the image.
+// values[3 p + c]: pixel j+p of row i, normalised; 0 outside of the image. j is
+// a multiple of 4; i and j may be negative.
 __device__ __forceinline__ void ReadPixels(const CudaImage& image,
                                            PixelTable& table, int i, int j,
                                            float (&values)[3 * kPixels]) {
-  uint8_t bytes[3 * kPixels];
-  if (i < image.height) LoadPixels(image, i, j, bytes);
+  const bool inside = 0 <= i && i < image.height && 0 <= j;
+  const int count = inside ? image.width - j : 0;
+  uint32_t words[3] = {};
+  if (count > 0) {
+    LoadPixels(image.rgb + (int64_t{i} * image.width + j) * 3, count, words);
+  }
 #pragma unroll
   for (int b = 0; b < 3 * kPixels; ++b) {
-    const bool inside = i < image.height && j + b / 3 < image.width;
-    values[b] = inside ? table[256 * (b % 3) + bytes[b]] : 0.0f;
+    // Looked up in any case: a load on a condition costs more than a choice.
+    const uint32_t byte = words[b / 4] >> (b % 4 * 8) & 255;
+    const float value = table[256 * (b % 3) + byte];
+    values[b] = b / 3 < count ? value : 0.0f;
   }
 }
 
