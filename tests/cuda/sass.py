@@ -2,10 +2,10 @@
 
 Usage: sass.py OBJECT ARCH      prints the counts of each kernel; ARCH is like 90
 
-The hottest loop is the one whose iteration can do the most exponentials and
-logarithms, the innermost of those. Of the ways through it that do as many, that
-with the most stores and then the fewest instructions counts. Needs cuobjdump and
-nvdisasm.
+The hottest loop is the one whose iteration can do the most work, by default
+exponentials and logarithms, the innermost of those. Of the ways through it that
+do as much, that with the most stores and then the fewest instructions counts.
+Needs cuobjdump and nvdisasm.
 """
 
 import collections
@@ -20,6 +20,8 @@ import ptxas
 
 Counts = collections.Counter  # Of opcodes without modifiers; 'all' is the sum.
 
+EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # And logarithms.
+
 _INSTRUCTION = re.compile(
     r'\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<guard>@!?U?P\w+\s+)?'
     r'(?P<opcode>[A-Z]\w*)(?P<rest>[^;]*);')
@@ -31,13 +33,13 @@ class Block:
 
     def __init__(self):
         self.counts = Counts()
-        self.work = 0  # Exponentials and logarithms.
+        self.work = 0
         self.next = []  # Addresses.
 
-    def add(self, opcode: str, rest: str):
+    def add(self, opcode: str, rest: str, work: tuple[str, ...]):
         self.counts[opcode] += 1
         self.counts['all'] += 1
-        self.work += opcode == 'MUFU' and rest.startswith(('.EX2', '.LG2'))
+        self.work += (opcode + rest).startswith(work)
 
 
 def parse(text: str) -> dict[tuple[str, str], list[re.Match]]:
@@ -54,7 +56,7 @@ def parse(text: str) -> dict[tuple[str, str], list[re.Match]]:
     return functions
 
 
-def blocks(instructions: list[re.Match]) -> dict[int, Block]:
+def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
     """The control flow graph: basic blocks by address."""
     addresses = [int(each['address'], 16) for each in instructions]
     known = set(addresses)
@@ -79,7 +81,7 @@ def blocks(instructions: list[re.Match]) -> dict[int, Block]:
         address = addresses[i]
         if address in starts:
             block = graph[address] = Block()
-        block.add(each['opcode'], each['rest'])
+        block.add(each['opcode'], each['rest'], work)
         following = addresses[i + 1:i + 2]
         if address in ends:
             block.next = ends[address]
@@ -133,12 +135,14 @@ def _rank(way):
     return work, counts['STG'], -counts['all']
 
 
-def hottest_loop(instructions: list[re.Match]) -> Counts:
-    """Empty if the function has no loop with exponentials or logarithms."""
-    graph = blocks(instructions)
-    ways = [iteration(graph, *loop) for loop in loops(graph)]
-    work, counts = max(ways, key=_rank, default=(0, Counts()))
-    return counts if work else Counts()
+def hottest_loop(instructions: list[re.Match], work=EXPONENTIALS) -> Counts:
+    """What begins with one of `work` is work; empty if no loop does any."""
+    graph = blocks(instructions, work)
+    best = (0, 0), Counts()  # Of the most work and then the fewest blocks.
+    for head, members in loops(graph):
+        done, counts = iteration(graph, head, members)
+        best = max(best, ((done, -len(members)), counts), key=lambda each: each[0])
+    return best[1]
 
 
 def disassemble(cuobjdump: pathlib.Path, file: pathlib.Path, arch: str,
@@ -155,11 +159,11 @@ def disassemble(cuobjdump: pathlib.Path, file: pathlib.Path, arch: str,
                           capture_output=True, check=True).stdout
 
 
-def count(text: str) -> dict[tuple[str, str], Counts]:
+def count(text: str, work=EXPONENTIALS) -> dict[tuple[str, str], Counts]:
     """The counts of each kernel's hottest loop, by (name, architecture)."""
     functions = parse(text)
     names = ptxas.demangle([name for _, name in functions])
-    return {(name, arch): hottest_loop(instructions)
+    return {(name, arch): hottest_loop(instructions, work)
             for name, ((arch, _), instructions) in zip(names, functions.items())}
 
 

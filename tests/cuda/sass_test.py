@@ -29,6 +29,16 @@ class HottestLoopTest(unittest.TestCase):
         self.assertFalse(sass.hottest_loop(listing(
             'MUFU.EX2 R2, R3', 'MUFU.RCP R2, R3', '@P0 BRA 0x10', 'EXIT')))
 
+    def test_counts_the_loop_with_the_most_of_other_work(self):
+        counts = sass.hottest_loop(listing(
+            'MUFU.EX2 R2, R3',   # 0x00: a loop without such work.
+            '@P0 BRA 0x0',
+            'FFMA R4, R2, R3, R4',  # 0x20
+            'FFMA.FTZ R5, R2, R3, R5',
+            '@P1 BRA 0x20',
+            'EXIT'), work=('FFMA',))
+        self.assertEqual(counts, {'FFMA': 2, 'BRA': 1, 'all': 3})
+
     def test_takes_the_innermost_of_nested_loops(self):
         counts = sass.hottest_loop(listing(
             'IADD3 R0, R0, 0x1, RZ',  # 0x00: the outer head.
