@@ -6,6 +6,7 @@ CUDA_KERNELS = [
     "image_normalize",
     "layer_norm",
     "nms",
+    "pixel_convolution",
     "roi_align",
     "segmentation_argmax",
     "selective_scan",

@@ -178,6 +178,37 @@ class ScanInstructionsTest(unittest.TestCase):
                 self.assertLessEqual(abs(counts['all'] - want['all']), 0.1 * want['all'])
 
 
+class PixelConvolutionTest(unittest.TestCase):
+    """By the disassembly for sm_90."""
+
+    @classmethod
+    def setUpClass(cls):
+        object_file = KERNELS / 'pixel_convolution_cuda_object.o'
+        if not object_file.exists():
+            raise unittest.SkipTest('built without --config=cuda')
+        cuobjdump = pathlib.Path(os.environ['TEST_SRCDIR'], 'cuda', 'cuobjdump')
+        if not cuobjdump.exists():
+            raise unittest.SkipTest('no cuobjdump: run deploy/setup.sh --cuda')
+        cls.text = sass.disassemble(cuobjdump.resolve(), object_file, '90')
+
+    def test_multiply_adds_fill_the_hottest_loop(self):
+        """A ninth of the 27 taps of 8 pixels by 8 channels."""
+        found = sass.count(self.text, work=('FFMA',))
+        self.assertEqual(len(found), 3)
+        for (name, _), counts in found.items():
+            with self.subTest(kernel=name):
+                self.assertEqual(counts['LDL'] + counts['STL'], 0)
+                self.assertEqual(counts['FFMA'], 27 * 8 * 8 / 9)
+                self.assertGreaterEqual(counts['FFMA'], 0.8 * counts['all'])
+
+    def test_stores_move_16_bytes(self):
+        for (_, name), instructions in sass.parse(self.text).items():
+            stores = {each['rest'].split()[0] for each in instructions
+                      if each['opcode'] == 'STG'}
+            with self.subTest(kernel=name):
+                self.assertEqual(stores, {'.E.128'})
+
+
 if __name__ == '__main__':
     if len(sys.argv) != 3 or sys.argv[1] != '--record':
         sys.exit(__doc__)

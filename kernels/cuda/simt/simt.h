@@ -122,6 +122,14 @@ __device__ __forceinline__ void Store(T* to, const Vector<T, N>& vector) {
   *reinterpret_cast<Vector<T, N>*>(to) = vector;
 }
 
+// `offset`, of which the compiler forgets how it came about. It splits a
+// Store() if it has computed each value's address for itself, as in an unrolled
+// loop; from to + Opaque(offset) it cannot.
+__device__ __forceinline__ int64_t Opaque(int64_t offset) {
+  asm("" : "+l"(offset));
+  return offset;
+}
+
 // An array in shared memory. T has a trivial constructor: float, int, uint16_t.
 template <typename T, int N>
 struct alignas(16) Shared {

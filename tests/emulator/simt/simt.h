@@ -277,6 +277,8 @@ void Store(T* to, const Vector<T, N>& vector) {
   std::memcpy(to, vector.values, sizeof(T) * N);
 }
 
+inline int64_t Opaque(int64_t offset) { return offset; }
+
 // ---- Launching ----
 
 template <typename... Parameters, typename... Args>
