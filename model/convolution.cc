@@ -26,6 +26,24 @@ at::Tensor Activated(at::Tensor x, Activation activation) {
   return x;
 }
 
+// The same of a device's kernels.
+CudaActivation ToCuda(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      return CudaActivation::kRelu;
+    case Activation::kRelu6:
+      return CudaActivation::kRelu6;
+  }
+  return CudaActivation::kNone;
+}
+
+// A channels-last map [N, C, H, W] as [N * H * W, C].
+at::Tensor Pixels(const at::Tensor& map) {
+  return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
+}
+
 }  // namespace
 
 Convolution::Method Convolution::ChooseMethod(const Shape& shape,
@@ -60,16 +78,23 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
   }
   const at::ScalarType type = ComputeType(options.precision);
   weight_ = used.weight.to(type);
-  if (used.bias.defined()) bias_ = used.bias.to(type);
-  if (method_ == Method::kDevice) {
-    weight_ = weight_.contiguous(at::MemoryFormat::ChannelsLast);
-    gelu_bias_ = used.bias;
-  } else if (method_ == Method::kWinograd) {
-    weight_ = ops::PackWinograd(weight_);
-  } else if (method_ == Method::kOneDnn) {
-    weight_ = PackConvolutionWeight(
-        weight_, stride_, padding_, groups_,
-        {1, shape.in, shape.input_size, shape.input_size});
+  if (used.bias.defined()) {
+    bias_ = method_ == Method::kDevice ? used.bias : used.bias.to(type);
+  }
+  switch (method_) {
+    case Method::kWinograd:
+      weight_ = ops::PackWinograd(weight_);
+      break;
+    case Method::kOneDnn:
+      weight_ = PackConvolutionWeight(
+          weight_, stride_, padding_, groups_,
+          {1, shape.in, shape.input_size, shape.input_size});
+      break;
+    case Method::kDevice:
+      weight_ = weight_.contiguous(at::MemoryFormat::ChannelsLast);
+      break;
+    case Method::kPlain:
+      break;
   }
 }
 
@@ -82,29 +107,40 @@ Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
   return weights;
 }
 
-at::Tensor Convolution::Convolve(const at::Tensor& x,
-                                 const at::Tensor& bias) const {
+at::Tensor Convolution::ConvolveOnDevice(const at::Tensor& x) const {
+  return ops::DeviceOpsOf(x)->Convolve(
+      x, {weight_, stride_, padding_, groups_, search_});
+}
+
+at::Tensor Convolution::ForwardOnDevice(const at::Tensor& x,
+                                        CudaActivation activation) const {
+  const at::Tensor y = ConvolveOnDevice(x);
+  if (bias_.defined() || activation != CudaActivation::kNone) {
+    ops::DeviceOpsOf(y)->Activate(Pixels(y), bias_, activation);
+  }
+  return y;
+}
+
+at::Tensor Convolution::Convolve(const at::Tensor& x) const {
   if (method_ == Method::kOneDnn) {
-    return PackedConvolution(x, weight_, bias, stride_, padding_, groups_);
+    return PackedConvolution(x, weight_, bias_, stride_, padding_, groups_);
   }
-  if (method_ == Method::kDevice) {
-    const at::Tensor y = ops::DeviceOpsOf(x)->Convolve(
-        x, {weight_, stride_, padding_, groups_, search_});
-    return bias.defined() ? y.add_(bias.view({1, -1, 1, 1})) : y;
-  }
-  return at::conv2d(x, weight_, bias, stride_, padding_, /*dilation=*/1,
+  return at::conv2d(x, weight_, bias_, stride_, padding_, /*dilation=*/1,
                     groups_);
 }
 
 at::Tensor Convolution::forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
+  if (method_ == Method::kDevice) {
+    return ForwardOnDevice(in, ToCuda(activation_));
+  }
   if (method_ == Method::kWinograd) {
     return ops::WinogradConv(in, weight_, bias_, out_,
                              activation_ == Activation::kRelu
                                  ? WinogradActivation::kRelu
                                  : WinogradActivation::kNone);
   }
-  at::Tensor y = Convolve(in, bias_);
+  at::Tensor y = Convolve(in);
   if (norm_) {
     y = at::batch_norm(y, norm_->weight, norm_->bias, norm_->mean, norm_->var,
                        /*training=*/false, /*momentum=*/0, norm_->eps,
@@ -115,31 +151,36 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 }
 
 at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {
+  const at::Tensor in = x.to(weight_.scalar_type());
+  if (method_ == Method::kDevice) {
+    return ForwardOnDevice(in, CudaActivation::kGeluTanh);
+  }
   if (method_ == Method::kWinograd) {
-    return ops::WinogradConv(x.to(weight_.scalar_type()), weight_, bias_, out_,
+    return ops::WinogradConv(in, weight_, bias_, out_,
                              WinogradActivation::kGeluTanh);
   }
-  if (method_ == Method::kDevice && gelu_bias_.defined()) {
-    at::Tensor y = Convolve(x.to(weight_.scalar_type()), {});
-    ops::AddBiasGeluTanh(y, gelu_bias_);
-    return y;
-  }
-  at::Tensor y = forward(x);
+  at::Tensor y = forward(in);
   if (!fuse_) return at::gelu(y, "tanh");
   ops::GeluTanh(y);
   return y;
 }
 
 void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
-  if (method_ == Method::kOneDnn) {
-    PackedConvolutionAdd(residual, x.to(weight_.scalar_type()), weight_, bias_,
-                         padding_);
-  } else if (method_ == Method::kWinograd) {
-    ops::AddWinogradConv(x.to(weight_.scalar_type()), weight_, bias_, residual);
-  } else if (method_ == Method::kDevice) {
-    residual.add_(forward(x));
-  } else {
-    residual = residual + forward(x);
+  const at::Tensor in = x.to(weight_.scalar_type());
+  switch (method_) {
+    case Method::kOneDnn:
+      PackedConvolutionAdd(residual, in, weight_, bias_, padding_);
+      break;
+    case Method::kWinograd:
+      ops::AddWinogradConv(in, weight_, bias_, residual);
+      break;
+    case Method::kDevice:
+      ops::DeviceOpsOf(in)->AddBiased(Pixels(ConvolveOnDevice(in)), bias_,
+                                      Pixels(residual));
+      break;
+    case Method::kPlain:
+      residual = residual + forward(in);
+      break;
   }
 }
 

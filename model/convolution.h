@@ -43,7 +43,8 @@ class Convolution {
   // The same, then GELU in its tanh form. No activation before it.
   at::Tensor ForwardGeluTanh(const at::Tensor& x) const;
   // residual += forward(x), maybe in place: residual's memory must not be
-  // shared. Stride 1, one group, no activation.
+  // shared. Stride 1, one group, no activation. Fused, residual is
+  // channels-last in memory.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;
 
  private:
@@ -53,8 +54,13 @@ class Convolution {
 
   static Method ChooseMethod(const Shape& shape, const LayerOptions& options,
                              bool on_device);
-  // x, of the compute type, without the activation.
-  at::Tensor Convolve(const at::Tensor& x, const at::Tensor& bias) const;
+  // Of x of the compute type: kDevice's, without the bias or with all that
+  // follows.
+  at::Tensor ConvolveOnDevice(const at::Tensor& x) const;
+  at::Tensor ForwardOnDevice(const at::Tensor& x,
+                             CudaActivation activation) const;
+  // kOneDnn's and kPlain's, without the activation.
+  at::Tensor Convolve(const at::Tensor& x) const;
 
   Method method_;
   bool fuse_;
@@ -64,9 +70,8 @@ class Convolution {
   int groups_;
   ops::ConvSearch search_;
   Activation activation_;
-  at::Tensor weight_;     // Packed, or [out, in / groups, kernel, kernel].
-  at::Tensor bias_;       // [out] or undefined.
-  at::Tensor gelu_bias_;  // The same, fp32, if kDevice.
+  at::Tensor weight_;  // Packed, or [out, in / groups, kernel, kernel].
+  at::Tensor bias_;    // [out] or undefined; kDevice's is fp32.
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };
 

@@ -1,5 +1,6 @@
 #include "ATen/Context.h"
 #include "ATen/cuda/CUDAContextLight.h"
+#include "ATen/ops/_addmm_activation.h"
 #include "ATen/ops/cudnn_convolution.h"
 #include "c10/cuda/CUDAGuard.h"
 #include "c10/cuda/CUDAStream.h"
@@ -55,17 +56,24 @@ class GpuOps : public ops::CudaOps {
  public:
   GpuOps() : CudaOps(CurrentStream) {}
 
+  at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const override {
+    // In the product's epilogue where cuBLAS has it, in half precision.
+    return at::_addmm_activation(bias, x, W.t(), /*beta=*/1, /*alpha=*/1,
+                                 /*use_gelu=*/true);
+  }
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
     // cuDNN's way with groups is not the best one: libtorch chooses.
     if (weights.groups > 1) return CudaOps::Convolve(x, weights);
     const bool search = weights.search == ops::ConvSearch::kMeasure;
+    const bool fixed = weights.search == ops::ConvSearch::kFixed;
     return at::cudnn_convolution(
-        x, weights.weight, {weights.padding, weights.padding},
-        {weights.stride, weights.stride}, /*dilation=*/{1, 1}, weights.groups,
-        /*benchmark=*/search,
-        /*deterministic=*/weights.search == ops::ConvSearch::kFixed,
-        /*allow_tf32=*/false);
+               x, weights.weight, {weights.padding, weights.padding},
+               {weights.stride, weights.stride}, /*dilation=*/{1, 1},
+               weights.groups, /*benchmark=*/search, /*deterministic=*/fixed,
+               /*allow_tf32=*/false)
+        .contiguous(at::MemoryFormat::ChannelsLast);  // It mostly is already.
   }
 };
 

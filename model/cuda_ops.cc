@@ -67,13 +67,14 @@ WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
   return args;
 }
 
-// Of activation(x + bias) in place.
+// Of y = activation(x + bias), which lie alike.
 template <typename T>
 BiasActivationArgs<T> MakeActivationArgs(const at::Tensor& x,
                                          const at::Tensor& bias,
-                                         CudaActivation activation) {
+                                         CudaActivation activation,
+                                         const at::Tensor& y) {
   return {x.size(0),  x.size(1), Data<T>(x), x.size(1),
-          Data<T>(x), x.size(1), activation, Floats(bias)};
+          Data<T>(y), x.size(1), activation, Floats(bias)};
 }
 
 }  // namespace
@@ -170,21 +171,24 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
   });
 }
 
-void CudaOps::GeluErf(const at::Tensor& x, const at::Tensor& bias) const {
+void CudaOps::Activate(const at::Tensor& x, const at::Tensor& bias,
+                       CudaActivation activation) const {
   CudaDispatch(x, [&](auto type) {
-    using T = decltype(type);
     CheckLaunch(BiasActivationCuda(
-        MakeActivationArgs<T>(x, bias, CudaActivation::kGeluErf),
+        MakeActivationArgs<decltype(type)>(x, bias, activation, x),
         stream_of_(x)));
   });
 }
 
-void CudaOps::GeluTanh(const at::Tensor& x, const at::Tensor& bias) const {
+void CudaOps::AddBiased(const at::Tensor& x, const at::Tensor& bias,
+                        const at::Tensor& y) const {
   CudaDispatch(x, [&](auto type) {
     using T = decltype(type);
-    CheckLaunch(BiasActivationCuda(
-        MakeActivationArgs<T>(x, bias, CudaActivation::kGeluTanh),
-        stream_of_(x)));
+    BiasActivationArgs<T> args =
+        MakeActivationArgs<T>(x, bias, CudaActivation::kNone, y);
+    args.add = Data<T>(y);
+    args.add_stride = args.y_stride;
+    CheckLaunch(BiasActivationCuda(args, stream_of_(x)));
   });
 }
 

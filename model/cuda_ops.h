@@ -6,8 +6,9 @@
 
 namespace sfmamba::ops {
 
-// DeviceOps by the kernels of kernels/*_cuda.h and by libtorch's operators, which
-// on a GPU call cuBLAS and cuDNN. A launch that is refused throws c10::Error.
+// DeviceOps by the kernels of kernels/*_cuda.h and by libtorch's operators,
+// which on a GPU call cuBLAS and cuDNN. A launch that is refused throws
+// c10::Error.
 class CudaOps : public DeviceOps {
  public:
   // The stream that work on a tensor is to be enqueued on.
@@ -24,8 +25,10 @@ class CudaOps : public DeviceOps {
                      const at::Tensor& dt, const at::Tensor& B,
                      const at::Tensor& C, int64_t length, int64_t rows,
                      const at::Tensor& y) const override;
-  void GeluErf(const at::Tensor& x, const at::Tensor& bias) const override;
-  void GeluTanh(const at::Tensor& x, const at::Tensor& bias) const override;
+  void Activate(const at::Tensor& x, const at::Tensor& bias,
+                CudaActivation activation) const override;
+  void AddBiased(const at::Tensor& x, const at::Tensor& bias,
+                 const at::Tensor& y) const override;
   void FillEndsWithMean(const at::Tensor& x) const override;
   void NormalizeImages(absl::Span<const ImagePixels> images,
                        const std::array<float, 3>& mean,
@@ -43,6 +46,8 @@ class CudaOps : public DeviceOps {
                  int64_t max_kept) const override;
   at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
                     const at::Tensor& bias) const override;
+  at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const override;
   void AddLinear(const at::Tensor& x, const at::Tensor& W,
                  const at::Tensor& y) const override;
   at::Tensor Convolve(const at::Tensor& x,

@@ -11,6 +11,13 @@ at::Tensor CudaOps::Linear(const at::Tensor& x, const at::Tensor& W,
   return bias.defined() ? at::addmm(bias, x, W.t()) : at::mm(x, W.t());
 }
 
+at::Tensor CudaOps::LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                                   const at::Tensor& bias) const {
+  const at::Tensor y = Linear(x, W, bias);
+  Activate(y, {}, CudaActivation::kGeluTanh);
+  return y;
+}
+
 void CudaOps::AddLinear(const at::Tensor& x, const at::Tensor& W,
                         const at::Tensor& y) const {
   y.addmm_(x, W.t());

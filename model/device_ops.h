@@ -7,6 +7,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "kernels/cuda_activation.h"
 #include "model/grid.h"
 #include "model/result.h"
 #include "model/scan_planner.h"
@@ -73,9 +74,13 @@ class DeviceOps {
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,
                              const at::Tensor& y) const = 0;
-  // x [rows, channels], contiguous.
-  virtual void GeluErf(const at::Tensor& x, const at::Tensor& bias) const = 0;
-  virtual void GeluTanh(const at::Tensor& x, const at::Tensor& bias) const = 0;
+  // x = activation(x + bias) in place: x [rows, channels], contiguous, bias
+  // [channels], fp32, or undefined.
+  virtual void Activate(const at::Tensor& x, const at::Tensor& bias,
+                        CudaActivation activation) const = 0;
+  // y += x + bias, of the same shapes.
+  virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
+                         const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
 
   // Images in the device's memory, each into the upper left corner of its place
@@ -106,6 +111,9 @@ class DeviceOps {
   // one type. The result is [rows, out].
   virtual at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const = 0;
+  // The same, then GELU in its tanh form.
+  virtual at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                                    const at::Tensor& bias) const = 0;
   // y += x W^T.
   virtual void AddLinear(const at::Tensor& x, const at::Tensor& W,
                          const at::Tensor& y) const = 0;

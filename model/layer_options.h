@@ -21,6 +21,15 @@ struct LayerOptions {
   const ScanPlanner* planner = nullptr;
   // How convolutions' algorithms are chosen on a device.
   ops::ConvSearch conv_search = ops::ConvSearch::kGuess;
+  // Half precision on a device keeps to GELU's erf form, see tanh_gelu().
+  bool exact_gelu = false;
+
+  // Whether a device computes an MLP's GELU in its tanh form, which libraries
+  // have as a product's epilogue: the two differ by 4.7e-4 at most, about what
+  // bf16 rounds.
+  bool tanh_gelu() const {
+    return !exact_gelu && precision != Precision::kFloat32;
+  }
 };
 
 }  // namespace sfmamba

@@ -40,6 +40,7 @@ Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options,
 Linear::Linear(const Weights& weights, const at::Tensor& scale,
                const LayerOptions& options)
     : fuse_(options.fuse),
+      tanh_gelu_(options.tanh_gelu()),
       type_(ComputeType(options.precision)),
       multiplier_(ChooseMultiplier(options, ops::OnDevice(weights.weight))),
       out_(weights.weight.size(0)) {
@@ -95,9 +96,13 @@ at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
   if (multiplier_ == Multiplier::kOneDnn) {
     return PackedLinear(rows.to(type_), weight_, bias_, "gelu");
   }
+  if (multiplier_ == Multiplier::kDevice && tanh_gelu_ && bias_.defined()) {
+    return ops::DeviceOpsOf(rows)->LinearGeluTanh(rows.to(type_), weight_,
+                                                  bias_);
+  }
   at::Tensor y = ForwardRows(rows);
   if (!fuse_) return at::gelu(y);
-  ops::GeluErf(y, {});
+  ops::GeluErf(y);
   return y;
 }
 

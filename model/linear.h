@@ -25,7 +25,7 @@ class Linear {
 
   // [..., in] to [..., out] of the compute type.
   at::Tensor forward(const at::Tensor& x) const;
-  // The same, then GELU in its exact (erf) form.
+  // The same, then GELU: its erf form or, where LayerOptions says so, tanh.
   at::Tensor ForwardGelu(const at::Tensor& x) const;
   // residual += forward(x), in one pass where the library can.
   void AddTo(Residual& residual, const at::Tensor& x) const;
@@ -43,6 +43,7 @@ class Linear {
   at::Tensor GeluRows(const at::Tensor& rows) const;
 
   bool fuse_;
+  bool tanh_gelu_;
   at::ScalarType type_;  // What it computes in.
   Multiplier multiplier_;
   int64_t out_;

@@ -167,28 +167,23 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
   });
 }
 
-void GeluErf(at::Tensor& x, const at::Tensor& bias) {
+void GeluErf(at::Tensor& x) {
   const int64_t channels = x.size(-1);
   if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->GeluErf(x.view({-1, channels}), bias);
+    device->Activate(x.view({-1, channels}), {}, CudaActivation::kGeluErf);
     return;
   }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
       T* rows = Data<T>(x) + begin * channels;
-      GeluErfCpu<T>({end - begin, channels, rows, channels, rows, channels,
-                     Floats(bias)});
+      GeluErfCpu<T>({end - begin, channels, rows, channels, rows, channels});
     });
   });
 }
 
 void GeluTanh(at::Tensor& x) {
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
-  if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->GeluTanh(x.as_strided({1, x.numel()}, {x.numel(), 1}), {});
-    return;
-  }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel(), 1, [&](int64_t begin, int64_t end) {
@@ -197,11 +192,6 @@ void GeluTanh(at::Tensor& x) {
       GeluTanhCpu<T>({1, count, values, count, values, count});
     });
   });
-}
-
-void AddBiasGeluTanh(at::Tensor& x, const at::Tensor& bias) {
-  TORCH_CHECK(OnDevice(x), "expected a tensor on a device");
-  DeviceOpsOf(x)->GeluTanh(x.permute({0, 2, 3, 1}).view({-1, x.size(1)}), bias);
 }
 
 void FillEndsWithMean(at::Tensor& x) {

@@ -43,16 +43,12 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
                    const at::Tensor& B, const at::Tensor& C, int64_t length,
                    int64_t rows, at::Tensor y);
 
-// x = gelu(x + bias) in place, exact form; x contiguous [rows, channels], bias
-// [channels] or undefined.
-void GeluErf(at::Tensor& x, const at::Tensor& bias);
+// x = gelu(x) in place, exact form; x contiguous [rows, channels].
+void GeluErf(at::Tensor& x);
 
-// x = gelu(x) in place, tanh form; x is dense in memory, in any order.
+// x = gelu(x) in place, tanh form, on the CPU; x is dense in memory, in any
+// order.
 void GeluTanh(at::Tensor& x);
-
-// x = gelu(x + bias) in place, tanh form, on a device: x [N, C, H, W],
-// channels-last in memory, bias [C].
-void AddBiasGeluTanh(at::Tensor& x, const at::Tensor& bias);
 
 // Of x [sequences, tokens, channels], contiguous: the first and the last token
 // of each sequence become the mean of the others.

@@ -66,11 +66,15 @@ class RecordingOps : public ops::DeviceOps {
     launch.specials = double(u.numel()) * (2 + scan.A.size(0));
     Record(launch);
   }
-  void GeluErf(const at::Tensor& x, const at::Tensor&) const override {
-    RecordPass("GELU of the MLPs", 2 * Bytes(x));
+  void Activate(const at::Tensor& x, const at::Tensor&,
+                CudaActivation activation) const override {
+    const bool of_mlp = activation == CudaActivation::kGeluErf;
+    RecordPass(of_mlp ? "GELU of the MLPs" : "after convolutions",
+               2 * Bytes(x));
   }
-  void GeluTanh(const at::Tensor& x, const at::Tensor&) const override {
-    RecordPass("after convolutions", 2 * Bytes(x));
+  void AddBiased(const at::Tensor& x, const at::Tensor&,
+                 const at::Tensor&) const override {
+    RecordPass("after convolutions", 3 * Bytes(x));
   }
   void FillEndsWithMean(const at::Tensor& x) const override {
     RecordPass("windows, means, tokens", Bytes(x));
@@ -98,6 +102,10 @@ class RecordingOps : public ops::DeviceOps {
     const at::Tensor y = at::empty({x.size(0), W.size(0)}, x.options());
     RecordProduct(x, W, Bytes(y));
     return y;
+  }
+  at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const override {
+    return Linear(x, W, bias);
   }
   void AddLinear(const at::Tensor& x, const at::Tensor& W,
                  const at::Tensor& y) const override {
