@@ -6,6 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
+#include "model/image_batch.h"
 #include "model/layer_options.h"
 #include "model/state_dict.h"
 
@@ -21,10 +22,10 @@ class Backbone {
  public:
   virtual ~Backbone() = default;
 
-  // images [N, 3, H, W], normalised. Mamba blocks run on `fold_rows` rows
+  // N images of H x W pixels. Mamba blocks run on `fold_rows` rows
   // (SF-Mamba's B1), which divides each of Sequences(N, H, W); 0: one row a
   // sequence.
-  virtual Features Forward(const at::Tensor& images,
+  virtual Features Forward(const ImageBatch& images,
                            int64_t fold_rows) const = 0;
 
   // Sequences that such a batch becomes in each stage of tokens.

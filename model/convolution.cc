@@ -26,7 +26,13 @@ at::Tensor Activated(at::Tensor x, Activation activation) {
   return x;
 }
 
-// The same of a device's kernels.
+// A channels-last map [N, C, H, W] as [N * H * W, C].
+at::Tensor Pixels(const at::Tensor& map) {
+  return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
+}
+
+}  // namespace
+
 CudaActivation ToCuda(Activation activation) {
   switch (activation) {
     case Activation::kNone:
@@ -38,13 +44,6 @@ CudaActivation ToCuda(Activation activation) {
   }
   return CudaActivation::kNone;
 }
-
-// A channels-last map [N, C, H, W] as [N * H * W, C].
-at::Tensor Pixels(const at::Tensor& map) {
-  return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
-}
-
-}  // namespace
 
 Convolution::Method Convolution::ChooseMethod(const Shape& shape,
                                               const LayerOptions& options,

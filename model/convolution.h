@@ -12,6 +12,9 @@ namespace sfmamba {
 // kRelu6 is min(max(x, 0), 6). NaN stays NaN.
 enum class Activation { kNone, kRelu, kRelu6 };
 
+// The same for a device's kernels.
+CudaActivation ToCuda(Activation activation);
+
 // A convolution whose padding keeps the sides, then a BatchNorm and an
 // activation where there are any: [N, in, H, W] to [N, out, ceil(H / stride),
 // ceil(W / stride)]. Immutable, so thread-safe. Fused, maps are channels-last

@@ -7,6 +7,7 @@
 #include "kernels/depthwise_conv1d_cuda.h"
 #include "kernels/image_normalize_cuda.h"
 #include "kernels/layer_norm_cuda.h"
+#include "kernels/pixel_convolution_cuda.h"
 #include "kernels/selective_scan_cuda.h"
 #include "kernels/token_mean_cuda.h"
 #include "kernels/window_cuda.h"
@@ -65,6 +66,14 @@ WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
   args.token_stride = map.size(3);
   args.margin = margin;
   return args;
+}
+
+std::vector<CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
+  std::vector<CudaImage> sources;
+  for (const ImagePixels& image : images) {
+    sources.push_back({image.rgb, image.height, image.width});
+  }
+  return sources;
 }
 
 // Of y = activation(x + bias), which lie alike.
@@ -209,29 +218,46 @@ void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
   });
 }
 
-void CudaOps::NormalizeImages(absl::Span<const ImagePixels> images,
-                              const std::array<float, 3>& mean,
-                              const std::array<float, 3>& std,
+void CudaOps::NormalizeImages(const PixelBatch& pixels,
                               const at::Tensor& y) const {
-  std::vector<CudaImage> sources;
-  for (const ImagePixels& image : images) {
-    sources.push_back({image.rgb, image.height, image.width});
-  }
+  const std::vector<CudaImage> images = ToCuda(pixels.images);
   CudaDispatch(y, [&](auto type) {
     using T = decltype(type);
     ImageNormalizeCudaArgs<T> args;
-    args.count = sources.size();
-    args.images = sources.data();
-    args.height = y.size(2);
-    args.width = y.size(3);
+    args.count = images.size();
+    args.images = images.data();
+    args.height = pixels.height;
+    args.width = pixels.width;
     args.y = Data<T>(y);
     args.image_stride = y.stride(0);
     args.row_stride = y.stride(2);
     args.pixel_stride = y.stride(3);
     args.channel_stride = y.stride(1);
-    args.mean = mean;
-    args.std = std;
+    args.mean = pixels.mean;
+    args.std = pixels.std;
     CheckLaunch(ImageNormalizeCuda(args, stream_of_(y)));
+  });
+}
+
+void CudaOps::ConvolvePixels(const PixelBatch& pixels,
+                             const PixelConvWeights& weights,
+                             const at::Tensor& y) const {
+  const std::vector<CudaImage> images = ToCuda(pixels.images);
+  CudaDispatch(y, [&](auto type) {
+    using T = decltype(type);
+    PixelConvolutionArgs<T> args;
+    args.count = images.size();
+    args.images = images.data();
+    args.height = pixels.height;
+    args.width = pixels.width;
+    args.channels = y.size(1);
+    args.weight = Floats(weights.weight);
+    args.bias = Floats(weights.bias);
+    args.mean = pixels.mean;
+    args.std = pixels.std;
+    args.activation = weights.activation;
+    args.y = Data<T>(y);
+    CheckLaunch(PixelConvolutionCuda(args, stream_of_(y)));
   });
 }
 

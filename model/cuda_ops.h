@@ -30,10 +30,10 @@ class CudaOps : public DeviceOps {
   void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                  const at::Tensor& y) const override;
   void FillEndsWithMean(const at::Tensor& x) const override;
-  void NormalizeImages(absl::Span<const ImagePixels> images,
-                       const std::array<float, 3>& mean,
-                       const std::array<float, 3>& std,
+  void NormalizeImages(const PixelBatch& pixels,
                        const at::Tensor& y) const override;
+  void ConvolvePixels(const PixelBatch& pixels, const PixelConvWeights& weights,
+                      const at::Tensor& y) const override;
   void CutWindows(const at::Tensor& map, const Grid& grid, int margin,
                   const at::Tensor& windows) const override;
   void JoinWindows(const at::Tensor& windows, const Grid& grid,

@@ -54,6 +54,21 @@ struct ImagePixels {
   int height, width;
 };
 
+// Images on a device, each in the upper left corner of a place of this size,
+// and how they are normalised.
+struct PixelBatch {
+  std::vector<ImagePixels> images;
+  int height = 0, width = 0;  // No image is larger.
+  std::array<float, 3> mean{}, std{};
+};
+
+// A convolution that reads pixels, 3x3 and of stride 2: weight [27, out], a tap
+// of a colour a row, and bias [out], both fp32.
+struct PixelConvWeights {
+  at::Tensor weight, bias;
+  CudaActivation activation = CudaActivation::kNone;
+};
+
 // The operations of model/ops.h by the kernels of a device. They enqueue on the
 // calling thread's stream and return, unless they give something on the host.
 // Tensors lie on the device and are fp32, fp16 or bf16; otherwise arguments are
@@ -83,12 +98,14 @@ class DeviceOps {
                          const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
 
-  // Images in the device's memory, each into the upper left corner of its place
-  // in y [N, 3, H, W] of any strides; the rest of the place becomes 0.
-  virtual void NormalizeImages(absl::Span<const ImagePixels> images,
-                               const std::array<float, 3>& mean,
-                               const std::array<float, 3>& std,
+  // Into y [N, 3, H, W] of any strides; 0 beyond an image.
+  virtual void NormalizeImages(const PixelBatch& pixels,
                                const at::Tensor& y) const = 0;
+  // The same, then a convolution: y [N, out, ceil(H / 2), ceil(W / 2)],
+  // channels-last in memory.
+  virtual void ConvolvePixels(const PixelBatch& pixels,
+                              const PixelConvWeights& weights,
+                              const at::Tensor& y) const = 0;
 
   // Between maps [N, H, W, C], whose last axis is dense, and windows [N *
   // windows, margin + height * width + margin, C], contiguous. The margins are

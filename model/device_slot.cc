@@ -22,6 +22,14 @@ int64_t PixelBytes(int height, int width) {
   return int64_t{kChannels} * height * width;
 }
 
+int64_t BytesOf(absl::Span<const ModelInput> images) {
+  int64_t bytes = 0;
+  for (const ModelInput& image : images) {
+    bytes += PixelBytes(image.height, image.width);
+  }
+  return bytes;
+}
+
 bool IsUint8(const ModelInput& image) { return image.pixels != nullptr; }
 
 // Of one size, which is what the network sees.
@@ -75,7 +83,9 @@ void DeviceSlot::RunOrThrow(absl::Span<const ModelInput> images,
   std::vector<ImageInfo> infos;
   for (const ModelInput& image : images) infos.push_back(ToInfo(image));
   const absl::ReaderMutexLock lock(capturing_);
-  const at::Tensor x = uint8 ? FromPixels(images) : FromMemory(images);
+  if (uint8) CopyIn(images, BytesOf(images));
+  const ImageBatch x =
+      uint8 ? OnDevice(images, pixels_) : ImageBatch(FromMemory(images));
   std::vector<Result> batch = network_.Forward(x, options_.fold_rows, infos);
   std::move(batch.begin(), batch.end(), results.begin());
   info->padded_images += static_cast<int>(images.size());
@@ -118,31 +128,19 @@ void DeviceSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
                   pixels_.narrow(0, 0, bytes));
 }
 
-at::Tensor DeviceSlot::Normalized(absl::Span<const ops::ImagePixels> images,
-                                  int height, int width) const {
-  const at::Tensor x =
-      at::empty({static_cast<int64_t>(images.size()), kChannels, height, width},
-                at::TensorOptions(device_)
-                    .dtype(options_.type)
-                    .memory_format(at::MemoryFormat::ChannelsLast));
-  ops::DeviceOpsOf(x)->NormalizeImages(images, config_.mean, config_.std, x);
-  return x;
-}
-
-at::Tensor DeviceSlot::FromPixels(absl::Span<const ModelInput> images) {
-  int64_t bytes = 0;
+ImageBatch DeviceSlot::OnDevice(absl::Span<const ModelInput> images,
+                                const at::Tensor& pixels) const {
+  ops::PixelBatch batch;
+  batch.height = config_.Padded(images[0].height);
+  batch.width = config_.Padded(images[0].width);
+  batch.mean = config_.mean;
+  batch.std = config_.std;
+  const uint8_t* next = pixels.const_data_ptr<uint8_t>();
   for (const ModelInput& image : images) {
-    bytes += PixelBytes(image.height, image.width);
-  }
-  CopyIn(images, bytes);
-  std::vector<ops::ImagePixels> copies;
-  const uint8_t* next = pixels_.const_data_ptr<uint8_t>();
-  for (const ModelInput& image : images) {
-    copies.push_back({next, image.height, image.width});
+    batch.images.push_back({next, image.height, image.width});
     next += PixelBytes(image.height, image.width);
   }
-  return Normalized(copies, config_.Padded(images[0].height),
-                    config_.Padded(images[0].width));
+  return ImageBatch(std::move(batch), device_, options_.type);
 }
 
 at::Tensor DeviceSlot::FromMemory(absl::Span<const ModelInput> images) const {
@@ -166,22 +164,23 @@ at::Tensor DeviceSlot::FromMemory(absl::Span<const ModelInput> images) const {
                       {PixelBytes(image.height, image.width)}, at::kByte)
             .to(device_);
     ops::DeviceOpsOf(x)->NormalizeImages(
-        {{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
-        config_.mean, config_.std, place.unsqueeze(0));
+        {{{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
+         image.height,
+         image.width,
+         config_.mean,
+         config_.std},
+        place.unsqueeze(0));
   }
   return x;
 }
 
 at::Tensor DeviceSlot::Enqueue(const GraphPlan::Key& key,
                                const at::Tensor& pixels) const {
-  std::vector<ops::ImagePixels> images;
-  for (int i = 0; i < key.images; ++i) {
-    images.push_back({pixels.const_data_ptr<uint8_t>() +
-                          i * PixelBytes(key.height, key.width),
-                      key.height, key.width});
-  }
-  return network_.Answers(Normalized(images, key.height, key.width),
-                          options_.fold_rows);
+  ModelInput image;
+  image.height = key.height;
+  image.width = key.width;
+  const std::vector<ModelInput> images(key.images, image);
+  return network_.Answers(OnDevice(images, pixels), options_.fold_rows);
 }
 
 at::Tensor DeviceSlot::Answer(const GraphPlan::Key& key) {

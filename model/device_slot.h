@@ -15,6 +15,7 @@
 #include "model/device_ops.h"
 #include "model/device_stream.h"
 #include "model/graph_plan.h"
+#include "model/image_batch.h"
 #include "model/network.h"
 
 namespace sfmamba {
@@ -59,12 +60,10 @@ class DeviceSlot : public BatchSlot {
   // Of the first `bytes` of pixels_, filled from the images, zeros behind them.
   void CopyIn(absl::Span<const ModelInput> images, int64_t bytes);
   void Reserve(int64_t bytes);
-  // The network's input, enqueued: each of `images`, which lie in pixels_, in
-  // the upper left corner of a place of this size.
-  at::Tensor Normalized(absl::Span<const ops::ImagePixels> images, int height,
-                        int width) const;
-  // The same of images in the CPU's memory: all uint8, or of either kind.
-  at::Tensor FromPixels(absl::Span<const ModelInput> images);
+  // The network's input: images that lie in `pixels`, one after another, with
+  // the sizes of `images`; or images of either kind in the CPU's memory.
+  ImageBatch OnDevice(absl::Span<const ModelInput> images,
+                      const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const ModelInput> images) const;
   // Enqueues a batch that lies in pixels_ or takes its graph.
   at::Tensor Answer(const GraphPlan::Key& key);

@@ -40,7 +40,7 @@ struct Gpu {
         planner(device, options.fold_table, options.deterministic),
         network(config, weights.root(runtime.device(gpu)),
                 {/*fuse=*/true, config.precision, &planner,
-                 SearchOf(config, options)}) {}
+                 SearchOf(config, options), options.exact_gelu}) {}
 
   const int index;
   const ScanDevice device;

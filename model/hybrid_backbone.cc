@@ -70,7 +70,7 @@ void HybridBackbone::Add(const at::Tensor& map, Features* features) const {
                           : Normalized(output_norms_[features->size()], map));
 }
 
-at::Tensor HybridBackbone::ForwardConvolutions(const at::Tensor& images,
+at::Tensor HybridBackbone::ForwardConvolutions(const ImageBatch& images,
                                                Features* features) const {
   if (trunk_.has_value()) {
     const std::vector<at::Tensor> maps = trunk_->Forward(images);
@@ -87,7 +87,7 @@ at::Tensor HybridBackbone::ForwardConvolutions(const at::Tensor& images,
   return x;
 }
 
-Features HybridBackbone::Forward(const at::Tensor& images,
+Features HybridBackbone::Forward(const ImageBatch& images,
                                  int64_t fold_rows) const {
   Features features;
   at::Tensor x = ForwardConvolutions(images, &features);

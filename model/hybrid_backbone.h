@@ -23,7 +23,7 @@ class HybridBackbone : public Backbone {
   HybridBackbone(const BackboneConfig& config, int image_size,
                  const StateDict::Scope& scope, const LayerOptions& options);
 
-  Features Forward(const at::Tensor& images, int64_t fold_rows) const override;
+  Features Forward(const ImageBatch& images, int64_t fold_rows) const override;
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
 
@@ -36,7 +36,7 @@ class HybridBackbone : public Backbone {
   // Adds the next stage's map.
   void Add(const at::Tensor& map, Features* features) const;
   // Runs what comes before stage 3 and returns its input.
-  at::Tensor ForwardConvolutions(const at::Tensor& images,
+  at::Tensor ForwardConvolutions(const ImageBatch& images,
                                  Features* features) const;
 
   bool fuse_;

@@ -41,9 +41,10 @@ Convolution TakeUnit(const StateDict::Scope& scope,
 
 LiteTrunk::LiteTrunk(const StateDict::Scope& scope, int image_size,
                      const LayerOptions& options)
-    : stem_(TakeUnit(scope.Sub("stem"),
-                     {3, kStemChannels, /*stride=*/2, image_size},
-                     Activation::kRelu6, options)) {
+    : stem_(Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
+                              /*bias=*/false),
+            BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
+            Activation::kRelu6, image_size, options) {
   int size = (image_size + 1) / 2;
   for (const BlockShape& shape : kBlocks) {
     const StateDict::Scope block =
@@ -78,7 +79,7 @@ at::Tensor LiteTrunk::Block::Forward(at::Tensor x) const {
   return x;
 }
 
-std::vector<at::Tensor> LiteTrunk::Forward(const at::Tensor& images) const {
+std::vector<at::Tensor> LiteTrunk::Forward(const ImageBatch& images) const {
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {

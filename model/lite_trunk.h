@@ -6,8 +6,10 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/convolution.h"
+#include "model/image_batch.h"
 #include "model/layer_options.h"
 #include "model/state_dict.h"
+#include "model/stem_convolution.h"
 
 namespace sfmamba {
 
@@ -21,9 +23,9 @@ class LiteTrunk {
   LiteTrunk(const StateDict::Scope& scope, int image_size,
             const LayerOptions& options);
 
-  // Images [N, 3, H, W], normalised, to three maps [N, C, ceil(H / stride),
+  // Images of H x W pixels to three maps [N, C, ceil(H / stride),
   // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.
-  std::vector<at::Tensor> Forward(const at::Tensor& images) const;
+  std::vector<at::Tensor> Forward(const ImageBatch& images) const;
 
  private:
   // Wider, convolved channel by channel, narrower.
@@ -35,7 +37,7 @@ class LiteTrunk {
     at::Tensor Forward(at::Tensor x) const;
   };
 
-  Convolution stem_;
+  StemConvolution stem_;
   std::vector<Block> blocks_;
 };
 

@@ -11,6 +11,7 @@
 #include "model/classification_head.h"
 #include "model/config.h"
 #include "model/head.h"
+#include "model/image_batch.h"
 #include "model/layer_options.h"
 #include "model/state_dict.h"
 #include "model/vision_model.h"
@@ -28,8 +29,8 @@ class Network {
   // `fold_rows`, if not 0, divides their sequences.
   absl::Status Check(absl::Span<const ModelInput> images, int fold_rows) const;
 
-  // images [N, 3, H, W], normalised; one result for each.
-  std::vector<Result> Forward(const at::Tensor& images, int64_t fold_rows,
+  // One result for each image.
+  std::vector<Result> Forward(const ImageBatch& images, int64_t fold_rows,
                               absl::Span<const ImageInfo> infos) const {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
@@ -37,7 +38,7 @@ class Network {
   // Of a classifier the two steps of Forward: what can be enqueued on a device,
   // and what reads its answer in the CPU's memory.
   bool classifies() const { return classifier_ != nullptr; }
-  at::Tensor Answers(const at::Tensor& images, int64_t fold_rows) const {
+  at::Tensor Answers(const ImageBatch& images, int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
   }
   std::vector<Result> ToResults(const at::Tensor& answers) const {

@@ -3,23 +3,26 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/convolution.h"
+#include "model/image_batch.h"
 #include "model/state_dict.h"
+#include "model/stem_convolution.h"
 
 namespace sfmamba {
 
-// The stem: images [N, 3, H, W] to [N, dim, ceil(H/4), ceil(W/4)] by two
+// The stem: images of H x W pixels to [N, dim, ceil(H/4), ceil(W/4)] by two
 // convolutions of stride 2. Source: MambaVision (arXiv 2407.08083), 3.1.
 class PatchEmbed {
  public:
   PatchEmbed(const StateDict::Scope& scope, int in_dim, int dim, int image_size,
              const LayerOptions& options);
 
-  at::Tensor forward(const at::Tensor& images) const {
+  at::Tensor forward(const ImageBatch& images) const {
     return second_.forward(first_.forward(images));
   }
 
  private:
-  Convolution first_, second_;
+  StemConvolution first_;
+  Convolution second_;
 };
 
 }  // namespace sfmamba

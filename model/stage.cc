@@ -26,6 +26,15 @@ at::Tensor CutSequences(const at::Tensor& x, const Grid& grid, bool attached) {
   return at::cat({copies(0), cut(x.narrow(1, 1, last - 1)), copies(last)}, 1);
 }
 
+// Of the residual stream on a device. What layer scales make small is added to
+// a large sum, which fp16 might not hold: there the stream stays fp32.
+at::ScalarType StreamType(const BackboneConfig& config,
+                          const LayerOptions& options) {
+  const bool wide =
+      config.layer_scale && options.precision == Precision::kFloat16;
+  return wide ? at::kFloat : ComputeType(options.precision);
+}
+
 }  // namespace
 
 ConvStage::ConvStage(const StateDict::Scope& scope, int stage, int size,
@@ -51,8 +60,7 @@ TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
       attention_window_(config.attention_windows[stage - 2]),
       discard_(config.discard),
       fuse_(options.fuse),
-      stream_type_(config.layer_scale ? at::kFloat
-                                      : ComputeType(options.precision)),
+      stream_type_(StreamType(config, options)),
       map_type_(ComputeType(options.precision)),
       tokens_(scope, config.width(stage), config, options.fuse) {
   const int mamba_blocks = config.mamba_blocks(stage);

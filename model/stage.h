@@ -59,9 +59,7 @@ class TokenStage {
   int attention_window_;  // Side; 0: as the Mamba blocks.
   Discard discard_;
   bool fuse_;
-  // On a device: of the residual stream, and of the stage's result. As the
-  // reference under autocast, the stream is fp32 behind layer scales and of the
-  // compute type without.
+  // On a device: of the residual stream, and of the stage's result.
   at::ScalarType stream_type_, map_type_;
   TokenSwap tokens_;
   std::vector<TokenBlock> mamba_, attention_;

@@ -63,9 +63,10 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
   return tokens_.Attach(x + positions_);
 }
 
-Features VimBackbone::Forward(const at::Tensor& images,
+Features VimBackbone::Forward(const ImageBatch& images,
                               int64_t fold_rows) const {
-  const at::Tensor x = Embed(images);  // Vim's residual and hidden, summed.
+  const at::Tensor x =
+      Embed(images.Values());  // Vim's residual and hidden, summed.
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
   Residual residual(x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -24,7 +24,7 @@ class VimBackbone : public Backbone {
   VimBackbone(const BackboneConfig& config, int image_size,
               const StateDict::Scope& scope, const LayerOptions& options);
 
-  Features Forward(const at::Tensor& images, int64_t fold_rows) const override;
+  Features Forward(const ImageBatch& images, int64_t fold_rows) const override;
   // One sequence an image, whatever its size.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;

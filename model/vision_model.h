@@ -51,6 +51,9 @@ struct ModelOptions {
   // On GPUs: kernels whose order of operations is fixed, so that an image's
   // answer does not depend on the batch in any bit of ours.
   bool deterministic = false;
+  // On GPUs in half precision: GELU of MLPs by erf in a pass of its own, instead
+  // of its tanh form in the matrix product.
+  bool exact_gelu = false;
   // On GPUs: measured scan plans, if there are any. Those of another device are
   // passed over.
   std::optional<FoldTable> fold_table;

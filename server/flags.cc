@@ -114,6 +114,9 @@ ABSL_FLAG(OptionalInt32, slots_per_gpu, absl::nullopt,
           "Batches on their way through one GPU at a time; default 2.");
 ABSL_FLAG(OptionalBool, deterministic, absl::nullopt,
           "On GPUs: kernels whose order of operations is fixed.");
+ABSL_FLAG(OptionalBool, exact_gelu, absl::nullopt,
+          "on GPUs, in half precision: GELU in its erf form, in a pass of its "
+          "own, instead of its tanh form in the matrix product");
 ABSL_FLAG(OptionalString, fold_table, absl::nullopt,
           "On GPUs: the file of measured scan plans, which --tune writes and "
           "loading adds to.");
@@ -238,6 +241,7 @@ void ApplyFlags(v1::ServerConfig* c) {
   });
   Apply(FLAGS_slots_per_gpu, [c](int v) { c->set_slots_per_gpu(v); });
   Apply(FLAGS_deterministic, [c](bool v) { c->set_deterministic(v); });
+  Apply(FLAGS_exact_gelu, [c](bool v) { c->set_exact_gelu(v); });
   Apply(FLAGS_fold_table, [c](const auto& v) { c->set_fold_table(v); });
   Apply(FLAGS_tune_budget,
         [c](absl::Duration v) { ToProto(v, c->mutable_tune_budget()); });

@@ -129,6 +129,7 @@ absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
   options.gpus = gpus;
   options.slots_per_gpu = config.slots_per_gpu();
   options.deterministic = config.deterministic();
+  options.exact_gelu = config.exact_gelu();
   std::shared_ptr<LoadTuner> tuner;
   if (!gpus.empty()) {
     const int gpu = gpus.front();

@@ -1,9 +1,13 @@
 // Classifiers on the device's way, by the emulator, against the CPU's engine.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/device_ops.h"
@@ -31,7 +35,18 @@ struct Way {
   int fold_rows = 0;
   bool deterministic = false;
   std::optional<FoldTable> table;
+  bool exact_gelu = false;
+  double gamma = 1;  // Layer scales are multiplied by it.
 };
+
+// Deterministic parameters, with layer scales multiplied by `gamma`.
+StateDict::Generator Scaled(double gamma) {
+  return [gamma](const std::string& key, at::IntArrayRef shape) {
+    at::Tensor values = DeterministicParameter(key, shape);
+    if (absl::StrContains(key, "gamma_")) values.mul_(gamma);
+    return values;
+  };
+}
 
 // The device's answer: logits, image after image.
 std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
@@ -39,9 +54,10 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
   const c10::InferenceMode inference;
   const EmulatedDevice device;
   const ScanPlanner planner(SomeGpu(), way.table, way.deterministic);
-  StateDict weights(DeterministicParameter);
-  const Network network(config, weights.root(),
-                        {/*fuse=*/true, way.precision, &planner});
+  StateDict weights(Scaled(way.gamma));
+  LayerOptions options = {/*fuse=*/true, way.precision, &planner};
+  options.exact_gelu = way.exact_gelu;
+  const Network network(config, weights.root(), options);
   std::vector<float> logits;
   for (const Result& result : network.ToResults(network.Answers(
            images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows))) {
@@ -212,11 +228,62 @@ TEST(DeviceTest, HalfPrecisionStaysClose) {
   }
 }
 
-// Its residual stream is of the compute type: it has no layer scales.
-TEST(DeviceTest, TinyStaysCloseInBFloat16) {
-  ExpectRightInHalfPrecision(*VariantConfig("sf_mamba_t"),
-                             DeterministicImages({1, 3, 224, 224}),
-                             Precision::kBFloat16);
+// The largest deviation and the cosine, which tests of half precision also say.
+Deviation Said(const std::string& what, const std::vector<float>& logits,
+               const std::vector<float>& exact) {
+  const Deviation deviation = DeviationOf(logits, exact);
+  std::printf("%s: largest deviation %.4f, cosine %.7f\n", what.c_str(),
+              deviation.largest, deviation.cosine);
+  return deviation;
+}
+
+// In bf16 their residual streams are bf16, too, and GELU has its tanh form.
+TEST(DeviceTest, VariantsStayCloseInBFloat16) {
+  const at::Tensor images = DeterministicImages({1, 3, 224, 224});
+  for (const char* variant : {"sf_mamba_t", "sf_mamba_b"}) {
+    const ModelConfig config = *VariantConfig(variant);
+    const std::vector<float> exact = OnCpu(config, images);
+    Way way;
+    way.precision = Precision::kBFloat16;
+    const Deviation deviation =
+        Said(variant, OnDevice(config, images, way), exact);
+    EXPECT_LE(deviation.largest, 0.05);
+    EXPECT_GE(deviation.cosine, 0.9995);
+    EXPECT_TRUE(deviation.same_argmax);
+  }
+}
+
+// The bound of what GELU's tanh form changes in a model's logits.
+TEST(DeviceTest, TanhGeluIsLostInHalfPrecision) {
+  const at::Tensor images = DeterministicImages({1, 3, 224, 224});
+  const ModelConfig config = *VariantConfig("sf_mamba_t");
+  Way way;
+  way.precision = Precision::kBFloat16;
+  const std::vector<float> tanh = OnDevice(config, images, way);
+  way.exact_gelu = true;
+  const std::vector<float> erf = OnDevice(config, images, way);
+  EXPECT_NE(tanh, erf);
+  EXPECT_LE(Said("tanh beside erf", tanh, erf).largest, 0.05);
+  // Nor is the model nearer to fp32 with the exact form by as much again.
+  const std::vector<float> exact = OnCpu(config, images);
+  EXPECT_LE(Said("tanh", tanh, exact).largest,
+            2 * Said("erf", erf, exact).largest);
+}
+
+// Layer scales make what is added small beside the stream, down to where
+// training begins with it.
+TEST(DeviceTest, SmallLayerScalesStayCloseInBFloat16) {
+  const at::Tensor images = SmallImages(2);
+  for (const double gamma : {1.0, 0.1, 0.01, 2e-5}) {
+    Way way;
+    way.gamma = gamma;
+    const std::vector<float> exact = OnDevice(SmallModel(), images, way);
+    way.precision = Precision::kBFloat16;
+    EXPECT_LE(Said(absl::StrCat("layer scales of ", gamma / 2),
+                   OnDevice(SmallModel(), images, way), exact)
+                  .largest,
+              0.05);
+  }
 }
 
 TEST(DeviceTest, AblationsAgreeWithTheCpu) {

@@ -183,7 +183,7 @@ TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
   }
   const at::Tensor x = at::empty({2, 3, 8, 10}, options).fill_(NAN);
   const EmulatedDevice device;
-  ops::DeviceOpsOf(x)->NormalizeImages(images, mean, std, x);
+  ops::DeviceOpsOf(x)->NormalizeImages({images, 8, 10, mean, std}, x);
   EXPECT_EQ(LargestDifference(x, expected), 0);
 }
 

@@ -16,7 +16,7 @@ constexpr double kProductFlopsPerUs = 600e6;
 // 132 multiprocessors of 16 special functions and 128 multiply-adds a clock.
 constexpr double kSpecialsPerUs = 132 * 16 * 1980.0;
 constexpr double kFp32FlopsPerUs = 132 * 128 * 2 * 1980.0;
-constexpr double kScanOverBound = 1.6, kStemOverBound = 1.5;
+constexpr double kScanOverBound = 1.6, kStemOverBound = 1.6;
 constexpr double kGapUs = 1.2;
 
 // The more channels, the better they fill the tensor cores' tiles.

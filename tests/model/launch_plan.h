@@ -34,9 +34,9 @@ struct Launch {
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images);
 
 // Microseconds on an H200 at optimistic rates: memory 3.65 TB/s, products 600
-// and convolutions 280 to 550 TFLOP/s, attention's memory 1.2 TB/s, special
-// functions 1.6 times their bound, fp32 two thirds of its peak, 1.2 us of gap
-// before each launch. A model, not a measurement.
+// and convolutions 280 to 550 TFLOP/s, attention's memory 1.2 TB/s, the scan
+// and the stem 1.6 times the bound of special functions and of fp32, 1.2 us of
+// gap before each launch. A model, not a measurement.
 double ModelledMicroseconds(const Launch& launch);
 
 // The table of one model: a row a group, and the sum.

@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "c10/core/InferenceMode.h"
+#include "model/compute_type.h"
 #include "model/device_ops.h"
+#include "model/image_batch.h"
 #include "model/network.h"
 #include "model/scan_planner.h"
 
@@ -35,6 +37,14 @@ void RecordPass(const char* group, double bytes) {
   launch.group = group;
   launch.bytes = bytes;
   Record(launch);
+}
+
+double BytesOf(const ops::PixelBatch& pixels) {
+  double bytes = 0;
+  for (const ops::ImagePixels& image : pixels.images) {
+    bytes += 3.0 * image.height * image.width;
+  }
+  return bytes;
 }
 
 // ---- Our kernels and the libraries' ----
@@ -79,14 +89,19 @@ class RecordingOps : public ops::DeviceOps {
   void FillEndsWithMean(const at::Tensor& x) const override {
     RecordPass("windows, means, tokens", Bytes(x));
   }
-  void NormalizeImages(absl::Span<const ops::ImagePixels> images,
-                       const std::array<float, 3>&, const std::array<float, 3>&,
+  void NormalizeImages(const ops::PixelBatch& pixels,
                        const at::Tensor& y) const override {
-    double bytes = Bytes(y);
-    for (const ops::ImagePixels& image : images) {
-      bytes += 3.0 * image.height * image.width;
-    }
-    RecordPass("normalise", bytes);
+    RecordPass("stem", BytesOf(pixels) + Bytes(y));
+  }
+  void ConvolvePixels(const ops::PixelBatch& pixels,
+                      const ops::PixelConvWeights& weights,
+                      const at::Tensor& y) const override {
+    Launch launch;
+    launch.kind = LaunchKind::kStem;
+    launch.group = "stem";
+    launch.flops = 2.0 * y.numel() * weights.weight.size(0);
+    launch.bytes = BytesOf(pixels) + Bytes(weights.weight) + Bytes(y);
+    Record(launch);
   }
   void CutWindows(const at::Tensor& map, const Grid&, int,
                   const at::Tensor& windows) const override {
@@ -273,16 +288,12 @@ std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   const Network network(config, weights.root(at::kMeta),
                         {/*fuse=*/true, config.precision, &planner});
   const int side = config.image_size;
-  const at::Tensor x =
-      at::empty({images, 3, side, side},
-                at::TensorOptions(at::kMeta)
-                    .dtype(at::kBFloat16)
-                    .memory_format(at::MemoryFormat::ChannelsLast));
+  const ImageBatch batch(
+      {std::vector<ops::ImagePixels>(images, {nullptr, side, side}), side, side,
+       config.mean, config.std},
+      at::kMeta, ComputeType(config.precision));
   LaunchRecorder recorder;
-  ops::DeviceOpsOf(x)->NormalizeImages(
-      std::vector<ops::ImagePixels>(images, {nullptr, side, side}), config.mean,
-      config.std, x);
-  network.Answers(x, /*fold_rows=*/0);
+  network.Answers(batch, /*fold_rows=*/0);
   return recorder.launches;
 }
 
