@@ -1,0 +1,93 @@
+#include "tests/model/launch_plan.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kImages = 128;
+
+ModelConfig Bf16(const char* variant) {
+  ModelConfig config = *VariantConfig(variant);
+  config.precision = Precision::kBFloat16;
+  return config;
+}
+
+int Count(const std::vector<Launch>& launches, const std::string& group) {
+  return std::count_if(
+      launches.begin(), launches.end(),
+      [&](const Launch& launch) { return launch.group == group; });
+}
+
+TEST(LaunchPlanTest, ThePageShowsWhatTheEngineLaunches) {
+  std::ostringstream page;
+  page << std::ifstream("docs/gpu_launches.md").rdbuf();
+  for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
+    const std::vector<Launch> launches = LaunchesOf(Bf16(variant), kImages);
+    EXPECT_THAT(page.str(), HasSubstr(LaunchTable(launches))) << variant;
+    EXPECT_THAT(page.str(), HasSubstr(absl::StrFormat(
+                                ": %.2f ms", ModelledMilliseconds(launches))))
+        << variant;
+  }
+}
+
+TEST(LaunchPlanTest, VariantsKeepToTheirTimes) {
+  EXPECT_LE(ModelledMilliseconds(LaunchesOf(Bf16("sf_mamba_t"), kImages)), 3.9);
+  EXPECT_LE(ModelledMilliseconds(LaunchesOf(Bf16("sf_mamba_s"), kImages)), 5.9);
+  EXPECT_LE(ModelledMilliseconds(LaunchesOf(Bf16("sf_mamba_b"), kImages)),
+            10.4);
+}
+
+TEST(LaunchPlanTest, AMambaBlockIsNineLaunchesAndAnAttentionBlockSeven) {
+  ModelConfig config = Bf16("sf_mamba_t");
+  const size_t launches = LaunchesOf(config, kImages).size();
+  config.backbone.depths[2] += 2;  // One block of each kind more.
+  EXPECT_EQ(LaunchesOf(config, kImages).size() - launches, 9 + 7);
+}
+
+TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
+  const std::vector<Launch> launches = LaunchesOf(Bf16("sf_mamba_t"), 1);
+  double flops = 0;
+  for (const Launch& launch : launches) flops += launch.flops;
+  // 4.6 G multiply-adds, and what composing two projections adds to them.
+  EXPECT_NEAR(flops / 2e9, 4.6, 0.1);
+  EXPECT_EQ(Count(launches, "selective scan"), 6);
+  EXPECT_EQ(Count(launches, "attention"), 6);
+  EXPECT_EQ(Count(launches, "stem"), 1);
+}
+
+TEST(LaunchPlanTest, WithTheExactGeluEachMlpHasAPassMore) {
+  ModelConfig config = Bf16("sf_mamba_t");
+  config.precision = Precision::kFloat32;  // Where it always is exact.
+  EXPECT_EQ(Count(LaunchesOf(config, 1), "GELU of the MLPs"), 12);
+}
+
+// A launch of each kind, by hand.
+TEST(LaunchModelTest, TakesTheLongerOfMemoryAndArithmetic) {
+  Launch launch;
+  launch.bytes = 3.65e6;
+  EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 1);
+  launch.kind = LaunchKind::kProduct;
+  launch.flops = 1200e6;
+  EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 2);
+  launch.kind = LaunchKind::kConvolution;
+  launch.channels = 80;
+  EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 1200 / 280.0);
+  launch.channels = 512;
+  EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 1200 / 550.0);
+  launch.kind = LaunchKind::kAttention;
+  EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 3.65 / 1.2);
+}
+
+}  // namespace
+}  // namespace sfmamba
