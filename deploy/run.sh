@@ -3,10 +3,12 @@
 # sample pictures: their classes, and by detectors and segmenters, where models/
 # has them, annotated pictures in out/.
 #
-#   deploy/run.sh [--once] [--port N]
+#   deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto]
 #
 # The server listens on 127.0.0.1, gRPC on N (8001), /metrics on N + 1, until Ctrl-C;
-# with --once it is stopped after the demonstration.
+# with --once it is stopped after the demonstration. It is built for the CPU; for
+# NVIDIA GPUs with --device cuda, which needs one and its driver, or auto, which runs
+# on the CPU where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,21 +18,29 @@ STOP_LIMIT=30    # and until it must have stopped.
 say() { echo "run: $*"; }
 
 usage() {
-  echo "usage: deploy/run.sh [--once] [--port N], 1 <= N <= 65534" >&2
+  echo "usage: deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto], 1 <= N <= 65534" >&2
   exit 2
 }
 
 once=false
 port=8001
+device=cpu
 while [ $# -gt 0 ]; do
   case "$1" in
     --once) once=true ;;
     --port) shift; port=${1:-} ;;
     --port=*) port=${1#--port=} ;;
+    --device) shift; device=${1:-} ;;
+    --device=*) device=${1#--device=} ;;
     *) usage ;;
   esac
   shift || usage
 done
+case "$device" in
+  cpu) setup=() build=() ;;
+  cuda | auto) setup=(--cuda --cuda-runtime) build=(--config=cuda) ;;
+  *) usage ;;
+esac
 if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -gt 65534 ]; then usage; fi
 address=127.0.0.1:$port
 metrics=http://127.0.0.1:$((port + 1))/metrics
@@ -75,16 +85,16 @@ fail() {
   exit 1
 }
 
-deploy/setup.sh || fail "set-up failed"
+deploy/setup.sh "${setup[@]}" || fail "set-up failed"
 say "building (the first time takes minutes)"
-bazel build --color=no --show_progress_rate_limit=30 \
+bazel build --color=no --show_progress_rate_limit=30 "${build[@]}" \
   //server:sfmamba_server //client:sfmamba || fail "the build failed"
 
 say "starting the server on $address"
 # In a session of its own: Ctrl-C reaches this script alone, which then stops it.
 setsid bazel-bin/server/sfmamba_server --model_repository=models \
   --host=127.0.0.1 --port="$port" --metrics_port=$((port + 1)) \
-  --drain_delay=0s --drain_timeout=10s 2>"$log" </dev/null &
+  --device="$device" --drain_delay=0s --drain_timeout=10s 2>"$log" </dev/null &
 server=$!
 
 sfmamba() { bazel-bin/client/sfmamba "$@" --server "$address"; }

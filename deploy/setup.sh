@@ -2,24 +2,30 @@
 # Sets up a Debian 12 machine to build and run this project: Debian packages and
 # libtorch. Seconds when there is nothing to do.
 #
-# setup.sh [--cuda]
-#   --cuda  also what `bazel build --config=cuda` needs: nvcc, unless CUDA_HOME or
-#           /usr/local/cuda has it; the CUDA part of libtorch; cuobjdump and
-#           nvdisasm for tests. It needs no GPU.
+# setup.sh [--cuda] [--cuda-runtime]
+#   --cuda          also what `bazel build --config=cuda` needs: nvcc, unless
+#                   CUDA_HOME or /usr/local/cuda has it; the CUDA part of libtorch;
+#                   cuobjdump and nvdisasm for tests. It needs no GPU. Where an
+#                   NVIDIA driver is installed it includes the next.
+#   --cuda-runtime  also what programs need that were built so, cuBLAS, cuDNN and
+#                   others: 3 GB. They then run on the CPU where there is no GPU.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 CUDA=
-case "${1:-}" in
-  "") ;;
-  --cuda) CUDA=yes ;;
-  *)
-    echo "setup: unknown argument $1; usage: setup.sh [--cuda]" >&2
-    exit 2
-    ;;
-esac
+CUDA_RUNTIME=
+for argument; do
+  case "$argument" in
+    --cuda) CUDA=yes ;;
+    --cuda-runtime) CUDA_RUNTIME=yes ;;
+    *)
+      echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime]" >&2
+      exit 2
+      ;;
+  esac
+done
 
 PACKAGES=(
   g++ unzip ca-certificates python3 python3-pip
@@ -47,13 +53,9 @@ docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0
 # Scores detections in the test of the default models' accuracy.
 PYTHON_WHEELS='pycocotools==2.0.11 --hash=sha256:18ba75ff58cedb33a85ce2c18f1452f1fe20c9dd59925eec5300b2bf6205dbe1'
 
-# The torch wheel's files: to build, and to link with --config=cuda. A machine with
-# a GPU needs more to run what was linked: an NVIDIA driver for CUDA 13 and the
-# other libraries that libtorch_cuda.so names, found through its RPATH below
-# .deps/libtorch/nvidia: the wheels nvidia-cublas, nvidia-cufft, nvidia-cufile,
-# nvidia-curand, nvidia-cusparse, nvidia-nvjitlink, nvidia-cuda-nvrtc,
-# nvidia-cudnn-cu13, nvidia-cusparselt-cu13, nvidia-nccl-cu13, nvidia-nvshmem-cu13,
-# in the versions that `pip install torch==2.11.0` takes.
+# The torch wheel's files: to build, and to link with --config=cuda. What
+# libtorch_cuda.so loads besides an NVIDIA driver stands in cuda-runtime.txt; it
+# finds that through its RPATH below .deps/libtorch/nvidia.
 TORCH_FILES=('torch/include/*' torch/lib/libtorch_cpu.so torch/lib/libc10.so
   'torch/lib/libgomp*')
 TORCH_CUDA_FILES=(torch/lib/libtorch_cuda.so torch/lib/libc10_cuda.so
@@ -139,7 +141,8 @@ fetch_wheels() {
   python3 -m pip download --quiet --disable-pip-version-check --no-deps \
     --require-hashes -r "$2/requirements.txt" -d "$2" \
     --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi none \
-    --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
+    --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+    --platform manylinux_2_25_x86_64 --platform manylinux_2_18_x86_64 \
     --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
     --platform manylinux_2_12_x86_64 --platform manylinux2010_x86_64
 }
@@ -191,6 +194,28 @@ install_wheels() {
   echo "$wanted" >"$3/.complete"
 }
 
+has_driver() { ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1 ' || command -v nvidia-smi >/dev/null; }
+
+install_cuda_runtime() {
+  if [ -n "${LIBTORCH:-}" ]; then
+    say "CUDA run-time libraries: those beside $LIBTORCH (LIBTORCH)"
+    return
+  fi
+  local wanted
+  wanted=$(checksum <deploy/cuda-runtime.txt)
+  if [ "$(cat .deps/libtorch/.complete-cuda-runtime 2>/dev/null)" = "$wanted" ]; then
+    say "CUDA run-time libraries: present"
+    return
+  fi
+  say "CUDA run-time libraries: fetching (2 GB)"
+  fetch_wheels "$(cat deploy/cuda-runtime.txt)" .deps/wheels
+  for wheel in .deps/wheels/*.whl; do
+    unzip -q -o "$wheel" 'nvidia/*/lib/*.so*' -d .deps/libtorch
+  done
+  rm -rf .deps/wheels
+  echo "$wanted" >.deps/libtorch/.complete-cuda-runtime
+}
+
 install_cuda() {
   if [ -n "${CUDA_HOME:-}" ]; then
     say "nvcc: that of $CUDA_HOME (CUDA_HOME)"
@@ -213,4 +238,7 @@ install_schemas
 install_wheels pycocotools "$PYTHON_WHEELS" .deps/python
 install_libtorch
 [ -z "$CUDA" ] || install_cuda
+if [ -n "$CUDA_RUNTIME" ] || { [ -n "$CUDA" ] && has_driver; }; then
+  install_cuda_runtime
+fi
 say "done"

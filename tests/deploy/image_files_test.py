@@ -78,7 +78,7 @@ class DockerfileTest(unittest.TestCase):
         names = [arguments for name, arguments in self.whole('build-cpu')
                  if name in ('COPY', 'RUN')]
         self.assertEqual(names[:3], ['deploy/setup.sh deploy/', 'deploy/setup.sh', '. .'])
-        self.assertIn(('RUN', 'deploy/setup.sh --cuda'), self.whole('build-cuda'))
+        self.assertIn(('RUN', 'deploy/setup.sh --cuda --cuda-runtime'), self.whole('build-cuda'))
         self.assertIn('--config=cuda', self.whole('build-cuda')[-1][1])
 
     def test_bases_are_stages_or_named(self):

@@ -1,0 +1,28 @@
+"""The scripts refuse what they do not know before they do anything."""
+
+import os
+import subprocess
+import unittest
+
+
+class ScriptsTest(unittest.TestCase):
+    def expect_refusal(self, *command, says):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, 'TMPDIR': os.environ.get('TEST_TMPDIR', '/tmp')})
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(says, done.stderr)
+        self.assertEqual(done.stdout, '')
+
+    def test_run_refuses_unknown_arguments(self):
+        for arguments in (['--device=tpu'], ['--device'], ['--port=0'], ['--port', '65535'],
+                          ['--twice']):
+            with self.subTest(arguments):
+                self.expect_refusal('deploy/run.sh', *arguments,
+                                    says='[--device cpu|cuda|auto]')
+
+    def test_setup_refuses_unknown_arguments(self):
+        self.expect_refusal('deploy/setup.sh', '--cuda', '--rocm', says='unknown argument --rocm')
+
+
+if __name__ == '__main__':
+    unittest.main()
