@@ -10,6 +10,17 @@ report=$1; shift
 grep -v -E '^ptxas info|bytes stack frame' "$report" >&2 || true
 """
 
+def _archs(ctx):
+    """Returns what to compile for: --define=cuda_archs=90,100, else all of @cuda."""
+    chosen = ctx.var.get("cuda_archs")
+    if not chosen:
+        return ARCHS
+    archs = chosen.split(",")
+    unknown = [arch for arch in archs if arch not in ARCHS]
+    if unknown:
+        fail("cuda_archs: expected some of %s, got %s" % (",".join(ARCHS), chosen))
+    return archs
+
 def _impl(ctx):
     if not NVCC:
         fail("no nvcc: run deploy/setup.sh --cuda or set CUDA_HOME")
@@ -41,9 +52,10 @@ def _impl(ctx):
     ])
     if not ctx.attr.contract:
         args.add("-fmad=false")
-    for arch in ARCHS:
+    archs = _archs(ctx)
+    for arch in archs:
         codes = "sm_%s" % arch
-        if arch == ARCHS[-1]:
+        if arch == archs[-1]:
             codes = "[%s,compute_%s]" % (codes, arch)
         args.add("-gencode=arch=compute_%s,code=%s" % (arch, codes))
     args.add("-I.")
@@ -93,7 +105,7 @@ cuda_library = rule(
             default = "@bazel_tools//tools/cpp:current_cc_toolchain",
         ),
     },
-    doc = """One object file for every architecture of @cuda.
+    doc = """One object file for every architecture of @cuda, or those of --define=cuda_archs.
 
 The output group `ptxas` is what ptxas says of each kernel's registers, stack
 and spills. `deps` are cc_library.""",
