@@ -1,74 +1,35 @@
 #include "kernels/scan_inputs_cuda.h"
 
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/bfloat16.h"
-#include "kernels/cuda_status.h"
 #include "kernels/float16.h"
+#include "kernels/gpu_device.h"
 #include "kernels/scan_tuner.h"
 #include "kernels/selective_scan_cuda.h"
 
 namespace sfmamba {
 namespace {
 
-// Memory of the current device.
-class DeviceBuffer {
- public:
-  DeviceBuffer() = default;
-  ~DeviceBuffer() { cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-
-  // What it held before is lost.
-  absl::Status Resize(size_t bytes) {
-    cudaFree(data_);
-    data_ = nullptr;
-    bytes_ = 0;
-    const absl::Status status = CudaStatus(
-        cudaMalloc(&data_, bytes), absl::StrCat(bytes, " bytes for a scan"));
-    if (status.ok()) bytes_ = bytes;
-    return status;
-  }
-
-  // Holds `values`, over and over if there are fewer.
-  template <typename T>
-  absl::Status Fill(const std::vector<T>& values, size_t count) {
-    absl::Status status = Resize(count * sizeof(T));
-    size_t filled = std::min(values.size() * sizeof(T), bytes_);
-    if (status.ok()) {
-      status = CudaStatus(
-          cudaMemcpy(data_, values.data(), filled, cudaMemcpyHostToDevice),
-          "cudaMemcpy");
-    }
-    while (status.ok() && filled < bytes_) {
-      const size_t more = std::min(filled, bytes_ - filled);
-      status = CudaStatus(cudaMemcpy(static_cast<char*>(data_) + filled, data_,
-                                     more, cudaMemcpyDeviceToDevice),
-                          "cudaMemcpy");
-      filled += more;
-    }
-    return status;
-  }
-
-  template <typename T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-};
-
 // Enough that no two rows near each other are alike.
 constexpr size_t kRandomValues = 100003;
+
+template <typename T>
+T* As(const GpuBuffer& buffer) {
+  return static_cast<T*>(buffer.data());
+}
+
+// Resizes it to `count` values: `values`, over and over if these are fewer.
+template <typename T>
+absl::Status Fill(GpuBuffer& buffer, const std::vector<T>& values,
+                  size_t count) {
+  const absl::Status resized = buffer.Resize(count * sizeof(T));
+  if (!resized.ok()) return resized;
+  return buffer.Fill(values.data(), values.size() * sizeof(T));
+}
 
 template <typename T>
 class TypedScanInputs : public ScanInputs {
@@ -96,7 +57,7 @@ class TypedScanInputs : public ScanInputs {
           absl::StrCat("scratch: expected ", ScratchBytes(plan), " bytes, got ",
                        scratch_.bytes(), "; call Prepare"));
     }
-    return SelectiveScanCuda(args_, plan, scratch_.as<void>(), stream);
+    return SelectiveScanCuda(args_, plan, scratch_.data(), stream);
   }
 
   int64_t tokens() const override { return tokens_; }
@@ -114,8 +75,8 @@ class TypedScanInputs : public ScanInputs {
     std::vector<int32_t> offsets = {0};
     for (const int length : lengths) offsets.push_back(offsets.back() + length);
     tokens_ = offsets.back();
-    const absl::Status status = offsets_.Fill(offsets, offsets.size());
-    args_.segments.offsets = offsets_.as<int32_t>();
+    const absl::Status status = Fill(offsets_, offsets, offsets.size());
+    args_.segments.offsets = As<int32_t>(offsets_);
     return status;
   }
 
@@ -125,18 +86,18 @@ class TypedScanInputs : public ScanInputs {
     args_.dt_stride = args_.bc_stride = channels + 2 * states;
     args_.y_stride = 2 * channels;
     absl::Status status =
-        u_.Fill(Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
+        Fill(u_, Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
     if (status.ok()) {
       // B and C take the deviation of dt: the speed does not depend on it.
-      status = dtbc_.Fill(Normals<T>(kRandomValues, 0, 0.5f),
-                          tokens_ * args_.dt_stride);
+      status = Fill(dtbc_, Normals<T>(kRandomValues, 0, 0.5f),
+                    tokens_ * args_.dt_stride);
     }
     if (status.ok()) status = y_.Resize(tokens_ * args_.y_stride * sizeof(T));
-    args_.u = u_.as<T>();
-    args_.dt = dtbc_.as<T>();
+    args_.u = As<T>(u_);
+    args_.dt = As<T>(dtbc_);
     args_.B = args_.dt + channels;
     args_.C = args_.B + states;
-    args_.y = y_.as<T>();
+    args_.y = As<T>(y_);
     return status;
   }
 
@@ -146,15 +107,16 @@ class TypedScanInputs : public ScanInputs {
     for (size_t i = 0; i < A.size(); ++i) {
       A[i] = -static_cast<float>(i / channels + 1) * std::exp(A[i]);
     }
-    absl::Status status = A_.Fill(A, A.size());
-    if (status.ok()) status = D_.Fill(Normals<float>(channels, 0, 1), channels);
+    absl::Status status = Fill(A_, A, A.size());
+    if (status.ok())
+      status = Fill(D_, Normals<float>(channels, 0, 1), channels);
     if (status.ok()) {
-      status = bias_.Fill(Normals<float>(channels, -4.6f, 1), channels);
+      status = Fill(bias_, Normals<float>(channels, -4.6f, 1), channels);
     }
-    args_.A = A_.as<float>();
+    args_.A = As<float>(A_);
     args_.a_stride = channels;
-    args_.D = D_.as<float>();
-    args_.bias = bias_.as<float>();
+    args_.D = As<float>(D_);
+    args_.bias = As<float>(bias_);
     return status;
   }
 
@@ -170,7 +132,7 @@ class TypedScanInputs : public ScanInputs {
   ScanShape shape_;
   SelectiveScanArgs<T> args_{};
   int64_t tokens_ = 0;
-  DeviceBuffer offsets_, u_, dtbc_, y_, A_, D_, bias_, scratch_;
+  GpuBuffer offsets_, u_, dtbc_, y_, A_, D_, bias_, scratch_;
 };
 
 template <typename T>

@@ -1,13 +1,10 @@
 #include "kernels/scan_timer_cuda.h"
 
-#include <cuda_runtime_api.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/cuda_status.h"
+#include "kernels/gpu_device.h"
 #include "kernels/gpu_timer_cuda.h"
 #include "kernels/scan_build_id.h"
 #include "kernels/scan_inputs_cuda.h"
@@ -53,25 +50,20 @@ class ScanTimer {
 }  // namespace
 
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu) {
-  cudaDeviceProp properties;
-  const absl::Status status =
-      CudaStatus(cudaGetDeviceProperties(&properties, gpu),
-                 absl::StrCat("GPU ", gpu, ": cudaGetDeviceProperties"));
-  if (!status.ok()) return status;
-  return ScanDevice{properties.name, properties.multiProcessorCount,
-                    ScanBuildId()};
+  const absl::StatusOr<GpuDevice> device = DescribeGpu(gpu);
+  if (!device.ok()) return device.status();
+  return ScanDevice{device->name, device->multiprocessors, ScanBuildId()};
 }
 
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu) {
-  const absl::Status current = CudaStatus(
-      cudaSetDevice(gpu), absl::StrCat("GPU ", gpu, ": cudaSetDevice"));
+  const absl::Status current = SelectGpu(gpu);
   if (!current.ok()) return current;
   auto timer = GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   auto scans = std::make_shared<ScanTimer>(*std::move(timer));
   return [scans](const ScanShape& shape, const ScanPlan& plan) {
     const absl::StatusOr<double> time = scans->Measure(shape, plan);
-    if (!time.ok()) cudaGetLastError();  // Of a launch, as in CudaStatus().
+    if (!time.ok()) ForgetGpuError();
     return time;
   };
 }
