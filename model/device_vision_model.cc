@@ -68,13 +68,14 @@ class DeviceVisionModel : public VisionModel {
     return results;
   }
 
-  absl::Status Prepare(int max_images) override {
+  absl::Status Prepare(int max_images, int min_images) override {
     const WarmUpInput input(config_);
     if (config_.task != VisionTask::kClassification) {
       return pool_.RunInEachSlot(input.Batch(1));
     }
     // The largest first, so that memory is reserved once.
     for (const int images : GraphBuckets(max_images)) {
+      if (images < min_images) break;
       if (options_.fold_rows > 0 &&
           gpus_[0]->network.Sequences(images) % options_.fold_rows != 0) {
         continue;

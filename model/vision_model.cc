@@ -68,13 +68,14 @@ class CpuVisionModel : public VisionModel {
 
   // Batches of each power of two, the largest first; a dense model runs its
   // images one by one.
-  absl::Status Prepare(int max_images) override {
+  absl::Status Prepare(int max_images, int min_images) override {
     const WarmUpInput input(config_);
-    const int max =
-        config_.task == VisionTask::kClassification ? max_images : 1;
+    const bool classifies = config_.task == VisionTask::kClassification;
+    const int max = classifies ? max_images : 1;
+    const int min = classifies ? min_images : 1;
     int size = 1;
     while (size < max) size *= 2;
-    for (; size >= 1; size /= 2) {
+    for (; size >= min; size /= 2) {
       const absl::Status status =
           Run(input.Batch(std::min(size, max)), nullptr).status();
       if (!status.ok()) return status;

@@ -108,11 +108,13 @@ class VisionModel {
   virtual absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images, RunInfo* info = nullptr) = 0;
 
-  // Does for batches of up to `max_images` what else the first of them would:
-  // allocates, chooses algorithms, records graphs, one slot after another while
-  // nothing else runs. Takes seconds. RESOURCE_EXHAUSTED if there is no memory
-  // for a single image. By default there is nothing to do.
-  virtual absl::Status Prepare(int /*max_images*/) { return absl::OkStatus(); }
+  // Does for batches of `min_images` to `max_images` what else the first of
+  // them would: allocates, chooses algorithms, records graphs, one slot after
+  // another while nothing else runs. Takes seconds. RESOURCE_EXHAUSTED if there
+  // is no memory for a single image. By default there is nothing to do.
+  virtual absl::Status Prepare(int /*max_images*/, int /*min_images*/ = 1) {
+    return absl::OkStatus();
+  }
 
   // Batches that may run at a time.
   virtual int slots() const { return 1; }

@@ -119,6 +119,14 @@ TEST_F(DeviceModelTest, APreparedModelHasAllGraphsOfAllSlots) {
   EXPECT_EQ(replayed(), 2 * 12);
 }
 
+TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
+  const auto model = MakeModel(Config(), OnGpu());
+  ASSERT_TRUE(model->Prepare(11, /*min_images=*/11).ok());
+  EXPECT_EQ(recorded(), 2 * 1);
+  for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, 11);
+  EXPECT_EQ(recorded(), 2 * 1);
+}
+
 TEST_F(DeviceModelTest, WithoutGraphsNothingIsRecorded) {
   ModelOptions options = OnGpu();
   options.graphs = false;

@@ -79,7 +79,7 @@ class FakeModel : public VisionModel {
     if (info != nullptr) info->padded_images = images.size();
     return results;
   }
-  absl::Status Prepare(int max_images) override {
+  absl::Status Prepare(int max_images, int /*min_images*/) override {
     if (max_images == kTooManyImages) {
       return absl::ResourceExhaustedError("out of memory");
     }
