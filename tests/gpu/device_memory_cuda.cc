@@ -1,11 +1,10 @@
-#include "tests/cuda/device_memory.h"
-
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 #include <cstdlib>
 
 #include "gtest/gtest.h"
+#include "tests/cuda/device_memory.h"
 
 namespace sfmamba {
 namespace {

@@ -1,18 +1,38 @@
-#include <cuda_runtime_api.h>
-
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "c10/cuda/CUDACachingAllocator.h"
+#include "absl/types/span.h"
 #include "tests/gpu/benchmark.h"
+#include "tests/gpu/device.h"
 
 namespace sfmamba {
 namespace {
 
-// Calls that are measured at least, whatever the duration; more warm up.
-constexpr int kFewestCalls = 3, kWarmUp = 3;
+// Calls that are measured at least, whatever the duration.
+int FewestCalls(bool tiny) { return tiny ? 1 : 3; }
+
+// The last recording of a graph that failed. Thread-safe.
+class FailedCapture {
+ public:
+  void Set(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::MutexLock lock(&mu_);
+    message_ = status.ToString();
+  }
+  std::string message() const ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::MutexLock lock(&mu_);
+    return message_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  std::string message_ ABSL_GUARDED_BY(mu_);
+};
 
 // Pictures of noise, as a server would hand them over.
 class Batch {
@@ -36,31 +56,37 @@ class Batch {
   std::vector<ModelInput> inputs_;
 };
 
-// Milliseconds of each call of one caller.
-absl::StatusOr<std::vector<double>> Latencies(VisionModel& model,
-                                              const Batch& batch,
-                                              absl::Duration duration) {
-  std::vector<double> ms;
-  const absl::Time end = absl::Now() + duration;
-  while (absl::Now() < end || ms.size() < kFewestCalls) {
+// Fills in the times of one caller.
+absl::Status MeasureLatency(VisionModel& model, const Batch& batch,
+                            const EngineOptions& options,
+                            EngineFigure* figure) {
+  std::vector<double> ms, device_ms;
+  const absl::Time end = absl::Now() + options.duration;
+  while (absl::Now() < end || ms.size() < FewestCalls(options.tiny)) {
+    RunInfo info;
     const absl::Time start = absl::Now();
-    const auto results = model.Run(batch.inputs());
+    const auto results = model.Run(batch.inputs(), &info);
     if (!results.ok()) return results.status();
     ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
+    device_ms.push_back(absl::ToDoubleMilliseconds(info.device_time));
+    figure->padded_images = info.padded_images;
   }
-  return ms;
+  figure->ms = Quantiles::Of(std::move(ms));
+  figure->device_ms = Quantiles::Of(std::move(device_ms));
+  return absl::OkStatus();
 }
 
 // Batches per second of as many callers as there are slots.
 absl::StatusOr<double> Throughput(VisionModel& model, const Batch& batch,
-                                  absl::Duration duration) {
+                                  const EngineOptions& options) {
+  const int fewest = FewestCalls(options.tiny);
   std::atomic<int> batches = 0;
   std::vector<absl::Status> failed(model.slots());
   std::vector<std::thread> callers;
-  const absl::Time start = absl::Now(), end = start + duration;
+  const absl::Time start = absl::Now(), end = start + options.duration;
   for (int i = 0; i < model.slots(); ++i) {
     callers.emplace_back([&, i] {
-      for (int calls = 0; calls < kFewestCalls || absl::Now() < end; ++calls) {
+      for (int calls = 0; calls < fewest || absl::Now() < end; ++calls) {
         failed[i] = model.Run(batch.inputs()).status();
         if (!failed[i].ok()) return;
         ++batches;
@@ -74,64 +100,102 @@ absl::StatusOr<double> Throughput(VisionModel& model, const Batch& batch,
   return batches / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-absl::Status MeasureModel(VisionModel& model, absl::Duration duration,
+absl::Status MeasureModel(VisionModel& model, const EngineOptions& options,
                           EngineFigure* figure) {
-  const Batch batch(figure->engine.batch, figure->engine.side);
-  for (int i = 0; i < kWarmUp; ++i) {
-    const absl::Status status = model.Run(batch.inputs()).status();
-    if (!status.ok()) return status;
+  const int count = figure->engine.RunBatch(options.tiny);
+  const Batch batch(count, model.config().image_size);
+  absl::Status status = model.Run(batch.inputs()).status();
+  if (status.ok()) {
+    status = MeasureLatency(model, batch, options, figure);
   }
-  const auto ms = Latencies(model, batch, duration);
-  if (!ms.ok()) return ms.status();
-  figure->ms = Quantiles::Of(*ms);
-  const auto batches = Throughput(model, batch, duration);
+  if (!status.ok()) return status;
+  const auto batches = Throughput(model, batch, options);
   if (!batches.ok()) return batches.status();
-  figure->images_per_second = *batches * figure->engine.batch;
-  size_t available = 0, all = 0;
-  if (cudaMemGetInfo(&available, &all) == cudaSuccess) {
-    figure->mib = double(all - available) / (1 << 20);
-  }
+  figure->images_per_second = *batches * count;
+  figure->mib = DeviceMib();
   return absl::OkStatus();
 }
 
-// What two cases must share to be measured on one loaded model.
-bool SameModel(const EngineCase& a, const EngineCase& b) {
-  return a.group == b.group && std::string(a.variant) == b.variant &&
-         a.precision == b.precision && a.side == b.side && a.club == b.club &&
-         a.fold_rows == b.fold_rows;
+absl::StatusOr<std::unique_ptr<VisionModel>> LoadModel(
+    const EngineCase& engine, const EngineOptions& options) {
+  return VisionModel::Random(engine.Config(options.tiny), /*seed=*/1,
+                             engine.Options(options.device, options.tiny));
+}
+
+// Warms each slot for each batch, the largest first, so that no memory grows
+// later. Says of each batch whether it fits.
+std::map<int, absl::Status> Prepare(VisionModel& model,
+                                    absl::Span<const EngineCase> cases,
+                                    bool tiny) {
+  std::vector<int> batches;
+  for (const EngineCase& engine : cases) {
+    batches.push_back(engine.RunBatch(tiny));
+  }
+  std::sort(batches.rbegin(), batches.rend());
+  std::map<int, absl::Status> prepared;
+  for (const int batch : batches) {
+    if (prepared.count(batch) > 0) continue;
+    prepared[batch] = model.Prepare(batch, /*min_images=*/batch);
+  }
+  return prepared;
+}
+
+// Measures cases that share a model.
+void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
+                  const Setting& setting, const WriteLine& write) {
+  ReleaseCachedMemory();
+  FailedCapture failed;  // Outlives the model.
+  options.device.capture_failed = [&](const absl::Status& status) {
+    failed.Set(status);
+  };
+  const auto model = LoadModel(cases[0], options);
+  std::map<int, absl::Status> prepared;
+  if (model.ok()) prepared = Prepare(**model, cases, options.tiny);
+  for (const EngineCase& engine : cases) {
+    EngineFigure figure;
+    figure.engine = engine;
+    figure.tuned = options.device.fold_table.has_value();
+    absl::Status status = model.status();
+    if (status.ok()) status = prepared[engine.RunBatch(options.tiny)];
+    if (status.ok()) status = MeasureModel(**model, options, &figure);
+    if (!status.ok()) {
+      figure.note =
+          absl::IsResourceExhausted(status) ? "OOM" : status.ToString();
+    }
+    figure.uncaptured = failed.message();
+    write(Json(figure, setting));
+  }
 }
 
 }  // namespace
 
-std::vector<EngineFigure> MeasureEngines(const std::vector<EngineCase>& cases,
-                                         absl::Duration duration,
-                                         const Setting& setting,
-                                         const WriteLine& write) {
-  std::vector<EngineFigure> figures;
-  std::unique_ptr<VisionModel> model;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const EngineCase& engine = cases[i];
-    EngineFigure figure;
-    figure.engine = engine;
-    absl::Status status;
-    if (model == nullptr || !SameModel(engine, cases[i - 1])) {
-      model.reset();  // Its memory first.
-      c10::cuda::CUDACachingAllocator::emptyCache();
-      auto loaded =
-          VisionModel::Random(engine.Config(), /*seed=*/1, engine.Options());
-      status = loaded.status();
-      if (loaded.ok()) model = *std::move(loaded);
-    }
-    if (status.ok()) status = MeasureModel(*model, duration, &figure);
-    if (!status.ok()) {
-      figure.note =
-          absl::IsResourceExhausted(status) ? "OOM" : status.ToString();
-      model.reset();
-    }
-    figures.push_back(figure);
-    write(Json(figure, setting));
+void MeasureEngines(const std::vector<EngineCase>& cases,
+                    const EngineOptions& options, const Setting& setting,
+                    const WriteLine& write) {
+  for (size_t begin = 0, end = 0; begin < cases.size(); begin = end) {
+    while (end < cases.size() && SameModel(cases[begin], cases[end])) ++end;
+    MeasureCases(absl::MakeSpan(cases).subspan(begin, end - begin), options,
+                 setting, write);
   }
-  return figures;
+}
+
+absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
+  ModelOptions model_options = engine.Options(options.device, options.tiny);
+  model_options.graphs = false;
+  model_options.slots_per_gpu = 1;
+  const ModelConfig config = engine.Config(options.tiny);
+  const auto model = VisionModel::Random(config, /*seed=*/1, model_options);
+  if (!model.ok()) return model.status();
+  const int count = engine.RunBatch(options.tiny);
+  const absl::Status prepared = (*model)->Prepare(count, /*min_images=*/count);
+  if (!prepared.ok()) return prepared;
+  const Batch batch(count, config.image_size);
+  const absl::Status warm = (*model)->Run(batch.inputs()).status();
+  if (!warm.ok()) return warm;
+  StartProfiler();
+  const absl::Status status = (*model)->Run(batch.inputs()).status();
+  StopProfiler();
+  return status;
 }
 
 }  // namespace sfmamba

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "kernels/quantiles.h"
 #include "model/config.h"
 #include "model/vision_model.h"
@@ -20,38 +21,55 @@ struct EngineCase {
     kFold,        // MambaVision-T, 224 x 224, batch 128, by B1.
   };
   Group group;
-  const char* variant;
+  std::string variant;
   Precision precision = Precision::kBFloat16;
   int batch = 1;
   int side = 224;
   bool club = false;
-  int fold_rows = 0;
+  int fold_rows = 0;  // B1; 0: the engine's choice.
+  int slots = 2;
 
-  // What the case is loaded as.
-  ModelConfig Config() const;
-  ModelOptions Options() const;
+  // What the case is loaded as; `device` says where. A tiny case has the same
+  // name and layers that cost nothing, for rehearsals without a GPU.
+  ModelConfig Config(bool tiny = false) const;
+  ModelOptions Options(ModelOptions device, bool tiny = false) const;
+  // Images that are run for `batch`.
+  int RunBatch(bool tiny) const;
 };
 
-std::vector<EngineCase> EngineCases();
+// Which cases to measure; what is empty leaves out none.
+struct EngineFilter {
+  std::vector<std::string> groups;      // "batch", "resolution", "fold"
+  std::vector<std::string> variants;    // "sf_mamba_t"
+  std::vector<std::string> precisions;  // "bf16", "fp16", "fp32"
+  std::vector<int> batches;
+  std::vector<int> slots = {2};
+};
 
-// Images per second that the paper gives for the case, on an A100 in mixed
-// precision; 0: none.
-double PaperImagesPerSecond(const EngineCase& engine);
+// The most valuable cases first; those of one loaded model in succession.
+std::vector<EngineCase> EngineCases(const EngineFilter& filter = {});
+
+// Whether the cases may be measured on one loaded model.
+bool SameModel(const EngineCase& a, const EngineCase& b);
+
+// "VARIANT,PRECISION,BATCH"; INVALID_ARGUMENT saying what is wrong.
+absl::StatusOr<EngineCase> ParseEngineCase(const std::string& text);
 
 struct EngineFigure {
   EngineCase engine;
+  bool tuned = false;  // By a fold table.
   // With as many callers at a time as the model has slots.
   double images_per_second = 0;
-  Quantiles ms;      // Of a batch of one caller, from pixels to results.
-  double mib = 0;    // Device memory that the process then holds.
-  std::string note;  // Why there is no figure: "OOM", or an error.
+  Quantiles ms;         // Of a batch of one caller, from pixels to results.
+  Quantiles device_ms;  // Of the same calls: the GPU's own time of the network.
+  int padded_images = 0;
+  double mib = 0;          // Device memory in use then.
+  std::string note;        // Why there is no figure: "OOM", or an error.
+  std::string uncaptured;  // Why a graph could not be recorded.
 };
 
 // One line, without its end.
 std::string Json(const EngineFigure& figure, const Setting& setting);
-
-// Tables for people, beside the paper's figures.
-std::string Markdown(const std::vector<EngineFigure>& figures);
 
 }  // namespace sfmamba
 

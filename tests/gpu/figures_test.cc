@@ -3,12 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/engine_figures.h"
 #include "tests/gpu/pass_figures.h"
 #include "tests/gpu/scan_figures.h"
 #include "tests/gpu/setting.h"
+#include "tests/gpu/tune_figures.h"
 
 namespace sfmamba {
 namespace {
@@ -22,10 +24,23 @@ Setting H200() {
 // ---- Setting ----
 
 TEST(SettingTest, ReadsTheClocksOfNvidiaSmi) {
-  const Clocks clocks = ParseClocks("1980, 3201, 41, 212.50\n");
-  EXPECT_EQ(clocks.Text(), "SM 1980 MHz, memory 3201 MHz, 41 C, 212 W");
-  EXPECT_EQ(ParseClocks("1980, [N/A], 41, [Not Supported]").memory_mhz, 0);
-  EXPECT_EQ(ParseClocks("command not found").sm_mhz, 0);
+  const Clocks clocks =
+      ParseClocks("1980, 3201, 41, 212.50\n", "0x0000000000000024\n");
+  EXPECT_EQ(clocks.Line("after"),
+            R"({"benchmark": "clocks", "when": "after", "sm_mhz": 1980, )"
+            R"("memory_mhz": 3201, "celsius": 41, "watts": 212, )"
+            R"("reasons": 36})");
+  EXPECT_EQ(ParseClocks("1980, [N/A], 41, [Not Supported]", "").memory_mhz, 0);
+  EXPECT_EQ(ParseClocks("1980, 3201, 41, 212", "[N/A]").reasons, 0);
+  EXPECT_EQ(ParseClocks("command not found", "").sm_mhz, 0);
+}
+
+TEST(SettingTest, ALineHasAllOfIt) {
+  EXPECT_EQ(H200().Line(),
+            R"({"benchmark": "setting", "clock_mhz": 1980, )"
+            R"("copy_bytes_per_s": 4.3e+12, "device": "NVIDIA H200", )"
+            R"("multiprocessors": 132, "driver": "580.1", )"
+            R"("build": "0123abcd"})");
 }
 
 TEST(SettingTest, StringsAreJson) {
@@ -95,6 +110,25 @@ TEST(ScanCasesTest, ThePapersShapesSweepEachB1) {
   EXPECT_EQ(fold, std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
 }
 
+TEST(ScanCasesTest, AreFiltered) {
+  EXPECT_EQ(ScanCases({}, {}).size(), ScanCases().size());
+  EXPECT_EQ(ScanCases({"paper"}, {}).size(), 4);
+  EXPECT_EQ(ScanCases({"model"}, {128}).size(), 6);
+  EXPECT_EQ(ScanCases({"model", "long"}, {8}).size(), 6 + 2);
+}
+
+TEST(ScanCasesTest, TinyOnesKeepTheirNamesAndKinds) {
+  for (const ScanCase& scan : ScanCases()) {
+    const ScanCase tiny = Tiny(scan);
+    EXPECT_EQ(tiny.name, scan.name);
+    EXPECT_LE(tiny.tokens(), 256);
+    EXPECT_EQ(tiny.lengths.empty(), scan.lengths.empty());
+    if (!tiny.lengths.empty()) {
+      EXPECT_EQ(tiny.lengths.size(), tiny.shape.sequences);
+    }
+  }
+}
+
 ScanFigure Figure(const ScanCase& scan, const std::string& kernel, int rows,
                   double us) {
   return {scan, kernel, "4 lanes", rows, {us - 1, us, us + 1}, {us, us, us}};
@@ -103,29 +137,12 @@ ScanFigure Figure(const ScanCase& scan, const std::string& kernel, int rows,
 TEST(ScanFiguresTest, JsonSaysWhatWasMeasured) {
   const std::string json =
       Json(Figure(CaseOf("T stage 3", 128), "lane", 0, 19.4), H200());
-  EXPECT_THAT(json, HasSubstr(R"("case": "T stage 3")"));
+  EXPECT_THAT(json, HasSubstr(R"("group": "model", "case": "T stage 3")"));
   EXPECT_THAT(json, HasSubstr(R"("us": 19.400, "us_p10": 18.400)"));
   EXPECT_THAT(json, HasSubstr(R"("ns_per_value": 0.00478)"));
   EXPECT_THAT(json, HasSubstr(R"("gb_per_s": 1295.9)"));
   EXPECT_THAT(json, HasSubstr(R"("share_of_bound": 0.4998)"));
   EXPECT_THAT(json, HasSubstr(R"("device": "NVIDIA H200")"));
-}
-
-TEST(ScanFiguresTest, TablesStandBesideThePaper) {
-  const ScanCase paper = CaseOf("paper T stage 4", 128);
-  const std::string text =
-      Markdown({Figure(CaseOf("T stage 3", 128), "lane", 0, 19.4),
-                Figure(paper, "fold", 128, 40), Figure(paper, "fold", 4, 25),
-                Figure(paper, "fold", 4, 20), Figure(paper, "lane", 0, 10)},
-               H200());
-  EXPECT_THAT(text, HasSubstr("| T stage 3 | 128 x 198 | 160 | lane | 4 lanes "
-                              "| 19.40 (18.40, 20.40) | 19.40 | 0.0048 | 50 "
-                              "% |"));
-  EXPECT_THAT(text, HasSubstr("| the paper (its unit, A100) | 0.2380 (1.74x)"));
-  EXPECT_THAT(text, HasSubstr("| fold (us) | - | - | 20.00 (2.00x) | - | - | - "
-                              "| - | 40.00 (1.00x) |"));
-  EXPECT_THAT(text, HasSubstr("| lane (us) | - | - | - | - | - | - | - | 10.00 "
-                              "(1.00x) |"));
 }
 
 TEST(ScanFiguresTest, PlansHaveNames) {
@@ -152,75 +169,154 @@ TEST(PassFiguresTest, CompareWithACopy) {
   const std::string json = Json(figure, H200());
   EXPECT_THAT(json, HasSubstr(R"("kernel": "LayerNorm", "tokens": 25344)"));
   EXPECT_THAT(json, HasSubstr(R"("share_of_copy": 0.5000)"));
-  EXPECT_THAT(Markdown({figure}, H200()),
-              HasSubstr("| LayerNorm | 25344 x 320 | 41.0 | 20.00 (9.00, "
-                        "21.00) | 50 % | 40.00 | 25 % |"));
+  EXPECT_THAT(json, HasSubstr(R"("us_cold": 40.000)"));
+}
+
+// ---- Tuning ----
+
+TEST(TuneRecorderTest, SaysOfEachShapeWhatTuningGains) {
+  const ScanShape first = CaseOf("T stage 3", 128).shape;
+  const ScanShape second = CaseOf("T stage 4", 128).shape;
+  ScanPlan folded;
+  folded.rows = 4;
+  ScanPlan plain;
+  plain.lanes = 8;
+  std::vector<std::string> lines;
+  TuneRecorder recorder(
+      H200(),
+      [](const ScanShape&, const ScanPlan& plan) -> absl::StatusOr<double> {
+        if (plan.kernel == ScanPlan::kFold) {
+          return absl::InvalidArgumentError("not this one");
+        }
+        return plan.rows > 0 ? 10 : plan.lanes == 8 ? 16 : 20;
+      },
+      [&](const std::string& line) { lines.push_back(line); });
+  ScanPlan refused;
+  refused.kernel = ScanPlan::kFold;
+  EXPECT_TRUE(recorder.Measure(first, ScanPlan()).ok());
+  EXPECT_FALSE(recorder.Measure(first, refused).ok());
+  EXPECT_TRUE(recorder.Measure(first, folded).ok());
+  EXPECT_TRUE(recorder.Measure(first, plain).ok());
+  EXPECT_TRUE(lines.empty());
+  EXPECT_TRUE(recorder.Measure(second, ScanPlan()).ok());
+  ASSERT_EQ(lines.size(), 1);
+  recorder.Finish();
+  recorder.Finish();
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_THAT(
+      lines[0],
+      HasSubstr(R"("shape": "bf16 160 channels 8 states 128 x 198", )"
+                R"("kernel": "lane", "plan": "1 lanes, B1 = 4", "us": 10.000, )"
+                R"("default_plan": "lane, 1 lanes", "default_us": 20.000, )"
+                R"("unfolded_us": 16.000, "plans": 3)"));
+  EXPECT_THAT(lines[1], HasSubstr("128 x 51"));
+}
+
+TEST(ShapesToTuneTest, BeginWithThePublishedSizesInBf16) {
+  const std::vector<ScanShape> shapes = ShapesToTune();
+  ASSERT_GT(shapes.size(), 60);
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(shapes[i].type, ScanShape::kBFloat16);
+    EXPECT_LE(shapes[i].length, 198);
+  }
 }
 
 // ---- Whole models ----
 
 TEST(EngineCasesTest, AreValidModels) {
   for (const EngineCase& engine : EngineCases()) {
-    EXPECT_EQ(Validate(engine.Config()), absl::OkStatus())
-        << engine.variant << " " << engine.side;
-    EXPECT_EQ(engine.Options().gpus, std::vector<int>({0}));
+    for (const bool tiny : {false, true}) {
+      EXPECT_EQ(Validate(engine.Config(tiny)), absl::OkStatus())
+          << engine.variant << " " << engine.side;
+    }
   }
 }
 
-TEST(EngineCasesTest, CoverWhatThePaperMeasured) {
-  int with_paper = 0;
-  bool largest = false;
-  for (const EngineCase& engine : EngineCases()) {
-    with_paper += PaperImagesPerSecond(engine) > 0;
-    largest |= engine.side == 3584 && engine.club && engine.batch == 32;
-  }
-  EXPECT_GE(with_paper, 40);
-  EXPECT_TRUE(largest);
-  EngineCase known{EngineCase::kBatch, "sf_mamba_t"};
-  known.batch = 128;
-  EXPECT_EQ(PaperImagesPerSecond(known), 7600);
-  known.batch = 2;
-  EXPECT_EQ(PaperImagesPerSecond(known), 0);
+TEST(EngineCasesTest, TheMostValuableComeFirst) {
+  const EngineCase first = EngineCases()[0];
+  EXPECT_EQ(first.variant, "sf_mamba_t");
+  EXPECT_EQ(first.precision, Precision::kBFloat16);
+  EXPECT_EQ(first.batch, 128);
 }
 
-TEST(EngineFiguresTest, TablesStandBesideThePaper) {
-  EngineFigure fast;
-  fast.engine = {EngineCase::kBatch, "sf_mamba_t"};
-  fast.engine.batch = 128;
-  fast.images_per_second = 31234.4;
-  fast.ms = {3.9, 4.0, 4.1};
-  fast.mib = 900;
-  EngineFigure failed;
-  failed.engine = {EngineCase::kResolution, "sf_mamba_t"};
-  failed.engine.batch = 32;
-  failed.engine.side = 3584;
-  failed.note = "OOM";
-  EngineFigure folded;
-  folded.engine = {EngineCase::kFold, "mamba_vision_t"};
-  folded.engine.batch = 128;
-  folded.engine.fold_rows = 4;
-  folded.images_per_second = 30000;
-  const std::string text = Markdown({fast, failed, folded});
-  EXPECT_THAT(text, HasSubstr("| sf_mamba_t, bf16 | - | - | - | - | - | - | - "
-                              "| 31234 | - | - |"));
-  EXPECT_THAT(text, HasSubstr("| sf_mamba_t, the paper (A100) | 126 | - | - | "
-                              "- | - | 3962 | - | 7600 | 7801 | 8009 |"));
-  EXPECT_THAT(text, HasSubstr("| sf_mamba_t | bf16 | 128 | 4.000 (3.900, "
-                              "4.100) | 900 |"));
-  EXPECT_THAT(text, HasSubstr("| batch 32 | - | - | - | - | OOM |"));
-  EXPECT_THAT(text, HasSubstr("| batch 32, club, the paper (A100) | - | - | "
-                              "427 | 105 | 27 |"));
-  EXPECT_THAT(text, HasSubstr("| 4 | 30000 | 7641 |"));
+TEST(EngineCasesTest, AreFiltered) {
+  EngineFilter filter;
+  filter.groups = {"batch"};
+  filter.variants = {"sf_mamba_t", "sf_mamba_b"};
+  filter.precisions = {"bf16"};
+  filter.batches = {128};
+  filter.slots = {2, 3};
+  std::vector<std::string> found;
+  for (const EngineCase& engine : EngineCases(filter)) {
+    found.push_back(absl::StrCat(engine.variant, " ", engine.slots));
+  }
+  EXPECT_EQ(found, std::vector<std::string>({"sf_mamba_t 2", "sf_mamba_b 2",
+                                             "sf_mamba_t 3", "sf_mamba_b 3"}));
+  filter = {};
+  filter.groups = {"fold"};
+  EXPECT_EQ(EngineCases(filter).size(), 4);
+  filter.groups = {"resolution"};
+  EXPECT_EQ(EngineCases(filter).size(), 2 * (5 + 3));
+}
+
+TEST(EngineCasesTest, ThoseOfAModelAreNeighbours) {
+  const std::vector<EngineCase> cases = EngineCases();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    for (size_t k = i + 2; k < cases.size(); ++k) {
+      EXPECT_TRUE(!SameModel(cases[i], cases[k]) ||
+                  SameModel(cases[i], cases[k - 1]))
+          << i << " " << k;
+    }
+  }
+}
+
+TEST(EngineCasesTest, OptionsKeepTheDevices) {
+  EngineCase engine{EngineCase::kFold, "mamba_vision_t"};
+  engine.fold_rows = 4;
+  engine.slots = 3;
+  ModelOptions device;
+  device.gpus = {0};
+  device.fold_table = FoldTable({"NVIDIA H200", 132, "0123abcd"});
+  const ModelOptions options = engine.Options(device);
+  EXPECT_EQ(options.gpus, std::vector<int>({0}));
+  EXPECT_TRUE(options.fold_table.has_value());
+  EXPECT_EQ(options.fold_rows, 4);
+  EXPECT_EQ(options.slots_per_gpu, 3);
+  engine.batch = 128;
+  EXPECT_EQ(engine.Options(device, /*tiny=*/true).fold_rows, 2);
+  EXPECT_EQ(engine.RunBatch(/*tiny=*/true), 2);
+  EXPECT_EQ(engine.RunBatch(/*tiny=*/false), 128);
+}
+
+TEST(EngineCasesTest, OneIsParsed) {
+  const auto engine = ParseEngineCase("sf_mamba_b,fp16,32");
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ(engine->variant, "sf_mamba_b");
+  EXPECT_EQ(engine->precision, Precision::kFloat16);
+  EXPECT_EQ(engine->batch, 32);
+  for (const char* wrong : {"", "sf_mamba_b", "sf_mamba_b,fp16,0",
+                            "sf_mamba_b,fp8,1", "no_mamba,bf16,1"}) {
+    EXPECT_FALSE(ParseEngineCase(wrong).ok()) << wrong;
+  }
 }
 
 TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   EngineFigure figure;
-  figure.engine = {EngineCase::kBatch, "sf_mamba_t", Precision::kFloat16};
+  figure.engine = {EngineCase::kBatch, "sf_mamba_t", Precision::kFloat16, 100};
+  figure.images_per_second = 25000;
+  figure.ms = {4.4, 4.5, 4.6};
+  figure.device_ms = {3.9, 4.0, 4.1};
+  figure.padded_images = 104;
   figure.note = "a \"quoted\" error";
+  figure.uncaptured = "INTERNAL: no";
   const std::string json = Json(figure, H200());
-  EXPECT_THAT(json, HasSubstr(R"("precision": "fp16", "batch": 1)"));
-  EXPECT_THAT(json, HasSubstr(R"("note": "a \"quoted\" error")"));
-  EXPECT_THAT(json, HasSubstr(R"("paper_images_per_second": 126)"));
+  EXPECT_THAT(json, HasSubstr(R"("precision": "fp16", "batch": 100)"));
+  EXPECT_THAT(json, HasSubstr(R"("slots": 2, "tuned": false)"));
+  EXPECT_THAT(json, HasSubstr(R"("ms": 4.5000, "ms_p10": 4.4000)"));
+  EXPECT_THAT(json, HasSubstr(R"("device_ms": 4.0000)"));
+  EXPECT_THAT(json, HasSubstr(R"("padded_images": 104)"));
+  EXPECT_THAT(json, HasSubstr(R"("note": "a \"quoted\" error", )"
+                              R"("uncaptured": "INTERNAL: no")"));
 }
 
 }  // namespace

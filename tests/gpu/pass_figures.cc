@@ -25,24 +25,4 @@ std::string Json(const PassFigure& figure, const Setting& setting) {
       ShareOfCopy(figure, figure.cold.median, setting), setting.Json());
 }
 
-std::string Markdown(const std::vector<PassFigure>& figures,
-                     const Setting& setting) {
-  std::string text =
-      "### Passes over memory, bf16\n\n"
-      "| kernel | tokens x channels | MiB | warm us (p10, p90) | of a copy | "
-      "cold us | of a copy |\n|---|---|---|---|---|---|---|\n";
-  for (const PassFigure& figure : figures) {
-    absl::StrAppendFormat(
-        &text,
-        "| %s | %d x %d | %.1f | %.2f (%.2f, %.2f) | %.0f %% | %.2f | %.0f %% "
-        "|\n",
-        figure.kernel, figure.tokens, figure.channels, figure.bytes / (1 << 20),
-        figure.warm.median, figure.warm.p10, figure.warm.p90,
-        100 * ShareOfCopy(figure, figure.warm.median, setting),
-        figure.cold.median,
-        100 * ShareOfCopy(figure, figure.cold.median, setting));
-  }
-  return text;
-}
-
 }  // namespace sfmamba

@@ -20,10 +20,6 @@ struct PassFigure {
 // One line, without its end.
 std::string Json(const PassFigure& figure, const Setting& setting);
 
-// A table for people, against the speed of a copy.
-std::string Markdown(const std::vector<PassFigure>& figures,
-                     const Setting& setting);
-
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_TESTS_GPU_PASS_FIGURES_H_

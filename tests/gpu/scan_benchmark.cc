@@ -1,15 +1,13 @@
-#include <cuda_runtime_api.h>
-
 #include <cstdio>
 #include <map>
 #include <memory>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda_status.h"
+#include "kernels/gpu_device.h"
 #include "kernels/gpu_timer_cuda.h"
+#include "kernels/scan_build_id.h"
 #include "kernels/scan_inputs_cuda.h"
-#include "kernels/scan_timer_cuda.h"
 #include "tests/gpu/benchmark.h"
 
 namespace sfmamba {
@@ -29,28 +27,19 @@ std::string AskNvidiaSmi(const std::string& what) {
 }
 
 // Bytes per second, read and written, of a copy far larger than the L2 cache.
-absl::StatusOr<double> CopySpeed(GpuTimer& timer) {
-  constexpr size_t kBytes = size_t{1} << 30;
-  void* memory = nullptr;
-  const absl::Status allocated =
-      CudaStatus(cudaMalloc(&memory, 2 * kBytes), "memory to copy");
-  if (!allocated.ok()) return allocated;
-  char* from = static_cast<char*>(memory);
+absl::StatusOr<double> CopySpeed(GpuTimer& timer, bool tiny) {
+  const size_t bytes = size_t{1} << (tiny ? 20 : 30);
+  GpuBuffer from, to;
+  absl::Status status = from.Resize(bytes);
+  if (status.ok()) status = to.Resize(bytes);
+  if (!status.ok()) return status;
   const absl::StatusOr<Quantiles> times = timer.Warm(
       [&](CudaStream stream) {
-        return CudaStatus(cudaMemcpyAsync(from + kBytes, from, kBytes,
-                                          cudaMemcpyDeviceToDevice, stream),
-                          "cudaMemcpyAsync");
+        return CopyOnGpu(to.data(), from.data(), bytes, stream);
       },
       {});
-  cudaFree(memory);
   if (!times.ok()) return times.status();
-  return 2 * kBytes / times->median * 1e6;
-}
-
-const char* NameOf(ScanPlan::Kernel kernel) {
-  static constexpr const char* kNames[] = {"lane", "fold", "chunk"};
-  return kNames[kernel];
+  return 2 * bytes / times->median * 1e6;
 }
 
 // Measures the plans of one case, one after the other.
@@ -112,46 +101,32 @@ absl::StatusOr<std::vector<ScanPlan>> Choose(CaseTimer& timer,
 
 }  // namespace
 
-absl::StatusOr<Setting> ReadSetting() {
-  const auto device = ScanDeviceOf(0);
+absl::StatusOr<Setting> ReadSetting(bool tiny) {
+  const absl::StatusOr<GpuDevice> device = DescribeGpu(/*gpu=*/0);
   if (!device.ok()) return device.status();
-  Setting setting;
-  setting.device = device->name;
-  setting.multiprocessors = device->multiprocessors;
-  setting.build = device->build;
-  setting.driver = AskNvidiaSmi("driver_version");
-  int khz = 0, major = 0, minor = 0;
-  cudaError_t error = cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0);
-  if (error == cudaSuccess) {
-    error =
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
-  }
-  if (error == cudaSuccess) {
-    error =
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-  }
-  if (error != cudaSuccess) return CudaStatus(error, "cudaDeviceGetAttribute");
-  setting.clock_hz = khz * 1e3;
-  setting.fp32_per_clock = major == 8 && minor == 0 ? 64 : 128;
   const auto timer = GpuTimer::Create();
   if (!timer.ok()) return timer.status();
-  const absl::StatusOr<double> speed = CopySpeed(**timer);
+  const absl::StatusOr<double> speed = CopySpeed(**timer, tiny);
   if (!speed.ok()) return speed.status();
-  setting.bytes_per_second = *speed;
-  return setting;
+  return Setting{device->name,
+                 device->multiprocessors,
+                 AskNvidiaSmi("driver_version"),
+                 ScanBuildId(),
+                 device->clock_hz,
+                 *speed,
+                 device->fp32_per_clock};
 }
 
 Clocks ReadClocks() {
   return ParseClocks(
-      AskNvidiaSmi("clocks.sm,clocks.mem,temperature.gpu,power.draw"));
+      AskNvidiaSmi("clocks.sm,clocks.mem,temperature.gpu,power.draw"),
+      AskNvidiaSmi("clocks_event_reasons.active"));
 }
 
-absl::StatusOr<std::vector<ScanFigure>> MeasureScans(
-    const std::vector<ScanCase>& cases, const Setting& setting,
-    const WriteLine& write) {
+absl::Status MeasureScans(const std::vector<ScanCase>& cases,
+                          const Setting& setting, const WriteLine& write) {
   const auto timer = GpuTimer::Create();
   if (!timer.ok()) return timer.status();
-  std::vector<ScanFigure> figures;
   for (const ScanCase& scan : cases) {
     const auto inputs = ScanInputs::Create(scan.shape, scan.lengths);
     if (!inputs.ok()) return inputs.status();
@@ -161,11 +136,10 @@ absl::StatusOr<std::vector<ScanFigure>> MeasureScans(
     for (const ScanPlan& plan : *plans) {
       const auto figure = case_timer.Measure(plan);
       if (!figure.ok()) return figure.status();
-      figures.push_back(*figure);
       write(Json(*figure, setting));
     }
   }
-  return figures;
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -16,46 +15,47 @@ ScanShape Bf16(int sequences, int length, int channels) {
   return {ScanShape::kBFloat16, channels, 8, sequences, length, false};
 }
 
-// The paper's kernel by B1 = 1, 2, 4 ... 128 of a batch of 128, in its unit per
-// call; the last is without folding. Source: SF-Mamba, the figure on B1.
-struct PaperShape {
+// Source: SF-Mamba, the figure on B1.
+constexpr struct {
   const char* name;
   int channels, length;
-  double times[8];
-};
-constexpr PaperShape kPaperShapes[] = {
-    {"paper T stage 3",
-     320,
-     196,
-     {.4223, .4440, .4602, .4541, .4532, .4648, .4954, .4825}},
-    {"paper T stage 4",
-     640,
-     49,
-     {.2380, .2349, .2334, .2383, .2539, .2431, .2587, .4147}},
-    {"paper B stage 3",
-     512,
-     196,
-     {.7038, .7380, .7195, .7092, .7129, .7240, .7818, .7636}},
-    {"paper B stage 4",
-     1024,
-     49,
-     {.3803, .3651, .3618, .3695, .3983, .3828, .4029, .6550}},
-};
+} kPaperShapes[] = {{"paper T stage 3", 320, 196},
+                    {"paper T stage 4", 640, 49},
+                    {"paper B stage 3", 512, 196},
+                    {"paper B stage 4", 1024, 49}};
 constexpr int kPaperBatch = 128;
+
+constexpr const char* kGroups[] = {"model", "paper", "long", "mixed"};
+
+void AddPaper(std::vector<ScanCase>* cases) {
+  for (const auto& shape : kPaperShapes) {
+    cases->push_back({ScanCase::kPaper, shape.name,
+                      Bf16(kPaperBatch, shape.length, shape.channels)});
+  }
+}
 
 void AddModels(std::vector<ScanCase>* cases) {
   const struct {
     const char* name;
     int channels;  // Of stage 3's scan.
   } kModels[] = {{"T", 160}, {"S", 192}, {"B", 256}};
-  for (const auto& model : kModels) {
-    for (const int stage : {3, 4}) {
-      for (const int batch : {1, 8, 32, 128, 512}) {
+  for (const int batch : {128, 32, 8, 1, 512}) {
+    for (const auto& model : kModels) {
+      for (const int stage : {3, 4}) {
         cases->push_back(
             {ScanCase::kModel, absl::StrCat(model.name, " stage ", stage),
              Bf16(batch, stage == 3 ? 198 : 51, model.channels * (stage - 2))});
       }
     }
+  }
+}
+
+void AddLong(std::vector<ScanCase>* cases) {
+  for (const int batch : {1, 8}) {  // 56 x 56 and 28 x 28, and two tokens.
+    cases->push_back(
+        {ScanCase::kLong, "T stage 3, 896 pixels", Bf16(batch, 3138, 160)});
+    cases->push_back(
+        {ScanCase::kLong, "T stage 4, 896 pixels", Bf16(batch, 786, 320)});
   }
 }
 
@@ -79,74 +79,6 @@ void AddMixed(std::vector<ScanCase>* cases) {
   }
 }
 
-std::string CaseTable(const std::vector<ScanFigure>& figures,
-                      ScanCase::Group group, const Setting& setting) {
-  std::string text =
-      "| scan | sequences x tokens | channels | kernel | plan | warm us (p10, "
-      "p90) | cold us | ns per (l,d) | of the bound |\n"
-      "|---|---|---|---|---|---|---|---|---|\n";
-  for (const ScanFigure& figure : figures) {
-    const ScanCase& scan = figure.scan;
-    if (scan.group != group) continue;
-    const double values = double(scan.tokens()) * scan.shape.channels;
-    absl::StrAppendFormat(
-        &text,
-        "| %s | %d x %d%s | %d | %s | %s | %.2f (%.2f, %.2f) | %.2f | %.4f | "
-        "%.0f %% |\n",
-        scan.name, scan.shape.sequences, scan.shape.length,
-        scan.lengths.empty() ? "" : " at most", scan.shape.channels,
-        figure.kernel, figure.plan, figure.warm.median, figure.warm.p10,
-        figure.warm.p90, figure.cold.median, figure.warm.median * 1e3 / values,
-        100 * BoundOf(scan, setting).largest() / figure.warm.median);
-  }
-  return text;
-}
-
-// Of one of the paper's shapes: a kernel a row, B1 a column; the time and, in
-// brackets, the speed-up over no folding.
-std::string FoldTableOf(const std::vector<ScanFigure>& figures,
-                        const PaperShape& shape) {
-  std::string text =
-      absl::StrFormat("| %s: %d x %d, %d channels, B1 =", shape.name,
-                      kPaperBatch, shape.length, shape.channels);
-  std::string line = "|---";
-  for (int rows = 1; rows <= kPaperBatch; rows *= 2) {
-    absl::StrAppend(&text, " | ", rows);
-    absl::StrAppend(&line, "|---");
-  }
-  absl::StrAppend(&text, " |\n", line, "|\n| the paper (its unit, A100)");
-  for (const double time : shape.times) {
-    absl::StrAppendFormat(&text, " | %.4f (%.2fx)", time,
-                          shape.times[7] / time);
-  }
-  absl::StrAppend(&text, " |\n");
-  // The fastest plan of each kernel with each B1.
-  std::map<std::string, std::map<int, double>> kernels;
-  for (const ScanFigure& figure : figures) {
-    if (figure.scan.name != shape.name) continue;
-    const int rows = figure.rows == 0 ? kPaperBatch : figure.rows;
-    double& time = kernels[figure.kernel][rows];
-    time = time == 0 ? figure.warm.median : std::min(time, figure.warm.median);
-  }
-  for (const auto& [kernel, times] : kernels) {
-    absl::StrAppend(&text, "| ", kernel, " (us)");
-    const auto unfolded = times.find(kPaperBatch);
-    for (int rows = 1; rows <= kPaperBatch; rows *= 2) {
-      const auto time = times.find(rows);
-      if (time == times.end()) {
-        absl::StrAppend(&text, " | -");
-      } else if (unfolded == times.end()) {
-        absl::StrAppendFormat(&text, " | %.2f", time->second);
-      } else {
-        absl::StrAppendFormat(&text, " | %.2f (%.2fx)", time->second,
-                              unfolded->second / time->second);
-      }
-    }
-    absl::StrAppend(&text, " |\n");
-  }
-  return text;
-}
-
 }  // namespace
 
 int64_t ScanCase::tokens() const {
@@ -156,19 +88,36 @@ int64_t ScanCase::tokens() const {
 
 std::vector<ScanCase> ScanCases() {
   std::vector<ScanCase> cases;
+  AddPaper(&cases);
   AddModels(&cases);
-  for (const PaperShape& shape : kPaperShapes) {
-    cases.push_back({ScanCase::kPaper, shape.name,
-                     Bf16(kPaperBatch, shape.length, shape.channels)});
-  }
-  for (const int batch : {1, 8}) {  // 56 x 56 and 28 x 28, and two tokens.
-    cases.push_back(
-        {ScanCase::kLong, "T stage 3, 896 pixels", Bf16(batch, 3138, 160)});
-    cases.push_back(
-        {ScanCase::kLong, "T stage 4, 896 pixels", Bf16(batch, 786, 320)});
-  }
+  AddLong(&cases);
   AddMixed(&cases);
   return cases;
+}
+
+std::vector<ScanCase> ScanCases(const std::vector<std::string>& groups,
+                                const std::vector<int>& batches) {
+  const auto allowed = [](const auto& wanted, const auto& value) {
+    return wanted.empty() ||
+           std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+  };
+  std::vector<ScanCase> cases;
+  for (const ScanCase& scan : ScanCases()) {
+    if (allowed(groups, kGroups[scan.group]) &&
+        allowed(batches, scan.shape.sequences)) {
+      cases.push_back(scan);
+    }
+  }
+  return cases;
+}
+
+ScanCase Tiny(ScanCase scan) {
+  const int sequences = scan.group == ScanCase::kPaper ? 8 : 3;
+  scan.shape.sequences = std::min(scan.shape.sequences, sequences);
+  scan.shape.length = 2;
+  scan.shape.channels = 8;
+  if (!scan.lengths.empty()) scan.lengths = {2, 1, 2};
+  return scan;
 }
 
 std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors) {
@@ -183,6 +132,11 @@ std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors) {
     }
   }
   return plans;
+}
+
+const char* NameOf(ScanPlan::Kernel kernel) {
+  static constexpr const char* kNames[] = {"lane", "fold", "chunk"};
+  return kNames[kernel];
 }
 
 std::string ToString(const ScanPlan& plan) {
@@ -233,34 +187,19 @@ std::string Json(const ScanFigure& figure, const Setting& setting) {
   const double us = figure.warm.median;
   const double bytes = shape.type == ScanShape::kFloat ? 4 : 2;
   return absl::StrFormat(
-      R"({"benchmark": "scan", "case": %s, "shape": %s, "tokens": %d, )"
+      R"({"benchmark": "scan", "group": "%s", "case": %s, "shape": %s, )"
+      R"("sequences": %d, "tokens": %d, )"
       R"("kernel": %s, "plan": %s, "rows": %d, "us": %.3f, "us_p10": %.3f, )"
       R"("us_p90": %.3f, "us_cold": %.3f, "ns_per_value": %.5f, )"
       R"("gb_per_s": %.1f, "exponentials_per_s": %.4g, )"
       R"("share_of_bound": %.4f, %s})",
-      JsonString(scan.name), JsonString(ToString(shape)), scan.tokens(),
-      JsonString(figure.kernel), JsonString(figure.plan), figure.rows, us,
-      figure.warm.p10, figure.warm.p90, figure.cold.median, us * 1e3 / values,
+      kGroups[scan.group], JsonString(scan.name), JsonString(ToString(shape)),
+      shape.sequences, scan.tokens(), JsonString(figure.kernel),
+      JsonString(figure.plan), figure.rows, us, figure.warm.p10,
+      figure.warm.p90, figure.cold.median, us * 1e3 / values,
       (3 * values + 2.0 * shape.states * scan.tokens()) * bytes / us / 1e3,
       values * shape.states / us * 1e6, BoundOf(scan, setting).largest() / us,
       setting.Json());
-}
-
-std::string Markdown(const std::vector<ScanFigure>& figures,
-                     const Setting& setting) {
-  std::string text = absl::StrCat(
-      "### The scan of the models, bf16\n\n",
-      CaseTable(figures, ScanCase::kModel, setting),
-      "\n### The paper's four shapes by B1, bf16\n\nIts channels are twice the "
-      "models'. In brackets: against one row a sequence.\n\n");
-  for (const PaperShape& shape : kPaperShapes) {
-    absl::StrAppend(&text, FoldTableOf(figures, shape), "\n");
-  }
-  absl::StrAppend(&text, "### Long sequences, bf16\n\n",
-                  CaseTable(figures, ScanCase::kLong, setting),
-                  "\n### Ragged and prime batches, bf16\n\n",
-                  CaseTable(figures, ScanCase::kMixed, setting));
-  return text;
 }
 
 }  // namespace sfmamba

@@ -28,13 +28,23 @@ struct ScanCase {
   int64_t tokens() const;
 };
 
+// The most valuable first.
 std::vector<ScanCase> ScanCases();
+// Those of some groups, "model", "paper", "long", "mixed", and of some numbers
+// of sequences; what is empty leaves out none.
+std::vector<ScanCase> ScanCases(const std::vector<std::string>& groups,
+                                const std::vector<int>& batches);
+
+// The same by name, of a size that costs nothing: for rehearsals.
+ScanCase Tiny(ScanCase scan);
 
 // Plans to be compared in a case: of kPaper every B1 with lane, fold and, for
 // an even comparison, what CandidatePlans has; of the others those.
 std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors);
 
-// "lane 4x1", "fold 8 items, 32 rows", "chunk 64 of 8 lanes"
+// "lane", "fold" or "chunk".
+const char* NameOf(ScanPlan::Kernel kernel);
+// "4 lanes", "8 items, B1 = 32", "64 chunks, 8 lanes"
 std::string ToString(const ScanPlan& plan);
 
 // The least microseconds that a device could take by each of its limits, and
@@ -56,10 +66,6 @@ struct ScanFigure {
 
 // One line, without its end.
 std::string Json(const ScanFigure& figure, const Setting& setting);
-
-// Tables for people: by case a row; of the paper's shapes also its own figures.
-std::string Markdown(const std::vector<ScanFigure>& figures,
-                     const Setting& setting);
 
 }  // namespace sfmamba
 

@@ -16,20 +16,20 @@ std::string Setting::Json() const {
       JsonString(build));
 }
 
-std::string Setting::Text() const {
+std::string Setting::Line() const {
+  return absl::StrFormat(R"({"benchmark": "setting", "clock_mhz": %.0f, )"
+                         R"("copy_bytes_per_s": %.4g, %s})",
+                         clock_hz / 1e6, bytes_per_second, Json());
+}
+
+std::string Clocks::Line(absl::string_view when) const {
   return absl::StrFormat(
-      "%s, %d multiprocessors at up to %.0f MHz, copies %.2f TB/s, driver %s, "
-      "kernels %s",
-      device, multiprocessors, clock_hz / 1e6, bytes_per_second / 1e12, driver,
-      build);
+      R"({"benchmark": "clocks", "when": "%s", "sm_mhz": %d, )"
+      R"("memory_mhz": %d, "celsius": %d, "watts": %.0f, "reasons": %d})",
+      when, sm_mhz, memory_mhz, celsius, watts, reasons);
 }
 
-std::string Clocks::Text() const {
-  return absl::StrFormat("SM %d MHz, memory %d MHz, %d C, %.0f W", sm_mhz,
-                         memory_mhz, celsius, watts);
-}
-
-Clocks ParseClocks(absl::string_view line) {
+Clocks ParseClocks(absl::string_view line, absl::string_view reasons) {
   const std::vector<absl::string_view> values = absl::StrSplit(line, ',');
   Clocks clocks;
   if (values.size() != 4) return clocks;
@@ -43,6 +43,10 @@ Clocks ParseClocks(absl::string_view line) {
   clocks.memory_mhz = static_cast<int>(number(1));
   clocks.celsius = static_cast<int>(number(2));
   clocks.watts = number(3);
+  uint64_t bits = 0;
+  if (absl::SimpleHexAtoi(absl::StripAsciiWhitespace(reasons), &bits)) {
+    clocks.reasons = bits;
+  }
   return clocks;
 }
 

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_GPU_SETTING_H_
 #define SFMAMBA_TESTS_GPU_SETTING_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -19,21 +20,25 @@ struct Setting {
 
   // As members of a JSON object: "device": ..., "driver": ..., "build": ...
   std::string Json() const;
-  // One line for people.
-  std::string Text() const;
+  // One line of JSON with all of it.
+  std::string Line() const;
 };
 
 // What the card was doing at one moment.
 struct Clocks {
   int sm_mhz = 0, memory_mhz = 0, celsius = 0;
   double watts = 0;
+  // Why the clocks are not higher, as NVML's bits; 0 if unknown.
+  uint64_t reasons = 0;
 
-  std::string Text() const;
+  // One line of JSON; `when` is "before" or "after" what was measured.
+  std::string Line(absl::string_view when) const;
 };
 
-// Of a line "1980, 3201, 41, 212.50" (the order above), as nvidia-smi prints
-// it; zeros where it says [N/A] or something else.
-Clocks ParseClocks(absl::string_view line);
+// Of a line "1980, 3201, 41, 212.50" (the order above) and of a second one,
+// "0x0000000000000004", as nvidia-smi prints them; zeros where it says [N/A] or
+// something else.
+Clocks ParseClocks(absl::string_view line, absl::string_view reasons);
 
 // `text` between quotes, as JSON wants it.
 std::string JsonString(absl::string_view text);

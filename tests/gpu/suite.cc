@@ -1,8 +1,10 @@
 // Everything that needs a GPU in one program. It needs a driver and libtorch
 // for CUDA, and the repository as its working directory:
 //   suite                          the tests (--gtest_filter and so on)
-//   suite --benchmark --out=DIR    figures: DIR/gpu.jsonl and DIR/gpu.md
-//   suite --tune=FILE              a fold table of this device
+//   suite --setting --out=FILE     what the figures below are measured on
+//   suite --benchmark --out=FILE   figures, a line of JSON each, appended
+//   suite --tune=TABLE --out=FILE  a fold table of this device
+//   suite --once=VARIANT,PRECISION,BATCH   one pass, for a profiler
 
 #include <cstdio>
 #include <fstream>
@@ -11,24 +13,36 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "kernels/scan_timer_cuda.h"
-#include "model/scan_shapes.h"
 #include "tests/cuda/device_memory.h"
 #include "tests/gpu/benchmark.h"
+#include "tests/gpu/model_device.h"
 
+using Words = std::vector<std::string>;
+
+ABSL_FLAG(bool, setting, false, "say what the device is, and its clocks");
 ABSL_FLAG(bool, benchmark, false, "measure instead of testing");
-ABSL_FLAG(std::string, parts, "scan,pass,engine", "of the benchmark");
-ABSL_FLAG(std::string, variants, "",
-          "of the engine's benchmark, such as sf_mamba_t; empty: all");
+ABSL_FLAG(Words, parts, Words({"scan", "pass", "engine"}), "of the benchmark");
+ABSL_FLAG(Words, groups, {},
+          "scans of these: model, paper, long, mixed; models of these: batch, "
+          "resolution, fold; empty: all");
+ABSL_FLAG(Words, variants, {}, "models, such as sf_mamba_t; empty: all");
+ABSL_FLAG(Words, precisions, {}, "of models: bf16, fp16, fp32; empty: all");
+ABSL_FLAG(Words, batches, {}, "images of a batch; empty: all");
+ABSL_FLAG(Words, slots, Words({"2"}), "batches that run at a time");
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(1),
-          "of each measurement of a whole model, twice");
-ABSL_FLAG(std::string, out, ".", "folder for gpu.jsonl and gpu.md");
+          "of each measurement of a whole model, two a case");
+ABSL_FLAG(std::string, fold_table, "", "that models load");
+ABSL_FLAG(std::string, out, "gpu.jsonl", "file that lines are appended to");
 ABSL_FLAG(std::string, tune, "", "write a fold table to this file");
 ABSL_FLAG(absl::Duration, tune_budget, absl::Minutes(3), "time for --tune");
+ABSL_FLAG(std::string, once, "", "run one pass of this model, without graphs");
+ABSL_FLAG(bool, tiny, false,
+          "cases keep their names, but all sizes are tiny: a rehearsal");
 
 namespace sfmamba {
 namespace {
@@ -38,99 +52,139 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
-// The scans of the published sizes in each type, and those of whole maps.
-std::vector<ScanShape> ShapesToTune() {
-  std::vector<ScanShape> shapes;
-  for (const Precision precision :
-       {Precision::kBFloat16, Precision::kFloat16, Precision::kFloat32}) {
-    for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
-      for (const bool whole_map : {false, true}) {
-        ModelConfig config = *VariantConfig(variant);
-        config.precision = precision;
-        if (whole_map) {
-          config.image_size = 896;
-          config.backbone.window_mode = WindowMode::kFull;
-        }
-        for (const ScanShape& shape : ScanShapes(config, whole_map ? 8 : 512)) {
-          shapes.push_back(shape);
-        }
-      }
+// INVALID_ARGUMENT if a word is no number above 0.
+absl::StatusOr<std::vector<int>> Numbers(const Words& words) {
+  std::vector<int> numbers;
+  for (const std::string& word : words) {
+    int number = 0;
+    if (!absl::SimpleAtoi(word, &number) || number < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected a number, got \"", word, "\""));
     }
+    numbers.push_back(number);
   }
-  return shapes;
+  return numbers;
 }
 
-int Tune(const std::string& path) {
-  TuneOptions options;
-  options.budget = absl::GetFlag(FLAGS_tune_budget);
+// INVALID_ARGUMENT naming the flag that is wrong.
+absl::StatusOr<EngineFilter> FilterOfFlags() {
+  EngineFilter filter;
+  filter.groups = absl::GetFlag(FLAGS_groups);
+  filter.variants = absl::GetFlag(FLAGS_variants);
+  filter.precisions = absl::GetFlag(FLAGS_precisions);
+  const auto batches = Numbers(absl::GetFlag(FLAGS_batches));
+  if (!batches.ok()) return batches.status();
+  filter.batches = *batches;
+  const auto slots = Numbers(absl::GetFlag(FLAGS_slots));
+  if (!slots.ok()) return slots.status();
+  filter.slots = *slots;
+  return filter;
+}
+
+absl::StatusOr<EngineOptions> OptionsOfFlags() {
+  EngineOptions options;
+  options.device = OnModelDevice();
+  options.duration = absl::GetFlag(FLAGS_duration);
+  options.tiny = absl::GetFlag(FLAGS_tiny);
+  const std::string path = absl::GetFlag(FLAGS_fold_table);
+  if (path.empty()) return options;
+  absl::StatusOr<FoldTable> table = FoldTable::Read(path);
+  if (!table.ok()) return table.status();
   const absl::StatusOr<ScanDevice> device = ScanDeviceOf(/*gpu=*/0);
-  if (!device.ok()) return Fail(device.status());
-  const absl::StatusOr<MeasureScan> measure = MakeScanTimer(/*gpu=*/0);
-  if (!measure.ok()) return Fail(measure.status());
-  const std::vector<ScanShape> shapes = ShapesToTune();
-  const absl::StatusOr<FoldTable> table =
-      TuneScans(*device, shapes, *measure, options);
-  if (!table.ok()) return Fail(table.status());
-  std::printf("%d of %d shapes tuned for %s\n",
-              static_cast<int>(table->entries().size()),
-              static_cast<int>(shapes.size()), table->device().name.c_str());
-  const absl::Status written = table->Write(path);
-  return written.ok() ? 0 : Fail(written);
-}
-
-std::vector<EngineCase> ChosenEngineCases() {
-  const std::string variants = absl::GetFlag(FLAGS_variants);
-  std::vector<EngineCase> chosen;
-  for (const EngineCase& engine : EngineCases()) {
-    if (variants.empty() || absl::StrContains(variants, engine.variant)) {
-      chosen.push_back(engine);
-    }
+  if (!device.ok()) return device.status();
+  if (!(table->device() == *device)) {
+    std::fprintf(stderr, "%s: of another device or build, passed over\n",
+                 path.c_str());
+    return options;
   }
-  return chosen;
+  options.device.fold_table = *std::move(table);
+  return options;
 }
 
-int Benchmark() {
-  const std::string folder = absl::GetFlag(FLAGS_out);
-  const std::string parts = absl::GetFlag(FLAGS_parts);
-  std::ofstream lines(absl::StrCat(folder, "/gpu.jsonl"), std::ios::app);
-  const WriteLine write = [&](const std::string& line) {
+absl::Status BenchmarkPart(const std::string& part, const EngineFilter& filter,
+                           const EngineOptions& options, const Setting& setting,
+                           const WriteLine& write) {
+  if (part == "engine") {
+    MeasureEngines(EngineCases(filter), options, setting, write);
+    return absl::OkStatus();
+  }
+  if (part == "pass") return MeasurePasses(setting, options.tiny, write);
+  if (part != "scan") {
+    return absl::InvalidArgumentError(absl::StrCat("no part ", part));
+  }
+  std::vector<ScanCase> cases = ScanCases(filter.groups, filter.batches);
+  if (options.tiny) {
+    for (ScanCase& scan : cases) scan = Tiny(scan);
+  }
+  const absl::Status status = MeasureScans(cases, setting, write);
+  return status.ok() ? MeasureBucketScans(cases, setting, write) : status;
+}
+
+absl::Status Benchmark(const Setting& setting, const WriteLine& write) {
+  const absl::StatusOr<EngineFilter> filter = FilterOfFlags();
+  if (!filter.ok()) return filter.status();
+  const absl::StatusOr<EngineOptions> options = OptionsOfFlags();
+  if (!options.ok()) return options.status();
+  for (const std::string& part : absl::GetFlag(FLAGS_parts)) {
+    const absl::Status status =
+        BenchmarkPart(part, *filter, *options, setting, write);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Once() {
+  const auto engine = ParseEngineCase(absl::GetFlag(FLAGS_once));
+  if (!engine.ok()) return engine.status();
+  const absl::StatusOr<EngineOptions> options = OptionsOfFlags();
+  if (!options.ok()) return options.status();
+  return RunOnce(*engine, *options);
+}
+
+// What the flags ask for, between two readings of the clocks.
+absl::Status Measure(const WriteLine& write) {
+  const bool tiny = absl::GetFlag(FLAGS_tiny);
+  write(ReadClocks().Line("before"));
+  const absl::StatusOr<Setting> setting = ReadSetting(tiny);
+  if (!setting.ok()) return setting.status();
+  absl::Status status;
+  if (absl::GetFlag(FLAGS_setting)) write(setting->Line());
+  if (absl::GetFlag(FLAGS_benchmark)) status = Benchmark(*setting, write);
+  const std::string table = absl::GetFlag(FLAGS_tune);
+  if (status.ok() && !table.empty()) {
+    status =
+        Tune(table, absl::GetFlag(FLAGS_tune_budget), tiny, *setting, write);
+  }
+  write(ReadClocks().Line("after"));
+  return status;
+}
+
+int MeasureToFile() {
+  const std::string path = absl::GetFlag(FLAGS_out);
+  std::ofstream lines(path, std::ios::app);
+  const absl::Status status = Measure([&](const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
     lines << line << std::endl;
-  };
-  const absl::StatusOr<Setting> setting = ReadSetting();
-  if (!setting.ok()) return Fail(setting.status());
-  const Clocks before = ReadClocks();
-  std::string text = absl::StrCat("## ", setting->Text(), "\n\n");
-  if (absl::StrContains(parts, "scan")) {
-    auto figures = MeasureScans(ScanCases(), *setting, write);
-    if (!figures.ok()) return Fail(figures.status());
-    const auto buckets = MeasureBucketScans(ScanCases(), *setting, write);
-    if (!buckets.ok()) return Fail(buckets.status());
-    figures->insert(figures->end(), buckets->begin(), buckets->end());
-    absl::StrAppend(&text, Markdown(*figures, *setting), "\n");
+  });
+  if (!status.ok()) return Fail(status);
+  if (lines) return 0;
+  return Fail(absl::UnavailableError(absl::StrCat("cannot write to ", path)));
+}
+
+int Run() {
+  if (!HasDevice()) {
+    std::fprintf(stderr, "skipped: no GPU\n");
+    return 0;
   }
-  if (absl::StrContains(parts, "pass")) {
-    const auto figures = MeasurePasses(*setting, write);
-    if (!figures.ok()) return Fail(figures.status());
-    absl::StrAppend(&text, Markdown(*figures, *setting), "\n");
+  if (!absl::GetFlag(FLAGS_once).empty()) {
+    const absl::Status status = Once();
+    return status.ok() ? 0 : Fail(status);
   }
-  if (absl::StrContains(parts, "engine")) {
-    absl::StrAppend(&text,
-                    Markdown(MeasureEngines(ChosenEngineCases(),
-                                            absl::GetFlag(FLAGS_duration),
-                                            *setting, write)),
-                    "\n");
-  }
-  absl::StrAppend(&text, "Before: ", before.Text(),
-                  "; after: ", ReadClocks().Text(), ".\n");
-  std::ofstream out(absl::StrCat(folder, "/gpu.md"), std::ios::app);
-  out << text;
-  std::printf("%s", text.c_str());
-  out.close();
-  lines.close();
-  if (out && lines) return 0;
-  return Fail(absl::UnavailableError(absl::StrCat("cannot write to ", folder)));
+  const bool measures = absl::GetFlag(FLAGS_setting) ||
+                        absl::GetFlag(FLAGS_benchmark) ||
+                        !absl::GetFlag(FLAGS_tune).empty();
+  return measures ? MeasureToFile() : RUN_ALL_TESTS();
 }
 
 }  // namespace
@@ -139,12 +193,5 @@ int Benchmark() {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   absl::ParseCommandLine(argc, argv);
-  const std::string tune = absl::GetFlag(FLAGS_tune);
-  if (!sfmamba::HasDevice()) {
-    std::fprintf(stderr, "skipped: no GPU\n");
-    return 0;
-  }
-  if (!tune.empty()) return sfmamba::Tune(tune);
-  if (absl::GetFlag(FLAGS_benchmark)) return sfmamba::Benchmark();
-  return RUN_ALL_TESTS();
+  return sfmamba::Run();
 }

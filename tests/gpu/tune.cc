@@ -1,0 +1,34 @@
+#include <cstdio>
+
+#include "kernels/scan_timer_cuda.h"
+#include "tests/gpu/benchmark.h"
+#include "tests/gpu/tune_figures.h"
+
+namespace sfmamba {
+
+absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
+                  const Setting& setting, const WriteLine& write) {
+  const absl::StatusOr<ScanDevice> device = ScanDeviceOf(/*gpu=*/0);
+  if (!device.ok()) return device.status();
+  const absl::StatusOr<MeasureScan> measure = MakeScanTimer(/*gpu=*/0);
+  if (!measure.ok()) return measure.status();
+  std::vector<ScanShape> shapes = ShapesToTune();
+  if (tiny) shapes = {{ScanShape::kBFloat16, 8, 8, 4, 3, false}};
+  TuneRecorder recorder(setting, *measure, write);
+  TuneOptions options;
+  options.budget = budget;
+  const absl::StatusOr<FoldTable> table = TuneScans(
+      *device, shapes,
+      [&](const ScanShape& shape, const ScanPlan& plan) {
+        return recorder.Measure(shape, plan);
+      },
+      options);
+  recorder.Finish();
+  if (!table.ok()) return table.status();
+  std::printf("%d of %d shapes tuned for %s\n",
+              static_cast<int>(table->entries().size()),
+              static_cast<int>(shapes.size()), table->device().name.c_str());
+  return table->Write(path);
+}
+
+}  // namespace sfmamba

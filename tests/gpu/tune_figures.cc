@@ -1,0 +1,73 @@
+#include "tests/gpu/tune_figures.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "model/config.h"
+#include "model/scan_shapes.h"
+#include "tests/gpu/scan_figures.h"
+
+namespace sfmamba {
+
+std::vector<ScanShape> ShapesToTune() {
+  std::vector<ScanShape> shapes;
+  for (const bool whole_map : {false, true}) {
+    for (const Precision precision :
+         {Precision::kBFloat16, Precision::kFloat16, Precision::kFloat32}) {
+      for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
+        ModelConfig config = *VariantConfig(variant);
+        config.precision = precision;
+        if (whole_map) {
+          config.image_size = 896;
+          config.backbone.window_mode = WindowMode::kFull;
+        }
+        for (const ScanShape& shape : ScanShapes(config, whole_map ? 8 : 512)) {
+          shapes.push_back(shape);
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
+TuneRecorder::TuneRecorder(const Setting& setting, MeasureScan measure,
+                           std::function<void(const std::string&)> write)
+    : setting_(setting),
+      measure_(std::move(measure)),
+      write_(std::move(write)) {}
+
+absl::StatusOr<double> TuneRecorder::Measure(const ScanShape& shape,
+                                             const ScanPlan& plan) {
+  if (ToString(shape) != ToString(shape_)) {
+    Finish();
+    shape_ = shape;
+  }
+  const absl::StatusOr<double> us = measure_(shape, plan);
+  if (us.ok()) timed_.push_back({plan, *us});
+  return us;
+}
+
+void TuneRecorder::Finish() {
+  if (timed_.empty()) return;
+  const Timed* best = &timed_[0];
+  double unfolded = 0;
+  for (const Timed& one : timed_) {
+    if (one.us < best->us) best = &one;
+    if (one.plan.rows == 0 && (unfolded == 0 || one.us < unfolded)) {
+      unfolded = one.us;
+    }
+  }
+  write_(absl::StrFormat(
+      R"({"benchmark": "fold", "shape": %s, "kernel": "%s", "plan": %s, )"
+      R"("us": %.3f, "default_plan": %s, "default_us": %.3f, )"
+      R"("unfolded_us": %.3f, "plans": %d, %s})",
+      JsonString(ToString(shape_)), NameOf(best->plan.kernel),
+      JsonString(ToString(best->plan)), best->us,
+      JsonString(absl::StrCat(NameOf(timed_[0].plan.kernel), ", ",
+                              ToString(timed_[0].plan))),
+      timed_[0].us, unfolded, timed_.size(), setting_.Json()));
+  timed_.clear();
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,49 @@
+#ifndef SFMAMBA_TESTS_GPU_TUNE_FIGURES_H_
+#define SFMAMBA_TESTS_GPU_TUNE_FIGURES_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/fold_plan.h"
+#include "kernels/scan_plan.h"
+#include "kernels/scan_tuner.h"
+#include "tests/gpu/setting.h"
+
+namespace sfmamba {
+
+// The scans of the published sizes in each type, and those of whole maps; the
+// most valuable first.
+std::vector<ScanShape> ShapesToTune();
+
+// Writes a line of JSON for each shape that a tuner measures: its fastest plan
+// beside the default plan and the fastest without folding.
+class TuneRecorder {
+ public:
+  TuneRecorder(const Setting& setting, MeasureScan measure,
+               std::function<void(const std::string& line)> write);
+
+  // Measures as a tuner wants it. A shape's line is written when the next one
+  // begins.
+  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan);
+
+  // Writes the line of the last shape.
+  void Finish();
+
+ private:
+  struct Timed {
+    ScanPlan plan;
+    double us;
+  };
+
+  const Setting setting_;
+  const MeasureScan measure_;
+  const std::function<void(const std::string& line)> write_;
+  ScanShape shape_;
+  std::vector<Timed> timed_;  // Plans of shape_, the default one first.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_GPU_TUNE_FIGURES_H_
