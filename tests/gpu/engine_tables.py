@@ -1,0 +1,159 @@
+"""The tables of whole models: by slots, batch, resolution and B1, beside the paper's."""
+
+import paper
+from results import latest
+from tables import number, ratio, table
+
+BATCHES = (1, 8, 32, 128, 256, 512, 1024)
+SLOTS = (2, 3, 4)
+HOST_BOUND = 0.9  # Of what the GPU alone could do.
+KEY = ('group', 'variant', 'precision', 'batch', 'side', 'club', 'fold_rows', 'slots', 'tuned')
+
+
+def render(lines):
+    found = latest(lines, 'engine', *KEY)
+    if not found:
+        return '## Whole models\n\nNone was measured.'
+    intro = ('224 x 224 pixels and bf16 unless said otherwise; from uint8 pictures in memory to '
+             "results there, as many callers as slots. \"GPU alone\" is the network's pass by the "
+             "device's clock. The paper's figures are an A100's in mixed precision.")
+    sections = [by_slots(found), by_batch(found), latencies(found), by_resolution(found),
+                by_fold(found), failures(found)]
+    return '\n\n'.join(['## Whole models', intro] + [one for one in sections if one])
+
+
+def gpu_alone(line):
+    """Images per second of the GPU's own time; None where it was not measured."""
+    return line['batch'] / line['device_ms'] * 1e3 if line and line['device_ms'] else None
+
+
+def speed(line):
+    return line['images_per_second'] if line else None
+
+
+def pick(found, **wanted):
+    """Lines with these values that have a figure."""
+    return [line for line in found
+            if not line['note'] and all(line[key] == value for key, value in wanted.items())]
+
+
+def fastest(found, **wanted):
+    return max(pick(found, **wanted), key=speed, default=None)
+
+
+def by_case(lines):
+    """The fastest line, over slots and tables, of each (variant, precision, batch)."""
+    found = pick(latest(lines, 'engine', *KEY), group='batch')
+    return {key: fastest(found, variant=key[0], precision=key[1], batch=key[2])
+            for key in {(line['variant'], line['precision'], line['batch']) for line in found}}
+
+
+def baseline(variant):
+    return variant.replace('sf_mamba', 'mamba_vision')
+
+
+def by_slots(found):
+    rows = []
+    for variant in ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b'):
+        own = pick(found, group='batch', variant=variant, precision='bf16', batch=128)
+        if not own:
+            continue
+        other = fastest(found, group='batch', variant=baseline(variant), precision='bf16',
+                        batch=128, slots=2)
+        same = fastest(own, slots=2, tuned=False)
+        ours = ratio(gpu_alone(same), gpu_alone(other))
+        if ours == '-':
+            ours = ratio(speed(same), speed(other))
+        paper_own, paper_other = (paper.BY_BATCH[name][128]
+                                  for name in (variant, baseline(variant)))
+        rows.append([variant, number(gpu_alone(same or own[0])),
+                     *[number(speed(fastest(own, slots=slots, tuned=False))) for slots in SLOTS],
+                     number(speed(fastest(own, tuned=True))), paper_own, ours,
+                     ratio(paper_own, paper_other)])
+    return table(['images/s, batch 128', 'GPU alone', *[f'{slots} slots' for slots in SLOTS],
+                  'fold table', 'the paper', 'over MambaVision', "the paper's"],
+                 rows) if rows else ''
+
+
+def by_batch(found):
+    rows = []
+    for variant, figures in paper.BY_BATCH.items():
+        for precision in ('bf16', 'fp16', 'fp32'):
+            own = {batch: fastest(found, group='batch', variant=variant, precision=precision,
+                                  batch=batch) for batch in BATCHES}
+            if not any(own.values()):
+                continue
+            rows.append([f'{variant}, {precision}', *[number(speed(own[b])) for b in BATCHES]])
+            if any(gpu_alone(line) for line in own.values()):
+                rows.append(['GPU alone', *[number(gpu_alone(own[b])) for b in BATCHES]])
+        rows.append([f'{variant}, the paper', *[number(figures.get(b)) for b in BATCHES]])
+    return table(['images/s, batch', *BATCHES], rows)
+
+
+def latencies(found):
+    rows = []
+    for line in pick(found, group='batch', slots=2, tuned=False):
+        alone = gpu_alone(line)
+        bound = '-'
+        if alone:
+            bound = 'host' if speed(line) < HOST_BOUND * alone else 'GPU'
+        rows.append([line['variant'], line['precision'], line['batch'],
+                     f'{line["ms"]:.3f} ({line["ms_p10"]:.3f}, {line["ms_p90"]:.3f})',
+                     f'{line["device_ms"]:.3f}' if line['device_ms'] else '-', bound,
+                     number(line['device_mib'])])
+    return table(['model', 'precision', 'batch', 'ms of one caller (p10, p90)', 'GPU ms',
+                  'bound by', 'MiB'], rows) if rows else ''
+
+
+def by_resolution(found):
+    own = [line for line in found if line['group'] == 'resolution']
+    if not own:
+        return ''
+    rows = []
+    for (variant, batch, club), figures in paper.BY_SIDE.items():
+        name = f'{variant}, batch {batch}' + (', club' if club else '')
+        if variant.startswith('sf'):
+            lines = {line['side']: line for line in own
+                     if line['batch'] == batch and line['club'] == club}
+            rows.append([name, *[figure_or_note(lines.get(side)) for side in paper.SIDES]])
+        rows.append([f'{name}, the paper', *[figure or '-' for figure in figures]])
+    return table(['images/s, windows as large as the map, pixels a side', *paper.SIDES], rows)
+
+
+def figure_or_note(line):
+    if line is None:
+        return '-'
+    return number(speed(line)) if not line['note'] else line['note'][:20]
+
+
+def by_fold(found):
+    own = {line['fold_rows']: line for line in pick(found, group='fold')}
+    if not own:
+        return ''
+    base = own.get(128)
+    rows = []
+    for rows_of, figure in paper.BY_FOLD.items():
+        line = own.get(rows_of)
+        name = {0: "adaptive: the table's choice" if line and line['tuned'] else
+                   "adaptive: the engine's choice", 128: '128: no folding'}.get(rows_of, rows_of)
+        rows.append([name, number(speed(line)), ratio(speed(line), speed(base)),
+                     number(gpu_alone(line)), figure, ratio(figure, paper.BY_FOLD[128])])
+    rows.append(['the paper, before its optimisations', '-', '-', '-', paper.UNOPTIMISED,
+                 ratio(paper.UNOPTIMISED, paper.BY_FOLD[128])])
+    rows.append(['the paper, unfolding around each convolution', '-', '-', '-',
+                 paper.UNFOLDED_CONVOLUTIONS,
+                 ratio(paper.UNFOLDED_CONVOLUTIONS, paper.BY_FOLD[128])])
+    return table(['mamba_vision_t, batch 128, B1', 'images/s', 'over no folding', 'GPU alone',
+                  'the paper', 'over no folding'], rows)
+
+
+def failures(found):
+    rows = []
+    for line in found:
+        case = (f'- {line["variant"]}, {line["precision"]}, batch {line["batch"]}, '
+                f'{line["side"]} pixels, {line["slots"]} slots: ')
+        if line['note'] and line['note'] != 'OOM':
+            rows.append(case + line['note'])
+        if line['uncaptured']:
+            rows.append(f'{case}a graph could not be recorded: {line["uncaptured"]}')
+    return '\n'.join(rows)

@@ -1,0 +1,128 @@
+"""What run.py runs on a card, part after part, the most valuable first.
+
+Nothing here starts a process: parts are plain values, and so is the choice among them.
+"""
+
+import dataclasses
+
+# Tests of whole models, other libraries' kernels for the most part, have "Gpu" in their names.
+GRAPH_TESTS, MODEL_TESTS, KERNEL_TESTS = '*GpuPixels*', '*Gpu*-*GpuPixels*', '-*Gpu*'
+MODELS = ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b')
+METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One process. Its arguments may name {lines}, {table}, {csv} and {seconds}."""
+    name: str  # Of its log.
+    program: str  # 'suite', 'tests', 'sanitizer', 'ncu' or 'peers'.
+    arguments: tuple
+    # It gets the part's time, less what the steps behind it reserve.
+    reserve: int = 0
+    tuned: bool = False  # Loads the fold table, where there is one.
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Steps that share a limit; one that fails does not stop the next."""
+    name: str
+    title: str
+    seconds: int
+    steps: tuple
+
+
+def figures(name, *arguments, **more):
+    return Step(name, 'suite', ('--benchmark', '--out={lines}', *arguments), **more)
+
+
+def engines(name, *arguments, models=MODELS, groups='batch', **more):
+    return figures(name, '--parts=engine', f'--groups={groups}', f'--variants={",".join(models)}',
+                   *arguments, **more)
+
+
+def slots(count, **more):
+    return engines(f'slots_{count}', '--batches=128', '--precisions=bf16', f'--slots={count}',
+                   '--duration=700ms', **more)
+
+
+def tests(name, filter, **more):
+    return Step(name, 'tests', (f'--gtest_filter={filter}',), **more)
+
+
+def sanitizer(tool, title, seconds):
+    step = Step(tool, 'sanitizer', (f'--tool={tool}', f'--gtest_filter={KERNEL_TESTS}'))
+    return Part(tool, title, seconds, (step,))
+
+
+def profile(variant):
+    return Step(f'ncu_{variant}', 'ncu', (
+        '--clock-control', 'none', '--cache-control', 'none', '--profile-from-start', 'off',
+        '--metrics', METRICS,
+        '--csv', '--print-units', 'base', '--log-file', '{csv}',
+        '{suite}', f'--once={variant},bf16,128'), reserve=55)
+
+
+PARTS = (
+    Part('smoke', 'setting, clocks; graphs and whole models beside their references', 180, (
+        Step('setting', 'suite', ('--setting', '--out={lines}')),
+        tests('graphs', GRAPH_TESTS, reserve=60), tests('models', MODEL_TESTS, reserve=90))),
+    Part('engines', 'T, S, B in bf16, batch 128, with 2, 3 and 4 slots', 120, (
+        slots(2), slots(3, reserve=40), slots(4, reserve=40))),
+    Part('kernels', 'each kernel of one pass of T, S, B', 180,
+         tuple(profile(variant) for variant in MODELS)),
+    Part('batches', 'batches 1, 8, 32, 256; MambaVision; fp16; T in fp32', 240, (
+        engines('mamba_vision', '--batches=128', '--precisions=bf16', '--duration=500ms',
+                models=('mamba_vision_t', 'mamba_vision_s', 'mamba_vision_b'), reserve=40),
+        engines('bf16', '--batches=1,8,32,256', '--precisions=bf16', '--duration=500ms',
+                reserve=90),
+        engines('fp16', '--batches=128', '--precisions=fp16', '--duration=500ms', reserve=40),
+        engines('fp32', '--batches=128', '--precisions=fp32', '--duration=500ms',
+                models=('sf_mamba_t',), reserve=20),
+        engines('mamba_vision_batches', '--batches=1,32,256', '--precisions=bf16',
+                '--duration=300ms', models=('mamba_vision_t', 'mamba_vision_b'), reserve=30))),
+    Part('scan', "the scan: the paper's shapes by B1, the models'; the fold table", 180, (
+        figures('scan_paper', '--parts=scan', '--groups=paper', reserve=70),
+        figures('scan_models', '--parts=scan', '--groups=model', '--batches=128', reserve=30),
+        Step('tune', 'suite', ('--tune={table}', '--tune_budget=60s', '--out={lines}'),
+             reserve=75))),
+    Part('peers', 'PyTorch and mamba-ssm beside them', 180, (
+        Step('peers', 'peers', ('--out', '{lines}', '--budget', '{seconds}')),)),
+    sanitizer('memcheck', 'kernels: memory accesses', 120),
+    # With time left:
+    Part('tests', 'kernels beside their references', 120, (tests('kernels', KERNEL_TESTS),)),
+    Part('tuned', 'T, S, B in bf16, batch 128, with the fold table', 60, (
+        engines('tuned', '--batches=128', '--precisions=bf16', '--duration=700ms', tuned=True),)),
+    sanitizer('racecheck', 'kernels: races in shared memory', 240),
+    sanitizer('initcheck', 'kernels: memory read before it is written', 240),
+    sanitizer('synccheck', 'kernels: barriers', 180),
+    Part('resolution', 'T from 224 to 3584 pixels a side', 240, (
+        engines('resolution', '--duration=300ms', groups='resolution', models=('sf_mamba_t',),
+                tuned=True),)),
+    Part('folds', 'MambaVision-T by B1', 60, (
+        engines('folds', '--duration=700ms', groups='fold', models=('mamba_vision_t',),
+                tuned=True),)),
+    Part('passes', 'the kernels between matrix products', 60, (
+        figures('passes', '--parts=pass'),)),
+    Part('scans', 'the scan: other batches, long and ragged sequences', 150, (
+        figures('scans', '--parts=scan', '--groups=model,long,mixed'),)),
+)
+
+
+def chosen(names, done, again):
+    """Parts to run: the named ones, else all, in their order; those done only if `again`."""
+    known = [part.name for part in PARTS]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f'no part {", ".join(unknown)}; expected some of {", ".join(known)}')
+    return [part for part in PARTS
+            if (not names or part.name in names) and (again or part.name not in done)]
+
+
+def limit(part, scale):
+    """Seconds that the part may take; `scale` is below 1 in a rehearsal."""
+    return part.seconds * scale
+
+
+def step_limit(part, index, left, scale):
+    """Seconds for one step of a part that has `left`: all but what later steps reserve."""
+    return max(left - scale * sum(step.reserve for step in part.steps[index + 1:]), 0)
