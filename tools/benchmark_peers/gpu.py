@@ -1,29 +1,41 @@
 #!/usr/bin/env python3
-"""Measures this project's engine beside PyTorch on one NVIDIA GPU.
+"""Measures PyTorch, with mamba-ssm's scan, on one NVIDIA GPU.
 
-    python gpu.py --suite PATH/suite --json peers.json
+    python gpu.py --out gpu.jsonl
 
-Whole models at 224x224 pixels by batch, and the scan alone on the paper's four shapes and
-the models' own. PyTorch is tools/pytorch's network with the mixer as MambaVision writes it:
-channel-major, its scan mamba-ssm's selective_scan_fn. Where that package is not installed
-PyTorch is measured without any scan, which no PyTorch program can beat, and the report says
-so. README.md says what is fair about it.
+Whole models at 224x224 pixels, and the scan alone on the paper's four shapes and the models'
+own; each figure is appended to the file as a line of JSON once it is measured.
+tests/gpu/report.py puts this project's figures beside them. PyTorch is tools/pytorch's
+network with the mixer as MambaVision writes it: channel-major, its scan mamba-ssm's
+selective_scan_fn. Where that package is missing PyTorch gets no scan at all, which no PyTorch
+program can beat. README.md says what is fair about it.
 """
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
-import tempfile
+import time
+import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
 
 SIZE = 224
-SETTINGS = ('eager', 'eager channels_last', 'graph', 'graph channels_last')
-OWN_KERNELS = ('lane', 'fold', 'chunk')  # The suite also times the paper's.
+LAUNCHES = 10  # Of a graph; this and what follows are those of kernels/gpu_timer_cuda.cc.
+REPEATS, FEWEST_REPEATS, LIMIT = 200, 5, 0.2
+FLUSH_BYTES = 256 << 20  # Above any L2 cache's size.
+COMPILE_SECONDS = 90  # That torch.compile may take.
+
+# Variant, tokens ("data": SF-Mamba, "none": MambaVision), precision, batch; the most
+# valuable first. The scans come behind the first three.
+MODELS = [('T', 'data', 'bf16', 128), ('S', 'data', 'bf16', 128), ('B', 'data', 'bf16', 128),
+          ('T', 'none', 'bf16', 128), ('T', 'data', 'bf16', 32), ('T', 'data', 'bf16', 1),
+          ('B', 'none', 'bf16', 128), ('S', 'none', 'bf16', 128), ('T', 'data', 'fp16', 128)]
+COMPILED = MODELS[0]
 # Batch, channels, length. The paper's, then stages 3 and 4 of T, S and B.
 SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
          'paper B stage 3': (128, 512, 196), 'paper B stage 4': (128, 1024, 49),
@@ -33,12 +45,22 @@ SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
 
 
 def mamba_ssm_scan():
-    """mamba-ssm's scan, or why there is none."""
+    """mamba-ssm's scan and version, or None and why there is none.
+
+    The package itself is not imported: it would bring its language models and all that those
+    need.
+    """
     try:
+        found = importlib.util.find_spec('mamba_ssm')
+        if found is None:
+            return None, 'it is not installed'
+        package = types.ModuleType('mamba_ssm')
+        package.__path__ = list(found.submodule_search_locations)
+        sys.modules['mamba_ssm'] = package
         from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
+        return selective_scan_fn, importlib.metadata.version('mamba-ssm')
     except Exception as error:  # A broken installation says so in many ways.
         return None, f'{type(error).__name__}: {error}'
-    return selective_scan_fn, importlib.metadata.version('mamba-ssm')
 
 
 # The mixer as MambaVision has it. `scan` takes u, dt [S,D,L], A [D,n], B, C [S,n,L], D and
@@ -82,36 +104,30 @@ def channel_major_forward(scan):
     return forward
 
 
+def opaque(scan):
+    """The scan as one operator, which torch.compile does not look into."""
+    import torch
+    from torch import Tensor
+
+    @torch.library.custom_op('peers::scan', mutates_args=())
+    def operator(u: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
+                 bias: Tensor) -> Tensor:
+        return scan(u, dt, A, B, C, D, bias)
+
+    operator.register_fake(lambda u, dt, A, B, C, D, bias: torch.empty_like(dt))
+    return operator
+
+
 def network(variant, tokens, scan):
-    import deterministic
     import sf_mamba
     sf_mamba.MambaMixer.forward = channel_major_forward(scan)
-    return deterministic.fill_deterministic(sf_mamba.make(variant, tokens=tokens)).eval()
+    return sf_mamba.make(variant, tokens=tokens).eval()
 
 
-# Timing, on the GPU.
+# Timing, on the GPU, as this project's own kernels are timed.
 
-def milliseconds(run, seconds):
-    """[ms of each call], by events of the device; three calls warm up."""
-    import time
-
-    import torch
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        run()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop))
-    return times
-
-
-def captured(run):
-    """`run` as a CUDA graph's replay."""
+def captured(run, launches=1):
+    """`run`, so many times, as a CUDA graph's replay."""
     import torch
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -121,7 +137,8 @@ def captured(run):
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        run()
+        for _ in range(launches):
+            run()
     return graph.replay
 
 
@@ -131,23 +148,116 @@ def quantiles(times):
     return {'p10': at(0.1), 'median': at(0.5), 'p90': at(0.9)}
 
 
-def pytorch_model(variant, tokens, batch, dtype, scan, setting, seconds):
-    """Quantiles of a batch's milliseconds; the images are on the GPU already."""
+def events(run, prepare, repeats):
+    """[ms of each run], by events of the device; `prepare` stays out of them."""
     import torch
-    kind = {'bf16': torch.bfloat16, 'fp16': torch.float16}[dtype]
-    model = network(variant, tokens, scan).to('cuda', kind)
-    images = torch.randn(batch, 3, SIZE, SIZE, device='cuda', dtype=kind)
-    if 'channels_last' in setting:
-        model = model.to(memory_format=torch.channels_last)
-        images = images.to(memory_format=torch.channels_last)
+    pairs = []
+    for _ in range(repeats):
+        pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        prepare()
+        pair[0].record()
+        run()
+        pair[1].record()
+        pairs.append(pair)
+    torch.cuda.synchronize()
+    return [start.elapsed_time(stop) for start, stop in pairs]
+
+
+def repeats(milliseconds, limit):
+    """How many runs of so many milliseconds there are in `limit` seconds, within bounds."""
+    return int(min(max(limit * 1e3 / max(milliseconds, 1e-6), FEWEST_REPEATS), REPEATS))
+
+
+def measured(run, prepare=lambda: None, limit=LIMIT):
+    """Quantiles of the milliseconds of one run."""
+    events(run, prepare, 1)
+    return quantiles(events(run, prepare, repeats(events(run, prepare, 1)[0], limit)))
+
+
+def warm_and_cold(run):
+    """Median microseconds: of one of ten launches in a graph, and of one after the L2 cache
+    was flushed."""
+    import torch
+    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device='cuda')
+    warm = measured(captured(run, LAUNCHES))
+    cold = measured(captured(run), flush.zero_)
+    scaled = {key: value * 1e3 / LAUNCHES for key, value in warm.items()}
+    return {'us': scaled['median'], 'us_p10': scaled['p10'], 'us_p90': scaled['p90'],
+            'us_cold': cold['median'] * 1e3}
+
+
+# What is measured.
+
+def setting_line(version, missing):
+    import torch
+    return {'benchmark': 'peer_setting', 'device': torch.cuda.get_device_name(),
+            'torch': torch.__version__, 'cuda': torch.version.cuda,
+            'cudnn': cudnn_version(torch.backends.cudnn.version()),
+            'mamba_ssm': version, 'mamba_ssm_missing': missing}
+
+
+def cudnn_version(number):
+    """91900 is 9.19.0."""
+    return f'{number // 10000}.{number // 100 % 100}.{number % 100}' if number else 'none'
+
+
+def model_line(case, setting, times=None, note=''):
+    variant, tokens, precision, batch = case
+    name = ('mamba_vision_' if tokens == 'none' else 'sf_mamba_') + variant.lower()
+    times = times or {'p10': None, 'median': None, 'p90': None}
+    return {'benchmark': 'peer_model', 'variant': name, 'precision': precision, 'batch': batch,
+            'setting': setting, 'ms': times['median'], 'ms_p10': times['p10'],
+            'ms_p90': times['p90'], 'note': note,
+            'images_per_second': batch / times['median'] * 1e3 if times['median'] else None}
+
+
+def model_and_images(case, scan):
+    import torch
+    variant, tokens, precision, batch = case
+    kind = {'bf16': torch.bfloat16, 'fp16': torch.float16}[precision]
+    with torch.device('cuda'):
+        model = network(variant, tokens, scan).to(kind)
+        return model, torch.randn(batch, 3, SIZE, SIZE, dtype=kind)
+
+
+def first_line(error):
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def model_lines(case, scan, seconds):
+    """A line for each setting; the images are on the GPU already."""
+    import torch
+    model, images = model_and_images(case, scan)
+    for layout in (torch.contiguous_format, torch.channels_last):
+        model, images = (x.to(memory_format=layout) for x in (model, images))
+        for kind in ('eager', 'graph'):
+            setting = kind + (' channels_last' if layout == torch.channels_last else '')
+            try:
+                with torch.inference_mode():
+                    run = lambda: model(images)
+                    run()  # cuDNN chooses its algorithms.
+                    times = measured(captured(run) if kind == 'graph' else run, limit=seconds)
+                yield model_line(case, setting, times)
+            except RuntimeError as error:  # Out of memory, or not to be captured.
+                yield model_line(case, setting, note=first_line(error))
+
+
+def compiled_line(case, scan, seconds):
+    """torch.compile's line, as a graph."""
+    import torch
+    model, images = model_and_images(case, opaque(scan) if scan is not without_scan else scan)
+    model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
     with torch.inference_mode():
-        run = lambda: model(images)
-        return quantiles(milliseconds(captured(run) if 'graph' in setting else run, seconds))
+        compiled = torch.compile(model)
+        run = lambda: compiled(images)
+        run()
+        return model_line(case, 'compile', measured(captured(run), limit=seconds))
 
 
-def pytorch_scan(function, batch, channels, length, seconds):
-    """Microseconds of mamba-ssm's kernel alone, and with the copies around it."""
+def scan_lines(name, function):
+    """mamba-ssm's kernel alone on channel-major input, and with the copies around it."""
     import torch
+    batch, channels, length = SCANS[name]
     options = dict(device='cuda', dtype=torch.bfloat16)
     rows = torch.randn(batch, length, 2 * channels + 16, **options)
     A = -torch.arange(1.0, 9, device='cuda') * torch.exp(
@@ -155,153 +265,94 @@ def pytorch_scan(function, batch, channels, length, seconds):
     D = torch.randn(channels, device='cuda')
     bias = torch.randn(channels, device='cuda') - 4.6
     scan = with_mamba_ssm(function)
+    rows[:, :, channels:2 * channels] *= 0.5
 
-    def major(x):
-        return x.transpose(1, 2).contiguous()
+    def parts():
+        return (x.transpose(1, 2).contiguous()
+                for x in rows.split([channels, channels, 8, 8], dim=2))
 
-    u, dt, B, C = (major(x) for x in rows.split([channels, channels, 8, 8], dim=2))
+    u, dt, B, C = parts()
 
     def with_copies():
-        parts = (major(x) for x in rows.split([channels, channels, 8, 8], dim=2))
-        u, dt, B, C = parts
+        u, dt, B, C = parts()
         return scan(u, dt, A, B, C, D, bias).transpose(1, 2).contiguous()
 
     with torch.inference_mode():
-        alone = captured(lambda: scan(u, dt, A, B, C, D, bias))
-        copied = captured(with_copies)
-        return {name: {key: value * 1e3 for key, value in
-                       quantiles(milliseconds(run, seconds)).items()}
-                for name, run in (('alone', alone), ('with copies', copied))}
+        for what, run in (('alone', lambda: scan(u, dt, A, B, C, D, bias)),
+                          ('with copies', with_copies)):
+            yield {'benchmark': 'peer_scan', 'case': name, 'what': what,
+                   'shape': [batch, channels, length], **warm_and_cold(run)}
 
 
-# This project's side.
+# The order, and what there is time for.
 
-def engine_lines(suite, parts, variants, seconds):
-    """The lines of JSON that the suite's benchmark writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([suite, '--benchmark', f'--parts={parts}', f'--variants={variants}',
-                        f'--duration={seconds}s', f'--out={folder}'],
-                       check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-        path = pathlib.Path(folder, 'gpu.jsonl')
-        if not path.exists():
-            raise SystemExit(f'{suite}: measured nothing; is there a GPU?')
-        return [json.loads(line) for line in path.read_text().splitlines()]
+def child(arguments, seconds):
+    """Runs this program; what went wrong, or ''."""
+    try:
+        code = subprocess.run([sys.executable, __file__, *arguments], timeout=seconds).returncode
+        return f'exit status {code}' if code else ''
+    except subprocess.TimeoutExpired:
+        return f'took more than {seconds:.0f} s'
 
 
-def engine_model(lines, variant, dtype, batch):
-    """Images per second; None if the suite has no such figure."""
-    for line in lines:
-        if (line['benchmark'] == 'engine' and line['variant'] == variant and
-                line['precision'] == dtype and line['batch'] == batch and
-                line['side'] == SIZE and not line['full_windows'] and
-                not line['fold_rows'] and not line['note']):
-            return line['images_per_second']
-    return None
+def measure(emit, function, scan, seconds, left):
+    """All figures but the compiled one, as long as there is time."""
+    def models(cases):
+        for case in cases:
+            if left() <= 0:
+                emit(model_line(case, 'none', note='no time was left'))
+                continue
+            for line in model_lines(case, scan, seconds):
+                emit(line)
+
+    models(MODELS[:3])
+    for name in SCANS if function else ():
+        if left() > 0:
+            for line in scan_lines(name, function):
+                emit(line)
+    models(MODELS[3:])
 
 
-def engine_scan(lines, name, batch):
-    """The fastest plan of the scan: microseconds and what it is; None without one."""
-    fits = [line for line in lines
-            if line['benchmark'] == 'scan' and line['case'] == name and
-            line['kernel'] in OWN_KERNELS and f' {batch} x ' in line['shape']]
-    best = min(fits, key=lambda line: line['us'], default=None)
-    return best and (best['us'], f"{best['kernel']}, {best['plan']}")
-
-
-# The report.
-
-def markdown(report):
-    scan = report['mamba_ssm']
-    peer = (f'mamba-ssm {scan}' if report['has_mamba_ssm']
-            else f'no scan at all (mamba-ssm is missing: {scan})')
-    lines = [f'{report["device"]}, torch {report["torch"]}; PyTorch with {peer}.', '',
-             '| model | dtype | batch | PyTorch, images/s | setting | this project | ratio |',
-             '|---|---|---|---|---|---|---|']
-    for row in report['models']:
-        own, peer = row['engine'], row['pytorch']
-        ratio = f'{own / peer:.2f}x' if own and peer else '-'
-        figures = [f'{figure:.0f}' if figure else '-' for figure in (peer, own)]
-        lines.append(f'| {row["variant"]} | {row["dtype"]} | {row["batch"]} | {figures[0]} | '
-                     f'{row["setting"]} | {figures[1]} | {ratio} |')
-    if report['scans']:
-        lines += ['', '| scan | batch x channels x tokens | mamba-ssm alone, us | with copies, us '
-                  '| this project, us | plan | ratio alone | with copies |',
-                  '|---|---|---|---|---|---|---|---|']
-    for row in report['scans']:
-        own, alone, copies = row['engine'], row['alone'], row['with copies']
-        right = (f'{own:.2f} | {row["plan"]} | {alone / own:.2f}x | {copies / own:.2f}x'
-                 if own else '- | - | - | -')
-        lines.append(f'| {row["name"]} | {" x ".join(map(str, row["shape"]))} | {alone:.2f} | '
-                     f'{copies:.2f} | {right} |')
-    return '\n'.join(lines) + '\n'
-
-
-def engine_name(variant, tokens):
-    return ('mamba_vision_' if tokens == 'none' else 'sf_mamba_') + variant.lower()
-
-
-def best_setting(variant, tokens, batch, dtype, scan, seconds):
-    """PyTorch's fastest setting: its name, images per second and all settings' times."""
-    settings = {}
-    for setting in SETTINGS:
-        try:
-            settings[setting] = pytorch_model(variant, tokens, batch, dtype, scan, setting, seconds)
-        except RuntimeError as error:  # Out of memory, or not to be captured.
-            settings[setting] = {'error': str(error).splitlines()[0]}
-    fits = [key for key, times in settings.items() if 'median' in times]
-    if not fits:
-        return 'none fits', None, settings
-    name = min(fits, key=lambda key: settings[key]['median'])
-    return name, batch / settings[name]['median'] * 1e3, settings
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--out', type=pathlib.Path, required=True,
+                        help='file that lines of JSON are appended to')
+    parser.add_argument('--budget', type=float, default=600, help='seconds for all figures')
+    parser.add_argument('--seconds', type=float, default=0.5, help='of a measurement of a model')
+    parser.add_argument('--compiled', action='store_true', help="torch.compile's figure alone")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--suite', type=pathlib.Path, help="the binary of //tests/gpu:suite; "
-                        'without it PyTorch alone is measured')
-    parser.add_argument('--variants', default='T,S,B')
-    parser.add_argument('--tokens', default='data,none', help='data: SF-Mamba; none: MambaVision')
-    parser.add_argument('--batches', default='1,32,128')
-    parser.add_argument('--dtypes', default='bf16')
-    parser.add_argument('--seconds', type=float, default=1, help='of each measurement')
-    parser.add_argument('--json', type=pathlib.Path, help='write all figures here as well')
-    arguments = parser.parse_args()
+    arguments = parse_arguments()
+    end = time.monotonic() + arguments.budget
 
     import torch
     if not torch.cuda.is_available():
         print('skipped: no GPU')
         return
+
+    def emit(line):
+        print(json.dumps(line), flush=True)
+        with open(arguments.out, 'a', encoding='utf-8') as file:
+            file.write(json.dumps(line) + '\n')
+
+    torch.backends.cudnn.benchmark = True
     function, version = mamba_ssm_scan()
     scan = with_mamba_ssm(function) if function else without_scan
-    runs = [(variant, tokens) for variant in arguments.variants.split(',')
-            for tokens in arguments.tokens.split(',')]
-    names = ','.join(engine_name(*run) for run in runs)
-    lines = engine_lines(arguments.suite.resolve(), 'scan,engine', names,
-                         arguments.seconds) if arguments.suite else []
-    report = {'device': torch.cuda.get_device_name(), 'torch': torch.__version__,
-              'has_mamba_ssm': function is not None, 'mamba_ssm': version,
-              'models': [], 'scans': []}
-    for variant, tokens in runs:
-        for dtype in arguments.dtypes.split(','):
-            for batch in map(int, arguments.batches.split(',')):
-                setting, figure, settings = best_setting(variant, tokens, batch, dtype, scan,
-                                                         arguments.seconds)
-                name = engine_name(variant, tokens)
-                report['models'].append({
-                    'variant': name, 'dtype': dtype, 'batch': batch, 'pytorch': figure,
-                    'setting': setting, 'settings': settings,
-                    'engine': engine_model(lines, name, dtype, batch)})
-    for name, shape in SCANS.items() if function else ():
-        times = pytorch_scan(function, *shape, arguments.seconds)
-        own = engine_scan(lines, name, shape[0])
-        report['scans'].append({
-            'name': name, 'shape': shape, 'alone': times['alone']['median'],
-            'with copies': times['with copies']['median'], 'times': times,
-            'engine': own and own[0], 'plan': own and own[1]})
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=2) + '\n')
-    print(markdown(report))
+    if arguments.compiled:
+        emit(compiled_line(COMPILED, scan, arguments.seconds))
+        return
+    emit(setting_line(version if function else '', '' if function else version))
+    reserve = min(COMPILE_SECONDS, arguments.budget / 2)
+    measure(emit, function, scan, arguments.seconds,
+            lambda: end - reserve - time.monotonic())
+    torch.cuda.empty_cache()
+    wrong = child(['--compiled', '--out', str(arguments.out), '--seconds',
+                   str(arguments.seconds)], min(COMPILE_SECONDS, end - time.monotonic()))
+    if wrong:
+        emit(model_line(COMPILED, 'compile', note=wrong))
 
 
 if __name__ == '__main__':

@@ -1,8 +1,13 @@
-"""What gpu.py can show without a GPU: its mixer is MambaVision's, its report says what was
+"""What gpu.py can show without a GPU: its mixer is MambaVision's, its lines say what was
 measured. Run with PyTorch: python gpu_test.py"""
 
+import os
+import pathlib
+import sys
+import tempfile
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gpu  # Puts ../pytorch on the path.
 import deterministic
 import sf_mamba
@@ -10,10 +15,16 @@ import torch
 
 
 class MixerTest(unittest.TestCase):
-    def test_channel_major_is_the_reference(self):
+    def setUp(self):
+        forward = sf_mamba.MambaMixer.forward
+        self.addCleanup(setattr, sf_mamba.MambaMixer, 'forward', forward)
+
+    def mixer(self):
         torch.manual_seed(1)
-        mixer = sf_mamba.MambaMixer(64).eval()
-        x = torch.randn(3, 7, 64)
+        return sf_mamba.MambaMixer(64).eval(), torch.randn(3, 7, 64)
+
+    def test_channel_major_is_the_reference(self):
+        mixer, x = self.mixer()
         with torch.inference_mode():
             expected = mixer(x)
             actual = gpu.channel_major_forward(gpu.by_definition)(mixer, x)
@@ -21,69 +32,81 @@ class MixerTest(unittest.TestCase):
         torch.testing.assert_close(actual, expected, atol=1e-5, rtol=1e-4)
         self.assertEqual(stand_in.shape, expected.shape)
 
+    def test_a_compiler_sees_the_scan_as_one_operator(self):
+        mixer, x = self.mixer()
+        with torch.inference_mode():
+            expected = mixer(x)
+            sf_mamba.MambaMixer.forward = gpu.channel_major_forward(gpu.opaque(gpu.by_definition))
+            compiled = torch.compile(mixer, backend='eager', fullgraph=True)
+            torch.testing.assert_close(compiled(x), expected, atol=1e-5, rtol=1e-4)
+
     def test_network_runs_with_any_scan(self):
-        forward = sf_mamba.MambaMixer.forward
         images = deterministic.deterministic_input(1, 3, 64, 64)
-        try:
-            for tokens in ('data', 'none'):
-                with torch.inference_mode():
-                    logits = gpu.network('T', tokens, gpu.without_scan)(images)
-                self.assertEqual(logits.shape, (1, 1000))
-        finally:
-            sf_mamba.MambaMixer.forward = forward
+        for tokens in ('data', 'none'):
+            with torch.inference_mode():
+                logits = gpu.network('T', tokens, gpu.without_scan)(images)
+            self.assertEqual(logits.shape, (1, 1000))
 
 
-class EngineLinesTest(unittest.TestCase):
-    model = {'benchmark': 'engine', 'variant': 'sf_mamba_t', 'precision': 'bf16', 'batch': 128,
-             'side': 224, 'full_windows': False, 'fold_rows': 0, 'note': '',
-             'images_per_second': 30000.0}
+class MambaSsmTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(setattr, sys, 'path', list(sys.path))
+        self.addCleanup(sys.modules.pop, 'mamba_ssm', None)
+        self.root = pathlib.Path(folder.name)
+        sys.path.insert(0, folder.name)
 
-    def test_finds_the_models_figure(self):
-        others = [{**self.model, 'batch': 1}, {**self.model, 'full_windows': True},
-                  {**self.model, 'fold_rows': 4}, {**self.model, 'note': 'OOM'}]
-        self.assertEqual(gpu.engine_model(others + [self.model], 'sf_mamba_t', 'bf16', 128), 30000)
-        self.assertIsNone(gpu.engine_model(others, 'sf_mamba_t', 'bf16', 128))
+    def test_says_that_it_is_missing(self):
+        sys.path = [path for path in sys.path if not pathlib.Path(path, 'mamba_ssm').exists()]
+        self.assertEqual(gpu.mamba_ssm_scan(), (None, 'it is not installed'))
 
-    def test_takes_the_fastest_plan_of_a_scan(self):
-        def line(batch, us, plan):
-            return {'benchmark': 'scan', 'case': 'T stage 3', 'kernel': 'lane', 'plan': plan,
-                    'shape': f'bf16 160 channels 8 states {batch} x 198', 'us': us}
-        paper = {**line(128, 2, 'd'), 'kernel': "the paper's, in buckets"}
-        lines = [line(128, 20, 'a'), line(128, 15, 'b'), line(8, 1, 'c'), paper]
-        self.assertEqual(gpu.engine_scan(lines, 'T stage 3', 128), (15, 'lane, b'))
-        self.assertIsNone(gpu.engine_scan(lines, 'T stage 4', 128))
+    def test_says_why_it_is_broken(self):
+        ops = self.root / 'mamba_ssm' / 'ops'
+        ops.mkdir(parents=True)
+        (self.root / 'mamba_ssm' / '__init__.py').write_text('raise AssertionError("imported")')
+        (ops / '__init__.py').write_text('')
+        (ops / 'selective_scan_interface.py').write_text('raise ImportError("no such symbol")')
+        self.assertEqual(gpu.mamba_ssm_scan(), (None, 'ImportError: no such symbol'))
 
 
-class ReportTest(unittest.TestCase):
-    def report(self, **changes):
-        return {'device': 'a GPU', 'torch': '2.11', 'has_mamba_ssm': False,
-                'mamba_ssm': 'No module', 'scans': [],
-                'models': [{'variant': 'sf_mamba_t', 'dtype': 'bf16', 'batch': 128,
-                            'pytorch': 10000.0, 'setting': 'graph', 'engine': 30000.0}], **changes}
+class LinesTest(unittest.TestCase):
+    def test_a_model(self):
+        line = gpu.model_line(('T', 'none', 'bf16', 128), 'graph',
+                              {'p10': 9.0, 'median': 10.0, 'p90': 11.0})
+        self.assertEqual(line['variant'], 'mamba_vision_t')
+        self.assertEqual(line['images_per_second'], 12800)
+        self.assertEqual((line['ms'], line['ms_p90'], line['note']), (10, 11, ''))
 
-    def test_says_that_mamba_ssm_is_missing(self):
-        text = gpu.markdown(self.report())
-        self.assertIn('no scan at all (mamba-ssm is missing: No module)', text)
-        self.assertIn('| sf_mamba_t | bf16 | 128 | 10000 | graph | 30000 | 3.00x |', text)
+    def test_a_model_that_does_not_fit(self):
+        line = gpu.model_line(('S', 'data', 'fp16', 1), 'eager', note='out of memory')
+        self.assertEqual(line['variant'], 'sf_mamba_s')
+        self.assertIsNone(line['images_per_second'])
+        self.assertEqual(line['note'], 'out of memory')
 
-    def test_what_did_not_fit_has_no_figure(self):
-        row = {**self.report()['models'][0], 'pytorch': None, 'setting': 'none fits'}
-        self.assertIn('| 128 | - | none fits | 30000 | - |', gpu.markdown(self.report(models=[row])))
-        row = {**self.report()['models'][0], 'engine': None}
-        self.assertIn('| 128 | 10000 | graph | - | - |', gpu.markdown(self.report(models=[row])))
+    def test_errors_have_one_line(self):
+        self.assertEqual(gpu.first_line(RuntimeError('one\ntwo')), 'one')
+        self.assertEqual(gpu.first_line(RuntimeError()), 'RuntimeError')
 
-    def test_scans_stand_side_by_side(self):
-        scan = {'name': 'T stage 3', 'shape': (128, 160, 198), 'alone': 100.0,
-                'with copies': 150.0, 'engine': 20.0, 'plan': 'lane'}
-        text = gpu.markdown(self.report(has_mamba_ssm=True, mamba_ssm='2.3', scans=[
-            scan, {**scan, 'engine': None}]))
-        self.assertIn('| T stage 3 | 128 x 160 x 198 | 100.00 | 150.00 | 20.00 | lane | 5.00x | '
-                      '7.50x |', text)
-        self.assertIn('150.00 | - | - | - | - |', text)
-        self.assertIn('PyTorch with mamba-ssm 2.3', text)
+    def test_versions_of_cudnn(self):
+        self.assertEqual(gpu.cudnn_version(91900), '9.19.0')
+        self.assertEqual(gpu.cudnn_version(None), 'none')
 
+    def test_without_time_nothing_is_measured(self):
+        lines = []
+        gpu.measure(lines.append, None, gpu.without_scan, 1, lambda: 0)
+        self.assertEqual(len(lines), len(gpu.MODELS))
+        self.assertEqual({line['note'] for line in lines}, {'no time was left'})
+
+
+class TimingTest(unittest.TestCase):
     def test_quantiles(self):
         self.assertEqual(gpu.quantiles([5, 1, 4, 2, 3]), {'p10': 1, 'median': 3, 'p90': 5})
+
+    def test_repeats_are_those_of_our_own_timer(self):
+        self.assertEqual(gpu.repeats(0.01, 0.2), 200)
+        self.assertEqual(gpu.repeats(10, 0.2), 20)
+        self.assertEqual(gpu.repeats(1000, 0.2), 5)
 
 
 if __name__ == '__main__':
