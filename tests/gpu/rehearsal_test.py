@@ -1,0 +1,196 @@
+"""run.sh from end to end without a GPU: the suite on the emulator, in tiny sizes, between
+tools that only say what the real ones would. One part fails, one hangs, one test crashes."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+FOLDER = pathlib.Path(__file__).parent
+SCALE = 0.2  # Of all limits.
+BUDGET = 40  # Too short for a limit of 240 s, long enough for the first one.
+HANGS, FAILS = 'passes', 'synccheck'
+
+SUITE = '''#!/bin/bash
+# Some tests of each kind; the part "pass" hangs; one test crashes the program.
+case $* in
+  *--gtest_filter=\\*Gpu\\*-*) exec {suite} '--gtest_filter=GpuPromisesTest.Pixels*' ;;
+  *--gtest_filter=\\*GpuPixels*) exec {suite} '--gtest_filter=*GpuPixels*.Padding*/Fp32' ;;
+  *--gtest_filter=-\\*Gpu\\*) echo '[ RUN      ] Fake.Crashes'; kill -SEGV $$ ;;
+  *--gtest_filter=-*) exec {suite} '--gtest_filter=RowSums*' ;;
+  *--parts=pass*) sleep 1000 & wait ;;
+  *) exec {suite} --tiny "$@" --duration=5ms --tune_budget=2s ;;
+esac
+'''
+
+NCU = '''#!/bin/bash
+# Runs the program and writes what ncu would say of two kernels.
+while [ "$1" != --log-file ]; do shift; done
+log=$2
+shift 2
+"$@" || exit 1
+cat >"$log" <<END
+==PROF== Connected to process 1
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","1","void sfmamba::LaneScan<8>(Args)","dram__bytes.sum","byte","58,000,000"
+"0","1","void sfmamba::LaneScan<8>(Args)","gpu__time_duration.sum","ns","20,000"
+"1","1","sm90_gemm","dram__bytes.sum","byte","9,000,000"
+"1","1","sm90_gemm","gpu__time_duration.sum","ns","30,000"
+END
+'''
+
+SANITIZER = '''#!/bin/bash
+# compute-sanitizer --error-exitcode=3 --tool=TOOL SUITE FILTER
+tool=$2
+"$3" '--gtest_filter=-Gpu*:done'
+if [ $tool = --tool=synccheck ]; then
+  echo '========= ERROR SUMMARY: 2 errors'
+  exit 3
+fi
+echo '========= ERROR SUMMARY: 0 errors'
+'''
+
+PYTHON = '''#!/bin/bash
+# The driver's own Python, and a peer that has measured.
+case $1 in
+  *gpu.py) exec /usr/bin/python3 -B {peer} "$@" ;;
+  *) exec /usr/bin/python3 "$@" ;;
+esac
+'''
+
+PEER = '''
+import json, sys
+line = {"benchmark": "peer_model", "variant": "sf_mamba_t", "precision": "bf16", "batch": 128,
+        "setting": "graph", "ms": 10.0, "note": "", "images_per_second": 12800.0}
+setting = {"benchmark": "peer_setting", "torch": "2.11.0", "cuda": "13.0", "cudnn": "9.19.0",
+           "mamba_ssm": "", "mamba_ssm_missing": "it is not installed"}
+with open(sys.argv[sys.argv.index("--out") + 1], "a") as file:
+    file.write(json.dumps(setting) + "\\n" + json.dumps(line) + "\\n")
+'''
+
+NVIDIA_SMI = '''#!/bin/bash
+case $* in
+  *event_reasons*) echo 0x0000000000000004 ;;
+  *clocks.sm*) echo '1755, 3201, 61, 690.12' ;;
+  *) echo 580.1 ;;
+esac
+'''
+
+
+class RehearsalTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = pathlib.Path(tempfile.mkdtemp())
+        cls.home = cls.root / 'home'
+        cls.tool('suite', SUITE.format(suite=FOLDER / 'rehearsal_suite'))
+        cls.tool('peer.py', PEER)
+        cls.tool('python', PYTHON.format(peer=cls.root / 'peer.py'))
+        for name, text in (('ncu', NCU), ('sanitizer', SANITIZER), ('nvidia-smi', NVIDIA_SMI)):
+            cls.tool(name, text)
+        cls.first = cls.call(f'--budget={BUDGET}')
+        cls.left_first = cls.left()
+        cls.second = cls.call()
+        cls.third = cls.call()
+        cls.lines = [json.loads(line) for line in
+                     (cls.home / 'gpu.jsonl').read_text().splitlines()]
+        cls.page = (cls.home / 'gpu.md').read_text()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.root)
+
+    @classmethod
+    def tool(cls, name, text):
+        path = cls.root / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    @classmethod
+    def call(cls, *arguments):
+        environment = {**os.environ, 'SUITE': str(cls.root / 'suite'), 'OUT': str(cls.home),
+                       'NCU': str(cls.root / 'ncu'), 'SANITIZER': str(cls.root / 'sanitizer'),
+                       'PYTHON': str(cls.root / 'python'),
+                       'PATH': f'{cls.root}:{os.environ["PATH"]}'}
+        return subprocess.run(
+            ['/bin/bash', FOLDER / 'run.sh', f'--time_scale={SCALE}',
+             f'--results={cls.root / "results"}', *arguments],
+            env=environment, capture_output=True, text=True)
+
+    @classmethod
+    def left(cls):
+        last = (cls.home / 'summary.txt').read_text().splitlines()[-1]
+        return last.removeprefix('run: left: ').split(', ')
+
+    def statuses(self):
+        return {line['part']: line for line in self.lines if line['benchmark'] == 'part'}
+
+    def of(self, kind):
+        return [line for line in self.lines if line['benchmark'] == kind]
+
+    def test_a_part_that_does_not_fit_is_left_for_the_next_call(self):
+        self.assertNotIn('smoke', self.left_first)
+        for name in ('batches', 'racecheck', 'resolution'):
+            self.assertIn(name, self.left_first)
+        self.assertEqual(self.first.stdout.splitlines()[-1],
+                         'run: left: ' + ', '.join(self.left_first))
+
+    def test_a_later_call_goes_on(self):
+        self.assertNotIn('== smoke', self.second.stdout)
+        self.assertIn('== batches', self.second.stdout)
+        self.assertEqual(self.second.stdout.splitlines()[-1], 'run: nothing is left')
+        self.assertEqual(self.third.stdout, 'run: nothing is left\n')
+        self.assertEqual(self.third.returncode, 0)
+
+    def test_what_fails_or_hangs_stops_nothing(self):
+        notes = {name: line['note'] for name, line in self.statuses().items() if line['note']}
+        self.assertEqual(notes, {
+            'tests': 'kernels: 1 failed', FAILS: f'{FAILS}: 2 findings',
+            HANGS: f'{HANGS}: timed out after {60 * SCALE:.0f} s'},
+            self.first.stdout + self.second.stdout + self.second.stderr)
+        self.assertEqual(self.second.returncode, 1)
+        self.assertEqual(list(self.statuses())[-1], 'scans')
+
+    def test_tests_behind_a_crash_are_run(self):
+        tests = {line['step']: line for line in self.of('tests')}
+        self.assertEqual(tests['kernels']['crashed'], ['Fake.Crashes'])
+        for step in ('graphs', 'models', 'kernels'):
+            self.assertGreater(tests[step]['passed'], 0, step)
+        self.assertEqual(tests[FAILS]['findings'], 2)
+
+    def test_everything_else_came_home(self):
+        groups = {line['group'] for line in self.of('engine')}
+        self.assertEqual(groups, {'batch', 'resolution', 'fold'})
+        self.assertEqual({line['slots'] for line in self.of('engine')}, {2, 3, 4})
+        self.assertFalse([line for line in self.of('engine') if line['note']])
+        self.assertTrue(any(line['tuned'] for line in self.of('engine')))
+        self.assertEqual({line['group'] for line in self.of('scan')},
+                         {'paper', 'model', 'long', 'mixed'})
+        self.assertEqual(len(self.of('kernel')), 3 * 2)
+        for kind in ('setting', 'clocks', 'fold', 'peer_setting', 'peer_model'):
+            self.assertTrue(self.of(kind), kind)
+        self.assertIn('emulator', (self.home / 'fold_table.txt').read_text())
+        with tarfile.open(self.home / 'logs.tar.gz') as archive:
+            names = archive.getnames()
+        for name in ('slots_2.log', 'ncu_sf_mamba_t.csv', 'kernels.log', 'peers.log'):
+            self.assertIn(f'logs/{name}', names)
+
+    def test_the_page_has_every_section(self):
+        for title in ('# emulator', '## Correctness', '## Clocks', '## Whole models',
+                      '## The scan', '## Fold table', '## Peers', '## Kernels of a pass',
+                      '## Parts'):
+            self.assertIn(f'{title}\n', self.page)
+        for text in ('- tests: kernels: Fake.Crashes (crashed)', 'power cap',
+                     '| sf_mamba_t, bf16 |', '| images/s, batch 128 |',
+                     'mamba_vision_t, batch 128, B1', 'paper T stage 3: 128 x 196',
+                     'as mamba-ssm is missing (it is not installed)',
+                     '| LaneScan | 1 | 20.00 |', 'timed out after', 'Everything was run.',
+                     "our reproduction of the paper's bucketed block scan"):
+            self.assertIn(text, self.page)
+
+
+if __name__ == '__main__':
+    unittest.main()
