@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
+#include "kernels/capture_mutex.h"
 #include "kernels/cuda_status.h"
 
 namespace sfmamba {
@@ -30,8 +32,10 @@ class CudaGpuTimer : public GpuTimer {
  public:
   absl::Status Init() {
     cudaStream_t stream = nullptr;
-    const cudaError_t error =
-        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaError_t error = cudaGetDevice(&gpu_);
+    if (error == cudaSuccess) {
+      error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    }
     stream_.reset(stream);
     return CudaStatus(error, "cudaStreamCreate");
   }
@@ -80,6 +84,7 @@ class CudaGpuTimer : public GpuTimer {
   }
 
   absl::Status Capture(const Enqueue& enqueue, Owned<cudaGraphExec_t>* graph) {
+    const absl::MutexLock lock(&CaptureMutex(gpu_));
     absl::Status status = CudaStatus(
         cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal),
         "cudaStreamBeginCapture");
@@ -153,6 +158,7 @@ class CudaGpuTimer : public GpuTimer {
     return absl::OkStatus();
   }
 
+  int gpu_ = 0;
   Owned<cudaStream_t> stream_;
   Owned<void*> flush_;  // Null before the first Cold().
 };
