@@ -7,14 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/bench_command.h"
-#include "client/classify_command.h"
-#include "client/command.h"
-#include "client/detect_command.h"
-#include "client/eval_command.h"
-#include "client/health_command.h"
-#include "client/models_command.h"
-#include "client/segment_command.h"
+#include "client/commands/bench_command.h"
+#include "client/commands/classify_command.h"
+#include "client/commands/command.h"
+#include "client/commands/detect_command.h"
+#include "client/commands/eval_command.h"
+#include "client/commands/health_command.h"
+#include "client/commands/models_command.h"
+#include "client/commands/segment_command.h"
 
 namespace sfmamba {
 namespace {

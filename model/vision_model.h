@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "kernels/fold_plan.h"
 #include "model/config.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
+#include "model/tuning/scan_plan_table.h"
 
 namespace sfmamba {
 
@@ -51,8 +51,8 @@ struct ModelOptions {
   // On GPUs: kernels whose order of operations is fixed, so that an image's
   // answer does not depend on the batch in any bit of ours.
   bool deterministic = false;
-  // On GPUs in half precision: GELU of MLPs by erf in a pass of its own, instead
-  // of its tanh form in the matrix product.
+  // On GPUs in half precision: GELU of MLPs by erf in a pass of its own,
+  // instead of its tanh form in the matrix product.
   bool exact_gelu = false;
   // On GPUs: measured scan plans, if there are any. Those of another device are
   // passed over.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/fold_plan.h"
-#include "kernels/scan_tuner.h"
+#include "model/tuning/scan_plan_table.h"
+#include "model/tuning/scan_search.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba {

@@ -1,7 +1,7 @@
 #include <cuda_runtime_api.h>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/scan_timer_cuda.h"
+#include "model/tuning/scan_timer.h"
 #include "server/gpus.h"
 
 namespace sfmamba {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "model/runtime.h"
+#include "model/engine/torch_runtime.h"
 #include "model/vision_model.h"
 #include "server/gpus.h"
 #include "server/revision.h"

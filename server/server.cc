@@ -13,9 +13,9 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "model/config.h"
-#include "server/convert.h"
-#include "server/executor.h"
-#include "server/task.h"
+#include "server/base/grpc_status.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/executor.h"
 
 namespace sfmamba {
 namespace {

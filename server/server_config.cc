@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/convert.h"
-#include "server/log.h"
-#include "server/textproto.h"
+#include "server/base/grpc_status.h"
+#include "server/base/textproto.h"
+#include "server/observability/log.h"
 
 namespace sfmamba {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "kernels/fold_plan.h"
-#include "kernels/scan_tuner.h"
+#include "model/tuning/scan_plan_table.h"
+#include "model/tuning/scan_search.h"
 #include "model/vision_model.h"
 #include "server/gpus.h"
-#include "server/metrics.h"
+#include "server/observability/metrics.h"
 
 namespace sfmamba {
 

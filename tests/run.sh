@@ -40,7 +40,7 @@ say "running the tests"
 run_tests //...
 say "building for GPUs"
 build --config=cuda //server:sfmamba_server //tests/gpu:suite
-run_tests --config=cuda //tests/cuda:compile_test
+run_tests --config=cuda //tests/kernels/cuda:compile_test
 say "counting"
 bazel query --noshow_progress 'tests(//...)' 2>/dev/null |
   python3 tests/count_results.py bazel-testlogs

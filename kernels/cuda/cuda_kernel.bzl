@@ -29,7 +29,7 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kw
     native.cc_library(
         name = header,
         hdrs = hdrs or [name + ".h"],
-        deps = deps + ["//kernels:cuda_stream"],
+        deps = deps + ["//kernels/cuda:cuda_stream"],
         **kwargs
     )
     native.exports_files(srcs, visibility = ["//tests:__subpackages__"])

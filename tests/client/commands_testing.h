@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/command.h"
+#include "client/commands/command.h"
 #include "gtest/gtest.h"
 
 namespace sfmamba {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/eval_command.h"
+#include "client/commands/eval_command.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/server_process.h"
 

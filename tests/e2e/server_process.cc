@@ -15,10 +15,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/vision_client.h"
+#include "client/rpc/vision_client.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
-#include "server/sha256.h"
+#include "server/base/sha256.h"
 #include "tests/testing/weights.h"
 
 namespace sfmamba {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "client/inputs.h"
+#include "client/commands/inputs.h"
 
 namespace sfmamba {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/cuda/device_memory.h"
+#include "tests/kernels/cuda/device_memory.h"
 
 #include <cstdlib>
 

@@ -1,14 +1,14 @@
 """A CUDA kernel for the host: its unmodified .cu files and the emulator."""
 
-def emulated_kernel(name, srcs = None, kernel = None):
+def emulated_kernel(name, kernel, srcs = None):
     """Library `name` with the header and the launchers of `kernel`.
 
     Args:
       name: the library's name.
+      kernel: a cuda_kernel.
       srcs: the .cu files of `kernel`; <its name>.cu if not given.
-      kernel: a cuda_kernel; //kernels:<name> if not given.
     """
-    package, kernel_name = (kernel or "//kernels:" + name).split(":")
+    package, kernel_name = kernel.split(":")
     srcs = srcs or [kernel_name + ".cu"]
     wrappers = [name + "_" + src[:-len(".cu")] + ".cc" for src in srcs]
     for src, wrapper in zip(srcs, wrappers):

@@ -1,4 +1,4 @@
-#include "kernels/gpu_device.h"
+#include "kernels/cuda/gpu_device.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "kernels/gpu_timer_cuda.h"
+#include "kernels/cuda/gpu_timer_cuda.h"
 
 namespace sfmamba {
 namespace {

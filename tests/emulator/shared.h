@@ -7,7 +7,7 @@
 
 namespace sfmamba::simt {
 
-// The emulator's twin of the types in kernels/cuda/simt/simt.h.
+// The emulator's twin of the types in kernels/cuda/nvcc/simt/simt.h.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Vector {
   T values[N];

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "client/draw.h"
-#include "client/masks.h"
-#include "client/picture_reader.h"
+#include "client/picture/draw.h"
+#include "client/picture/masks.h"
+#include "client/picture/picture_reader.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/fuzz/mutator.h"

@@ -7,12 +7,12 @@
 
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
-#include "server/error.h"
-#include "server/image_input.h"
-#include "server/request_validation.h"
+#include "server/base/error.h"
+#include "server/base/textproto.h"
+#include "server/image/image_input.h"
+#include "server/observability/trace_context.h"
+#include "server/prediction/request_validation.h"
 #include "server/server_config.h"
-#include "server/textproto.h"
-#include "server/trace_context.h"
 #include "sfmamba/v1/config.pb.h"
 #include "tests/fuzz/mutator.h"
 

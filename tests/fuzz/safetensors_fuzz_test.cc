@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "model/safetensors.h"
+#include "model/weights/safetensors.h"
 
 namespace sfmamba {
 namespace {

@@ -1,12 +1,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/bfloat16.h"
-#include "kernels/gpu_timer_cuda.h"
-#include "tests/cuda/bucket_scan_cuda.h"
-#include "tests/cuda/device_memory.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/cuda/gpu_timer_cuda.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/random_values.h"
+#include "tests/kernels/cuda/device_memory.h"
+#include "tests/kernels/scan/bucket_scan_cuda.h"
 
 namespace sfmamba {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "gtest/gtest.h"
-#include "tests/cuda/device_memory.h"
+#include "tests/kernels/cuda/device_memory.h"
 
 namespace sfmamba {
 namespace {

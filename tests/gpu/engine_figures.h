@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/quantiles.h"
+#include "kernels/cuda/quantiles.h"
 #include "model/config.h"
 #include "model/vision_model.h"
 #include "tests/gpu/setting.h"

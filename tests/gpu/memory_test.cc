@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
-#include "tests/cuda/device_memory.h"
+#include "tests/kernels/cuda/device_memory.h"
 #include "tests/model/testing.h"
 
 namespace sfmamba {

@@ -1,5 +1,5 @@
-#include "tests/cuda/device_memory.h"
 #include "tests/gpu/model_device.h"
+#include "tests/kernels/cuda/device_memory.h"
 
 namespace sfmamba {
 

@@ -1,13 +1,13 @@
-#include "kernels/bfloat16.h"
-#include "kernels/bias_activation_cuda.h"
-#include "kernels/depthwise_conv1d_cuda.h"
-#include "kernels/gpu_timer_cuda.h"
-#include "kernels/layer_norm_cuda.h"
-#include "kernels/token_mean_cuda.h"
-#include "tests/cuda/device_memory.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/cuda/gpu_timer_cuda.h"
+#include "kernels/linear/bias_activation_cuda.h"
+#include "kernels/sequence/depthwise_conv1d_cuda.h"
+#include "kernels/sequence/layer_norm_cuda.h"
+#include "kernels/sequence/token_mean_cuda.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/pass_figures.h"
 #include "tests/gpu/random_values.h"
+#include "tests/kernels/cuda/device_memory.h"
 
 namespace sfmamba {
 namespace {

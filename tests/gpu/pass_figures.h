@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/quantiles.h"
+#include "kernels/cuda/quantiles.h"
 #include "tests/gpu/setting.h"
 
 namespace sfmamba {

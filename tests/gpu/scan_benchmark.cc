@@ -4,10 +4,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/gpu_device.h"
-#include "kernels/gpu_timer_cuda.h"
-#include "kernels/scan_build_id.h"
-#include "kernels/scan_inputs_cuda.h"
+#include "kernels/cuda/gpu_device.h"
+#include "kernels/cuda/gpu_timer_cuda.h"
+#include "kernels/scan/scan_build_id.h"
+#include "model/tuning/scan_inputs.h"
 #include "tests/gpu/benchmark.h"
 
 namespace sfmamba {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "kernels/scan_tuner.h"
+#include "model/tuning/scan_search.h"
 
 namespace sfmamba {
 namespace {

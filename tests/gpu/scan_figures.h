@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/fold_plan.h"
-#include "kernels/quantiles.h"
-#include "kernels/scan_plan.h"
+#include "kernels/cuda/quantiles.h"
+#include "kernels/scan/scan_plan.h"
+#include "model/tuning/scan_plan_table.h"
 #include "tests/gpu/setting.h"
 
 namespace sfmamba {

@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/scan_timer_cuda.h"
-#include "tests/cuda/device_memory.h"
+#include "model/tuning/scan_timer.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/model_device.h"
+#include "tests/kernels/cuda/device_memory.h"
 
 using Words = std::vector<std::string>;
 

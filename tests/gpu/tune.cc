@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "kernels/scan_timer_cuda.h"
+#include "model/tuning/scan_timer.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/tune_figures.h"
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "model/config.h"
-#include "model/scan_shapes.h"
+#include "model/engine/model_scans.h"
 #include "tests/gpu/scan_figures.h"
 
 namespace sfmamba {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/fold_plan.h"
-#include "kernels/scan_plan.h"
-#include "kernels/scan_tuner.h"
+#include "kernels/scan/scan_plan.h"
+#include "model/tuning/scan_plan_table.h"
+#include "model/tuning/scan_search.h"
 #include "tests/gpu/setting.h"
 
 namespace sfmamba {

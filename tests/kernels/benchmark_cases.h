@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "kernels/cpu_features.h"
-#include "kernels/segments.h"
+#include "kernels/base/packed_sequences.h"
+#include "kernels/simd/cpu_features.h"
 #include "tests/kernels/matrix.h"
 
 namespace sfmamba {

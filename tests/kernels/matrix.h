@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/bfloat16.h"
-#include "kernels/cpu_features.h"
-#include "kernels/float16.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/simd/cpu_features.h"
 
 namespace sfmamba {
 

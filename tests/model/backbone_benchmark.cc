@@ -17,8 +17,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "model/config.h"
-#include "model/make_vision_model.h"
-#include "model/state_dict.h"
+#include "model/engine/make_vision_model.h"
+#include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");

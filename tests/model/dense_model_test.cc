@@ -9,7 +9,7 @@
 #include "ATen/ops/constant_pad_nd.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "model/make_vision_model.h"
+#include "model/engine/make_vision_model.h"
 #include "model/vision_model.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"

@@ -5,9 +5,9 @@
 
 #include "ATen/ops/empty.h"
 #include "absl/time/clock.h"
-#include "model/cuda_ops.h"
-#include "model/device_ops.h"
-#include "model/device_runtime.h"
+#include "model/engine/device_runtime.h"
+#include "model/ops/cuda_ops.h"
+#include "model/ops/device_ops.h"
 
 namespace sfmamba {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
-#include "model/make_vision_model.h"
-#include "model/state_dict.h"
+#include "model/engine/make_vision_model.h"
+#include "model/weights/state_dict.h"
 
 namespace sfmamba {
 namespace {

@@ -10,11 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "c10/core/InferenceMode.h"
-#include "model/compute_type.h"
-#include "model/device_ops.h"
-#include "model/image_batch.h"
-#include "model/network.h"
-#include "model/scan_planner.h"
+#include "model/engine/network.h"
+#include "model/layers/image_batch.h"
+#include "model/ops/compute_type.h"
+#include "model/ops/device_ops.h"
+#include "model/tuning/scan_plan_chooser.h"
 
 namespace sfmamba {
 namespace {

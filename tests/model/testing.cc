@@ -7,10 +7,10 @@
 
 #include "ATen/TensorOperators.h"
 #include "c10/core/InferenceMode.h"
-#include "model/backbone.h"
-#include "model/head.h"
-#include "model/make_vision_model.h"
-#include "model/state_dict.h"
+#include "model/backbones/backbone.h"
+#include "model/engine/make_vision_model.h"
+#include "model/heads/head.h"
+#include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
 namespace sfmamba {

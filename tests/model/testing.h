@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"
-#include "model/layer_options.h"
+#include "model/layers/layer_options.h"
 #include "model/vision_model.h"
 
 namespace sfmamba {

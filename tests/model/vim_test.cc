@@ -9,7 +9,7 @@
 #include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "model/vim_mixer.h"
+#include "model/backbones/vim_mixer.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 

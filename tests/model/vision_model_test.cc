@@ -8,7 +8,7 @@
 #include "ATen/ops/cat.h"
 #include "ATen/ops/full.h"
 #include "gtest/gtest.h"
-#include "model/make_vision_model.h"
+#include "model/engine/make_vision_model.h"
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"

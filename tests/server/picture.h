@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "server/image.h"
+#include "server/image/image.h"
 
 struct jpeg_compress_struct;
 

@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
+#include "server/base/sha256.h"
+#include "server/batching/batch_task.h"
 #include "server/server_config.h"
-#include "server/sha256.h"
-#include "server/task.h"
 #include "tests/testing/http.h"
 
 namespace sfmamba {

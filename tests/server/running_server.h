@@ -13,7 +13,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "model/config.h"
-#include "server/log.h"
+#include "server/observability/log.h"
 #include "server/server.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/server/fake_model.h"

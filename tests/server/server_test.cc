@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/executor.h"
+#include "server/batching/executor.h"
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"

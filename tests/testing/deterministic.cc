@@ -5,7 +5,7 @@
 #include "ATen/ops/empty.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "model/key_random.h"
+#include "model/weights/key_random.h"
 
 namespace sfmamba {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ATen/core/Tensor.h"
-#include "model/safetensors.h"
+#include "model/weights/safetensors.h"
 
 namespace sfmamba {
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "model/make_vision_model.h"
-#include "model/safetensors.h"
-#include "model/state_dict.h"
+#include "model/engine/make_vision_model.h"
+#include "model/weights/safetensors.h"
+#include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
 namespace sfmamba {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "model/safetensors.h"
 #include "model/vision_model.h"
-#include "server/model_directory.h"
+#include "model/weights/safetensors.h"
+#include "server/repository/model_directory.h"
 #include "tests/testing/weights.h"
 
 namespace sfmamba {

@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
 
 SIZE = 224
-LAUNCHES = 10  # Of a graph; this and what follows are those of kernels/gpu_timer_cuda.cc.
+LAUNCHES = 10  # Of a graph; this and what follows are those of kernels/cuda/gpu_timer_cuda.cc.
 REPEATS, FEWEST_REPEATS, LIMIT = 200, 5, 0.2
 FLUSH_BYTES = 256 << 20  # Above any L2 cache's size.
 COMPILE_SECONDS = 90  # That torch.compile may take.

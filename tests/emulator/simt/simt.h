@@ -12,15 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/bfloat16.h"
-#include "kernels/cuda_stream.h"
-#include "kernels/float16.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/cuda/cuda_stream.h"
 #include "tests/emulator/grid.h"
 #include "tests/emulator/shared.h"
 
-// The host twin of kernels/cuda/simt/simt.h, which says what kernels may use:
-// with this header g++ compiles them unmodified and grid.h runs them. What it
-// cannot see: registers, __launch_bounds__, bank conflicts, races in global
+// The host twin of kernels/cuda/nvcc/simt/simt.h, which says what kernels may
+// use: with this header g++ compiles them unmodified and grid.h runs them. What
+// it cannot see: registers, __launch_bounds__, bank conflicts, races in global
 // memory, reads beyond an array of global memory.
 
 // Words of the language CUDA C++, which a host compiler can only be told by

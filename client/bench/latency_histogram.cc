@@ -1,0 +1,62 @@
+#include "client/bench/latency_histogram.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sfmamba {
+namespace {
+
+// Values below 2^8 have a bucket each. Above, each power of two is cut into 2^7
+// buckets: a value's bucket is its exponent and the 7 bits after its leading
+// one.
+constexpr int kFractionBits = 7;
+constexpr int kBucketsPerPower = 1 << kFractionBits;
+constexpr int kBuckets = (63 - kFractionBits + 1) * kBucketsPerPower;
+
+int Exponent(int64_t value) {  // Of the leading one; value > 0.
+  return 63 - __builtin_clzll(static_cast<uint64_t>(value));
+}
+
+int BucketOf(int64_t value) {
+  if (value < kBucketsPerPower) return static_cast<int>(value);
+  const int shift = Exponent(value) - kFractionBits;
+  return shift * kBucketsPerPower + static_cast<int>(value >> shift);
+}
+
+// The largest value of the bucket.
+int64_t UpperBound(int bucket) {
+  if (bucket < 2 * kBucketsPerPower) return bucket;
+  const int shift = bucket / kBucketsPerPower - 1;
+  const int64_t leading = bucket - shift * kBucketsPerPower;
+  return (leading << shift) + ((int64_t{1} << shift) - 1);
+}
+
+}  // namespace
+
+LatencyHistogram::LatencyHistogram() : counts_(kBuckets) {}
+
+void LatencyHistogram::Record(absl::Duration latency) {
+  const int64_t value = std::max<int64_t>(0, absl::ToInt64Nanoseconds(latency));
+  ++counts_[BucketOf(value)];
+  ++count_;
+  sum_ += static_cast<double>(value);
+  max_ = std::max(max_, value);
+}
+
+absl::Duration LatencyHistogram::Mean() const {
+  return count_ == 0 ? absl::ZeroDuration() : absl::Nanoseconds(sum_ / count_);
+}
+
+absl::Duration LatencyHistogram::Percentile(double percent) const {
+  const double rank = std::ceil(percent / 100 * static_cast<double>(count_));
+  int64_t seen = 0;
+  for (int bucket = 0; bucket < kBuckets; ++bucket) {
+    seen += counts_[bucket];
+    if (seen > 0 && static_cast<double>(seen) >= rank) {
+      return absl::Nanoseconds(std::min(UpperBound(bucket), max_));
+    }
+  }
+  return absl::ZeroDuration();
+}
+
+}  // namespace sfmamba

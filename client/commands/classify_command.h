@@ -1,0 +1,18 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_CLASSIFY_COMMAND_H_
+#define SFMAMBA_CLIENT_COMMANDS_CLASSIFY_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "client/commands/command.h"
+
+namespace sfmamba {
+
+// `sfmamba classify FILE...`: a table of labels and scores. Each file is a
+// request of its own, several are in flight. Returns the exit code.
+int RunClassify(const std::vector<std::string>& arguments,
+                const Console& console);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_CLASSIFY_COMMAND_H_

@@ -1,0 +1,69 @@
+#include "client/commands/command.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "client/rpc/rpc_status.h"
+
+namespace sfmamba {
+
+void CommonFlags::AddTo(FlagSet* flags) {
+  flags->Add("server", "HOST:PORT", "where the server listens", &server);
+  flags->Add("deadline", "DURATION", "time allowed for a request", &deadline);
+  flags->Add("json", "", "write JSON", &json);
+}
+
+absl::optional<int> ParseArguments(FlagSet* flags,
+                                   const std::vector<std::string>& arguments,
+                                   std::vector<std::string>* positional,
+                                   const Console& console) {
+  absl::StatusOr<std::vector<std::string>> parsed = flags->Parse(arguments);
+  if (!parsed.ok()) return UsageError(parsed.status().message(), console);
+  if (flags->help_requested()) {
+    console.out << flags->Help();
+    return kExitOk;
+  }
+  *positional = *std::move(parsed);
+  return absl::nullopt;
+}
+
+int UsageError(absl::string_view message, const Console& console) {
+  console.err << "sfmamba: " << message
+              << "\n'sfmamba help VERB' tells how a verb is used\n";
+  return kExitUsage;
+}
+
+int RpcError(const absl::Status& status, const CommonFlags& flags,
+             const Console& console) {
+  console.err << "sfmamba: " << flags.server << ": " << DescribeRpcError(status)
+              << "\n";
+  if (flags.json) {
+    JsonWriter json;
+    json.BeginObject();
+    WriteError(status, &json);
+    console.out << json.EndObject().text() << "\n";
+  }
+  return kExitRpcError;
+}
+
+void WriteError(const absl::Status& status, JsonWriter* json) {
+  const RpcErrorDetails details = GetRpcErrorDetails(status);
+  json->Key("error").BeginObject();
+  json->Key("code").String(absl::StatusCodeToString(status.code()));
+  json->Key("reason").String(details.reason);
+  json->Key("message").String(status.message());
+  json->Key("fields").BeginArray();
+  for (const std::string& field : details.fields) json->String(field);
+  json->EndArray();
+  if (details.retry_delay.has_value()) {
+    json->Key("retry_delay_ms")
+        .Number(absl::ToDoubleMilliseconds(*details.retry_delay));
+  }
+  json->EndObject();
+}
+
+std::string FormatMilliseconds(absl::Duration duration) {
+  return absl::StrFormat("%.2f ms", absl::ToDoubleMilliseconds(duration));
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,149 @@
+#include "client/commands/detect_command.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/commands/picture_flags.h"
+#include "client/commands/predict_files.h"
+#include "client/picture/draw.h"
+#include "client/picture/masks.h"
+
+namespace sfmamba {
+namespace {
+
+// Whether the masks can be decoded.
+absl::Status CheckMasks(const v1::DetectResult& result) {
+  for (int i = 0; i < result.detections_size(); ++i) {
+    const absl::Status status = DecodeMask(result.detections(i)).status();
+    if (!status.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("detection ", i, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Rows ObjectRows(const v1::DetectResult& result) {
+  Rows rows;
+  for (const v1::Detection& detection : result.detections()) {
+    std::vector<std::string> row = {detection.label(),
+                                    absl::StrFormat("%.4f", detection.score())};
+    const v1::BoundingBox& box = detection.box();
+    for (const float side :
+         {box.x_min(), box.y_min(), box.x_max(), box.y_max()}) {
+      row.push_back(absl::StrFormat("%.1f", side));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void WriteDetection(const v1::Detection& detection, JsonWriter* json) {
+  json->BeginObject();
+  json->Key("class_id").Integer(detection.class_id());
+  json->Key("label").String(detection.label());
+  json->Key("score").Number(detection.score());
+  const v1::BoundingBox& box = detection.box();
+  json->Key("box").BeginObject();
+  json->Key("x_min").Number(box.x_min()).Key("y_min").Number(box.y_min());
+  json->Key("x_max").Number(box.x_max()).Key("y_max").Number(box.y_max());
+  json->EndObject();
+  if (detection.has_rle()) {  // As COCO's tools write it.
+    const v1::CocoRle& rle = detection.rle();
+    json->Key("segmentation").BeginObject();
+    json->Key("size").BeginArray();
+    json->Integer(rle.height()).Integer(rle.width()).EndArray();
+    json->Key("counts").String(rle.counts());
+    json->EndObject();
+  }
+  json->EndObject();
+}
+
+void WriteDetections(const v1::DetectResult& result, JsonWriter* json) {
+  json->Key("width").Integer(result.image_width());
+  json->Key("height").Integer(result.image_height());
+  json->Key("detections").BeginArray();
+  for (const v1::Detection& detection : result.detections()) {
+    WriteDetection(detection, json);
+  }
+  json->EndArray();
+}
+
+struct DetectFlags {
+  PredictFlags predict;
+  PictureFlags picture;
+  absl::optional<double> score_threshold;
+  absl::optional<double> nms_iou_threshold;
+  int max_detections = 0;
+  bool masks = true;
+
+  void AddTo(FlagSet* flags) {
+    predict.common.deadline = kPictureDeadline;
+    predict.AddTo("detector", flags);
+    picture.AddTo(flags);
+    flags->Add("score_threshold", "S",
+               "only objects with a score above it; not given: the model's own",
+               &score_threshold);
+    flags->Add("nms_iou_threshold", "T",
+               "of two objects of a class that overlap by more (intersection "
+               "over union), only the better; not given: the model's own",
+               &nms_iou_threshold);
+    flags->Add("max_detections", "N",
+               "objects a picture at most; 0: the model's own",
+               &max_detections);
+    flags->Add("masks", "",
+               "ask for masks where the model has them; on unless "
+               "--masks=false",
+               &masks);
+  }
+
+  // INVALID_ARGUMENT names the flag that is wrong.
+  absl::StatusOr<v1::DetectRequest> ToRequest() const {
+    v1::DetectRequest request;
+    v1::DetectParams* params = request.mutable_params();
+    const absl::Status status =
+        picture.ParseClasses(params->mutable_class_filter());
+    if (!status.ok()) return status;
+    if (score_threshold) params->set_score_threshold(*score_threshold);
+    if (nms_iou_threshold) params->set_nms_iou_threshold(*nms_iou_threshold);
+    params->set_max_detections(max_detections);
+    if (masks) params->set_mask_encoding(v1::DetectParams::COCO_RLE);
+    return request;
+  }
+};
+
+}  // namespace
+
+int RunDetect(const std::vector<std::string>& arguments,
+              const Console& console) {
+  DetectFlags detect;
+  FlagSet flags("sfmamba detect FILE... [flags]",
+                "Finds objects in pictures (JPEG, PNG or WebP): boxes in "
+                "pixels, and masks.");
+  detect.AddTo(&flags);
+  std::vector<std::string> files;
+  if (const auto exit = ParseArguments(&flags, arguments, &files, console)) {
+    return *exit;
+  }
+  if (files.empty()) return UsageError("detect needs a file", console);
+  absl::StatusOr<v1::DetectRequest> request = detect.ToRequest();
+  if (!request.ok()) return UsageError(request.status().message(), console);
+
+  VerbActions<v1::DetectResult> actions;
+  actions.check = CheckMasks;
+  actions.rows = ObjectRows;
+  actions.write_json = WriteDetections;
+  const absl::Status status =
+      detect.picture.AddDrawing("detect", files, DrawDetections, &actions);
+  if (!status.ok()) return UsageError(status.message(), console);
+  const std::vector<FileOutcome> outcomes = PredictFiles<v1::DetectResponse>(
+      files, *std::move(request), actions, detect.predict, console);
+  const VerbTable table = {
+      {"label", ">score", ">x_min", ">y_min", ">x_max", ">y_max"},
+      0,
+      "(no object)"};
+  return ShowOutcomes(outcomes, table, detect.predict, console);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,331 @@
+#include "client/commands/eval_command.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/bench/latency_histogram.h"
+#include "client/commands/inputs.h"
+#include "client/commands/picture_flags.h"
+#include "client/commands/predict_files.h"
+#include "client/commands/text_table.h"
+#include "client/eval/dataset.h"
+#include "client/eval/scores.h"
+#include "client/picture/masks.h"
+
+namespace sfmamba {
+namespace {
+
+struct EvalFlags {
+  PredictFlags predict;
+  std::string dataset;
+  std::string predictions;
+
+  void AddTo(FlagSet* flags) {
+    predict.common.deadline = kPictureDeadline;
+    predict.AddTo("model of the dataset's task", flags);
+    flags->Add("dataset", "DIR",
+               "COCO (annotations.json, images/), maps (images/, maps/), or a "
+               "folder for each class",
+               &dataset);
+    flags->Add("predictions", "FILE",
+               "where detections go, as COCO results, for tools/coco_ap.py; "
+               "needed for COCO datasets",
+               &predictions);
+  }
+};
+
+struct Metric {
+  const char* name;
+  double value;
+};
+
+// One evaluation: what to send, what is done with each answer, and what came of
+// it all.
+struct Evaluation {
+  std::vector<FileOutcome> outcomes;
+  std::vector<Metric> metrics;
+};
+
+// The samples by their pictures, to find them again.
+using SampleOf = std::map<std::string, const Dataset::Sample*>;
+
+template <typename Response, typename Request, typename Result>
+std::vector<FileOutcome> SendAll(
+    const Dataset& dataset, const Request& request, PredictFlags flags,
+    const std::function<absl::Status(const Dataset::Sample&, const Result&)>&
+        use,
+    const Console& console) {
+  SampleOf samples;
+  std::vector<std::string> files;
+  for (const Dataset::Sample& sample : dataset.samples) {
+    samples[sample.picture] = &sample;
+    files.push_back(sample.picture);
+  }
+  VerbActions<Result> actions;
+  actions.rows = [](const Result&) { return Rows(); };
+  actions.write_json = [](const Result&, JsonWriter*) {};
+  actions.annotate = [&](const std::string& file, const Result& result) {
+    const absl::Status used = use(*samples.at(file), result);
+    return used.ok() ? absl::StatusOr<std::string>(std::string()) : used;
+  };
+  flags.timing = true;
+  return PredictFiles<Response>(files, request, actions, flags, console);
+}
+
+Evaluation EvaluateClassifier(const Dataset& dataset, const EvalFlags& flags,
+                              const Console& console) {
+  v1::ClassifyRequest request;
+  request.mutable_params()->set_top_k(
+      std::min<int>(5, std::max<int>(1, dataset.classes.size())));
+  TopKScore score;
+  Evaluation evaluation;
+  evaluation.outcomes =
+      SendAll<v1::ClassifyResponse, v1::ClassifyRequest, v1::ClassifyResult>(
+          dataset, request, flags.predict,
+          [&](const Dataset::Sample& sample, const v1::ClassifyResult& result) {
+            int rank = -1;
+            for (int i = 0; i < result.categories_size() && rank < 0; ++i) {
+              if (result.categories(i).label() == sample.label) rank = i;
+            }
+            score.Add(rank);
+            return absl::OkStatus();
+          },
+          console);
+  evaluation.metrics = {{"top1", score.Top(1)}, {"top5", score.Top(5)}};
+  return evaluation;
+}
+
+Evaluation EvaluateSegmenter(const Dataset& dataset, const EvalFlags& flags,
+                             const Console& console) {
+  IouScore score;
+  Evaluation evaluation;
+  evaluation.outcomes =
+      SendAll<v1::SegmentResponse, v1::SegmentRequest, v1::SegmentResult>(
+          dataset, v1::SegmentRequest(), flags.predict,
+          [&](const Dataset::Sample& sample, const v1::SegmentResult& result) {
+            const absl::StatusOr<std::string> bytes = ReadFile(sample.map);
+            if (!bytes.ok()) return bytes.status();
+            const absl::StatusOr<IndexMap> right = DecodePngIndex(*bytes);
+            if (!right.ok()) {
+              return absl::InvalidArgumentError(
+                  absl::StrCat(sample.map, ": ", right.status().message()));
+            }
+            const absl::StatusOr<IndexMap> answer = DecodeIndexMap(result);
+            return answer.ok() ? score.Add(*right, *answer) : answer.status();
+          },
+          console);
+  evaluation.metrics = {{"miou", score.MeanIou()},
+                        {"pixel_accuracy", score.Accuracy()}};
+  return evaluation;
+}
+
+void WriteCocoResult(int64_t image_id, int64_t category_id,
+                     const v1::Detection& detection, JsonWriter* json) {
+  const v1::BoundingBox& box = detection.box();
+  json->BeginObject();
+  json->Key("image_id").Integer(image_id);
+  json->Key("category_id").Integer(category_id);
+  json->Key("score").Number(detection.score());
+  json->Key("bbox").BeginArray();
+  json->Number(box.x_min()).Number(box.y_min());
+  json->Number(box.x_max() - box.x_min()).Number(box.y_max() - box.y_min());
+  json->EndArray();
+  if (detection.has_rle()) {
+    const v1::CocoRle& rle = detection.rle();
+    json->Key("segmentation").BeginObject();
+    json->Key("size").BeginArray();
+    json->Integer(rle.height()).Integer(rle.width()).EndArray();
+    json->Key("counts").String(rle.counts()).EndObject();
+  }
+  json->EndObject();
+}
+
+// Writes all detections to `out`; their precision is for pycocotools to say.
+Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
+                            std::ostream& out, const Console& console) {
+  v1::DetectRequest request;
+  request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
+  JsonWriter json;
+  json.BeginArray();
+  int64_t count = 0;
+  Evaluation evaluation;
+  evaluation.outcomes =
+      SendAll<v1::DetectResponse, v1::DetectRequest, v1::DetectResult>(
+          dataset, request, flags.predict,
+          [&](const Dataset::Sample& sample, const v1::DetectResult& result) {
+            for (const v1::Detection& detection : result.detections()) {
+              const auto category = dataset.classes.find(detection.label());
+              if (category == dataset.classes.end()) continue;
+              ++count;
+              WriteCocoResult(sample.image_id, category->second, detection,
+                              &json);
+            }
+            return absl::OkStatus();
+          },
+          console);
+  out << json.EndArray().text() << "\n";
+  evaluation.metrics = {{"detections", static_cast<double>(count)}};
+  return evaluation;
+}
+
+// The model that was named.
+absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
+  return VisionClient(flags.common.server)
+      .GetModel(flags.model, flags.common.deadline);
+}
+
+// The only model of a task; FAILED_PRECONDITION if there are none or several.
+absl::StatusOr<v1::Model> OnlyModel(v1::Model::Task task,
+                                    const PredictFlags& flags) {
+  VisionClient client(flags.common.server);
+  const absl::StatusOr<std::vector<v1::Model>> models =
+      client.ListModels(flags.common.deadline);
+  if (!models.ok()) return models.status();
+  std::vector<std::string> names;
+  for (const v1::Model& model : *models) {
+    if (model.task() == task) names.push_back(model.name());
+  }
+  if (names.size() == 1) {
+    return client.GetModel(names[0], flags.common.deadline);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the server has ", names.size(), " models for the dataset's task (",
+      v1::Model::Task_Name(task), "), expected one: name it by --model"));
+}
+
+// INVALID_ARGUMENT if the dataset is for another task or has a class that the
+// model lacks, which could never be answered.
+absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
+  if (model.task() != dataset.task) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the dataset is for ", v1::Model::Task_Name(dataset.task), ", ",
+        model.name(), " for ", v1::Model::Task_Name(model.task())));
+  }
+  std::map<std::string, int64_t> unknown = dataset.classes;
+  for (const v1::ClassInfo& known : model.classes()) {
+    unknown.erase(known.label());
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(model.name(), " has no class '", unknown.begin()->first,
+                   "', which the dataset has"));
+}
+
+LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
+  LatencyHistogram latencies;
+  for (const FileOutcome& outcome : outcomes) {
+    if (!outcome.status.ok()) continue;
+    const auto& total = outcome.timing.total();
+    latencies.Record(absl::Seconds(total.seconds()) +
+                     absl::Nanoseconds(total.nanos()));
+  }
+  return latencies;
+}
+
+// The status of the file, or of what was done with its answer.
+const absl::Status& StatusOf(const FileOutcome& outcome) {
+  return outcome.status.ok() ? outcome.drawing.status() : outcome.status;
+}
+
+int Report(const Evaluation& evaluation, const EvalFlags& flags,
+           const Console& console) {
+  const LatencyHistogram latencies = Latencies(evaluation.outcomes);
+  int64_t failed = 0;
+  for (const FileOutcome& outcome : evaluation.outcomes) {
+    if (StatusOf(outcome).ok()) continue;
+    if (++failed > 10) continue;
+    console.err << "sfmamba: " << outcome.file << ": "
+                << StatusOf(outcome).message() << "\n";
+  }
+  const int64_t answered = evaluation.outcomes.size() - failed;
+  constexpr std::pair<const char*, double> kPercentiles[] = {
+      {"p50", 50}, {"p90", 90}, {"p99", 99}};
+  if (flags.predict.common.json) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Key("images").Integer(answered).Key("failed").Integer(failed);
+    for (const Metric& metric : evaluation.metrics) {
+      json.Key(metric.name).Number(metric.value);
+    }
+    json.Key("server_latency_ms").BeginObject();
+    for (const auto& [name, percent] : kPercentiles) {
+      json.Key(name).Number(
+          absl::ToDoubleMilliseconds(latencies.Percentile(percent)));
+    }
+    json.EndObject().EndObject();
+    console.out << json.text() << "\n";
+  } else {
+    TextTable table({"what", ">value"});
+    table.AddRow({"images", absl::StrCat(answered)});
+    table.AddRow({"failed", absl::StrCat(failed)});
+    for (const Metric& metric : evaluation.metrics) {
+      table.AddRow({metric.name, absl::StrFormat("%.4g", metric.value)});
+    }
+    for (const auto& [name, percent] : kPercentiles) {
+      table.AddRow({absl::StrCat("server latency, ", name),
+                    FormatMilliseconds(latencies.Percentile(percent))});
+    }
+    console.out << table.ToString();
+  }
+  return failed == 0 ? kExitOk : kExitRpcError;
+}
+
+}  // namespace
+
+int RunEval(const std::vector<std::string>& arguments, const Console& console) {
+  EvalFlags eval;
+  FlagSet flags("sfmamba eval --dataset DIR [flags]",
+                "Tells how right a model is on a labelled folder, as served: "
+                "top-1 and top-5, mean\nIoU, or COCO results to be scored.");
+  eval.AddTo(&flags);
+  std::vector<std::string> rest;
+  if (const auto exit = ParseArguments(&flags, arguments, &rest, console)) {
+    return *exit;
+  }
+  if (eval.dataset.empty() || !rest.empty()) {
+    return UsageError("eval needs --dataset and nothing else", console);
+  }
+  const CommonFlags& common = eval.predict.common;
+  absl::StatusOr<v1::Model> model = v1::Model();
+  if (!eval.predict.model.empty()) model = NamedModel(eval.predict);
+  if (!model.ok()) return RpcError(model.status(), common, console);
+  const absl::StatusOr<Dataset> dataset =
+      ReadDataset(eval.dataset, model->task());
+  if (!dataset.ok()) return UsageError(dataset.status().message(), console);
+  const bool detection = dataset->task == v1::Model::DETECTION;
+  if (detection == eval.predictions.empty()) {
+    return UsageError(detection ? "a COCO dataset needs --predictions"
+                                : "--predictions is for COCO datasets",
+                      console);
+  }
+  if (eval.predict.model.empty()) {
+    model = OnlyModel(dataset->task, eval.predict);
+    if (!model.ok()) return RpcError(model.status(), common, console);
+    eval.predict.model = model->name();
+  }
+  const absl::Status fits = CheckModel(*dataset, *model);
+  if (!fits.ok()) return UsageError(fits.message(), console);
+  switch (dataset->task) {
+    case v1::Model::DETECTION: {
+      std::ofstream out(eval.predictions);
+      const Evaluation evaluation =
+          EvaluateDetector(*dataset, eval, out, console);
+      out.close();
+      if (!out) {
+        return UsageError(absl::StrCat("cannot write '", eval.predictions, "'"),
+                          console);
+      }
+      return Report(evaluation, eval, console);
+    }
+    case v1::Model::SEGMENTATION:
+      return Report(EvaluateSegmenter(*dataset, eval, console), eval, console);
+    default:
+      return Report(EvaluateClassifier(*dataset, eval, console), eval, console);
+  }
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,17 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_EVAL_COMMAND_H_
+#define SFMAMBA_CLIENT_COMMANDS_EVAL_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "client/commands/command.h"
+
+namespace sfmamba {
+
+// `sfmamba eval`: how right a model is on a labelled folder (dataset.h), as
+// served, and how long the server took. Returns the exit code.
+int RunEval(const std::vector<std::string>& arguments, const Console& console);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_EVAL_COMMAND_H_

@@ -1,0 +1,60 @@
+#include "client/commands/inputs.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  // A directory opens, and fails when read.
+  if (!file || (file.peek() != EOF && !(bytes << file.rdbuf())) || file.bad()) {
+    return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+  }
+  return std::move(bytes).str();
+}
+
+absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
+                                          v1::Tensor::DataType type,
+                                          uint64_t seed) {
+  if (type != v1::Tensor::FP32 && type != v1::Tensor::UINT8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("synthetic tensors are FP32 or UINT8, not ",
+                     v1::Tensor::DataType_Name(type)));
+  }
+  if (model.input().buckets().empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(model.name(), " names no input size"));
+  }
+  const v1::InputSpec::Size& size = model.input().buckets(0);
+  v1::Image image;
+  v1::Tensor& tensor = *image.mutable_tensor();
+  tensor.set_data_type(type);
+  for (const int64_t side : {3, size.height(), size.width()}) {
+    tensor.add_shape(side);
+  }
+  const size_t count = size_t{3} * size.height() * size.width();
+  std::mt19937_64 random(seed);
+  std::string& data = *tensor.mutable_data();
+  if (type == v1::Tensor::UINT8) {
+    data.reserve(count);
+    for (size_t i = 0; i < count; ++i) data += static_cast<char>(random());
+  } else {
+    data.resize(count * sizeof(float));
+    for (size_t i = 0; i < count; ++i) {
+      const float value =
+          std::ldexp(static_cast<float>(random() >> 40), -22) - 2;
+      std::memcpy(&data[i * sizeof(float)], &value, sizeof(float));
+    }
+  }
+  return image;
+}
+
+}  // namespace sfmamba

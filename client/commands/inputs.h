@@ -1,0 +1,25 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_INPUTS_H_
+#define SFMAMBA_CLIENT_COMMANDS_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba {
+
+// The bytes of a file; the error names it.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Random values of the model's first input size, the same for the same seed:
+// FP32 in
+// [-2, 2), as normalised pixels are, or any UINT8. INVALID_ARGUMENT for another
+// type, FAILED_PRECONDITION if the model names no input size.
+absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
+                                          v1::Tensor::DataType type,
+                                          uint64_t seed);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_INPUTS_H_

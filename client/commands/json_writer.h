@@ -1,0 +1,44 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_
+#define SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba {
+
+// Writes one JSON text, value by value; the commas are set here, the nesting is
+// the caller's.
+//
+//   JsonWriter json;
+//   json.BeginObject().Key("label").String("cup").Key("score").Number(0.9).EndObject();
+class JsonWriter {
+ public:
+  JsonWriter& BeginObject() { return Open('{'); }
+  JsonWriter& EndObject() { return Close('}'); }
+  JsonWriter& BeginArray() { return Open('['); }
+  JsonWriter& EndArray() { return Close(']'); }
+
+  JsonWriter& Key(absl::string_view key);
+  JsonWriter& String(absl::string_view value);  // UTF-8.
+  JsonWriter& Integer(int64_t value);
+  JsonWriter& Number(double value);  // null if not finite. Six digits.
+  JsonWriter& Bool(bool value);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  JsonWriter& Open(char bracket);
+  JsonWriter& Close(char bracket);
+  void
+  Separate();  // Writes the comma that belongs before the next item, if any.
+  void Quote(absl::string_view value);
+
+  std::string text_;
+  bool comma_due_ = false;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_

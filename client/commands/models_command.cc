@@ -1,0 +1,100 @@
+#include "client/commands/models_command.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/commands/text_table.h"
+#include "client/rpc/vision_client.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace sfmamba {
+namespace {
+
+std::string AsJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // Fails only for messages with an Any of unknown type; these have none.
+  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
+  return absl::StrCat(json, "\n");
+}
+
+std::string InputSizes(const v1::InputSpec& input) {
+  return absl::StrJoin(input.buckets(), " ",
+                       [](std::string* out, const v1::InputSpec::Size& size) {
+                         absl::StrAppend(out, size.height(), "x", size.width());
+                       });
+}
+
+std::string ModelTable(const std::vector<v1::Model>& models) {
+  TextTable table({"name", "task", "state", ">classes", "input", ">max batch",
+                   ">weights MiB"});
+  for (const v1::Model& model : models) {
+    std::string state = v1::Model::State_Name(model.state());
+    if (!model.state_reason().empty()) {
+      absl::StrAppend(&state, ": ", model.state_reason());
+    }
+    table.AddRow({model.name(), v1::Model::Task_Name(model.task()), state,
+                  absl::StrCat(model.class_count()), InputSizes(model.input()),
+                  absl::StrCat(model.max_batch_size()),
+                  absl::StrFormat(
+                      "%.1f", model.weights_size_bytes() / 1024.0 / 1024.0)});
+  }
+  return table.ToString();
+}
+
+std::string ClassTable(const v1::Model& model) {
+  TextTable table({">class", "label"});
+  for (const v1::ClassInfo& info : model.classes()) {
+    table.AddRow({absl::StrCat(info.class_id()), info.label()});
+  }
+  return table.ToString();
+}
+
+int ShowOne(VisionClient& client, const std::string& name,
+            const CommonFlags& flags, const Console& console) {
+  const absl::StatusOr<v1::Model> model = client.GetModel(name, flags.deadline);
+  if (!model.ok()) return RpcError(model.status(), flags, console);
+  if (flags.json) {
+    console.out << AsJson(*model);
+  } else {
+    console.out << ModelTable({*model}) << "\n" << ClassTable(*model);
+  }
+  return kExitOk;
+}
+
+int ShowAll(VisionClient& client, const CommonFlags& flags,
+            const Console& console) {
+  const absl::StatusOr<std::vector<v1::Model>> models =
+      client.ListModels(flags.deadline);
+  if (!models.ok()) return RpcError(models.status(), flags, console);
+  if (flags.json) {
+    v1::ListModelsResponse list;
+    list.mutable_models()->Assign(models->begin(), models->end());
+    console.out << AsJson(list);
+  } else {
+    console.out << ModelTable(*models);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunModels(const std::vector<std::string>& arguments,
+              const Console& console) {
+  CommonFlags common;
+  FlagSet flags("sfmamba models [NAME] [flags]",
+                "Lists the server's models, or tells of one with its classes.");
+  common.AddTo(&flags);
+  std::vector<std::string> names;
+  if (const auto exit = ParseArguments(&flags, arguments, &names, console)) {
+    return *exit;
+  }
+  if (names.size() > 1) return UsageError("models takes one name", console);
+  VisionClient client(common.server);
+  return names.empty() ? ShowAll(client, common, console)
+                       : ShowOne(client, names[0], common, console);
+}
+
+}  // namespace sfmamba

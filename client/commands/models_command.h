@@ -1,0 +1,18 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_MODELS_COMMAND_H_
+#define SFMAMBA_CLIENT_COMMANDS_MODELS_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "client/commands/command.h"
+
+namespace sfmamba {
+
+// `sfmamba models [NAME]`: what the server serves, or one model with its
+// classes. Returns the exit code.
+int RunModels(const std::vector<std::string>& arguments,
+              const Console& console);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_MODELS_COMMAND_H_

@@ -1,0 +1,55 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_PICTURE_FLAGS_H_
+#define SFMAMBA_CLIENT_COMMANDS_PICTURE_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/commands/flag_set.h"
+#include "client/commands/picture_output.h"
+#include "client/commands/predict_files.h"
+#include "client/picture/picture.h"
+#include "google/protobuf/repeated_field.h"
+
+namespace sfmamba {
+
+// Models that find things in pictures take seconds each on a CPU, and several
+// requests wait for one another.
+constexpr absl::Duration kPictureDeadline = absl::Minutes(1);
+
+// The flags of the verbs that find things in pictures.
+struct PictureFlags {
+  std::string output_dir;
+  std::string classes;
+
+  void AddTo(FlagSet* flags);
+
+  // Adds the numbers of `classes` to a request's filter. INVALID_ARGUMENT names
+  // what is none.
+  absl::Status ParseClasses(
+      google::protobuf::RepeatedField<int32_t>* filter) const;
+
+  // Has `actions` write what `draw` makes of each picture and its result to
+  // output_dir, if there is one. The errors of PictureOutput::Prepare().
+  template <typename Result>
+  absl::Status AddDrawing(const std::string& verb,
+                          const std::vector<std::string>& files,
+                          absl::StatusOr<Picture> (*draw)(const Picture&,
+                                                          const Result&),
+                          VerbActions<Result>* actions) const {
+    if (output_dir.empty()) return absl::OkStatus();
+    const PictureOutput output(output_dir, verb);
+    actions->annotate = [=](const std::string& file, const Result& result) {
+      return output.Write(
+          file, [&](const Picture& picture) { return draw(picture, result); });
+    };
+    return output.Prepare(files);
+  }
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_PICTURE_FLAGS_H_

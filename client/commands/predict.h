@@ -1,0 +1,36 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_PREDICT_H_
+#define SFMAMBA_CLIENT_COMMANDS_PREDICT_H_
+
+#include <utility>
+
+#include "absl/time/time.h"
+#include "client/rpc/vision_client.h"
+
+namespace sfmamba {
+
+// VisionClient's three predictions under one name, for code that serves all.
+
+inline CallHandle Predict(VisionClient& client,
+                          const v1::ClassifyRequest& request,
+                          absl::Duration timeout,
+                          VisionClient::Done<v1::ClassifyResponse> done) {
+  return client.Classify(request, timeout, std::move(done));
+}
+
+inline CallHandle Predict(VisionClient& client,
+                          const v1::DetectRequest& request,
+                          absl::Duration timeout,
+                          VisionClient::Done<v1::DetectResponse> done) {
+  return client.Detect(request, timeout, std::move(done));
+}
+
+inline CallHandle Predict(VisionClient& client,
+                          const v1::SegmentRequest& request,
+                          absl::Duration timeout,
+                          VisionClient::Done<v1::SegmentResponse> done) {
+  return client.Segment(request, timeout, std::move(done));
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_PREDICT_H_

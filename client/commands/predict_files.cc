@@ -1,0 +1,160 @@
+#include "client/commands/predict_files.h"
+
+#include "absl/strings/str_format.h"
+#include "client/commands/text_table.h"
+#include "client/rpc/rpc_status.h"
+
+namespace sfmamba {
+namespace {
+
+struct Stage {
+  const char* name;
+  const google::protobuf::Duration& (v1::Timing::*duration)() const;
+};
+
+constexpr Stage kStages[] = {
+    {"decode", &v1::Timing::decode},
+    {"preprocess", &v1::Timing::preprocess},
+    {"queue", &v1::Timing::queue},
+    {"inference", &v1::Timing::inference},
+    {"postprocess", &v1::Timing::postprocess},
+    {"total", &v1::Timing::total},
+};
+
+double ToMilliseconds(const google::protobuf::Duration& duration) {
+  return 1e3 * duration.seconds() + 1e-6 * duration.nanos();
+}
+
+// The cells of a row that has nothing but a message.
+std::vector<std::string> MessageRow(const VerbTable& table,
+                                    const std::string& file,
+                                    const std::string& message) {
+  std::vector<std::string> row = {file};
+  row.insert(row.end(), table.message_column, "-");
+  row.push_back(message);
+  return row;
+}
+
+std::string OutcomeTable(const std::vector<FileOutcome>& outcomes,
+                         const VerbTable& table) {
+  std::vector<std::string> headings = {"file"};
+  headings.insert(headings.end(), table.headings.begin(), table.headings.end());
+  TextTable text(headings);
+  for (const FileOutcome& outcome : outcomes) {
+    if (!outcome.status.ok()) {
+      text.AddRow(MessageRow(table, outcome.file,
+                             outcome.sent
+                                 ? DescribeRpcError(outcome.status)
+                                 : std::string(outcome.status.message())));
+    } else if (outcome.rows.empty()) {
+      text.AddRow(MessageRow(table, outcome.file, table.nothing_found));
+    }
+    std::string file = outcome.file;  // Said once.
+    for (const std::vector<std::string>& cells : outcome.rows) {
+      std::vector<std::string> row = {std::exchange(file, "")};
+      row.insert(row.end(), cells.begin(), cells.end());
+      text.AddRow(row);
+    }
+  }
+  return text.ToString();
+}
+
+std::string TimingTable(const std::vector<FileOutcome>& outcomes) {
+  std::vector<std::string> headings = {"time in ms"};
+  for (const Stage& stage : kStages) {
+    headings.push_back(absl::StrCat(">", stage.name));
+  }
+  headings.push_back(">batch");
+  headings.push_back("device");
+  TextTable table(headings);
+  for (const FileOutcome& outcome : outcomes) {
+    if (!outcome.status.ok()) continue;
+    const v1::Timing& timing = outcome.timing;
+    std::vector<std::string> row = {outcome.file};
+    for (const Stage& stage : kStages) {
+      row.push_back(
+          absl::StrFormat("%.2f", ToMilliseconds((timing.*stage.duration)())));
+    }
+    row.push_back(absl::StrCat(timing.batch_size()));
+    row.push_back(timing.device());
+    table.AddRow(row);
+  }
+  return table.ToString();
+}
+
+void WriteTiming(const v1::Timing& timing, JsonWriter* json) {
+  json->Key("timing_ms").BeginObject();
+  for (const Stage& stage : kStages) {
+    json->Key(stage.name).Number(ToMilliseconds((timing.*stage.duration)()));
+  }
+  json->EndObject();
+  json->Key("batch_size").Integer(timing.batch_size());
+  json->Key("device").String(timing.device());
+}
+
+void WriteOutcome(const FileOutcome& outcome, bool timing, JsonWriter* json) {
+  json->Key("file").String(outcome.file);
+  if (!outcome.status.ok()) return WriteError(outcome.status, json);
+  json->Key("model").String(outcome.model);
+  outcome.write_json(json);
+  if (timing) WriteTiming(outcome.timing, json);
+  if (!outcome.drawing.ok()) {
+    WriteError(outcome.drawing.status(), json);
+  } else if (!outcome.drawing->empty()) {
+    json->Key("drawing").String(*outcome.drawing);
+  }
+}
+
+std::string AsJson(const std::vector<FileOutcome>& outcomes, bool timing) {
+  JsonWriter json;
+  json.BeginArray();
+  for (const FileOutcome& outcome : outcomes) {
+    json.BeginObject();
+    WriteOutcome(outcome, timing, &json);
+    json.EndObject();
+  }
+  return absl::StrCat(json.EndArray().text(), "\n");
+}
+
+// Malformed answers are the server's fault, like its errors; pictures that
+// cannot be read or written are the caller's.
+int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
+  int code = kExitOk;
+  for (const FileOutcome& outcome : outcomes) {
+    const absl::Status& drawn = outcome.drawing.status();
+    if (!outcome.sent || (!drawn.ok() && !absl::IsDataLoss(drawn))) {
+      return kExitUsage;
+    }
+    if (!outcome.status.ok() || !drawn.ok()) code = kExitRpcError;
+  }
+  return code;
+}
+
+}  // namespace
+
+void PredictFlags::AddTo(absl::string_view kind, FlagSet* flags) {
+  common.AddTo(flags);
+  flags->Add("model", "NAME",
+             absl::StrCat("model to ask; empty: the server's only ", kind),
+             &model);
+  flags->Add("timing", "", "show where the server's time went", &timing);
+}
+
+int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
+                 const VerbTable& table, const PredictFlags& flags,
+                 const Console& console) {
+  if (flags.common.json) {
+    console.out << AsJson(outcomes, flags.timing);
+  } else {
+    console.out << OutcomeTable(outcomes, table);
+    if (flags.timing) console.out << "\n" << TimingTable(outcomes);
+  }
+  for (const FileOutcome& outcome : outcomes) {
+    if (outcome.drawing.ok()) continue;
+    console.err << "sfmamba: cannot draw '" << outcome.file
+                << "': " << outcome.drawing.status().message() << "\n";
+  }
+  return ExitCodeOf(outcomes);
+}
+
+}  // namespace sfmamba

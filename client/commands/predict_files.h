@@ -1,0 +1,161 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_PREDICT_FILES_H_
+#define SFMAMBA_CLIENT_COMMANDS_PREDICT_FILES_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "client/commands/command.h"
+#include "client/commands/inputs.h"
+#include "client/commands/predict.h"
+#include "client/commands/progress_bar.h"
+#include "client/rpc/vision_client.h"
+
+// What the verbs that send picture files and show the answers have in common.
+namespace sfmamba {
+
+struct PredictFlags {
+  CommonFlags common;
+  std::string model;
+  bool timing = false;
+
+  // `kind` is what the help calls the model: "classifier".
+  void AddTo(absl::string_view kind, FlagSet* flags);
+};
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// The table of a verb. Its first column, the file, is not counted here.
+struct VerbTable {
+  std::vector<std::string> headings;
+  int message_column = 0;     // Where the error of a file goes.
+  std::string nothing_found;  // Said there of a file without rows.
+};
+
+// What a verb does with the one result of a file.
+template <typename Result>
+struct VerbActions {
+  // Why the result is malformed; null: it cannot be.
+  std::function<absl::Status(const Result&)> check;
+  std::function<Rows(const Result&)> rows;
+  // Writes members of the file's JSON object.
+  std::function<void(const Result&, JsonWriter*)> write_json;
+  // Does what else is to be done, and returns the path of a drawing, empty if
+  // there is none; null: nothing.
+  std::function<absl::StatusOr<std::string>(const std::string& file,
+                                            const Result&)>
+      annotate;
+};
+
+// What became of a file, ready to be shown.
+struct FileOutcome {
+  std::string file;
+  absl::Status status;  // Of reading it and of its answer.
+  bool sent = false;    // False: it could not be read.
+  std::string model;    // This and all below only if `status` is OK.
+  v1::Timing timing;
+  Rows rows;
+  std::function<void(JsonWriter*)> write_json;
+  absl::StatusOr<std::string> drawing = std::string();  // Empty: not drawn.
+};
+
+// Shows the outcomes by the flags; returns the exit code.
+int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
+                 const VerbTable& table, const PredictFlags& flags,
+                 const Console& console);
+
+// A file on its way.
+template <typename Response>
+struct PendingFile {
+  FileOutcome outcome;
+  absl::StatusOr<Response> response;
+  absl::Notification done;
+};
+
+// Turns the response, which is used up, into the outcome.
+template <typename Response, typename Result>
+void Conclude(const VerbActions<Result>& actions,
+              PendingFile<Response>* pending) {
+  FileOutcome& outcome = pending->outcome;
+  outcome.status = pending->response.status();
+  if (!outcome.status.ok()) return;
+  Response& response = *pending->response;
+  if (response.results_size() != 1) {
+    outcome.status = absl::DataLossError(
+        absl::StrCat(response.results_size(), " results, expected 1"));
+    return;
+  }
+  Result& result = *response.mutable_results(0);
+  if (actions.check != nullptr) outcome.status = actions.check(result);
+  if (!outcome.status.ok()) return;
+  outcome.model = response.model();
+  outcome.timing = response.timing();
+  outcome.rows = actions.rows(result);
+  if (actions.annotate != nullptr) {
+    outcome.drawing = actions.annotate(outcome.file, result);
+  }
+  outcome.write_json = [write = actions.write_json, result = std::move(result)](
+                           JsonWriter* json) { write(result, json); };
+}
+
+// Reads the file and sends `request` with it as its image.
+template <typename Response, typename Request>
+void Send(VisionClient& client, absl::Duration timeout, Request* request,
+          PendingFile<Response>* pending) {
+  absl::StatusOr<std::string> bytes = ReadFile(pending->outcome.file);
+  if (!bytes.ok()) {
+    pending->response = bytes.status();
+    pending->done.Notify();
+    return;
+  }
+  pending->outcome.sent = true;
+  request->mutable_images(0)->set_encoded(*std::move(bytes));
+  Predict(client, *request, timeout,
+          [pending](absl::StatusOr<Response> response) {
+            pending->response = std::move(response);
+            pending->done.Notify();
+          });
+}
+
+// Sends `request` once for each file, with the file as its only image, and
+// returns what became of them, in their order. Several are in flight while
+// earlier answers are being concluded.
+template <typename Response, typename Request, typename Result>
+std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
+                                      Request request,
+                                      const VerbActions<Result>& actions,
+                                      const PredictFlags& flags,
+                                      const Console& console) {
+  constexpr size_t kMaxInFlight = 8;
+  std::vector<PendingFile<Response>> pending(files.size());
+  std::vector<FileOutcome> outcomes;
+  request.set_model(flags.model);
+  request.mutable_options()->set_include_timing(flags.timing);
+  request.add_images();
+  ProgressBar progress(console.err, console.show_progress && files.size() > 20);
+  VisionClient client(flags.common.server);
+  for (size_t i = 0; i < files.size() + kMaxInFlight; ++i) {
+    if (i >= kMaxInFlight) {
+      PendingFile<Response>& oldest = pending[i - kMaxInFlight];
+      oldest.done.WaitForNotification();
+      Conclude(actions, &oldest);
+      outcomes.push_back(std::move(oldest.outcome));
+    }
+    if (i < files.size()) {
+      progress.Show(1.0 * i / files.size(), files[i]);
+      pending[i].outcome.file = files[i];
+      Send(client, flags.common.deadline, &request, &pending[i]);
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_PREDICT_FILES_H_

@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_
+#define SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_
+
+#include <string>
+#include <vector>
+
+namespace sfmamba {
+
+// Rows of text in aligned columns, for people.
+class TextTable {
+ public:
+  // A heading that starts with '>' is of a right-aligned column.
+  explicit TextTable(std::vector<std::string> headings);
+
+  // As many cells as headings, UTF-8.
+  void AddRow(std::vector<std::string> cells);
+
+  // Headings and rows, a line each, two spaces between columns.
+  std::string ToString() const;
+
+ private:
+  std::vector<bool> right_aligned_;
+  std::vector<std::vector<std::string>> rows_;  // The first are the headings.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_

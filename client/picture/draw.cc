@@ -1,0 +1,332 @@
+#include "client/picture/draw.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/picture/lettering.h"
+#include "client/picture/masks.h"
+#include "opencv2/core.hpp"
+#include "opencv2/imgproc.hpp"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMaxLegendEntries = 40;
+constexpr uint8_t kLegendBackground = 255;
+
+using Color = std::array<uint8_t, 3>;
+
+// The picture's own pixels, R, G, B.
+cv::Mat Wrap(Picture* picture) {
+  return cv::Mat(picture->height, picture->width, CV_8UC3,
+                 picture->data.data());
+}
+
+cv::Scalar ToScalar(const Color& color) {
+  return cv::Scalar(color[0], color[1], color[2]);
+}
+
+std::string LabelOr(const std::string& label, int class_id) {
+  return label.empty() ? absl::StrCat("class ", class_id) : label;
+}
+
+void Blend(const Color& color, uint8_t* pixel) {
+  for (int c = 0; c < 3; ++c) pixel[c] = (pixel[c] + color[c] + 1) / 2;
+}
+
+absl::Status CheckSize(const Picture& picture, int width, int height) {
+  if (picture.width == width && picture.height == height) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the answer is about ", width, " x ", height, " pixels, the picture has ",
+      picture.width, " x ", picture.height));
+}
+
+// ---- Detections ----
+
+absl::StatusOr<Mask> MaskOf(const Picture& picture,
+                            const v1::Detection& detection) {
+  if (detection.has_rle()) {
+    const absl::Status status =
+        CheckSize(picture, detection.rle().width(), detection.rle().height());
+    if (!status.ok()) return status;
+  }
+  return DecodeMask(detection);
+}
+
+// Blends what of the mask is on the canvas; its outermost `outline` pixels get
+// the colour itself.
+void PaintMask(Mask mask, const Color& color, int outline, cv::Mat* canvas) {
+  if (mask.data.empty()) return;
+  const cv::Mat set(mask.height, mask.width, CV_8UC1, mask.data.data());
+  cv::Mat inner;
+  cv::erode(set, inner, cv::Mat::ones(3, 3, CV_8UC1), cv::Point(-1, -1),
+            outline, cv::BORDER_CONSTANT, cv::Scalar(0));
+  const int rows = std::min(mask.height, canvas->rows - mask.top);
+  const int columns = std::min(mask.width, canvas->cols - mask.left);
+  for (int y = 0; y < rows; ++y) {
+    uint8_t* pixel = canvas->ptr(mask.top + y, mask.left);
+    for (int x = 0; x < columns; ++x, pixel += 3) {
+      if (inner.at<uint8_t>(y, x) != 0) {
+        Blend(color, pixel);
+      } else if (set.at<uint8_t>(y, x) != 0) {
+        std::copy(color.begin(), color.end(), pixel);
+      }
+    }
+  }
+}
+
+// The pixels that the box touches, cut to the picture, at least one.
+cv::Rect PixelsOf(const v1::BoundingBox& box, cv::Size picture) {
+  // Not finite and huge sides end on an edge.
+  const auto cut = [](float value, int limit) {
+    return value > 0 ? std::min<float>(value, limit) : 0.0f;
+  };
+  const auto range = [&](float low, float high, int size) {
+    const int begin = std::min<int>(std::floor(cut(low, size)), size - 1);
+    const int end = std::ceil(cut(high, size));
+    return cv::Range(begin, std::max(end, begin + 1));
+  };
+  const cv::Range x = range(box.x_min(), box.x_max(), picture.width);
+  const cv::Range y = range(box.y_min(), box.y_max(), picture.height);
+  return cv::Rect(x.start, y.start, x.size(), y.size());
+}
+
+// Where a label of `size` goes that belongs to `box`: into the picture, and off
+// the labels already placed if one of the places around the box is free.
+cv::Rect PlaceLabel(cv::Size size, const cv::Rect& box, cv::Size picture,
+                    const std::vector<cv::Rect>& placed) {
+  const int right = box.x + box.width - size.width;
+  const int bottom = box.y + box.height;
+  const cv::Point places[] = {{box.x, box.y - size.height},
+                              {box.x, box.y},
+                              {right, box.y - size.height},
+                              {right, box.y},
+                              {box.x, bottom},
+                              {box.x, bottom - size.height},
+                              {right, bottom - size.height}};
+  const auto into_picture = [&](cv::Point place) {
+    place.x = std::max(0, std::min(place.x, picture.width - size.width));
+    place.y = std::max(0, std::min(place.y, picture.height - size.height));
+    return cv::Rect(place, size);
+  };
+  for (const cv::Point& place : places) {
+    const cv::Rect label = into_picture(place);
+    const bool free = std::none_of(
+        placed.begin(), placed.end(),
+        [&](const cv::Rect& other) { return (label & other).area() > 0; });
+    if (free) return label;
+  }
+  return into_picture(places[0]);
+}
+
+void PaintLabels(const v1::DetectResult& result, const Lettering& lettering,
+                 cv::Mat* canvas) {
+  std::vector<cv::Rect> placed;
+  for (const v1::Detection& detection : result.detections()) {
+    const std::string text = absl::StrFormat(
+        "%s %.2f", LabelOr(detection.label(), detection.class_id()),
+        detection.score());
+    placed.push_back(PlaceLabel(lettering.BoxSize(text),
+                                PixelsOf(detection.box(), canvas->size()),
+                                canvas->size(), placed));
+    const cv::Scalar color = ToScalar(ClassColor(detection.class_id()));
+    cv::rectangle(*canvas, placed.back(), color, cv::FILLED);
+    lettering.Write(text, placed.back().tl(), color, canvas);
+  }
+}
+
+// ---- Segmentation ----
+
+struct LegendEntry {
+  std::string text;
+  Color color;
+};
+
+// The class whose pixels show the picture as it is; -1: there is none.
+int BackgroundOf(const v1::SegmentResult& result) {
+  for (const v1::ClassArea& area : result.areas()) {
+    if (area.label() == "background") return area.class_id();
+  }
+  return -1;
+}
+
+// Paints each pixel's class; returns how many pixels each class has.
+std::map<int, int64_t> PaintClasses(const IndexMap& map, int background,
+                                    Picture* picture) {
+  std::vector<int64_t> counts(size_t{1} << 16);
+  for (const uint16_t index : map.data) ++counts[index];
+  counts[map.ignore] = 0;
+  std::map<int, int64_t> present;
+  std::vector<Color> colors(counts.size());
+  for (size_t index = 0; index < counts.size(); ++index) {
+    if (counts[index] == 0) continue;
+    present[index] = counts[index];
+    colors[index] = ClassColor(index);
+  }
+  for (size_t i = 0; i < map.data.size(); ++i) {
+    if (map.data[i] == map.ignore || map.data[i] == background) continue;
+    Blend(colors[map.data[i]], &picture->data[3 * i]);
+  }
+  return present;
+}
+
+// Largest first; of very many classes only the first.
+std::vector<LegendEntry> MakeLegend(const std::map<int, int64_t>& present,
+                                    int64_t pixels,
+                                    const v1::SegmentResult& result) {
+  std::map<int, std::string> labels;
+  for (const v1::ClassArea& area : result.areas()) {
+    labels[area.class_id()] = area.label();
+  }
+  std::vector<std::pair<int64_t, int>> order;  // Sorts by size, then class.
+  for (const auto& [index, count] : present) order.push_back({-count, index});
+  std::sort(order.begin(), order.end());
+  const int background = BackgroundOf(result);
+  constexpr Color kNoColor = {kLegendBackground, kLegendBackground,
+                              kLegendBackground};
+  std::vector<LegendEntry> legend;
+  for (const auto& [negative_count, index] : order) {
+    if (legend.size() == kMaxLegendEntries) {
+      legend.push_back(
+          {absl::StrCat(order.size() - legend.size(), " more"), kNoColor});
+      break;
+    }
+    legend.push_back(
+        {absl::StrFormat("%s %.1f %%", LabelOr(labels[index], index),
+                         -100.0 * negative_count / pixels),
+         index == background ? kNoColor : ClassColor(index)});
+  }
+  return legend;
+}
+
+// Rows and columns of equal cells, each a square of colour and a text.
+struct LegendLayout {
+  cv::Size cell;
+  int columns = 0;
+  int rows = 0;
+  cv::Point corner;  // On the canvas.
+  cv::Size canvas;   // Holds the picture in its corner, and the legend.
+};
+
+LegendLayout LayOut(const std::vector<LegendEntry>& legend, cv::Size picture,
+                    const Lettering& lettering) {
+  LegendLayout layout;
+  for (const LegendEntry& entry : legend) {
+    const cv::Size text = lettering.BoxSize(entry.text);
+    layout.cell.width = std::max(layout.cell.width, text.width + text.height);
+    layout.cell.height = std::max(layout.cell.height, text.height);
+  }
+  const int count = legend.size();
+  layout.canvas = picture;
+  if (picture.width >= picture.height) {
+    layout.columns =
+        std::max(1, std::min(count, picture.width / layout.cell.width));
+    layout.rows = (count + layout.columns - 1) / layout.columns;
+    layout.corner = {0, picture.height};
+    layout.canvas.width =
+        std::max(picture.width, layout.columns * layout.cell.width);
+    layout.canvas.height += layout.rows * layout.cell.height;
+  } else {
+    layout.rows =
+        std::max(1, std::min(count, picture.height / layout.cell.height));
+    layout.columns = (count + layout.rows - 1) / layout.rows;
+    layout.corner = {picture.width, 0};
+    layout.canvas.width += layout.columns * layout.cell.width;
+    layout.canvas.height =
+        std::max(picture.height, layout.rows * layout.cell.height);
+  }
+  return layout;
+}
+
+Picture AddLegend(Picture picture, const std::vector<LegendEntry>& legend) {
+  if (legend.empty()) return picture;
+  const cv::Mat drawn = Wrap(&picture);
+  const Lettering lettering(drawn.size());
+  const LegendLayout layout = LayOut(legend, drawn.size(), lettering);
+  Picture extended;
+  extended.width = layout.canvas.width;
+  extended.height = layout.canvas.height;
+  extended.data.assign(size_t{3} * extended.width * extended.height,
+                       kLegendBackground);
+  cv::Mat canvas = Wrap(&extended);
+  drawn.copyTo(canvas(cv::Rect(cv::Point(), drawn.size())));
+  const int side = layout.cell.height;
+  const int gap = side / 6;
+  for (size_t i = 0; i < legend.size(); ++i) {
+    const int column = i % layout.columns;
+    const int row = i / layout.columns;
+    const cv::Point cell = layout.corner + cv::Point(column * layout.cell.width,
+                                                     row * layout.cell.height);
+    cv::rectangle(
+        canvas,
+        cv::Rect(cell.x + gap, cell.y + gap, side - 2 * gap, side - 2 * gap),
+        ToScalar(legend[i].color), cv::FILLED);
+    lettering.Write(legend[i].text, cell + cv::Point(side, 0),
+                    cv::Scalar::all(kLegendBackground), &canvas);
+  }
+  return extended;
+}
+
+}  // namespace
+
+// Source: heads.md of the specification, 15.
+std::array<uint8_t, 3> ClassColor(int class_id) {
+  Color color = {0, 0, 0};
+  uint32_t value = static_cast<uint32_t>(class_id) + 1;
+  for (int bit = 7; bit >= 0; --bit, value >>= 3) {
+    for (int c = 0; c < 3; ++c) color[c] |= (value >> c & 1) << bit;
+  }
+  return color;
+}
+
+absl::StatusOr<Picture> DrawDetections(const Picture& picture,
+                                       const v1::DetectResult& result) {
+  const absl::Status status =
+      CheckSize(picture, result.image_width(), result.image_height());
+  if (!status.ok()) return status;
+  Picture drawn = picture;
+  cv::Mat canvas = Wrap(&drawn);
+  const Lettering lettering(canvas.size());
+  // The most certain come first: they are painted last, over the others.
+  for (int i = result.detections_size() - 1; i >= 0; --i) {
+    const v1::Detection& detection = result.detections(i);
+    absl::StatusOr<Mask> mask = MaskOf(picture, detection);
+    if (!mask.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("detection ", i, ": ", mask.status().message()));
+    }
+    PaintMask(*std::move(mask), ClassColor(detection.class_id()),
+              lettering.stroke(), &canvas);
+  }
+  for (int i = result.detections_size() - 1; i >= 0; --i) {
+    const v1::Detection& detection = result.detections(i);
+    cv::rectangle(canvas, PixelsOf(detection.box(), canvas.size()),
+                  ToScalar(ClassColor(detection.class_id())),
+                  lettering.stroke() + 1);
+  }
+  PaintLabels(result, lettering, &canvas);
+  return drawn;
+}
+
+absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
+                                         const v1::SegmentResult& result) {
+  const absl::StatusOr<IndexMap> map = DecodeIndexMap(result);
+  if (!map.ok()) return map.status();
+  const absl::Status status = CheckSize(picture, map->width, map->height);
+  if (!status.ok()) return status;
+  Picture drawn = picture;
+  const std::map<int, int64_t> present =
+      PaintClasses(*map, BackgroundOf(result), &drawn);
+  return AddLegend(std::move(drawn),
+                   MakeLegend(present, map->data.size(), result));
+}
+
+}  // namespace sfmamba

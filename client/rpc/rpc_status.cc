@@ -1,0 +1,74 @@
+#include "client/rpc/rpc_status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace sfmamba {
+namespace {
+
+// The URL under which google.protobuf.Any stores a message of type `Detail`.
+template <typename Detail>
+std::string TypeUrl() {
+  return absl::StrCat("type.googleapis.com/",
+                      Detail::descriptor()->full_name());
+}
+
+// False if `status` carries no (readable) `detail`.
+template <typename Detail>
+bool GetDetail(const absl::Status& status, Detail* detail) {
+  const absl::optional<absl::Cord> payload =
+      status.GetPayload(TypeUrl<Detail>());
+  return payload.has_value() && detail->ParseFromString(std::string(*payload));
+}
+
+}  // namespace
+
+absl::Status FromGrpcStatus(const grpc::Status& status) {
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+  google::rpc::Status details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+    }
+  }
+  return result;
+}
+
+RpcErrorDetails GetRpcErrorDetails(const absl::Status& status) {
+  RpcErrorDetails details;
+  google::rpc::ErrorInfo info;
+  if (GetDetail(status, &info)) {
+    details.reason = info.reason();
+    details.metadata.insert(info.metadata().begin(), info.metadata().end());
+  }
+  google::rpc::BadRequest bad_request;
+  if (GetDetail(status, &bad_request)) {
+    for (const auto& violation : bad_request.field_violations()) {
+      details.fields.push_back(violation.field());
+    }
+  }
+  google::rpc::RetryInfo retry;
+  if (GetDetail(status, &retry)) {
+    details.retry_delay = absl::Seconds(retry.retry_delay().seconds()) +
+                          absl::Nanoseconds(retry.retry_delay().nanos());
+  }
+  return details;
+}
+
+std::string DescribeRpcError(const absl::Status& status) {
+  const RpcErrorDetails details = GetRpcErrorDetails(status);
+  std::string text = absl::StatusCodeToString(status.code());
+  if (!details.reason.empty())
+    absl::StrAppend(&text, " (", details.reason, ")");
+  absl::StrAppend(&text, ": ", status.message());
+  if (details.retry_delay.has_value()) {
+    absl::StrAppend(&text, "; retry after ",
+                    absl::FormatDuration(*details.retry_delay));
+  }
+  return text;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,37 @@
+#ifndef SFMAMBA_CLIENT_RPC_RPC_STATUS_H_
+#define SFMAMBA_CLIENT_RPC_RPC_STATUS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "grpcpp/support/status.h"
+
+namespace sfmamba {
+
+// What the server says of an error besides code and message. All is empty for
+// an error that the network or gRPC itself raised.
+struct RpcErrorDetails {
+  std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
+  std::map<std::string, std::string> metadata;  // ErrorInfo.metadata.
+  std::vector<std::string> fields;  // BadRequest paths: "images[2].encoded".
+  absl::optional<absl::Duration> retry_delay;  // RetryInfo.
+};
+
+// Code and message of `status`; the messages of its grpc-status-details-bin
+// become payloads under their type URLs. Details that cannot be parsed are left
+// out.
+absl::Status FromGrpcStatus(const grpc::Status& status);
+
+// Reads the payloads that FromGrpcStatus attached.
+RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
+
+// One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...".
+std::string DescribeRpcError(const absl::Status& status);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_RPC_RPC_STATUS_H_

@@ -1,0 +1,188 @@
+#include "client/rpc/vision_client.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/rpc/rpc_status.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
+
+// Retries stop for a while when too many calls fail: each failure takes a token
+// of ten, each success gives a tenth back, and below five tokens nothing is
+// retried.
+constexpr char kRetryPolicy[] = R"(
+  "loadBalancingConfig": [{"round_robin": {}}],
+  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+  "methodConfig": [{
+    "name": [{"service": "sfmamba.v1.VisionService"}],
+    "retryPolicy": {
+      "maxAttempts": 3,
+      "initialBackoff": "0.05s",
+      "maxBackoff": "1s",
+      "backoffMultiplier": 4,
+      "retryableStatusCodes": ["UNAVAILABLE"]
+    }
+  }])";
+
+constexpr char kHealthCheck[] = R"(,
+  "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
+
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
+                                           absl::string_view health_check) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // A request larger than this buffer would never be retried.
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
+  arguments.SetServiceConfigJSON(
+      absl::StrCat("{", kRetryPolicy, health_check, "}"));
+  return grpc::CreateCustomChannel(absl::StrCat("dns:///", server),
+                                   grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
+  context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+// One unary call of `stub`, waited for.
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(Stub& stub,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                           const Request&,
+                                                           Response*),
+                              const Request& request, absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(timeout, &context);
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpcStatus(status);
+  return response;
+}
+
+}  // namespace
+
+VisionClient::VisionClient(absl::string_view server)
+    : predict_(v1::VisionService::NewStub(MakeChannel(server, kHealthCheck))) {
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(server, "");
+  control_ = v1::VisionService::NewStub(channel);
+  health_ = grpc::health::v1::Health::NewStub(channel);
+}
+
+VisionClient::~VisionClient() {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(
+      +[](int* in_flight) { return *in_flight == 0; }, &in_flight_));
+}
+
+template <typename Request, typename Response>
+CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
+                               const Request& request, absl::Duration timeout,
+                               Done<Response> done) {
+  struct Call {
+    std::shared_ptr<grpc::ClientContext> context;
+    Response response;
+    Done<Response> done;
+  };
+  auto* call = new Call{std::make_shared<grpc::ClientContext>(), Response(),
+                        std::move(done)};
+  SetTimeout(timeout, call->context.get());
+  {
+    absl::MutexLock lock(&mu_);
+    ++in_flight_;
+  }
+  CallHandle handle(call->context);
+  // gRPC serializes `request` before this returns.
+  (predict_->async()->*method)(call->context.get(), &request, &call->response,
+                               [this, call](grpc::Status status) {
+                                 if (status.ok()) {
+                                   call->done(std::move(call->response));
+                                 } else {
+                                   call->done(FromGrpcStatus(status));
+                                 }
+                                 // The context keeps the channel alive, and
+                                 // gRPC's threads must not be the ones that end
+                                 // it: it goes before the destructor may
+                                 // return.
+                                 delete call;
+                                 absl::MutexLock lock(&mu_);
+                                 --in_flight_;
+                               });
+  return handle;
+}
+
+absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(
+    const v1::ClassifyRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Classify, request, timeout);
+}
+
+absl::StatusOr<v1::DetectResponse> VisionClient::Detect(
+    const v1::DetectRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Detect, request, timeout);
+}
+
+absl::StatusOr<v1::SegmentResponse> VisionClient::Segment(
+    const v1::SegmentRequest& request, absl::Duration timeout) {
+  return Call(*predict_, &v1::VisionService::Stub::Segment, request, timeout);
+}
+
+CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
+                                  absl::Duration timeout,
+                                  Done<v1::ClassifyResponse> done) {
+  return Start<v1::ClassifyRequest, v1::ClassifyResponse>(
+      &AsyncStub::Classify, request, timeout, std::move(done));
+}
+
+CallHandle VisionClient::Detect(const v1::DetectRequest& request,
+                                absl::Duration timeout,
+                                Done<v1::DetectResponse> done) {
+  return Start<v1::DetectRequest, v1::DetectResponse>(
+      &AsyncStub::Detect, request, timeout, std::move(done));
+}
+
+CallHandle VisionClient::Segment(const v1::SegmentRequest& request,
+                                 absl::Duration timeout,
+                                 Done<v1::SegmentResponse> done) {
+  return Start<v1::SegmentRequest, v1::SegmentResponse>(
+      &AsyncStub::Segment, request, timeout, std::move(done));
+}
+
+absl::StatusOr<v1::Model> VisionClient::GetModel(absl::string_view name,
+                                                 absl::Duration timeout) {
+  v1::GetModelRequest request;
+  request.set_name(std::string(name));
+  return Call(*control_, &v1::VisionService::Stub::GetModel, request, timeout);
+}
+
+absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
+    absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  std::vector<v1::Model> models;
+  v1::ListModelsRequest request;
+  do {
+    const absl::StatusOr<v1::ListModelsResponse> page =
+        Call(*control_, &v1::VisionService::Stub::ListModels, request,
+             deadline - absl::Now());
+    if (!page.ok()) return page.status();
+    models.insert(models.end(), page->models().begin(), page->models().end());
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return models;
+}
+
+absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
+    absl::string_view service, absl::Duration timeout) {
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(std::string(service));
+  const absl::StatusOr<grpc::health::v1::HealthCheckResponse> response =
+      Call(*health_, &grpc::health::v1::Health::Stub::Check, request, timeout);
+  if (!response.ok()) return response.status();
+  return response->status();
+}
+
+}  // namespace sfmamba

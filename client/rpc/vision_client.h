@@ -1,0 +1,115 @@
+#ifndef SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_
+#define SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/client_context.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+
+namespace sfmamba {
+
+// A call in flight. Copyable; may outlive the call.
+class CallHandle {
+ public:
+  explicit CallHandle(std::shared_ptr<grpc::ClientContext> context)
+      : context_(std::move(context)) {}
+
+  // Asks for an early end: the call's callback then gets CANCELLED, unless the
+  // call has just ended another way. Thread-safe.
+  void Cancel() const { context_->TryCancel(); }
+
+ private:
+  std::shared_ptr<grpc::ClientContext> context_;
+};
+
+// Calls a vision server, or several behind one name. Predictions go round-robin
+// to the addresses of the name that report themselves healthy; UNAVAILABLE,
+// which a draining or absent server answers, is tried three times. No other
+// error is retried: GetRpcErrorDetails() of rpc_status.h tells why a call
+// failed.
+//
+// Thread-safe; one client serves a whole process. Every call has a timeout,
+// after which it ends with DEADLINE_EXCEEDED. The destructor waits for the
+// calls in flight.
+//
+//   VisionClient client("127.0.0.1:8001");
+//   v1::ClassifyRequest request;
+//   request.add_images()->set_encoded(jpeg);
+//   auto response = client.Classify(request, absl::Seconds(5));
+class VisionClient {
+ public:
+  template <typename Response>
+  using Done = std::function<void(absl::StatusOr<Response> response)>;
+  using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
+
+  // `server` is "host:port". Connects when first used.
+  explicit VisionClient(absl::string_view server);
+  ~VisionClient();
+
+  absl::StatusOr<v1::ClassifyResponse> Classify(
+      const v1::ClassifyRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::DetectResponse> Detect(const v1::DetectRequest& request,
+                                            absl::Duration timeout);
+  absl::StatusOr<v1::SegmentResponse> Segment(const v1::SegmentRequest& request,
+                                              absl::Duration timeout);
+
+  // These return at once; `done` is called exactly once, on a thread of gRPC's,
+  // and must not block.
+  CallHandle Classify(const v1::ClassifyRequest& request,
+                      absl::Duration timeout, Done<v1::ClassifyResponse> done)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  CallHandle Detect(const v1::DetectRequest& request, absl::Duration timeout,
+                    Done<v1::DetectResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
+  CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
+                     Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The questions about a server below are also put to one that is not healthy.
+
+  absl::StatusOr<v1::Model> GetModel(absl::string_view name,
+                                     absl::Duration timeout);
+
+  // All models, without their classes, ordered by name.
+  absl::StatusOr<std::vector<v1::Model>> ListModels(absl::Duration timeout);
+
+  // The status of `service`, empty for the server as a whole; NOT_FOUND if the
+  // server does not know it.
+  absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,
+                                            absl::Duration timeout);
+
+ private:
+  using AsyncStub = v1::VisionService::StubInterface::async_interface;
+  template <typename Request, typename Response>
+  using AsyncMethod = void (AsyncStub::*)(grpc::ClientContext* context,
+                                          const Request* request,
+                                          Response* response,
+                                          std::function<void(grpc::Status)>);
+
+  template <typename Request, typename Response>
+  CallHandle Start(AsyncMethod<Request, Response> method,
+                   const Request& request, absl::Duration timeout,
+                   Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Sends predictions.
+  std::unique_ptr<v1::VisionService::Stub> predict_;
+  // Ask about the server, over a channel that ignores its health.
+  std::unique_ptr<v1::VisionService::Stub> control_;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+
+  absl::Mutex mu_;
+  int in_flight_ ABSL_GUARDED_BY(mu_) =
+      0;  // Calls whose `done` has not returned.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_

@@ -1,0 +1,43 @@
+#ifndef SFMAMBA_KERNELS_BASE_BFLOAT16_H_
+#define SFMAMBA_KERNELS_BASE_BFLOAT16_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "absl/base/attributes.h"
+
+namespace sfmamba {
+
+// The upper half of a float; arithmetic is done in float. The layout is that of
+// c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
+//
+// Always inlined for the reason given in segments.h.
+struct BFloat16 {
+  uint16_t bits = 0;
+
+  BFloat16() = default;
+
+  // Rounds to nearest, ties to even; a NaN stays a NaN.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE explicit BFloat16(float value) {
+    uint32_t word;
+    std::memcpy(&word, &value, sizeof(word));
+    if ((word & 0x7fffffff) > 0x7f800000) {
+      bits = static_cast<uint16_t>((word >> 16) | 0x40);
+    } else {
+      bits = static_cast<uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
+    }
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE explicit operator float() const {
+    const uint32_t word = static_cast<uint32_t>(bits) << 16;
+    float value;
+    std::memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+};
+
+static_assert(sizeof(BFloat16) == 2, "must match c10::BFloat16");
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_BASE_BFLOAT16_H_

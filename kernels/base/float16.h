@@ -1,0 +1,61 @@
+#ifndef SFMAMBA_KERNELS_BASE_FLOAT16_H_
+#define SFMAMBA_KERNELS_BASE_FLOAT16_H_
+
+#include <cstdint>
+#include <cstring>
+
+namespace sfmamba {
+
+// IEEE half precision; arithmetic is done in float. The layout is that of
+// c10::Half (one uint16_t), so that pointers may be reinterpreted.
+struct Float16 {
+  uint16_t bits;
+
+  Float16() = default;
+
+  // Rounds to nearest, ties to even; beyond 65504 infinity; a NaN stays a NaN.
+  explicit Float16(float value) {
+    uint32_t word;
+    std::memcpy(&word, &value, sizeof(word));
+    const uint32_t sign = (word >> 16) & 0x8000;
+    word &= 0x7fffffff;
+    if (word > 0x7f800000) {
+      bits = static_cast<uint16_t>(sign | 0x7e00);
+    } else if (word >= 0x477ff000) {  // Rounds to 65536 or more.
+      bits = static_cast<uint16_t>(sign | 0x7c00);
+    } else if (word < 0x38800000) {  // Below 2^-14: a multiple of 2^-24.
+      float magnitude;
+      std::memcpy(&magnitude, &word, sizeof(magnitude));
+      magnitude += 0.5f;  // 0.5's last bit is 2^-24: the addition rounds.
+      std::memcpy(&word, &magnitude, sizeof(word));
+      bits = static_cast<uint16_t>(sign | (word - 0x3f000000));
+    } else {
+      word += 0xc8000fff + ((word >> 13) & 1);  // Exponent bias 127 to 15.
+      bits = static_cast<uint16_t>(sign | (word >> 13));
+    }
+  }
+
+  explicit operator float() const {
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+    const uint32_t rest = bits & 0x7fff;
+    uint32_t word;
+    if (rest >= 0x7c00) {
+      word = 0x7f800000 | ((rest & 0x3ff) << 13);
+    } else if (rest >= 0x400) {
+      word = (rest << 13) + 0x38000000;
+    } else {
+      const float magnitude = static_cast<float>(rest) * 0x1p-24f;
+      std::memcpy(&word, &magnitude, sizeof(word));
+    }
+    word |= sign;
+    float value;
+    std::memcpy(&value, &word, sizeof(value));
+    return value;
+  }
+};
+
+static_assert(sizeof(Float16) == 2, "must match c10::Half");
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_BASE_FLOAT16_H_

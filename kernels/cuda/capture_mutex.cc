@@ -1,0 +1,15 @@
+#include "kernels/cuda/capture_mutex.h"
+
+#include <map>
+
+namespace sfmamba {
+
+absl::Mutex& CaptureMutex(int gpu) {
+  // Kept for ever: threads may still hold one while the process ends.
+  static absl::Mutex& mu = *new absl::Mutex;
+  static auto& mutexes = *new std::map<int, absl::Mutex>;
+  absl::MutexLock lock(&mu);
+  return mutexes[gpu];
+}
+
+}  // namespace sfmamba

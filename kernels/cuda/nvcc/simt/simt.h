@@ -1,0 +1,176 @@
+#ifndef SFMAMBA_KERNELS_CUDA_NVCC_SIMT_SIMT_H_
+#define SFMAMBA_KERNELS_CUDA_NVCC_SIMT_SIMT_H_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/cuda/cuda_stream.h"
+
+// What kernels (.cu files) use beyond plain CUDA C++. This is the header for
+// nvcc; tests/emulator/simt/simt.h has the same names for a host compiler, and
+// BUILD decides which of the two "simt/simt.h" is. So that both compile the
+// same source, kernels keep to:
+//   - threadIdx, blockIdx, blockDim, gridDim, dim3, __syncthreads, __syncwarp,
+//     __shfl_sync, __shfl_up_sync, __shfl_down_sync, __shfl_xor_sync,
+//     __ballot_sync, __any_sync, __all_sync, atomicAdd, atomicMax, atomicMin,
+//     atomicCAS, atomicOr, __popc, __ffs, __clz, __float_as_int,
+//     __int_as_float, fmaf, fminf, fmaxf, min, max, rsqrtf, sqrtf, floorf,
+//     ceilf;
+//   - shared memory as `__shared__ simt::Shared<float, 64> tile;`, at most
+//     48 KB a block, never dynamic; every thread of a block reaches each
+//     __syncthreads;
+//   - no inline PTX, no <<<>>>, no warp-synchronous assumption, no local
+//     statics, no printf.
+namespace sfmamba::simt {
+
+// ---- Arithmetic: approximate instructions of the hardware ----
+
+// 2^x, relative error 2^-22; subnormal results are 0.
+__device__ __forceinline__ float Exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// log2(x), absolute error 2^-22 in [0.5, 2], relative beyond.
+__device__ __forceinline__ float Log2(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / x, relative error 2^-23; 0 of an infinity, or above 2^126.
+__device__ __forceinline__ float Reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// ---- Arithmetic: one instruction each ----
+
+// The lesser and the greater one, -0 less than 0; NaN if either is NaN.
+__device__ __forceinline__ float Min(float x, float y) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+  return least;
+}
+__device__ __forceinline__ float Max(float x, float y) {
+  float most;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+  return most;
+}
+
+// ---- Element types: float, BFloat16, Float16 ----
+
+__device__ __forceinline__ float ToFloat(float x) { return x; }
+__device__ __forceinline__ float ToFloat(BFloat16 x) {
+  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+__device__ __forceinline__ float ToFloat(Float16 x) {
+  return __half2float(__ushort_as_half(x.bits));
+}
+
+// Rounds to nearest, ties to even.
+template <typename T>
+__device__ __forceinline__ T FromFloat(float x);
+template <>
+__device__ __forceinline__ float FromFloat<float>(float x) {
+  return x;
+}
+template <>
+__device__ __forceinline__ BFloat16 FromFloat<BFloat16>(float x) {
+  BFloat16 y;
+  y.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+  return y;
+}
+template <>
+__device__ __forceinline__ Float16 FromFloat<Float16>(float x) {
+  Float16 y;
+  y.bits = __half_as_ushort(__float2half_rn(x));
+  return y;
+}
+
+// ---- Memory ----
+
+// N values that are moved by one instruction: at most 16 bytes, a power of two.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Vector {
+  T values[N];
+
+  __device__ __forceinline__ T& operator[](int i) { return values[i]; }
+  __device__ __forceinline__ const T& operator[](int i) const {
+    return values[i];
+  }
+};
+
+// `from` and `to` are multiples of N values from an aligned address.
+template <int N, typename T>
+__device__ __forceinline__ Vector<T, N> Load(const T* from) {
+  return *reinterpret_cast<const Vector<T, N>*>(from);
+}
+template <int N, typename T>
+__device__ __forceinline__ void Store(T* to, const Vector<T, N>& vector) {
+  *reinterpret_cast<Vector<T, N>*>(to) = vector;
+}
+
+// `offset`, of which the compiler forgets how it came about. It splits a
+// Store() if it has computed each value's address for itself, as in an unrolled
+// loop; from to + Opaque(offset) it cannot.
+__device__ __forceinline__ int64_t Opaque(int64_t offset) {
+  asm("" : "+l"(offset));
+  return offset;
+}
+
+// An array in shared memory. T has a trivial constructor: float, int, uint16_t.
+template <typename T, int N>
+struct alignas(16) Shared {
+  T values[N];
+
+  __device__ __forceinline__ T& operator[](int i) { return values[i]; }
+  // M values by one instruction; `i` is a multiple of M.
+  template <int M>
+  __device__ __forceinline__ Vector<T, M> Load(int i) {
+    return *reinterpret_cast<const Vector<T, M>*>(values + i);
+  }
+  template <int M>
+  __device__ __forceinline__ void Store(int i, const Vector<T, M>& vector) {
+    *reinterpret_cast<Vector<T, M>*>(values + i) = vector;
+  }
+};
+
+// ---- Launching ----
+
+// Enqueues `kernel` on `stream` and returns; INTERNAL naming it if the launch
+// is refused. An empty grid is nothing to do.
+template <typename... Parameters, typename... Args>
+absl::Status Launch(const char* name, void (*kernel)(Parameters...),
+                    dim3 blocks, dim3 threads, CudaStream stream,
+                    Args&&... args) {
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return absl::OkStatus();
+  std::tuple<Parameters...> values(std::forward<Args>(args)...);
+  const cudaError_t error = std::apply(
+      [&](Parameters&... each) {
+        void* pointers[] = {&each...};
+        return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks,
+                                threads, pointers, /*sharedMem=*/0, stream);
+      },
+      values);
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat(name, ": the launch of ", blocks.x, "x", blocks.y, "x",
+                   blocks.z, " blocks of ", threads.x, "x", threads.y, "x",
+                   threads.z, " threads failed: ", cudaGetErrorString(error)));
+}
+
+}  // namespace sfmamba::simt
+
+#endif  // SFMAMBA_KERNELS_CUDA_NVCC_SIMT_SIMT_H_

@@ -1,0 +1,27 @@
+#ifndef SFMAMBA_KERNELS_CUDA_QUANTILES_H_
+#define SFMAMBA_KERNELS_CUDA_QUANTILES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace sfmamba {
+
+// What a series of times comes to.
+struct Quantiles {
+  double p10 = 0, median = 0, p90 = 0;
+
+  // Of at least one value: the one that a tenth, a half, nine tenths of the
+  // others do not exceed.
+  static Quantiles Of(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    const auto at = [&](double share) {
+      return values[std::lround(share * (values.size() - 1))];
+    };
+    return {at(0.1), at(0.5), at(0.9)};
+  }
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_CUDA_QUANTILES_H_

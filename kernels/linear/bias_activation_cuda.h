@@ -1,0 +1,46 @@
+#ifndef SFMAMBA_KERNELS_LINEAR_BIAS_ACTIVATION_CUDA_H_
+#define SFMAMBA_KERNELS_LINEAR_BIAS_ACTIVATION_CUDA_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/cuda/cuda_activation.h"
+#include "kernels/cuda/cuda_stream.h"
+
+namespace sfmamba {
+
+// What follows a convolution or a linear layer, in one pass over memory:
+//   y[i,c] = activation(x[i,c] + bias[c]) + add[i,c]
+// The arithmetic is fp32, rounded to T once, at the end. A NaN stays where it
+// is, under every activation; GELU of -infinity is NaN.
+template <typename T>
+struct BiasActivationArgs {
+  // A contiguous array without bias is one row.
+  int64_t rows;
+  int64_t channels;
+  const T* x;  // [rows, channels], rows x_stride apart
+  int64_t x_stride;
+  T* y;  // [rows, channels], rows y_stride apart; may be x itself
+  int64_t y_stride;
+  CudaActivation activation;
+  const float* bias = nullptr;  // [channels], or null for none
+  const T* add = nullptr;  // [rows, channels], rows add_stride apart, or null
+                           // for none; may be y itself
+  int64_t add_stride = 0;
+};
+
+// Reads x and `add` once and writes y once: 2 sizeof(T) bytes a value, or
+// 3 sizeof(T) with `add`.
+//
+// Enqueues on `stream` and returns; INTERNAL if the launch is refused. All
+// pointers in `args` are the device's. T is float, BFloat16 or Float16. Fastest
+// where rows and pointers are multiples of 16 bytes.
+template <typename T>
+absl::Status BiasActivationCuda(const BiasActivationArgs<T>& args,
+                                CudaStream stream);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_LINEAR_BIAS_ACTIVATION_CUDA_H_

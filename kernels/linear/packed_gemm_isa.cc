@@ -1,0 +1,8 @@
+#include "kernels/linear/packed_gemm_simd.h"
+#include "kernels/simd/vec_isa.h"
+
+namespace sfmamba {
+
+void PackedGemmIsa(const PackedGemmArgs& args) { PackedGemm<VecIsa>(args); }
+
+}  // namespace sfmamba

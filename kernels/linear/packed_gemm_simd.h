@@ -1,0 +1,176 @@
+// The product over a vector type V, two vectors of outputs by kTileRows rows at
+// a time; for the files of one instruction set, which choose V.
+#ifndef SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
+#define SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "kernels/linear/packed_gemm.h"
+
+namespace sfmamba {
+namespace {
+
+// Inputs of a block at most: a panel's block and a few rows' stay in the L1
+// cache. Rows of a block: theirs stay in the L2 cache.
+constexpr int64_t kBlockDepth = 384, kBlockRows = 240;
+
+// A block of the product. The first block of inputs begins y (unless it is
+// added to) and adds the bias, the others add to it.
+struct Block {
+  int64_t depth;   // Inputs.
+  const float* x;  // [rows, depth], rows x_stride apart
+  int64_t x_stride;
+  const float* weights;  // [depth, panel]
+  const float* bias;     // [panel] or null.
+  bool add;
+  float* y;  // [rows, panel], rows y_stride apart
+  int64_t y_stride;
+};
+
+// kRows rows of a block. The sums are in registers only if every loop over them
+// is unrolled.
+template <typename V, int kRows>
+void MultiplyRows(const Block& block) {
+  const float *x = block.x, *weights = block.weights;
+  const int64_t depth = block.depth, x_stride = block.x_stride;
+  V sums[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = V::Set(0.0f);
+  for (int64_t k = 0; k < depth; ++k) {
+    const V left = V::Load(weights), right = V::Load(weights + V::kWidth);
+    weights += 2 * V::kWidth;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const V value = V::Set(x[r * x_stride + k]);
+      sums[r][0] = Fma(value, left, sums[r][0]);
+      sums[r][1] = Fma(value, right, sums[r][1]);
+    }
+  }
+  if (block.bias != nullptr) {
+    const V left = V::Load(block.bias), right = V::Load(block.bias + V::kWidth);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      sums[r][0] = sums[r][0] + left;
+      sums[r][1] = sums[r][1] + right;
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    float* y = block.y + r * block.y_stride;
+    if (block.add) {
+      sums[r][0] = V::Load(y) + sums[r][0];
+      sums[r][1] = V::Load(y + V::kWidth) + sums[r][1];
+    }
+    sums[r][0].Store(y);
+    sums[r][1].Store(y + V::kWidth);
+  }
+}
+
+// 1 .. kRows rows.
+template <typename V, int kRows>
+void MultiplyUpTo(int64_t rows, const Block& block) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return MultiplyUpTo<V, kRows - 1>(rows, block);
+  }
+  MultiplyRows<V, kRows>(block);
+}
+
+// Most of the registers hold sums: 12 of AVX2's 16, 16 of AVX-512's 32, where
+// pointers to rows would run out before.
+template <typename V>
+constexpr int kTileRows = V::kWidth == 8 ? 6 : 8;
+
+// A tile of the last panel, of which only `columns` exist in y and bias.
+template <typename V>
+void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
+  constexpr int kPanel = 2 * V::kWidth;
+  float y[kTileRows<V> * kPanel] = {}, bias[kPanel] = {};
+  float* const to = block.y;
+  const int64_t to_stride = block.y_stride;
+  for (int64_t c = 0; c < columns; ++c) {
+    if (block.bias != nullptr) bias[c] = block.bias[c];
+    for (int64_t r = 0; r < rows && block.add; ++r) {
+      y[r * kPanel + c] = to[r * to_stride + c];
+    }
+  }
+  if (block.bias != nullptr) block.bias = bias;
+  block.y = y;
+  block.y_stride = kPanel;
+  MultiplyUpTo<V, kTileRows<V>>(rows, block);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      to[r * to_stride + c] = y[r * kPanel + c];
+    }
+  }
+}
+
+// `rows` rows of a block, in tiles as even as possible: small ones are slower.
+// While it is at it, it fetches the weights `next` of the block after this.
+template <typename V>
+void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
+                   const float* next) {
+  constexpr int kPanel = 2 * V::kWidth;
+  constexpr int64_t kLine = 64 / sizeof(float);
+  const int64_t tiles = (rows + kTileRows<V> - 1) / kTileRows<V>;
+  const int64_t lines = block.depth * kPanel / kLine;
+  for (int64_t t = 0; t < tiles; ++t) {
+    for (int64_t i = lines * t / tiles; i < lines * (t + 1) / tiles; ++i) {
+      _mm_prefetch(reinterpret_cast<const char*>(next + i * kLine),
+                   _MM_HINT_T1);
+    }
+    const int64_t first = rows * t / tiles;
+    const int64_t count = rows * (t + 1) / tiles - first;
+    Block tile = block;
+    tile.x += first * block.x_stride;
+    tile.y += first * block.y_stride;
+    if (columns == kPanel) {
+      MultiplyUpTo<V, kTileRows<V>>(count, tile);
+    } else {
+      MultiplyNarrow<V>(count, columns, tile);
+    }
+  }
+}
+
+// Rows of which x stays in the L2 cache.
+template <typename V>
+void MultiplyBlockOfRows(const PackedGemmArgs& args) {
+  constexpr int kPanel = 2 * V::kWidth;
+  const int64_t blocks = (args.in + kBlockDepth - 1) / kBlockDepth;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t begin = args.in * b / blocks;
+    Block block;
+    block.depth = args.in * (b + 1) / blocks - begin;
+    block.x = args.x + begin;
+    block.x_stride = args.x_stride;
+    block.add = args.add || b > 0;
+    block.y_stride = args.y_stride;
+    for (int64_t first = 0; first < args.out; first += kPanel) {
+      const int64_t left = args.out - first;
+      block.weights = args.weights + first * args.in + begin * kPanel;
+      block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
+      block.y = args.y + first;
+      MultiplyBlock<V>(args.rows, left < kPanel ? left : kPanel, block,
+                       block.weights + args.in * kPanel);
+    }
+  }
+}
+
+template <typename V>
+void PackedGemm(const PackedGemmArgs& args) {
+  const int64_t blocks = (args.rows + kBlockRows - 1) / kBlockRows;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t begin = args.rows * b / blocks;
+    PackedGemmArgs part = args;
+    part.rows = args.rows * (b + 1) / blocks - begin;
+    part.x += begin * args.x_stride;
+    part.y += begin * args.y_stride;
+    MultiplyBlockOfRows<V>(part);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_

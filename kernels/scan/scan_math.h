@@ -1,0 +1,49 @@
+#ifndef SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
+#define SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
+
+#include "simt/simt.h"
+
+// The selective scan in base 2: with v = (dt + bias) * log2(e) and
+// s = log2(1 + 2^v),
+//   exp(delta * A) = 2^(A * s)   and   delta * u = s * ln(2) * u.
+// For device code and for tests on the host.
+namespace sfmamba {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kLn2 = 0.693147181f;
+
+// log2(1 + 2^v), relative error 5e-7; v above 125 as it is.
+__device__ __forceinline__ float Softplus2(float v) {
+  const float t = simt::Exp2(-fabsf(v));
+  // log2(1 + t) / t. 1 + t would drop the bits of a small t.
+  float quotient = fmaf(t, -0.297839126f, 0.476213636f);
+  quotient = fmaf(t, quotient, -0.721232999f);
+  quotient = fmaf(t, quotient, 1.4426946f);
+  const float small = t * quotient;
+  return fmaxf(v, 0.0f) + (t < 0.125f ? small : simt::Log2(1.0f + t));
+}
+
+// One token of one state: what h becomes. `g` is delta * u.
+__device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
+                                          float B) {
+  return fmaf(simt::Exp2(A * s), h, g * B);
+}
+
+// What a run of tokens does to the state: h becomes decay * h + state.
+struct ScanSpan {
+  float decay, state;
+};
+
+// `before` and then `after`. If a sequence starts within `after`, nothing of
+// `before` passes: a select, so that its NaNs do not either.
+__device__ __forceinline__ ScanSpan Combine(const ScanSpan& before,
+                                            const ScanSpan& after,
+                                            bool after_starts) {
+  return {after_starts ? after.decay : before.decay * after.decay,
+          after_starts ? after.state
+                       : fmaf(after.decay, before.state, after.state)};
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_

@@ -1,0 +1,146 @@
+#include "kernels/scan/scan_plan.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMostChunks = 1024;
+constexpr int kItems[] = {2, 4, 7, 8, 13, 16};
+
+// Shorter pieces spend their time on filling the pipeline.
+constexpr int kShortestChunk = 32;
+
+// The two launches that kChunk has beside its last and the chain over its
+// chunks, in cycles.
+constexpr int64_t kChunkOverhead = 6000;
+
+// A way to run the lane kernel with what a warp then needs for a token, in
+// cycles of its scheduler: the larger of the instructions issued, as compiled
+// for sm_90, and of 8 for each special function.
+struct Variant {
+  int lanes, channels_per_thread;
+  int cycles8, cycles16;  // With 8 and with 16 states.
+};
+
+constexpr Variant kVariants[] = {
+    {1, 1, 84, 144}, {1, 2, 160, 288}, {2, 1, 52, 74},
+    {4, 1, 33, 44},  {8, 1, 25, 30},
+};
+
+int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Cycles of a walk over `length` tokens by `groups` times the channels.
+int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
+               int64_t length, int channels, int states) {
+  const int64_t warps =
+      groups * CeilDivide(int64_t{channels} * variant.lanes,
+                          kWarp * variant.channels_per_thread);
+  const int64_t schedulers = int64_t{4} * multiprocessors;
+  const int cycles = states <= 8 ? variant.cycles8 : variant.cycles16;
+  const int64_t walk = length * cycles;
+  // A warp alone on its scheduler waits for its own results.
+  if (warps <= schedulers) return walk * 13 / 10;
+  return walk * CeilDivide(warps, schedulers);
+}
+
+absl::Status CheckField(const char* field, int got,
+                        std::initializer_list<int> expected) {
+  if (absl::c_linear_search(expected, got)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("scan plan: ", field, ": got ", got, ", expected ",
+                   absl::StrJoin(expected, " or ")));
+}
+
+absl::Status CheckRange(const char* field, int got, int least, int most) {
+  if (got >= least && got <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "scan plan: ", field, ": got ", got, ", expected ", least, " to ", most));
+}
+
+absl::Status CheckLanes(const ScanPlan& plan) {
+  absl::Status status = CheckField("lanes", plan.lanes, {1, 2, 4, 8});
+  if (!status.ok()) return status;
+  return CheckField("threads", plan.threads, {0, 128, 160, 192, 224, 256});
+}
+
+}  // namespace
+
+absl::Status CheckScanPlan(const ScanPlan& plan) {
+  absl::Status status;
+  switch (plan.kernel) {
+    case ScanPlan::kLane:
+      status = CheckLanes(plan);
+      if (!status.ok()) return status;
+      status = plan.lanes == 1
+                   ? CheckField("channels_per_thread", plan.channels_per_thread,
+                                {1, 2})
+                   : CheckField("channels_per_thread, with several lanes",
+                                plan.channels_per_thread, {1});
+      if (!status.ok()) return status;
+      return CheckRange("rows", plan.rows, 0, 1 << 30);
+    case ScanPlan::kFold:
+      status = CheckField("items", plan.items, {0, 2, 4, 7, 8, 13, 16});
+      if (!status.ok()) return status;
+      return CheckRange("rows", plan.rows, 0, 1 << 30);
+    case ScanPlan::kChunk:
+      status = CheckLanes(plan);
+      if (!status.ok()) return status;
+      return CheckRange("chunks", plan.chunks, 1, kMostChunks);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("scan plan: kernel: got ", plan.kernel, ", expected ",
+                   ScanPlan::kLane, " to ", ScanPlan::kChunk));
+}
+
+ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
+                         int channels, int states) {
+  ScanPlan best;
+  int64_t fewest = 0;
+  const auto consider = [&](const ScanPlan& plan, int64_t cycles) {
+    if (fewest != 0 && cycles >= fewest) return;
+    fewest = cycles;
+    best = plan;
+  };
+  for (const Variant& variant : kVariants) {
+    ScanPlan plan;
+    plan.lanes = variant.lanes;
+    plan.channels_per_thread = variant.channels_per_thread;
+    consider(plan, Cycles(variant, multiprocessors, sequences, length, channels,
+                          states));
+    if (variant.channels_per_thread > 1) continue;
+    plan.kernel = ScanPlan::kChunk;
+    for (int chunks = 2; chunks * kShortestChunk <= length; chunks *= 2) {
+      if (chunks > kMostChunks) break;
+      plan.chunks = chunks;
+      consider(plan, kChunkOverhead + 2 * Cycles(variant, multiprocessors,
+                                                 int64_t{sequences} * chunks,
+                                                 CeilDivide(length, chunks),
+                                                 channels, states));
+    }
+  }
+  return best;
+}
+
+int64_t ScanScratchBytes(const ScanPlan& plan, int sequences, int channels,
+                         int states) {
+  if (plan.kernel != ScanPlan::kChunk) return 0;
+  // Of each piece but the last: its states and its sum of time steps.
+  return int64_t{sequences} * (plan.chunks - 1) * (states + 1) * channels *
+         static_cast<int64_t>(sizeof(float));
+}
+
+int FoldItems(int64_t tokens) {
+  for (const int items : kItems) {
+    if (tokens <= kWarp * items) return items;
+  }
+  return kItems[std::size(kItems) - 1];
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,76 @@
+#ifndef SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_H_
+#define SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_H_
+
+#include <cstdint>
+
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/packed_sequences.h"
+#include "kernels/simd/cpu_features.h"
+
+namespace sfmamba {
+
+// Selective scan over packed sequences, with the state reset at the start of
+// each. For each channel d, with a state h[n] that is 0 before a sequence:
+//   delta  = log(1 + exp(dt[i,d] + bias[d]))
+//   h[n]   = exp(delta * A[n,d]) * h[n] + delta * B[i,n] * u[i,d]
+//   y[i,d] = sum over n of C[i,n] * h[n], plus D[d] * u[i,d]
+// computed in fp32 whatever T. A NaN or an infinity in one sequence never
+// reaches another, and the outputs of a sequence do not depend, in any bit, on
+// what else is in the call or on how channels and sequences are split over
+// calls. Source: Mamba (arXiv 2312.00752), section 3; SF-Mamba (arXiv
+// 2603.16423), 3.3.
+template <typename T>
+struct SelectiveScanArgs {
+  int channels;  // Any number; multiples of 16 are fastest.
+  int states;    // At most 16; 8 (MambaVision) and 16 (Vim) are fast.
+  const T* u;    // [tokens, channels], rows u_stride apart
+  int64_t u_stride;
+  const T* dt;  // [tokens, channels], before bias and softplus
+  int64_t dt_stride;
+  const T* B;  // [tokens, states], rows bc_stride apart
+  const T* C;  // [tokens, states], rows bc_stride apart
+  int64_t bc_stride;
+  T* y;  // [tokens, channels], written; apart from every input
+  int64_t y_stride;
+  const float* A;  // [states, channels], negative, rows a_stride apart
+  int64_t a_stride;
+  const float* D;     // [channels]
+  const float* bias;  // [channels], all of it: twice b_dt for MambaVision
+  Segments segments;
+};
+
+// T is float or BFloat16. Runs on the calling thread; callers share the work
+// out by SliceChannels and Segments::Slice. `isa` must be one of
+// SupportedCpuIsas().
+template <typename T>
+void SelectiveScanCpu(const SelectiveScanArgs<T>& args,
+                      CpuIsa isa = ActiveCpuIsa());
+
+// SelectiveScanCpu chooses among these, one per instruction set.
+template <typename T>
+void SelectiveScanScalar(const SelectiveScanArgs<T>& args);
+template <typename T>
+void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
+template <typename T>
+void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
+
+// The same in fp64 throughout, for tests.
+void SelectiveScanReference(const SelectiveScanArgs<double>& args);
+
+// Channels [begin, end) of the same scan.
+template <typename T>
+SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
+                                   int end) {
+  args.channels = end - begin;
+  args.u += begin;
+  args.dt += begin;
+  args.y += begin;
+  args.A += begin;
+  args.D += begin;
+  args.bias += begin;
+  return args;
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_H_

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/scan/scan_lanes.h"
+#include "kernels/scan/selective_scan_chunk_cuda.h"
+#include "kernels/scan/selective_scan_lane_cuda.h"
+#include "simt/simt.h"
+
+// Each sequence is cut into pieces of equal length that are walked at once:
+//   1. all but the last, from h = 0, for the state at their ends and the sum of
+//      s, which says how much of an earlier state would be left;
+//   2. a chain over these ends gives the state each piece begins with;
+//   3. all pieces again, from those states, for y.
+namespace sfmamba {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kCarryThreads = 128;
+// Pieces whose ends are loaded at a time, before the chain needs them.
+constexpr int kCarryLoads = 8;
+// Pieces are multiples of this, so that no walk but a last one ends within the
+// tokens that it prepares together.
+constexpr int kPieceUnit = 8;
+
+// Piece `piece` of sequence k; none for pieces past its end.
+__device__ __forceinline__ TokenRun PieceOf(const Segments& segments, int k,
+                                            int piece, int pieces) {
+  const int64_t begin = segments.begin(k);
+  const int64_t length = segments.end(k) - begin;
+  const int64_t units = (length + kPieceUnit - 1) / kPieceUnit;
+  const int64_t size = (units + pieces - 1) / pieces * kPieceUnit;
+  const int64_t from = min(length, piece * size);
+  const int tokens = static_cast<int>(min(length, from + size) - from);
+  return {segments, begin + from, tokens, k, k, tokens};
+}
+
+// Where the scratch memory has what a piece ends with: [states + 1, channels],
+// last the sum of s. `ends` is the number of pieces that have an end.
+template <typename T>
+__device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
+                                        float* scratch, int k, int piece,
+                                        int ends) {
+  const int64_t end = int64_t{k} * ends + piece;
+  return scratch + end * (args.states + 1) * args.channels;
+}
+
+// Blocks: x the pieces, y over channels.
+template <typename T, int kStates, int kLanes>
+__global__ void __launch_bounds__(kMostScanThreads, 1)
+    EndsKernel(const SelectiveScanArgs<T> args, float* scratch, int ends) {
+  using Scan = LaneScan<T, kStates, kLanes, 1, /*kOutput=*/false>;
+  __shared__ typename Scan::Tiles tiles;
+  const int k = blockIdx.x / ends, piece = blockIdx.x % ends;
+  const int thread = blockIdx.y * blockDim.x + threadIdx.x;
+  Scan scan(args, thread / kLanes);
+  scan.Walk(PieceOf(args.segments, k, piece, ends + 1),
+            thread / kWarp * kWarp / kLanes < args.channels, tiles);
+  float s_sum = scan.s_sum;
+#pragma unroll
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    s_sum += __shfl_xor_sync(0xffffffffu, s_sum, width, kLanes);
+  }
+  if (!scan.active()) return;
+  float* const end = EndOf(args, scratch, k, piece, ends) + scan.d();
+#pragma unroll
+  for (int n = 0; n < Scan::kOwn; ++n) {
+    end[(scan.lane() * Scan::kOwn + n) * args.channels] = scan.h[0][n];
+  }
+  if (scan.lane() == 0) end[kStates * args.channels] = s_sum;
+}
+
+// Turns the end of each piece, as if it began with h = 0, into what it is.
+// Blocks: x the sequences, y the states, z over channels.
+template <typename T>
+__global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
+                            int ends) {
+  const int k = blockIdx.x, n = blockIdx.y;
+  const int d = blockIdx.z * blockDim.x + threadIdx.x;
+  if (d >= args.channels) return;
+  const float A = args.A[n * args.a_stride + d];
+  const int64_t step = int64_t{args.states + 1} * args.channels;
+  float* const end = EndOf(args, scratch, k, 0, ends) + d;
+  const int64_t of_state = int64_t{n} * args.channels;
+  const int64_t of_sum = int64_t{args.states} * args.channels;
+  float h = 0;
+  for (int first = 0; first < ends; first += kCarryLoads) {
+    float state[kCarryLoads], s_sum[kCarryLoads];
+#pragma unroll
+    for (int q = 0; q < kCarryLoads; ++q) {
+      if (first + q < ends) {
+        state[q] = end[(first + q) * step + of_state];
+        s_sum[q] = end[(first + q) * step + of_sum];
+      }
+    }
+#pragma unroll
+    for (int q = 0; q < kCarryLoads; ++q) {
+      if (first + q < ends) {
+        h = fmaf(simt::Exp2(A * s_sum[q]), h, state[q]);
+        end[(first + q) * step + of_state] = h;
+      }
+    }
+  }
+}
+
+// Blocks: x the pieces, y over channels.
+template <typename T, int kStates, int kLanes>
+__global__ void __launch_bounds__(kMostScanThreads, 1)
+    OutputKernel(const SelectiveScanArgs<T> args, float* scratch, int pieces) {
+  using Scan = LaneScan<T, kStates, kLanes, 1, /*kOutput=*/true>;
+  __shared__ typename Scan::Tiles tiles;
+  const int k = blockIdx.x / pieces, piece = blockIdx.x % pieces;
+  const int thread = blockIdx.y * blockDim.x + threadIdx.x;
+  Scan scan(args, thread / kLanes);
+  if (piece > 0) {
+    const float* const end =
+        EndOf(args, scratch, k, piece - 1, pieces - 1) + scan.d();
+#pragma unroll
+    for (int n = 0; n < Scan::kOwn; ++n) {
+      scan.h[0][n] = end[(scan.lane() * Scan::kOwn + n) * args.channels];
+    }
+  }
+  scan.Walk(PieceOf(args.segments, k, piece, pieces),
+            thread / kWarp * kWarp / kLanes < args.channels, tiles);
+}
+
+template <int kStates, int kLanes, typename T>
+absl::Status LaunchLanes(const SelectiveScanArgs<T>& args, const ScanPlan& plan,
+                         float* scratch, CudaStream stream) {
+  const int count = args.segments.count, ends = plan.chunks - 1;
+  const int wanted = args.channels * kLanes;
+  const int threads = LaneBlockThreads(plan, wanted);
+  const int blocks = (wanted + threads - 1) / threads;
+  if (ends > 0) {
+    const absl::Status first = simt::Launch(
+        "selective_scan chunk ends", EndsKernel<T, kStates, kLanes>,
+        dim3(count * ends, blocks), dim3(threads), stream, args, scratch, ends);
+    if (!first.ok()) return first;
+    const absl::Status second =
+        simt::Launch("selective_scan chunk carry", CarryKernel<T>,
+                     dim3(count, kStates,
+                          (args.channels + kCarryThreads - 1) / kCarryThreads),
+                     dim3(kCarryThreads), stream, args, scratch, ends);
+    if (!second.ok()) return second;
+  }
+  return simt::Launch("selective_scan chunk", OutputKernel<T, kStates, kLanes>,
+                      dim3(count * plan.chunks, blocks), dim3(threads), stream,
+                      args, scratch, plan.chunks);
+}
+
+template <int kStates, typename T>
+absl::Status LaunchStates(const SelectiveScanArgs<T>& args,
+                          const ScanPlan& plan, float* scratch,
+                          CudaStream stream) {
+  switch (plan.lanes) {
+    case 1:
+      return LaunchLanes<kStates, 1>(args, plan, scratch, stream);
+    case 2:
+      return LaunchLanes<kStates, 2>(args, plan, scratch, stream);
+    case 4:
+      return LaunchLanes<kStates, 4>(args, plan, scratch, stream);
+    default:
+      return LaunchLanes<kStates, 8>(args, plan, scratch, stream);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<T>& args,
+                                    const ScanPlan& plan, float* scratch,
+                                    CudaStream stream) {
+  return args.states == 8 ? LaunchStates<8>(args, plan, scratch, stream)
+                          : LaunchStates<16>(args, plan, scratch, stream);
+}
+
+template absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<float>&,
+                                             const ScanPlan&, float*,
+                                             CudaStream);
+template absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<BFloat16>&,
+                                             const ScanPlan&, float*,
+                                             CudaStream);
+template absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<Float16>&,
+                                             const ScanPlan&, float*,
+                                             CudaStream);
+
+}  // namespace sfmamba

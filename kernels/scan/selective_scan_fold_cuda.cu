@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/scan/scan_math.h"
+#include "kernels/scan/selective_scan_fold_cuda.h"
+#include "simt/simt.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kChannels = 8;  // Of a block, a warp each.
+constexpr int kThreads = kWarp * kChannels;
+constexpr int kGroup = 4;  // States whose B and C are in shared memory at once.
+constexpr int kMostStates = 16;
+constexpr unsigned kAll = 0xffffffffu;
+
+// Blocks of a multiprocessor: so many that the compiler spills no register.
+template <int kItems>
+constexpr int kBlocks = kItems > 13 ? 1 : 2;
+
+// Tells which of a thread's tokens start a sequence, span after span: by a
+// counter where all sequences have one length, else by their offsets.
+template <bool kRagged>
+class Starts {
+ public:
+  // Of a row of sequences [begin, end). The thread's tokens are `items` from
+  // `token` on, and again each `span` tokens later.
+  __device__ __forceinline__ Starts(const Segments& segments, int begin,
+                                    int end, int token, int items, int span)
+      : segments_(segments), items_(items), end_(end) {
+    if constexpr (kRagged) {
+      next_ = begin;
+      first_ = segments.begin(begin);
+      boundary_ = 0;
+    } else {
+      next_ = token % segments.length;  // Here: the place in the sequence.
+      step_ = (span - items) % segments.length;
+    }
+  }
+
+  // Bit j of the result: token + j starts a sequence.
+  __device__ __forceinline__ unsigned Bits(int token) {
+    unsigned bits = 0;
+    if constexpr (kRagged) {
+      while (boundary_ < token) ToNext();
+      for (int j = 0; j < items_; ++j) {
+        if (boundary_ != token + j) continue;
+        bits |= 1u << j;
+        while (boundary_ == token + j) ToNext();  // Empty ones too.
+      }
+    } else {
+      for (int j = 0; j < items_; ++j) {
+        if (next_ == 0) bits |= 1u << j;
+        next_ = next_ + 1 == segments_.length ? 0 : next_ + 1;
+      }
+      next_ += step_;
+      if (next_ >= segments_.length) next_ -= segments_.length;
+    }
+    return bits;
+  }
+
+ private:
+  __device__ __forceinline__ void ToNext() {
+    ++next_;
+    boundary_ = next_ < end_ ? static_cast<int>(segments_.begin(next_) - first_)
+                             : std::numeric_limits<int>::max();
+  }
+
+  const Segments& segments_;
+  const int items_, end_;
+  int next_, step_;
+  int64_t first_;
+  int boundary_;  // Where sequence next_ begins in the row.
+};
+
+// A block scans kChannels channels of one row in spans of kWarp * kItems
+// tokens, kItems consecutive ones a thread.
+template <typename T, int kItems, bool kRagged>
+class FoldScan {
+ public:
+  static constexpr int kSpan = kWarp * kItems;
+
+  // Planes of a span's tokens. A thread's items are an odd number of values
+  // apart from its neighbour's, and planes 4 values: no two threads of a warp
+  // meet in a bank, be it items or rows of kChannels tokens that they access.
+  static constexpr int kPitch = kItems | 1;
+  static constexpr int kPlane = kWarp * kPitch + 4;
+  using Planes = simt::Shared<float, kChannels * kPlane>;
+  using Carries = simt::Shared<float, kChannels * kMostStates>;
+
+  __device__ __forceinline__ FoldScan(const SelectiveScanArgs<T>& args,
+                                      int first_channel, Planes& values,
+                                      Planes& bc, Carries& carries)
+      : args_(args),
+        first_channel_(first_channel),
+        warp_(threadIdx.x / kWarp),
+        lane_(threadIdx.x % kWarp),
+        d_(min(first_channel + warp_, args.channels - 1)),
+        bias_(args.bias[d_] * kLog2E),
+        D_(args.D[d_]),
+        values_(values),
+        bc_(bc),
+        carries_(carries) {}
+
+  __device__ __forceinline__ void Scan(int begin, int end) {
+    const int64_t first = args_.segments.begin(begin);
+    const int tokens = static_cast<int>(args_.segments.end(end - 1) - first);
+    Starts<kRagged> starts(args_.segments, begin, end, lane_ * kItems, kItems,
+                           kSpan);
+    if (threadIdx.x < kChannels * kMostStates) carries_[threadIdx.x] = 0;
+    for (int token = 0; token < tokens; token += kSpan) {
+      ScanSpanAt(first + token, min(kSpan, tokens - token),
+                 starts.Bits(token + lane_ * kItems));
+    }
+  }
+
+ private:
+  // The place in a plane of token t.
+  static __device__ __forceinline__ int Place(int t) {
+    return t / kItems * kPitch + t % kItems;
+  }
+
+  // Of element q of the thread, when all threads move a span of kChannels
+  // values a token: its token and its value.
+  static __device__ __forceinline__ int TokenOf(int q) {
+    return (threadIdx.x + q * kThreads) / kChannels;
+  }
+  static __device__ __forceinline__ int ColumnOf() {
+    return threadIdx.x % kChannels;
+  }
+
+  // The span of `count` tokens at token `first` of the tensor.
+  __device__ __forceinline__ void ScanSpanAt(int64_t first, int count,
+                                             unsigned starts) {
+    Prepare(first, count);
+    // The nearest thread at or before this one within whose tokens a sequence
+    // starts: nothing passes it. 0 if there is none.
+    const unsigned resets = __ballot_sync(kAll, starts != 0);
+    const unsigned before = resets & (kAll >> (kWarp - 1 - lane_));
+    const int source = before == 0 ? 0 : kWarp - 1 - __clz(before);
+    for (int group = 0; group < args_.states; group += kGroup) {
+      FetchGroup(first, count, group);
+#pragma unroll 1
+      for (int n = 0; n < kGroup; ++n) ScanState(group + n, n, starts, source);
+    }
+    Finish(first, count);
+  }
+
+  // Loads u and dt, for s_, g_ and y_.
+  __device__ __forceinline__ void Prepare(int64_t first, int count) {
+    const int column = ColumnOf();
+    const bool active = first_channel_ + column < args_.channels;
+    const T* const u = args_.u + first * args_.u_stride + first_channel_;
+    const T* const dt = args_.dt + first * args_.dt_stride + first_channel_;
+    const int u_stride = static_cast<int>(args_.u_stride);
+    const int dt_stride = static_cast<int>(args_.dt_stride);
+    T u_values[kItems], dt_values[kItems];
+#pragma unroll
+    for (int q = 0; q < kItems; ++q) {
+      const int t = TokenOf(q);
+      const bool valid = active && t < count;
+      u_values[q] = valid ? u[int64_t{t} * u_stride + column] : T{};
+      dt_values[q] = valid ? dt[int64_t{t} * dt_stride + column] : T{};
+    }
+    Exchange(u_values, y_);
+    Exchange(dt_values, s_);
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      s_[j] = Softplus2(fmaf(s_[j], kLog2E, bias_));
+      g_[j] = s_[j] * (kLn2 * y_[j]);
+      y_[j] = D_ * y_[j];
+    }
+  }
+
+  // From the order in which a span was loaded to items of the warp's channel.
+  __device__ __forceinline__ void Exchange(const T (&loaded)[kItems],
+                                           float (&items)[kItems]) {
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < kItems; ++q) {
+      values_[ColumnOf() * kPlane + Place(TokenOf(q))] =
+          simt::ToFloat(loaded[q]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      items[j] = values_[warp_ * kPlane + lane_ * kPitch + j];
+    }
+  }
+
+  // Loads B and C of states group .. group + 3.
+  __device__ __forceinline__ void FetchGroup(int64_t first, int count,
+                                             int group) {
+    const int column = ColumnOf();
+    const T* const from =
+        column < kGroup
+            ? args_.B + first * args_.bc_stride + group + column
+            : args_.C + first * args_.bc_stride + group + column - kGroup;
+    const int stride = static_cast<int>(args_.bc_stride);
+    T loaded[kItems];
+#pragma unroll
+    for (int q = 0; q < kItems; ++q) {
+      const int t = TokenOf(q);
+      loaded[q] = t < count ? from[int64_t{t} * stride] : T{};
+    }
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < kItems; ++q) {
+      bc_[column * kPlane + Place(TokenOf(q))] = simt::ToFloat(loaded[q]);
+    }
+    __syncthreads();
+  }
+
+  // Adds to y_ what state n gives; `plane` is its B's among those loaded.
+  __device__ __forceinline__ void ScanState(int n, int plane, unsigned starts,
+                                            int source) {
+    const int B = plane * kPlane + lane_ * kPitch, C = B + kGroup * kPlane;
+    const int carry = warp_ * kMostStates + n;
+    const float A = args_.A[n * args_.a_stride + d_];
+    float decay[kItems];
+    ScanSpan span{1, lane_ == 0 ? float{carries_[carry]} : 0.0f};
+    const float carried = span.state;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      decay[j] = simt::Exp2(A * s_[j]);
+      const float h = (starts >> j & 1) != 0 ? 0.0f : span.state;
+      span.state = fmaf(decay[j], h, g_[j] * bc_[B + j]);
+      span.decay *= decay[j];
+    }
+#pragma unroll
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const ScanSpan earlier{__shfl_up_sync(kAll, span.decay, distance),
+                             __shfl_up_sync(kAll, span.state, distance)};
+      span = Combine(earlier, span, lane_ - distance < source);
+    }
+    const float last = __shfl_sync(kAll, span.state, kWarp - 1);
+    if (lane_ == 0) carries_[carry] = last;
+    float h = __shfl_up_sync(kAll, span.state, 1);
+    if (lane_ == 0) h = carried;
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      if ((starts >> j & 1) != 0) h = 0;
+      h = fmaf(decay[j], h, g_[j] * bc_[B + j]);
+      y_[j] = fmaf(h, bc_[C + j], y_[j]);
+    }
+  }
+
+  // Writes y_.
+  __device__ __forceinline__ void Finish(int64_t first, int count) {
+#pragma unroll
+    for (int j = 0; j < kItems; ++j) {
+      values_[warp_ * kPlane + lane_ * kPitch + j] = y_[j];
+    }
+    __syncthreads();
+    const int column = ColumnOf();
+    if (first_channel_ + column >= args_.channels) return;
+    T* const y = args_.y + first * args_.y_stride + first_channel_ + column;
+    const int stride = static_cast<int>(args_.y_stride);
+#pragma unroll
+    for (int q = 0; q < kItems; ++q) {
+      const int t = TokenOf(q);
+      if (t < count) {
+        y[int64_t{t} * stride] =
+            simt::FromFloat<T>(values_[column * kPlane + Place(t)]);
+      }
+    }
+  }
+
+  const SelectiveScanArgs<T>& args_;
+  const int first_channel_, warp_, lane_;
+  const int d_;  // The warp's channel; of a warp without one, the last.
+  const float bias_, D_;
+  Planes& values_;    // Of u, dt or y, a plane a channel.
+  Planes& bc_;        // Of B, then of C, a plane a state of the group.
+  Carries& carries_;  // [channel, state]: where the last span ended.
+  float s_[kItems], g_[kItems], y_[kItems];
+};
+
+// Blocks: x the rows, y over channels. Row r has sequences
+// [count * r / rows, count * (r + 1) / rows), one after another.
+template <typename T, int kItems, bool kRagged>
+__global__ void __launch_bounds__(kThreads, kBlocks<kItems>)
+    FoldKernel(const SelectiveScanArgs<T> args) {
+  using Scan = FoldScan<T, kItems, kRagged>;
+  __shared__ typename Scan::Planes values;
+  __shared__ typename Scan::Planes bc;
+  __shared__ typename Scan::Carries carries;
+  const int64_t count = args.segments.count;
+  Scan scan(args, blockIdx.y * kChannels, values, bc, carries);
+  scan.Scan(static_cast<int>(count * blockIdx.x / gridDim.x),
+            static_cast<int>(count * (blockIdx.x + 1) / gridDim.x));
+}
+
+template <bool kRagged, typename T>
+absl::Status LaunchItems(const SelectiveScanArgs<T>& args, int items, int rows,
+                         CudaStream stream) {
+  const dim3 blocks(rows, (args.channels + kChannels - 1) / kChannels);
+  const auto launch = [&](void (*kernel)(SelectiveScanArgs<T>)) {
+    return simt::Launch("selective_scan fold", kernel, blocks, dim3(kThreads),
+                        stream, args);
+  };
+  switch (items) {
+    case 2:
+      return launch(FoldKernel<T, 2, kRagged>);
+    case 4:
+      return launch(FoldKernel<T, 4, kRagged>);
+    case 7:
+      return launch(FoldKernel<T, 7, kRagged>);
+    case 8:
+      return launch(FoldKernel<T, 8, kRagged>);
+    case 13:
+      return launch(FoldKernel<T, 13, kRagged>);
+    default:
+      return launch(FoldKernel<T, 16, kRagged>);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
+                                   const ScanPlan& plan, CudaStream stream) {
+  const Segments& segments = args.segments;
+  const int rows =
+      plan.rows == 0 ? segments.count : std::min(plan.rows, segments.count);
+  if (segments.offsets != nullptr) {
+    // Only the device knows how long a row is.
+    const int items = plan.items == 0 ? FoldItems(kWarp * 8) : plan.items;
+    return LaunchItems</*kRagged=*/true>(args, items, rows, stream);
+  }
+  const int64_t longest = (segments.count + rows - 1) / rows;
+  const int items =
+      plan.items == 0 ? FoldItems(longest * segments.length) : plan.items;
+  return LaunchItems</*kRagged=*/false>(args, items, rows, stream);
+}
+
+template absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<float>&,
+                                            const ScanPlan&, CudaStream);
+template absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<BFloat16>&,
+                                            const ScanPlan&, CudaStream);
+template absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<Float16>&,
+                                            const ScanPlan&, CudaStream);
+
+}  // namespace sfmamba

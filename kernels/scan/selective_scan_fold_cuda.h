@@ -1,0 +1,20 @@
+#ifndef SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_FOLD_CUDA_H_
+#define SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_FOLD_CUDA_H_
+
+#include "absl/status/status.h"
+#include "kernels/cuda/cuda_stream.h"
+#include "kernels/scan/scan_plan.h"
+#include "kernels/scan/selective_scan.h"
+
+namespace sfmamba {
+
+// SelectiveScanCuda by ScanPlan::kFold; it has checked the arguments. Source:
+// SF-Mamba (arXiv 2603.16423), 3.3: sequences folded into rows, each row a
+// parallel scan whose state is reset where a sequence starts.
+template <typename T>
+absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
+                                   const ScanPlan& plan, CudaStream stream);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_FOLD_CUDA_H_

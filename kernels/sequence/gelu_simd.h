@@ -1,0 +1,68 @@
+// GELU over a vector type V; for the files of one instruction set, which choose
+// V.
+#ifndef SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_
+#define SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_
+
+#include "kernels/sequence/gelu.h"
+#include "kernels/simd/simd_math.h"
+
+namespace sfmamba {
+namespace {
+
+// v * Phi(v), where Phi is the normal distribution: Phi(v) - 1/2 is odd, v
+// times a polynomial in v^2, fitted (minimax, weighted by v) for |v| <=
+// kGeluErfRange and constant to within fp32 beyond. Absolute error 3e-7 before
+// rounding.
+constexpr float kGeluErfRange = 5.4f;
+// Coefficients over w = 2 v^2 / kGeluErfRange^2 - 1, in [-1, 1].
+constexpr float kGeluErf[] = {0.130928119f,    -0.0653276918f,  0.0484985975f,
+                              -0.0392195587f,  0.0321395992f,   -0.0256216276f,
+                              0.0194577936f,   -0.0144772676f,  0.0103465295f,
+                              -0.00570294798f, 0.00237649224f,  -0.00213094924f,
+                              0.00201875376f,  -0.000693265327f};
+
+struct GeluErf {
+  template <typename V>
+  V operator()(V v) const {
+    const V limit = V::Set(kGeluErfRange);
+    const V x = Max(Negate(limit), Min(limit, v));
+    const V w = Fma(x * x, V::Set(2.0f / (kGeluErfRange * kGeluErfRange)),
+                    V::Set(-1.0f));
+    const V phi = Fma(Polynomial(kGeluErf, w), x, V::Set(0.5f));
+    // Beyond the range exactly 0: v may be large.
+    return v * Select(LessEqual(v, Negate(limit)), V::Set(0.0f), phi);
+  }
+};
+
+// v/2 * (1 + tanh(z)) = v / (1 + exp(-2z)).
+struct GeluTanh {
+  template <typename V>
+  V operator()(V v) const {
+    constexpr float kScale = -2 * 0.797884561f * kLog2E;
+    const V cubic = Fma(v * v, V::Set(0.044715f * kScale), V::Set(kScale));
+    return OverOnePlusExp2(v, v * cubic);
+  }
+};
+
+template <typename V, typename F, typename T>
+void Apply(const GeluArgs<T>& args, F gelu) {
+  for (int64_t i = 0; i < args.rows; ++i) {
+    const T* x = args.x + i * args.x_stride;
+    T* y = args.y + i * args.y_stride;
+    if (args.bias == nullptr) {
+      ForEachVector<V>(args.channels, [&](int64_t c, int lanes) {
+        StoreLanes(gelu(LoadLanes<V>(x + c, lanes)), y + c, lanes);
+      });
+      continue;
+    }
+    ForEachVector<V>(args.channels, [&](int64_t c, int lanes) {
+      const V bias = LoadLanes<V>(args.bias + c, lanes);
+      StoreLanes(gelu(LoadLanes<V>(x + c, lanes) + bias), y + c, lanes);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_

@@ -1,0 +1,47 @@
+#ifndef SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_H_
+#define SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_H_
+
+#include <cstdint>
+
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/packed_sequences.h"
+#include "kernels/simd/cpu_features.h"
+
+namespace sfmamba {
+
+// Layer normalisation of each token over its channels:
+//   y[i,c] = (x[i,c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c]
+// with the biased variance, in two passes and fp32.
+//
+// With `swap`, the first and the last token of each sequence change places on
+// the way: both in y and, in place, in x. This is SF-Mamba's auxiliary token
+// swap (arXiv 2603.16423, 3.2), done where the rows are being read anyway.
+template <typename T>
+struct LayerNormArgs {
+  int channels;
+  T* x;  // [tokens, channels], rows x_stride apart; written only by `swap`
+  int64_t x_stride;
+  T* y;  // [tokens, channels], written; apart from x
+  int64_t y_stride;
+  const float* gamma;  // [channels]
+  const float* beta;   // [channels]
+  float eps;
+  bool swap;
+  Segments segments;
+};
+
+// T is float or BFloat16. Runs on the calling thread.
+template <typename T>
+void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
+
+// LayerNormCpu chooses among these, one per instruction set.
+template <typename T>
+void LayerNormScalar(const LayerNormArgs<T>& args);
+template <typename T>
+void LayerNormAvx2(const LayerNormArgs<T>& args);
+template <typename T>
+void LayerNormAvx512(const LayerNormArgs<T>& args);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_H_

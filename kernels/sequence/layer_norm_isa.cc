@@ -1,0 +1,14 @@
+#include "kernels/sequence/layer_norm_simd.h"
+#include "kernels/simd/vec_isa.h"
+
+namespace sfmamba {
+
+template <typename T>
+void LayerNormIsa(const LayerNormArgs<T>& args) {
+  Normalize<VecIsa>(args);
+}
+
+template void LayerNormIsa(const LayerNormArgs<float>&);
+template void LayerNormIsa(const LayerNormArgs<BFloat16>&);
+
+}  // namespace sfmamba

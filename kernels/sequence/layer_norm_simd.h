@@ -1,0 +1,84 @@
+// Layer normalisation over a vector type V; for the files of one instruction
+// set, which choose V.
+#ifndef SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
+#define SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
+
+#include "kernels/sequence/layer_norm.h"
+#include "kernels/simd/simd_math.h"
+
+namespace sfmamba {
+namespace {
+
+// The sum of value(c, lanes) over the vectors of a row, in four chains.
+template <typename V, typename F>
+inline float SumRow(int channels, F value) {
+  V sums[4] = {V::Set(0.0f), V::Set(0.0f), V::Set(0.0f), V::Set(0.0f)};
+  int c = 0;
+  for (; c + 4 * V::kWidth <= channels; c += 4 * V::kWidth) {
+    for (int i = 0; i < 4; ++i) {
+      sums[i] = sums[i] + value(c + i * V::kWidth, V::kWidth);
+    }
+  }
+  for (; c < channels; c += V::kWidth) {
+    const int lanes = channels - c < V::kWidth ? channels - c : V::kWidth;
+    sums[0] = sums[0] + value(c, lanes);
+  }
+  return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// v with zeros after the first `lanes`.
+template <typename V>
+inline V KeepLanes(V v, int lanes) {
+  if (lanes == V::kWidth) return v;
+  float values[V::kWidth] = {};
+  StoreLanes(v, values, lanes);
+  return V::Load(values);
+}
+
+template <typename V, typename T>
+void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
+  const float sum = SumRow<V>(args.channels, [&](int c, int lanes) {
+    return LoadLanes<V>(x + c, lanes);
+  });
+  const float mean = sum / static_cast<float>(args.channels);
+  const V means = V::Set(mean);
+  const float squares = SumRow<V>(args.channels, [&](int c, int lanes) {
+    const V difference = KeepLanes(LoadLanes<V>(x + c, lanes) - means, lanes);
+    return difference * difference;
+  });
+  const float variance = squares / static_cast<float>(args.channels);
+  const V scale = V::Set(1.0f / __builtin_sqrtf(variance + args.eps));
+  ForEachVector<V>(args.channels, [&](int64_t c, int lanes) {
+    const V normalized = (LoadLanes<V>(x + c, lanes) - means) * scale;
+    const V gamma = LoadLanes<V>(args.gamma + c, lanes);
+    const V beta = LoadLanes<V>(args.beta + c, lanes);
+    StoreLanes(Fma(normalized, gamma, beta), y + c, lanes);
+  });
+}
+
+template <typename V, typename T>
+void Normalize(const LayerNormArgs<T>& args) {
+  for (int k = 0; k < args.segments.count; ++k) {
+    const int64_t first = args.segments.begin(k),
+                  last = args.segments.end(k) - 1;
+    for (int64_t i = first; i <= last; ++i) {
+      const bool end = args.swap && (i == first || i == last);
+      const int64_t source = end ? first + last - i : i;
+      NormalizeRow<V>(args, args.x + source * args.x_stride,
+                      args.y + i * args.y_stride);
+    }
+    if (!args.swap || first >= last) continue;
+    T* head = args.x + first * args.x_stride;
+    T* tail = args.x + last * args.x_stride;
+    for (int c = 0; c < args.channels; ++c) {
+      const T value = head[c];
+      head[c] = tail[c];
+      tail[c] = value;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_

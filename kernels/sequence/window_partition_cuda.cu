@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/device_rows.h"
+#include "kernels/sequence/window_partition_cuda.h"
+#include "simt/simt.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kThreads = 256;  // Of a block, at most.
+
+// Values from map to tokens, or back.
+enum class Direction { kCut, kJoin };
+
+// V channels of one token of a window.
+template <Direction kDirection, int V, typename T, typename X>
+__device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
+  float values[V];
+  if constexpr (kDirection == Direction::kJoin) {
+    if (!inside) return;
+    LoadFloats(token, values);
+    StoreFloats(pixel, values);
+  } else {
+    if (inside) {
+      LoadFloats(pixel, values);
+    } else {
+#pragma unroll
+      for (int n = 0; n < V; ++n) values[n] = 0;
+    }
+    StoreFloats(token, values);
+  }
+}
+
+// Blocks: x over the rows of all windows, y over channels. Threads: x over V
+// channels each, y over the tokens of a window's row.
+template <Direction kDirection, typename T, typename X, int V>
+__global__ void MoveKernel(WindowArgs<T, X> args) {
+  const int c = (blockIdx.y * blockDim.x + threadIdx.x) * V;
+  if (c >= args.channels) return;
+  const int rows = (args.map_height + args.height - 1) / args.height;
+  const int columns = (args.map_width + args.width - 1) / args.width;
+  const int window = blockIdx.x / args.height;
+  const int i = blockIdx.x - window * args.height;
+  const int window_row = window / columns;  // Of all images'.
+  const int image = window_row / rows;
+  const int map_i = (window_row - image * rows) * args.height + i;
+  const int map_j = (window - window_row * columns) * args.width;
+  const int64_t before =  // Tokens.
+      int64_t{window} * (args.height * args.width + 2 * args.margin) +
+      args.margin + i * args.width;
+  T* pixels = args.map + image * args.image_stride + map_i * args.row_stride +
+              map_j * args.pixel_stride + c;
+  X* tokens = args.tokens + before * args.token_stride + c;
+#pragma unroll 4
+  for (int j = threadIdx.y; j < args.width; j += blockDim.y) {
+    const bool inside = map_i < args.map_height && map_j + j < args.map_width;
+    Move<kDirection, V>(pixels + j * args.pixel_stride,
+                        tokens + j * args.token_stride, inside);
+  }
+}
+
+template <Direction kDirection, int V, typename T, typename X>
+absl::Status LaunchVectors(const WindowArgs<T, X>& args, CudaStream stream) {
+  const int rows = (args.map_height + args.height - 1) / args.height;
+  const int columns = (args.map_width + args.width - 1) / args.width;
+  const int groups = args.channels / V;
+  const int blocks = (groups + kThreads - 1) / kThreads;
+  const int threads = (groups + blocks - 1) / blocks;
+  return simt::Launch("window", MoveKernel<kDirection, T, X, V>,
+                      dim3(args.images * rows * columns * args.height, blocks),
+                      dim3(threads, std::min(args.width, kThreads / threads)),
+                      stream, args);
+}
+
+template <Direction kDirection, typename T, typename X>
+absl::Status LaunchAll(const WindowArgs<T, X>& args, CudaStream stream) {
+  constexpr int kWide = kWidestVector<T>;
+  const bool wide =
+      InVectors<kWide>(args.map, args.pixel_stride, args.channels) &&
+      InVectors<kWide>(args.map, args.row_stride, args.channels) &&
+      InVectors<kWide>(args.map, args.image_stride, args.channels) &&
+      InVectors<kWide>(args.tokens, args.token_stride, args.channels);
+  return wide ? LaunchVectors<kDirection, kWide>(args, stream)
+              : LaunchVectors<kDirection, 1>(args, stream);
+}
+
+}  // namespace
+
+template <typename T, typename X>
+absl::Status CutWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream) {
+  return LaunchAll<Direction::kCut>(args, stream);
+}
+
+template <typename T, typename X>
+absl::Status JoinWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream) {
+  return LaunchAll<Direction::kJoin>(args, stream);
+}
+
+template absl::Status CutWindowsCuda(const WindowArgs<float, float>&,
+                                     CudaStream);
+template absl::Status CutWindowsCuda(const WindowArgs<BFloat16, BFloat16>&,
+                                     CudaStream);
+template absl::Status CutWindowsCuda(const WindowArgs<Float16, Float16>&,
+                                     CudaStream);
+template absl::Status CutWindowsCuda(const WindowArgs<BFloat16, float>&,
+                                     CudaStream);
+template absl::Status CutWindowsCuda(const WindowArgs<Float16, float>&,
+                                     CudaStream);
+template absl::Status JoinWindowsCuda(const WindowArgs<float, float>&,
+                                      CudaStream);
+template absl::Status JoinWindowsCuda(const WindowArgs<BFloat16, BFloat16>&,
+                                      CudaStream);
+template absl::Status JoinWindowsCuda(const WindowArgs<Float16, Float16>&,
+                                      CudaStream);
+template absl::Status JoinWindowsCuda(const WindowArgs<BFloat16, float>&,
+                                      CudaStream);
+template absl::Status JoinWindowsCuda(const WindowArgs<Float16, float>&,
+                                      CudaStream);
+
+}  // namespace sfmamba

@@ -1,0 +1,79 @@
+#include "kernels/simd/cpu_features.h"
+
+#include <cpuid.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace sfmamba {
+namespace {
+
+constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
+
+// The state components that the operating system saves.
+__attribute__((target("xsave"))) unsigned long long ReadXcr0() {
+  return _xgetbv(0);
+}
+
+CpuIsa CappedByEnvironment(CpuIsa detected) {
+  const char* cap = std::getenv("SFMAMBA_CPU_ISA");
+  if (cap == nullptr) return detected;
+  for (CpuIsa isa : kAll) {
+    if (std::string(cap) == CpuIsaName(isa)) return std::min(isa, detected);
+  }
+  return detected;
+}
+
+}  // namespace
+
+CpuIsa DetectCpuIsa() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    return CpuIsa::kScalar;
+  }
+  const bool avx512 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return avx512 ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+}
+
+CpuIsa ActiveCpuIsa() {
+  static const CpuIsa active = CappedByEnvironment(DetectCpuIsa());
+  return active;
+}
+
+std::vector<CpuIsa> SupportedCpuIsas() {
+  std::vector<CpuIsa> isas;
+  for (CpuIsa isa : kAll) {
+    if (isa <= DetectCpuIsa()) isas.push_back(isa);
+  }
+  return isas;
+}
+
+const char* CpuIsaName(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return "scalar";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+bool HasAmxBf16() {
+  constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
+  constexpr unsigned kAmx =
+      (1u << 22) | (1u << 24);  // Leaf 7, edx: bf16, tile.
+  constexpr unsigned long long kTileState = 3u << 17;  // XCR0: config and data.
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave))
+    return false;
+  if ((ReadXcr0() & kTileState) != kTileState) return false;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  return (edx & kAmx) == kAmx;
+}
+
+}  // namespace sfmamba

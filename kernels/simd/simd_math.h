@@ -1,0 +1,133 @@
+// Elementary functions over a vector type V (Vec8 or Vec16), for the files of
+// one instruction set. Arguments that are NaN give NaN unless said otherwise.
+#ifndef SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
+#define SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
+
+#include <cstdint>
+
+namespace sfmamba {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr float kLn2 = 0.693147181f;
+
+// Adding it to a value of magnitude below 2^22 rounds to an integer, which then
+// stands in the lowest bits of the sum.
+constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
+
+// 2^f for f in [-1/2, 1/2] and exactly 1 at 0, so that a state whose decay is 1
+// stays as it is. Relative error 1e-7 (minimax with the first coefficient
+// fixed).
+constexpr float kExp2[] = {1.0f,          0.693146978f,   0.240222421f,
+                           0.0555073374f, 0.00967151264f, 0.00132647272f};
+
+// 2^x for |x| <= 126; anything for other x and for NaN.
+template <typename V>
+inline V Exp2(V x) {
+  const V t = x + V::Set(kRound);
+  const V f = x - (t - V::Set(kRound));
+  V p = V::Set(kExp2[5]);
+  for (int degree = 4; degree >= 0; --degree) {
+    p = Fma(p, f, V::Set(kExp2[degree]));
+  }
+  return AddExponent(p, t);
+}
+
+// power[m] = 2^(a[m]*b) for m < kCount and |a[m]*b| <= 126; anything otherwise.
+// Several at a time and step by step: one after another, the processor's queue
+// fills with instructions that wait for each other.
+template <int kCount, typename V>
+inline void Exp2Products(const V* a, V b, V* power) {
+  V t[kCount], f[kCount], p[kCount];
+  for (int m = 0; m < kCount; ++m) t[m] = Fma(a[m], b, V::Set(kRound));
+  for (int m = 0; m < kCount; ++m) f[m] = t[m] - V::Set(kRound);
+  for (int m = 0; m < kCount; ++m) f[m] = Fms(a[m], b, f[m]);
+  for (int m = 0; m < kCount; ++m) {
+    p[m] = Fma(V::Set(kExp2[5]), f[m], V::Set(kExp2[4]));
+  }
+  for (int degree = 3; degree >= 0; --degree) {
+    for (int m = 0; m < kCount; ++m) {
+      p[m] = Fma(p[m], f[m], V::Set(kExp2[degree]));
+    }
+  }
+  for (int m = 0; m < kCount; ++m) power[m] = AddExponent(p[m], t[m]);
+}
+
+// The same for any a[m]*b <= 126: 0 below -126, NaN for NaN, and elsewhere the
+// same bits.
+template <int kCount, typename V>
+inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
+  Exp2Products<kCount>(a, b, power);
+  for (int m = 0; m < kCount; ++m) {
+    const V x = a[m] * b;
+    power[m] = Select(LessEqual(x, V::Set(-126.0f)), V::Set(0.0f), power[m]);
+    power[m] = Select(IsNan(x), x, power[m]);
+  }
+}
+
+// The polynomial with coefficients c[0] .. c[kCount-1], even and odd powers
+// apart: two chains of half the length keep the processor busier than one.
+template <int kCount, typename V>
+inline V Polynomial(const float (&c)[kCount], V x) {
+  const V square = x * x;
+  V sums[2] = {V::Set(c[kCount - 2]), V::Set(c[kCount - 1])};
+  for (int i = kCount - 3; i >= 0; --i) {
+    V& sum = sums[(kCount - i) % 2 == 0 ? 0 : 1];
+    sum = Fma(sum, square, V::Set(c[i]));
+  }
+  const V low = sums[kCount % 2], high = sums[1 - kCount % 2];
+  return Fma(high, x, low);
+}
+
+// log2(1 + t) / t for t in [0, 1]: relative error 3e-8 (minimax).
+constexpr float kLog2OnePlus[] = {
+    1.442694997f,   -0.721340208f,  0.4806929571f,
+    -0.3584084709f, 0.2756414075f,  -0.1971189623f,
+    0.112856187f,   -0.0425670595f, 0.007549181843f};
+
+// log2(1 + 2^v), which is softplus in base 2. Relative error below 4e-7 for v
+// above -126; not 0 below, but at most 2^-125.
+template <typename V>
+inline V Softplus2(V v) {
+  // t = 2^-|v| is in (0, 1]; log2(1+t) has no cancellation as a product.
+  const V t = Exp2(Max(V::Set(-126.0f), Negate(Abs(v))));
+  return Fma(Polynomial(kLog2OnePlus, t), t, Max(V::Set(0.0f), v));
+}
+
+// v / (1 + 2^x): SiLU if x = -v*log2(e).
+template <typename V>
+inline V OverOnePlusExp2(V v, V x) {
+  const V inside = Max(V::Set(-126.0f), Min(V::Set(126.0f), x));
+  return v / (V::Set(1.0f) + Exp2(inside));
+}
+
+// The first `lanes` <= kWidth values at p; the others are 0.
+template <typename V, typename T>
+inline V LoadLanes(const T* p, int lanes) {
+  if (lanes == V::kWidth) return V::Load(p);
+  T values[V::kWidth] = {};
+  for (int i = 0; i < lanes; ++i) values[i] = p[i];
+  return V::Load(values);
+}
+
+// Writes the first `lanes` <= kWidth values.
+template <typename V, typename T>
+inline void StoreLanes(V v, T* p, int lanes) {
+  if (lanes == V::kWidth) return v.Store(p);
+  T values[V::kWidth];
+  v.Store(values);
+  for (int i = 0; i < lanes; ++i) p[i] = values[i];
+}
+
+// Calls f(c, lanes) for each vector of `count` values, the last one shorter.
+template <typename V, typename F>
+inline void ForEachVector(int64_t count, F f) {
+  int64_t c = 0;
+  for (; c + V::kWidth <= count; c += V::kWidth) f(c, V::kWidth);
+  if (c < count) f(c, static_cast<int>(count - c));
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_

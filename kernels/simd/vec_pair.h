@@ -1,0 +1,54 @@
+// Two vectors that undergo the same arithmetic side by side: where it is a long
+// chain, one's operations fill the time in which the other's wait for each
+// other. V is Vec8 or Vec16, or a pair itself; what simd_math.h computes of a
+// vector it computes of a pair.
+#ifndef SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
+#define SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
+
+namespace sfmamba {
+namespace {
+
+template <typename V>
+struct VecPair {
+  V low, high;
+
+  static VecPair Set(float value) { return {V::Set(value), V::Set(value)}; }
+};
+
+template <typename V>
+inline VecPair<V> operator+(VecPair<V> a, VecPair<V> b) {
+  return {a.low + b.low, a.high + b.high};
+}
+template <typename V>
+inline VecPair<V> operator-(VecPair<V> a, VecPair<V> b) {
+  return {a.low - b.low, a.high - b.high};
+}
+template <typename V>
+inline VecPair<V> operator*(VecPair<V> a, VecPair<V> b) {
+  return {a.low * b.low, a.high * b.high};
+}
+template <typename V>
+inline VecPair<V> operator/(VecPair<V> a, VecPair<V> b) {
+  return {a.low / b.low, a.high / b.high};
+}
+template <typename V>
+inline VecPair<V> Fma(VecPair<V> a, VecPair<V> b, VecPair<V> c) {
+  return {Fma(a.low, b.low, c.low), Fma(a.high, b.high, c.high)};
+}
+template <typename V>
+inline VecPair<V> Min(VecPair<V> a, VecPair<V> b) {
+  return {Min(a.low, b.low), Min(a.high, b.high)};
+}
+template <typename V>
+inline VecPair<V> Max(VecPair<V> a, VecPair<V> b) {
+  return {Max(a.low, b.low), Max(a.high, b.high)};
+}
+template <typename V>
+inline VecPair<V> AddExponent(VecPair<V> p, VecPair<V> t) {
+  return {AddExponent(p.low, t.low), AddExponent(p.high, t.high)};
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_

@@ -1,0 +1,92 @@
+// The resized 3x3 convolution over a vector type V, one lane a channel; for the
+// files of one instruction set, which choose V. Rows are resized before
+// columns: a column of the small map serves several of y.
+#ifndef SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_
+#define SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_
+
+#include <cstdint>
+
+#include "kernels/simd/simd_math.h"
+#include "kernels/vision/conv3x3_after_resize.h"
+
+namespace sfmamba {
+namespace {
+
+// A weighted sum of vectors: three taps, of two neighbours each.
+struct Terms {
+  int count = 0;
+  const float* values[6];
+  float weights[6];
+
+  // The samples that make place `i` of a resized line, `stride` values apart
+  // from `line` on.
+  void Add(const ResizeTaps& resize, int i, const float* line, int64_t stride) {
+    for (int k = i * resize.count; k < (i + 1) * resize.count; ++k) {
+      values[count] = line + resize.index[k] * stride;
+      weights[count++] = resize.weight[k];
+    }
+  }
+};
+
+template <typename V>
+V AddTerms(const Terms& terms, int64_t c, int lanes, V sum) {
+  for (int k = 0; k < terms.count; ++k) {
+    sum = Fma(V::Set(terms.weights[k]),
+              LoadLanes<V>(terms.values[k] + c, lanes), sum);
+  }
+  return sum;
+}
+
+// Row `row` of y, channels from `first` on, at most a block.
+template <typename V>
+void Row(const ResizedConv3x3Args& args, const ResizeTaps& rows,
+         const ResizeTaps& columns, int row, int first, float* scratch) {
+  const int left = args.channels - first;
+  const int count = left < kResizedConv3x3Block ? left : kResizedConv3x3Block;
+  const int64_t pixel = int64_t{9} * args.channels;
+  const int64_t column = 3 * kResizedConv3x3Block;
+  for (int x = 0; x < args.in_width; ++x) {
+    for (int j = 0; j < 3; ++j) {
+      Terms terms;
+      for (int i = 0; i < 3; ++i) {
+        const int r = row + i - 1;
+        if (r < 0 || r >= args.height) continue;
+        terms.Add(rows, r,
+                  args.taps + x * pixel + (3 * i + j) * args.channels + first,
+                  args.in_width * pixel);
+      }
+      float* sums = scratch + x * column + j * kResizedConv3x3Block;
+      ForEachVector<V>(count, [&](int64_t c, int lanes) {
+        StoreLanes(AddTerms(terms, c, lanes, V::Set(0.0f)), sums + c, lanes);
+      });
+    }
+  }
+  float* y = args.y + int64_t{row} * args.width * args.channels + first;
+  for (int x = 0; x < args.width; ++x, y += args.channels) {
+    Terms terms;
+    for (int j = 0; j < 3; ++j) {
+      const int c = x + j - 1;
+      if (c < 0 || c >= args.width) continue;
+      terms.Add(columns, c, scratch + j * kResizedConv3x3Block, column);
+    }
+    ForEachVector<V>(count, [&](int64_t c, int lanes) {
+      StoreLanes(AddTerms(terms, c, lanes, LoadLanes<V>(y + c, lanes)), y + c,
+                 lanes);
+    });
+  }
+}
+
+template <typename V>
+void ResizedConv3x3(const ResizedConv3x3Args& args, const ResizeTaps& rows,
+                    const ResizeTaps& columns, float* scratch) {
+  for (int row = args.row_begin; row < args.row_end; ++row) {
+    for (int c = 0; c < args.channels; c += kResizedConv3x3Block) {
+      Row<V>(args, rows, columns, row, c, scratch);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_

@@ -1,0 +1,16 @@
+#ifndef SFMAMBA_KERNELS_VISION_CUDA_IMAGE_H_
+#define SFMAMBA_KERNELS_VISION_CUDA_IMAGE_H_
+
+#include <cstdint>
+
+namespace sfmamba {
+
+// An image in device memory.
+struct CudaImage {
+  const uint8_t* rgb;  // [height, width, 3], dense
+  int height, width;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_VISION_CUDA_IMAGE_H_

@@ -1,0 +1,35 @@
+#ifndef SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_H_
+#define SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_H_
+
+#include <array>
+#include <cstdint>
+
+#include "kernels/base/bfloat16.h"
+
+namespace sfmamba {
+
+// A uint8 RGB image to the model's input: y = (v / 255 - mean[c]) / std[c],
+// each of the three operations rounded to fp32 in this order, and to T at the
+// end. That is what PyTorch's preprocessing computes, bit for bit, on every
+// processor.
+template <typename T>
+struct ImageNormalizeArgs {
+  int64_t height, width;
+  const uint8_t* rgb;  // [height, width, 3]
+  // Written; pixel (i, j), channel c at i*row_stride + j*pixel_stride +
+  // c*channel_stride.
+  T* y;
+  int64_t row_stride;
+  int64_t pixel_stride;    // 1 for [3, H, W], 3 for [H, W, 3]
+  int64_t channel_stride;  // H*W for [3, H, W], 1 for [H, W, 3]
+  std::array<float, 3> mean;
+  std::array<float, 3> std;
+};
+
+// T is float or BFloat16. Runs on the calling thread.
+template <typename T>
+void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_H_

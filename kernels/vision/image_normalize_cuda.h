@@ -1,0 +1,44 @@
+#ifndef SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_CUDA_H_
+#define SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_CUDA_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/cuda/cuda_stream.h"
+#include "kernels/vision/cuda_image.h"
+
+namespace sfmamba {
+
+// The normalisation of kernels/vision/image_normalize.h of a batch of images of
+// any sizes, each in the upper left corner of its place in y; the rest of the
+// place becomes 0.
+template <typename T>
+struct ImageNormalizeCudaArgs {
+  int count;
+  const CudaImage* images;  // [count], host memory, read before the return
+  int height, width;        // Of a place in y; no image is larger.
+  // Written; pixel (i, j), channel c of image n at n*image_stride +
+  // i*row_stride + j*pixel_stride + c*channel_stride.
+  T* y;
+  int64_t image_stride;
+  int64_t row_stride;
+  int64_t pixel_stride;    // 1 for [N, 3, H, W], 3 for [N, H, W, 3]
+  int64_t channel_stride;  // H*W for [N, 3, H, W], 1 for [N, H, W, 3]
+  std::array<float, 3> mean;
+  std::array<float, 3> std;
+};
+
+// Bit for bit what ImageNormalizeCpu computes.
+//
+// Enqueues on `stream` and returns; INTERNAL if the launch is refused. y and
+// the images' pixels are device memory. T is float, BFloat16 or Float16.
+// Fastest where channels or pixels are dense and their rows a multiple of 4
+// pixels.
+template <typename T>
+absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<T>& args,
+                                CudaStream stream);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_CUDA_H_

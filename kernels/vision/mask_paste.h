@@ -1,0 +1,52 @@
+#ifndef SFMAMBA_KERNELS_VISION_MASK_PASTE_H_
+#define SFMAMBA_KERNELS_VISION_MASK_PASTE_H_
+
+#include <cstdint>
+
+#include "kernels/simd/cpu_features.h"
+#include "kernels/vision/resize_taps.h"
+
+namespace sfmamba {
+
+// Pixels [left, right) x [top, bottom) of a picture.
+struct PixelRect {
+  int left = 0, top = 0, right = 0, bottom = 0;
+
+  int width() const { return right - left; }
+  int height() const { return bottom - top; }
+};
+
+// An instance's mask, laid onto its box in the picture: pixel (x, y) reads the
+// mask at u = (x + 0.5 - x1) / (x2 - x1) * side - 0.5 (v likewise), bilinear,
+// cells outside counting 0, and is set if that is >= threshold.
+// Source: heads.md, 12, of the specification; Mask R-CNN (arXiv 1703.06870).
+struct MaskPasteArgs {
+  const float* mask;  // [side, side] probabilities
+  int side;
+  float x1, y1, x2, y2;  // The box in the picture's pixels.
+  float threshold;
+  PixelRect area;  // MaskArea(); what is written.
+  uint8_t* out;    // [area.height(), area.width()] 0 or 1, written
+};
+
+// The pixels of a picture that such a mask can set: [floor(x1) - 1, ceil(x2) +
+// 1) inside the picture, y likewise. Empty for a box of no or negative width or
+// height, outside the picture, or not finite.
+PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
+                   int picture_width);
+
+// Runs on the calling thread.
+void MaskPasteCpu(const MaskPasteArgs& args, CpuIsa isa = ActiveCpuIsa());
+
+// MaskPasteCpu chooses among these, one per instruction set; all set the same
+// pixels. `columns` and `rows` are the area's, two mask cells each.
+void MaskPasteScalar(const MaskPasteArgs& args, const ResizeTaps& columns,
+                     const ResizeTaps& rows);
+void MaskPasteAvx2(const MaskPasteArgs& args, const ResizeTaps& columns,
+                   const ResizeTaps& rows);
+void MaskPasteAvx512(const MaskPasteArgs& args, const ResizeTaps& columns,
+                     const ResizeTaps& rows);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_KERNELS_VISION_MASK_PASTE_H_

@@ -1,0 +1,32 @@
+#include "model/backbones/attention.h"
+
+#include "ATen/ops/scaled_dot_product_attention.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+
+Attention::Attention(const StateDict::Scope& scope, int width, int heads,
+                     const at::Tensor& gamma, const LayerOptions& options)
+    : heads_(heads),
+      qkv_(Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {}, options),
+      proj_(Linear::Take(scope.Sub("proj"), width, width, true), gamma,
+            options) {}
+
+void Attention::AddTo(Residual& residual, const at::Tensor& x,
+                      int64_t length) const {
+  const int64_t width = x.size(-1);
+  const at::Tensor qkv = qkv_.forward(x)
+                             .view({-1, length, 3, heads_, width / heads_})
+                             .permute({2, 0, 3, 1, 4});
+  const int64_t asking =
+      residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
+  const at::Tensor q = qkv[0].narrow(2, 0, asking);
+  const ops::DeviceOps* const device = ops::DeviceOpsOf(x);
+  const at::Tensor y =
+      device != nullptr ? device->Attention(q, qkv[1], qkv[2])
+                        : at::scaled_dot_product_attention(q, qkv[1], qkv[2]);
+  // [sequences, heads, asking, width / heads] to [sequences, asking, width].
+  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,30 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_ATTENTION_H_
+#define SFMAMBA_MODEL_BACKBONES_ATTENTION_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/backbones/mixer.h"
+#include "model/layers/linear.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// Multi-head softmax attention over the tokens of each sequence, unmasked. The
+// residual [sequences, tokens, width] may hold the first tokens of each
+// sequence only: for these the others are seen, and nothing else is computed.
+class Attention : public Mixer {
+ public:
+  // gamma [width] is the layer scale of the result, or undefined.
+  Attention(const StateDict::Scope& scope, int width, int heads,
+            const at::Tensor& gamma, const LayerOptions& options);
+
+  void AddTo(Residual& residual, const at::Tensor& x,
+             int64_t length) const override;
+
+ private:
+  int heads_;
+  Linear qkv_, proj_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_ATTENTION_H_

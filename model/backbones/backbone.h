@@ -1,0 +1,45 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_BACKBONE_H_
+#define SFMAMBA_MODEL_BACKBONES_BACKBONE_H_
+
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/config.h"
+#include "model/layers/image_batch.h"
+#include "model/layers/layer_options.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// What a backbone makes of images: maps [N, C, H, W], from fine to coarse. Of
+// the hybrid architecture four, at strides 4, 8, 16 and 32, in fp32 or in the
+// compute type; of Vim one of a single pixel, the class token.
+using Features = std::vector<at::Tensor>;
+
+// Immutable, so thread-safe.
+class Backbone {
+ public:
+  virtual ~Backbone() = default;
+
+  // N images of H x W pixels. Mamba blocks run on `fold_rows` rows
+  // (SF-Mamba's B1), which divides each of Sequences(N, H, W); 0: one row a
+  // sequence.
+  virtual Features Forward(const ImageBatch& images,
+                           int64_t fold_rows) const = 0;
+
+  // Sequences that such a batch becomes in each stage of tokens.
+  virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
+                                         int64_t width) const = 0;
+};
+
+// Takes the backbone's tensors from `scope`. `image_size` is the side of the
+// images expected, a hint.
+std::unique_ptr<Backbone> MakeBackbone(const BackboneConfig& config,
+                                       int image_size,
+                                       const StateDict::Scope& scope,
+                                       const LayerOptions& options);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_BACKBONE_H_

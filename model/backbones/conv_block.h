@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_CONV_BLOCK_H_
+#define SFMAMBA_MODEL_BACKBONES_CONV_BLOCK_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/layers/convolution.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// The residual block of stages 1 and 2, on maps [N, width, H, W]: convolution,
+// BatchNorm, GELU in its tanh form, convolution, BatchNorm.
+// Source: MambaVision (arXiv 2407.08083), 3.2.
+class ConvBlock {
+ public:
+  // `size` is the expected side of the map, a hint.
+  ConvBlock(const StateDict::Scope& scope, int width, int size,
+            const LayerOptions& options);
+
+  // x += block(x), maybe in place: x's memory must not be shared.
+  void Forward(at::Tensor& x) const;
+
+ private:
+  Convolution conv1_, conv2_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_CONV_BLOCK_H_

@@ -1,0 +1,114 @@
+#include "model/backbones/hybrid_backbone.h"
+
+#include "ATen/ops/layer_norm.h"
+#include "absl/strings/str_cat.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+// What a convolution of stride 2 leaves of a side, `times` times.
+int64_t Halved(int64_t size, int times) {
+  for (; times > 0; --times) size = (size + 1) / 2;
+  return size;
+}
+
+}  // namespace
+
+HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
+                               const StateDict::Scope& scope,
+                               const LayerOptions& options)
+    : fuse_(options.fuse) {
+  if (config.stem == Stem::kEfficientNetLite0) {
+    trunk_.emplace(scope.Sub("trunk"), image_size, options);
+  } else {
+    patch_embed_.emplace(scope.Sub("patch_embed"), config.in_dim, config.dim,
+                         image_size, options);
+  }
+  for (int stage = 0; stage < 4; ++stage) {
+    const StateDict::Scope level = scope.Sub(absl::StrCat("levels.", stage));
+    const int size = Halved(image_size, stage + 2);
+    const bool in_trunk = stage < 2 && trunk_.has_value();
+    if (stage >= 2) {
+      token_stages_.emplace_back(level, stage, config, options);
+    } else if (!in_trunk) {
+      conv_stages_.emplace_back(level, stage, size, config, options);
+    }
+    if (config.output_norms) {
+      const StateDict::Scope norm = scope.Sub(absl::StrCat("outnorm", stage));
+      const int width = config.width(stage);
+      output_norms_.push_back(
+          {norm.Take("weight", {width}), norm.Take("bias", {width})});
+    }
+    if (stage == 3 || in_trunk) continue;
+    const Convolution::Shape shape{config.width(stage), config.width(stage + 1),
+                                   /*stride=*/2, size};
+    downsamples_.emplace_back(
+        shape,
+        Convolution::Take(level.Sub("downsample.reduction.0"), shape, false),
+        std::nullopt, Activation::kNone, options);
+  }
+}
+
+at::Tensor HybridBackbone::Normalized(const Norm& norm,
+                                      const at::Tensor& map) const {
+  // In channels-last memory the channels of a pixel are a token.
+  at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
+  if (fuse_) {
+    return ops::LayerNorm(x, norm.gamma, norm.beta, /*length=*/1,
+                          /*swap=*/false, at::kFloat)
+        .permute({0, 3, 1, 2});
+  }
+  return at::layer_norm(x, {x.size(3)}, norm.gamma, norm.beta)
+      .permute({0, 3, 1, 2})
+      .contiguous();
+}
+
+void HybridBackbone::Add(const at::Tensor& map, Features* features) const {
+  features->push_back(output_norms_.empty()
+                          ? map
+                          : Normalized(output_norms_[features->size()], map));
+}
+
+at::Tensor HybridBackbone::ForwardConvolutions(const ImageBatch& images,
+                                               Features* features) const {
+  if (trunk_.has_value()) {
+    const std::vector<at::Tensor> maps = trunk_->Forward(images);
+    Add(maps[0], features);
+    Add(maps[1], features);
+    return maps[2];
+  }
+  at::Tensor x = patch_embed_->forward(images);
+  for (int stage = 0; stage < 2; ++stage) {
+    x = conv_stages_[stage].Forward(x);
+    Add(x, features);
+    x = downsamples_[stage].forward(x);
+  }
+  return x;
+}
+
+Features HybridBackbone::Forward(const ImageBatch& images,
+                                 int64_t fold_rows) const {
+  Features features;
+  at::Tensor x = ForwardConvolutions(images, &features);
+  for (const TokenStage& tokens : token_stages_) {
+    if (features.size() == 3) x = downsamples_.back().forward(x);
+    x = tokens.Forward(
+        x, fold_rows > 0 ? fold_rows
+                         : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
+    Add(x, &features);
+  }
+  return features;
+}
+
+std::vector<int64_t> HybridBackbone::Sequences(int64_t images, int64_t height,
+                                               int64_t width) const {
+  std::vector<int64_t> sequences;
+  for (int i = 0; i < 2; ++i) {
+    sequences.push_back(token_stages_[i].Sequences(
+        images, Halved(height, i + 4), Halved(width, i + 4)));
+  }
+  return sequences;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,23 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_MAKE_MIXER_H_
+#define SFMAMBA_MODEL_BACKBONES_MAKE_MIXER_H_
+
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "model/backbones/mixer.h"
+#include "model/config.h"
+#include "model/layers/layer_options.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// The mixer of block `block` of stage `stage` (2 or 3), with its tensors from
+// `scope`. gamma [width] is the block's layer scale, or undefined.
+std::unique_ptr<Mixer> MakeMixer(const StateDict::Scope& scope,
+                                 const BackboneConfig& config, int stage,
+                                 int block, const at::Tensor& gamma,
+                                 const LayerOptions& options);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_MAKE_MIXER_H_

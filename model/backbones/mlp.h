@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_MLP_H_
+#define SFMAMBA_MODEL_BACKBONES_MLP_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/layers/linear.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// fc1 to four times the width, GELU (the erf form), fc2 back.
+class Mlp {
+ public:
+  // gamma [width] is the layer scale of the result, or undefined.
+  Mlp(const StateDict::Scope& scope, int width, const at::Tensor& gamma,
+      const LayerOptions& options);
+
+  // residual += gamma * mlp(x); both [..., width].
+  void AddTo(Residual& residual, const at::Tensor& x) const {
+    fc2_.AddTo(residual, fc1_.ForwardGelu(x));
+  }
+
+ private:
+  Linear fc1_, fc2_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_MLP_H_

@@ -1,0 +1,167 @@
+#include "model/backbones/stage.h"
+
+#include <utility>
+
+#include "ATen/ops/cat.h"
+#include "absl/strings/str_cat.h"
+#include "model/ops/compute_type.h"
+#include "model/ops/device_ops.h"
+
+namespace sfmamba {
+namespace {
+
+// `length` tokens between the two auxiliary ones, cut into `grid`'s windows,
+// each between copies of the two; without auxiliary tokens if not `attached`.
+at::Tensor CutSequences(const at::Tensor& x, const Grid& grid, bool attached) {
+  const auto cut = [&](const at::Tensor& patches) {
+    return CutWindows(patches.reshape({x.size(0), grid.map_height,
+                                       grid.map_width, x.size(2)}),
+                      grid);
+  };
+  if (!attached) return cut(x);
+  const int64_t last = x.size(1) - 1;
+  const auto copies = [&](int64_t token) {
+    return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
+  };
+  return at::cat({copies(0), cut(x.narrow(1, 1, last - 1)), copies(last)}, 1);
+}
+
+// Of the residual stream on a device. What layer scales make small is added to
+// a large sum, which fp16 might not hold: there the stream stays fp32.
+at::ScalarType StreamType(const BackboneConfig& config,
+                          const LayerOptions& options) {
+  const bool wide =
+      config.layer_scale && options.precision == Precision::kFloat16;
+  return wide ? at::kFloat : ComputeType(options.precision);
+}
+
+}  // namespace
+
+ConvStage::ConvStage(const StateDict::Scope& scope, int stage, int size,
+                     const BackboneConfig& config,
+                     const LayerOptions& options) {
+  for (int i = 0; i < config.depths[stage]; ++i) {
+    blocks_.emplace_back(scope.Sub(absl::StrCat("blocks.", i)),
+                         config.width(stage), size, options);
+  }
+}
+
+at::Tensor ConvStage::Forward(at::Tensor x) const {
+  for (const ConvBlock& block : blocks_) block.Forward(x);
+  return x;
+}
+
+TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
+                       const BackboneConfig& config,
+                       const LayerOptions& options)
+    : window_(config.window_mode == WindowMode::kFull
+                  ? 0
+                  : config.windows[stage - 2]),
+      attention_window_(config.attention_windows[stage - 2]),
+      discard_(config.discard),
+      fuse_(options.fuse),
+      stream_type_(StreamType(config, options)),
+      map_type_(ComputeType(options.precision)),
+      tokens_(scope, config.width(stage), config, options.fuse) {
+  const int mamba_blocks = config.mamba_blocks(stage);
+  for (int i = 0; i < config.depths[stage]; ++i) {
+    (i < mamba_blocks ? mamba_ : attention_)
+        .emplace_back(scope.Sub(absl::StrCat("blocks.", i)), config, stage, i,
+                      options);
+  }
+}
+
+bool TokenStage::Windows(int64_t height, int64_t width, Grid* grid,
+                         Grid* sub) const {
+  const int64_t side = attention_window_;
+  *grid = {height, width, window_, window_};
+  bool split = side > 0;
+  if (window_ == 0) {  // One window: the map, in whole sub-windows.
+    split = side > 0 && (height > side || width > side);
+    const auto whole = [&](int64_t size) {
+      return split ? (size + side - 1) / side * side : size;
+    };
+    grid->height = whole(height);
+    grid->width = whole(width);
+  }
+  *sub = {grid->height, grid->width, side, side};
+  return split;
+}
+
+int64_t TokenStage::Sequences(int64_t images, int64_t height,
+                              int64_t width) const {
+  Grid grid, sub;
+  Windows(height, width, &grid, &sub);
+  return images * grid.windows();
+}
+
+at::Tensor TokenStage::Enter(const at::Tensor& map, const Grid& grid) const {
+  const at::Tensor pixels = map.permute({0, 2, 3, 1});
+  if (!ops::OnDevice(map)) {
+    return tokens_.Attach(CutWindows(pixels, grid).to(at::kFloat));
+  }
+  at::Tensor x = CutWindowsOnDevice(
+      pixels, grid, /*margin=*/tokens_.attaches() ? 1 : 0, stream_type_);
+  if (tokens_.attaches()) tokens_.Fill(x);
+  return x;
+}
+
+at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
+  Grid grid, sub;
+  const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
+  Residual stream(Enter(map, grid));
+  RunMamba(stream, fold_rows);
+  bool attached = tokens_.attaches();
+  if (attached &&
+      (discard_ == Discard::kBeforeAttention || attention_.empty())) {
+    stream = Residual(TokenSwap::Detach(stream.Sum()));
+    attached = false;
+  }
+  at::Tensor x;
+  if (split) {
+    x = CutSequences(stream.Sum(), sub, attached);
+    x = RunAttention(Residual(x), attached, x.size(1));
+    x = JoinWindows(x, sub).view({-1, grid.height * grid.width, x.size(2)});
+  } else {
+    // What hangs over a single window at the bottom ends here.
+    const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
+    x = RunAttention(std::move(stream), attached, height * grid.width);
+    grid.height = x.size(1) / grid.width;
+  }
+  if (ops::OnDevice(x)) {
+    return JoinWindowsOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
+  }
+  x = JoinWindows(x, grid).permute({0, 3, 1, 2});
+  return fuse_ ? x : x.contiguous();
+}
+
+void TokenStage::RunMamba(Residual& x, int64_t fold_rows) const {
+  const std::vector<int64_t> sizes = x.sizes().vec();
+  x.View({fold_rows, -1, sizes[2]});
+  for (size_t i = 0; i < mamba_.size(); ++i) {
+    // The exchange after each block but the last, whose tokens go to attention,
+    // where places mean nothing.
+    mamba_[i].Forward(x, sizes[1], tokens_.swaps() && i > 0);
+  }
+  x.View(sizes);
+}
+
+at::Tensor TokenStage::RunAttention(Residual x, bool attached,
+                                    int64_t needed) const {
+  for (size_t i = 0; i < attention_.size(); ++i) {
+    const int64_t length = x.sizes()[1];
+    if (!attached && i + 1 == attention_.size() && needed < length) {
+      attention_[i].ForwardFirst(x, needed);
+    } else {
+      attention_[i].Forward(x, length, /*swap=*/false);
+    }
+    if (attached && (discard_ == Discard::kAfterFirstAttention ||
+                     i + 1 == attention_.size())) {
+      x = Residual(TokenSwap::Detach(x.Sum()));
+      attached = false;
+    }
+  }
+  return x.Sum();
+}
+
+}  // namespace sfmamba

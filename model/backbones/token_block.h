@@ -1,0 +1,48 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_TOKEN_BLOCK_H_
+#define SFMAMBA_MODEL_BACKBONES_TOKEN_BLOCK_H_
+
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "model/backbones/mixer.h"
+#include "model/backbones/mlp.h"
+#include "model/config.h"
+#include "model/layers/layer_options.h"
+#include "model/layers/residual.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// The block of stages 3 and 4: a mixer, then an MLP, each behind a LayerNorm
+// and added to the residual stream.
+class TokenBlock {
+ public:
+  // Block `block` of stage `stage` (2 or 3).
+  TokenBlock(const StateDict::Scope& scope, const BackboneConfig& config,
+             int stage, int block, const LayerOptions& options);
+
+  // `length` tokens in a row of x are a sequence. `swap`: the first and the
+  // last token of each sequence change places before.
+  void Forward(Residual& x, int64_t length, bool swap) const;
+  // Of an attention block: the same of the first `count` tokens of each
+  // sequence, a row of x, which are all that is left of x.
+  void ForwardFirst(Residual& x, int64_t count) const;
+
+ private:
+  struct Norm {
+    at::Tensor gamma, beta;  // [width]
+  };
+  static Norm TakeNorm(const StateDict::Scope& scope, int width);
+  at::Tensor Normalized(const Norm& norm, Residual& x, int64_t length,
+                        bool swap) const;
+
+  bool fuse_;
+  at::ScalarType norm_type_;  // What LayerNorms give.
+  Norm norm1_, norm2_;
+  std::unique_ptr<Mixer> mixer_;
+  std::unique_ptr<Mlp> mlp_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_BACKBONES_TOKEN_BLOCK_H_

@@ -1,0 +1,90 @@
+#include "model/backbones/vim_backbone.h"
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/cat.h"
+#include "ATen/ops/rms_norm.h"
+#include "absl/strings/str_cat.h"
+#include "model/backbones/vim_mixer.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kExpand = 2;
+constexpr double kEps = 1e-5;
+
+// The patches' convolution, whose stride is its size, as a matrix product.
+Weights TakePatchEmbed(const StateDict::Scope& scope, int width) {
+  constexpr int kSide = VimBackbone::kPatch;
+  return {scope.Take("weight", {width, 3, kSide, kSide}).view({width, -1}),
+          scope.Take("bias", {width})};
+}
+
+// [N, 3, H, W] to [N, patches, 3 * kPatch * kPatch], patches row by row.
+at::Tensor CutPatches(const at::Tensor& images) {
+  constexpr int kSide = VimBackbone::kPatch;
+  const int64_t count = images.size(0);
+  return images.unfold(2, kSide, kSide)
+      .unfold(3, kSide, kSide)  // [N, 3, rows, columns, kSide, kSide]
+      .permute({0, 2, 3, 1, 4, 5})
+      .reshape({count, -1, 3 * kSide * kSide});
+}
+
+}  // namespace
+
+VimBackbone::VimBackbone(const BackboneConfig& config, int image_size,
+                         const StateDict::Scope& scope,
+                         const LayerOptions& options)
+    : patches_((image_size / kPatch) * (image_size / kPatch)),
+      patch_embed_(
+          TakePatchEmbed(scope.Sub("patch_embed.proj"), config.vim_dim), {},
+          options),
+      class_token_(scope.Take("cls_token", {1, 1, config.vim_dim})),
+      positions_(scope.Take("pos_embed", {1, patches_ + 1, config.vim_dim})),
+      tokens_(scope, config.vim_dim, config, options.fuse),
+      norm_(scope.Take("norm_f.weight", {config.vim_dim})) {
+  const VimMixer::Shape shape = {config.vim_dim, kExpand, config.vim_backward};
+  for (int i = 0; i < config.vim_depth; ++i) {
+    const StateDict::Scope layer = scope.Sub(absl::StrCat("layers.", i));
+    layers_.push_back({layer.Take("norm.weight", {config.vim_dim}),
+                       std::make_unique<VimMixer>(layer.Sub("mixer"), shape,
+                                                  at::Tensor(), options)});
+  }
+}
+
+at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
+  const at::Tensor patches =
+      patch_embed_.forward(CutPatches(images)).to(at::kFloat);
+  const int64_t middle = patches_ / 2;
+  const at::Tensor class_tokens =
+      class_token_.expand({images.size(0), 1, patches.size(2)});
+  const at::Tensor x = at::cat({patches.narrow(1, 0, middle), class_tokens,
+                                patches.narrow(1, middle, patches_ - middle)},
+                               1);
+  return tokens_.Attach(x + positions_);
+}
+
+Features VimBackbone::Forward(const ImageBatch& images,
+                              int64_t fold_rows) const {
+  const at::Tensor x =
+      Embed(images.Values());  // Vim's residual and hidden, summed.
+  const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
+  Residual residual(x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    at::Tensor& sum = residual.Sum();
+    if (tokens_.swaps() && i > 0) sum = SwapEnds(sum, length);
+    layers_[i].mixer->AddTo(
+        residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);
+  }
+  const int64_t middle = patches_ / 2 + (tokens_.attaches() ? 1 : 0);
+  const at::Tensor class_tokens =
+      residual.Sum().view({count, length, width}).select(1, middle);
+  return {at::rms_norm(class_tokens, {width}, norm_, kEps)
+              .view({count, width, 1, 1})};
+}
+
+std::vector<int64_t> VimBackbone::Sequences(int64_t images, int64_t height,
+                                            int64_t width) const {
+  return {images};
+}
+
+}  // namespace sfmamba

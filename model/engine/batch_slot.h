@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_MODEL_ENGINE_BATCH_SLOT_H_
+#define SFMAMBA_MODEL_ENGINE_BATCH_SLOT_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "model/result.h"
+#include "model/vision_model.h"
+
+namespace sfmamba {
+
+// A way through a device for one batch at a time. Not thread-safe.
+class BatchSlot {
+ public:
+  virtual ~BatchSlot() = default;
+
+  // Fills one result for each image and adds to `info` what it took.
+  // RESOURCE_EXHAUSTED if the device's memory did not suffice: a smaller batch
+  // may still run.
+  virtual absl::Status Run(absl::Span<const ModelInput> images,
+                           absl::Span<Result> results, RunInfo* info) = 0;
+
+  // Not OK once the device has failed for good.
+  virtual absl::Status health() const = 0;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_ENGINE_BATCH_SLOT_H_

@@ -1,0 +1,172 @@
+#include "model/engine/cuda_device_stream.h"
+
+#include <cuda_runtime_api.h>
+
+#include <exception>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "ATen/core/CachingHostAllocator.h"
+#include "ATen/cuda/CUDAContextLight.h"
+#include "ATen/ops/empty.h"
+#include "absl/strings/str_cat.h"
+#include "c10/cuda/CUDACachingAllocator.h"
+#include "c10/cuda/CUDAGuard.h"
+
+namespace sfmamba {
+namespace {
+
+class CudaScope : public DeviceStream::Scope {
+ public:
+  explicit CudaScope(c10::cuda::CUDAStream stream) : guard_(stream) {}
+
+ private:
+  const c10::cuda::CUDAStreamGuard guard_;
+};
+
+class CudaDeviceGraph : public DeviceGraph {
+ public:
+  at::Tensor Replay() override {
+    graph.replay();
+    return answers;
+  }
+
+  std::shared_ptr<const at::cuda::MempoolId_t> memory;
+  at::cuda::CUDAGraph graph;
+  at::Tensor answers;  // Written by each replay.
+};
+
+// The error of `body`, which throws.
+template <typename Body>
+absl::Status Try(Body body) {
+  try {
+    body();
+    return absl::OkStatus();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+// Frees the workspaces that libraries keep for work on `stream`.
+void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
+                    const void* stream) {
+  const std::unique_lock<std::shared_mutex> lock(workspaces.mutex);
+  for (auto it = workspaces.map.begin(); it != workspaces.map.end();) {
+    it = std::get<1>(it->first) == stream ? workspaces.map.erase(it)
+                                          : std::next(it);
+  }
+}
+
+}  // namespace
+
+CudaDeviceStream::CudaDeviceStream(c10::DeviceIndex gpu)
+    : gpu_(gpu), copy_in_(gpu), compute_(gpu), copy_out_(gpu) {}
+
+CudaDeviceStream::~CudaDeviceStream() {
+  const absl::Status freed = Try([this] {
+    const c10::cuda::CUDAGuard device(gpu_);
+    Wait();
+    const void* const stream = compute_.get().stream();
+    DropWorkspaces(at::cuda::cublas_handle_stream_to_workspace(), stream);
+    DropWorkspaces(at::cuda::cublaslt_handle_stream_to_workspace(), stream);
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  });
+  freed.IgnoreError();  // A device that has failed keeps what it has.
+}
+
+std::unique_ptr<DeviceStream::Scope> CudaDeviceStream::Enter() {
+  return std::make_unique<CudaScope>(compute_.get());
+}
+
+at::Tensor CudaDeviceStream::AllocateHost(int64_t size, at::ScalarType type) {
+  return at::empty({size}, at::TensorOptions().dtype(type).pinned_memory(true));
+}
+
+at::Tensor CudaDeviceStream::AllocateDevice(int64_t size, at::ScalarType type) {
+  return at::empty({size},
+                   at::TensorOptions(at::Device(at::kCUDA, gpu_)).dtype(type));
+}
+
+void CudaDeviceStream::CopyIn(const at::Tensor& host,
+                              const at::Tensor& device) {
+  {
+    const c10::cuda::CUDAStreamGuard stream(copy_in_.get());
+    device.copy_(host, /*non_blocking=*/true);
+    copied_in_.record(copy_in_.get());
+  }
+  copied_in_.block(compute_.get());
+  started_.record(compute_.get());
+}
+
+void CudaDeviceStream::CopyOut(const at::Tensor& device,
+                               const at::Tensor& host) {
+  computed_.record(compute_.get());
+  computed_.block(copy_out_.get());
+  {
+    const c10::cuda::CUDAStreamGuard stream(copy_out_.get());
+    host.copy_(device, /*non_blocking=*/true);
+    copied_out_.record(copy_out_.get());
+  }
+  copied_out_.synchronize();
+}
+
+void CudaDeviceStream::Wait() { compute_.get().synchronize(); }
+
+absl::Duration CudaDeviceStream::ComputeTime() {
+  return absl::Milliseconds(started_.elapsed_time(computed_));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
+    const at::Tensor& input,
+    const std::function<at::Tensor(const at::Tensor&)>& enqueue) {
+  auto graph = std::make_unique<CudaDeviceGraph>();
+  graph->memory = graph_memory_.lock();
+  if (graph->memory == nullptr) {
+    graph->memory = std::make_shared<const at::cuda::MempoolId_t>(
+        at::cuda::graph_pool_handle());
+    graph_memory_ = graph->memory;
+  }
+  absl::Status recorded = Try([&] {
+    // Other threads may allocate meanwhile.
+    graph->graph.capture_begin(*graph->memory,
+                               cudaStreamCaptureModeThreadLocal);
+    graph->answers = enqueue(input);
+  });
+  // In any case, for the stream would else go on recording.
+  const absl::Status ended = Try([&] { graph->graph.capture_end(); });
+  recorded.Update(ended);
+  if (recorded.ok()) return graph;
+  if (!ended.ok()) {
+    // What capture_end() did not come to: the allocators would go on asking
+    // `graph`, which is about to end, whose memory they give.
+    Try([&] {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, *graph->memory);
+    }).IgnoreError();
+    Try([&] {
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(*graph->memory);
+    }).IgnoreError();
+  }
+  cudaGetLastError();     // Of a launch: told by the result.
+  graph_memory_.reset();  // A pool whose recording failed takes no other.
+  return recorded;
+}
+
+absl::Status CudaDeviceStream::Check() {
+  cudaError_t error = cudaSetDevice(gpu_);
+  cudaGetLastError();  // Of a launch that was refused: over with this batch.
+  // What remains is sticky: illegal addresses, failed launches, ECC errors. Not
+  // the device is waited for, on which others may record a graph.
+  for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
+    if (error == cudaSuccess) {
+      error = cudaStreamSynchronize(stream->get().stream());
+    }
+  }
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("GPU ", int{gpu_}, ": ", cudaGetErrorString(error)));
+}
+
+}  // namespace sfmamba

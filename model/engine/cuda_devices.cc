@@ -1,0 +1,97 @@
+#include "ATen/Context.h"
+#include "ATen/cuda/CUDAContextLight.h"
+#include "ATen/ops/_addmm_activation.h"
+#include "ATen/ops/cudnn_convolution.h"
+#include "absl/base/attributes.h"
+#include "c10/cuda/CUDAGuard.h"
+#include "c10/cuda/CUDAStream.h"
+#include "kernels/scan/scan_build_id.h"
+#include "model/engine/cuda_device_stream.h"
+#include "model/engine/device_runtime.h"
+#include "model/ops/cuda_ops.h"
+#include "model/ops/device_ops.h"
+
+namespace sfmamba {
+namespace {
+
+c10::DeviceIndex Index(int gpu) { return static_cast<c10::DeviceIndex>(gpu); }
+
+class CudaRuntime : public DeviceRuntime {
+ public:
+  int count() const override { return at::cuda::device_count(); }
+
+  ScanDevice Describe(int gpu) const override {
+    const cudaDeviceProp* properties =
+        at::cuda::getDeviceProperties(Index(gpu));
+    return {properties->name, properties->multiProcessorCount, ScanBuildId()};
+  }
+
+  at::Device device(int gpu) const override {
+    return at::Device(at::kCUDA, Index(gpu));
+  }
+
+  std::unique_ptr<DeviceStream> MakeStream(int gpu) const override {
+    return std::make_unique<CudaDeviceStream>(Index(gpu));
+  }
+
+  void ConfigureLibraries() const override {
+    at::globalContext().setAllowTF32CuDNN(false);
+    at::globalContext().setAllowTF32CuBLAS(false);
+    // Algorithms are searched for where a convolution asks for it.
+    at::globalContext().setBenchmarkCuDNN(false);
+  }
+
+  void Load(int gpu, const std::function<void()>& load) const override {
+    const c10::cuda::CUDAGuard guard(Index(gpu));
+    load();
+    at::cuda::getCurrentCUDAStream().synchronize();  // Slots have others.
+  }
+};
+
+CudaStream CurrentStream(const at::Tensor& x) {
+  return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
+}
+
+// What libtorch's operators would not do on a GPU as it is wanted here.
+class GpuOps : public ops::CudaOps {
+ public:
+  GpuOps() : CudaOps(CurrentStream) {}
+
+  at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const override {
+    // In the product's epilogue where cuBLAS has it, in half precision.
+    return at::_addmm_activation(bias, x, W.t(), /*beta=*/1, /*alpha=*/1,
+                                 /*use_gelu=*/true);
+  }
+  at::Tensor Convolve(const at::Tensor& x,
+                      const ops::ConvWeights& weights) const override {
+    // cuDNN's way with groups is not the best one: libtorch chooses.
+    if (weights.groups > 1) return CudaOps::Convolve(x, weights);
+    const bool search = weights.search == ops::ConvSearch::kMeasure;
+    const bool fixed = weights.search == ops::ConvSearch::kFixed;
+    return at::cudnn_convolution(
+               x, weights.weight, {weights.padding, weights.padding},
+               {weights.stride, weights.stride}, /*dilation=*/{1, 1},
+               weights.groups, /*benchmark=*/search, /*deterministic=*/fixed,
+               /*allow_tf32=*/false)
+        .contiguous(at::MemoryFormat::ChannelsLast);  // It mostly is already.
+  }
+};
+
+}  // namespace
+
+// Weak, here and below: tests on the emulator have their own.
+ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
+  static const DeviceRuntime* const runtime = new CudaRuntime;
+  return runtime;
+}
+
+namespace ops {
+
+ABSL_ATTRIBUTE_WEAK const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
+  static const DeviceOps* const ops = new GpuOps;
+  return x.is_cuda() ? ops : nullptr;
+}
+
+}  // namespace ops
+}  // namespace sfmamba

@@ -1,0 +1,197 @@
+#include "model/engine/device_vision_model.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "kernels/cuda/capture_mutex.h"
+#include "model/engine/device_runtime.h"
+#include "model/engine/device_slot.h"
+#include "model/engine/graph_plan.h"
+#include "model/engine/model_scans.h"
+#include "model/engine/network.h"
+#include "model/engine/slot_pool.h"
+#include "model/engine/slot_thread.h"
+#include "model/engine/warm_up_input.h"
+#include "model/ops/compute_type.h"
+#include "model/tuning/scan_plan_chooser.h"
+
+namespace sfmamba {
+namespace {
+
+ops::ConvSearch SearchOf(const ModelConfig& config,
+                         const ModelOptions& options) {
+  if (options.deterministic) return ops::ConvSearch::kFixed;
+  // A dense model's inputs differ in size: a search each would cost more than
+  // it brings.
+  return config.task == VisionTask::kClassification ? ops::ConvSearch::kMeasure
+                                                    : ops::ConvSearch::kGuess;
+}
+
+// The weights on one GPU.
+struct Gpu {
+  Gpu(int gpu, const DeviceRuntime& runtime, const ModelConfig& config,
+      const ModelOptions& options, StateDict& weights)
+      : index(gpu),
+        device(runtime.Describe(gpu)),
+        planner(device, options.fold_table, options.deterministic),
+        network(config, weights.root(runtime.device(gpu)),
+                {/*fuse=*/true, config.precision, &planner,
+                 SearchOf(config, options), options.exact_gelu}) {}
+
+  const int index;
+  const ScanDevice device;
+  const ScanPlanner planner;
+  const Network network;
+};
+
+class DeviceVisionModel : public VisionModel {
+ public:
+  DeviceVisionModel(const ModelConfig& config, const ModelOptions& options,
+                    const DeviceRuntime& runtime, StateDict& weights)
+      : config_(config),
+        options_(options),
+        gpus_(MakeGpus(config_, options_, runtime, weights)),
+        pool_(MakeSlots(config_, options_, runtime, gpus_)) {}
+
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override {
+    std::vector<Result> results(images.size());
+    RunInfo own;
+    absl::Status status = gpus_[0]->network.Check(images, options_.fold_rows);
+    if (status.ok()) status = pool_.Run(images, absl::MakeSpan(results), &own);
+    if (!status.ok()) return status;
+    if (info != nullptr) *info = own;
+    return results;
+  }
+
+  absl::Status Prepare(int max_images, int min_images) override {
+    const WarmUpInput input(config_);
+    if (config_.task != VisionTask::kClassification) {
+      return pool_.RunInEachSlot(input.Batch(1));
+    }
+    // The largest first, so that memory is reserved once.
+    for (const int images : GraphBuckets(max_images)) {
+      if (images < min_images) break;
+      if (options_.fold_rows > 0 &&
+          gpus_[0]->network.Sequences(images) % options_.fold_rows != 0) {
+        continue;
+      }
+      const absl::Status status = pool_.RunInEachSlot(input.Batch(images));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  int slots() const override { return pool_.size(); }
+  absl::Status health() const override { return pool_.health(); }
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return config_.precision; }
+  std::string device() const override {
+    const std::string& name = gpus_[0]->device.name;
+    return gpus_.size() == 1 ? name : absl::StrCat(gpus_.size(), " x ", name);
+  }
+  int fold_factor(int images) const override {
+    const bool padded =
+        config_.task == VisionTask::kClassification && options_.fold_rows == 0;
+    const int count = padded ? GraphBucket(images) : images;
+    const int sequences = static_cast<int>(gpus_[0]->network.Sequences(count));
+    const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
+    const std::vector<ScanShape> shapes = ScanShapes(config_, /*max_batch=*/1);
+    if (shapes.empty()) return rows;  // Attention alone.
+    ScanShape shape = shapes[0];
+    shape.sequences = sequences;
+    return gpus_[0]->planner.Rows(shape, rows);
+  }
+
+ private:
+  static std::vector<std::unique_ptr<Gpu>> MakeGpus(
+      const ModelConfig& config, const ModelOptions& options,
+      const DeviceRuntime& runtime, StateDict& weights) {
+    std::vector<std::unique_ptr<Gpu>> gpus;
+    for (const int gpu : options.gpus) {
+      runtime.Load(gpu, [&] {
+        gpus.push_back(
+            std::make_unique<Gpu>(gpu, runtime, config, options, weights));
+      });
+    }
+    return gpus;
+  }
+
+  // The GPUs take turns, so that the first slots are on different ones.
+  static std::vector<std::unique_ptr<BatchSlot>> MakeSlots(
+      const ModelConfig& config, const ModelOptions& options,
+      const DeviceRuntime& runtime,
+      const std::vector<std::unique_ptr<Gpu>>& gpus) {
+    DeviceSlot::Options slot;
+    slot.type = ComputeType(config.precision);
+    slot.fold_rows = options.fold_rows;
+    slot.graphs = options.graphs;
+    slot.capture_failed = options.capture_failed;
+    std::vector<std::unique_ptr<BatchSlot>> slots;
+    for (int i = 0; i < std::max(1, options.slots_per_gpu); ++i) {
+      for (const std::unique_ptr<Gpu>& gpu : gpus) {
+        slots.push_back(std::make_unique<SlotThread>([&] {
+          return std::make_unique<DeviceSlot>(
+              gpu->network, config, runtime.MakeStream(gpu->index),
+              runtime.device(gpu->index), &CaptureMutex(gpu->index), slot);
+        }));
+      }
+    }
+    return slots;
+  }
+
+  const ModelConfig config_;
+  const ModelOptions options_;
+  const std::vector<std::unique_ptr<Gpu>> gpus_;
+  SlotPool pool_;
+};
+
+absl::Status CheckOptions(const DeviceRuntime& runtime,
+                          const ModelOptions& options) {
+  const int count = runtime.count();
+  for (const int gpu : options.gpus) {
+    if (gpu < 0 || gpu >= count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "GPU ", gpu, ": expected one of the ", count, " that there are"));
+    }
+  }
+  if (options.fuse) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the plain form of a model (fuse off) runs on the CPU only");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VisionModel>> MakeDeviceVisionModel(
+    const ModelConfig& config, StateDict& weights,
+    const ModelOptions& options) {
+  const DeviceRuntime* const runtime = Devices();
+  if (runtime == nullptr) {
+    return absl::InvalidArgumentError(
+        "GPUs were asked for, but this build has no CUDA: it needs "
+        "--config=cuda");
+  }
+  try {
+    const c10::InferenceMode inference;
+    absl::Status status = CheckOptions(*runtime, options);
+    if (!status.ok()) return status;
+    runtime->ConfigureLibraries();
+    auto model =
+        std::make_unique<DeviceVisionModel>(config, options, *runtime, weights);
+    status = weights.Finish();
+    if (!status.ok()) return status;
+    return model;
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace sfmamba

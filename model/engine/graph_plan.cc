@@ -1,0 +1,50 @@
+#include "model/engine/graph_plan.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace sfmamba {
+
+int GraphBucket(int images) {
+  int step = 1;
+  while (8 * step < images) step *= 2;
+  return (images + step - 1) / step * step;
+}
+
+std::vector<int> GraphBuckets(int max_images) {
+  std::vector<int> buckets;
+  int bucket = GraphBucket(max_images);
+  while (bucket > 0) {
+    buckets.push_back(bucket);
+    --bucket;  // The next one holds all but those that need this one.
+    while (bucket > 0 && GraphBucket(bucket) != bucket) --bucket;
+  }
+  return buckets;
+}
+
+GraphPlan::Step GraphPlan::Next(const Key& key, absl::Time now) const {
+  const auto it = states_.find(key);
+  if (it == states_.end()) {
+    return static_cast<int>(states_.size()) < capacity_ ? Step::kCapture
+                                                        : Step::kRun;
+  }
+  if (it->second.captured) return Step::kReplay;
+  return now >= it->second.retry ? Step::kCapture : Step::kRun;
+}
+
+void GraphPlan::FailedToCapture(const Key& key, absl::Time now) {
+  State& state = states_[key];
+  state.captured = false;
+  state.pause = state.pause == absl::ZeroDuration()
+                    ? kFirstRetry
+                    : std::min(2 * state.pause, kLastRetry);
+  state.retry = now + state.pause;
+}
+
+void GraphPlan::Reset() {
+  for (auto it = states_.begin(); it != states_.end();) {
+    it = it->second.captured ? states_.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,88 @@
+#include "model/engine/network.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+namespace {
+
+// A checkpoint of a dense task holds the backbone beside the heads; a
+// classifier's is the backbone itself, and its head.
+StateDict::Scope BackboneScope(const ModelConfig& config,
+                               const StateDict::Scope& root) {
+  return config.task == VisionTask::kClassification ? root
+                                                    : root.Sub("backbone");
+}
+
+}  // namespace
+
+Network::Network(const ModelConfig& config, const StateDict::Scope& scope,
+                 const LayerOptions& options)
+    : config_(config),
+      backbone_(MakeBackbone(config.backbone, config.image_size,
+                             BackboneScope(config, scope), options)) {
+  if (config.task == VisionTask::kClassification) {
+    auto head = std::make_unique<ClassificationHead>(config, scope, options);
+    classifier_ = head.get();
+    head_ = std::move(head);
+  } else {
+    head_ = MakeHead(config, scope, options);
+  }
+}
+
+absl::Status Network::Check(absl::Span<const ModelInput> images,
+                            int fold_rows) const {
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ModelInput& image = images[i];
+    if ((image.pixels == nullptr) == (image.values == nullptr)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "image ", i, ": expected either pixels or values to be set"));
+    }
+    if (image.height < 1 || image.width < 1 ||
+        config_.Padded(image.height) != config_.Padded(images[0].height) ||
+        config_.Padded(image.width) != config_.Padded(images[0].width)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "image ", i, ": expected the first image's size ", images[0].height,
+          "x", images[0].width,
+          config_.pad_multiple > 1
+              ? absl::StrCat(" up to a multiple of ", config_.pad_multiple)
+              : "",
+          ", got ", image.height, "x", image.width));
+    }
+  }
+  if (images.empty()) return absl::OkStatus();
+  const int size = config_.image_size;
+  if (config_.backbone.architecture == Architecture::kVim &&
+      (images[0].height != size || images[0].width != size)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("image 0: expected the model's size ", size, "x", size,
+                     ", got ", images[0].height, "x", images[0].width));
+  }
+  if (fold_rows == 0) return absl::OkStatus();
+  for (const int64_t sequences :
+       backbone_->Sequences(images.size(), config_.Padded(images[0].height),
+                            config_.Padded(images[0].width))) {
+    if (sequences % fold_rows != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("fold_rows ", fold_rows,
+                                                     " does not divide ",
+                                                     sequences, " sequences"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+ImageInfo ToInfo(const ModelInput& image) {
+  ImageInfo info;
+  info.height = image.height;
+  info.width = image.width;
+  info.original_height =
+      image.original_height > 0 ? image.original_height : image.height;
+  info.original_width =
+      image.original_width > 0 ? image.original_width : image.width;
+  info.detection = image.detection;
+  info.segmentation = image.segmentation;
+  return info;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,66 @@
+#ifndef SFMAMBA_MODEL_ENGINE_NETWORK_H_
+#define SFMAMBA_MODEL_ENGINE_NETWORK_H_
+
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "model/backbones/backbone.h"
+#include "model/config.h"
+#include "model/heads/classification_head.h"
+#include "model/heads/head.h"
+#include "model/layers/image_batch.h"
+#include "model/layers/layer_options.h"
+#include "model/vision_model.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// A model's backbone and head, where the tensors of `scope` lie. Immutable, so
+// thread-safe.
+class Network {
+ public:
+  Network(const ModelConfig& config, const StateDict::Scope& scope,
+          const LayerOptions& options);
+
+  // INVALID_ARGUMENT naming the image unless `images` can run together and
+  // `fold_rows`, if not 0, divides their sequences.
+  absl::Status Check(absl::Span<const ModelInput> images, int fold_rows) const;
+
+  // One result for each image.
+  std::vector<Result> Forward(const ImageBatch& images, int64_t fold_rows,
+                              absl::Span<const ImageInfo> infos) const {
+    return head_->Forward(backbone_->Forward(images, fold_rows), infos);
+  }
+
+  // Of a classifier the two steps of Forward: what can be enqueued on a device,
+  // and what reads its answer in the CPU's memory.
+  bool classifies() const { return classifier_ != nullptr; }
+  at::Tensor Answers(const ImageBatch& images, int64_t fold_rows) const {
+    return classifier_->Answers(backbone_->Forward(images, fold_rows));
+  }
+  std::vector<Result> ToResults(const at::Tensor& answers) const {
+    return classifier_->ToResults(answers);
+  }
+
+  // Sequences of stage 3 that so many images of config.image_size become.
+  int64_t Sequences(int images) const {
+    return backbone_->Sequences(images, config_.image_size,
+                                config_.image_size)[0];
+  }
+
+ private:
+  const ModelConfig config_;
+  const std::unique_ptr<Backbone> backbone_;
+  std::unique_ptr<Head> head_;
+  const ClassificationHead* classifier_ = nullptr;  // head_, if it is one.
+};
+
+// What a head must know of an image.
+ImageInfo ToInfo(const ModelInput& image);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_ENGINE_NETWORK_H_

@@ -1,0 +1,218 @@
+#include "model/vision_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ATen/Parallel.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/from_blob.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "kernels/simd/cpu_features.h"
+#include "model/engine/device_vision_model.h"
+#include "model/engine/make_vision_model.h"
+#include "model/engine/network.h"
+#include "model/engine/warm_up_input.h"
+#include "model/ops/ops.h"
+#include "model/ops/parallel.h"
+#include "model/weights/random_weights.h"
+#include "model/weights/safetensors.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+// Calls `body`, which returns an absl::Status, in inference mode; an exception
+// of libtorch's or of the standard library's becomes INTERNAL.
+template <typename Body>
+absl::Status Guarded(Body body) {
+  try {
+    const c10::InferenceMode guard;
+    return body();
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+// What this processor computes `wanted` in.
+Precision NativePrecision(Precision wanted) {
+  return wanted == Precision::kBFloat16 && HasAmxBf16() ? wanted
+                                                        : Precision::kFloat32;
+}
+
+class CpuVisionModel : public VisionModel {
+ public:
+  CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
+                 const StateDict::Scope& scope)
+      : config_(config),
+        options_(options),
+        layer_options_{options.fuse, NativePrecision(config.precision)},
+        network_(config, scope, layer_options_) {}
+
+  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
+                                          RunInfo* info) override {
+    absl::Status status = network_.Check(images, options_.fold_rows);
+    std::vector<Result> results(images.size());
+    if (status.ok() && !images.empty()) {
+      status = Guarded([&] {
+        RunAll(images, absl::MakeSpan(results));
+        return absl::OkStatus();
+      });
+    }
+    if (!status.ok()) return status;
+    if (info != nullptr) *info = {static_cast<int>(images.size()), {}};
+    return results;
+  }
+
+  // Batches of each power of two, the largest first; a dense model runs its
+  // images one by one.
+  absl::Status Prepare(int max_images, int min_images) override {
+    const WarmUpInput input(config_);
+    const bool classifies = config_.task == VisionTask::kClassification;
+    const int max = classifies ? max_images : 1;
+    const int min = classifies ? min_images : 1;
+    int size = 1;
+    while (size < max) size *= 2;
+    for (; size >= min; size /= 2) {
+      const absl::Status status =
+          Run(input.Batch(std::min(size, max)), nullptr).status();
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return layer_options_.precision; }
+  std::string device() const override {
+    return absl::StrCat("cpu (", CpuIsaName(ActiveCpuIsa()),
+                        HasAmxBf16() ? ", amx" : "", ")");
+  }
+  int fold_factor(int images) const override {
+    if (options_.fold_rows > 0) return options_.fold_rows;
+    return static_cast<int>(network_.Sequences(/*images=*/1));
+  }
+
+ private:
+  // Of the images' padded size.
+  at::Tensor ToTensor(absl::Span<const ModelInput> images) const;
+  // Into x [3, height, width], normalised.
+  void CopyImage(const ModelInput& image, const at::Tensor& x) const;
+
+  // Of a classifier, threads share the images out; each takes one after the
+  // other through the whole model, in its own cache and without waiting for the
+  // others. Those that are left over are run one by one by all threads, and so
+  // are all of a dense task, for each takes much memory. Never two together:
+  // libtorch's convolutions and attention may round an image differently beside
+  // others, and its answer must have the same bytes in any batch.
+  void RunAll(absl::Span<const ModelInput> images,
+              absl::Span<Result> results) const;
+  void RunBatch(absl::Span<const ModelInput> images,
+                absl::Span<Result> results) const;
+
+  const ModelConfig config_;
+  const ModelOptions options_;
+  const LayerOptions layer_options_;
+  const Network network_;
+};
+
+at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
+  const int64_t height = config_.Padded(images[0].height);
+  const int64_t width = config_.Padded(images[0].width);
+  const at::Tensor x = at::empty(
+      {static_cast<int64_t>(images.size()), 3, height, width},
+      at::TensorOptions()
+          .dtype(at::kFloat)
+          .memory_format(options_.fuse ? at::MemoryFormat::ChannelsLast
+                                       : at::MemoryFormat::Contiguous));
+  for (size_t i = 0; i < images.size(); ++i) {
+    const ModelInput& image = images[i];
+    if (image.height != height || image.width != width) x[i].zero_();
+    CopyImage(image, x[i].narrow(1, 0, image.height).narrow(2, 0, image.width));
+  }
+  return x;
+}
+
+void CpuVisionModel::CopyImage(const ModelInput& image,
+                               const at::Tensor& x) const {
+  if (image.pixels == nullptr) {
+    x.copy_(at::from_blob(const_cast<float*>(image.values),
+                          {3, image.height, image.width}));
+    return;
+  }
+  // A classifier's images are too small to be shared out.
+  ParallelFor(image.height, /*grain=*/256, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode guard;  // Of this thread.
+    ops::NormalizeImage(image.pixels + begin * image.width * 3, config_.mean,
+                        config_.std, x.narrow(1, begin, end - begin));
+  });
+}
+
+void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
+                            absl::Span<Result> results) const {
+  if (options_.fold_rows > 0) {  // Folding wants the whole batch.
+    RunBatch(images, results);
+    return;
+  }
+  const int64_t threads = at::get_num_threads();
+  const int64_t shared = config_.task == VisionTask::kClassification
+                             ? images.size() / threads * threads
+                             : 0;
+  ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode guard;  // Of this thread.
+    for (int64_t i = begin; i < end; ++i) {
+      RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+    }
+  });
+  for (size_t i = shared; i < images.size(); ++i) {
+    RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+  }
+}
+
+void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
+                              absl::Span<Result> results) const {
+  std::vector<ImageInfo> infos;
+  for (const ModelInput& image : images) infos.push_back(ToInfo(image));
+  std::vector<Result> batch =
+      network_.Forward(ToTensor(images), options_.fold_rows, infos);
+  std::move(batch.begin(), batch.end(), results.begin());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
+    const ModelConfig& config, StateDict& weights,
+    const ModelOptions& options) {
+  if (!options.gpus.empty())
+    return MakeDeviceVisionModel(config, weights, options);
+  std::unique_ptr<VisionModel> model;
+  const absl::Status status = Guarded([&] {
+    model = std::make_unique<CpuVisionModel>(config, options, weights.root());
+    return weights.Finish();
+  });
+  if (!status.ok()) return status;
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Random(
+    const ModelConfig& config, uint64_t seed, const ModelOptions& options) {
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  StateDict weights(MakeRandomWeights(seed));
+  return MakeVisionModel(config, weights, options);
+}
+
+absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
+    const ModelConfig& config, const std::string& weights_path,
+    const ModelOptions& options) {
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
+      SafetensorsFile::Open(weights_path);
+  if (!file.ok()) return file.status();
+  StateDict weights((*file)->tensors());
+  return MakeVisionModel(config, weights, options);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,17 @@
+#include "model/engine/warm_up_input.h"
+
+#include <algorithm>
+
+namespace sfmamba {
+
+WarmUpInput::WarmUpInput(const ModelConfig& config) {
+  const bool dense = config.task != VisionTask::kClassification;
+  input_.height = dense ? config.short_side : config.image_size;
+  input_.width = dense ? std::min(config.long_side, config.short_side * 4 / 3)
+                       : config.image_size;
+  input_.detection.masks = true;
+  pixels_.resize(size_t{3} * input_.height * input_.width);
+  input_.pixels = pixels_.data();
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,114 @@
+#include "model/heads/box_head.h"
+
+#include "ATen/ops/cat.h"
+#include "ATen/ops/empty.h"
+#include "absl/strings/str_cat.h"
+#include "model/ops/device_ops.h"
+#include "model/ops/parallel.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr double kEps = 1e-5;
+// Regions that go through the convolutions together. Fixed, so that a region's
+// answer does not depend on the number of threads; small enough that these get
+// even shares of the usual 1000. A device takes all at once.
+constexpr int64_t kRegionsAtOnce = 50;
+
+// A linear layer on maps [C, S, S] that lie as [S, S, C]: its inputs
+// rearranged.
+Weights ForChannelsLast(const Weights& weights, const DetectorConfig& config) {
+  const int64_t out = weights.weight.size(0), size = config.box_roi_size;
+  return {weights.weight.view({out, config.channels, size, size})
+              .permute({0, 2, 3, 1})
+              .reshape({out, -1}),
+          weights.bias};
+}
+
+std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
+                                          const StateDict::Scope& scope,
+                                          const LayerOptions& options) {
+  const int channels = config.channels;
+  const Convolution::Shape shape{
+      channels, channels, 1, config.box_roi_size, 3, /*winograd=*/true};
+  std::vector<Convolution> convs;
+  for (int i = 0; i < config.box_convs; ++i) {
+    const StateDict::Scope conv = scope.Sub(absl::StrCat("shared_convs.", i));
+    convs.emplace_back(shape, Convolution::Take(conv.Sub("conv"), shape, false),
+                       BatchNorm::Take(conv.Sub("bn"), channels, kEps),
+                       Activation::kRelu, options);
+  }
+  return convs;
+}
+
+// Values of a region's features.
+int FlatWidth(const DetectorConfig& config) {
+  return config.channels * config.box_roi_size * config.box_roi_size;
+}
+
+std::vector<Linear> MakeHidden(const DetectorConfig& config,
+                               const StateDict::Scope& scope,
+                               const LayerOptions& options) {
+  std::vector<Linear> fcs;
+  for (int i = 0; i < config.box_fcs; ++i) {
+    Weights weights = Linear::Take(scope.Sub(absl::StrCat("shared_fcs.", i)),
+                                   i == 0 ? FlatWidth(config) : config.fc_width,
+                                   config.fc_width, true);
+    if (i == 0) weights = ForChannelsLast(weights, config);
+    fcs.emplace_back(weights, at::Tensor(), options);
+  }
+  return fcs;
+}
+
+// The two outputs as one layer, fp32.
+Linear MakeOutput(const DetectorConfig& config, int num_classes,
+                  const StateDict::Scope& scope, const LayerOptions& options) {
+  const int boxes = config.class_agnostic_boxes ? 1 : num_classes;
+  const auto take = [&](const char* name, int out) {
+    return Linear::Take(scope.Sub(name), config.fc_width, out, true);
+  };
+  const Weights logits = take("fc_cls", num_classes + 1);
+  const Weights deltas = take("fc_reg", 4 * boxes);
+  return Linear({at::cat({logits.weight, deltas.weight}),
+                 at::cat({logits.bias, deltas.bias})},
+                {}, {options.fuse, Precision::kFloat32});
+}
+
+// Maps [n, C, S, S] as [n, S * S * C]; no copy of channels-last ones.
+at::Tensor Flatten(const at::Tensor& maps) {
+  return maps.permute({0, 2, 3, 1}).reshape({maps.size(0), -1});
+}
+
+}  // namespace
+
+BoxHead::BoxHead(const DetectorConfig& config, int num_classes,
+                 const StateDict::Scope& scope, const LayerOptions& options)
+    : num_classes_(num_classes),
+      convs_(MakeConvolutions(config, scope, options)),
+      fcs_(MakeHidden(config, scope, options)),
+      output_(MakeOutput(config, num_classes, scope, options)) {}
+
+at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
+  if (convs_.empty()) return Flatten(features);
+  const int64_t count = features.size(0);
+  const at::Tensor flat =
+      at::empty({count, features[0].numel()}, features.options());
+  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
+  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
+    at::Tensor x = features.narrow(0, first, regions);
+    for (const Convolution& conv : convs_) x = conv.forward(x);
+    flat.narrow(0, first, regions).copy_(Flatten(x));
+  });
+  return flat;
+}
+
+BoxOutput BoxHead::Forward(const at::Tensor& features) const {
+  at::Tensor x = Trunk(features);
+  for (const Linear& fc : fcs_) x = fc.forward(x).relu_();
+  const at::Tensor output = output_.forward(x.to(at::kFloat));
+  const int64_t logits = num_classes_ + 1;
+  return {output.narrow(1, 0, logits),
+          output.narrow(1, logits, output.size(1) - logits)};
+}
+
+}  // namespace sfmamba

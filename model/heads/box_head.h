@@ -1,0 +1,46 @@
+#ifndef SFMAMBA_MODEL_HEADS_BOX_HEAD_H_
+#define SFMAMBA_MODEL_HEADS_BOX_HEAD_H_
+
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/config.h"
+#include "model/layers/convolution.h"
+#include "model/layers/layer_options.h"
+#include "model/layers/linear.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+// What a box head says of n regions.
+struct BoxOutput {
+  at::Tensor logits;  // [n, classes + 1], the background's last
+  at::Tensor deltas;  // [n, 4 classes], or [n, 4] for all classes alike
+};
+
+// Classifies regions and moves their boxes: convolutions with BatchNorm and
+// ReLU, hidden linear layers with ReLU, two linear outputs.
+// Source: heads.md, 9, of the specification. Immutable, so thread-safe.
+class BoxHead {
+ public:
+  // Takes "shared_convs", "shared_fcs", "fc_cls" and "fc_reg" from `scope`.
+  BoxHead(const DetectorConfig& config, int num_classes,
+          const StateDict::Scope& scope, const LayerOptions& options);
+
+  // features [n, C, S, S], channels-last in memory; fp32 out.
+  BoxOutput Forward(const at::Tensor& features) const;
+
+ private:
+  // The convolutions' answer as [n, S * S * C]. Threads share the regions out;
+  // each takes a few through all layers, in its own cache.
+  at::Tensor Trunk(const at::Tensor& features) const;
+
+  int num_classes_;
+  std::vector<Convolution> convs_;
+  std::vector<Linear> fcs_;
+  Linear output_;  // Logits, then deltas.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_HEADS_BOX_HEAD_H_

@@ -1,0 +1,45 @@
+#ifndef SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_
+#define SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_
+
+#include <optional>
+#include <vector>
+
+#include "model/heads/head.h"
+#include "model/layers/linear.h"
+#include "model/layers/weight_transforms.h"
+
+namespace sfmamba {
+
+// A linear classifier on the last map, pooled and normalised (the embedding).
+// fp32 whatever the backbone computes in.
+class ClassificationHead : public Head {
+ public:
+  ClassificationHead(const ModelConfig& config, const StateDict::Scope& scope,
+                     const LayerOptions& options);
+
+  std::vector<Result> Forward(
+      const Features& features,
+      absl::Span<const ImageInfo> images) const override;
+
+  // The two steps of Forward(): the logits and behind them the embedding, fp32
+  // [N, num_classes + feature_width], where the features lie;
+  at::Tensor Answers(const Features& features) const;
+  // and that in the CPU's memory as results.
+  std::vector<Result> ToResults(const at::Tensor& answers) const;
+
+ private:
+  // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
+  // places; the plain form normalises first, as the paper does. Vim's feature
+  // is normalised already.
+  at::Tensor Embed(const at::Tensor& map) const;
+
+  bool fuse_;
+  int num_classes_;
+  std::optional<BatchNorm> norm_;
+  Affine affine_;  // The same as norm_.
+  Linear head_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_

@@ -1,0 +1,170 @@
+#include "model/heads/detection_head.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/aminmax.h"
+#include "ATen/ops/sigmoid.h"
+#include "ATen/ops/softmax.h"
+#include "ATen/ops/tensor.h"
+#include "c10/core/InferenceMode.h"
+#include "model/heads/box_coder.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+bool IsFinite(const at::Tensor& x) {
+  const auto [least, largest] = at::aminmax(x);  // A NaN is both.
+  return std::isfinite(least.item<float>()) &&
+         std::isfinite(largest.item<float>());
+}
+
+bool AreFinite(const std::vector<at::Tensor>& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), IsFinite);
+}
+
+Detections NotFinite() {
+  Detections detections;
+  detections.finite = false;
+  return detections;
+}
+
+// Pixels of the network's input a pixel of the picture, along x and y. The two
+// differ a little, since sides are whole.
+std::array<double, 2> Scale(const ImageInfo& image) {
+  return {static_cast<double>(image.width) / image.original_width,
+          static_cast<double>(image.height) / image.original_height};
+}
+
+// x, y, x, y to go with boxes [n, 4].
+at::Tensor PerCoordinate(double x, double y) {
+  return at::tensor({x, y, x, y}, at::kFloat);
+}
+
+// Division by the factors and multiplication by their inverses round apart;
+// the two ways are the reference's, with masks and without.
+at::Tensor DivideByScale(const at::Tensor& boxes, const ImageInfo& image) {
+  const auto [x, y] = Scale(image);
+  return boxes / PerCoordinate(x, y);
+}
+at::Tensor MultiplyByInverseScale(const at::Tensor& boxes,
+                                  const ImageInfo& image) {
+  const auto [x, y] = Scale(image);
+  return (boxes.view({-1, 4}) * PerCoordinate(1 / x, 1 / y))
+      .view(boxes.sizes());
+}
+
+MulticlassNmsOptions NmsOptions(const DetectorConfig& config,
+                                const DetectionOptions& asked) {
+  return {
+      asked.score_threshold.value_or(config.score_threshold),
+      asked.nms_iou_threshold.value_or(config.nms_iou_threshold),
+      asked.max_detections > 0 ? asked.max_detections : config.max_detections,
+      asked.classes, asked.class_agnostic_nms};
+}
+
+// The mean over the stages of probabilities, [n, S, S].
+at::Tensor MeanMask(const std::vector<at::Tensor>& logits) {
+  at::Tensor sum = at::sigmoid(logits.front());
+  for (size_t i = 1; i < logits.size(); ++i) sum += at::sigmoid(logits[i]);
+  return sum / static_cast<double>(logits.size());
+}
+
+std::vector<Detection> ToDetections(const at::Tensor& boxes,
+                                    const ScoredBoxes& kept) {
+  std::vector<Detection> detections(boxes.size(0));
+  for (size_t i = 0; i < detections.size(); ++i) {
+    detections[i].box = BoxAt(boxes, i);
+    detections[i].class_id = kept.labels.const_data_ptr<int64_t>()[i];
+    detections[i].score = kept.scores.const_data_ptr<float>()[i];
+  }
+  return detections;
+}
+
+}  // namespace
+
+DetectionHead::DetectionHead(const DetectorConfig& config, int num_classes,
+                             const std::vector<int>& in_channels,
+                             const StateDict::Scope& scope,
+                             const LayerOptions& options)
+    : config_(config),
+      neck_(in_channels, config.channels, scope.Sub("neck"), options),
+      rpn_(config, scope.Sub("rpn_head"), options),
+      roi_(config, num_classes, scope.Sub("roi_head"), options) {}
+
+std::vector<Result> DetectionHead::Forward(
+    const Features& features, absl::Span<const ImageInfo> images) const {
+  std::vector<Result> results;
+  for (size_t i = 0; i < images.size(); ++i) {
+    Features own;
+    for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
+    results.push_back(Detect(own, images[i]));
+  }
+  return results;
+}
+
+Detections DetectionHead::Detect(const Features& features,
+                                 const ImageInfo& image) const {
+  const Features pyramid = neck_.Forward(features);
+  const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
+  if (!AreFinite(levels)) return NotFinite();
+  at::Tensor rois = rpn_.Select(levels, image.height, image.width).boxes;
+  if (rois.size(0) == 0) return {};
+
+  const std::optional<BoxPredictions> predictions =
+      PredictBoxes(pyramid, rois, image);
+  if (!predictions.has_value()) return NotFinite();
+  const MulticlassNmsOptions options = NmsOptions(config_, image.detection);
+  // A model without masks suppresses in the picture's pixels.
+  const ScoredBoxes kept = MulticlassNms(
+      config_.masks ? predictions->boxes
+                    : MultiplyByInverseScale(predictions->boxes, image),
+      predictions->probabilities, options);
+  const at::Tensor boxes =
+      config_.masks ? DivideByScale(kept.boxes, image) : kept.boxes;
+  Detections detections;
+  detections.detections = ToDetections(boxes, kept);
+  if (!config_.masks || !image.detection.masks || boxes.size(0) == 0) {
+    return detections;
+  }
+
+  const std::vector<at::Tensor> logits =
+      roi_.ForwardMasks(pyramid, kept.boxes, kept.labels);
+  if (!AreFinite(logits)) return NotFinite();
+  const at::Tensor masks = MeanMask(logits);
+  for (int64_t i = 0; i < masks.size(0); ++i) {
+    Detection& detection = detections.detections[i];
+    detection.mask = [mask = masks[i], box = detection.box,
+                      threshold = config_.mask_threshold,
+                      height = image.original_height,
+                      width = image.original_width] {
+      const c10::InferenceMode guard;  // Of the thread that calls.
+      return ops::PasteMask(mask, box, threshold, height, width);
+    };
+  }
+  return detections;
+}
+
+std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
+    const Features& pyramid, at::Tensor rois, const ImageInfo& image) const {
+  at::Tensor logits;  // Summed over the stages.
+  for (int stage = 0;; ++stage) {
+    const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
+    if (!IsFinite(output.logits) || !IsFinite(output.deltas)) return {};
+    logits = stage == 0 ? output.logits : logits + output.logits;
+    const Deltas& stds = config_.box_stds[stage];
+    if (stage + 1 == roi_.stages()) {
+      return BoxPredictions{
+          DecodeBoxes(rois, output.deltas, stds, image.height, image.width),
+          at::softmax(logits / static_cast<double>(roi_.stages()), 1)};
+    }
+    rois = RefineBoxes(rois, output.logits, output.deltas, stds, image.height,
+                       image.width);
+  }
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,54 @@
+#ifndef SFMAMBA_MODEL_HEADS_DETECTION_HEAD_H_
+#define SFMAMBA_MODEL_HEADS_DETECTION_HEAD_H_
+
+#include <optional>
+#include <vector>
+
+#include "model/heads/feature_pyramid.h"
+#include "model/heads/head.h"
+#include "model/heads/multiclass_nms.h"
+#include "model/heads/region_proposals.h"
+#include "model/heads/roi_head.h"
+
+namespace sfmamba {
+
+// Cascade Mask R-CNN, Mask R-CNN and Faster R-CNN: boxes, classes and masks in
+// the pixels of the picture. Source: heads.md, 4 to 12, of the specification.
+class DetectionHead : public Head {
+ public:
+  // Takes "neck", "rpn_head" and "roi_head" from `scope`. The backbone's maps
+  // have `in_channels` channels.
+  DetectionHead(const DetectorConfig& config, int num_classes,
+                const std::vector<int>& in_channels,
+                const StateDict::Scope& scope, const LayerOptions& options);
+
+  // Images go through one by one: that bounds memory, and an image's answer has
+  // the same bytes in any batch.
+  std::vector<Result> Forward(
+      const Features& features,
+      absl::Span<const ImageInfo> images) const override;
+
+ private:
+  struct BoxPredictions {
+    at::Tensor boxes;          // [n, 4 classes] or [n, 4], network pixels
+    at::Tensor probabilities;  // [n, classes + 1]
+  };
+
+  // Of features of one image.
+  Detections Detect(const Features& features, const ImageInfo& image) const;
+
+  // What the stages make of proposals, of which there are some; nothing if
+  // their values are not finite.
+  std::optional<BoxPredictions> PredictBoxes(const Features& pyramid,
+                                             at::Tensor rois,
+                                             const ImageInfo& image) const;
+
+  DetectorConfig config_;
+  FeaturePyramid neck_;
+  RegionProposals rpn_;
+  RoiHead roi_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_HEADS_DETECTION_HEAD_H_

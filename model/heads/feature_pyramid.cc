@@ -1,0 +1,59 @@
+#include "model/heads/feature_pyramid.h"
+
+#include "ATen/ops/upsample_nearest2d.h"
+#include "absl/strings/str_cat.h"
+#include "model/ops/device_ops.h"
+
+namespace sfmamba {
+namespace {
+
+// Pixels a side of the first of the maps, mostly: a hint.
+constexpr int kTypicalSide = 200;
+
+// fp32 for the CPU's RoIAlign; a device reads any type.
+at::Tensor ToChannelsLast(const at::Tensor& map) {
+  return (ops::OnDevice(map) ? map : map.to(at::kFloat))
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+}  // namespace
+
+FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
+                               int channels, const StateDict::Scope& scope,
+                               const LayerOptions& options) {
+  const auto take = [&](const std::string& name,
+                        const Convolution::Shape& shape) {
+    const Weights weights =
+        Convolution::Take(scope.Sub(absl::StrCat(name, ".conv")), shape, true);
+    return Convolution(shape, weights, {}, Activation::kNone, options);
+  };
+  for (size_t i = 0; i < in_channels.size(); ++i) {
+    const int side = kTypicalSide >> i;
+    laterals_.push_back(take(absl::StrCat("lateral_convs.", i),
+                             {in_channels[i], channels, 1, side, 1}));
+    outputs_.push_back(
+        take(absl::StrCat("fpn_convs.", i),
+             {channels, channels, 1, side, 3, /*winograd=*/true}));
+  }
+}
+
+Features FeaturePyramid::Forward(const Features& features) const {
+  Features pyramid(features.size());
+  at::Tensor merged;  // Of the level above.
+  for (int i = features.size() - 1; i >= 0; --i) {
+    const at::Tensor map =
+        features[i].contiguous(at::MemoryFormat::ChannelsLast);
+    if (!merged.defined()) {
+      merged = laterals_[i].forward(map);
+    } else {
+      merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)});
+      laterals_[i].AddTo(merged, map);
+    }
+    pyramid[i] = ToChannelsLast(outputs_[i].forward(merged));
+  }
+  pyramid.push_back(
+      ToChannelsLast(pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));
+  return pyramid;
+}
+
+}  // namespace sfmamba

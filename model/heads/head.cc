@@ -1,0 +1,28 @@
+#include "model/heads/head.h"
+
+#include "model/heads/classification_head.h"
+#include "model/heads/detection_head.h"
+#include "model/heads/segmentation_head.h"
+
+namespace sfmamba {
+
+std::unique_ptr<Head> MakeHead(const ModelConfig& config,
+                               const StateDict::Scope& scope,
+                               const LayerOptions& options) {
+  if (config.task == VisionTask::kClassification) {
+    return std::make_unique<ClassificationHead>(config, scope, options);
+  }
+  std::vector<int> in_channels;
+  for (int stage = 0; stage < 4; ++stage) {
+    in_channels.push_back(config.backbone.width(stage));
+  }
+  if (config.task == VisionTask::kDetection) {
+    return std::make_unique<DetectionHead>(config.detector, config.num_classes,
+                                           in_channels, scope, options);
+  }
+  return std::make_unique<SegmentationHead>(in_channels,
+                                            config.segmentation_channels,
+                                            config.num_classes, scope, options);
+}
+
+}  // namespace sfmamba

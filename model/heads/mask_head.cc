@@ -1,0 +1,93 @@
+#include "model/heads/mask_head.h"
+
+#include "ATen/ops/baddbmm.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/zeros_like.h"
+#include "absl/strings/str_cat.h"
+#include "model/ops/device_ops.h"
+#include "model/ops/parallel.h"
+
+namespace sfmamba {
+namespace {
+
+// Regions that go through the layers together. Fixed, so that a region's answer
+// does not depend on the number of threads; small enough that these get even
+// shares of the usual 100. A device takes all at once.
+constexpr int64_t kRegionsAtOnce = 10;
+
+std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
+                                          const StateDict::Scope& scope,
+                                          const LayerOptions& options) {
+  const Convolution::Shape shape{
+      config.channels,  config.channels, 1, config.mask_roi_size, 3,
+      /*winograd=*/true};
+  std::vector<Convolution> convs;
+  for (int i = 0; i < config.mask_convs; ++i) {
+    const StateDict::Scope conv = scope.Sub(absl::StrCat("convs.", i, ".conv"));
+    convs.emplace_back(shape, Convolution::Take(conv, shape, true),
+                       std::nullopt, Activation::kRelu, options);
+  }
+  return convs;
+}
+
+// A transposed convolution whose stride is its kernel's side is a linear layer
+// from a pixel to the four that it becomes.
+Linear MakeUpsample(int channels, const StateDict::Scope& scope,
+                    const LayerOptions& options) {
+  const at::Tensor weight =
+      scope.Take("weight", {channels, channels, 2, 2});  // [in, out, 2, 2]
+  const at::Tensor bias = scope.Take("bias", {channels});
+  return Linear({weight.permute({2, 3, 1, 0}).reshape({4 * channels, channels}),
+                 bias.repeat({4})},
+                {}, options);
+}
+
+Weights TakeLogits(int channels, int out, const StateDict::Scope& scope) {
+  return {scope.Take("weight", {out, channels, 1, 1}).view({out, channels}),
+          scope.Take("bias", {out})};
+}
+
+}  // namespace
+
+MaskHead::MaskHead(const DetectorConfig& config, int num_classes,
+                   const StateDict::Scope& scope, const LayerOptions& options)
+    : convs_(MakeConvolutions(config, scope, options)),
+      upsample_(MakeUpsample(config.channels, scope.Sub("upsample"), options)),
+      logits_(TakeLogits(config.channels,
+                         config.class_agnostic_masks ? 1 : num_classes,
+                         scope.Sub("conv_logits"))) {}
+
+at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
+                                const at::Tensor& labels) const {
+  at::Tensor x = features;
+  for (const Convolution& conv : convs_) x = conv.forward(x);
+  const int64_t count = x.size(0), channels = x.size(1), side = x.size(2);
+  const at::Tensor pixels = upsample_.forward(x.permute({0, 2, 3, 1}))
+                                .relu_()
+                                .to(at::kFloat)
+                                .view({count, -1, channels});
+  const at::Tensor channel =
+      logits_.bias.size(0) == 1 ? at::zeros_like(labels) : labels;
+  const at::Tensor weight = logits_.weight.index_select(0, channel);
+  const at::Tensor bias = logits_.bias.index_select(0, channel);
+  return at::baddbmm(bias.view({count, 1, 1}), pixels, weight.unsqueeze(2))
+      .view({count, side, side, 2, 2})
+      .permute({0, 1, 3, 2, 4})
+      .reshape({count, 2 * side, 2 * side});
+}
+
+at::Tensor MaskHead::Forward(const at::Tensor& features,
+                             const at::Tensor& labels) const {
+  const int64_t count = features.size(0), side = 2 * features.size(2);
+  const at::Tensor logits =
+      at::empty({count, side, side}, features.options().dtype(at::kFloat));
+  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
+  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
+    logits.narrow(0, first, regions)
+        .copy_(ForwardFew(features.narrow(0, first, regions),
+                          labels.narrow(0, first, regions)));
+  });
+  return logits;
+}
+
+}  // namespace sfmamba

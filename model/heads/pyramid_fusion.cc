@@ -1,0 +1,80 @@
+#include "model/heads/pyramid_fusion.h"
+
+#include <numeric>
+#include <utility>
+
+#include "ATen/ops/cat.h"
+#include "ATen/ops/upsample_bilinear2d.h"
+#include "model/layers/conv_module.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+// Input channels [begin, begin + count) of a convolution.
+at::Tensor Slice(const at::Tensor& weight, int begin, int count) {
+  return weight.narrow(1, begin, count).contiguous();
+}
+
+// A 3x3 convolution's taps as a linear layer from a pixel to all that it gives
+// to its neighbours: [out, in, 3, 3] to [9 * out, in].
+Weights Taps(const at::Tensor& weight) {
+  return {weight.permute({2, 3, 0, 1}).reshape({-1, weight.size(1)}), {}};
+}
+
+}  // namespace
+
+ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
+                                     int out_channels, int size,
+                                     const StateDict::Scope& scope,
+                                     const LayerOptions& options)
+    : first_([&] {
+        const int all =
+            std::accumulate(in_channels.begin(), in_channels.end(), 0);
+        const Convolution::Shape whole{all, out_channels, /*stride=*/1, size};
+        const Weights stored =
+            Convolution::Take(scope.Sub("conv"), whole, /*bias=*/false);
+        const BatchNorm norm =
+            BatchNorm::Take(scope.Sub("bn"), out_channels, kConvModuleEps);
+        if (!options.fuse || ops::OnDevice(stored.weight)) {
+          return Convolution(whole, stored, norm, Activation::kRelu, options);
+        }
+        const Weights weights = FoldBatchNorm(stored, norm);
+        int begin = in_channels[0];
+        for (size_t i = 1; i < in_channels.size(); ++i) {
+          taps_.emplace_back(Taps(Slice(weights.weight, begin, in_channels[i])),
+                             at::Tensor(), options);
+          begin += in_channels[i];
+        }
+        const Convolution::Shape shape{in_channels[0],   out_channels,
+                                       /*stride=*/1,     size,
+                                       /*kernel=*/3,
+                                       /*winograd=*/true};
+        return Convolution(
+            shape, {Slice(weights.weight, 0, in_channels[0]), weights.bias},
+            std::nullopt, Activation::kNone, options);
+      }()) {}
+
+at::Tensor ConcatConvolution::Forward(
+    const std::vector<at::Tensor>& maps) const {
+  const int64_t height = maps[0].size(2), width = maps[0].size(3);
+  if (taps_.empty()) {
+    std::vector<at::Tensor> resized = {maps[0]};
+    for (size_t i = 1; i < maps.size(); ++i) {
+      resized.push_back(at::upsample_bilinear2d(maps[i], {height, width},
+                                                /*align_corners=*/false));
+    }
+    return first_.forward(at::cat(resized, 1)).to(at::kFloat);
+  }
+  at::Tensor y = first_.forward(maps[0])
+                     .to(at::kFloat)
+                     .contiguous(at::MemoryFormat::ChannelsLast);
+  for (size_t i = 0; i < taps_.size(); ++i) {
+    const at::Tensor pixels =
+        maps[i + 1].permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
+    ops::AddResizedConv3x3(taps_[i].forward(pixels).to(at::kFloat), y);
+  }
+  return y.relu_();
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,148 @@
+#include "model/heads/region_proposals.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ATen/ops/cat.h"
+#include "ATen/ops/from_blob.h"
+#include "model/heads/box_coder.h"
+#include "model/heads/feature_pyramid.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+// Pixels a side of a map, mostly: a hint.
+constexpr int kTypicalSide = 200;
+constexpr Deltas kStds = {1, 1, 1, 1};
+
+Convolution MakeHidden(int channels, const StateDict::Scope& scope,
+                       const LayerOptions& options) {
+  const Convolution::Shape shape{channels,         channels, 1, kTypicalSide, 3,
+                                 /*winograd=*/true};
+  return Convolution(shape, Convolution::Take(scope, shape, true), {},
+                     Activation::kRelu, options);
+}
+
+// The two outputs as one convolution, fp32.
+Convolution MakeOutput(int channels, int anchors, const StateDict::Scope& scope,
+                       const LayerOptions& options) {
+  const auto take = [&](const char* name, int out) {
+    return Convolution::Take(scope.Sub(name),
+                             {channels, out, 1, kTypicalSide, 1}, true);
+  };
+  const Weights logits = take("rpn_cls", anchors);
+  const Weights deltas = take("rpn_reg", 4 * anchors);
+  const Weights both{at::cat({logits.weight, deltas.weight}),
+                     at::cat({logits.bias, deltas.bias})};
+  return Convolution({channels, 5 * anchors, 1, kTypicalSide, 1}, both, {},
+                     Activation::kNone, {options.fuse, Precision::kFloat32});
+}
+
+float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+struct ScoredAnchor {
+  float score;
+  int64_t index;
+};
+
+bool IsBetter(const ScoredAnchor& a, const ScoredAnchor& b) {
+  return a.score != b.score ? a.score > b.score : a.index < b.index;
+}
+
+// The best `count` anchors of a level of what Forward() gives, the best first.
+std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
+  const int64_t channels = level.size(2), anchors = channels / 5;
+  const int64_t pixels = level.numel() / channels;
+  const float* values = level.const_data_ptr<float>();
+  std::vector<ScoredAnchor> best;
+  best.reserve(pixels * anchors);
+  for (int64_t i = 0; i < pixels; ++i) {
+    for (int64_t a = 0; a < anchors; ++a) {
+      best.push_back({Sigmoid(values[i * channels + a]), i * anchors + a});
+    }
+  }
+  if (static_cast<int64_t>(best.size()) > count) {
+    std::nth_element(best.begin(), best.begin() + count, best.end(), IsBetter);
+    best.resize(count);
+  }
+  std::sort(best.begin(), best.end(), IsBetter);
+  return best;
+}
+
+// What Forward() moves anchor `index` of a level by.
+Deltas DeltasAt(const at::Tensor& level, int64_t index) {
+  const int64_t channels = level.size(2), anchors = channels / 5;
+  const float* deltas = level.const_data_ptr<float>() +
+                        index / anchors * channels + anchors +
+                        index % anchors * 4;
+  return {deltas[0], deltas[1], deltas[2], deltas[3]};
+}
+
+// Candidates of all levels, before suppression.
+struct Candidates {
+  std::vector<Box> boxes;
+  std::vector<float> scores;
+  std::vector<int32_t> levels;
+};
+
+// A tensor over what a vector holds, which it does not own.
+template <typename T>
+at::Tensor View(std::vector<T>& values, at::IntArrayRef shape,
+                at::ScalarType type) {
+  return at::from_blob(values.data(), shape, type);
+}
+
+}  // namespace
+
+RegionProposals::RegionProposals(const DetectorConfig& config,
+                                 const StateDict::Scope& scope,
+                                 const LayerOptions& options)
+    : config_(config),
+      hidden_(MakeHidden(config.channels, scope.Sub("rpn_conv"), options)),
+      output_(MakeOutput(config.channels, config.anchor_ratios.size(), scope,
+                         options)) {}
+
+std::vector<at::Tensor> RegionProposals::Forward(
+    const Features& pyramid) const {
+  std::vector<at::Tensor> levels;
+  for (const at::Tensor& map : pyramid) {
+    levels.push_back(output_.forward(hidden_.forward(map))[0]
+                         .permute({1, 2, 0})
+                         .contiguous());
+  }
+  return levels;
+}
+
+Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
+                                  int height, int width) const {
+  Candidates all;
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const at::Tensor level = levels[i].cpu();
+    const Anchors anchors(PyramidStride(i), config_.anchor_scale,
+                          config_.anchor_ratios);
+    for (const ScoredAnchor& anchor :
+         BestAnchors(level, config_.rpn_candidates)) {
+      const Box box = ClipBox(DecodeBox(anchors.At(anchor.index, level.size(1)),
+                                        DeltasAt(level, anchor.index), kStds),
+                              height, width);
+      if (!(box.x2 - box.x1 > 0 && box.y2 - box.y1 > 0)) continue;
+      all.boxes.push_back(box);
+      all.scores.push_back(anchor.score);
+      all.levels.push_back(i);
+    }
+  }
+  const int64_t count = all.boxes.size();
+  static_assert(sizeof(Box) == 4 * sizeof(float));
+  const at::Tensor boxes = View(all.boxes, {count, 4}, at::kFloat);
+  const at::Tensor scores = View(all.scores, {count}, at::kFloat);
+  const at::Tensor groups = View(all.levels, {count}, at::kInt);
+  const at::Device device = levels[0].device();
+  const at::Tensor kept =
+      ops::Nms(boxes.to(device), scores.to(device), groups.to(device),
+               config_.rpn_iou_threshold, config_.proposals)
+          .cpu();
+  return {boxes.index_select(0, kept), scores.index_select(0, kept)};
+}
+
+}  // namespace sfmamba

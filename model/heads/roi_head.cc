@@ -1,0 +1,61 @@
+#include "model/heads/roi_head.h"
+
+#include "absl/strings/str_cat.h"
+#include "model/heads/feature_pyramid.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+// Levels of the pyramid that regions are read from; the fifth is the region
+// proposals' alone.
+constexpr int kLevels = 4;
+
+}  // namespace
+
+RoiHead::RoiHead(const DetectorConfig& config, int num_classes,
+                 const StateDict::Scope& scope, const LayerOptions& options)
+    : config_(config) {
+  for (int i = 0; i < config.box_stages; ++i) {
+    const std::string stage =
+        config.box_stages > 1 ? absl::StrCat(".", i) : std::string();
+    box_heads_.emplace_back(config, num_classes, scope.Sub("bbox_head" + stage),
+                            options);
+    if (!config.masks) continue;
+    mask_heads_.emplace_back(config, num_classes,
+                             scope.Sub("mask_head" + stage), options);
+  }
+}
+
+at::Tensor RoiHead::Extract(const Features& pyramid, const at::Tensor& rois,
+                            int size) const {
+  std::vector<at::Tensor> maps;
+  std::vector<int> strides;
+  for (int i = 0; i < kLevels; ++i) {
+    maps.push_back(pyramid[i][0]);
+    strides.push_back(PyramidStride(i));
+  }
+  return ops::RoiAlign(maps, strides, rois.to(maps[0].device()), size,
+                       config_.finest_scale);
+}
+
+BoxOutput RoiHead::ForwardBoxes(int stage, const Features& pyramid,
+                                const at::Tensor& rois) const {
+  const BoxOutput output =
+      box_heads_[stage].Forward(Extract(pyramid, rois, config_.box_roi_size));
+  return {output.logits.cpu(), output.deltas.cpu()};
+}
+
+std::vector<at::Tensor> RoiHead::ForwardMasks(const Features& pyramid,
+                                              const at::Tensor& rois,
+                                              const at::Tensor& labels) const {
+  const at::Tensor features = Extract(pyramid, rois, config_.mask_roi_size);
+  std::vector<at::Tensor> logits;
+  for (const MaskHead& head : mask_heads_) {
+    logits.push_back(
+        head.Forward(features, labels.to(features.device())).cpu());
+  }
+  return logits;
+}
+
+}  // namespace sfmamba

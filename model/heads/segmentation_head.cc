@@ -1,0 +1,140 @@
+#include "model/heads/segmentation_head.h"
+
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/adaptive_avg_pool2d.h"
+#include "ATen/ops/isfinite.h"
+#include "ATen/ops/upsample_bilinear2d.h"
+#include "absl/strings/str_cat.h"
+#include "model/layers/conv_module.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba {
+namespace {
+
+// Sides that the coarsest map is pooled to.
+constexpr int kPoolSides[] = {1, 2, 3, 6};
+constexpr int kMaps = 4;
+// Pixels a side of the finest map, mostly: a hint.
+constexpr int kTypicalSide = 128;
+
+// Pool `i`'s convolution is element 1 of a pair; element 0 is the pooling.
+std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
+
+// Of a coarsest map and its pools, or of the merged maps.
+std::vector<int> Channels(int first, int others, int count) {
+  std::vector<int> channels(1 + count, others);
+  channels[0] = first;
+  return channels;
+}
+
+Convolution MakeClassifier(int channels, int num_classes,
+                           const StateDict::Scope& scope, bool fuse) {
+  const Convolution::Shape shape{channels, num_classes, /*stride=*/1,
+                                 kTypicalSide, /*kernel=*/1};
+  return Convolution(shape, Convolution::Take(scope, shape, /*bias=*/true),
+                     std::nullopt, Activation::kNone,
+                     {fuse, Precision::kFloat32});
+}
+
+at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {
+  return at::upsample_bilinear2d(map, {other.size(2), other.size(3)},
+                                 /*align_corners=*/false);
+}
+
+}  // namespace
+
+SegmentationHead::SegmentationHead(const std::vector<int>& in_channels,
+                                   int channels, int num_classes,
+                                   const StateDict::Scope& scope,
+                                   const LayerOptions& options)
+    : bottleneck_(Channels(in_channels.back(), channels, std::size(kPoolSides)),
+                  channels, kTypicalSide >> (kMaps - 1),
+                  scope.Sub("decode_head.bottleneck"), options),
+      fusion_(Channels(channels, channels, kMaps - 1), channels, kTypicalSide,
+              scope.Sub("decode_head.fpn_bottleneck"), options),
+      classifier_(MakeClassifier(channels, num_classes,
+                                 scope.Sub("decode_head.conv_seg"),
+                                 options.fuse)) {
+  const StateDict::Scope head = scope.Sub("decode_head");
+  for (size_t i = 0; i < std::size(kPoolSides); ++i) {
+    pools_.push_back(TakeConvModule(head.Sub(PoolName(i)),
+                                    {in_channels.back(), channels,
+                                     /*stride=*/1, kPoolSides[i],
+                                     /*kernel=*/1},
+                                    options));
+  }
+  for (int i = 0; i < kMaps - 1; ++i) {
+    const int side = kTypicalSide >> i;
+    laterals_.push_back(TakeConvModule(
+        head.Sub(absl::StrCat("lateral_convs.", i)),
+        {in_channels[i], channels, /*stride=*/1, side, /*kernel=*/1}, options));
+    outputs_.push_back(
+        TakeConvModule(head.Sub(absl::StrCat("fpn_convs.", i)),
+                       {channels, channels, /*stride=*/1, side, /*kernel=*/3,
+                        /*winograd=*/true},
+                       options));
+  }
+}
+
+at::Tensor SegmentationHead::Pool(const at::Tensor& map) const {
+  std::vector<at::Tensor> maps = {map};
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const int64_t side = kPoolSides[i];
+    maps.push_back(
+        pools_[i].forward(at::adaptive_avg_pool2d(map, {side, side})));
+  }
+  return bottleneck_.Forward(maps);
+}
+
+Features SegmentationHead::Merge(const Features& features) const {
+  Features merged(kMaps);
+  merged.back() = Pool(features.back());
+  for (int i = kMaps - 2; i >= 0; --i) {
+    at::Tensor lateral = laterals_[i].forward(features[i]).to(at::kFloat);
+    merged[i] = lateral.add_(ResizedLike(merged[i + 1], lateral));
+  }
+  return merged;
+}
+
+Features SegmentationHead::Refine(const Features& merged) const {
+  Features refined = merged;
+  for (int i = 0; i < kMaps - 1; ++i) {
+    refined[i] = outputs_[i].forward(merged[i]);
+  }
+  return refined;
+}
+
+at::Tensor SegmentationHead::Classify(const at::Tensor& fused) const {
+  return classifier_.forward(fused).contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+Segmentation SegmentationHead::Label(const at::Tensor& logits,
+                                     const ImageInfo& image) const {
+  Segmentation result;
+  if (!at::isfinite(logits).all().item<bool>()) {
+    result.finite = false;
+    return result;
+  }
+  const SegmentationOptions& options = image.segmentation;
+  result.height = options.original_size ? image.original_height : image.height;
+  result.width = options.original_size ? image.original_width : image.width;
+  ops::SegmentationArgmax(logits, image.height, image.width, options.confidence,
+                          &result);
+  return result;
+}
+
+std::vector<Result> SegmentationHead::Forward(
+    const Features& features, absl::Span<const ImageInfo> images) const {
+  const at::Tensor logits = Classify(Fuse(Refine(Merge(features))));
+  std::vector<Result> results;
+  for (size_t i = 0; i < images.size(); ++i) {
+    results.push_back(Label(logits[i], images[i]));
+  }
+  return results;
+}
+
+}  // namespace sfmamba

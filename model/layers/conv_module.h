@@ -1,0 +1,26 @@
+#ifndef SFMAMBA_MODEL_LAYERS_CONV_MODULE_H_
+#define SFMAMBA_MODEL_LAYERS_CONV_MODULE_H_
+
+#include "model/layers/convolution.h"
+#include "model/layers/layer_options.h"
+#include "model/layers/weight_transforms.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+
+constexpr double kConvModuleEps = 1e-5;
+
+// The heads' usual layer: a convolution "conv" without bias, a BatchNorm "bn"
+// and a ReLU.
+inline Convolution TakeConvModule(const StateDict::Scope& scope,
+                                  const Convolution::Shape& shape,
+                                  const LayerOptions& options) {
+  return Convolution(
+      shape, Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
+      BatchNorm::Take(scope.Sub("bn"), shape.out, kConvModuleEps),
+      Activation::kRelu, options);
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_LAYERS_CONV_MODULE_H_

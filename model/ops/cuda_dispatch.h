@@ -1,0 +1,36 @@
+#ifndef SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_
+#define SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_
+
+#include <string>
+
+#include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+
+namespace sfmamba::ops {
+
+// Calls `body` with a value of the tensor's element type, as CUDA kernels know
+// it.
+template <typename Body>
+void CudaDispatch(const at::Tensor& x, Body body) {
+  switch (x.scalar_type()) {
+    case at::kFloat:
+      return body(float());
+    case at::kBFloat16:
+      return body(BFloat16());
+    case at::kHalf:
+      return body(Float16());
+    default:
+      TORCH_CHECK(false, "expected fp32, fp16 or bf16, got ", x.scalar_type());
+  }
+}
+
+// Throws c10::Error if a launch was refused.
+inline void CheckLaunch(const absl::Status& status) {
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+}
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_

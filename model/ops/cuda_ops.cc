@@ -1,0 +1,284 @@
+#include "model/ops/cuda_ops.h"
+
+#include <vector>
+
+#include "ATen/ops/empty.h"
+#include "kernels/linear/bias_activation_cuda.h"
+#include "kernels/scan/selective_scan_cuda.h"
+#include "kernels/sequence/depthwise_conv1d_cuda.h"
+#include "kernels/sequence/layer_norm_cuda.h"
+#include "kernels/sequence/token_mean_cuda.h"
+#include "kernels/sequence/window_partition_cuda.h"
+#include "kernels/vision/image_normalize_cuda.h"
+#include "kernels/vision/pixel_convolution_cuda.h"
+#include "model/ops/compute_type.h"
+#include "model/ops/cuda_dispatch.h"
+#include "model/ops/kernel_types.h"
+
+namespace sfmamba::ops {
+namespace {
+
+constexpr float kEps = 1e-5f;
+
+// Calls body(value of x's type, value of y's), which are the same or X float.
+template <typename Body>
+void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
+  TORCH_CHECK(
+      x.scalar_type() == y.scalar_type() || x.scalar_type() == at::kFloat,
+      "expected fp32 or ", y.scalar_type(), ", got ", x.scalar_type());
+  CudaDispatch(y, [&](auto type) {
+    if (x.scalar_type() == at::kFloat) {
+      body(float(), type);
+    } else {
+      body(type, type);
+    }
+  });
+}
+
+ScanShape ShapeOf(const at::Tensor& u, int64_t states,
+                  const Segments& segments) {
+  ScanShape shape;
+  shape.type = ScanType(u.scalar_type());
+  shape.channels = u.size(1);
+  shape.states = states;
+  shape.sequences = segments.count;
+  shape.length = segments.length;
+  return shape;
+}
+
+template <typename T, typename X>
+WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
+                                int margin, const at::Tensor& windows) {
+  TORCH_CHECK(map.stride(3) == 1 && windows.is_contiguous(),
+              "expected a map with a dense last axis and contiguous windows");
+  WindowArgs<T, X> args;
+  args.images = map.size(0);
+  args.map_height = map.size(1);
+  args.map_width = map.size(2);
+  args.height = grid.height;
+  args.width = grid.width;
+  args.channels = map.size(3);
+  args.map = Data<T>(map);
+  args.image_stride = map.stride(0);
+  args.row_stride = map.stride(1);
+  args.pixel_stride = map.stride(2);
+  args.tokens = Data<X>(windows);
+  args.token_stride = map.size(3);
+  args.margin = margin;
+  return args;
+}
+
+std::vector<CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
+  std::vector<CudaImage> sources;
+  for (const ImagePixels& image : images) {
+    sources.push_back({image.rgb, image.height, image.width});
+  }
+  return sources;
+}
+
+// Of y = activation(x + bias), which lie alike.
+template <typename T>
+BiasActivationArgs<T> MakeActivationArgs(const at::Tensor& x,
+                                         const at::Tensor& bias,
+                                         CudaActivation activation,
+                                         const at::Tensor& y) {
+  return {x.size(0),  x.size(1), Data<T>(x), x.size(1),
+          Data<T>(y), x.size(1), activation, Floats(bias)};
+}
+
+}  // namespace
+
+void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
+                        const at::Tensor& gamma, const at::Tensor& beta,
+                        int64_t length, bool swap, const at::Tensor& y) const {
+  TORCH_CHECK(
+      !add.defined() || (add.scalar_type() == y.scalar_type() &&
+                         add.is_contiguous() && add.numel() == x.numel()),
+      "expected as many values to add, contiguous, of ", y.scalar_type());
+  const int64_t channels = x.size(-1);
+  const int64_t tokens = x.numel() / channels;
+  // Only a swap needs to know where sequences are.
+  const int64_t unit = swap ? length : 1;
+  DispatchPair(x, y, [&](auto x_type, auto y_type) {
+    using X = decltype(x_type);
+    using Y = decltype(y_type);
+    LayerNormCudaArgs<X, Y> args;
+    args.channels = channels;
+    args.x = Data<X>(x);
+    args.x_stride = channels;
+    if (add.defined()) args.add = Data<Y>(add);
+    args.add_stride = channels;
+    args.y = Data<Y>(y);
+    args.y_stride = channels;
+    args.gamma = Floats(gamma);
+    args.beta = Floats(beta);
+    args.eps = kEps;
+    args.swap = swap;
+    args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
+    CheckLaunch(LayerNormCuda(args, stream_of_(x)));
+  });
+}
+
+void CudaOps::DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                                int64_t length) const {
+  TORCH_CHECK(convs.size() <= 2, "expected two convolutions at most, got ",
+              convs.size());
+  CudaDispatch(convs[0].x, [&](auto type) {
+    using T = decltype(type);
+    DepthwiseConv1dArgs<T> parts[2];
+    for (size_t i = 0; i < convs.size(); ++i) {
+      const ShortConv& conv = convs[i];
+      DepthwiseConv1dArgs<T>& args = parts[i];
+      args.channels = conv.x.size(1);
+      args.taps = conv.weight.size(0);
+      args.left = left;
+      args.x = Data<T>(conv.x);
+      args.x_stride = conv.x.stride(0);
+      args.y = Data<T>(conv.y);
+      args.y_stride = conv.y.stride(0);
+      args.weight = Floats(conv.weight);
+      args.bias = Floats(conv.bias);
+      args.silu = true;
+      args.segments = Sequences(conv.x, length);
+    }
+    CheckLaunch(
+        DepthwiseConv1dCuda<T>(parts, convs.size(), stream_of_(convs[0].x)));
+  });
+}
+
+void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
+                            const at::Tensor& dt, const at::Tensor& B,
+                            const at::Tensor& C, int64_t length, int64_t rows,
+                            const at::Tensor& y) const {
+  TORCH_CHECK(scan.planner != nullptr, "a device's scan needs a planner");
+  CudaDispatch(u, [&](auto type) {
+    using T = decltype(type);
+    SelectiveScanArgs<T> args;
+    args.channels = u.size(1);
+    args.states = scan.A.size(0);
+    args.u = Data<T>(u);
+    args.u_stride = u.stride(0);
+    args.dt = Data<T>(dt);
+    args.dt_stride = dt.stride(0);
+    args.B = Data<T>(B);
+    args.C = Data<T>(C);
+    args.bc_stride = B.stride(0);
+    args.y = Data<T>(y);
+    args.y_stride = y.stride(0);
+    args.A = Floats(scan.A);
+    args.a_stride = scan.A.stride(0);
+    args.D = Floats(scan.D);
+    args.bias = Floats(scan.bias);
+    args.segments = Sequences(u, length);
+    const ScanPlan plan = scan.planner->Plan(
+        ShapeOf(u, args.states, args.segments), static_cast<int>(rows));
+    const int64_t bytes =
+        ScanScratchBytes(plan, args.segments.count, args.channels, args.states);
+    const at::Tensor scratch = at::empty({bytes}, u.options().dtype(at::kByte));
+    CheckLaunch(SelectiveScanCuda(
+        args, plan, bytes > 0 ? scratch.data_ptr() : nullptr, stream_of_(u)));
+  });
+}
+
+void CudaOps::Activate(const at::Tensor& x, const at::Tensor& bias,
+                       CudaActivation activation) const {
+  CudaDispatch(x, [&](auto type) {
+    CheckLaunch(BiasActivationCuda(
+        MakeActivationArgs<decltype(type)>(x, bias, activation, x),
+        stream_of_(x)));
+  });
+}
+
+void CudaOps::AddBiased(const at::Tensor& x, const at::Tensor& bias,
+                        const at::Tensor& y) const {
+  CudaDispatch(x, [&](auto type) {
+    using T = decltype(type);
+    BiasActivationArgs<T> args =
+        MakeActivationArgs<T>(x, bias, CudaActivation::kNone, y);
+    args.add = Data<T>(y);
+    args.add_stride = args.y_stride;
+    CheckLaunch(BiasActivationCuda(args, stream_of_(x)));
+  });
+}
+
+void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
+  const int64_t length = x.size(1), channels = x.size(2);
+  CudaDispatch(x, [&](auto type) {
+    using T = decltype(type);
+    TokenMeanArgs<T> args;
+    args.channels = channels;
+    args.x = Data<T>(x);
+    args.x_stride = channels;
+    args.margin = 1;
+    args.mean = Data<T>(x);
+    args.mean_stride = length * channels;
+    args.copy = Data<T>(x) + (length - 1) * channels;
+    args.segments = {static_cast<int>(x.size(0)), static_cast<int>(length)};
+    CheckLaunch(TokenMeanCuda(args, stream_of_(x)));
+  });
+}
+
+void CudaOps::NormalizeImages(const PixelBatch& pixels,
+                              const at::Tensor& y) const {
+  const std::vector<CudaImage> images = ToCuda(pixels.images);
+  CudaDispatch(y, [&](auto type) {
+    using T = decltype(type);
+    ImageNormalizeCudaArgs<T> args;
+    args.count = images.size();
+    args.images = images.data();
+    args.height = pixels.height;
+    args.width = pixels.width;
+    args.y = Data<T>(y);
+    args.image_stride = y.stride(0);
+    args.row_stride = y.stride(2);
+    args.pixel_stride = y.stride(3);
+    args.channel_stride = y.stride(1);
+    args.mean = pixels.mean;
+    args.std = pixels.std;
+    CheckLaunch(ImageNormalizeCuda(args, stream_of_(y)));
+  });
+}
+
+void CudaOps::ConvolvePixels(const PixelBatch& pixels,
+                             const PixelConvWeights& weights,
+                             const at::Tensor& y) const {
+  const std::vector<CudaImage> images = ToCuda(pixels.images);
+  CudaDispatch(y, [&](auto type) {
+    using T = decltype(type);
+    PixelConvolutionArgs<T> args;
+    args.count = images.size();
+    args.images = images.data();
+    args.height = pixels.height;
+    args.width = pixels.width;
+    args.channels = y.size(1);
+    args.weight = Floats(weights.weight);
+    args.bias = Floats(weights.bias);
+    args.mean = pixels.mean;
+    args.std = pixels.std;
+    args.activation = weights.activation;
+    args.y = Data<T>(y);
+    CheckLaunch(PixelConvolutionCuda(args, stream_of_(y)));
+  });
+}
+
+void CudaOps::CutWindows(const at::Tensor& map, const Grid& grid, int margin,
+                         const at::Tensor& windows) const {
+  DispatchPair(windows, map, [&](auto x_type, auto map_type) {
+    CheckLaunch(
+        CutWindowsCuda(MakeWindowArgs<decltype(map_type), decltype(x_type)>(
+                           map, grid, margin, windows),
+                       stream_of_(map)));
+  });
+}
+
+void CudaOps::JoinWindows(const at::Tensor& windows, const Grid& grid,
+                          const at::Tensor& map) const {
+  DispatchPair(windows, map, [&](auto x_type, auto map_type) {
+    CheckLaunch(
+        JoinWindowsCuda(MakeWindowArgs<decltype(map_type), decltype(x_type)>(
+                            map, grid, /*margin=*/0, windows),
+                        stream_of_(map)));
+  });
+}
+
+}  // namespace sfmamba::ops

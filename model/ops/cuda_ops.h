@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_MODEL_OPS_CUDA_OPS_H_
+#define SFMAMBA_MODEL_OPS_CUDA_OPS_H_
+
+#include "kernels/cuda/cuda_stream.h"
+#include "model/ops/device_ops.h"
+
+namespace sfmamba::ops {
+
+// DeviceOps by the kernels of kernels/*_cuda.h and by libtorch's operators,
+// which on a GPU call cuBLAS and cuDNN. A launch that is refused throws
+// c10::Error.
+class CudaOps : public DeviceOps {
+ public:
+  // The stream that work on a tensor is to be enqueued on.
+  using StreamOf = CudaStream (*)(const at::Tensor& x);
+
+  explicit CudaOps(StreamOf stream_of) : stream_of_(stream_of) {}
+
+  void LayerNorm(at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
+                 const at::Tensor& beta, int64_t length, bool swap,
+                 const at::Tensor& y) const override;
+  void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                         int64_t length) const override;
+  void SelectiveScan(const Scan& scan, const at::Tensor& u,
+                     const at::Tensor& dt, const at::Tensor& B,
+                     const at::Tensor& C, int64_t length, int64_t rows,
+                     const at::Tensor& y) const override;
+  void Activate(const at::Tensor& x, const at::Tensor& bias,
+                CudaActivation activation) const override;
+  void AddBiased(const at::Tensor& x, const at::Tensor& bias,
+                 const at::Tensor& y) const override;
+  void FillEndsWithMean(const at::Tensor& x) const override;
+  void NormalizeImages(const PixelBatch& pixels,
+                       const at::Tensor& y) const override;
+  void ConvolvePixels(const PixelBatch& pixels, const PixelConvWeights& weights,
+                      const at::Tensor& y) const override;
+  void CutWindows(const at::Tensor& map, const Grid& grid, int margin,
+                  const at::Tensor& windows) const override;
+  void JoinWindows(const at::Tensor& windows, const Grid& grid,
+                   const at::Tensor& map) const override;
+  at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
+                      const std::vector<int>& strides, const at::Tensor& rois,
+                      int size, float finest_scale) const override;
+  at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
+                 const at::Tensor& groups, float iou_threshold,
+                 int64_t max_kept) const override;
+  at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
+                    const at::Tensor& bias) const override;
+  at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
+                            const at::Tensor& bias) const override;
+  void AddLinear(const at::Tensor& x, const at::Tensor& W,
+                 const at::Tensor& y) const override;
+  at::Tensor Convolve(const at::Tensor& x,
+                      const ConvWeights& weights) const override;
+  at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                       const at::Tensor& v) const override;
+  void SegmentationArgmax(const at::Tensor& logits, int input_height,
+                          int input_width, bool confidence,
+                          Segmentation* out) const override;
+
+ private:
+  StreamOf stream_of_;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_CUDA_OPS_H_

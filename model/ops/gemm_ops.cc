@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "ATen/Parallel.h"
+#include "ATen/record_function.h"
+#include "kernels/linear/packed_gemm.h"
+#include "model/ops/ops.h"
+#include "model/ops/parallel.h"
+#include "model/weights/weight_memory.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// Products of numbers that a thread should have to itself before another is
+// woken for the rest: some 10 us.
+constexpr int64_t kGrainProducts = 1 << 19;
+
+int64_t Grain(int64_t products) {
+  return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
+}
+
+// Threads share the panels of outputs out where there are enough, so that each
+// reads its own weights; if not, the rows.
+void MultiplyInParallel(const PackedGemmArgs& args) {
+  const int64_t width = PanelWidth();
+  const int64_t panels = (args.out + width - 1) / width;
+  if (panels >= 4 * at::get_num_threads()) {
+    ParallelFor(panels, Grain(args.rows * args.in * width),
+                [&](int64_t begin, int64_t end) {
+                  PackedGemmCpu(SliceOutputs(args, begin * width,
+                                             std::min(end * width, args.out)));
+                });
+  } else {
+    ParallelFor(args.rows, Grain(args.in * args.out),
+                [&](int64_t begin, int64_t end) {
+                  PackedGemmCpu(SliceRows(args, begin, end));
+                });
+  }
+}
+
+}  // namespace
+
+PackedWeights PackProduct(const at::Tensor& weight) {
+  const at::Tensor dense = weight.to(at::kFloat).contiguous();
+  const int64_t out = dense.size(0), in = dense.size(1);
+  const at::Tensor values = EmptyWeights(PackedWeightsSize(in, out));
+  PackWeights(dense.const_data_ptr<float>(), in, out, values.data_ptr<float>());
+  return {values, in, out};
+}
+
+void Product(const at::Tensor& x, const PackedWeights& weights,
+             const at::Tensor& bias, bool add, at::Tensor y) {
+  RECORD_FUNCTION("sfmamba::product", c10::ArrayRef<const c10::IValue>{});
+  TORCH_CHECK(x.size(1) == weights.in && y.size(1) == weights.out &&
+                  x.size(0) == y.size(0) && y.stride(1) == 1,
+              "expected [rows, ", weights.in, "] to [rows, ", weights.out,
+              "], got ", x.sizes(), " to ", y.sizes());
+  const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
+  PackedGemmArgs args{};
+  args.rows = x.size(0);
+  args.in = weights.in;
+  args.out = weights.out;
+  args.x = dense.const_data_ptr<float>();
+  args.x_stride = dense.stride(0);
+  args.weights = weights.values.const_data_ptr<float>();
+  if (bias.defined()) args.bias = bias.const_data_ptr<float>();
+  args.add = add;
+  args.y = y.data_ptr<float>();
+  args.y_stride = y.stride(0);
+  MultiplyInParallel(args);
+}
+
+}  // namespace sfmamba::ops

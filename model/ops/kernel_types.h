@@ -1,0 +1,33 @@
+#ifndef SFMAMBA_MODEL_OPS_KERNEL_TYPES_H_
+#define SFMAMBA_MODEL_OPS_KERNEL_TYPES_H_
+
+#include "ATen/core/Tensor.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/base/packed_sequences.h"
+
+namespace sfmamba::ops {
+
+// From tensors to what kernels take.
+
+static_assert(sizeof(c10::BFloat16) == sizeof(BFloat16));
+static_assert(sizeof(c10::Half) == sizeof(Float16));
+
+template <typename T>
+T* Data(const at::Tensor& x) {
+  return static_cast<T*>(x.data_ptr());
+}
+
+// Null if undefined.
+inline const float* Floats(const at::Tensor& x) {
+  return x.defined() ? x.const_data_ptr<float>() : nullptr;
+}
+
+// x [tokens, ...], of which each `length` are a sequence.
+inline Segments Sequences(const at::Tensor& x, int64_t length) {
+  return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
+}
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_KERNEL_TYPES_H_

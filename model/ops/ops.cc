@@ -1,0 +1,231 @@
+#include "model/ops/ops.h"
+
+#include <algorithm>
+
+#include "ATen/ops/empty_like.h"
+#include "kernels/scan/selective_scan.h"
+#include "kernels/sequence/depthwise_conv1d.h"
+#include "kernels/sequence/gelu.h"
+#include "kernels/sequence/layer_norm.h"
+#include "kernels/sequence/token_mean.h"
+#include "kernels/vision/image_normalize.h"
+#include "model/ops/kernel_types.h"
+#include "model/ops/parallel.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// Values that a thread should have to itself before another is woken for the
+// rest: some 10 us of the cheaper kernels.
+constexpr int64_t kGrainValues = 16384;
+// Channels of a task of the scan and of the convolution.
+constexpr int64_t kBlockChannels = 16;
+
+// Calls `body` with a value of the tensor's element type, as kernels know it.
+template <typename Body>
+void Dispatch(const at::Tensor& x, Body body) {
+  if (x.scalar_type() == at::kBFloat16) {
+    body(BFloat16());
+  } else {
+    TORCH_CHECK(x.scalar_type() == at::kFloat, "expected fp32 or bf16, got ",
+                x.scalar_type());
+    body(float());
+  }
+}
+
+// Sequences [begin, end) of what `args` describe.
+template <typename Args>
+Args Slice(Args args, int begin, int end) {
+  args.segments = args.segments.Slice(begin, end);
+  return args;
+}
+
+// Work on `items` of `values` values each, in parallel where it pays.
+template <typename Body>
+void ForEach(int64_t items, int64_t values, Body body) {
+  const int64_t grain = std::max<int64_t>(1, kGrainValues / values);
+  ParallelFor(items, grain, body);
+}
+
+// Calls body(sequence, first channel, last channel + 1) over all sequences and
+// channels, in parallel where it pays.
+template <typename Body>
+void ForEachChannelBlock(const Segments& segments, int64_t channels,
+                         Body body) {
+  const int64_t blocks = (channels + kBlockChannels - 1) / kBlockChannels;
+  ForEach(segments.count * blocks, segments.length * kBlockChannels,
+          [&](int64_t begin, int64_t end) {
+            while (begin < end) {
+              const int64_t sequence = begin / blocks;
+              const int64_t last = std::min(end, (sequence + 1) * blocks);
+              const int64_t first_block = begin - sequence * blocks;
+              const int64_t last_block = last - sequence * blocks;
+              body(sequence, first_block * kBlockChannels,
+                   std::min(channels, last_block * kBlockChannels));
+              begin = last;
+            }
+          });
+}
+
+}  // namespace
+
+at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     at::ScalarType type, const at::Tensor& add) {
+  at::Tensor y = at::empty_like(x, x.options().dtype(type));
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->LayerNorm(x, add, gamma, beta, length, swap, y);
+    return y;
+  }
+  TORCH_CHECK(!add.defined(), "expected nothing to add on the CPU");
+  TORCH_CHECK(type == x.scalar_type(), "expected ", x.scalar_type(),
+              " as the result's type, got ", type);
+  const int64_t channels = x.size(-1);
+  const int64_t tokens = x.numel() / channels;
+  Dispatch(x, [&](auto type) {
+    using T = decltype(type);
+    LayerNormArgs<T> args;
+    args.channels = channels;
+    args.x = Data<T>(x);
+    args.x_stride = channels;
+    args.y = Data<T>(y);
+    args.y_stride = channels;
+    args.gamma = Floats(gamma);
+    args.beta = Floats(beta);
+    args.eps = 1e-5f;
+    args.swap = swap;
+    // Only a swap needs to know where sequences are.
+    const int64_t unit = swap ? length : 1;
+    args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
+    ForEach(args.segments.count, unit * channels,
+            [&](int64_t b, int64_t e) { LayerNormCpu(Slice(args, b, e)); });
+  });
+  return y;
+}
+
+void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
+                       int64_t length) {
+  if (const DeviceOps* device = DeviceOpsOf(convs[0].x)) {
+    device->DepthwiseConvSilu(convs, left, length);
+    return;
+  }
+  for (const ShortConv& conv : convs) {
+    Dispatch(conv.x, [&](auto type) {
+      using T = decltype(type);
+      DepthwiseConv1dArgs<T> args;
+      args.channels = conv.x.size(1);
+      args.taps = conv.weight.size(0);
+      args.left = left;
+      args.x = Data<T>(conv.x);
+      args.x_stride = conv.x.stride(0);
+      args.y = Data<T>(conv.y);
+      args.y_stride = conv.y.stride(0);
+      args.weight = Floats(conv.weight);
+      args.bias = Floats(conv.bias);
+      args.silu = true;
+      args.segments = Sequences(conv.x, length);
+      ForEach(args.segments.count, length * args.channels,
+              [&](int64_t begin, int64_t end) {
+                DepthwiseConv1dCpu(Slice(args, begin, end));
+              });
+    });
+  }
+}
+
+void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
+                   const at::Tensor& B, const at::Tensor& C, int64_t length,
+                   int64_t rows, at::Tensor y) {
+  TORCH_CHECK(B.stride(0) == C.stride(0), "B and C must have one row stride");
+  if (const DeviceOps* device = DeviceOpsOf(u)) {
+    device->SelectiveScan(scan, u, dt, B, C, length, rows, y);
+    return;
+  }
+  Dispatch(u, [&](auto type) {
+    using T = decltype(type);
+    SelectiveScanArgs<T> args;
+    args.channels = u.size(1);
+    args.states = scan.A.size(0);
+    args.u = Data<T>(u);
+    args.u_stride = u.stride(0);
+    args.dt = Data<T>(dt);
+    args.dt_stride = dt.stride(0);
+    args.B = Data<T>(B);
+    args.C = Data<T>(C);
+    args.bc_stride = B.stride(0);
+    args.y = Data<T>(y);
+    args.y_stride = y.stride(0);
+    args.A = Floats(scan.A);
+    args.a_stride = scan.A.stride(0);
+    args.D = Floats(scan.D);
+    args.bias = Floats(scan.bias);
+    args.segments = Sequences(u, length);
+    ForEachChannelBlock(args.segments, args.channels,
+                        [&](int64_t sequence, int64_t begin, int64_t end) {
+                          SelectiveScanCpu(SliceChannels(
+                              Slice(args, sequence, sequence + 1), begin, end));
+                        });
+  });
+}
+
+void GeluErf(at::Tensor& x) {
+  const int64_t channels = x.size(-1);
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->Activate(x.view({-1, channels}), {}, CudaActivation::kGeluErf);
+    return;
+  }
+  Dispatch(x, [&](auto type) {
+    using T = decltype(type);
+    ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
+      T* rows = Data<T>(x) + begin * channels;
+      GeluErfCpu<T>({end - begin, channels, rows, channels, rows, channels});
+    });
+  });
+}
+
+void GeluTanh(at::Tensor& x) {
+  TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
+  Dispatch(x, [&](auto type) {
+    using T = decltype(type);
+    ForEach(x.numel(), 1, [&](int64_t begin, int64_t end) {
+      T* values = Data<T>(x) + begin;
+      const int64_t count = end - begin;
+      GeluTanhCpu<T>({1, count, values, count, values, count});
+    });
+  });
+}
+
+void FillEndsWithMean(at::Tensor& x) {
+  if (const DeviceOps* device = DeviceOpsOf(x)) {
+    device->FillEndsWithMean(x);
+    return;
+  }
+  const int64_t length = x.size(1), channels = x.size(2);
+  Dispatch(x, [&](auto type) {
+    using T = decltype(type);
+    ForEach(x.size(0), length * channels, [&](int64_t begin, int64_t end) {
+      T* tokens = Data<T>(x) + begin * length * channels;
+      TokenMeanArgs<T> args;
+      args.channels = channels;
+      args.x = tokens;
+      args.x_stride = channels;
+      args.margin = 1;
+      args.mean = tokens;
+      args.mean_stride = length * channels;
+      args.copy = tokens + (length - 1) * channels;
+      args.segments = {static_cast<int>(end - begin), static_cast<int>(length)};
+      TokenMeanCpu(args);
+    });
+  });
+}
+
+void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
+                    const std::array<float, 3>& std, at::Tensor image) {
+  Dispatch(image, [&](auto type) {
+    using T = decltype(type);
+    ImageNormalizeCpu<T>({image.size(1), image.size(2), rgb, Data<T>(image),
+                          image.stride(1), image.stride(2), image.stride(0),
+                          mean, std});
+  });
+}
+
+}  // namespace sfmamba::ops

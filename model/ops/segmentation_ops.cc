@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/synchronization/mutex.h"
+#include "kernels/vision/conv3x3_after_resize.h"
+#include "kernels/vision/mask_paste.h"
+#include "kernels/vision/segmentation_argmax.h"
+#include "model/ops/ops.h"
+#include "model/ops/parallel.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// What a thread should have to itself before another is woken for the rest:
+// some 50 us.
+constexpr int64_t kGrainLogits = 1 << 19;
+
+}  // namespace
+
+InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
+                       int picture_height, int picture_width) {
+  const at::Tensor probabilities = mask.contiguous();
+  const PixelRect area =
+      MaskArea(box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
+  InstanceMask pasted{area.left, area.top, area.width(), area.height(), {}};
+  pasted.data.resize(int64_t{pasted.width} * pasted.height);
+  MaskPasteCpu({probabilities.const_data_ptr<float>(),
+                static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2, box.y2,
+                threshold, area, pasted.data.data()});
+  return pasted;
+}
+
+void SegmentationArgmax(const at::Tensor& logits, int input_height,
+                        int input_width, bool confidence, Segmentation* out) {
+  if (const DeviceOps* device = DeviceOpsOf(logits)) {
+    device->SegmentationArgmax(logits, input_height, input_width, confidence,
+                               out);
+    return;
+  }
+  const at::Tensor channels_last = logits.permute({1, 2, 0}).contiguous();
+  const int64_t classes = logits.size(0);
+  const int64_t pixels = int64_t{out->height} * out->width;
+  out->labels.resize(pixels);
+  out->confidence.resize(confidence ? pixels : 0);
+  out->areas.assign(classes, 0);
+  absl::Mutex mu;  // Guards out->areas.
+  const int64_t grain =
+      std::max<int64_t>(1, kGrainLogits / (out->width * classes));
+  ParallelFor(out->height, grain, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> areas(classes);
+    SegmentationArgmaxArgs args{};
+    args.logits = channels_last.const_data_ptr<float>();
+    args.height = logits.size(1);
+    args.width = logits.size(2);
+    args.classes = classes;
+    args.input_height = input_height;
+    args.input_width = input_width;
+    args.out_height = out->height;
+    args.out_width = out->width;
+    args.row_begin = begin;
+    args.row_end = end;
+    args.labels = out->labels.data();
+    args.confidence = confidence ? out->confidence.data() : nullptr;
+    args.areas = areas.data();
+    SegmentationArgmaxCpu(args);
+    // Sums of whole numbers: the order does not matter.
+    absl::MutexLock lock(&mu);
+    for (int64_t k = 0; k < classes; ++k) out->areas[k] += areas[k];
+  });
+}
+
+void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
+  TORCH_CHECK(
+      taps.is_contiguous() && y.is_contiguous(at::MemoryFormat::ChannelsLast),
+      "expected contiguous taps and a channels-last result");
+  const int64_t channels = y.size(1), height = y.size(2), width = y.size(3);
+  ResizedConv3x3Args args{};
+  args.in_height = taps.size(1);
+  args.in_width = taps.size(2);
+  args.channels = channels;
+  args.height = height;
+  args.width = width;
+  for (int64_t i = 0; i < y.size(0); ++i) {
+    args.taps = taps.const_data_ptr<float>() + i * taps.stride(0);
+    args.y = y.data_ptr<float>() + i * channels * height * width;
+    ParallelFor(height, /*grain=*/1, [&](int64_t begin, int64_t end) {
+      ResizedConv3x3Args rows = args;
+      rows.row_begin = begin;
+      rows.row_end = end;
+      ResizedConv3x3Cpu(rows);
+    });
+  }
+}
+
+}  // namespace sfmamba::ops

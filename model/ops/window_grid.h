@@ -1,0 +1,21 @@
+#ifndef SFMAMBA_MODEL_OPS_WINDOW_GRID_H_
+#define SFMAMBA_MODEL_OPS_WINDOW_GRID_H_
+
+#include <cstdint>
+
+namespace sfmamba {
+
+// A map cut into windows of one size, in tokens. Where the windows do not fill
+// the map's sides they hang over on the right and at the bottom.
+struct Grid {
+  int64_t map_height = 0, map_width = 0;
+  int64_t height = 0, width = 0;  // Of a window.
+
+  int64_t rows() const { return (map_height + height - 1) / height; }
+  int64_t columns() const { return (map_width + width - 1) / width; }
+  int64_t windows() const { return rows() * columns(); }
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_OPS_WINDOW_GRID_H_

@@ -1,0 +1,27 @@
+#ifndef SFMAMBA_MODEL_OPS_WINDOW_PARTITION_H_
+#define SFMAMBA_MODEL_OPS_WINDOW_PARTITION_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/window_grid.h"
+
+namespace sfmamba {
+
+// [N, map_height, map_width, C] to [N * windows, height * width, C]: image by
+// image, windows and the tokens in them row by row, zeros where they hang over.
+// Contiguous; x's memory where that is possible.
+at::Tensor CutWindows(const at::Tensor& x, const Grid& grid);
+
+// The same on a device, as `type`, with `margin` tokens at each end of a window
+// that are yet to be filled. x's last axis is dense.
+at::Tensor CutWindowsOnDevice(const at::Tensor& x, const Grid& grid, int margin,
+                              at::ScalarType type);
+
+// The inverse of CutWindows; what hangs over is dropped.
+at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid);
+// The same on a device, as `type`.
+at::Tensor JoinWindowsOnDevice(const at::Tensor& x, const Grid& grid,
+                               at::ScalarType type);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_MODEL_OPS_WINDOW_PARTITION_H_

@@ -1,0 +1,66 @@
+#include "ATen/ops/empty.h"
+#include "ATen/record_function.h"
+#include "kernels/linear/winograd_conv3x3.h"
+#include "model/ops/ops.h"
+#include "model/ops/parallel.h"
+#include "model/weights/weight_memory.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// Tiles that a thread should have to itself before another is woken for the
+// rest: fewer make products of too few rows.
+constexpr int64_t kGrainTiles = 24;
+
+// x [N, in, H, W] to y [N, H, W, out], contiguous.
+void Convolve(const at::Tensor& x, const at::Tensor& weight,
+              const at::Tensor& bias, WinogradActivation activation, bool add,
+              const at::Tensor& y) {
+  RECORD_FUNCTION("sfmamba::winograd_conv", c10::ArrayRef<const c10::IValue>{});
+  const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
+  WinogradConv3x3Args args{};
+  args.count = x.size(0);
+  args.height = x.size(2);
+  args.width = x.size(3);
+  args.in = x.size(1);
+  args.out = y.size(3);
+  args.x = dense.const_data_ptr<float>();
+  args.weights = weight.const_data_ptr<float>();
+  if (bias.defined()) args.bias = bias.const_data_ptr<float>();
+  args.activation = activation;
+  args.add = add;
+  args.y = y.data_ptr<float>();
+  ParallelFor(WinogradTiles(args), kGrainTiles,
+              [&](int64_t begin, int64_t end) {
+                WinogradConv3x3Cpu(args, begin, end);
+              });
+}
+
+}  // namespace
+
+at::Tensor PackWinograd(const at::Tensor& weight) {
+  const at::Tensor dense = weight.to(at::kFloat).contiguous();
+  const int out = dense.size(0), in = dense.size(1);
+  const at::Tensor packed = EmptyWeights(WinogradWeightsSize(in, out));
+  PackWinogradWeights(dense.const_data_ptr<float>(), in, out,
+                      packed.data_ptr<float>());
+  return packed;
+}
+
+at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
+                        const at::Tensor& bias, int64_t out,
+                        WinogradActivation activation) {
+  const at::Tensor y =
+      at::empty({x.size(0), x.size(2), x.size(3), out}, x.options());
+  Convolve(x, weight, bias, activation, /*add=*/false, y);
+  return y.permute({0, 3, 1, 2});
+}
+
+void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
+                     const at::Tensor& bias, at::Tensor& residual) {
+  at::Tensor y = residual.permute({0, 2, 3, 1}).contiguous();
+  Convolve(x, weight, bias, WinogradActivation::kNone, /*add=*/true, y);
+  residual = y.permute({0, 3, 1, 2});
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,25 @@
+#include "model/tuning/scan_plan_chooser.h"
+
+namespace sfmamba {
+
+ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
+  const bool folded = rows < shape.sequences;
+  ScanPlan plan;
+  if (deterministic_) {
+    plan = DeterministicScanPlan(shape);
+  } else if (folded) {
+    plan.kernel = ScanPlan::kFold;
+  } else {
+    plan =
+        ChooseScanPlan(table_.has_value() ? &*table_ : nullptr, device_, shape);
+  }
+  if (folded) plan.rows = rows;
+  return plan;
+}
+
+int ScanPlanner::Rows(const ScanShape& shape, int rows) const {
+  const ScanPlan plan = Plan(shape, rows);
+  return plan.rows > 0 ? plan.rows : shape.sequences;
+}
+
+}  // namespace sfmamba

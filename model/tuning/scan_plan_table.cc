@@ -1,0 +1,125 @@
+#include "model/tuning/scan_plan_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/str_format.h"
+
+namespace sfmamba {
+namespace {
+
+// Whether what was measured at `a` is a guide to `b`.
+bool Near(int64_t a, int64_t b) { return a <= 8 * b && b <= 8 * a; }
+
+bool Alike(const ScanShape& a, const ScanShape& b) {
+  return a.type == b.type && a.channels == b.channels && a.states == b.states &&
+         a.ragged == b.ragged;
+}
+
+int Bucket(int count) { return std::lround(std::log2(count)); }
+
+bool SameBucket(const ScanShape& a, const ScanShape& b) {
+  return Alike(a, b) && Bucket(a.length) == Bucket(b.length) &&
+         Bucket(a.sequences) == Bucket(b.sequences);
+}
+
+// Rows for `sequences` in the share of `ratio` a sequence: rows of one length
+// if there is a divisor close by, else uneven ones.
+int ShareOfRows(int sequences, double ratio) {
+  const double wanted = std::max(1.0, sequences * ratio);
+  const int divisor = NearestDivisor(sequences, wanted);
+  if (divisor <= 2 * wanted && 2 * divisor >= wanted) return divisor;
+  return std::lround(wanted);
+}
+
+}  // namespace
+
+std::string ToString(const ScanShape& shape) {
+  static constexpr const char* kTypes[] = {"fp32", "fp16", "bf16"};
+  return absl::StrFormat("%s %d channels %d states %d x %d%s",
+                         kTypes[shape.type], shape.channels, shape.states,
+                         shape.sequences, shape.length,
+                         shape.ragged ? " ragged" : "");
+}
+
+void FoldTable::Set(const Entry& entry) {
+  for (Entry& old : entries_) {
+    if (SameBucket(old.shape, entry.shape)) {
+      old = entry;
+      return;
+    }
+  }
+  entries_.push_back(entry);
+}
+
+bool FoldTable::Has(const ScanShape& shape) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return SameBucket(entry.shape, shape);
+  });
+}
+
+const FoldTable::Entry* FoldTable::Nearest(const ScanShape& shape) const {
+  const Entry* nearest = nullptr;
+  double least = INFINITY;
+  for (const Entry& entry : entries_) {
+    const ScanShape& known = entry.shape;
+    if (!Alike(known, shape) || !Near(known.length, shape.length) ||
+        !Near(known.sequences, shape.sequences)) {
+      continue;
+    }
+    const double distance =
+        std::hypot(std::log2(double(known.length) / shape.length),
+                   std::log2(double(known.sequences) / shape.sequences));
+    if (distance < least) {
+      least = distance;
+      nearest = &entry;
+    }
+  }
+  return nearest;
+}
+
+ScanPlan ChooseScanPlan(const FoldTable* table, const ScanDevice& device,
+                        const ScanShape& shape) {
+  const FoldTable::Entry* entry = table != nullptr && table->device() == device
+                                      ? table->Nearest(shape)
+                                      : nullptr;
+  if (entry == nullptr) {
+    return DefaultScanPlan(device.multiprocessors, shape.sequences,
+                           shape.length, shape.channels, shape.states);
+  }
+  ScanPlan plan = entry->plan;
+  if (plan.rows > 0) {
+    plan.rows = ShareOfRows(shape.sequences,
+                            double(plan.rows) / entry->shape.sequences);
+  }
+  return plan;
+}
+
+ScanPlan DeterministicScanPlan(const ScanShape& shape) {
+  // Of one sequence the threads of about 20 warps: few enough for a full batch,
+  // enough for one image. Long sequences come few at a time.
+  constexpr int kThreads = 640, kLong = 800;
+  ScanPlan plan;
+  if (shape.length >= kLong) {
+    plan.lanes = 8;
+    return plan;
+  }
+  while (plan.lanes < 4 && plan.lanes * shape.channels < kThreads) {
+    plan.lanes *= 2;
+  }
+  return plan;
+}
+
+int NearestDivisor(int count, double wanted) {
+  int nearest = 1;
+  for (int divisor = 2; divisor <= count; ++divisor) {
+    if (count % divisor == 0 &&
+        std::fabs(divisor - wanted) < std::fabs(nearest - wanted)) {
+      nearest = divisor;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace sfmamba

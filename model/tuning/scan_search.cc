@@ -1,0 +1,151 @@
+#include "model/tuning/scan_search.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+namespace {
+
+auto Fields(const ScanPlan& plan) {
+  return std::tie(plan.kernel, plan.threads, plan.lanes,
+                  plan.channels_per_thread, plan.rows, plan.items, plan.chunks);
+}
+
+void Add(const ScanPlan& plan, std::vector<ScanPlan>* plans) {
+  for (const ScanPlan& other : *plans) {
+    if (Fields(other) == Fields(plan)) return;
+  }
+  plans->push_back(plan);
+}
+
+// The sequences of a row share the loads of parameters, but rows must be enough
+// to fill the device: one warp for each of its four schedulers at least.
+void AddLane(int multiprocessors, const ScanShape& shape,
+             std::vector<ScanPlan>* plans) {
+  for (int lanes = 1; lanes <= 8; lanes *= 2) {
+    for (int wide = 1; wide <= (lanes == 1 ? 2 : 1); ++wide) {
+      if (shape.channels % wide != 0) continue;
+      ScanPlan plan;
+      plan.lanes = lanes;
+      plan.channels_per_thread = wide;
+      Add(plan, plans);
+      const int warps = (shape.channels * lanes / wide + 31) / 32;
+      for (int sequences = 2; sequences <= 8; sequences *= 2) {
+        plan.rows = (shape.sequences + sequences - 1) / sequences;
+        if (plan.rows * warps < 4 * multiprocessors) break;
+        Add(plan, plans);
+      }
+    }
+  }
+}
+
+// Each of the paper's B1. Rows that are walked span by span anyway may do so
+// with fewer tokens a thread.
+void AddFold(const ScanShape& shape, std::vector<ScanPlan>* plans) {
+  constexpr int kMost = 16;
+  for (int rows = shape.sequences; rows >= 1; rows /= 2) {
+    const int64_t sequences = (shape.sequences + rows - 1) / rows;
+    ScanPlan plan;
+    plan.kernel = ScanPlan::kFold;
+    plan.rows = rows;
+    plan.items = FoldItems(sequences * shape.length);
+    Add(plan, plans);
+    if (plan.items < kMost) continue;
+    for (const int items : {7, 8, 13}) {
+      plan.items = items;
+      Add(plan, plans);
+    }
+  }
+}
+
+// For sequences that are too few to fill the device and long enough to be cut.
+void AddChunk(int multiprocessors, const ScanShape& shape,
+              std::vector<ScanPlan>* plans) {
+  constexpr int kLeast = 32;  // Tokens of a piece.
+  const int warps = (shape.channels + 31) / 32 * shape.sequences;
+  if (warps >= 8 * multiprocessors) return;
+  for (int chunks = 4; chunks <= 256 && shape.length / chunks >= kLeast;
+       chunks *= 2) {
+    for (int lanes = 1; lanes <= 8; lanes *= 2) {
+      ScanPlan plan;
+      plan.kernel = ScanPlan::kChunk;
+      plan.lanes = lanes;
+      plan.chunks = chunks;
+      Add(plan, plans);
+    }
+  }
+}
+
+// Sets entry->plan and its time; leaves the time 0 if no plan was measured, or
+// not all of them before `late`.
+absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
+                       const std::function<bool()>& late,
+                       FoldTable::Entry* entry) {
+  for (const ScanPlan& plan : CandidatePlans(multiprocessors, entry->shape)) {
+    if (late()) {
+      entry->microseconds = 0;
+      return absl::OkStatus();
+    }
+    const absl::StatusOr<double> time = measure(entry->shape, plan);
+    if (absl::IsInvalidArgument(time.status())) continue;
+    if (absl::IsResourceExhausted(time.status())) return absl::OkStatus();
+    if (!time.ok()) {
+      return absl::Status(
+          time.status().code(),
+          absl::StrCat(ToString(entry->shape), ": ", time.status().message()));
+    }
+    if (entry->microseconds == 0 || *time < entry->microseconds) {
+      entry->plan = plan;
+      entry->microseconds = *time;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<ScanPlan> CandidatePlans(int multiprocessors,
+                                     const ScanShape& shape) {
+  std::vector<ScanPlan> plans = {DefaultScanPlan(multiprocessors,
+                                                 shape.sequences, shape.length,
+                                                 shape.channels, shape.states)};
+  AddLane(multiprocessors, shape, &plans);
+  AddFold(shape, &plans);
+  AddChunk(multiprocessors, shape, &plans);
+  return plans;
+}
+
+std::vector<int> RaggedLengths(const ScanShape& shape) {
+  std::vector<int> lengths;
+  for (int i = 0; i < shape.sequences; ++i) {
+    // 0, last, 1, last - 1, ...
+    const int place = i % 2 == 0 ? i / 2 : shape.sequences - 1 - i / 2;
+    const double share =
+        shape.sequences == 1 ? 1 : double(place) / (shape.sequences - 1);
+    const double length = shape.length * (0.25 + 0.75 * share);
+    lengths.push_back(std::max(1, static_cast<int>(length)));
+  }
+  return lengths;
+}
+
+absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
+                                    absl::Span<const ScanShape> shapes,
+                                    const MeasureScan& measure,
+                                    const TuneOptions& options) {
+  const absl::Time end = options.now() + options.budget;
+  const auto late = [&] { return options.now() >= end; };
+  FoldTable table(device);
+  for (const ScanShape& shape : shapes) {
+    if (late()) break;
+    FoldTable::Entry entry{shape};
+    const absl::Status status =
+        TuneShape(device.multiprocessors, measure, late, &entry);
+    if (!status.ok()) return status;
+    if (entry.microseconds > 0) table.Set(entry);
+  }
+  return table;
+}
+
+}  // namespace sfmamba

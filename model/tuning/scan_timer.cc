@@ -1,0 +1,71 @@
+#include "model/tuning/scan_timer.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/gpu_device.h"
+#include "kernels/cuda/gpu_timer_cuda.h"
+#include "kernels/scan/scan_build_id.h"
+#include "model/tuning/scan_inputs.h"
+
+namespace sfmamba {
+namespace {
+
+// Of ten launches each.
+constexpr GpuTimer::Options kMeasurements = {/*repeats=*/20,
+                                             absl::Milliseconds(20)};
+
+// Measures plan after plan; keeps the inputs of the shape that came last.
+class ScanTimer {
+ public:
+  explicit ScanTimer(std::unique_ptr<GpuTimer> timer)
+      : timer_(std::move(timer)) {}
+
+  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+    const std::string name = ToString(shape);
+    if (name != shape_) {
+      inputs_.reset();  // Its memory first.
+      shape_.clear();
+      auto inputs = ScanInputs::Create(shape);
+      if (!inputs.ok()) return inputs.status();
+      inputs_ = *std::move(inputs);
+      shape_ = name;
+    }
+    const absl::Status prepared = inputs_->Prepare(plan);
+    if (!prepared.ok()) return prepared;
+    const absl::StatusOr<Quantiles> times = timer_->Warm(
+        [&](CudaStream stream) { return inputs_->Enqueue(plan, stream); },
+        kMeasurements);
+    if (!times.ok()) return times.status();
+    return times->median;
+  }
+
+ private:
+  std::unique_ptr<GpuTimer> timer_;
+  std::string shape_;  // Of inputs_.
+  std::unique_ptr<ScanInputs> inputs_;
+};
+
+}  // namespace
+
+absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu) {
+  const absl::StatusOr<GpuDevice> device = DescribeGpu(gpu);
+  if (!device.ok()) return device.status();
+  return ScanDevice{device->name, device->multiprocessors, ScanBuildId()};
+}
+
+absl::StatusOr<MeasureScan> MakeScanTimer(int gpu) {
+  const absl::Status current = SelectGpu(gpu);
+  if (!current.ok()) return current;
+  auto timer = GpuTimer::Create();
+  if (!timer.ok()) return timer.status();
+  auto scans = std::make_shared<ScanTimer>(*std::move(timer));
+  return [scans](const ScanShape& shape, const ScanPlan& plan) {
+    const absl::StatusOr<double> time = scans->Measure(shape, plan);
+    if (!time.ok()) ForgetGpuError();
+    return time;
+  };
+}
+
+}  // namespace sfmamba

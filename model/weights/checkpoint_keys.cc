@@ -1,0 +1,44 @@
+#include "model/weights/checkpoint_keys.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+
+namespace sfmamba {
+namespace {
+
+// Keeps the tensors whose keys begin with `prefix`, without it.
+std::map<std::string, TensorView> Strip(
+    const std::map<std::string, TensorView>& tensors,
+    absl::string_view prefix) {
+  std::map<std::string, TensorView> stripped;
+  for (const auto& [key, view] : tensors) {
+    if (absl::StartsWith(key, prefix)) {
+      stripped.emplace(key.substr(prefix.size()), view);
+    }
+  }
+  return stripped;
+}
+
+}  // namespace
+
+std::map<std::string, TensorView> WithoutPrefixes(
+    std::map<std::string, TensorView> tensors) {
+  const auto strip_if_uniform = [&](absl::string_view prefix) {
+    std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
+    if (stripped.size() != tensors.size() || tensors.empty()) return false;
+    tensors = std::move(stripped);
+    return true;
+  };
+  while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
+         strip_if_uniform("backbone.")) {
+  }
+  constexpr absl::string_view kEncoder = "encoder.";
+  if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
+    tensors = Strip(tensors, kEncoder);
+  }
+  return tensors;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,72 @@
+#include "model/weights/random_weights.h"
+
+#include <cmath>
+#include <string>
+
+#include "ATen/core/Tensor.h"
+#include "ATen/ops/empty.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "model/weights/key_random.h"
+
+namespace sfmamba {
+namespace {
+
+// Of [out, in, ...]: each output is a sum over so many inputs.
+int64_t FanIn(at::IntArrayRef shape) {
+  int64_t size = 1;
+  for (const int64_t dimension : shape.slice(1)) size *= dimension;
+  return size;
+}
+
+// What the standard deviation of a layer's answer is, in that of its input.
+float Gain(absl::string_view key, at::IntArrayRef shape) {
+  if (absl::StrContains(key, "fc_cls.")) return 4;
+  // Boxes stay near their anchors and regions.
+  if (absl::StrContains(key, "_reg.")) return 0.25f;
+  if (absl::StrContains(key, "shared_fcs.")) return std::sqrt(2.0f);
+  // The mixers' convolutions are depthwise: [channels, 1, taps].
+  return shape.size() == 4 ? std::sqrt(2.0f) : 1;
+}
+
+at::Tensor Values(uint64_t seed, const std::string& key,
+                  at::IntArrayRef shape) {
+  const auto ends = [&](absl::string_view end) {
+    return absl::EndsWith(key, end);
+  };
+  at::Tensor tensor = at::empty(shape, c10::kFloat);
+  float* values = tensor.data_ptr<float>();
+  const int64_t count = tensor.numel();
+  if (ends("A_log") || ends("A_b_log")) {  // Of A = -1, -2, ...
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = std::log(static_cast<float>(i % shape.back() + 1));
+    }
+    return tensor;
+  }
+  float offset = 0, range = 0;
+  if (shape.size() != 1) {
+    range = Gain(key, shape) * std::sqrt(3.0f / FanIn(shape));
+  } else if (ends("dt_proj.bias") || ends("dt_proj_b.bias")) {
+    offset = -2, range = 1;  // Steps of 0.002 to 0.1, for it counts twice.
+  } else if (ends("gamma_1") || ends("gamma_2")) {
+    offset = 0.5f;
+  } else if (ends("weight") || ends("running_var") || ends(".D") ||
+             ends(".D_b")) {
+    offset = 1;
+  }
+  const uint64_t stream = KeySeed(key, seed);
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = offset + range * UniformAt(stream, i);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+StateDict::Generator MakeRandomWeights(uint64_t seed) {
+  return [seed](const std::string& key, at::IntArrayRef shape) {
+    return Values(seed, key, shape);
+  };
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,244 @@
+#include "model/weights/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "model/weights/safetensors_header.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr size_t kLengthBytes = 8;
+// A hundred times the header of the largest model.
+constexpr uint64_t kMaxHeaderBytes = 10'000'000;
+
+struct DTypeRow {
+  DType dtype;
+  absl::string_view name;
+  int size;
+};
+
+constexpr DTypeRow kDTypes[] = {
+    {DType::kBool, "BOOL", 1},      {DType::kU8, "U8", 1},
+    {DType::kI8, "I8", 1},          {DType::kF8E4M3, "F8_E4M3", 1},
+    {DType::kF8E5M2, "F8_E5M2", 1}, {DType::kU16, "U16", 2},
+    {DType::kI16, "I16", 2},        {DType::kF16, "F16", 2},
+    {DType::kBF16, "BF16", 2},      {DType::kU32, "U32", 4},
+    {DType::kI32, "I32", 4},        {DType::kF32, "F32", 4},
+    {DType::kU64, "U64", 8},        {DType::kI64, "I64", 8},
+    {DType::kF64, "F64", 8},
+};
+
+const DTypeRow& RowOf(DType dtype) {
+  return *std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                       [&](const DTypeRow& row) { return row.dtype == dtype; });
+}
+
+// The file's name without its folders: what messages to clients may contain.
+std::string BaseName(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+std::string Quoted(absl::string_view name) {
+  return absl::StrCat("tensor \"",
+                      absl::Utf8SafeCHexEscape(name.substr(0, 200)), "\"");
+}
+
+// The bytes that a tensor takes; -1 if they do not fit an int64.
+int64_t ByteSize(const std::vector<int64_t>& shape, int element_size) {
+  int64_t size = element_size;
+  for (const int64_t dimension : shape) {
+    if (__builtin_mul_overflow(size, dimension, &size)) return -1;
+  }
+  return size;
+}
+
+// The tensor that `entry` describes inside `data`.
+absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
+                                    absl::Span<const uint8_t> data) {
+  const auto row = std::find_if(
+      std::begin(kDTypes), std::end(kDTypes),
+      [&](const DTypeRow& row) { return row.name == entry.dtype; });
+  if (row == std::end(kDTypes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unknown type \"", absl::Utf8SafeCHexEscape(entry.dtype.substr(0, 50)),
+        "\""));
+  }
+  if (entry.begin > entry.end || entry.end > data.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("data_offsets [%d, %d] outside the %d bytes of data",
+                        entry.begin, entry.end, data.size()));
+  }
+  const int64_t size = ByteSize(entry.shape, row->size);
+  if (size != entry.end - entry.begin) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s of shape [%s]: expected %s bytes, got %d", row->name,
+        absl::StrJoin(entry.shape, ", "),
+        size < 0 ? "fewer" : absl::StrCat(size), entry.end - entry.begin));
+  }
+  return TensorView{row->dtype, entry.shape, data.subspan(entry.begin, size)};
+}
+
+// OK if the entries cover `data_size` bytes once each.
+absl::Status CheckCoverage(
+    const std::map<std::string, SafetensorsEntry>& entries, size_t data_size) {
+  using Item = std::pair<const std::string, SafetensorsEntry>;
+  std::vector<const Item*> items;
+  for (const Item& item : entries) items.push_back(&item);
+  std::sort(items.begin(), items.end(), [](const Item* a, const Item* b) {
+    return std::pair(a->second.begin, a->second.end) <
+           std::pair(b->second.begin, b->second.end);
+  });
+  int64_t position = 0;
+  for (const Item* item : items) {
+    if (item->second.begin != position) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "%s: expected to begin at byte %d of the data, got %d",
+          Quoted(item->first), position, item->second.begin));
+    }
+    position = item->second.end;
+  }
+  if (position == data_size) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "expected %d bytes of data, got %d", position, data_size));
+}
+
+absl::StatusOr<std::map<std::string, TensorView>> ParseFile(
+    absl::Span<const uint8_t> file) {
+  uint64_t length = 0;
+  for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | file[i];
+  const uint64_t limit =
+      std::min<uint64_t>(file.size() - kLengthBytes, kMaxHeaderBytes);
+  if (length > limit) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "header length: expected at most %d, got %d", limit, length));
+  }
+  const absl::Span<const uint8_t> header = file.subspan(kLengthBytes, length);
+  const absl::Span<const uint8_t> data = file.subspan(kLengthBytes + length);
+  const auto entries = ParseSafetensorsHeader(absl::string_view(
+      reinterpret_cast<const char*>(header.data()), header.size()));
+  if (!entries.ok()) return entries.status();
+  std::map<std::string, TensorView> tensors;
+  for (const auto& [name, entry] : *entries) {
+    absl::StatusOr<TensorView> view = MakeView(entry, data);
+    if (!view.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(name), ": ", view.status().message()));
+    }
+    tensors.emplace_hint(tensors.end(), name, *std::move(view));
+  }
+  const absl::Status covered = CheckCoverage(*entries, data.size());
+  if (!covered.ok()) return covered;
+  return tensors;
+}
+
+// `text` as a JSON string.
+std::string JsonQuote(absl::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (static_cast<uint8_t>(c) < 0x20) {
+      absl::StrAppendFormat(&out, "\\u%04x", c);
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('"');
+  return out;
+}
+
+}  // namespace
+
+absl::string_view DTypeName(DType dtype) { return RowOf(dtype).name; }
+
+int DTypeSize(DType dtype) { return RowOf(dtype).size; }
+
+absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
+    const std::string& path) {
+  const std::string name = BaseName(path);
+  // Not blocking: a named pipe is refused below, not waited for.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return absl::ErrnoToStatus(errno, name);
+  const absl::Cleanup closer = [fd] { close(fd); };
+  struct stat info;
+  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, name);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": expected a regular file"));
+  }
+  if (info.st_size < kLengthBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": expected at least ",
+                                                   kLengthBytes, " bytes, got ",
+                                                   info.st_size));
+  }
+  void* mapping =
+      mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, /*offset=*/0);
+  if (mapping == MAP_FAILED) return absl::ErrnoToStatus(errno, name);
+  std::unique_ptr<SafetensorsFile> file(
+      new SafetensorsFile(static_cast<const uint8_t*>(mapping), info.st_size));
+  auto tensors = ParseFile(absl::MakeSpan(file->mapping_, file->size_));
+  if (!tensors.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", tensors.status().message()));
+  }
+  file->tensors_ = *std::move(tensors);
+  return file;
+}
+
+SafetensorsFile::~SafetensorsFile() {
+  munmap(const_cast<uint8_t*>(mapping_), size_);
+}
+
+const TensorView* SafetensorsFile::Find(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+
+absl::Status WriteSafetensors(
+    const std::string& path, const std::map<std::string, TensorView>& tensors) {
+  std::vector<std::string> members;
+  int64_t position = 0;
+  for (const auto& [name, view] : tensors) {
+    if (ByteSize(view.shape, DTypeSize(view.dtype)) != view.data.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Quoted(name), ": ", view.data.size(), " bytes do not fit its shape"));
+    }
+    const int64_t end = position + view.data.size();
+    members.push_back(absl::StrFormat(
+        R"(%s:{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]})",
+        JsonQuote(name), DTypeName(view.dtype), absl::StrJoin(view.shape, ","),
+        position, end));
+    position = end;
+  }
+  std::string header = absl::StrCat("{", absl::StrJoin(members, ","), "}");
+  header.resize((header.size() + 7) / 8 * 8, ' ');  // Aligns the data.
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  for (int shift = 0; shift < 64; shift += 8) {
+    out.put(static_cast<char>(uint64_t{header.size()} >> shift));
+  }
+  out << header;
+  for (const auto& [name, view] : tensors) {
+    out.write(reinterpret_cast<const char*>(view.data.data()),
+              view.data.size());
+  }
+  out.close();
+  if (out) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat(BaseName(path), ": write"));
+}
+
+}  // namespace sfmamba

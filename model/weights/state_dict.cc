@@ -1,0 +1,114 @@
+#include "model/weights/state_dict.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/zeros.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "c10/core/ScalarType.h"
+#include "model/weights/checkpoint_keys.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr size_t kMaxReported = 20;
+
+std::string ShapeString(at::IntArrayRef shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+bool IsIgnored(const std::string& key) {
+  return absl::EndsWith(key, "num_batches_tracked") ||
+         absl::StartsWith(key, "auxiliary_head.");
+}
+
+// Whether `stored` will do for a tensor of `shape`.
+bool Fits(const std::string& key, const std::vector<int64_t>& stored,
+          at::IntArrayRef shape) {
+  if (shape == stored) return true;
+  return absl::EndsWith(key, "dt_proj.weight") &&
+         stored.size() == shape.size() + 1 && stored.back() == 1 &&
+         shape == at::IntArrayRef(stored).slice(0, shape.size());
+}
+
+// The types that a parameter may be stored in.
+absl::optional<c10::ScalarType> FloatType(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return c10::kFloat;
+    case DType::kF16:
+      return c10::kHalf;
+    case DType::kBF16:
+      return c10::kBFloat16;
+    default:
+      return absl::nullopt;
+  }
+}
+
+// A copy, as fp32. `view` holds a type that FloatType() knows.
+at::Tensor CopyToFloat(const TensorView& view) {
+  at::Tensor stored = at::empty(view.shape, *FloatType(view.dtype));
+  if (!view.data.empty()) {
+    std::memcpy(stored.data_ptr(), view.data.data(), view.data.size());
+  }
+  return stored.to(c10::kFloat);
+}
+
+}  // namespace
+
+StateDict::Scope StateDict::Scope::Sub(absl::string_view name) const {
+  return Scope(dict_, absl::StrCat(prefix_, name, "."), device_);
+}
+
+at::Tensor StateDict::Scope::Take(absl::string_view key,
+                                  at::IntArrayRef shape) const {
+  return dict_->Take(absl::StrCat(prefix_, key), shape).to(device_);
+}
+
+StateDict::StateDict(const std::map<std::string, TensorView>& tensors)
+    : stored_(WithoutPrefixes(tensors)) {}
+
+StateDict::StateDict(Generator generate) : generate_(std::move(generate)) {}
+
+at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
+  if (generate_) return generate_(key, shape);
+  taken_.insert(key);
+  const auto it = stored_.find(key);
+  if (it == stored_.end()) {
+    errors_.push_back(
+        absl::StrCat(key, ": missing, expected ", ShapeString(shape)));
+  } else if (!Fits(key, it->second.shape, shape)) {
+    errors_.push_back(absl::StrCat(key, ": expected ", ShapeString(shape),
+                                   ", got ", ShapeString(it->second.shape)));
+  } else if (!FloatType(it->second.dtype).has_value()) {
+    errors_.push_back(absl::StrCat(key, ": expected F32, F16 or BF16, got ",
+                                   DTypeName(it->second.dtype)));
+  } else {
+    return CopyToFloat(it->second).view(shape);
+  }
+  return at::zeros(shape, c10::kFloat);
+}
+
+absl::Status StateDict::Finish() const {
+  std::vector<std::string> errors = errors_;
+  for (const auto& [key, view] : stored_) {
+    if (taken_.count(key) == 0 && !IsIgnored(key)) {
+      errors.push_back(
+          absl::StrCat(absl::Utf8SafeCHexEscape(key.substr(0, 200)),
+                       ": surplus, ", ShapeString(view.shape)));
+    }
+  }
+  if (errors.empty()) return absl::OkStatus();
+  const size_t rest = errors.size() - std::min(errors.size(), kMaxReported);
+  errors.resize(errors.size() - rest);
+  return absl::InvalidArgumentError(
+      absl::StrCat(absl::StrJoin(errors, "; "),
+                   rest > 0 ? absl::StrCat("; and ", rest, " more") : ""));
+}
+
+}  // namespace sfmamba

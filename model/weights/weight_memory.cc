@@ -1,0 +1,26 @@
+#include "model/weights/weight_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/from_blob.h"
+
+namespace sfmamba {
+
+at::Tensor EmptyWeights(int64_t count) {
+  const at::TensorOptions options(at::kFloat);
+  const int64_t bytes = count * sizeof(float);
+  if (bytes < kHugePage / 2) return at::empty({count}, options);
+  const int64_t pages = (bytes + kHugePage - 1) / kHugePage;
+  void* const memory = std::aligned_alloc(kHugePage, pages * kHugePage);
+  if (memory == nullptr) throw std::bad_alloc();
+  // Advice: refused, the memory is as good with small pages.
+  (void)madvise(memory, pages * kHugePage, MADV_HUGEPAGE);
+  return at::from_blob(
+      memory, {count}, [](void* values) { std::free(values); }, options);
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,111 @@
+#include "model/weights/weight_shapes.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "model/weights/checkpoint_keys.h"
+
+namespace sfmamba {
+namespace {
+
+// More than any model has of layers, channels or classes.
+constexpr int64_t kMaxSize = 1 << 24;
+
+class Reader {
+ public:
+  explicit Reader(const std::map<std::string, TensorView>& tensors)
+      : tensors_(WithoutPrefixes(tensors)) {}
+
+  bool Has(const std::string& key) const { return tensors_.count(key) > 0; }
+
+  // Size `axis` of a tensor of `dims` axes, at least 1; 1 and an error if it
+  // has no such shape.
+  int Size(const std::string& key, int dims, int axis) {
+    const auto it = tensors_.find(key);
+    if (it == tensors_.end()) {
+      status_.Update(
+          absl::InvalidArgumentError(absl::StrCat(key, ": missing")));
+      return 1;
+    }
+    const std::vector<int64_t>& shape = it->second.shape;
+    if (shape.size() != dims || shape[axis] < 1 || shape[axis] > kMaxSize) {
+      status_.Update(absl::InvalidArgumentError(
+          absl::StrCat(key, ": expected ", dims, " axes of at least 1, got [",
+                       absl::StrJoin(shape, ", "), "]")));
+      return 1;
+    }
+    return shape[axis];
+  }
+
+  // How many of <before>0<after>, <before>1<after>, ... there are.
+  int Count(const std::string& before, const std::string& after) const {
+    int count = 0;
+    while (Has(absl::StrCat(before, count, after))) ++count;
+    return count;
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const std::map<std::string, TensorView> tensors_;
+  absl::Status status_;  // The first error.
+};
+
+void ReadSegmenter(Reader& reader, WeightShapes* shapes) {
+  const std::string logits = "decode_head.conv_seg.weight";
+  if (!reader.Has(logits)) return;
+  shapes->num_classes = reader.Size(logits, 4, 0);
+  shapes->segmentation_channels = reader.Size(logits, 4, 1);
+}
+
+// `heads` is "bbox_head" or "mask_head": the first of them, and their number.
+std::string FirstHead(const std::string& heads, int stages) {
+  return absl::StrCat("roi_head.", heads, stages > 0 ? ".0." : ".");
+}
+
+void ReadMasks(Reader& reader, const std::string& head, WeightShapes* shapes) {
+  const std::string logits = head + "conv_logits.weight";
+  shapes->masks = reader.Has(logits);
+  if (!*shapes->masks) return;
+  shapes->mask_convs = reader.Count(head + "convs.", ".conv.weight");
+  shapes->class_agnostic_masks =
+      *shapes->num_classes > 1 && reader.Size(logits, 4, 0) == 1;
+}
+
+void ReadDetector(Reader& reader, WeightShapes* shapes) {
+  const std::string rpn = "rpn_head.rpn_cls.weight";
+  if (!reader.Has(rpn)) return;
+  shapes->anchor_ratios = reader.Size(rpn, 4, 0);
+  shapes->channels = reader.Size(rpn, 4, 1);
+
+  const int stages = reader.Count("roi_head.bbox_head.", ".fc_cls.weight");
+  const std::string box = FirstHead("bbox_head", stages);
+  const std::string logits = box + "fc_cls.weight";
+  shapes->box_stages = stages > 0 ? stages : 1;
+  shapes->num_classes = reader.Size(logits, 2, 0) - 1;
+  shapes->fc_width = reader.Size(logits, 2, 1);
+  shapes->box_convs = reader.Count(box + "shared_convs.", ".conv.weight");
+  shapes->box_fcs = reader.Count(box + "shared_fcs.", ".weight");
+  shapes->class_agnostic_boxes =
+      *shapes->num_classes > 1 && reader.Size(box + "fc_reg.weight", 2, 0) == 4;
+  const int flat = reader.Size(box + "shared_fcs.0.weight", 2, 1);
+  const int side = std::lround(std::sqrt(flat / *shapes->channels));
+  shapes->box_roi_size = side > 0 ? side : 1;
+  ReadMasks(reader, FirstHead("mask_head", stages), shapes);
+}
+
+}  // namespace
+
+absl::StatusOr<WeightShapes> ReadWeightShapes(
+    const std::map<std::string, TensorView>& tensors) {
+  Reader reader(tensors);
+  WeightShapes shapes;
+  ReadSegmenter(reader, &shapes);
+  ReadDetector(reader, &shapes);
+  if (!reader.status().ok()) return reader.status();
+  return shapes;
+}
+
+}  // namespace sfmamba

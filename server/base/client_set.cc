@@ -1,0 +1,14 @@
+#include "server/base/client_set.h"
+
+namespace sfmamba {
+
+bool ClientSet::Insert(absl::string_view peer) {
+  const absl::string_view client = peer.substr(0, peer.rfind(':'));
+  absl::MutexLock lock(&mu_);
+  if (clients_.contains(client)) return false;
+  if (clients_.size() >= max_clients_) clients_.clear();
+  clients_.emplace(client);
+  return true;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,34 @@
+#include "server/base/sha256.h"
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "openssl/evp.h"
+
+namespace sfmamba {
+
+absl::StatusOr<std::string> FileSha256(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError("cannot be opened");
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(
+      EVP_MD_CTX_new(), &EVP_MD_CTX_free);
+  bool ok = context != nullptr &&
+            EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
+  std::vector<char> block(1 << 20);
+  while (ok && file) {
+    file.read(block.data(), block.size());
+    ok = EVP_DigestUpdate(context.get(), block.data(), file.gcount()) == 1;
+  }
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned length = 0;
+  if (!ok || !file.eof() ||
+      EVP_DigestFinal_ex(context.get(), digest, &length) != 1) {
+    return absl::NotFoundError("cannot be read");
+  }
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<char*>(digest), length));
+}
+
+}  // namespace sfmamba

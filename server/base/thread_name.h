@@ -1,0 +1,14 @@
+#ifndef SFMAMBA_SERVER_BASE_THREAD_NAME_H_
+#define SFMAMBA_SERVER_BASE_THREAD_NAME_H_
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba {
+
+// Names the calling thread for ps and debuggers; what exceeds 15 characters is
+// cut off.
+void NameThisThread(absl::string_view name);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_BASE_THREAD_NAME_H_

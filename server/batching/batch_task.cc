@@ -1,0 +1,12 @@
+#include "server/batching/batch_task.h"
+
+#include <chrono>
+
+namespace sfmamba {
+
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() +
+         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,73 @@
+#ifndef SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_
+#define SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "model/prediction_options.h"
+#include "model/result.h"
+#include "server/batching/reservation.h"
+
+namespace sfmamba {
+
+// One image as the model takes it. Exactly one of the vectors is filled.
+struct ImageBuffer {
+  int height = 0;  // Pixels.
+  int width = 0;
+  std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
+  std::vector<float> values;    // [3, height, width], normalised.
+  // Of the picture, or its crop, that the input was resized from.
+  int original_height = 0;
+  int original_width = 0;
+
+  int64_t bytes() const { return pixels.size() + 4 * values.size(); }
+};
+
+// What happened to a task in its batch. Durations are zero and the size 0 if it
+// never reached one.
+struct BatchInfo {
+  absl::Duration queue;      // From Submit to the start of the batch.
+  absl::Duration inference;  // The whole batch's.
+  int batch_size = 0;        // Images.
+  int padded_batch_size = 0;
+  int fold_factor = 0;
+  std::string bucket;  // Such as "224x224".
+};
+
+// One image of one request. Times are of SteadyNow().
+struct Task {
+  ImageBuffer image;
+  // Images of one batch agree in it: the size with the model's padding.
+  int bucket_height = 0;  // Pixels.
+  int bucket_width = 0;
+  DetectionOptions detection;        // Read by detectors alone,
+  SegmentationOptions segmentation;  // and by segmenters.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Set by the RPC when its caller goes away; null: never cancelled.
+  std::shared_ptr<const std::atomic<bool>> cancelled;
+  // Room held among the waiting images; if empty, Submit takes it.
+  Reservation reservation;
+  // Called exactly once, on a thread of the batcher or inside Submit. Must not
+  // block: a batch waits for it.
+  absl::AnyInvocable<void(absl::StatusOr<Result>, const BatchInfo&)> done;
+
+  absl::Time submitted;  // Set by Submit.
+
+  bool is_cancelled() const {
+    return cancelled != nullptr && cancelled->load();
+  }
+};
+
+// The steady clock as an absl::Time of an arbitrary epoch: never set back, not
+// to be compared with wall clocks.
+absl::Time SteadyNow();
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_

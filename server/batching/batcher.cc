@@ -1,0 +1,171 @@
+#include "server/batching/batcher.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/error.h"
+#include "server/base/thread_name.h"
+
+namespace sfmamba {
+namespace {
+
+// Nobody tells of a cancellation, so the queue is searched so often for
+// cancelled tasks; until then they only take room.
+constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
+
+absl::Status WhyDropped(const Task& task) {
+  if (task.is_cancelled()) {
+    return absl::CancelledError("the caller cancelled while the image waited");
+  }
+  ErrorDetail detail;
+  detail.reason = "EXPIRED_IN_QUEUE";
+  detail.metadata = {{"stage", "queue"}};
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   "the deadline passed while the image waited for its batch",
+                   std::move(detail));
+}
+
+absl::Status Draining() {
+  ErrorDetail detail;
+  detail.reason = "DRAINING";
+  detail.retry_after = absl::ZeroDuration();
+  return MakeError(absl::StatusCode::kUnavailable, "the model is being stopped",
+                   std::move(detail));
+}
+
+}  // namespace
+
+Batcher::Batcher(const BatchOptions& options, int slots, Run run,
+                 QueueChanged queue_changed, Clock clock)
+    : run_(std::move(run)),
+      clock_(std::move(clock)),
+      room_(options.max_queue_items, options.max_queue_bytes,
+            options.retry_after),
+      queue_changed_(std::move(queue_changed)),
+      queue_(options),
+      running_since_(slots, absl::InfiniteFuture()),
+      drop_thread_([this] { DropLoop(); }) {
+  for (int slot = 0; slot < slots; ++slot) {
+    run_threads_.emplace_back([this, slot] { RunLoop(slot); });
+  }
+}
+
+Batcher::~Batcher() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+    queue_.Drain();
+    run_wake_.Signal();
+  }
+  for (std::thread& thread : run_threads_) thread.join();
+  drop_thread_.join();
+}
+
+void Batcher::Submit(Task task) {
+  absl::Status refusal;
+  if (task.reservation.empty()) {
+    absl::StatusOr<Reservation> room = Reserve(1, task.image.bytes());
+    if (room.ok()) task.reservation = *std::move(room);
+    refusal = room.status();
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (stopping_) refusal = Draining();
+    if (refusal.ok()) {
+      const bool cancel_check = queue_.size() == 0;
+      const absl::Time now = clock_();
+      const absl::Time drop_at =
+          std::min(task.deadline,
+                   cancel_check ? now + kCancelPeriod : absl::InfiniteFuture());
+      queue_.Push(std::move(task), now);
+      ReportQueue();
+      if (queue_.Due() < run_at_) run_wake_.Signal();
+      if (drop_at < drop_at_) drop_wake_.Signal();
+      return;
+    }
+  }
+  task.reservation.Release();
+  task.done(std::move(refusal), BatchInfo());
+}
+
+absl::Time Batcher::RunningSince() const {
+  absl::MutexLock lock(&mu_);
+  return *std::min_element(running_since_.begin(), running_since_.end());
+}
+
+void Batcher::RunLoop(int slot) {
+  NameThisThread(absl::StrCat("batch-", slot));
+  while (std::optional<Batch> batch = NextBatch(slot)) {
+    run_(*std::move(batch));
+    absl::MutexLock lock(&mu_);
+    running_since_[slot] = absl::InfiniteFuture();
+  }
+}
+
+std::optional<Batch> Batcher::NextBatch(int slot) {
+  absl::MutexLock turn(&turn_mu_);
+  absl::MutexLock lock(&mu_);
+  while (true) {
+    const absl::Time now = clock_();
+    if (queue_.Due() <= now) {
+      MoveDropped(now);
+      std::optional<Batch> batch = queue_.PopBatch(now);
+      if (batch.has_value()) {
+        for (Task& task : batch->tasks) task.reservation.Release();
+        ReportQueue();
+        running_since_[slot] = now;
+        return batch;
+      }
+      continue;
+    }
+    if (stopping_) {
+      emptied_ = true;
+      drop_wake_.Signal();
+      return std::nullopt;
+    }
+    run_at_ = queue_.Due();
+    run_wake_.WaitWithTimeout(&mu_, run_at_ - now);
+    run_at_ = absl::InfinitePast();
+  }
+}
+
+void Batcher::DropLoop() {
+  NameThisThread("batch-drop");
+  while (true) {
+    std::vector<Task> dropped = NextDropped();
+    if (dropped.empty()) return;
+    for (Task& task : dropped) task.done(WhyDropped(task), BatchInfo());
+  }
+}
+
+std::vector<Task> Batcher::NextDropped() {
+  absl::MutexLock lock(&mu_);
+  while (true) {
+    const absl::Time now = clock_();
+    MoveDropped(now);
+    if (!dropped_.empty()) return std::exchange(dropped_, {});
+    if (emptied_) return {};
+    drop_at_ = queue_.size() == 0
+                   ? absl::InfiniteFuture()
+                   : std::min(queue_.NextDeadline(), now + kCancelPeriod);
+    drop_wake_.WaitWithTimeout(&mu_, drop_at_ - now);
+    drop_at_ = absl::InfinitePast();
+  }
+}
+
+void Batcher::MoveDropped(absl::Time now) {
+  std::vector<Task> dropped = queue_.TakeDropped(now);
+  if (dropped.empty()) return;
+  for (Task& task : dropped) task.reservation.Release();
+  std::move(dropped.begin(), dropped.end(), std::back_inserter(dropped_));
+  ReportQueue();
+  drop_wake_.Signal();
+}
+
+void Batcher::ReportQueue() {
+  queue_changed_(queue_.size(), queue_.bytes(), queue_.Oldest());
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,97 @@
+#ifndef SFMAMBA_SERVER_BATCHING_BATCHER_H_
+#define SFMAMBA_SERVER_BATCHING_BATCHER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/batching/batch_queue.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/reservation.h"
+
+namespace sfmamba {
+
+// Groups tasks into batches and hands each batch to `run`, on `slots` threads
+// of its own: so many batches are on their way at a time, and each free thread
+// takes the next one. A further thread answers the tasks that expire or are
+// cancelled while they wait, also while batches run.
+//
+// Thread-safe. Submit() never blocks. Each task's `done` is called exactly
+// once: by `run`, or here with RESOURCE_EXHAUSTED when the queue is full,
+// DEADLINE_EXCEEDED, CANCELLED, or UNAVAILABLE while stopping. The destructor
+// refuses new tasks, lets the waiting ones run, then joins the threads.
+class Batcher {
+ public:
+  // Called by `slots` threads at a time.
+  using Run = std::function<void(Batch)>;
+  // Images and their bytes that wait, and when the oldest came. Called under
+  // the lock: must be short.
+  using QueueChanged = absl::AnyInvocable<void(int, int64_t, absl::Time)>;
+  using Clock = std::function<absl::Time()>;
+
+  Batcher(
+      const BatchOptions& options, int slots, Run run,
+      QueueChanged queue_changed = [](int, int64_t, absl::Time) {},
+      Clock clock = SteadyNow);
+  ~Batcher();
+
+  // See QueueRoom::Take. What is reserved goes when the task that carries it
+  // leaves the queue.
+  absl::StatusOr<Reservation> Reserve(int items, int64_t bytes) {
+    return room_.Take(items, bytes);
+  }
+
+  void Submit(Task task) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // When the oldest batch still running was handed to `run`; InfiniteFuture()
+  // if none runs.
+  absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void RunLoop(int slot);  // The body of each of run_threads_.
+  void DropLoop();         // The body of drop_thread_.
+
+  // Waits for the next batch; none: stopping, and nothing is left.
+  std::optional<Batch> NextBatch(int slot) ABSL_LOCKS_EXCLUDED(turn_mu_, mu_);
+  // Waits for tasks to be dropped; none: stopping, and no more will come.
+  std::vector<Task> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
+  void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Run run_;
+  const Clock clock_;
+  QueueRoom room_;
+
+  // Held by the one idle thread that waits for the next batch; the other idle
+  // threads wait for it.
+  absl::Mutex turn_mu_ ABSL_ACQUIRED_BEFORE(mu_);
+  mutable absl::Mutex mu_;
+  absl::CondVar run_wake_;  // Signalled when a batch may be due before run_at_.
+  absl::CondVar drop_wake_;  // The same for drop_at_.
+  QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
+  BatchQueue queue_ ABSL_GUARDED_BY(mu_);
+  std::vector<Task> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
+  // When the thread that waits for a batch, and drop_thread_, wake by
+  // themselves; InfinitePast() while none waits.
+  absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  // When each slot's batch began; InfiniteFuture() while it runs none.
+  std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // Nothing waits or will come.
+
+  // Last: they start once everything above exists.
+  std::thread drop_thread_;
+  std::vector<std::thread> run_threads_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_BATCHING_BATCHER_H_

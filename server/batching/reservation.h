@@ -1,0 +1,70 @@
+#ifndef SFMAMBA_SERVER_BATCHING_RESERVATION_H_
+#define SFMAMBA_SERVER_BATCHING_RESERVATION_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba {
+
+// Room for some images and bytes, given back by Release() or the destructor.
+// May outlive the QueueRoom it came from.
+//
+// Thread-compatible.
+class Reservation {
+ public:
+  Reservation() = default;  // Holds nothing.
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) noexcept;
+  ~Reservation() { Release(); }
+
+  // Moves `items` and `bytes` of what this holds into another reservation, so
+  // that each image of a request can go its own way. This must hold as many.
+  Reservation Split(int items, int64_t bytes);
+
+  void Release();
+  bool empty() const { return taken_ == nullptr; }
+  int items() const { return items_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  friend class QueueRoom;
+  struct Taken {
+    absl::Mutex mu;
+    int64_t items ABSL_GUARDED_BY(mu) = 0;
+    int64_t bytes ABSL_GUARDED_BY(mu) = 0;
+  };
+
+  Reservation(std::shared_ptr<Taken> taken, int items, int64_t bytes);
+
+  std::shared_ptr<Taken> taken_;  // Null if this holds nothing.
+  int items_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// Counts the images of a queue, those still to be decoded included, and refuses
+// more than fit.
+//
+// Thread-safe.
+class QueueRoom {
+ public:
+  // `retry_after` is what a refused client is told to wait.
+  QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after);
+
+  // RESOURCE_EXHAUSTED with reason QUEUE_FULL if not both fit.
+  absl::StatusOr<Reservation> Take(int items, int64_t bytes);
+
+ private:
+  const int64_t max_items_;
+  const int64_t max_bytes_;
+  const absl::Duration retry_after_;
+  const std::shared_ptr<Reservation::Taken> taken_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_BATCHING_RESERVATION_H_

@@ -1,0 +1,29 @@
+#include "server/image/decode_watch.h"
+
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+
+absl::Duration ThreadCpuTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
+
+DecodeWatch::DecodeWatch(absl::Duration limit, Clock clock)
+    : limit_(limit), clock_(std::move(clock)), start_(clock_()) {}
+
+bool DecodeWatch::Expired() const {
+  return limit_ != absl::InfiniteDuration() && clock_() - start_ > limit_;
+}
+
+absl::Status DecodeWatch::status() const {
+  return absl::DeadlineExceededError(
+      absl::StrCat("decoding took longer than the ",
+                   absl::FormatDuration(limit_), " that a picture has"));
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,128 @@
+#include "server/image/image_input.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "server/base/error.h"
+#include "server/image/keep_ratio.h"
+#include "server/image/pixels.h"
+
+namespace sfmamba {
+namespace {
+
+PreprocessOptions PreprocessOf(const ModelConfig& model,
+                               v1::RequestOptions::Resize resize) {
+  PreprocessOptions options;
+  options.size = model.image_size;
+  options.resize_size = model.resize_size();
+  switch (resize) {
+    case v1::RequestOptions::STRETCH:
+      options.mode = ResizeMode::kStretch;
+      break;
+    case v1::RequestOptions::LETTERBOX:
+      options.mode = ResizeMode::kLetterbox;
+      break;
+    case v1::RequestOptions::CENTER_CROP:
+      options.mode = ResizeMode::kCenterCrop;
+      break;
+    default:
+      options.mode = model.resize == Resize::kStretch ? ResizeMode::kStretch
+                                                      : ResizeMode::kCenterCrop;
+  }
+  return options;
+}
+
+// The side that a picture may be decoded down to, as less would have to be
+// enlarged after the crop; 0: full size.
+int MinSide(const v1::Image& image, const ModelConfig& model) {
+  if (model.resize == Resize::kKeepRatio) return 0;
+  const int resize_size = model.resize_size();
+  if (!image.has_crop()) return resize_size;
+  const float part = std::min(image.crop().x_max() - image.crop().x_min(),
+                              image.crop().y_max() - image.crop().y_min());
+  return std::min(std::ceil(resize_size / part), 65535.f);
+}
+
+absl::StatusOr<RgbImage> Decode(const v1::Image& image,
+                                const ImageLimits& limits, int min_side) {
+  const DecodeWatch watch(limits.max_decode_time);
+  if (image.has_pixels()) {
+    absl::StatusOr<RgbImage> rgb = ToRgb(image.pixels());
+    if (watch.Expired()) return InField(".pixels", DecodedTooSlowly(watch));
+    return rgb;
+  }
+  absl::StatusOr<RgbImage> rgb =
+      DecodeImage(image.encoded(), limits,
+                  image.orientation() != v1::Image::IGNORE, min_side, watch);
+  if (rgb.ok()) return rgb;
+  ErrorDetail detail = GetErrorDetail(rgb.status());
+  detail.field = ".encoded";
+  return MakeError(rgb.status().code(), rgb.status().message(),
+                   std::move(detail));
+}
+
+// The picture, cropped, as the model takes it.
+ImageBuffer ToInput(RgbImage picture, const ModelConfig& model,
+                    v1::RequestOptions::Resize resize) {
+  ImageBuffer input;
+  const PictureSize original = {picture.height, picture.width};
+  if (model.resize == Resize::kKeepRatio) {
+    RgbImage resized = ResizeBilinear(
+        std::move(picture),
+        KeepRatioSize(original, model.short_side, model.long_side));
+    input.height = resized.height;
+    input.width = resized.width;
+    input.pixels = std::move(resized.data);
+  } else {
+    input = Preprocess(picture, PreprocessOf(model, resize));
+  }
+  input.original_height = original.height;
+  input.original_width = original.width;
+  return input;
+}
+
+absl::StatusOr<PreparedInput> FromTensor(const v1::Tensor& tensor) {
+  const absl::Time start = SteadyNow();
+  absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor);
+  if (!image.ok()) return InField(".tensor", image.status());
+  PreparedInput input;
+  input.frame.picture = {image->height, image->width};
+  input.image = *std::move(image);
+  input.image.original_height = input.image.height;
+  input.image.original_width = input.image.width;
+  input.decode = SteadyNow() - start;
+  return input;
+}
+
+}  // namespace
+
+PixelRect CropOf(const v1::Image& image, const PictureSize& picture) {
+  if (!image.has_crop()) return {0, 0, picture.width, picture.height};
+  const v1::NormalizedRect& crop = image.crop();
+  return ToPixels({crop.x_min(), crop.y_min(), crop.x_max(), crop.y_max()},
+                  picture);
+}
+
+absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
+                                        const ModelConfig& model,
+                                        v1::RequestOptions::Resize resize,
+                                        const ImageLimits& limits) {
+  if (image.has_tensor()) return FromTensor(image.tensor());
+  const absl::Time start = SteadyNow();
+  absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model));
+  if (!rgb.ok()) return rgb.status();
+  const absl::Time decoded = SteadyNow();
+  PreparedInput input;
+  input.decode = decoded - start;
+  input.frame.picture = {rgb->height, rgb->width};
+  const PixelRect crop = CropOf(image, input.frame.picture);
+  input.frame.left = crop.left;
+  input.frame.top = crop.top;
+  if (image.has_crop()) *rgb = Crop(*rgb, crop);
+  input.image = ToInput(*std::move(rgb), model, resize);
+  input.preprocess = SteadyNow() - decoded;
+  return input;
+}
+
+}  // namespace sfmamba

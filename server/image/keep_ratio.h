@@ -1,0 +1,23 @@
+#ifndef SFMAMBA_SERVER_IMAGE_KEEP_RATIO_H_
+#define SFMAMBA_SERVER_IMAGE_KEEP_RATIO_H_
+
+#include "server/image/image.h"
+
+namespace sfmamba {
+
+// The preprocessing of detectors and segmenters, as mmdetection's and
+// mmsegmentation's is. Source: heads.md 3 of the specification.
+
+// The largest size of the same shape, up to rounding, whose sides do not exceed
+// `short_side` and `long_side`, which way round it is; at least one pixel each
+// way. Enlarges small pictures too. `size` is not empty.
+PictureSize KeepRatioSize(const PictureSize& size, int short_side,
+                          int long_side);
+
+// Bilinear, on 8 bits, as OpenCV's INTER_LINEAR, bit for bit: the one place
+// that uses OpenCV, on the calling thread alone. Neither size is empty.
+RgbImage ResizeBilinear(RgbImage image, const PictureSize& size);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_IMAGE_KEEP_RATIO_H_

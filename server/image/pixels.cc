@@ -1,0 +1,262 @@
+#include "server/image/pixels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/base/error.h"
+
+namespace sfmamba {
+namespace {
+
+using v1::PixelBuffer;
+using v1::Tensor;
+
+// Bytes a pixel; of NV12 in the Y plane.
+int PixelSize(PixelBuffer::Format format) {
+  switch (format) {
+    case PixelBuffer::RGB8:
+    case PixelBuffer::BGR8:
+      return 3;
+    case PixelBuffer::RGBA8:
+    case PixelBuffer::BGRA8:
+      return 4;
+    case PixelBuffer::GRAY8:
+    case PixelBuffer::NV12:
+      return 1;
+    default:
+      return 0;  // Not a format.
+  }
+}
+
+int64_t Stride(const PixelBuffer& pixels) {
+  return pixels.row_stride_bytes() != 0
+             ? pixels.row_stride_bytes()
+             : int64_t{pixels.width()} * PixelSize(pixels.format());
+}
+
+uint8_t Clamp(int value) { return std::clamp(value, 0, 255); }
+
+// BT.601, video range, in 8-bit fixed point.
+void YuvToRgb(int y, int u, int v, uint8_t* rgb) {
+  const int c = 298 * (y - 16) + 128, d = u - 128, e = v - 128;
+  rgb[0] = Clamp((c + 409 * e) >> 8);
+  rgb[1] = Clamp((c - 100 * d - 208 * e) >> 8);
+  rgb[2] = Clamp((c + 516 * d) >> 8);
+}
+
+void Nv12RowToRgb(const uint8_t* luma, const uint8_t* chroma, int width,
+                  uint8_t* rgb) {
+  for (int x = 0; x < width; ++x) {
+    const uint8_t* uv = chroma + (x & ~1);
+    YuvToRgb(luma[x], uv[0], uv[1], rgb + 3 * x);
+  }
+}
+
+// Takes the bytes at `red`, `green` and `blue` of each pixel of `size` bytes.
+void RowToRgb(const uint8_t* row, int width, int size, int red, int green,
+              int blue, uint8_t* rgb) {
+  for (int x = 0; x < width; ++x, row += size, rgb += 3) {
+    rgb[0] = row[red];
+    rgb[1] = row[green];
+    rgb[2] = row[blue];
+  }
+}
+
+int ElementSize(Tensor::DataType type) {
+  switch (type) {
+    case Tensor::FP32:
+      return 4;
+    case Tensor::FP16:
+    case Tensor::BF16:
+      return 2;
+    case Tensor::UINT8:
+      return 1;
+    default:
+      return 0;  // Not a type.
+  }
+}
+
+float FromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+float HalfToFloat(uint16_t half) {
+  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
+  const int exponent = (half >> 10) & 31;
+  const uint32_t mantissa = half & 0x3FFu;
+  if (exponent == 31) return FromBits(sign | 0x7F800000u | mantissa << 13);
+  if (exponent != 0) {
+    return FromBits(sign | uint32_t(exponent + 112) << 23 | mantissa << 13);
+  }
+  return std::copysign(std::ldexp(static_cast<float>(mantissa), -24),
+                       FromBits(sign | 0x3F800000u));
+}
+
+// Reads `count` little-endian elements; this machine is little-endian.
+std::vector<float> ToFloats(const Tensor& tensor, int64_t count) {
+  std::vector<float> values(count);
+  const char* data = tensor.data().data();
+  if (tensor.data_type() == Tensor::FP32) {
+    std::memcpy(values.data(), data, count * sizeof(float));
+    return values;
+  }
+  const bool half = tensor.data_type() == Tensor::FP16;
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * i, sizeof(bits));
+    values[i] = half ? HalfToFloat(bits) : FromBits(uint32_t{bits} << 16);
+  }
+  return values;
+}
+
+// Whether the model takes a tensor of these sides.
+bool Fits(int64_t height, int64_t width, const ModelConfig& model) {
+  const int64_t low = std::min(height, width), high = std::max(height, width);
+  if (model.resize == Resize::kKeepRatio) {
+    return low >= 1 && low <= model.short_side && high <= model.long_side;
+  }
+  return low == model.image_size && high == model.image_size;
+}
+
+std::string ExpectedShape(const ModelConfig& model) {
+  if (model.resize == Resize::kKeepRatio) {
+    return absl::StrCat("[3, H, W] with sides of 1 to ", model.long_side,
+                        ", the shorter at most ", model.short_side);
+  }
+  return absl::StrCat("[3, ", model.image_size, ", ", model.image_size, "]");
+}
+
+absl::Status CheckLength(int64_t got, int64_t expected) {
+  if (got == expected) return absl::OkStatus();
+  return InvalidField(".data",
+                      absl::StrCat("got ", got, " bytes, expected ", expected));
+}
+
+}  // namespace
+
+absl::Status ValidatePixels(const PixelBuffer& pixels,
+                            const ImageLimits& limits) {
+  const int size = PixelSize(pixels.format());
+  if (size == 0) {
+    return InvalidField(".format", absl::StrCat("got ", pixels.format(),
+                                                ", expected a known format"));
+  }
+  const int64_t width = pixels.width(), height = pixels.height();
+  const bool nv12 = pixels.format() == PixelBuffer::NV12;
+  for (const auto& [field, side] :
+       {std::make_pair(".width", width), std::make_pair(".height", height)}) {
+    if (side <= 0) {
+      return InvalidField(
+          field, absl::StrCat("got ", side, ", expected a positive size"));
+    }
+    if (nv12 && side % 2 != 0) {
+      return InvalidField(field, absl::StrCat("got ", side,
+                                              ", expected an even size, as the "
+                                              "format is NV12"));
+    }
+  }
+  if (std::max(width, height) > limits.max_side ||
+      width * height > limits.max_pixels) {
+    ErrorDetail detail;
+    detail.reason = "IMAGE_TOO_LARGE";
+    detail.field = ".width";
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("got ", width, " x ", height, " pixels, expected at most ",
+                     limits.max_pixels, ", and sides of at most ",
+                     limits.max_side),
+        std::move(detail));
+  }
+  const int64_t stride = Stride(pixels);
+  if (stride < width * size) {
+    return InvalidField(
+        ".row_stride_bytes",
+        absl::StrCat("got ", stride, ", expected at least ", width * size));
+  }
+  return CheckLength(pixels.data().size(),
+                     stride * (nv12 ? height / 2 * 3 : height));
+}
+
+RgbImage ToRgb(const PixelBuffer& pixels) {
+  const int width = pixels.width(), height = pixels.height();
+  const int64_t stride = Stride(pixels);
+  const uint8_t* data = reinterpret_cast<const uint8_t*>(pixels.data().data());
+  RgbImage image{width, height, {}};
+  image.data.resize(int64_t{3} * width * height);
+  for (int y = 0; y < height; ++y) {
+    const uint8_t* row = data + y * stride;
+    uint8_t* rgb = image.data.data() + int64_t{3} * width * y;
+    switch (pixels.format()) {
+      case PixelBuffer::BGR8:
+        RowToRgb(row, width, 3, 2, 1, 0, rgb);
+        break;
+      case PixelBuffer::RGBA8:
+        RowToRgb(row, width, 4, 0, 1, 2, rgb);
+        break;
+      case PixelBuffer::BGRA8:
+        RowToRgb(row, width, 4, 2, 1, 0, rgb);
+        break;
+      case PixelBuffer::GRAY8:
+        RowToRgb(row, width, 1, 0, 0, 0, rgb);
+        break;
+      case PixelBuffer::NV12:
+        Nv12RowToRgb(row, data + (height + y / 2) * stride, width, rgb);
+        break;
+      default:
+        RowToRgb(row, width, 3, 0, 1, 2, rgb);
+    }
+  }
+  return image;
+}
+
+absl::Status ValidateTensor(const Tensor& tensor, const ModelConfig& model) {
+  const int size = ElementSize(tensor.data_type());
+  if (size == 0) {
+    return InvalidField(".data_type", absl::StrCat("got ", tensor.data_type(),
+                                                   ", expected a known type"));
+  }
+  const auto& shape = tensor.shape();
+  if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
+    // A hostile shape may have millions of entries.
+    const auto end = shape.begin() + std::min(shape.size(), 8);
+    return InvalidField(
+        ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),
+                               end == shape.end() ? "" : ", ...",
+                               "], expected ", ExpectedShape(model)));
+  }
+  return CheckLength(tensor.data().size(), 3 * shape[1] * shape[2] * size);
+}
+
+absl::StatusOr<ImageBuffer> ToImageBuffer(const Tensor& tensor) {
+  ImageBuffer buffer;
+  buffer.height = tensor.shape(1);
+  buffer.width = tensor.shape(2);
+  const int64_t plane = int64_t{buffer.height} * buffer.width;
+  if (tensor.data_type() == Tensor::UINT8) {
+    buffer.pixels.resize(3 * plane);
+    for (int c = 0; c < 3; ++c) {
+      const char* from = tensor.data().data() + c * plane;
+      uint8_t* to = buffer.pixels.data() + c;
+      for (int64_t i = 0; i < plane; ++i) to[3 * i] = from[i];
+    }
+    return buffer;
+  }
+  buffer.values = ToFloats(tensor, 3 * plane);
+  const auto bad =
+      std::find_if_not(buffer.values.begin(), buffer.values.end(),
+                       [](float value) { return std::isfinite(value); });
+  if (bad != buffer.values.end()) {
+    return InvalidField(".data", absl::StrCat("got ", *bad, " as element ",
+                                              bad - buffer.values.begin(),
+                                              ", expected finite values"));
+  }
+  return buffer;
+}
+
+}  // namespace sfmamba

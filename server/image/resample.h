@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_SERVER_IMAGE_RESAMPLE_H_
+#define SFMAMBA_SERVER_IMAGE_RESAMPLE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace sfmamba {
+
+// A picture's new size, and the part of it that is wanted.
+struct ResizeWindow {
+  int width = 0;  // Of the whole picture, in pixels.
+  int height = 0;
+  int left = 0;  // Of the window, inside the picture.
+  int top = 0;
+  int columns = 0;
+  int rows = 0;
+};
+
+// Resizes `rgb` [height, width, 3] as Pillow's bicubic filter does, bit for
+// bit, and returns the window: [rows, columns, 3]. Only what the window needs
+// is computed, so a large size with a small window is cheap. Source:
+// model.md 9.1 of the specification; Pillow's published resampling.
+std::vector<uint8_t> ResizeBicubic(const uint8_t* rgb, int width, int height,
+                                   const ResizeWindow& window);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_IMAGE_RESAMPLE_H_

@@ -1,0 +1,18 @@
+#ifndef SFMAMBA_SERVER_MODEL_SCANS_H_
+#define SFMAMBA_SERVER_MODEL_SCANS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/engine/model_scans.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba {
+
+// The scans of the models that a server of this config would load, in batches
+// up to each model's largest; none twice. The error names the model.
+absl::StatusOr<std::vector<ScanShape>> ScansOf(const v1::ServerConfig& config);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_MODEL_SCANS_H_

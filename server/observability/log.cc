@@ -1,0 +1,160 @@
+#include "server/observability/log.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/utf8.h"
+
+namespace sfmamba {
+namespace {
+
+absl::string_view LevelName(LogLevel level) {
+  static constexpr absl::string_view kNames[] = {"debug", "info", "warning",
+                                                 "error"};
+  return kNames[static_cast<int>(level)];
+}
+
+absl::string_view ModuleName(LogModule module) {
+  static constexpr absl::string_view kNames[kLogModuleCount] = {
+      "server", "models", "requests"};
+  return kNames[static_cast<int>(module)];
+}
+
+absl::StatusOr<LogLevel> ParseLevel(absl::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info" || name.empty()) return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "log_level: got \"", name, "\", expected debug, info, warning or error"));
+}
+
+absl::StatusOr<LogModule> ParseModule(absl::string_view name) {
+  for (int i = 0; i < kLogModuleCount; ++i) {
+    if (name == ModuleName(LogModule(i))) return LogModule(i);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log_level: got the part \"", name,
+                   "\", expected server, models or requests"));
+}
+
+}  // namespace
+
+absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text) {
+  LogLevels levels(LogLevel::kInfo);
+  bool is_first = true;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    const size_t equals = part.find('=');
+    const bool of_all = equals == absl::string_view::npos;
+    const absl::StatusOr<LogLevel> level =
+        ParseLevel(of_all ? part : part.substr(equals + 1));
+    if (!level.ok()) return level.status();
+    if (of_all && !is_first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("log_level: got \"", part,
+                       "\" after the first, expected part=level"));
+    }
+    is_first = false;
+    if (of_all) {
+      levels = *level;
+      continue;
+    }
+    const absl::StatusOr<LogModule> module =
+        ParseModule(part.substr(0, equals));
+    if (!module.ok()) return module.status();
+    levels.of[static_cast<int>(*module)] = *level;
+  }
+  return levels;
+}
+
+absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
+  if (name == "json" || name.empty()) return LogFormat::kJson;
+  if (name == "text") return LogFormat::kText;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log_format: got \"", name, "\", expected json or text"));
+}
+
+bool LineSampler::Admit(absl::Time now) {
+  if (now - second_ >= absl::Seconds(1)) {
+    second_ = now;
+    in_second_ = 0;
+  }
+  ++in_second_;
+  if (in_second_ <= burst_ || in_second_ % burst_ == 0) return true;
+  ++skipped_;
+  return false;
+}
+
+int LineSampler::TakeSkipped() { return std::exchange(skipped_, 0); }
+
+Logger::Logger(std::FILE* out, const LogLevels& levels, LogFormat format)
+    : out_(out), levels_(levels), format_(format) {}
+
+void Logger::Access(Fields fields) {
+  if (!IsWritten(LogLevel::kInfo, LogModule::kRequests)) return;
+  int skipped;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!access_.Admit(absl::Now())) return;
+    skipped = access_.TakeSkipped();
+  }
+  Write(LogLevel::kInfo, LogModule::kRequests, "request", fields, skipped);
+}
+
+void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
+                   Fields fields, int skipped) {
+  if (!IsWritten(level, module)) return;
+  const std::string ts = absl::FormatTime("%Y-%m-%d%ET%H:%M:%E6SZ", absl::Now(),
+                                          absl::UTCTimeZone());
+  std::string line;
+  const auto add = [this, &line](const LogField& field) {
+    if (field.quoted() && field.value().empty()) return;
+    if (format_ == LogFormat::kJson) {
+      absl::StrAppend(&line, ",", JsonString(field.key()), ":",
+                      field.quoted() ? JsonString(field.value())
+                                     : std::string(field.value()));
+    } else {
+      absl::StrAppend(&line, " ", field.key(), "=", field.value());
+    }
+  };
+  if (format_ == LogFormat::kJson) {
+    line = absl::StrCat("{\"ts\":\"", ts, "\",\"level\":\"", LevelName(level),
+                        "\",\"module\":\"", ModuleName(module),
+                        "\",\"msg\":", JsonString(msg));
+  } else {
+    line = absl::StrFormat("%s %-7s %-8s %s", ts, LevelName(level),
+                           ModuleName(module), msg);
+  }
+  for (const LogField& field : fields) add(field);
+  if (skipped > 0) add(LogField("lines_left_out", skipped));
+  if (format_ == LogFormat::kJson) line.push_back('}');
+  line.push_back('\n');
+  absl::MutexLock lock(&mu_);
+  std::fwrite(line.data(), 1, line.size(), out_);
+  std::fflush(out_);
+}
+
+std::string JsonString(absl::string_view text) {
+  std::string json = "\"";
+  while (!text.empty()) {
+    const int length = Utf8CharacterLength(text);
+    const char c = text.front();
+    if (length == 0) {
+      json += "\\ufffd";
+    } else if (c == '"' || c == '\\') {
+      json += {'\\', c};
+    } else if (length == 1 && (static_cast<unsigned char>(c) < 0x20)) {
+      absl::StrAppendFormat(&json, "\\u%04x", c);
+    } else {
+      json.append(text.data(), length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  json.push_back('"');
+  return json;
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,134 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_LOG_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_LOG_H_
+
+#include <array>
+#include <cstdio>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogFormat { kJson, kText };
+
+// The parts of the server, "server", "models" and "requests", whose lines have
+// levels of their own.
+enum class LogModule { kServer, kModels, kRequests };
+inline constexpr int kLogModuleCount = 3;
+
+// The least level that is written, of each module.
+struct LogLevels {
+  LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: levels can be alike.
+
+  std::array<LogLevel, kLogModuleCount> of;
+};
+
+// "debug", "info", "warning" or "error", of all modules; then those of some:
+// "info,models=debug,requests=warning". Empty is the default, info.
+// INVALID_ARGUMENT names the choices.
+absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
+// "json" or "text". Empty is the default, json.
+absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
+
+// One key and value of a line, to be passed on at once: `value` of text is not
+// copied.
+class LogField {
+ public:
+  LogField(absl::string_view key, absl::string_view text)
+      : key_(key), text_(text), quoted_(true) {}
+  LogField(absl::string_view key, const char* text)
+      : LogField(key, absl::string_view(text)) {}
+  LogField(absl::string_view key, const std::string& text)
+      : LogField(key, absl::string_view(text)) {}
+  template <typename Number,
+            std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
+  LogField(absl::string_view key, Number number)
+      : key_(key), number_(absl::StrCat(number)), quoted_(false) {}
+
+  absl::string_view key() const { return key_; }
+  absl::string_view value() const { return quoted_ ? text_ : number_; }
+  bool quoted() const { return quoted_; }
+
+ private:
+  absl::string_view key_;
+  absl::string_view text_;
+  std::string number_;
+  bool quoted_;
+};
+
+// At most `burst` lines a second whole; of the rest each `burst`-th. Told the
+// time. Not thread-safe.
+class LineSampler {
+ public:
+  explicit LineSampler(int burst) : burst_(burst) {}
+
+  // Whether the line of now is written.
+  bool Admit(absl::Time now);
+  // Lines left out since this was last asked.
+  int TakeSkipped();
+
+ private:
+  const int burst_;
+  absl::Time second_ = absl::InfinitePast();
+  int in_second_ = 0;
+  int skipped_ = 0;
+};
+
+// Writes one line an event: a JSON object with ts, level, module, msg and the
+// fields, or text for terminals.
+//
+// Thread-safe. Bytes that are not UTF-8 are replaced, so each line is valid
+// JSON.
+//
+//   log.Info(LogModule::kModels, "model is ready", {{"model", name}});
+class Logger {
+ public:
+  using Fields = std::initializer_list<LogField>;
+
+  // `out` is used, not owned.
+  Logger(std::FILE* out, const LogLevels& levels, LogFormat format);
+
+  void Debug(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kDebug, module, msg, fields);
+  }
+  void Info(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kInfo, module, msg, fields);
+  }
+  void Warning(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kWarning, module, msg, fields);
+  }
+  void Error(LogModule module, absl::string_view msg, Fields fields = {}) {
+    Write(LogLevel::kError, module, msg, fields);
+  }
+  // The line of a finished request, at INFO of kRequests: all of them up to 100
+  // a second, then a sample with the count of those left out.
+  void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  bool IsWritten(LogLevel level, LogModule module) const {
+    return level >= levels_.of[static_cast<int>(module)];
+  }
+  void Write(LogLevel level, LogModule module, absl::string_view msg,
+             Fields fields, int skipped = 0) ABSL_LOCKS_EXCLUDED(mu_);
+
+  std::FILE* const out_;
+  const LogLevels levels_;
+  const LogFormat format_;
+  absl::Mutex mu_;
+  LineSampler access_ ABSL_GUARDED_BY(mu_){100};
+};
+
+// `text` as a JSON string, quotes included.
+std::string JsonString(absl::string_view text);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_LOG_H_

@@ -1,0 +1,93 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_
+
+#include <array>
+
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "server/observability/metrics.h"
+
+namespace sfmamba {
+
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+// Seconds.
+Buckets LatencyBuckets();
+
+// 2^first .. 2^last.
+Buckets PowersOfTwo(int first, int last);
+
+// Every family: the one list of names, helps and types.
+struct MetricFamilies {
+  prometheus::Registry registry;
+
+  // Each registers a family; "sfmamba_" goes before `name`.
+  prometheus::Family<prometheus::Counter>& counter(const char* name,
+                                                   const char* help);
+  prometheus::Family<prometheus::Gauge>& gauge(const char* name,
+                                               const char* help);
+  prometheus::Family<prometheus::Histogram>& histogram(const char* name,
+                                                       const char* help);
+
+  prometheus::Family<prometheus::Gauge>& build_info =
+      gauge("build_info", "Always 1; the labels say what was built.");
+  prometheus::Family<prometheus::Counter>& requests =
+      counter("requests_total", "Requests finished, by gRPC status code.");
+  prometheus::Family<prometheus::Histogram>& request_duration =
+      histogram("request_duration_seconds",
+                "From a request's arrival to its answer given to gRPC.");
+  prometheus::Family<prometheus::Histogram>& stage_duration =
+      histogram("stage_duration_seconds", "Time of an image in each stage.");
+  prometheus::Family<prometheus::Counter>& items =
+      counter("items_total", "Images finished, by outcome.");
+  prometheus::Family<prometheus::Counter>& batches =
+      counter("batches_total", "Batches run, by what made them leave.");
+  prometheus::Family<prometheus::Gauge>& in_flight_batches =
+      gauge("in_flight_batches", "Batches that the model runs now.");
+  prometheus::Family<prometheus::Histogram>& batch_items =
+      histogram("batch_items", "Images in a batch.");
+  prometheus::Family<prometheus::Histogram>& fold_occupancy =
+      histogram("batch_fold_occupancy_ratio",
+                "Images in a batch over the size it was padded to.");
+  prometheus::Family<prometheus::Counter>& padding_items =
+      counter("padding_items_total", "Padding run in place of images.");
+  prometheus::Family<prometheus::Counter>& capture_failures =
+      counter("graph_capture_failures_total",
+              "CUDA graphs of batches that could not be recorded.");
+  prometheus::Family<prometheus::Counter>& rejections =
+      counter("admission_rejections_total", "Images refused by admission.");
+  prometheus::Family<prometheus::Counter>& deadline_misses =
+      counter("deadline_misses_total",
+              "Images finished late or expired, by the stage it was seen in.");
+  prometheus::Family<prometheus::Gauge>& in_flight =
+      gauge("in_flight_requests", "Requests being handled.");
+  prometheus::Family<prometheus::Gauge>& decode_busy =
+      gauge("decode_threads_busy", "Decode threads at work.");
+  prometheus::Family<prometheus::Gauge>& decode_queue =
+      gauge("decode_queue_items", "Images waiting for a decode thread.");
+  prometheus::Family<prometheus::Counter>& decode_failures =
+      counter("image_decode_failures_total", "Images that were not decoded.");
+  prometheus::Family<prometheus::Histogram>& image_pixels =
+      histogram("image_pixels", "Pixels of the images decoded.");
+  prometheus::Family<prometheus::Histogram>& request_bytes =
+      histogram("request_bytes", "Size of request messages.");
+  prometheus::Family<prometheus::Gauge>& model_state =
+      gauge("model_state", "1 for the state that a model version is in.");
+  prometheus::Family<prometheus::Histogram>& load_duration =
+      histogram("model_load_duration_seconds",
+                "Reading, checking and warming up a model version.");
+
+  std::array<prometheus::Gauge*, kMethodCount> in_flight_by_method;
+  std::array<prometheus::Histogram*, kMethodCount> bytes_by_method;
+  prometheus::Gauge& busy = decode_busy.Add({});
+  prometheus::Gauge& queued = decode_queue.Add({});
+
+  explicit MetricFamilies(const BuildInfo& build);
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_

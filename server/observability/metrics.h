@@ -1,0 +1,177 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/metric_family.h"
+
+namespace sfmamba {
+
+enum class Method {
+  kClassify,
+  kDetect,
+  kSegment,
+  kStreamPredict,
+  kGetModel,
+  kListModels,
+};
+inline constexpr int kMethodCount = 6;
+
+enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
+inline constexpr int kStageCount = 5;
+
+enum class ItemOutcome { kOk, kRejected, kExpired, kCancelled, kError };
+inline constexpr int kItemOutcomeCount = 5;
+
+// Why a batch left its queue.
+enum class BatchTrigger { kFull, kEfficient, kDeadline, kIdle, kDelay, kDrain };
+
+enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
+inline constexpr int kModelStateCount = 4;
+
+// The words of labels: "Classify", "decode", "ok", "full", "READY".
+absl::string_view MethodName(Method method);
+absl::string_view StageName(Stage stage);
+absl::string_view ItemOutcomeName(ItemOutcome outcome);
+absl::string_view BatchTriggerName(BatchTrigger trigger);
+absl::string_view ModelStateName(ModelState state);
+
+class Metrics;
+struct MetricFamilies;  // Of metric_families.h.
+
+// The series of one version of a model. Thread-safe; the verbs take no lock
+// that a scrape holds for long. The series go when the last owner does.
+class ModelMetrics {
+ public:
+  ~ModelMetrics();
+  ModelMetrics(const ModelMetrics&) = delete;
+  ModelMetrics& operator=(const ModelMetrics&) = delete;
+
+  // Verbs of the RPC: once a request, and once for each of its images, so that
+  // the counts equal the client's. Executor and Batcher do not count items.
+  void RequestDone(Method method, absl::StatusCode code,
+                   absl::Duration duration);
+  void ItemDone(ItemOutcome outcome);
+  void Rejected(absl::string_view reason);       // Such as "QUEUE_FULL".
+  void DeadlineMissed(absl::string_view stage);  // Such as "queue".
+  void StageDone(Stage stage, absl::Duration duration);
+
+  // Verbs of the executor: a batch begins; a batch of `items` images ran as one
+  // of `padded`, and has ended. `bucket` is such as "224x224"; those after the
+  // first 64 are counted as "other", since a dense model may have thousands.
+  void BatchStarted();
+  void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
+                int padded);
+  // What waits now; `oldest` is the SteadyNow() at which the oldest was
+  // submitted, or InfiniteFuture() if none waits.
+  void QueueChanged(int items, int64_t bytes, absl::Time oldest);
+
+  void CaptureFailed();  // Of a graph on a GPU.
+
+  // Verbs of the repository.
+  void StateChanged(ModelState state);
+  void LoadDone(bool ok, absl::Duration duration);
+
+ private:
+  friend class Metrics;
+  struct Shared;  // The series that all versions of a model share.
+
+  ModelMetrics(std::shared_ptr<Shared> shared, absl::string_view version);
+
+  const std::shared_ptr<Shared> shared_;
+  const std::string version_;
+  std::array<prometheus::Counter*, kItemOutcomeCount> items_;
+  std::atomic<int64_t> queue_items_{0};
+  std::atomic<int64_t> queue_bytes_{0};
+  std::atomic<int64_t> oldest_nanos_;  // Of SteadyNow(); int64 max if none.
+
+  absl::Mutex mu_;
+  // What follows is made when first counted: most codes and buckets never are.
+  std::array<prometheus::Gauge*, kModelStateCount> state_
+      ABSL_GUARDED_BY(mu_) = {};
+  absl::flat_hash_set<prometheus::Histogram*> load_durations_
+      ABSL_GUARDED_BY(mu_);
+  std::array<std::array<prometheus::Counter*, 17>, kMethodCount> requests_
+      ABSL_GUARDED_BY(mu_) = {};
+  absl::flat_hash_map<std::string, prometheus::Counter*> batches_
+      ABSL_GUARDED_BY(mu_);  // By bucket and trigger.
+  absl::flat_hash_set<std::string> buckets_ ABSL_GUARDED_BY(mu_);  // Seen.
+};
+
+struct BuildInfo {
+  std::string version;
+  std::string revision;
+  std::string cuda;  // Empty: built without.
+  std::string torch;
+};
+
+// Every metric of the server: names, help, buckets, and verbs to be called
+// where things happen. Source: serving.md 4 of the specification.
+//
+// Thread-safe. Outlives the ModelMetrics it makes.
+class Metrics {
+ public:
+  explicit Metrics(const BuildInfo& build);
+  ~Metrics();
+
+  // The series of a version; calls with equal arguments share one object.
+  std::shared_ptr<ModelMetrics> Model(absl::string_view model,
+                                      absl::string_view version)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // For requests that name no known model: "_unknown" keeps labels bounded.
+  ModelMetrics& UnknownModel() { return *unknown_; }
+  // For requests about no single model.
+  ModelMetrics& NoModel() { return *none_; }
+
+  void RequestStarted(Method method, int64_t bytes);
+  void RequestFinished(Method method);  // RequestDone counts it.
+
+  // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
+  void ImageDecoded(absl::string_view format, int64_t pixels);
+  void ImageFailed(absl::string_view format, absl::string_view reason);
+
+  // The three moments of a decode job: accepted by the pool, begun, ended.
+  void DecodeQueued();
+  void DecodeStarted();
+  void DecodeDone();
+
+  // All series as of now, for a scraper.
+  std::vector<prometheus::MetricFamily> Collect() const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // items, bytes and age of what waits, added over a model's versions.
+  std::vector<prometheus::MetricFamily> CollectQueues() const;
+
+  const std::unique_ptr<MetricFamilies> families_;
+
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<std::string, std::weak_ptr<ModelMetrics::Shared>> shared_
+      ABSL_GUARDED_BY(mu_);  // By model.
+  absl::flat_hash_map<std::pair<std::string, std::string>,
+                      std::weak_ptr<ModelMetrics>>
+      models_ ABSL_GUARDED_BY(mu_);  // By model and version.
+
+  std::shared_ptr<ModelMetrics> unknown_;
+  std::shared_ptr<ModelMetrics> none_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_

@@ -1,0 +1,16 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_PROCESS_METRICS_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_PROCESS_METRICS_H_
+
+#include <vector>
+
+#include "prometheus/metric_family.h"
+
+namespace sfmamba {
+
+// The customary process_* series, read from /proc. What cannot be read is left
+// out.
+std::vector<prometheus::MetricFamily> CollectProcess();
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_PROCESS_METRICS_H_

@@ -1,0 +1,39 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_MODEL_DIRECTORY_H_
+#define SFMAMBA_SERVER_REPOSITORY_MODEL_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/config.h"
+#include "server/batching/batch_queue.h"
+#include "server/repository/model_config.h"
+
+namespace sfmamba {
+
+// One version's folder, read and verified.
+struct ModelDirectory {
+  ModelConfig config;
+  BatchOptions batch;
+  std::vector<std::string> labels;  // One for each class.
+  std::string weights_path;         // Empty: random weights.
+  int64_t weights_size = 0;         // Bytes.
+  std::string weights_sha256;       // Lower-case hexadecimal.
+};
+
+// Reads `path`/{config.textproto, labels.txt} and checks that model.safetensors
+// has the size and sha256 of the config. The error names the file and what was
+// expected, never the path: it is shown to clients. No file may lie outside
+// `path`, by a symbolic link for example. With `random_init` the weights may be
+// missing, and weights_path is empty then; so may the labels, and are made up.
+absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
+                                                  bool random_init = false);
+
+// What the version's model is for, by its config.textproto alone; errors as
+// above.
+absl::StatusOr<VisionTask> ReadTask(const std::string& path);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_DIRECTORY_H_

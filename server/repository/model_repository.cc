@@ -1,0 +1,380 @@
+#include "server/repository/model_repository.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "server/base/error.h"
+#include "server/batching/batch_task.h"
+
+namespace sfmamba {
+namespace {
+
+namespace fs = std::filesystem;
+
+// [A-Za-z0-9][A-Za-z0-9._-]{0,127}
+bool IsId(absl::string_view name) {
+  if (name.empty() || name.size() > 128 || !absl::ascii_isalnum(name[0])) {
+    return false;
+  }
+  for (char c : name) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-') {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The version that `name` is, or 0 if it is not a positive decimal without
+// leading zero.
+int64_t VersionNumber(absl::string_view name) {
+  int64_t number = 0;
+  if (name.empty() || !absl::ascii_isdigit(name[0]) || name[0] == '0' ||
+      !absl::SimpleAtoi(name, &number)) {
+    return 0;
+  }
+  return number;
+}
+
+absl::Status NotFound(absl::string_view name) {
+  ErrorDetail detail;
+  detail.reason = "MODEL_NOT_FOUND";
+  // A name may be as long as the message limit allows.
+  const std::string shown(name.substr(0, 200));
+  detail.metadata = {{"model", shown}};
+  return MakeError(absl::StatusCode::kNotFound,
+                   absl::StrCat("there is no model \"", shown, "\""),
+                   std::move(detail));
+}
+
+// A folder inside `root` wherever links lead.
+bool IsFolderInside(const fs::path& root, const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return !error && real.parent_path() == root && fs::is_directory(real, error);
+}
+
+// Names of the entries of `path`; empty if it cannot be read.
+std::vector<std::string> Entries(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  return names;
+}
+
+// The highest published version in the folder of a model; 0 if there is none.
+int64_t HighestVersion(const fs::path& model) {
+  int64_t highest = 0;
+  for (const std::string& name : Entries(model)) {
+    std::error_code error;
+    const int64_t number = VersionNumber(name);
+    if (number > highest && IsFolderInside(model, model / name) &&
+        fs::exists(model / name / kConfigFile, error)) {
+      highest = number;
+    }
+  }
+  return highest;
+}
+
+}  // namespace
+
+absl::string_view TaskName(VisionTask task) {
+  switch (task) {
+    case VisionTask::kClassification:
+      return "classification";
+    case VisionTask::kDetection:
+      return "detection";
+    case VisionTask::kSegmentation:
+      return "segmentation";
+  }
+  return "";  // Not reached: the cases are all there are.
+}
+
+// ---- ModelVersion ----
+
+ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
+                           std::optional<VisionTask> task,
+                           std::shared_ptr<ModelMetrics> metrics)
+    : id_(std::move(id)),
+      number_(number),
+      path_(std::move(path)),
+      task_(task),
+      metrics_(std::move(metrics)) {
+  metrics_->StateChanged(ModelState::kLoading);
+}
+
+std::string ModelVersion::name() const {
+  return absl::StrCat("models/", id_, "/versions/", number_);
+}
+
+std::string ModelVersion::health_name() const {
+  return absl::StrCat("models/", id_);
+}
+
+ModelState ModelVersion::state() const {
+  absl::MutexLock lock(&mu_);
+  return state_;
+}
+
+std::string ModelVersion::state_reason() const {
+  absl::MutexLock lock(&mu_);
+  return reason_;
+}
+
+absl::StatusOr<std::shared_ptr<LoadedModel>> ModelVersion::Loaded() const {
+  absl::MutexLock lock(&mu_);
+  if (loaded_ != nullptr) return loaded_;
+  ErrorDetail detail;
+  detail.reason = "MODEL_NOT_READY";
+  detail.metadata = {{"model", name()},
+                     {"state", std::string(ModelStateName(state_))}};
+  return MakeError(absl::StatusCode::kUnavailable,
+                   absl::StrCat(name(), " is ", ModelStateName(state_),
+                                reason_.empty() ? "" : ": ", reason_),
+                   std::move(detail));
+}
+
+void ModelVersion::SetReady(std::shared_ptr<LoadedModel> loaded) {
+  absl::MutexLock lock(&mu_);
+  loaded_ = std::move(loaded);
+  state_ = ModelState::kReady;
+  metrics_->StateChanged(state_);
+}
+
+void ModelVersion::SetUnavailable(absl::string_view reason) {
+  absl::MutexLock lock(&mu_);
+  reason_ = std::string(reason);
+  state_ = ModelState::kUnavailable;
+  metrics_->StateChanged(state_);
+}
+
+// ---- ModelRepository ----
+
+ModelRepository::ModelRepository(Options options, Load load, Metrics* metrics,
+                                 Logger* log)
+    : options_(std::move(options)),
+      load_(std::move(load)),
+      metrics_(*metrics),
+      log_(*log) {}
+
+ModelRepository::~ModelRepository() = default;
+
+absl::Status ModelRepository::Add(const std::string& id, int64_t number,
+                                  const std::string& path) {
+  if (!IsId(id)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model name: got \"", id,
+                     "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
+                     "most 128 characters"));
+  }
+  const absl::StatusOr<VisionTask> task = ReadTask(path);
+  auto version = std::make_shared<ModelVersion>(
+      id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
+      metrics_.Model(id, absl::StrCat(number)));
+  absl::MutexLock lock(&mu_);
+  if (!versions_.emplace(id, std::move(version)).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model \"", id, "\" is given twice"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelRepository::Scan() {
+  if (!options_.directory.empty()) {
+    std::error_code error;
+    const fs::path root = fs::canonical(options_.directory, error);
+    if (error || !fs::is_directory(root, error)) {
+      return absl::NotFoundError(absl::StrCat(
+          "model repository: there is no folder ", options_.directory));
+    }
+    for (const std::string& id : Entries(root)) {
+      const fs::path model = root / id;
+      if (!IsId(id) || !IsFolderInside(root, model)) continue;
+      const int64_t number = HighestVersion(fs::canonical(model, error));
+      if (number == 0) continue;
+      const absl::Status status =
+          Add(id, number, (model / absl::StrCat(number)).string());
+      if (!status.ok()) return status;
+    }
+  }
+  if (!options_.model_path.empty()) {
+    const absl::Status status =
+        Add(options_.model_name, 1, options_.model_path);
+    if (!status.ok()) return status;
+  }
+  if (List().empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("model repository: ", options_.directory,
+                     " holds no model (<name>/<version>/", kConfigFile, ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
+    const ModelVersion& version) const {
+  absl::StatusOr<ModelDirectory> directory =
+      ReadModelDirectory(version.path(), options_.random_init);
+  if (!directory.ok()) return directory.status();
+  if (directory->weights_path.empty()) {
+    log_.Warning(LogModule::kModels, "the weights are random",
+                 {{"model", version.name()}});
+  }
+  absl::StatusOr<std::unique_ptr<VisionModel>> model =
+      load_(*directory, TellOfCaptures(version));
+  if (!model.ok()) {
+    // The state's reason is shown to clients: no paths.
+    return absl::Status(
+        model.status().code(),
+        absl::StrReplaceAll(model.status().message(),
+                            {{directory->weights_path, kWeightsFile}}));
+  }
+  const Precision asked = directory->config.precision;
+  if (asked != Precision::kFloat32 &&
+      (*model)->precision() == Precision::kFloat32) {
+    log_.Warning(
+        LogModule::kModels,
+        absl::StrCat("converted to FP32: this processor does not compute ",
+                     asked == Precision::kFloat16 ? "FP16" : "BF16"),
+        {{"model", version.name()}});
+  }
+  auto loaded = std::make_shared<LoadedModel>();
+  Executor::Options options;
+  options.name = version.id();
+  options.version = absl::StrCat(version.number());
+  options.labels = directory->labels;
+  options.batch = directory->batch;
+  options.device_failed = options_.device_failed;
+  loaded->directory = *std::move(directory);
+  loaded->executor = std::make_unique<Executor>(std::move(options),
+                                                *std::move(model), &metrics_);
+  const absl::Status warm = loaded->executor->WarmUp();
+  if (!warm.ok()) return warm;
+  loaded->load_time = absl::Now();
+  return loaded;
+}
+
+ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
+    const ModelVersion& version) const {
+  return [log = &log_, name = version.name(),
+          metrics = version.metrics()](const absl::Status& error) {
+    metrics->CaptureFailed();
+    log->Warning(LogModule::kModels,
+                 "a graph could not be recorded: its batches are launched "
+                 "kernel by kernel until a later try succeeds",
+                 {{"model", name}, {"error", error.message()}});
+  };
+}
+
+absl::Status ModelRepository::LoadAll(
+    const std::function<void(const ModelVersion&)>& changed,
+    const std::function<bool()>& stop) {
+  absl::Status first;
+  for (const std::shared_ptr<ModelVersion>& version : List()) {
+    if (stop()) return absl::CancelledError("loading was stopped");
+    const absl::Time start = SteadyNow();
+    absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = LoadOne(*version);
+    const absl::Duration duration = SteadyNow() - start;
+    version->metrics()->LoadDone(loaded.ok(), duration);
+    if (loaded.ok()) {
+      log_.Info(LogModule::kModels, "model is ready",
+                {{"model", version->name()},
+                 {"device", (*loaded)->executor->device()},
+                 {"seconds", absl::ToDoubleSeconds(duration)}});
+      version->SetReady(*std::move(loaded));
+    } else {
+      log_.Error(
+          LogModule::kModels, "model is not ready",
+          {{"model", version->name()}, {"error", loaded.status().message()}});
+      version->SetUnavailable(loaded.status().message());
+      first.Update(absl::Status(
+          loaded.status().code(),
+          absl::StrCat(version->name(), ": ", loaded.status().message())));
+    }
+    changed(*version);
+  }
+  return first;
+}
+
+absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
+    absl::string_view field, std::optional<VisionTask> task) const {
+  if (versions_.size() == 1) return versions_.begin()->second;
+  std::shared_ptr<ModelVersion> found;
+  int count = 0;
+  for (const auto& [id, version] : versions_) {
+    if (task.has_value() && version->task() != task) continue;
+    found = version;
+    ++count;
+  }
+  if (count == 1) return found;
+  return InvalidField(
+      field,
+      absl::StrCat("got no name, expected one: there are ", count, " models",
+                   task ? absl::StrCat(" for ", TaskName(*task)) : ""));
+}
+
+absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
+    absl::string_view name, absl::string_view field,
+    std::optional<VisionTask> task) const {
+  absl::MutexLock lock(&mu_);
+  if (name.empty()) return FindOnly(field, task);
+  absl::string_view id = name;
+  int64_t number = 0;
+  if (absl::ConsumePrefix(&id, "models/")) {
+    const size_t slash = id.find('/');
+    if (slash != absl::string_view::npos) {
+      absl::string_view rest = id.substr(slash + 1);
+      id = id.substr(0, slash);
+      if (absl::ConsumePrefix(&rest, "versions/")) {
+        number = VersionNumber(rest);
+        if (number == 0) return NotFound(name);
+      } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
+        return NotFound(name);  // No label is ever set.
+      } else {
+        return InvalidField(field,
+                            "expected {id}, models/{id}, "
+                            "models/{id}/versions/{n} or "
+                            "models/{id}/labels/{label}");
+      }
+    }
+  }
+  if (!IsId(id)) {
+    return InvalidField(field,
+                        "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  }
+  const auto found = versions_.find(std::string(id));
+  if (found == versions_.end() ||
+      (number != 0 && number != found->second->number())) {
+    return NotFound(name);
+  }
+  return found->second;
+}
+
+std::vector<std::shared_ptr<ModelVersion>> ModelRepository::List() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<std::shared_ptr<ModelVersion>> all;
+  for (const auto& [id, version] : versions_) all.push_back(version);
+  return all;
+}
+
+ModelRepository::Options RepositoryOptions(
+    const v1::ServerConfig& config,
+    std::function<void(const absl::Status&)> device_failed) {
+  ModelRepository::Options options;
+  options.directory = config.model_repository();
+  options.model_path = config.model_path();
+  options.model_name = config.model_name();
+  options.random_init = config.random_init();
+  options.device_failed = std::move(device_failed);
+  return options;
+}
+
+}  // namespace sfmamba

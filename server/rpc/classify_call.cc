@@ -1,0 +1,37 @@
+#include "server/rpc/classify_call.h"
+
+#include <variant>
+
+#include "server/base/grpc_status.h"
+
+namespace sfmamba {
+
+ClassifyCall::ClassifyCall(const CallEnvironment& environment,
+                           grpc::CallbackServerContext* context,
+                           const v1::ClassifyRequest* request,
+                           v1::ClassifyResponse* response)
+    : TypedPredictCall(Method::kClassify, VisionTask::kClassification,
+                       environment, context, request, response) {}
+
+absl::Status ClassifyCall::CheckParams() const {
+  return ValidateParams(params(), model().labels.size());
+}
+
+int64_t ClassifyCall::AnswerBytes(const ImageFacts&) const {
+  return 0;  // Too few to count.
+}
+
+void ClassifyCall::FillTask(Task*) const {}
+
+absl::Status ClassifyCall::FillResult(int i, const Result& result,
+                                      const PictureFrame&) {
+  ToProto(std::get<Classification>(result), params(), model().labels,
+          this->result(i));
+  return absl::OkStatus();
+}
+
+absl::string_view ClassifyCall::SmallerResponse() const {
+  return "fewer images, a smaller top_k, or no include_embedding";
+}
+
+}  // namespace sfmamba

@@ -1,0 +1,153 @@
+#include "server/rpc/health.h"
+
+#include <utility>
+
+namespace sfmamba {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+// One watch. Its fields are guarded by the service's mu_; one write is under
+// way at a time, and what changes meanwhile is sent after it, the latest only.
+class HealthService::Watcher final
+    : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  Watcher(HealthService* service, std::string name)
+      : service_(*service), name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+
+  void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    const ServingStatus status = service_.StatusOf(name_);
+    if (writing_ || finished_ || (sent_ && status == response_.status())) {
+      return;
+    }
+    response_.set_status(status);
+    sent_ = true;
+    writing_ = true;
+    StartWrite(&response_);
+  }
+
+  void End(const grpc::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    if (finished_) return;
+    if (writing_) {
+      end_after_write_ = true;
+      return;
+    }
+    finished_ = true;
+    Finish(status);
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&service_.mu_);
+    writing_ = false;
+    if (!ok) {
+      End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher has gone"));
+    } else if (end_after_write_) {
+      End(Stopping());
+    } else {
+      Update();
+    }
+  }
+
+  void OnCancel() override {
+    absl::MutexLock lock(&service_.mu_);
+    End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher has gone"));
+  }
+
+  void OnDone() override {
+    {
+      absl::MutexLock lock(&service_.mu_);
+      service_.watchers_.erase(this);
+    }
+    delete this;
+  }
+
+  static grpc::Status Stopping() {
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                        "the server is stopping");
+  }
+
+ private:
+  HealthService& service_;
+  const std::string name_;
+  HealthCheckResponse response_ ABSL_GUARDED_BY(service_.mu_);
+  bool sent_ ABSL_GUARDED_BY(service_.mu_) = false;
+  bool writing_ ABSL_GUARDED_BY(service_.mu_) = false;
+  bool end_after_write_ ABSL_GUARDED_BY(service_.mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
+};
+
+HealthService::HealthService(std::function<bool()> alive)
+    : alive_(std::move(alive)) {}
+
+void HealthService::SetServing(const std::string& name, bool serving) {
+  absl::MutexLock lock(&mu_);
+  SetLocked(name, serving);
+}
+
+void HealthService::SetNoneServing() {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [name, serving] : serving_) SetLocked(name, false);
+}
+
+void HealthService::Fail() {
+  absl::MutexLock lock(&mu_);
+  failed_ = true;
+  for (Watcher* watcher : watchers_) watcher->Update();
+}
+
+void HealthService::EndWatches() {
+  absl::MutexLock lock(&mu_);
+  ended_ = true;
+  for (Watcher* watcher : watchers_) watcher->End(Watcher::Stopping());
+}
+
+void HealthService::SetLocked(const std::string& name, bool serving) {
+  serving_[name] = serving;
+  for (Watcher* watcher : watchers_) {
+    if (watcher->name() == name) watcher->Update();
+  }
+}
+
+HealthService::ServingStatus HealthService::StatusOf(
+    const std::string& name) const {
+  const auto status = [this](bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return serving && !failed_ ? HealthCheckResponse::SERVING
+                               : HealthCheckResponse::NOT_SERVING;
+  };
+  if (name == "liveness") return status(alive_());
+  const auto found = serving_.find(name);
+  return found == serving_.end() ? HealthCheckResponse::SERVICE_UNKNOWN
+                                 : status(found->second);
+}
+
+grpc::ServerUnaryReactor* HealthService::Check(
+    grpc::CallbackServerContext* context, const HealthCheckRequest* request,
+    HealthCheckResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::MutexLock lock(&mu_);
+  const ServingStatus status = StatusOf(request->service());
+  response->set_status(status);
+  reactor->Finish(status == HealthCheckResponse::SERVICE_UNKNOWN
+                      ? grpc::Status(grpc::StatusCode::NOT_FOUND,
+                                     "there is no such service")
+                      : grpc::Status::OK);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
+    grpc::CallbackServerContext*, const HealthCheckRequest* request) {
+  auto* watcher = new Watcher(this, request->service());
+  absl::MutexLock lock(&mu_);
+  watchers_.insert(watcher);
+  if (ended_) {
+    watcher->End(Watcher::Stopping());
+  } else {
+    watcher->Update();
+  }
+  return watcher;
+}
+
+}  // namespace sfmamba

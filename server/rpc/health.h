@@ -1,0 +1,63 @@
+#ifndef SFMAMBA_SERVER_RPC_HEALTH_H_
+#define SFMAMBA_SERVER_RPC_HEALTH_H_
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+
+namespace sfmamba {
+
+// grpc.health.v1.Health. A name that was never set is NOT_FOUND for Check and
+// SERVICE_UNKNOWN for Watch. The name "liveness" is always there: SERVING while
+// `alive` says so.
+//
+// gRPC's own implementation keeps watchers' streams open until a stopping
+// server gives up on them; this one ends them. Thread-safe.
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  // `alive` must be quick and thread-safe.
+  explicit HealthService(std::function<bool()> alive);
+
+  void SetServing(const std::string& name, bool serving)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Every name that was set.
+  void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
+  // The same for good: nothing is SERVING again.
+  void Fail() ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends all watches, and new ones at once.
+  void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
+
+  grpc::ServerUnaryReactor* Check(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request,
+      grpc::health::v1::HealthCheckResponse* response) override;
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
+  class Watcher;
+
+  // SERVICE_UNKNOWN if there is no such name.
+  ServingStatus StatusOf(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SetLocked(const std::string& name, bool serving)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::function<bool()> alive_;
+  absl::Mutex mu_;
+  std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
+  std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mu_);  // Each deletes itself.
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool failed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_RPC_HEALTH_H_

@@ -1,0 +1,255 @@
+#include "server/rpc/vision_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/arena.h"
+#include "grpcpp/support/message_allocator.h"
+#include "server/base/error.h"
+#include "server/base/grpc_status.h"
+#include "server/rpc/classify_call.h"
+#include "server/rpc/detect_call.h"
+#include "server/rpc/segment_call.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kDefaultPageSize = 50;
+constexpr int kMaxPageSize = 1000;
+
+// Request and response on one arena, freed together when the call is over.
+template <typename Request, typename Response>
+class ArenaMessages final : public grpc::MessageHolder<Request, Response> {
+ public:
+  ArenaMessages() {
+    this->set_request(google::protobuf::Arena::CreateMessage<Request>(&arena_));
+    this->set_response(
+        google::protobuf::Arena::CreateMessage<Response>(&arena_));
+  }
+  void Release() override { delete this; }
+
+ private:
+  google::protobuf::Arena arena_;
+};
+
+template <typename Request, typename Response>
+class ArenaAllocator final : public grpc::MessageAllocator<Request, Response> {
+ public:
+  grpc::MessageHolder<Request, Response>* AllocateMessages() override {
+    return new ArenaMessages<Request, Response>;
+  }
+};
+
+// Ends a stream before its first message.
+class RefusedStream final
+    : public grpc::ServerBidiReactor<v1::StreamPredictRequest,
+                                     v1::StreamPredictResponse> {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+absl::Status NotSupported(absl::string_view what) {
+  ErrorDetail detail;
+  detail.reason = "NOT_SUPPORTED";
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   absl::StrCat(what, " is not supported"), std::move(detail));
+}
+
+v1::Model::State ToProto(ModelState state) {
+  switch (state) {
+    case ModelState::kLoading:
+      return v1::Model::LOADING;
+    case ModelState::kReady:
+      return v1::Model::READY;
+    case ModelState::kUnloading:
+      return v1::Model::UNLOADING;
+    case ModelState::kUnavailable:
+      return v1::Model::UNAVAILABLE;
+  }
+  return v1::Model::STATE_UNSPECIFIED;
+}
+
+v1::Model::Task ToProto(VisionTask task) {
+  switch (task) {
+    case VisionTask::kClassification:
+      return v1::Model::CLASSIFICATION;
+    case VisionTask::kDetection:
+      return v1::Model::DETECTION;
+    case VisionTask::kSegmentation:
+      return v1::Model::SEGMENTATION;
+  }
+  return v1::Model::TASK_UNSPECIFIED;
+}
+
+const char* ResizeName(Resize resize) {
+  switch (resize) {
+    case Resize::kCenterCrop:
+      return "center_crop";
+    case Resize::kStretch:
+      return "stretch";
+    case Resize::kKeepRatio:
+      return "keep_ratio";
+  }
+  return "";
+}
+
+void ToProto(const ModelConfig& config, v1::InputSpec* input) {
+  const bool keep_ratio = config.resize == Resize::kKeepRatio;
+  auto* size = input->add_buckets();
+  size->set_height(keep_ratio ? config.short_side : config.image_size);
+  size->set_width(keep_ratio ? config.long_side : config.image_size);
+  input->mutable_mean()->Add(config.mean.begin(), config.mean.end());
+  input->mutable_std()->Add(config.std.begin(), config.std.end());
+  input->set_resize(ResizeName(config.resize));
+  input->set_channel_order("RGB");
+}
+
+void ToProto(const ModelVersion& version, bool with_classes, v1::Model* model) {
+  model->set_name(version.name());
+  if (version.task().has_value()) model->set_task(ToProto(*version.task()));
+  model->set_state(ToProto(version.state()));
+  model->set_state_reason(version.state_reason());
+  const absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = version.Loaded();
+  if (!loaded.ok()) return;
+  const ModelDirectory& directory = (*loaded)->directory;
+  ToProto(directory.config, model->mutable_input());
+  model->set_max_batch_size(directory.batch.max_batch_size);
+  model->set_weights_size_bytes(directory.weights_size);
+  model->set_content_sha256(directory.weights_sha256);
+  model->set_class_count(directory.labels.size());
+  const absl::Duration since_epoch = (*loaded)->load_time - absl::UnixEpoch();
+  model->mutable_load_time()->set_seconds(absl::ToInt64Seconds(since_epoch));
+  if (!with_classes) return;
+  for (size_t i = 0; i < directory.labels.size(); ++i) {
+    v1::ClassInfo* info = model->add_classes();
+    info->set_class_id(i);
+    info->set_label(directory.labels[i]);
+  }
+}
+
+// The models after `page_token`, a name that an earlier page ended with.
+absl::Status FillPage(const v1::ListModelsRequest& request,
+                      const std::vector<std::shared_ptr<ModelVersion>>& all,
+                      v1::ListModelsResponse* response) {
+  if (request.page_size() < 0) {
+    return InvalidField("page_size", absl::StrCat("got ", request.page_size(),
+                                                  ", expected 0 or more"));
+  }
+  auto from = all.begin();
+  if (!request.page_token().empty()) {
+    from =
+        std::find_if(all.begin(), all.end(), [&request](const auto& version) {
+          return version->name() == request.page_token();
+        });
+    if (from == all.end()) {
+      return InvalidField("page_token",
+                          "expected the next_page_token of an earlier answer");
+    }
+    ++from;
+  }
+  const int size = request.page_size() == 0
+                       ? kDefaultPageSize
+                       : std::min(request.page_size(), kMaxPageSize);
+  const auto to = from + std::min<ptrdiff_t>(size, all.end() - from);
+  for (auto it = from; it != to; ++it) {
+    ToProto(**it, /*with_classes=*/false, response->add_models());
+  }
+  if (to != all.end()) response->set_next_page_token((*(to - 1))->name());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+VisionService::VisionService(CallEnvironment environment)
+    : env_(std::move(environment)),
+      classify_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::ClassifyRequest, v1::ClassifyResponse>>()),
+      detect_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::DetectRequest, v1::DetectResponse>>()),
+      segment_messages_(
+          std::make_unique<
+              ArenaAllocator<v1::SegmentRequest, v1::SegmentResponse>>()) {
+  SetMessageAllocatorFor_Classify(classify_messages_.get());
+  SetMessageAllocatorFor_Detect(detect_messages_.get());
+  SetMessageAllocatorFor_Segment(segment_messages_.get());
+}
+
+absl::Status VisionService::CheckServing() const {
+  if (!draining_.load()) return absl::OkStatus();
+  ErrorDetail detail;
+  detail.reason = "DRAINING";
+  detail.retry_after = absl::ZeroDuration();
+  return MakeError(absl::StatusCode::kUnavailable, "the server is stopping",
+                   std::move(detail));
+}
+
+grpc::ServerUnaryReactor* VisionService::Classify(
+    grpc::CallbackServerContext* context, const v1::ClassifyRequest* request,
+    v1::ClassifyResponse* response) {
+  auto* call = new ClassifyCall(env_, context, request, response);
+  call->Start(CheckServing());
+  return call;
+}
+
+grpc::ServerUnaryReactor* VisionService::Detect(
+    grpc::CallbackServerContext* context, const v1::DetectRequest* request,
+    v1::DetectResponse* response) {
+  auto* call = new DetectCall(env_, context, request, response);
+  call->Start(CheckServing());
+  return call;
+}
+
+grpc::ServerUnaryReactor* VisionService::Segment(
+    grpc::CallbackServerContext* context, const v1::SegmentRequest* request,
+    v1::SegmentResponse* response) {
+  auto* call = new SegmentCall(env_, context, request, response);
+  call->Start(CheckServing());
+  return call;
+}
+
+grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
+VisionService::StreamPredict(grpc::CallbackServerContext* context) {
+  CallRecord record(Method::kStreamPredict, v1::StreamPredictRequest(), context,
+                    &env_.metrics, &env_.log);
+  record.set_no_model();
+  return new RefusedStream(record.Finish(NotSupported("StreamPredict")));
+}
+
+grpc::ServerUnaryReactor* VisionService::GetModel(
+    grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
+    v1::Model* response) {
+  CallRecord record(Method::kGetModel, *request, context, &env_.metrics,
+                    &env_.log);
+  absl::Status status = CheckServing();
+  if (status.ok()) {
+    const auto version = env_.repository.Find(request->name(), "name");
+    status = version.status();
+    if (status.ok()) {
+      record.set_model(**version);
+      ToProto(**version, /*with_classes=*/true, response);
+    }
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(record.Finish(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* VisionService::ListModels(
+    grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
+    v1::ListModelsResponse* response) {
+  CallRecord record(Method::kListModels, *request, context, &env_.metrics,
+                    &env_.log);
+  record.set_no_model();
+  absl::Status status = CheckServing();
+  if (status.ok())
+    status = FillPage(*request, env_.repository.List(), response);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(record.Finish(status));
+  return reactor;
+}
+
+}  // namespace sfmamba

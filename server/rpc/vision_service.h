@@ -1,0 +1,56 @@
+#ifndef SFMAMBA_SERVER_RPC_VISION_SERVICE_H_
+#define SFMAMBA_SERVER_RPC_VISION_SERVICE_H_
+
+#include <atomic>
+#include <memory>
+
+#include "grpcpp/support/message_allocator.h"
+#include "server/rpc/predict_call.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+
+namespace sfmamba {
+
+// sfmamba.v1.VisionService. No handler blocks or lets an exception out.
+// Thread-safe.
+class VisionService final : public v1::VisionService::CallbackService {
+ public:
+  explicit VisionService(CallEnvironment environment);
+
+  // From now on new calls are answered UNAVAILABLE with reason DRAINING, to be
+  // tried elsewhere at once.
+  void StartDraining() { draining_.store(true); }
+
+  grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
+                                     const v1::ClassifyRequest* request,
+                                     v1::ClassifyResponse* response) override;
+  grpc::ServerUnaryReactor* Detect(grpc::CallbackServerContext* context,
+                                   const v1::DetectRequest* request,
+                                   v1::DetectResponse* response) override;
+  grpc::ServerUnaryReactor* Segment(grpc::CallbackServerContext* context,
+                                    const v1::SegmentRequest* request,
+                                    v1::SegmentResponse* response) override;
+  // UNIMPLEMENTED.
+  grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
+  StreamPredict(grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
+                                     const v1::GetModelRequest* request,
+                                     v1::Model* response) override;
+  grpc::ServerUnaryReactor* ListModels(
+      grpc::CallbackServerContext* context,
+      const v1::ListModelsRequest* request,
+      v1::ListModelsResponse* response) override;
+
+ private:
+  absl::Status CheckServing() const;
+  const CallEnvironment env_;
+  template <typename Request, typename Response>
+  using Allocator = std::unique_ptr<grpc::MessageAllocator<Request, Response>>;
+  const Allocator<v1::ClassifyRequest, v1::ClassifyResponse> classify_messages_;
+  const Allocator<v1::DetectRequest, v1::DetectResponse> detect_messages_;
+  const Allocator<v1::SegmentRequest, v1::SegmentResponse> segment_messages_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_RPC_VISION_SERVICE_H_

@@ -1,0 +1,277 @@
+// The verbs of the command line against a server in this process: what they
+// print and the exit code.
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/commands/bench_command.h"
+#include "client/commands/classify_command.h"
+#include "client/commands/detect_command.h"
+#include "client/commands/health_command.h"
+#include "client/commands/models_command.h"
+#include "client/commands/segment_command.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/commands_testing.h"
+#include "tests/client/fake_vision_server.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+// Answers like AnswerCup, but "bad" bytes are no picture.
+grpc::Status AnswerUnlessBad(const v1::ClassifyRequest& request,
+                             v1::ClassifyResponse* response) {
+  if (request.images(0).encoded() == "bad") {
+    return FakeError(grpc::StatusCode::INVALID_ARGUMENT, "not a picture",
+                     "IMAGE_FORMAT_UNSUPPORTED", "images[0].encoded");
+  }
+  return AnswerCup(request, response);
+}
+
+class CommandsTest : public testing::Test {
+ protected:
+  CommandsTest() : server_(AnswerUnlessBad) {
+    server_.SetModels({FakeModel("models/m/versions/1")});
+  }
+
+  std::string ServerFlag() const {
+    return absl::StrCat("--server=", server_.address());
+  }
+
+  FakeVisionServer server_;
+};
+
+class UsageTest : public testing::TestWithParam<Command> {};
+
+TEST_P(UsageTest, UnknownFlagsAreRefused) {
+  const Outcome outcome = Invoke(GetParam(), {"--no_such_flag"});
+  EXPECT_EQ(outcome.exit_code, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("unknown flag '--no_such_flag'"));
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_P(UsageTest, HelpIsNoError) {
+  const Outcome outcome = Invoke(GetParam(), {"--help"});
+  EXPECT_EQ(outcome.exit_code, kExitOk);
+  EXPECT_THAT(outcome.out, HasSubstr("usage: sfmamba "));
+  EXPECT_THAT(outcome.out, HasSubstr("--server HOST:PORT"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Verbs, UsageTest,
+                         testing::Values(RunClassify, RunDetect, RunSegment,
+                                         RunModels, RunHealth, RunBench));
+
+TEST_F(CommandsTest, ClassifyPrintsATableAndTimings) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const Outcome outcome = Invoke(RunClassify, {ServerFlag(), a, "--timing"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(
+      outcome.out,
+      MatchesRegex("file .*rank  label   score\n.*a.jpg +1  cup +0.7500\n"
+                   "\ntime in ms.*decode.*total  batch  device\n"
+                   ".*a.jpg .* 2.50 .* 1000.00 +4  cpu\n"));
+}
+
+TEST_F(CommandsTest, ClassifyKeepsTheOrderOfManyFiles) {
+  std::vector<std::string> arguments = {ServerFlag()};
+  std::string pattern = "file.*\n";
+  for (int i = 0; i < 30; ++i) {
+    arguments.push_back(WriteFile(absl::StrCat("file", i, ".jpg"), "x"));
+    absl::StrAppend(&pattern, ".*file", i, ".jpg .*\n");
+  }
+  const Outcome outcome = Invoke(RunClassify, arguments);
+  EXPECT_EQ(outcome.exit_code, kExitOk);
+  EXPECT_THAT(outcome.out, MatchesRegex(pattern));
+}
+
+TEST_F(CommandsTest, ClassifyWritesJson) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const std::string bad = WriteFile("bad.jpg", "bad");
+  const Outcome outcome = Invoke(RunClassify, {ServerFlag(), a, bad, "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_EQ(
+      outcome.out,
+      absl::StrCat(R"([{"file": ")", a,
+                   R"(", "model": "models/m/versions/1", "categories": )"
+                   R"([{"class_id": 0, "label": "cup", "score": 0.75}]}, )"
+                   R"({"file": ")",
+                   bad,
+                   R"(", "error": {"code": "INVALID_ARGUMENT", )"
+                   R"("reason": "IMAGE_FORMAT_UNSUPPORTED", )"
+                   R"("message": "not a picture", )"
+                   R"("fields": ["images[0].encoded"]}}])",
+                   "\n"));
+}
+
+TEST_F(CommandsTest, ABadPictureDoesNotHideTheGoodOnes) {
+  const Outcome outcome = Invoke(
+      RunClassify,
+      {ServerFlag(), WriteFile("bad.jpg", "bad"), WriteFile("a.jpg", "a")});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("INVALID_ARGUMENT (IMAGE_FORMAT_UNSUPPORTED)"));
+  EXPECT_THAT(outcome.out, HasSubstr("cup"));
+}
+
+TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
+  for (const std::string& path :
+       {std::string("/no/such/file.jpg"), testing::TempDir()}) {
+    const Outcome outcome = Invoke(RunClassify, {ServerFlag(), path});
+    EXPECT_EQ(outcome.exit_code, kExitUsage);
+    EXPECT_THAT(outcome.out, HasSubstr(absl::StrCat("cannot read '", path)));
+  }
+  EXPECT_EQ(server_.call_count(), 0);
+}
+
+TEST_F(CommandsTest, AnEmptyFileIsTheServersToJudge) {
+  const Outcome outcome =
+      Invoke(RunClassify, {ServerFlag(), WriteFile("empty.jpg", "")});
+  EXPECT_EQ(server_.call_count(), 1);
+  EXPECT_EQ(outcome.exit_code, kExitOk);
+}
+
+TEST_F(CommandsTest, ClassifyNeedsAFile) {
+  EXPECT_EQ(Invoke(RunClassify, {ServerFlag()}).exit_code, kExitUsage);
+}
+
+TEST_F(CommandsTest, ModelsListsAndTellsOfOne) {
+  const Outcome all = Invoke(RunModels, {ServerFlag()});
+  EXPECT_EQ(all.exit_code, kExitOk);
+  EXPECT_THAT(all.out, MatchesRegex("name .*\nmodels/m/versions/1  "
+                                    "CLASSIFICATION  READY +2  8x6 .*\n"));
+  const Outcome one = Invoke(RunModels, {ServerFlag(), "models/m/versions/1"});
+  EXPECT_EQ(one.exit_code, kExitOk);
+  EXPECT_THAT(one.out, HasSubstr("    1  chair\n"));
+  const Outcome json = Invoke(RunModels, {ServerFlag(), "--json"});
+  EXPECT_THAT(json.out, HasSubstr(R"("class_count":2)"));
+}
+
+TEST_F(CommandsTest, AnUnknownModelIsAnRpcErrorWithItsReason) {
+  const Outcome outcome = Invoke(RunModels, {ServerFlag(), "x", "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.err, HasSubstr("NOT_FOUND (MODEL_NOT_FOUND)"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"({"error": {"code": "NOT_FOUND")"));
+}
+
+TEST_F(CommandsTest, HealthIsTheExitCode) {
+  const std::string service = "--service=sfmamba.v1.VisionService";
+  const Outcome healthy = Invoke(RunHealth, {ServerFlag(), service});
+  EXPECT_EQ(healthy.exit_code, kExitOk);
+  EXPECT_EQ(healthy.out, "SERVING\n");
+  server_.SetHealthy(false);
+  const Outcome unhealthy =
+      Invoke(RunHealth, {ServerFlag(), service, "--json"});
+  EXPECT_EQ(unhealthy.exit_code, kExitRpcError);
+  EXPECT_EQ(unhealthy.out,
+            "{\"service\": \"sfmamba.v1.VisionService\", "
+            "\"status\": \"NOT_SERVING\"}\n");
+  EXPECT_EQ(Invoke(RunHealth, {"--server=127.0.0.1:1"}).exit_code,
+            kExitRpcError);
+}
+
+TEST_F(CommandsTest, BenchMeasuresFilesAndTensors) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const Outcome files =
+      Invoke(RunBench, {ServerFlag(), a, "--requests=20", "--warmup=0"});
+  EXPECT_EQ(files.exit_code, kExitOk) << files.err;
+  EXPECT_THAT(files.out, HasSubstr("answers            20  OK\n"));
+  EXPECT_THAT(files.out, HasSubstr("batch size   4.00 mean\n"));
+  const Outcome tensors = Invoke(
+      RunBench, {ServerFlag(), "--tensor=uint8", "--images=3", "--requests=20",
+                 "--warmup=0", "--json", "--rate=2000"});
+  EXPECT_EQ(tensors.exit_code, kExitOk) << tensors.err;
+  EXPECT_THAT(tensors.out, HasSubstr(R"("images": 60, )"));
+  EXPECT_THAT(tensors.out, HasSubstr(R"("codes": {"OK": 20})"));
+  EXPECT_THAT(tensors.out, HasSubstr(R"("p99.9": )"));
+}
+
+TEST_F(CommandsTest, BenchFailsIfNothingWasAnswered) {
+  const Outcome outcome = Invoke(RunBench, {ServerFlag(), WriteFile("b", "bad"),
+                                            "--requests=3", "--warmup=0"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("3  INVALID_ARGUMENT (IMAGE_FORMAT_UNSUPPORTED)"));
+}
+
+TEST_F(CommandsTest, BenchRefusesWhatItCannotDo) {
+  const std::string a = WriteFile("a.jpg", "a");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {a, "--tensor=fp32"},
+                                             {"--tensor=fp64"},
+                                             {a, "--images=65"},
+                                             {a, "--images=0"},
+                                             {a, "--rate=-1"},
+                                             {a, "--duration=0"},
+                                             {a, "--requests=-1"},
+                                             {a, "--concurrency=-1"},
+                                             {a, "--method=guess"},
+                                             {"/no/such/file.jpg"}}) {
+    const Outcome outcome = Invoke(RunBench, arguments);
+    EXPECT_EQ(outcome.exit_code, kExitUsage);
+    EXPECT_NE(outcome.err, "");
+  }
+}
+
+TEST(BenchMethodTest, AsksForTheMethod) {
+  std::atomic<int> detected{0}, segmented{0};
+  FakeVisionServer server(
+      nullptr,
+      [&](const v1::DetectRequest& request, v1::DetectResponse* response) {
+        detected +=
+            request.images_size() == 2 &&
+            request.params().mask_encoding() == v1::DetectParams::COCO_RLE;
+        response->add_results();
+        response->add_results();
+        return grpc::Status::OK;
+      },
+      [&](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
+        segmented += request.images_size();
+        response->add_results();
+        return grpc::Status::OK;
+      });
+  const std::string flag = absl::StrCat("--server=", server.address());
+  const std::string a = WriteFile("a.jpg", "a");
+  Outcome outcome = Invoke(RunBench, {flag, a, "--method=detect", "--images=2",
+                                      "--requests=5", "--warmup=0", "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("method": "detect", )"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"("images": 10, )"));
+  EXPECT_EQ(detected, 5);
+  outcome = Invoke(RunBench,
+                   {flag, a, "--method=segment", "--requests=5", "--warmup=0"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(segmented, 5);
+}
+
+// What the server gets as a tensor is what its input needs.
+TEST(BenchTensorTest, HasTheModelsSize) {
+  for (const bool fp32 : {false, true}) {
+    std::atomic<int> wrong{0};
+    FakeVisionServer server([&](const v1::ClassifyRequest& request,
+                                v1::ClassifyResponse* response) {
+      const v1::Tensor& tensor = request.images(0).tensor();
+      const bool right =
+          tensor.shape_size() == 3 && tensor.shape(0) == 3 &&
+          tensor.shape(1) == 8 && tensor.shape(2) == 6 &&
+          tensor.data_type() == (fp32 ? v1::Tensor::FP32 : v1::Tensor::UINT8) &&
+          tensor.data().size() == 3 * 8 * 6 * (fp32 ? 4 : 1);
+      if (!right) ++wrong;
+      return AnswerCup(request, response);
+    });
+    server.SetModels({FakeModel("m")});
+    const Outcome outcome =
+        Invoke(RunBench, {absl::StrCat("--server=", server.address()),
+                          fp32 ? "--tensor=fp32" : "--tensor=uint8",
+                          "--requests=2", "--warmup=0"});
+    EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

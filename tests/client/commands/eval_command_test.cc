@@ -1,0 +1,194 @@
+// `sfmamba eval` against a server in this process: what it makes of each layout
+// of a dataset and of what is wrong with it.
+#include "client/commands/eval_command.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/commands/inputs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/commands_testing.h"
+#include "tests/client/fake_vision_server.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// One cup, without mask.
+grpc::Status FindCup(const v1::DetectRequest&, v1::DetectResponse* response) {
+  v1::Detection* detection = response->add_results()->add_detections();
+  detection->set_label("cup");
+  detection->set_score(0.5);
+  detection->mutable_box()->set_x_min(1);
+  detection->mutable_box()->set_y_min(2);
+  detection->mutable_box()->set_x_max(11);
+  detection->mutable_box()->set_y_max(22);
+  return grpc::Status::OK;
+}
+
+// 4x2 pixels: a row of class 0 and one of class 3.
+grpc::Status SegmentHalves(const v1::SegmentRequest&,
+                           v1::SegmentResponse* response) {
+  v1::SegmentResult* result = response->add_results();
+  result->set_width(4);
+  result->set_height(2);
+  result->set_png_index(
+      EncodePng(4, 2, {0, 8}, std::string(4, '\0') + std::string(4, '\3')));
+  return grpc::Status::OK;
+}
+
+class EvalCommandTest : public testing::Test {
+ protected:
+  EvalCommandTest()
+      : server_(AnswerCup, FindCup, SegmentHalves),
+        folder_(absl::StrCat(
+            testing::TempDir(), "/",
+            testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    v1::Model classifier = FakeModel("models/c/versions/1");
+    v1::Model detector = FakeModel("models/d/versions/1");
+    detector.set_task(v1::Model::DETECTION);
+    v1::Model segmenter = FakeModel("models/s/versions/1");
+    segmenter.set_task(v1::Model::SEGMENTATION);
+    server_.SetModels({classifier, detector, segmenter});
+  }
+
+  void Add(const std::string& file, const std::string& bytes) {
+    const std::filesystem::path path = absl::StrCat(folder_, "/", file);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+
+  void AddPicture(const std::string& file) {
+    Add(file, EncodePng(Gradient(8, 6)));
+  }
+
+  Outcome Eval(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {absl::StrCat("--server=", server_.address()),
+                               absl::StrCat("--dataset=", folder_)});
+    return Invoke(RunEval, more);
+  }
+
+  FakeVisionServer server_;
+  const std::string folder_;
+};
+
+TEST_F(EvalCommandTest, AFolderForEachClassGivesTop1AndTop5) {
+  AddPicture("cup/1.png");
+  AddPicture("cup/2.JPG");
+  AddPicture("chair/1.png");
+  Add("chair/notes.txt", "no picture");
+  const Outcome outcome = Eval({"--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              StartsWith(R"({"images": 3, "failed": 0, "top1": 0.666667, )"
+                         R"("top5": 0.666667, "server_latency_ms": {"p50": )"));
+}
+
+TEST_F(EvalCommandTest, TheTableSaysTheSame) {
+  AddPicture("cup/1.png");
+  const Outcome outcome = Eval();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("top1"));
+  EXPECT_THAT(outcome.out, HasSubstr("server latency, p99"));
+}
+
+TEST_F(EvalCommandTest, MapsGiveMeanIou) {
+  AddPicture("images/a.png");
+  Add("maps/a.png",  // One row right; of the other half, half ignored.
+      EncodePng(4, 2, {0, 8},
+                std::string(4, '\0') + std::string(2, '\3') +
+                    std::string(2, '\xff')));
+  const Outcome outcome = Eval({"--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("miou": 1, "pixel_accuracy": 1,)"));
+}
+
+TEST_F(EvalCommandTest, AMapOfAnotherSizeFailsItsPicture) {
+  AddPicture("images/a.png");
+  Add("maps/a.png", EncodePng(2, 2, {0, 8}, std::string(4, '\0')));
+  const Outcome outcome = Eval({"--json"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr(R"("images": 0, "failed": 1)"));
+  EXPECT_THAT(outcome.err, HasSubstr("the map is 2x2, the answer 4x2"));
+}
+
+TEST_F(EvalCommandTest, CocoGivesResultsInCocosFormat) {
+  AddPicture("images/a.png");
+  Add("annotations.json",
+      R"({"images": [{"id": 42, "file_name": "a.png"}], "annotations": [],)"
+      R"( "categories": [{"id": 7, "name": "cup"}]})");
+  const std::string results = absl::StrCat(folder_, "/results.json");
+  const Outcome outcome = Eval({"--json", "--predictions=" + results});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("detections": 1)"));
+  EXPECT_EQ(ReadFile(results).value_or(""),
+            R"([{"image_id": 42, "category_id": 7, "score": 0.5, )"
+            R"("bbox": [1, 2, 10, 20]}])"
+            "\n");
+}
+
+TEST_F(EvalCommandTest, OfTwoLayoutsTheModelDecides) {
+  AddPicture("images/a.png");
+  Add("maps/a.png", EncodePng(4, 2, {0, 8}, std::string(8, '\0')));
+  Add("annotations.json",
+      R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": []})");
+  const Outcome undecided = Eval();
+  EXPECT_EQ(undecided.exit_code, 2);
+  EXPECT_THAT(undecided.err,
+              HasSubstr("both annotations.json and maps/; name a model"));
+  const Outcome segmented = Eval({"--json", "--model=models/s/versions/1"});
+  EXPECT_EQ(segmented.exit_code, 0) << segmented.err;
+  EXPECT_THAT(segmented.out, HasSubstr(R"("miou": 0.25, )"));
+  EXPECT_THAT(Eval({"--model=models/d/versions/1"}).err,
+              HasSubstr("a COCO dataset needs --predictions"));
+}
+
+TEST_F(EvalCommandTest, AModelOfAnotherTaskOrNoneIsRefused) {
+  AddPicture("cup/1.png");
+  EXPECT_THAT(Eval({"--model=models/d/versions/1"}).err,
+              HasSubstr("the dataset is for CLASSIFICATION, "
+                        "models/d/versions/1 for DETECTION"));
+  server_.SetModels({FakeModel("a"), FakeModel("b")});
+  const Outcome several = Eval();
+  EXPECT_EQ(several.exit_code, 1);
+  EXPECT_THAT(several.err, HasSubstr("the server has 2 models"));
+}
+
+TEST_F(EvalCommandTest, ClassesThatTheModelLacksAreNamed) {
+  AddPicture("cup/1.png");
+  AddPicture("zebra/1.png");
+  const Outcome outcome = Eval();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("models/c/versions/1 has no class 'zebra'"));
+}
+
+TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
+  EXPECT_THAT(Eval().err, HasSubstr("no such folder"));
+  std::filesystem::create_directories(folder_);
+  EXPECT_THAT(Eval().err, HasSubstr("no pictures; expected"));
+  AddPicture("images/a.png");
+  std::filesystem::create_directories(folder_ + "/maps");
+  EXPECT_THAT(Eval().err, HasSubstr("a.png: no map"));
+  std::filesystem::remove_all(folder_ + "/maps");
+  Add("annotations.json", "[1");
+  EXPECT_THAT(Eval().err, HasSubstr("annotations.json: not a JSON object"));
+  Add("annotations.json", R"({"images": [{"id": "x"}]})");
+  EXPECT_THAT(Eval().err,
+              HasSubstr("annotations.json: images[0].id: of the wrong type"));
+  Add("annotations.json",
+      R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": []})");
+  EXPECT_THAT(Eval().err, HasSubstr("a COCO dataset needs --predictions"));
+  EXPECT_EQ(Invoke(RunEval, {}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace sfmamba

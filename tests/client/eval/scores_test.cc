@@ -1,0 +1,65 @@
+#include "client/eval/scores.h"
+
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+IndexMap Map(int width, std::vector<uint16_t> data) {
+  IndexMap map;
+  map.width = width;
+  map.height = data.size() / width;
+  map.ignore = 255;
+  map.data = std::move(data);
+  return map;
+}
+
+TEST(TopKScoreTest, CountsRanks) {
+  TopKScore score;
+  EXPECT_EQ(score.Top(1), 0);
+  for (const int rank : {0, 4, 5, -1}) score.Add(rank);
+  EXPECT_EQ(score.count(), 4);
+  EXPECT_EQ(score.Top(1), 0.25);
+  EXPECT_EQ(score.Top(4), 0.25);
+  EXPECT_EQ(score.Top(5), 0.5);
+}
+
+TEST(IouScoreTest, IsTheMeanOverTheClassesThereAre) {
+  IouScore score;
+  // Class 0: 2 of 3; class 2: 1 of 3; class 7: 0 of 1.
+  ASSERT_TRUE(
+      score.Add(Map(3, {0, 0, 2, 2, 0, 7}), Map(3, {0, 0, 2, 0, 2, 2})).ok());
+  EXPECT_DOUBLE_EQ(score.MeanIou(), (2 / 4.0 + 1 / 4.0 + 0) / 3);
+  EXPECT_DOUBLE_EQ(score.Accuracy(), 3 / 6.0);
+}
+
+TEST(IouScoreTest, AddsMapsUp) {
+  IouScore score;
+  ASSERT_TRUE(score.Add(Map(2, {1, 1}), Map(2, {1, 1})).ok());
+  ASSERT_TRUE(score.Add(Map(2, {1, 1}), Map(2, {3, 3})).ok());
+  EXPECT_DOUBLE_EQ(score.MeanIou(), (0.5 + 0) / 2);
+}
+
+TEST(IouScoreTest, LeavesIgnoredPixelsOut) {
+  IouScore score;
+  ASSERT_TRUE(score.Add(Map(3, {255, 1, 1}), Map(3, {2, 1, 255})).ok());
+  EXPECT_DOUBLE_EQ(score.MeanIou(), 0.5);  // An ignored answer is a miss.
+  EXPECT_DOUBLE_EQ(score.Accuracy(), 0.5);
+}
+
+TEST(IouScoreTest, NothingIsZero) {
+  EXPECT_EQ(IouScore().MeanIou(), 0);
+  EXPECT_EQ(IouScore().Accuracy(), 0);
+}
+
+TEST(IouScoreTest, SizesMustAgree) {
+  IouScore score;
+  const absl::Status status = score.Add(Map(2, {1, 1}), Map(1, {1, 1}));
+  EXPECT_EQ(status.message(), "the map is 2x1, the answer 1x2");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,51 @@
+#include "client/rpc/rpc_status.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/fake_vision_server.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+TEST(RpcStatusTest, OkIsOk) {
+  EXPECT_TRUE(FromGrpcStatus(grpc::Status::OK).ok());
+}
+
+TEST(RpcStatusTest, ReadsWhatTheServerSays) {
+  const absl::Status status =
+      FromGrpcStatus(FakeError(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                               "queue is full", "QUEUE_FULL", "images[2]", 3));
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.message(), "queue is full");
+  const RpcErrorDetails details = GetRpcErrorDetails(status);
+  EXPECT_EQ(details.reason, "QUEUE_FULL");
+  EXPECT_THAT(details.metadata, ElementsAre(Pair("model", "m")));
+  EXPECT_THAT(details.fields, ElementsAre("images[2]"));
+  EXPECT_EQ(details.retry_delay, absl::Seconds(3));
+  EXPECT_EQ(DescribeRpcError(status),
+            "RESOURCE_EXHAUSTED (QUEUE_FULL): queue is full; retry after 3s");
+}
+
+TEST(RpcStatusTest, AnErrorOfTheNetworkHasNoDetails) {
+  const absl::Status status = FromGrpcStatus(
+      grpc::Status(grpc::StatusCode::UNAVAILABLE, "connection refused"));
+  const RpcErrorDetails details = GetRpcErrorDetails(status);
+  EXPECT_EQ(details.reason, "");
+  EXPECT_TRUE(details.metadata.empty());
+  EXPECT_TRUE(details.fields.empty());
+  EXPECT_EQ(details.retry_delay, absl::nullopt);
+  EXPECT_EQ(DescribeRpcError(status), "UNAVAILABLE: connection refused");
+}
+
+TEST(RpcStatusTest, UnreadableDetailsAreLeftOut) {
+  const absl::Status status = FromGrpcStatus(grpc::Status(
+      grpc::StatusCode::INTERNAL, "broken", std::string("\xff\xff\xff", 3)));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(GetRpcErrorDetails(status).reason, "");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,268 @@
+#include "client/rpc/vision_client.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "client/rpc/rpc_status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/fake_vision_server.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Property;
+using HealthStatus = grpc::health::v1::HealthCheckResponse;
+
+constexpr absl::Duration kTimeout = absl::Seconds(30);
+
+v1::ClassifyRequest RequestWithBytes(size_t size) {
+  v1::ClassifyRequest request;
+  request.add_images()->set_encoded(std::string(size, 'x'));
+  return request;
+}
+
+// Fails the first `failures` calls.
+FakeVisionServer::Classify FailFirst(int failures, grpc::Status error) {
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  return
+      [=](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
+        return (*calls)++ < failures ? error : AnswerCup(request, response);
+      };
+}
+
+const grpc::Status kUnavailable(grpc::StatusCode::UNAVAILABLE, "draining");
+
+TEST(VisionClientTest, ClassifyReturnsTheAnswer) {
+  FakeVisionServer server(AnswerCup);
+  VisionClient client(server.address());
+  const auto response = client.Classify(RequestWithBytes(3), kTimeout);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->results(0).categories(0).label(), "cup");
+}
+
+TEST(VisionClientTest, DetectAndSegmentReturnTheirAnswers) {
+  FakeVisionServer server(
+      nullptr,
+      [](const v1::DetectRequest& request, v1::DetectResponse* response) {
+        response->add_results()->set_image_width(request.images_size());
+        return grpc::Status::OK;
+      },
+      [](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
+        response->add_results()->set_height(request.images_size());
+        return grpc::Status::OK;
+      });
+  VisionClient client(server.address());
+  v1::DetectRequest detect;
+  detect.add_images();
+  v1::SegmentRequest segment;
+  segment.add_images();
+  segment.add_images();
+
+  const auto detected = client.Detect(detect, kTimeout);
+  ASSERT_TRUE(detected.ok()) << detected.status();
+  EXPECT_EQ(detected->results(0).image_width(), 1);
+  const auto segmented = client.Segment(segment, kTimeout);
+  ASSERT_TRUE(segmented.ok()) << segmented.status();
+  EXPECT_EQ(segmented->results(0).height(), 2);
+
+  absl::Notification both[2];
+  client.Detect(detect, kTimeout,
+                [&](absl::StatusOr<v1::DetectResponse> response) {
+                  EXPECT_TRUE(response.ok()) << response.status();
+                  EXPECT_EQ(response->results(0).image_width(), 1);
+                  both[0].Notify();
+                });
+  client.Segment(segment, kTimeout,
+                 [&](absl::StatusOr<v1::SegmentResponse> response) {
+                   EXPECT_TRUE(response.ok()) << response.status();
+                   EXPECT_EQ(response->results(0).height(), 2);
+                   both[1].Notify();
+                 });
+  for (absl::Notification& done : both) done.WaitForNotification();
+
+  // Where the server has no such method.
+  FakeVisionServer classifier(AnswerCup);
+  VisionClient other(classifier.address());
+  EXPECT_EQ(other.Detect(detect, kTimeout).status().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(other.Segment(segment, kTimeout).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST(VisionClientTest, AnErrorCarriesItsDetails) {
+  FakeVisionServer server(FailFirst(
+      1, FakeError(grpc::StatusCode::INVALID_ARGUMENT, "images[0]: not a JPEG",
+                   "IMAGE_FORMAT_UNSUPPORTED", "images[0].encoded")));
+  VisionClient client(server.address());
+  const auto response = client.Classify(RequestWithBytes(3), kTimeout);
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kInvalidArgument);
+  const RpcErrorDetails details = GetRpcErrorDetails(response.status());
+  EXPECT_EQ(details.reason, "IMAGE_FORMAT_UNSUPPORTED");
+  EXPECT_THAT(details.fields, ElementsAre("images[0].encoded"));
+}
+
+TEST(VisionClientTest, UnavailableIsRetriedTwice) {
+  FakeVisionServer server(FailFirst(2, kUnavailable));
+  VisionClient client(server.address());
+  EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  EXPECT_EQ(server.call_count(), 3);
+}
+
+TEST(VisionClientTest, UnavailableIsReportedAfterThreeAttempts) {
+  FakeVisionServer server(FailFirst(100, kUnavailable));
+  VisionClient client(server.address());
+  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server.call_count(), 3);
+}
+
+TEST(VisionClientTest, ALargeRequestIsRetriedToo) {
+  FakeVisionServer server(FailFirst(1, kUnavailable));
+  VisionClient client(server.address());
+  EXPECT_TRUE(client.Classify(RequestWithBytes(3 << 20), kTimeout).ok());
+  EXPECT_EQ(server.call_count(), 2);
+}
+
+class NotRetriedTest : public testing::TestWithParam<grpc::StatusCode> {};
+
+TEST_P(NotRetriedTest, IsReportedAtOnce) {
+  FakeVisionServer server(FailFirst(1, FakeError(GetParam(), "no", "REASON")));
+  VisionClient client(server.address());
+  EXPECT_EQ(static_cast<int>(
+                client.Classify(RequestWithBytes(3), kTimeout).status().code()),
+            static_cast<int>(GetParam()));
+  EXPECT_EQ(server.call_count(), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codes, NotRetriedTest,
+                         testing::Values(grpc::StatusCode::INVALID_ARGUMENT,
+                                         grpc::StatusCode::NOT_FOUND,
+                                         grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                         grpc::StatusCode::FAILED_PRECONDITION,
+                                         grpc::StatusCode::DEADLINE_EXCEEDED,
+                                         grpc::StatusCode::INTERNAL,
+                                         grpc::StatusCode::ABORTED,
+                                         grpc::StatusCode::UNIMPLEMENTED));
+
+TEST(VisionClientTest, CancelEndsTheCallOnBothSides) {
+  FakeVisionServer server(AnswerCup);
+  server.Hang();
+  VisionClient client(server.address());
+  absl::Notification done;
+  absl::Status status;
+  const CallHandle call =
+      client.Classify(RequestWithBytes(3), kTimeout,
+                      [&](absl::StatusOr<v1::ClassifyResponse> response) {
+                        status = response.status();
+                        done.Notify();
+                      });
+  server.AwaitCallCount(1);
+  call.Cancel();
+  done.WaitForNotification();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  server.AwaitCancelledCount(1);
+}
+
+TEST(VisionClientTest, CancelAfterTheEndDoesNothing) {
+  FakeVisionServer server(AnswerCup);
+  VisionClient client(server.address());
+  absl::Notification done;
+  const CallHandle call =
+      client.Classify(RequestWithBytes(3), kTimeout,
+                      [&](absl::StatusOr<v1::ClassifyResponse> response) {
+                        EXPECT_TRUE(response.ok());
+                        done.Notify();
+                      });
+  done.WaitForNotification();
+  call.Cancel();
+}
+
+TEST(VisionClientTest, TheTimeoutEndsTheCallOnBothSides) {
+  FakeVisionServer server(AnswerCup);
+  VisionClient client(server.address());
+  ASSERT_TRUE(
+      client.Classify(RequestWithBytes(3), kTimeout).ok());  // Connects.
+  server.Hang();
+  EXPECT_EQ(client.Classify(RequestWithBytes(3), absl::Milliseconds(50))
+                .status()
+                .code(),
+            absl::StatusCode::kDeadlineExceeded);
+  server.AwaitCancelledCount(1);
+}
+
+TEST(VisionClientTest, TheDestructorWaitsForCallsInFlight) {
+  FakeVisionServer server(AnswerCup);
+  std::atomic<int> answers{0};
+  {
+    VisionClient client(server.address());
+    for (int i = 0; i < 20; ++i) {
+      client.Classify(RequestWithBytes(3), kTimeout,
+                      [&](absl::StatusOr<v1::ClassifyResponse>) { ++answers; });
+    }
+  }
+  EXPECT_EQ(answers, 20);
+}
+
+TEST(VisionClientTest, ServesManyThreads) {
+  FakeVisionServer server(AnswerCup);
+  VisionClient client(server.address());
+  std::atomic<int> answers{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) {
+        if (client.Classify(RequestWithBytes(3), kTimeout).ok()) ++answers;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(answers, 200);
+}
+
+TEST(VisionClientTest, NothingIsSentToAnUnhealthyServerButQuestionsAboutIt) {
+  FakeVisionServer server(AnswerCup);
+  server.SetHealthy(false);
+  server.SetModels({FakeModel("a")});
+  VisionClient client(server.address());
+  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server.call_count(), 0);
+  EXPECT_TRUE(client.ListModels(kTimeout).ok());
+  EXPECT_TRUE(client.GetModel("a", kTimeout).ok());
+  const auto health = client.CheckHealth("sfmamba.v1.VisionService", kTimeout);
+  ASSERT_TRUE(health.ok()) << health.status();
+  EXPECT_EQ(*health, HealthStatus::NOT_SERVING);
+}
+
+TEST(VisionClientTest, HealthOfAnUnknownServiceIsNotFound) {
+  FakeVisionServer server(AnswerCup);
+  VisionClient client(server.address());
+  EXPECT_EQ(client.CheckHealth("no.such.Service", kTimeout).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(VisionClientTest, ListModelsJoinsThePages) {
+  FakeVisionServer server(AnswerCup);
+  server.SetModels({FakeModel("a"), FakeModel("b"), FakeModel("c")});
+  VisionClient client(server.address());
+  const auto models = client.ListModels(kTimeout);
+  ASSERT_TRUE(models.ok()) << models.status();
+  EXPECT_THAT(*models, ElementsAre(Property(&v1::Model::name, "a"),
+                                   Property(&v1::Model::name, "b"),
+                                   Property(&v1::Model::name, "c")));
+}
+
+TEST(VisionClientTest, AnAbsentServerIsUnavailable) {
+  std::string address;
+  { address = FakeVisionServer(AnswerCup).address(); }
+  VisionClient client(address);
+  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace sfmamba

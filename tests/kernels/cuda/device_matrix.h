@@ -1,0 +1,96 @@
+#ifndef SFMAMBA_TESTS_KERNELS_CUDA_DEVICE_MATRIX_H_
+#define SFMAMBA_TESTS_KERNELS_CUDA_DEVICE_MATRIX_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/base/float16.h"
+#include "tests/kernels/cuda/device_memory.h"
+#include "tests/kernels/matrix.h"
+
+namespace sfmamba {
+
+// Tests of CUDA kernels are skipped where there is nothing to run them.
+class DeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  }
+};
+
+using ElementTypes = testing::Types<float, BFloat16, Float16>;
+
+// A copy of a matrix on the device, between NaNs as there.
+template <typename T>
+class DeviceMatrix {
+ public:
+  explicit DeviceMatrix(const Matrix<T>& matrix)
+      : matrix_(matrix), values_(WithMargins(matrix)) {}
+
+  T* data() const { return values_.data() + kMargin; }
+  T* row(int64_t i) const { return data() + i * stride(); }
+  int64_t stride() const { return matrix_.stride(); }
+
+  // As it is now. The test fails if anything but its rows has changed.
+  Matrix<T> ToHost() const {
+    const std::vector<T> values = values_.ToHost();
+    Matrix<T> now = matrix_;
+    for (int64_t i = 0; i < now.rows(); ++i) {
+      std::copy_n(values.data() + kMargin + i * stride(), now.columns(),
+                  &now.at(i, 0));
+    }
+    const std::vector<T> expected = WithMargins(now);
+    EXPECT_EQ(
+        std::memcmp(values.data(), expected.data(), values.size() * sizeof(T)),
+        0)
+        << "written outside of the rows";
+    EXPECT_TRUE(values_.GuardsIntact());
+    return now;
+  }
+
+ private:
+  static constexpr int kMargin = 64;  // Keeps the alignment of an allocation.
+
+  static std::vector<T> WithMargins(const Matrix<T>& matrix) {
+    const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+    const int64_t size = matrix.rows() * matrix.stride();
+    std::vector<T> values(size + 2 * kMargin, nan);
+    std::copy_n(matrix.data(), size, values.data() + kMargin);
+    return values;
+  }
+
+  const Matrix<T> matrix_;
+  const DeviceArray<T> values_;
+};
+
+// For references that know no type but float: each value as it is.
+template <typename T>
+Matrix<float> ToFloats(const Matrix<T>& from) {
+  Matrix<float> to(from.rows(), from.columns());
+  for (int64_t i = 0; i < from.rows(); ++i) {
+    for (int c = 0; c < from.columns(); ++c) {
+      to.at(i, c) = static_cast<float>(from.at(i, c));
+    }
+  }
+  return to;
+}
+
+// Each value rounded to T.
+template <typename T>
+Matrix<T> Rounded(const Matrix<float>& from, int padding) {
+  Matrix<T> to(from.rows(), from.columns(), padding);
+  for (int64_t i = 0; i < from.rows(); ++i) {
+    for (int c = 0; c < from.columns(); ++c) {
+      to.at(i, c) = static_cast<T>(from.at(i, c));
+    }
+  }
+  return to;
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_KERNELS_CUDA_DEVICE_MATRIX_H_

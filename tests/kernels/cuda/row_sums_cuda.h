@@ -1,0 +1,18 @@
+#ifndef SFMAMBA_TESTS_KERNELS_CUDA_ROW_SUMS_CUDA_H_
+#define SFMAMBA_TESTS_KERNELS_CUDA_ROW_SUMS_CUDA_H_
+
+#include "absl/status/status.h"
+#include "kernels/cuda/cuda_stream.h"
+
+namespace sfmamba {
+
+// sums[r] = sum over c of x[r * columns + c], in float. A small kernel that
+// uses what larger ones do, to try the build and the emulator with. T is float,
+// BFloat16 or Float16.
+template <typename T>
+absl::Status RowSumsCuda(const T* x, int rows, int columns, float* sums,
+                         CudaStream stream);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_KERNELS_CUDA_ROW_SUMS_CUDA_H_

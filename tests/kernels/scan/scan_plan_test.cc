@@ -1,0 +1,113 @@
+#include "kernels/scan/scan_plan.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kH200 = 132, kA100 = 108;  // Multiprocessors.
+
+ScanPlan Default(int multiprocessors, int sequences, int length, int channels) {
+  return DefaultScanPlan(multiprocessors, sequences, length, channels, 8);
+}
+
+TEST(DefaultScanPlanTest, SpreadsSmallBatchesOverLanes) {
+  EXPECT_EQ(Default(kH200, 1, 198, 160).kernel, ScanPlan::kLane);
+  EXPECT_EQ(Default(kH200, 1, 198, 160).lanes, 8);
+  EXPECT_EQ(Default(kH200, 8, 198, 160).lanes, 8);
+  EXPECT_EQ(Default(kA100, 8, 198, 160).lanes, 8);
+}
+
+TEST(DefaultScanPlanTest, SpendsFewInstructionsOnLargeBatches) {
+  for (const int multiprocessors : {kA100, kH200}) {
+    for (const int sequences : {512, 2048}) {
+      const ScanPlan plan = Default(multiprocessors, sequences, 198, 160);
+      EXPECT_EQ(plan.kernel, ScanPlan::kLane) << sequences;
+      EXPECT_EQ(plan.lanes, 1) << sequences;
+    }
+  }
+}
+
+TEST(DefaultScanPlanTest, LanesNeverGrowWithTheBatch) {
+  for (const int states : {8, 16}) {
+    int lanes = 8;
+    for (int sequences = 1; sequences <= 4096; sequences *= 4) {
+      const ScanPlan plan = DefaultScanPlan(kH200, sequences, 198, 320, states);
+      EXPECT_LE(plan.lanes, lanes) << sequences;
+      lanes = plan.lanes;
+    }
+  }
+}
+
+TEST(DefaultScanPlanTest, CutsFewLongSequences) {
+  for (const int length : {3138, 12546, 50178}) {
+    const ScanPlan plan = Default(kH200, 1, length, 160);
+    EXPECT_EQ(plan.kernel, ScanPlan::kChunk) << length;
+    EXPECT_GE(plan.chunks, 8) << length;
+    EXPECT_GE(length / plan.chunks, 32) << length;
+  }
+  EXPECT_EQ(Default(kH200, 512, 3138, 160).kernel, ScanPlan::kLane);
+}
+
+TEST(DefaultScanPlanTest, IsAPlanForAnyShape) {
+  for (const int multiprocessors : {1, 132}) {
+    for (const int sequences : {1, 31, 1 << 20}) {
+      for (const int length : {1, 51, 1 << 20}) {
+        for (const int channels : {1, 66, 4096}) {
+          const ScanPlan plan =
+              DefaultScanPlan(multiprocessors, sequences, length, channels, 16);
+          EXPECT_EQ(CheckScanPlan(plan), absl::OkStatus());
+        }
+      }
+    }
+  }
+}
+
+TEST(CheckScanPlanTest, NamesTheFieldWhatItIsAndWhatItMayBe) {
+  ScanPlan plan;
+  EXPECT_EQ(CheckScanPlan(plan), absl::OkStatus());
+  plan.lanes = 3;
+  EXPECT_EQ(CheckScanPlan(plan).message(),
+            "scan plan: lanes: got 3, expected 1 or 2 or 4 or 8");
+  plan.lanes = 2;
+  plan.channels_per_thread = 2;
+  EXPECT_EQ(CheckScanPlan(plan).message(),
+            "scan plan: channels_per_thread, with several lanes: got 2, "
+            "expected 1");
+  plan.kernel = ScanPlan::kChunk;
+  EXPECT_EQ(CheckScanPlan(plan).message(),
+            "scan plan: chunks: got 0, expected 1 to 1024");
+  plan.kernel = ScanPlan::kFold;
+  plan.items = 5;
+  EXPECT_EQ(CheckScanPlan(plan).message(),
+            "scan plan: items: got 5, expected 0 or 2 or 4 or 7 or 8 or 13 or "
+            "16");
+  plan.items = 0;
+  plan.rows = -1;
+  EXPECT_EQ(CheckScanPlan(plan).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ScanScratchBytesTest, HoldsTheEndOfEachPieceButTheLast) {
+  ScanPlan plan;
+  EXPECT_EQ(ScanScratchBytes(plan, 4, 160, 8), 0);
+  plan.kernel = ScanPlan::kChunk;
+  plan.chunks = 1;
+  EXPECT_EQ(ScanScratchBytes(plan, 4, 160, 8), 0);
+  plan.chunks = 3;
+  EXPECT_EQ(ScanScratchBytes(plan, 4, 160, 8), 4 * 2 * 9 * 160 * 4);
+}
+
+TEST(FoldItemsTest, AreTheFewestThatSpanTheRow) {
+  EXPECT_EQ(FoldItems(1), 2);
+  EXPECT_EQ(FoldItems(51), 2);
+  EXPECT_EQ(FoldItems(65), 4);
+  EXPECT_EQ(FoldItems(198), 7);
+  EXPECT_EQ(FoldItems(256), 8);
+  EXPECT_EQ(FoldItems(257), 13);
+  EXPECT_EQ(FoldItems(1 << 20), 16);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,29 @@
+#include "benchmark/benchmark.h"
+#include "kernels/sequence/token_mean.h"
+#include "tests/kernels/benchmark_cases.h"
+
+namespace sfmamba {
+namespace {
+
+// As before a stage: the auxiliary tokens of each sequence are filled.
+template <typename T>
+void TokenMean(benchmark::State& state) {
+  StageTokens<T> tokens(state);
+  TokenMeanArgs<T> args{};
+  args.channels = tokens.channels;
+  args.x = tokens.x.data();
+  args.x_stride = tokens.x.stride();
+  args.margin = 1;
+  args.mean = &tokens.x.at(0, 0);
+  args.copy = &tokens.x.at(tokens.segments.length - 1, 0);
+  args.mean_stride = tokens.segments.length * tokens.x.stride();
+  args.segments = tokens.segments;
+  TimePerValue(state, [&](CpuIsa isa) { TokenMeanCpu(args, isa); });
+}
+BENCHMARK_TEMPLATE(TokenMean, float)->Apply(StageCases<2>);
+BENCHMARK_TEMPLATE(TokenMean, BFloat16)->Apply(StageCases<2>);
+
+}  // namespace
+}  // namespace sfmamba
+
+BENCHMARK_MAIN();

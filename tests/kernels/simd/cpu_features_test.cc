@@ -1,0 +1,37 @@
+#include "kernels/simd/cpu_features.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+TEST(CpuFeaturesTest, SupportedSetsEndWithTheDetectedOne) {
+  const std::vector<CpuIsa> isas = SupportedCpuIsas();
+  EXPECT_EQ(isas.front(), CpuIsa::kScalar);
+  EXPECT_EQ(isas.back(), DetectCpuIsa());
+}
+
+TEST(CpuFeaturesTest, NamesAreThoseOfTheEnvironmentVariable) {
+  EXPECT_STREQ(CpuIsaName(CpuIsa::kScalar), "scalar");
+  EXPECT_STREQ(CpuIsaName(CpuIsa::kAvx2), "avx2");
+  EXPECT_STREQ(CpuIsaName(CpuIsa::kAvx512), "avx512");
+}
+
+// The first call decides, so each case runs in a process of its own.
+void ExitWithActiveIsa(const char* cap) {
+  setenv("SFMAMBA_CPU_ISA", cap, 1);
+  std::exit(static_cast<int>(ActiveCpuIsa()));
+}
+
+TEST(CpuFeaturesDeathTest, EnvironmentOnlyLowersTheActiveSet) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const int best = static_cast<int>(DetectCpuIsa());
+  EXPECT_EXIT(ExitWithActiveIsa("scalar"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ExitWithActiveIsa("avx512"), testing::ExitedWithCode(best), "");
+  EXPECT_EXIT(ExitWithActiveIsa("mmx"), testing::ExitedWithCode(best), "");
+}
+
+}  // namespace
+}  // namespace sfmamba

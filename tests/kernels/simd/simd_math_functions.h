@@ -1,0 +1,24 @@
+#ifndef SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_H_
+#define SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_H_
+
+#include "kernels/base/bfloat16.h"
+
+namespace sfmamba {
+
+// kernels/simd/simd_math.h over arrays of `count` values, a multiple of 16.
+struct SimdMathFunctions {
+  void (*exp2)(const float* x, float* y, int count);
+  void (*softplus2)(const float* x, float* y, int count);
+  void (*round)(const float* x, BFloat16* y, int count);
+  void (*widen)(const BFloat16* x, float* y, int count);
+  // The two forms of 2^(a*b).
+  void (*exp2_product)(float a, const float* b, float* y, int count);
+  void (*exp2_product_any_range)(float a, const float* b, float* y, int count);
+};
+
+SimdMathFunctions MathFunctionsAvx2();
+SimdMathFunctions MathFunctionsAvx512();
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_H_

@@ -1,0 +1,68 @@
+#include "model/backbones/auxiliary_tokens.h"
+
+#include "ATen/ops/allclose.h"
+#include "ATen/ops/arange.h"
+#include "ATen/ops/equal.h"
+#include "ATen/ops/full.h"
+#include "gtest/gtest.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kWidth = 4;
+
+at::Tensor Sequences() {  // Three of five tokens.
+  return at::arange(3 * 5 * kWidth, at::kFloat).view({3, 5, kWidth});
+}
+
+// Learnable tokens of 7 (head) and 9 (tail) are there to be taken.
+TokenSwap Make(Tokens tokens, bool swap, bool fuse) {
+  BackboneConfig config;
+  config.tokens = tokens;
+  config.swap = swap;
+  StateDict weights([](const std::string& key, at::IntArrayRef shape) {
+    return at::full(shape, key == "aux_head" ? 7.0 : 9.0);
+  });
+  return TokenSwap(weights.root(), kWidth, config, fuse);
+}
+
+class TokenSwapTest : public testing::TestWithParam<bool> {};
+
+TEST_P(TokenSwapTest, DataTokensAreEachSequencesMean) {
+  const at::Tensor x = Sequences();
+  const at::Tensor y = Make(Tokens::kData, true, GetParam()).Attach(x);
+  ASSERT_EQ(y.sizes(), at::IntArrayRef({3, 7, kWidth}));
+  EXPECT_TRUE(at::allclose(y.select(1, 0), x.mean(1)));
+  EXPECT_TRUE(at::allclose(y.select(1, 6), x.mean(1)));
+  EXPECT_TRUE(at::equal(TokenSwap::Detach(y), x));
+}
+
+TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
+  const at::Tensor y =
+      Make(Tokens::kLearnable, true, GetParam()).Attach(Sequences());
+  EXPECT_TRUE(at::equal(y.select(1, 0), at::full({3, kWidth}, 7.0)));
+  EXPECT_TRUE(at::equal(y.select(1, 6), at::full({3, kWidth}, 9.0)));
+  EXPECT_TRUE(at::equal(TokenSwap::Detach(y), Sequences()));
+}
+
+TEST_P(TokenSwapTest, WithoutTokensNothingChanges) {
+  const TokenSwap swap = Make(Tokens::kNone, true, GetParam());
+  EXPECT_TRUE(at::equal(swap.Attach(Sequences()), Sequences()));
+  EXPECT_FALSE(swap.swaps());
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, TokenSwapTest, testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Fused" : "Plain";
+                         });
+
+TEST(SwapEndsTest, ExchangesTheEndsOfEverySequenceInARow) {
+  const at::Tensor x = at::arange(8, at::kFloat).view({1, 8, 1});
+  const at::Tensor y = SwapEnds(x, 4);
+  const float expected[] = {3, 1, 2, 0, 7, 5, 6, 4};
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(y[0][i][0].item<float>(), expected[i]);
+}
+
+}  // namespace
+}  // namespace sfmamba

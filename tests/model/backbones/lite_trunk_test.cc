@@ -1,0 +1,187 @@
+#include "model/backbones/lite_trunk.h"
+
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/equal.h"
+#include "ATen/ops/isnan.h"
+#include "absl/strings/match.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/weights/state_dict.h"
+#include "tests/model/expected_map.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba {
+namespace {
+
+// Deterministic parameters with larger scales, so that a tenth of the values
+// are ReLU6's 6.
+at::Tensor LivelyParameter(const std::string& key, at::IntArrayRef shape) {
+  const at::Tensor value = DeterministicParameter(key, shape);
+  return absl::EndsWith(key, "bn.weight") ? value * 1.5 : value;
+}
+
+class LiteTrunkTest : public testing::TestWithParam<bool> {
+ protected:
+  std::vector<at::Tensor> Maps(const at::Tensor& images) {
+    const c10::InferenceMode guard;
+    StateDict weights(LivelyParameter);
+    const LiteTrunk trunk(weights.root(), /*image_size=*/101, options_);
+    return trunk.Forward(options_.fuse
+                             ? images.contiguous(at::MemoryFormat::ChannelsLast)
+                             : images);
+  }
+
+  const LayerOptions options_{/*fuse=*/GetParam()};
+};
+
+TEST_P(LiteTrunkTest, MapsAreTheReferences) {
+  const std::vector<at::Tensor> maps =
+      Maps(DeterministicImages({2, 3, 101, 77}));
+  ASSERT_EQ(maps.size(), 3);
+  ExpectMap(
+      maps[0],
+      {{2, 24, 26, 20}, -17315.060569, 63261.699465, -2.216007, -0.993426});
+  ExpectMap(maps[1],
+            {{2, 40, 13, 10}, 8799.934584, 34255.478912, 2.212065, 0.341276});
+  ExpectMap(maps[2],
+            {{2, 112, 7, 5}, 27.840494, 34368.245070, -1.838464, 5.903534});
+}
+
+TEST_P(LiteTrunkTest, WhatIsNoNumberStaysNone) {
+  const at::Tensor images = DeterministicImages({2, 3, 101, 77}).clone();
+  images[1].select(1, 0).select(1, 0).fill_(
+      std::numeric_limits<float>::quiet_NaN());
+  for (const at::Tensor& map : Maps(images)) {
+    const at::Tensor bad = at::isnan(map);
+    EXPECT_FALSE(bad[0].any().item<bool>());
+    EXPECT_TRUE(bad[1].select(1, 0).select(1, 0).all().item<bool>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, LiteTrunkTest, testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Fused" : "Plain";
+                         });
+
+struct ExpectedAnswer {
+  int height, width;
+  std::vector<float> logits;  // Of both images, of the reference in fp64.
+};
+
+std::ostream& operator<<(std::ostream& out, const ExpectedAnswer& expected) {
+  return out << expected.height << "x" << expected.width;
+}
+
+class LiteModelTest : public testing::TestWithParam<ExpectedAnswer> {
+ protected:
+  const at::Tensor images_ =
+      DeterministicImages({2, 3, GetParam().height, GetParam().width});
+};
+
+TEST_P(LiteModelTest, GivesTheReferencesLogits) {
+  for (const bool fuse : {true, false}) {
+    const auto model = MakeModel(LiteModel(), {fuse});
+    EXPECT_LE(LargestDifference(Logits(*model, images_), GetParam().logits),
+              1e-4)
+        << fuse;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, LiteModelTest,
+    testing::Values(
+        ExpectedAnswer{
+            160,
+            160,
+            {-2.363981f, 1.695209f, -2.028327f, -0.216124f, -2.504672f,
+             -0.576240f, 2.321171f, 3.423095f,  1.081336f,  3.875702f,
+             -2.220826f, 1.326783f, 5.011304f,  1.440073f,  -3.153059f,
+             -1.350146f, 1.793016f, -0.479311f, -2.179552f, -2.355099f,
+             -2.370005f, 1.722810f, -1.982959f, -0.197053f, -2.493805f,
+             -0.556047f, 2.346660f, 3.415048f,  1.067908f,  3.783490f,
+             -2.231968f, 1.339296f, 4.951520f,  1.495788f,  -3.164472f,
+             -1.321503f, 1.752253f, -0.472941f, -2.206088f, -2.349228f}},
+        ExpectedAnswer{
+            131,
+            97,
+            {-3.286452f, 1.309163f, -0.379347f, -0.579513f, -1.964651f,
+             -0.059011f, 2.583564f, 1.593924f,  1.659657f,  3.243779f,
+             -0.323770f, 1.070256f, 3.650903f,  0.732812f,  -3.545782f,
+             -0.873318f, 0.107221f, -1.124397f, -1.544489f, -1.376755f,
+             -3.376240f, 1.287287f, -0.426451f, -0.566126f, -1.946217f,
+             -0.079148f, 2.529425f, 1.601946f,  1.717956f,  3.268858f,
+             -0.366118f, 1.079451f, 3.681231f,  0.722201f,  -3.521336f,
+             -0.943570f, 0.175287f, -1.099170f, -1.502949f, -1.327573f}}),
+    [](const auto& info) {
+      return info.param.height == 160 ? "Whole" : "Odd";
+    });
+
+TEST(LitePyramidTest, MapsAreTheReferences) {
+  ModelConfig config = LiteModel();
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  for (const bool fuse : {true, false}) {
+    const std::vector<at::Tensor> maps =
+        StageMaps(config, DeterministicImages({1, 3, 152, 200}), {fuse});
+    ASSERT_EQ(maps.size(), 4);
+    ExpectMap(
+        maps[0],
+        {{1, 24, 38, 50}, -336.408136, 35483.544332, -1.580738, -0.352088});
+    ExpectMap(maps[1],
+              {{1, 40, 19, 25}, 264.124849, 15607.132649, -0.985225, 0.012226});
+    ExpectMap(maps[2],
+              {{1, 112, 10, 13}, 96.993461, 11653.447012, 0.189286, -1.220755});
+    ExpectMap(maps[3],
+              {{1, 224, 5, 7}, -1.990434, 6270.068847, -1.008341, -0.249441});
+  }
+}
+
+// The next stages do not write over the trunk's maps.
+TEST(LitePyramidTest, MapsAreTheTrunks) {
+  const at::Tensor images = DeterministicImages({1, 3, 152, 200});
+  const std::vector<at::Tensor> maps = StageMaps(LiteModel(), images);
+  const c10::InferenceMode guard;
+  StateDict weights(DeterministicParameter);
+  const LiteTrunk trunk(weights.root().Sub("trunk"), LiteModel().image_size,
+                        {});
+  const std::vector<at::Tensor> expected =
+      trunk.Forward(images.contiguous(at::MemoryFormat::ChannelsLast));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(maps[i], expected[i])) << i;
+}
+
+TEST(LiteRandomTest, EveryTasksAnswersAreFinite) {
+  for (const VisionTask task :
+       {VisionTask::kClassification, VisionTask::kDetection,
+        VisionTask::kSegmentation}) {
+    ModelConfig config = *VariantConfig("custom", task);
+    config.backbone = LiteModel().backbone;
+    config.backbone.output_norms = task != VisionTask::kClassification;
+    config.segmentation_channels = 16;
+    config.detector.channels = 16;
+    config.detector.fc_width = 32;
+    const auto model = VisionModel::Random(config, /*seed=*/1);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto results = RunModel(**model, DeterministicImages({1, 3, 64, 96}));
+    ASSERT_TRUE(results.ok()) << results.status();
+    const Result& result = (*results)[0];
+    if (const auto* answer = std::get_if<Classification>(&result)) {
+      for (const float logit : answer->logits)
+        EXPECT_TRUE(std::isfinite(logit));
+    } else if (const auto* answer = std::get_if<Detections>(&result)) {
+      EXPECT_TRUE(answer->finite);
+    } else {
+      EXPECT_TRUE(std::get<Segmentation>(result).finite);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,72 @@
+#include "model/engine/model_scans.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+std::vector<std::string> Names(const ModelConfig& config, int max_batch) {
+  std::vector<std::string> names;
+  for (const ScanShape& shape : ScanShapes(config, max_batch)) {
+    names.push_back(ToString(shape));
+  }
+  return names;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(ScanShapesTest, AreThoseOfStages3And4InBatchesOfPowersOfTwo) {
+  EXPECT_EQ(Names(*VariantConfig("sf_mamba_t"), 5),
+            Strings({"fp32 160 channels 8 states 1 x 198",
+                     "fp32 320 channels 8 states 1 x 51",
+                     "fp32 160 channels 8 states 2 x 198",
+                     "fp32 320 channels 8 states 2 x 51",
+                     "fp32 160 channels 8 states 4 x 198",
+                     "fp32 320 channels 8 states 4 x 51"}));
+}
+
+TEST(ScanShapesTest, FollowPrecisionAndTokens) {
+  ModelConfig config = *VariantConfig("mamba_vision_b");
+  config.precision = Precision::kFloat16;
+  EXPECT_EQ(Names(config, 1), Strings({"fp16 256 channels 8 states 1 x 196",
+                                       "fp16 512 channels 8 states 1 x 49"}));
+  config.precision = Precision::kBFloat16;
+  EXPECT_EQ(Names(config, 1)[0], "bf16 256 channels 8 states 1 x 196");
+}
+
+TEST(ScanShapesTest, WindowsAreSequences) {
+  ModelConfig config = *VariantConfig("sf_mamba_t");
+  config.image_size = 225;  // A map of 15 x 15 and one of 8 x 8.
+  EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 4 x 198",
+                                       "fp32 320 channels 8 states 4 x 51"}));
+  config.backbone.window_mode = WindowMode::kFull;
+  EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 227",
+                                       "fp32 320 channels 8 states 1 x 66"}));
+}
+
+TEST(ScanShapesTest, DenseModelsScanTheirPaddedPicture) {
+  const ModelConfig config =
+      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  // 800 x 1344 pixels: a map of 50 x 84 and one of 25 x 42.
+  EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 7058",
+                                       "fp32 320 channels 8 states 1 x 1766"}));
+}
+
+TEST(ScanShapesTest, VimHasOneKindOfScan) {
+  EXPECT_EQ(Names(*VariantConfig("vim_s"), 1),
+            Strings({"fp32 768 channels 16 states 1 x 197"}));
+  EXPECT_EQ(Names(*VariantConfig("vim_s_uni_swap"), 1),
+            Strings({"fp32 800 channels 16 states 1 x 199"}));
+}
+
+TEST(ScanShapesTest, AModelWithoutMambaBlocksHasNone) {
+  ModelConfig config = *VariantConfig("sf_mamba_t");
+  config.backbone.mamba = false;
+  EXPECT_TRUE(ScanShapes(config, 8).empty());
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,92 @@
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ATen/ops/empty.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "model/config.h"
+#include "model/engine/make_vision_model.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+// What a checkpoint holds of a part of the model ("neck", "roi_head", ...).
+struct Part {
+  int entries = 0;         // With each BatchNorm's num_batches_tracked.
+  int64_t parameters = 0;  // Without the BatchNorms' running statistics.
+};
+
+std::map<std::string, Part> PartsOf(const ModelConfig& config) {
+  EXPECT_EQ(Validate(config), absl::OkStatus());
+  std::map<std::string, Part> parts;
+  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
+    Part& part = parts[key.substr(0, key.find('.'))];
+    const at::Tensor tensor = at::empty(shape, c10::kFloat);
+    // Beside it stands num_batches_tracked.
+    part.entries += absl::EndsWith(key, ".running_var") ? 2 : 1;
+    if (!absl::StrContains(key, ".running_")) part.parameters += tensor.numel();
+    return tensor;
+  });
+  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return parts;
+}
+
+int Entries(const std::map<std::string, Part>& parts) {
+  int entries = 0;
+  for (const auto& [name, part] : parts) entries += part.entries;
+  return entries;
+}
+
+struct Expected {
+  const char* variant;
+  int entries;
+  int64_t backbone, neck;  // Parameters.
+};
+
+class CascadeKeysTest : public testing::TestWithParam<Expected> {};
+
+// Of modules of the reference, heads.md, 14, of the specification.
+INSTANTIATE_TEST_SUITE_P(
+    Variants, CascadeKeysTest,
+    testing::Values(Expected{"mamba_vision_t", 401, 31154368, 2668544},
+                    Expected{"sf_mamba_t", 401, 31154368, 2668544},
+                    Expected{"sf_mamba_s", 434, 49372928, 2729984},
+                    Expected{"sf_mamba_b", 505, 96662080, 2852864}),
+    [](const auto& info) { return info.param.variant; });
+
+TEST_P(CascadeKeysTest, AreAsManyAsTheReferences) {
+  const auto config = VariantConfig(GetParam().variant, VisionTask::kDetection);
+  ASSERT_TRUE(config.ok()) << config.status();
+  std::map<std::string, Part> parts = PartsOf(*config);
+  EXPECT_EQ(parts.size(), 4);
+  EXPECT_EQ(Entries(parts), GetParam().entries);
+  EXPECT_EQ(parts["backbone"].parameters, GetParam().backbone);
+  EXPECT_EQ(parts["neck"].entries, 16);
+  EXPECT_EQ(parts["neck"].parameters, GetParam().neck);
+  EXPECT_EQ(parts["rpn_head"].entries, 6);
+  EXPECT_EQ(parts["rpn_head"].parameters, 593935);
+  EXPECT_EQ(parts["roi_head"].entries, 126);
+  EXPECT_EQ(parts["roi_head"].parameters, 54785187);
+}
+
+TEST(DetectorKeysTest, OfOneStage) {
+  auto config = VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->detector.box_stages = 1;
+  config->detector.box_stds.resize(1);
+  config->detector.box_convs = 0;
+  config->detector.box_fcs = 2;
+  const Part mask_rcnn = PartsOf(*config)["roi_head"];
+  EXPECT_EQ(mask_rcnn.entries, 20);
+  EXPECT_EQ(mask_rcnn.parameters, 16949985);
+  config->detector.masks = false;
+  const Part faster_rcnn = PartsOf(*config)["roi_head"];
+  EXPECT_EQ(faster_rcnn.entries, 8);
+  EXPECT_EQ(faster_rcnn.parameters, 14306705);
+}
+
+}  // namespace
+}  // namespace sfmamba

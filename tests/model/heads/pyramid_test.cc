@@ -1,0 +1,137 @@
+#include <array>
+#include <vector>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/equal.h"
+#include "ATen/ops/layer_norm.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "model/backbones/backbone.h"
+#include "model/ops/ops.h"
+#include "model/ops/window_partition.h"
+#include "model/weights/state_dict.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba {
+namespace {
+
+at::Tensor ChannelsLast(const at::Tensor& map) {
+  return map.permute({0, 2, 3, 1});
+}
+
+// The small model as a dense task's backbone: regions of 8 and 4.
+ModelConfig SmallPyramid() {
+  ModelConfig config = SmallModel();
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  return config;
+}
+
+TEST(PyramidTest, RegionsAreThoseOfTheReference) {
+  const Fixture fixture("pyramid");
+  const at::Tensor x = ChannelsLast(fixture["x"]);
+  const at::Tensor sides = fixture["window"];
+  const int64_t region = sides[0].item<int64_t>();
+  const int64_t sub = sides[1].item<int64_t>();
+  const Grid grid{x.size(1), x.size(2), region, region};
+  const at::Tensor regions = CutWindows(x, grid);
+  EXPECT_TRUE(at::equal(regions, fixture["windows"]));
+  EXPECT_TRUE(at::equal(JoinWindows(regions * 2 + 1, grid),
+                        ChannelsLast(fixture["reversed_2x_plus_1"])));
+
+  const Grid sub_grid{region, region, sub, sub};
+  const at::Tensor subs =
+      CutWindows(regions.view({-1, region, region, x.size(3)}), sub_grid);
+  EXPECT_TRUE(at::equal(subs, fixture["sub_windows"]));
+  EXPECT_TRUE(at::equal(JoinWindows(subs * 3, sub_grid).view(regions.sizes()),
+                        fixture["sub_reversed_3x"]));
+}
+
+TEST(PyramidTest, OutputNormIsTheReferences) {
+  const Fixture fixture("pyramid");
+  at::Tensor x = ChannelsLast(fixture["x"]).contiguous();
+  const at::Tensor y =
+      ops::LayerNorm(x, fixture["outnorm.weight"], fixture["outnorm.bias"],
+                     /*length=*/1, /*swap=*/false, at::kFloat);
+  EXPECT_LE(RelativeError(y, ChannelsLast(fixture["outnorm.out"])), 1e-4);
+}
+
+TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
+  const at::Tensor images = DeterministicImages({2, 3, 96, 80});
+  const ModelConfig config = SmallPyramid();
+  ModelConfig plain = config;
+  plain.backbone.output_norms = false;
+  const std::vector<at::Tensor> maps = StageMaps(plain, images);
+  const std::vector<at::Tensor> normed = StageMaps(config, images);
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string key = absl::StrCat("outnorm", stage);
+    const int64_t width = maps[stage].size(1);
+    const at::Tensor expected = at::layer_norm(
+        ChannelsLast(maps[stage]), {width},
+        DeterministicParameter(key + ".weight", {width}),
+        DeterministicParameter(key + ".bias", {width}), /*eps=*/1e-5);
+    EXPECT_LE(RelativeError(ChannelsLast(normed[stage]), expected), 1e-5);
+    // As the heads' convolutions read it.
+    EXPECT_TRUE(normed[stage].is_contiguous(at::MemoryFormat::ChannelsLast));
+  }
+}
+
+TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
+  ModelConfig config = SmallPyramid();
+  for (const int sub : {0, 4}) {
+    config.backbone.attention_windows[0] = sub;
+    for (const auto& [height, width] :
+         std::vector<std::array<int, 2>>{{1, 1}, {97, 33}, {100, 210}}) {
+      const at::Tensor images = DeterministicImages({1, 3, height, width});
+      const std::vector<at::Tensor> fused = StageMaps(config, images);
+      const std::vector<at::Tensor> plain =
+          StageMaps(config, images, {/*fuse=*/false});
+      int64_t rows = (height + 1) / 2, columns = (width + 1) / 2;
+      for (int stage = 0; stage < 4; ++stage) {
+        rows = (rows + 1) / 2;
+        columns = (columns + 1) / 2;
+        EXPECT_EQ(fused[stage].sizes(),
+                  at::IntArrayRef({1, 16 << stage, rows, columns}));
+        EXPECT_LE(RelativeError(fused[stage], plain[stage]), 1e-5) << stage;
+      }
+    }
+  }
+}
+
+// The last attention block leaves out what hangs over at the bottom, unless it
+// runs in sub-windows; one that is the whole region changes nothing else.
+TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
+  for (const Tokens tokens : {Tokens::kData, Tokens::kNone}) {
+    ModelConfig config = SmallPyramid();
+    config.backbone.tokens = tokens;
+    ModelConfig whole = config;
+    whole.backbone.attention_windows = config.backbone.windows;
+    for (const auto& [height, width] :
+         std::vector<std::array<int, 2>>{{96, 80}, {40, 128}, {130, 100}}) {
+      const at::Tensor images = DeterministicImages({2, 3, height, width});
+      const std::vector<at::Tensor> maps = StageMaps(config, images);
+      const std::vector<at::Tensor> expected = StageMaps(whole, images);
+      for (int stage = 2; stage < 4; ++stage) {
+        EXPECT_LE(RelativeError(maps[stage], expected[stage]), 1e-5)
+            << height << "x" << width << ", stage " << stage;
+      }
+    }
+  }
+}
+
+TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
+  const ModelConfig config = SmallPyramid();
+  StateDict weights(DeterministicParameter);
+  const auto backbone =
+      MakeBackbone(config.backbone, config.image_size, weights.root(), {});
+  // A map of 6 x 8 in regions of 8, one of 3 x 4 in regions of 4.
+  EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
+  // 8 x 9 and 4 x 5.
+  EXPECT_EQ(backbone->Sequences(1, 128, 144), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(backbone->Sequences(1, 129, 300), (std::vector<int64_t>{6, 6}));
+}
+
+}  // namespace
+}  // namespace sfmamba

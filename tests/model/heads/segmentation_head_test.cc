@@ -1,0 +1,217 @@
+#include "model/heads/segmentation_head.h"
+
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/equal.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/weights/random_weights.h"
+#include "tests/testing/deterministic.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr double kTolerance = 1e-4;
+const std::vector<int> kInChannels = {8, 16, 24, 32};
+constexpr int kChannels = 16, kClasses = 7;
+
+// Dense maps of two images, as a backbone gives them for inputs of this size.
+Features RandomFeatures(int height, int width) {
+  Features features;
+  for (int i = 0; i < 4; ++i) {
+    const int stride = 4 << i;
+    features.push_back(
+        DeterministicImages({2, kInChannels[i], (height + stride - 1) / stride,
+                             (width + stride - 1) / stride})
+            .contiguous(at::MemoryFormat::ChannelsLast));
+  }
+  return features;
+}
+
+Features Only(const Features& features, int64_t image) {
+  Features own;
+  for (const at::Tensor& map : features) own.push_back(map.narrow(0, image, 1));
+  return own;
+}
+
+ImageInfo Info(int height, int width, int original_height, int original_width) {
+  ImageInfo image;
+  image.height = height;
+  image.width = width;
+  image.original_height = original_height;
+  image.original_width = original_width;
+  return image;
+}
+
+const Segmentation& AsMap(const Result& result) {
+  return std::get<Segmentation>(result);
+}
+
+SegmentationHead MakeRandomHead() {
+  StateDict weights(MakeRandomWeights(1));
+  return SegmentationHead(kInChannels, kChannels, kClasses, weights.root(), {});
+}
+
+at::Tensor LogitsOf(const SegmentationHead& head, const Features& features) {
+  return head.Classify(head.Fuse(head.Refine(head.Merge(features))));
+}
+
+// The reference's head, its features and its answers, for both forms of ours.
+class UpernetTest : public testing::TestWithParam<bool> {
+ protected:
+  UpernetTest()
+      : fixture_("upernet"),
+        weights_(Keys(fixture_)),
+        head_(kInChannels, kChannels, kClasses, weights_.root(),
+              {/*fuse=*/GetParam()}) {
+    for (int i = 0; i < 4; ++i) {
+      const at::Tensor map = fixture_["in.feat." + std::to_string(i)];
+      features_.push_back(
+          GetParam() ? map.contiguous(at::MemoryFormat::ChannelsLast) : map);
+    }
+  }
+
+  static std::map<std::string, TensorView> Keys(const Fixture& fixture) {
+    std::map<std::string, TensorView> keys;
+    for (const auto& [key, view] : fixture.Weights("decode_head.")) {
+      keys.emplace("decode_head." + key, view);
+    }
+    return keys;
+  }
+
+  // The share of the pixels whose class is another than in `expected` [2, H,
+  // W].
+  double Wrong(const std::vector<Result>& results, const std::string& key) {
+    const at::Tensor expected = fixture_[key];
+    const uint8_t* label = expected.const_data_ptr<uint8_t>();
+    int64_t wrong = 0;
+    for (const Result& result : results) {
+      const Segmentation& map = AsMap(result);
+      EXPECT_EQ(map.height, expected.size(1));
+      EXPECT_EQ(map.width, expected.size(2));
+      for (const uint16_t own : map.labels) wrong += own != *label++;
+    }
+    EXPECT_EQ(label, expected.const_data_ptr<uint8_t>() + expected.numel());
+    return static_cast<double>(wrong) / expected.numel();
+  }
+
+  const c10::InferenceMode guard_;
+  Fixture fixture_;
+  StateDict weights_;
+  SegmentationHead head_;
+  Features features_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Forms, UpernetTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& info) {
+                           return info.param ? "Fused" : "Plain";
+                         });
+
+TEST_P(UpernetTest, TakesTheReferencesWeights) {
+  EXPECT_EQ(weights_.Finish(), absl::OkStatus());
+}
+
+TEST_P(UpernetTest, EveryLevelIsTheReferences) {
+  EXPECT_LE(RelativeError(head_.Pool(features_.back()), fixture_["out.psp"]),
+            kTolerance);
+  const at::Tensor fused = head_.Fuse(head_.Refine(head_.Merge(features_)));
+  EXPECT_LE(RelativeError(fused, fixture_["out.feature"]), kTolerance);
+  EXPECT_LE(RelativeError(head_.Classify(fused), fixture_["out.logits"]),
+            kTolerance);
+}
+
+TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
+  std::vector<ImageInfo> images(2, Info(100, 136, 75, 102));
+  EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_ori"), 0.001);
+  for (ImageInfo& image : images) image.segmentation.original_size = false;
+  EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_img"), 0.001);
+}
+
+TEST(SegmentationHeadTest, FusedAndPlainAgreeAtOddSizes) {
+  const c10::InferenceMode guard;
+  StateDict weights(MakeRandomWeights(1));
+  const SegmentationHead plain(kInChannels, kChannels, kClasses, weights.root(),
+                               {/*fuse=*/false});
+  const SegmentationHead fused = MakeRandomHead();
+  for (const auto& [height, width] :
+       std::vector<std::pair<int, int>>{{1, 1}, {5, 200}, {130, 70}}) {
+    const Features features = RandomFeatures(height, width);
+    Features dense;
+    for (const at::Tensor& map : features) dense.push_back(map.contiguous());
+    EXPECT_LE(RelativeError(LogitsOf(fused, features), LogitsOf(plain, dense)),
+              1e-5)
+        << height << "x" << width;
+  }
+}
+
+TEST(SegmentationHeadTest, HalfPrecisionIsNear) {
+  const c10::InferenceMode guard;
+  StateDict weights(MakeRandomWeights(1));
+  const SegmentationHead half(kInChannels, kChannels, kClasses, weights.root(),
+                              {/*fuse=*/true, Precision::kBFloat16});
+  const Features features = RandomFeatures(130, 70);
+  const at::Tensor logits = LogitsOf(half, features);
+  const at::Tensor full = LogitsOf(MakeRandomHead(), features);
+  EXPECT_EQ(logits.scalar_type(), at::kFloat);
+  EXPECT_LE(RelativeError(logits, full), 0.03);
+  EXPECT_FALSE(at::equal(logits, full));  // It is in use.
+}
+
+TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
+  const c10::InferenceMode guard;
+  ImageInfo image = Info(64, 80, 33, 21);
+  const auto results =
+      MakeRandomHead().Forward(RandomFeatures(64, 80), {image, image});
+  EXPECT_TRUE(AsMap(results[0]).confidence.empty());
+  image.segmentation.confidence = true;
+  const auto confident =
+      MakeRandomHead().Forward(RandomFeatures(64, 80), {image, image});
+  for (int i = 0; i < 2; ++i) {
+    const Segmentation& map = AsMap(confident[i]);
+    EXPECT_TRUE(map.finite);
+    EXPECT_EQ(map.labels, AsMap(results[i]).labels);
+    EXPECT_EQ(map.confidence.size(), 33 * 21);
+    ASSERT_EQ(map.areas.size(), kClasses);
+    std::vector<int64_t> areas(kClasses);
+    for (const uint16_t label : map.labels) ++areas.at(label);
+    EXPECT_EQ(map.areas, areas);
+  }
+}
+
+TEST(SegmentationHeadTest, ANanStaysInItsImage) {
+  const c10::InferenceMode guard;
+  Features features = RandomFeatures(64, 80);
+  const std::vector<ImageInfo> images(2, Info(64, 80, 64, 80));
+  const auto clean = MakeRandomHead().Forward(features, images);
+  features[3][0][5][1][1] = std::numeric_limits<float>::quiet_NaN();
+  const auto results = MakeRandomHead().Forward(features, images);
+  EXPECT_FALSE(AsMap(results[0]).finite);
+  EXPECT_TRUE(AsMap(results[0]).labels.empty());
+  EXPECT_TRUE(AsMap(results[1]).finite);
+  EXPECT_EQ(AsMap(results[1]).labels, AsMap(clean[1]).labels);
+}
+
+TEST(SegmentationHeadTest, ThreadsDoNotMatter) {
+  const int threads = at::get_num_threads();
+  const SegmentationHead head = MakeRandomHead();
+  const Features features = Only(RandomFeatures(300, 500), 0);
+  std::vector<at::Tensor> logits;
+  for (const int count : {1, 2, 3}) {
+    const c10::InferenceMode guard;
+    at::set_num_threads(count);
+    logits.push_back(LogitsOf(head, features));
+  }
+  at::set_num_threads(threads);
+  EXPECT_TRUE(at::equal(logits[0], logits[1]));
+  EXPECT_TRUE(at::equal(logits[0], logits[2]));
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,126 @@
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ATen/ops/empty.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "model/config.h"
+#include "model/engine/make_vision_model.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba {
+namespace {
+
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+// The keys and shapes that a segmenter takes.
+Shapes TakenBy(const ModelConfig& config) {
+  Shapes taken;
+  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
+    EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
+        << key << " is taken twice";
+    // Never written to, so that the largest models take no memory either.
+    return at::empty(shape, c10::kFloat);
+  });
+  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return taken;
+}
+
+// Entries of a checkpoint: what is taken, and a counter beside each running
+// mean.
+int Entries(const Shapes& shapes, const std::string& prefix) {
+  int entries = 0;
+  for (const auto& [key, shape] : shapes) {
+    if (!absl::StartsWith(key, prefix)) continue;
+    entries += absl::EndsWith(key, ".running_mean") ? 2 : 1;
+  }
+  return entries;
+}
+
+int64_t Parameters(const Shapes& shapes, const std::string& prefix) {
+  int64_t parameters = 0;
+  for (const auto& [key, shape] : shapes) {
+    if (!absl::StartsWith(key, prefix)) continue;
+    if (absl::StrContains(key, ".running_")) continue;
+    int64_t size = 1;
+    for (const int64_t dimension : shape) size *= dimension;
+    parameters += size;
+  }
+  return parameters;
+}
+
+struct Case {
+  const char* variant;
+  int entries;  // With the 8 of the auxiliary head, which are not taken.
+  int64_t backbone, decode_head;  // Parameters.
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.variant;
+}
+
+class SegmenterKeysTest : public testing::TestWithParam<Case> {};
+
+TEST_P(SegmenterKeysTest, AreAsManyAsStated) {
+  const Case& c = GetParam();
+  const Shapes shapes =
+      TakenBy(*VariantConfig(c.variant, VisionTask::kSegmentation));
+  EXPECT_EQ(Entries(shapes, "") + 8, c.entries);
+  EXPECT_EQ(Entries(shapes, "decode_head."), 74);
+  EXPECT_EQ(Parameters(shapes, "backbone."), c.backbone);
+  EXPECT_EQ(Parameters(shapes, "decode_head."), c.decode_head);
+  EXPECT_EQ(Parameters(shapes, ""), c.backbone + c.decode_head);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Variants, SegmenterKeysTest,
+    testing::Values(Case{"mamba_vision_t", 335, 31'154'368, 30'588'054},
+                    Case{"mamba_vision_s", 368, 49'372'928, 31'497'366},
+                    Case{"mamba_vision_b", 439, 96'662'080, 33'315'990},
+                    Case{"mamba_vision_l3_512_21k", 684, 737'525'056,
+                         40'590'486},
+                    Case{"sf_mamba_t", 335, 31'154'368, 30'588'054}),
+    [](const auto& info) { return std::string(info.param.variant); });
+
+TEST(SegmenterKeysTest, AreTheReferences) {
+  const Shapes shapes =
+      TakenBy(*VariantConfig("sf_mamba_t", VisionTask::kSegmentation));
+  Shapes expected;
+  const auto module = [&](const std::string& name,
+                          const std::vector<int64_t>& weight) {
+    const std::string key = "decode_head." + name;
+    expected[key + ".conv.weight"] = weight;
+    for (const char* end : {"weight", "bias", "running_mean", "running_var"}) {
+      expected[absl::StrCat(key, ".bn.", end)] = {weight[0]};
+    }
+  };
+  for (int i = 0; i < 4; ++i) {
+    module(absl::StrCat("psp_modules.", i, ".1"), {512, 640, 1, 1});
+  }
+  for (int i = 0; i < 3; ++i) {
+    module(absl::StrCat("lateral_convs.", i), {512, 80 << i, 1, 1});
+    module(absl::StrCat("fpn_convs.", i), {512, 512, 3, 3});
+  }
+  module("bottleneck", {512, 640 + 2048, 3, 3});
+  module("fpn_bottleneck", {512, 2048, 3, 3});
+  expected["decode_head.conv_seg.weight"] = {150, 512, 1, 1};
+  expected["decode_head.conv_seg.bias"] = {150};
+  for (int i = 0; i < 4; ++i) {
+    for (const char* end : {"weight", "bias"}) {
+      expected[absl::StrCat("backbone.outnorm", i, ".", end)] = {80 << i};
+    }
+  }
+  for (const auto& [key, shape] : expected) {
+    ASSERT_EQ(shapes.count(key), 1) << key;
+    EXPECT_EQ(shapes.at(key), shape) << key;
+  }
+  EXPECT_EQ(shapes.count("backbone.norm.weight"), 0);
+  EXPECT_EQ(shapes.count("head.weight"), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba

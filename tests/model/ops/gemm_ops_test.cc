@@ -1,0 +1,73 @@
+#include <string>
+#include <utility>
+
+#include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
+#include "ATen/core/Tensor.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/equal.h"
+#include "ATen/ops/mm.h"
+#include "gtest/gtest.h"
+#include "model/ops/ops.h"
+#include "tests/testing/deterministic.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba {
+namespace {
+
+at::Tensor Values(const char* name, int64_t rows, int64_t columns) {
+  return DeterministicParameter(std::string(name) + ".weight", {rows, columns});
+}
+
+at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
+                    const at::Tensor& bias) {
+  const at::Tensor y = at::empty({x.size(0), weight.size(0)});
+  ops::Product(x, ops::PackProduct(weight), bias, /*add=*/false, y);
+  return y;
+}
+
+// Threads share outputs or rows.
+TEST(ProductTest, HasTheSameBitsOnAnyThreads) {
+  const int threads = at::get_num_threads();
+  for (const auto& [rows, out] : {std::pair(300, 20), {51, 1000}, {3, 70}}) {
+    const at::Tensor x = Values("x", rows, 640), w = Values("w", out, 640);
+    const at::Tensor bias = Values("bias", 1, out).view({out});
+    at::set_num_threads(1);
+    const at::Tensor y = Multiply(x, w, bias);
+    const at::Tensor expected =
+        at::mm(x.to(at::kDouble), w.t().to(at::kDouble)).add_(bias);
+    EXPECT_LE(RelativeError(y, expected), 1e-6);
+    for (int count : {2, 3, 16}) {
+      at::set_num_threads(count);
+      EXPECT_TRUE(at::equal(Multiply(x, w, bias), y)) << count;
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
+  const at::Tensor x = Values("x", 20, 64), w = Values("w", 48, 32);
+  const at::Tensor half = x.narrow(1, 8, 32);
+  const at::Tensor expected = Multiply(half.contiguous(), w, {});
+  const at::Tensor wide = at::empty({20, 96});
+  ops::Product(half, ops::PackProduct(w), {}, /*add=*/false,
+               wide.narrow(1, 16, 48));
+  EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
+  // Columns far apart, too.
+  EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
+}
+
+TEST(ProductTest, Adds) {
+  const at::Tensor x = Values("x", 20, 32), w = Values("w", 48, 32);
+  const at::Tensor before = Values("y", 20, 48), y = before.clone();
+  ops::Product(x, ops::PackProduct(w), {}, /*add=*/true, y);
+  EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
+}
+
+TEST(ProductTest, RefusesSizesThatDoNotFit) {
+  EXPECT_THROW(Multiply(Values("x", 20, 31), Values("w", 48, 32), {}),
+               c10::Error);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,66 @@
+#include "model/tuning/scan_plan_chooser.h"
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
+
+ScanShape SomeShape(int sequences) {
+  ScanShape shape;
+  shape.channels = 160;
+  shape.states = 8;
+  shape.sequences = sequences;
+  shape.length = 198;
+  return shape;
+}
+
+FoldTable TableOf(const ScanDevice& device, const ScanPlan& plan) {
+  FoldTable table(device);
+  table.Set({SomeShape(128), plan, /*microseconds=*/1});
+  return table;
+}
+
+ScanPlan QuarterOfTheRows() {
+  ScanPlan plan;
+  plan.rows = 32;
+  return plan;
+}
+
+TEST(ScanPlannerTest, TakesTheTablesPlan) {
+  const ScanPlanner planner(SomeGpu(), TableOf(SomeGpu(), QuarterOfTheRows()),
+                            /*deterministic=*/false);
+  EXPECT_EQ(planner.Rows(SomeShape(128), 128), 32);
+  EXPECT_EQ(planner.Rows(SomeShape(64), 64), 16);
+}
+
+TEST(ScanPlannerTest, PassesAnotherDevicesTableOver) {
+  const ScanPlanner planner({"another GPU", 84, "some build"},
+                            TableOf(SomeGpu(), QuarterOfTheRows()),
+                            /*deterministic=*/false);
+  EXPECT_EQ(planner.Rows(SomeShape(128), 128), 128);
+}
+
+TEST(ScanPlannerTest, FoldsAsItIsAsked) {
+  const ScanPlanner planner(SomeGpu(), std::nullopt, /*deterministic=*/false);
+  const ScanPlan plan = planner.Plan(SomeShape(128), 16);
+  EXPECT_EQ(plan.kernel, ScanPlan::kFold);
+  EXPECT_EQ(plan.rows, 16);
+}
+
+TEST(ScanPlannerTest, ADeterministicPlanDoesNotDependOnTheBatch) {
+  const ScanPlanner planner(SomeGpu(), TableOf(SomeGpu(), QuarterOfTheRows()),
+                            /*deterministic=*/true);
+  for (const int sequences : {1, 2, 128, 512}) {
+    const ScanPlan plan = planner.Plan(SomeShape(sequences), sequences);
+    const ScanPlan one = planner.Plan(SomeShape(1), 1);
+    EXPECT_EQ(plan.kernel, ScanPlan::kLane);
+    EXPECT_EQ(plan.lanes, one.lanes);
+    EXPECT_EQ(plan.channels_per_thread, one.channels_per_thread);
+  }
+  EXPECT_EQ(planner.Plan(SomeShape(128), 16).kernel, ScanPlan::kLane);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,211 @@
+#include "model/tuning/scan_search.h"
+
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+const ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
+
+ScanShape Shape(int sequences, int length, int channels = 160, int states = 8) {
+  return {ScanShape::kBFloat16, channels, states, sequences, length, false};
+}
+
+auto Fields(const ScanPlan& plan) {
+  return std::make_tuple(plan.kernel, plan.threads, plan.lanes,
+                         plan.channels_per_thread, plan.rows, plan.items,
+                         plan.chunks);
+}
+
+std::vector<ScanPlan> OfKernel(const std::vector<ScanPlan>& plans,
+                               ScanPlan::Kernel kernel) {
+  std::vector<ScanPlan> own;
+  for (const ScanPlan& plan : plans) {
+    if (plan.kernel == kernel) own.push_back(plan);
+  }
+  return own;
+}
+
+std::set<int> Rows(const std::vector<ScanPlan>& plans) {
+  std::set<int> rows;
+  for (const ScanPlan& plan : plans) rows.insert(plan.rows);
+  return rows;
+}
+
+// ---- Candidates ----
+
+TEST(CandidatePlansTest, AreValidDifferentAndBeginWithTheDefault) {
+  for (const int sequences : {1, 2, 31, 128, 512}) {
+    for (const int length : {1, 51, 198, 3138, 50178}) {
+      for (const int channels : {8, 66, 75, 160, 512}) {
+        for (const int states : {3, 8, 16}) {
+          const ScanShape shape = Shape(sequences, length, channels, states);
+          const auto plans = CandidatePlans(132, shape);
+          EXPECT_EQ(Fields(plans[0]),
+                    Fields(DefaultScanPlan(132, sequences, length, channels,
+                                           states)));
+          std::set<decltype(Fields(plans[0]))> seen;
+          for (const ScanPlan& plan : plans) {
+            EXPECT_TRUE(seen.insert(Fields(plan)).second) << ToString(shape);
+            EXPECT_EQ(CheckScanPlan(plan), absl::OkStatus());
+            EXPECT_LE(plan.rows, sequences);
+            EXPECT_LE(plan.chunks, length);
+          }
+          EXPECT_LE(plans.size(), 80) << ToString(shape);
+        }
+      }
+    }
+  }
+}
+
+TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
+  const auto one =
+      OfKernel(CandidatePlans(132, Shape(1, 198)), ScanPlan::kLane);
+  EXPECT_EQ(Rows(one), std::set<int>({0}));
+  const auto many =
+      OfKernel(CandidatePlans(132, Shape(512, 198)), ScanPlan::kLane);
+  EXPECT_EQ(Rows(many), std::set<int>({0, 256, 128, 64}));
+  std::set<int> lanes;
+  for (const ScanPlan& plan : many) lanes.insert(plan.lanes);
+  EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
+}
+
+TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
+  const auto folds =
+      OfKernel(CandidatePlans(132, Shape(128, 51)), ScanPlan::kFold);
+  EXPECT_EQ(Rows(folds), std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
+  for (const ScanPlan& plan : folds) {
+    // The fewest with which 32 threads span 51 and 102 tokens.
+    if (plan.rows == 128) {
+      EXPECT_EQ(plan.items, 2);
+    } else if (plan.rows == 64) {
+      EXPECT_EQ(plan.items, 4);
+    }
+  }
+  std::set<int> items;
+  for (const ScanPlan& plan : folds) {
+    if (plan.rows == 1) items.insert(plan.items);
+  }
+  EXPECT_EQ(items, std::set<int>({7, 8, 13, 16}));
+  // A prime number of sequences folds too.
+  EXPECT_EQ(Rows(OfKernel(CandidatePlans(132, Shape(31, 51)), ScanPlan::kFold)),
+            std::set<int>({1, 3, 7, 15, 31}));
+}
+
+TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
+  EXPECT_TRUE(
+      OfKernel(CandidatePlans(132, Shape(1, 51)), ScanPlan::kChunk).empty());
+  EXPECT_TRUE(OfKernel(CandidatePlans(132, Shape(512, 3138)), ScanPlan::kChunk)
+                  .empty());
+  std::set<int> chunks;
+  for (const ScanPlan& plan :
+       OfKernel(CandidatePlans(132, Shape(1, 3138)), ScanPlan::kChunk)) {
+    chunks.insert(plan.chunks);
+  }
+  EXPECT_EQ(chunks, std::set<int>({4, 8, 16, 32, 64}));
+}
+
+TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
+  EXPECT_EQ(RaggedLengths(Shape(4, 400)),
+            std::vector<int>({100, 400, 200, 300}));
+  EXPECT_EQ(RaggedLengths(Shape(1, 198)), std::vector<int>({198}));
+  EXPECT_EQ(RaggedLengths(Shape(2, 1)), std::vector<int>({1, 1}));
+}
+
+// ---- Tuning ----
+
+// A device whose fastest plan is known, on a clock of its own.
+class FakeDevice {
+ public:
+  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+    ++calls;
+    time += absl::Milliseconds(10);
+    if (plan.kernel == refused) return absl::InvalidArgumentError("no such");
+    if (shape.length > 1000) return absl::ResourceExhaustedError("too large");
+    if (calls == failing_call) return absl::InternalError("device lost");
+    const bool best = plan.lanes == (shape.length < 100 ? 2 : 4) &&
+                      plan.rows == 0 && plan.kernel == ScanPlan::kLane;
+    return best ? 5 : 7;
+  }
+
+  absl::StatusOr<FoldTable> Tune(const std::vector<ScanShape>& shapes,
+                                 absl::Duration budget = absl::Hours(1)) {
+    TuneOptions options;
+    options.budget = budget;
+    options.now = [this] { return time; };
+    return TuneScans(
+        kDevice, shapes,
+        [this](const ScanShape& shape, const ScanPlan& plan) {
+          return Measure(shape, plan);
+        },
+        options);
+  }
+
+  int calls = 0;
+  int failing_call = -1;
+  ScanPlan::Kernel refused = ScanPlan::kChunk;
+  absl::Time time = absl::UnixEpoch();
+};
+
+TEST(TuneScansTest, KeepsTheFastestPlanOfEachShape) {
+  FakeDevice device;
+  const auto table = device.Tune({Shape(128, 198), Shape(128, 51, 320)});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->device(), kDevice);
+  ASSERT_EQ(table->entries().size(), 2);
+  EXPECT_EQ(table->entries()[0].plan.lanes, 4);
+  EXPECT_EQ(table->entries()[0].microseconds, 5);
+  EXPECT_EQ(table->entries()[0].shape.length, 198);
+  EXPECT_EQ(table->entries()[1].plan.lanes, 2);
+  EXPECT_EQ(device.calls, CandidatePlans(132, Shape(128, 198)).size() +
+                              CandidatePlans(132, Shape(128, 51, 320)).size());
+}
+
+TEST(TuneScansTest, PlansThatTheKernelRefusesAreLeftOut) {
+  FakeDevice device;
+  device.refused = ScanPlan::kLane;
+  const auto table = device.Tune({Shape(128, 198)});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->entries()[0].plan.kernel, ScanPlan::kFold);
+}
+
+TEST(TuneScansTest, ShapesThatDoNotFitAreLeftOut) {
+  FakeDevice device;
+  const auto table = device.Tune({Shape(512, 3138), Shape(1, 198)});
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->entries().size(), 1);
+  EXPECT_EQ(table->entries()[0].shape.sequences, 1);
+}
+
+TEST(TuneScansTest, StopsWhenTheTimeIsUsedUp) {
+  const std::vector<ScanShape> shapes = {Shape(1, 198), Shape(1, 51, 320),
+                                         Shape(8, 198)};
+  const int first = CandidatePlans(132, shapes[0]).size();
+  const int second = CandidatePlans(132, shapes[1]).size();
+  FakeDevice device;
+  // Into the midst of the second shape, which is left out.
+  const auto table =
+      device.Tune(shapes, (first + second - 1) * absl::Milliseconds(10));
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->entries().size(), 1);
+  EXPECT_EQ(table->entries()[0].shape.channels, 160);
+  EXPECT_EQ(device.calls, first + second - 1);
+  EXPECT_TRUE(device.Tune(shapes, absl::ZeroDuration())->entries().empty());
+  EXPECT_EQ(device.calls, first + second - 1);
+}
+
+TEST(TuneScansTest, AFailingDeviceEndsIt) {
+  FakeDevice device;
+  device.failing_call = 3;
+  const absl::Status status = device.Tune({Shape(128, 198)}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(),
+            "bf16 160 channels 8 states 128 x 198: device lost");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,114 @@
+#include "model/weights/weight_shapes.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba {
+namespace {
+
+using ::testing::HasSubstr;
+using Tensors = std::map<std::string, TensorView>;
+
+WeightShapes Read(const Tensors& tensors) {
+  const auto shapes = ReadWeightShapes(tensors);
+  EXPECT_TRUE(shapes.ok()) << shapes.status();
+  return shapes.value_or(WeightShapes());
+}
+
+TEST(WeightShapesTest, OfACascade) {
+  const Fixture fixture("cascade_mask_rcnn");
+  const WeightShapes shapes = Read(fixture.Weights(""));
+  EXPECT_EQ(shapes.num_classes, 5);
+  EXPECT_EQ(shapes.box_stages, 3);
+  EXPECT_EQ(shapes.box_convs, 4);
+  EXPECT_EQ(shapes.box_fcs, 1);
+  EXPECT_EQ(shapes.masks, true);
+  EXPECT_EQ(shapes.mask_convs, 4);
+  EXPECT_EQ(shapes.class_agnostic_boxes, false);
+  EXPECT_EQ(shapes.class_agnostic_masks, false);
+  EXPECT_EQ(shapes.channels, 12);
+  EXPECT_EQ(shapes.fc_width, 24);
+  EXPECT_EQ(shapes.anchor_ratios, 3);
+  EXPECT_EQ(shapes.box_roi_size, 7);
+  EXPECT_FALSE(shapes.segmentation_channels.has_value());
+}
+
+TEST(WeightShapesTest, OfASingleStageWithAndWithoutMasks) {
+  const Fixture fixture("mask_rcnn");
+  Tensors tensors = fixture.Weights("");
+  EXPECT_EQ(Read(tensors).box_stages, 1);
+  EXPECT_EQ(Read(tensors).box_convs, 0);
+  EXPECT_EQ(Read(tensors).box_fcs, 2);
+  EXPECT_EQ(Read(tensors).masks, true);
+  for (auto it = tensors.begin(); it != tensors.end();) {
+    it = absl::StrContains(it->first, "mask_head") ? tensors.erase(it)
+                                                   : std::next(it);
+  }
+  EXPECT_EQ(Read(tensors).masks, false);
+  EXPECT_FALSE(Read(tensors).mask_convs.has_value());
+  EXPECT_EQ(Read(tensors).num_classes, 5);
+}
+
+TEST(WeightShapesTest, OfClassAgnosticHeads) {
+  const Fixture fixture("mask_rcnn");
+  Tensors tensors = fixture.Weights("");
+  tensors["roi_head.bbox_head.fc_reg.weight"].shape = {4, 24};
+  tensors["roi_head.mask_head.conv_logits.weight"].shape = {1, 12, 1, 1};
+  EXPECT_EQ(Read(tensors).class_agnostic_boxes, true);
+  EXPECT_EQ(Read(tensors).class_agnostic_masks, true);
+}
+
+TEST(WeightShapesTest, OfASegmenter) {
+  const Fixture fixture("upernet");
+  const WeightShapes shapes = Read(fixture.Weights(""));
+  EXPECT_EQ(shapes.num_classes, 7);
+  EXPECT_EQ(shapes.segmentation_channels, 16);
+  EXPECT_FALSE(shapes.box_stages.has_value());
+}
+
+TEST(WeightShapesTest, WrappersPrefixesDoNotMatter) {
+  const Fixture fixture("upernet");
+  Tensors wrapped;
+  for (const auto& [key, view] : fixture.Weights("")) {
+    wrapped["module." + key] = view;
+  }
+  EXPECT_EQ(Read(wrapped).num_classes, 7);
+}
+
+TEST(WeightShapesTest, OfOtherModelsNothingIsKnown) {
+  const WeightShapes shapes = Read({{"head.weight", {DType::kF32, {10, 8}}}});
+  EXPECT_FALSE(shapes.num_classes.has_value());
+  EXPECT_FALSE(shapes.channels.has_value());
+}
+
+TEST(WeightShapesTest, AnImpossibleShapeIsNamed) {
+  const Fixture fixture("cascade_mask_rcnn");
+  for (const auto& [key, shape] :
+       std::vector<std::pair<std::string, std::vector<int64_t>>>{
+           {"rpn_head.rpn_cls.weight", {3}},
+           {"rpn_head.rpn_cls.weight", {3, 0, 1, 1}},
+           {"roi_head.bbox_head.0.fc_cls.weight", {int64_t{1} << 40, 24}},
+           {"roi_head.bbox_head.0.shared_fcs.0.weight", {}},
+       }) {
+    Tensors tensors = fixture.Weights("");
+    tensors[key].shape = shape;
+    const absl::Status status = ReadWeightShapes(tensors).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat(key, ": expected")));
+  }
+  Tensors tensors = fixture.Weights("");
+  tensors.erase("roi_head.bbox_head.0.fc_reg.weight");
+  EXPECT_EQ(ReadWeightShapes(tensors).status().message(),
+            "roi_head.bbox_head.0.fc_reg.weight: missing");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,393 @@
+#include "server/batching/batch_queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Time At(int milliseconds) {
+  return kStart + absl::Milliseconds(milliseconds);
+}
+
+// A task that can be told by its number.
+Task MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
+              int side = 224) {
+  Task task;
+  task.bucket_height = side;
+  task.bucket_width = side;
+  task.image.values = {static_cast<float>(id)};
+  task.deadline = deadline;
+  return task;
+}
+
+int Id(const Task& task) { return task.image.values[0]; }
+
+std::vector<int> Ids(const std::vector<Task>& tasks) {
+  std::vector<int> ids;
+  for (const Task& task : tasks) ids.push_back(Id(task));
+  return ids;
+}
+
+std::vector<int> Ids(const std::optional<Batch>& batch) {
+  return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
+}
+
+BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
+  BatchOptions options;
+  options.max_batch_size = max_batch_size;
+  options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
+  return options;
+}
+
+using Numbers = std::vector<int>;
+
+TEST(BatchQueueTest, IsNeverDueWhileEmpty) {
+  BatchQueue queue(Options(4, 5));
+  EXPECT_EQ(queue.Due(), absl::InfiniteFuture());
+  EXPECT_EQ(queue.NextDeadline(), absl::InfiniteFuture());
+  EXPECT_EQ(queue.Oldest(), absl::InfiniteFuture());
+  EXPECT_FALSE(queue.PopBatch(At(1000)).has_value());
+}
+
+TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
+  BatchQueue queue(Options(4, 5));
+  queue.Push(MakeTask(1), At(0));
+  queue.Push(MakeTask(2), At(3));
+  EXPECT_EQ(queue.Due(), At(5));
+  EXPECT_FALSE(queue.PopBatch(At(4)).has_value());
+
+  const std::optional<Batch> batch = queue.PopBatch(At(5));
+  EXPECT_EQ(Ids(batch), Numbers({1, 2}));
+  EXPECT_EQ(batch->trigger, Trigger::kDelay);
+}
+
+TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
+  BatchQueue queue(Options(2, 5));
+  for (int id : {1, 2, 3}) queue.Push(MakeTask(id), At(0));
+  EXPECT_EQ(queue.Due(), absl::InfinitePast());
+
+  const std::optional<Batch> batch = queue.PopBatch(At(0));
+  EXPECT_EQ(Ids(batch), Numbers({1, 2}));
+  EXPECT_EQ(batch->trigger, Trigger::kFull);
+  EXPECT_EQ(queue.Due(), At(5)) << "the third waits for mates";
+}
+
+TEST(BatchQueueTest, WithoutDelayOneTaskIsABatch) {
+  BatchQueue queue(Options(8, 0));
+  queue.Push(MakeTask(1), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
+}
+
+TEST(BatchQueueTest, DrainingMakesEverythingDue) {
+  BatchQueue queue(Options(2, 1000));
+  for (int id : {1, 2, 3}) queue.Push(MakeTask(id), At(0));
+  queue.Drain();
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger, Trigger::kFull);
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger, Trigger::kDrain);
+  EXPECT_EQ(queue.size(), 0);
+}
+
+TEST(BatchQueueTest, TheMostUrgentTasksLeaveFirst) {
+  BatchQueue queue(Options(2, 0));
+  queue.Push(MakeTask(1, At(300)), At(0));
+  queue.Push(MakeTask(2, At(100)), At(0));
+  queue.Push(MakeTask(3, At(200)), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2, 3}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
+}
+
+TEST(BatchQueueTest, EqualDeadlinesLeaveInOrderOfArrival) {
+  BatchQueue queue(Options(3, 0));
+  for (int id : {1, 2, 3}) queue.Push(MakeTask(id, At(100)), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1, 2, 3}));
+}
+
+TEST(BatchQueueTest, ATaskWithoutDeadlineIsOrderedByItsPatience) {
+  BatchQueue queue(Options(1, 0));  // Patience: 2 s.
+  queue.Push(MakeTask(1), At(0));
+  queue.Push(MakeTask(2, At(2001)), At(0));
+  queue.Push(MakeTask(3, At(1999)), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
+}
+
+TEST(BatchQueueTest, ATaskWithoutDeadlineNeverExpires) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1), At(0));
+  EXPECT_TRUE(queue.TakeDropped(At(100000)).empty());
+}
+
+TEST(BatchQueueTest, SizesNeverMix) {
+  BatchQueue queue(Options(4, 5));
+  queue.Push(MakeTask(1, absl::InfiniteFuture(), 224), At(0));
+  queue.Push(MakeTask(2, absl::InfiniteFuture(), 256), At(1));
+  queue.Push(MakeTask(3, absl::InfiniteFuture(), 224), At(2));
+  EXPECT_EQ(Ids(queue.PopBatch(At(10))), Numbers({1, 3}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(10))), Numbers({2}));
+}
+
+TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
+  BatchQueue queue(Options(2, 5));
+  for (int id : {1, 2}) {
+    Task task = MakeTask(id);
+    task.image.height = 200 + id;  // Before the padding.
+    queue.Push(std::move(task), At(0));
+  }
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1, 2}));
+}
+
+TEST(BatchQueueTest, HeightAndWidthAreNotExchangeable) {
+  BatchQueue queue(Options(4, 0));
+  Task tall = MakeTask(1), wide = MakeTask(2);
+  tall.bucket_height = 300;
+  wide.bucket_width = 300;
+  queue.Push(std::move(tall), At(0));
+  queue.Push(std::move(wide), At(0));
+  EXPECT_EQ(queue.PopBatch(At(0))->tasks.size(), 1);
+}
+
+TEST(BatchQueueTest, DropsWhatExpired) {
+  BatchQueue queue(Options(4, 50));
+  queue.Push(MakeTask(1, At(10)), At(0));
+  queue.Push(MakeTask(2, At(20)), At(0));
+  EXPECT_EQ(queue.NextDeadline(), At(10));
+  EXPECT_TRUE(queue.TakeDropped(At(9)).empty());
+  EXPECT_EQ(Ids(queue.TakeDropped(At(10))), Numbers({1}));
+  EXPECT_EQ(queue.NextDeadline(), At(20));
+  EXPECT_EQ(queue.size(), 1);
+}
+
+TEST(BatchQueueTest, DropsWhatIsCancelled) {
+  BatchQueue queue(Options(4, 50));
+  const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  Task task = MakeTask(1);
+  task.cancelled = cancelled;
+  queue.Push(std::move(task), At(0));
+  queue.Push(MakeTask(2), At(0));
+  EXPECT_TRUE(queue.TakeDropped(At(1)).empty());
+  cancelled->store(true);
+  EXPECT_EQ(Ids(queue.TakeDropped(At(1))), Numbers({1}));
+  EXPECT_EQ(queue.size(), 1);
+}
+
+TEST(BatchQueueTest, DroppingTheOldestMovesTheDueTime) {
+  BatchQueue queue(Options(4, 50));
+  queue.Push(MakeTask(1, At(10)), At(0));
+  queue.Push(MakeTask(2), At(5));
+  queue.TakeDropped(At(10));
+  EXPECT_EQ(queue.Due(), At(55));
+  EXPECT_EQ(queue.Oldest(), At(5));
+}
+
+TEST(BatchQueueTest, CountsItemsAndBytes) {
+  BatchQueue queue(Options(2, 0));
+  Task task = MakeTask(1);
+  task.image.values.resize(100);
+  queue.Push(std::move(task), At(0));
+  queue.Push(MakeTask(2), At(1));
+  EXPECT_EQ(queue.size(), 2);
+  EXPECT_EQ(queue.bytes(), 404);
+  EXPECT_EQ(queue.Oldest(), At(0));
+  queue.PopBatch(At(2));
+  EXPECT_EQ(queue.size(), 0);
+  EXPECT_EQ(queue.bytes(), 0);
+}
+
+TEST(BatchQueueTest, PushStampsTheArrival) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1), At(7));
+  EXPECT_EQ(queue.PopBatch(At(9))->tasks[0].submitted, At(7));
+}
+
+// One bucket gets urgent tasks without end; the other one's turn comes anyway.
+TEST(BatchQueueTest, ABusyBucketDoesNotStarveAnother) {
+  BatchQueue queue(Options(2, 0));
+  int id = 0;
+  const auto push_urgent = [&] {
+    for (int i = 0; i < 4; ++i) queue.Push(MakeTask(++id, At(100)), At(0));
+  };
+  push_urgent();
+  queue.Push(MakeTask(-1, At(9000), 256), At(0));
+  EXPECT_EQ(queue.PopBatch(At(0))->tasks[0].bucket_width, 224);
+  push_urgent();
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({-1}));
+}
+
+// Random arrivals, deadlines, cancellations and batch durations, compared at
+// each step with a plain model of what waits.
+class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
+ protected:
+  struct Waiting {
+    int side;
+    absl::Time arrival;
+    absl::Time deadline;
+    std::shared_ptr<std::atomic<bool>> cancelled;
+    absl::Time due() const {
+      return deadline == absl::InfiniteFuture() ? arrival + options.patience
+                                                : deadline;
+    }
+    BatchOptions options;
+  };
+
+  int Random(int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random_);
+  }
+
+  void PushRandom(BatchQueue& queue) {
+    Waiting waiting;
+    waiting.side = sides_[Random(0, sides_.size() - 1)];
+    waiting.arrival = now_;
+    waiting.deadline = Random(0, 3) == 0
+                           ? absl::InfiniteFuture()
+                           : now_ + absl::Milliseconds(Random(-1, 60));
+    waiting.cancelled = std::make_shared<std::atomic<bool>>(false);
+    waiting.options = options_;
+    Task task = MakeTask(++pushed_, waiting.deadline, waiting.side);
+    task.cancelled = waiting.cancelled;
+    waiting_.emplace(pushed_, waiting);
+    queue.Push(std::move(task), now_);
+  }
+
+  bool MustDrop(const Waiting& waiting) const {
+    return waiting.deadline <= now_ || waiting.cancelled->load();
+  }
+
+  void CheckDropped(const std::vector<Task>& dropped) {
+    for (const Task& task : dropped) {
+      const auto it = waiting_.find(Id(task));
+      ASSERT_NE(it, waiting_.end()) << "task " << Id(task) << " came twice";
+      EXPECT_TRUE(MustDrop(it->second)) << "task " << Id(task);
+      waiting_.erase(it);
+    }
+    for (const auto& [id, waiting] : waiting_) {
+      EXPECT_FALSE(MustDrop(waiting)) << "task " << id << " was kept";
+    }
+  }
+
+  // The sides of the buckets that must be due.
+  std::set<int> DueSides(bool draining) const {
+    std::map<int, std::pair<int, absl::Time>> buckets;  // Count, oldest.
+    for (const auto& [id, waiting] : waiting_) {
+      auto& [count, oldest] =
+          buckets.try_emplace(waiting.side, 0, absl::InfiniteFuture())
+              .first->second;
+      ++count;
+      oldest = std::min(oldest, waiting.arrival);
+    }
+    std::set<int> due;
+    for (const auto& [side, bucket] : buckets) {
+      if (draining || bucket.first >= options_.max_batch_size ||
+          bucket.second + options_.max_queue_delay <= now_) {
+        due.insert(side);
+      }
+    }
+    return due;
+  }
+
+  void CheckBatch(const std::optional<Batch>& batch, bool draining) {
+    const std::set<int> due = DueSides(draining);
+    ASSERT_EQ(batch.has_value(), !due.empty()) << "work conservation";
+    if (!batch.has_value()) return;
+    ASSERT_GE(batch->tasks.size(), 1);
+    ASSERT_LE(batch->tasks.size(), options_.max_batch_size);
+
+    const int side = batch->tasks[0].bucket_width;
+    EXPECT_TRUE(due.count(side) == 1);
+    absl::Time latest = absl::InfinitePast();
+    for (const Task& task : batch->tasks) {
+      const auto it = waiting_.find(Id(task));
+      ASSERT_NE(it, waiting_.end()) << "task " << Id(task) << " came twice";
+      EXPECT_EQ(it->second.side, side);
+      EXPECT_LE(latest, it->second.due());
+      latest = std::max(latest, it->second.due());
+      waiting_.erase(it);
+    }
+    int left = 0;
+    for (const auto& [id, waiting] : waiting_) {
+      if (waiting.side != side) continue;
+      ++left;
+      EXPECT_GE(waiting.due(), latest) << "task " << id << " was more urgent";
+    }
+    if (left > 0) {
+      EXPECT_EQ(batch->tasks.size(), options_.max_batch_size);
+    }
+
+    // Fairness: how often others went first while a bucket was due.
+    passed_.erase(side);
+    for (auto it = passed_.begin(); it != passed_.end();) {
+      it = due.count(it->first) ? std::next(it) : passed_.erase(it);
+    }
+    for (int other : due) {
+      if (other == side) continue;
+      EXPECT_LT(++passed_[other], sides_.size()) << "bucket " << other;
+    }
+  }
+
+  void CheckCounts(const BatchQueue& queue) {
+    ASSERT_EQ(queue.size(), waiting_.size());
+    ASSERT_EQ(queue.bytes(), 4 * waiting_.size());
+    absl::Time oldest = absl::InfiniteFuture(), next = absl::InfiniteFuture();
+    for (const auto& [id, waiting] : waiting_) {
+      oldest = std::min(oldest, waiting.arrival);
+      next = std::min(next, waiting.deadline);
+    }
+    EXPECT_EQ(queue.Oldest(), oldest);
+    EXPECT_EQ(queue.NextDeadline(), next);
+  }
+
+  const std::vector<int> sides_ = {64, 96, 128};
+  std::mt19937 random_{static_cast<uint32_t>(GetParam())};
+  BatchOptions options_ = Options(Random(1, 6), Random(0, 8));
+  absl::Time now_ = kStart;
+  int pushed_ = 0;
+  std::map<int, Waiting> waiting_;
+  std::map<int, int> passed_;
+};
+
+TEST_P(BatchQueuePropertyTest, KeepsItsPromises) {
+  BatchQueue queue(options_);
+  absl::Time free_at = kStart;
+  for (int step = 0; step < 1500; ++step) {
+    now_ += absl::Milliseconds(Random(0, 2));
+    for (int i = Random(0, 3); i > 0; --i) PushRandom(queue);
+    if (!waiting_.empty() && Random(0, 4) == 0) {
+      std::next(waiting_.begin(), Random(0, waiting_.size() - 1))
+          ->second.cancelled->store(true);
+    }
+    if (Random(0, 2) == 0 || free_at <= now_) {
+      CheckDropped(queue.TakeDropped(now_));
+    }
+    if (free_at <= now_) {
+      const std::optional<Batch> batch = queue.PopBatch(now_);
+      CheckBatch(batch, false);
+      if (batch.has_value()) free_at = now_ + absl::Milliseconds(Random(0, 9));
+    }
+    CheckCounts(queue);
+    if (HasFailure()) return;
+  }
+  queue.Drain();
+  CheckDropped(queue.TakeDropped(now_));
+  while (queue.size() > 0 && !HasFailure()) {
+    CheckBatch(queue.PopBatch(now_), true);
+  }
+  EXPECT_TRUE(waiting_.empty()) << waiting_.size() << " tasks were lost";
+}
+
+INSTANTIATE_TEST_SUITE_P(Traces, BatchQueuePropertyTest,
+                         ::testing::Range(0, 40));
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,72 @@
+#ifndef SFMAMBA_TESTS_SERVER_BATCHING_BATCH_TASKS_H_
+#define SFMAMBA_TESTS_SERVER_BATCHING_BATCH_TASKS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "server/batching/batcher.h"
+
+namespace sfmamba {
+
+// Long enough never to pass in a test.
+inline constexpr absl::Duration kNever = absl::Hours(1);
+inline constexpr int kOneSlot = 1;
+
+inline BatchOptions Options(int max_batch_size,
+                            absl::Duration max_queue_delay) {
+  BatchOptions options;
+  options.max_batch_size = max_batch_size;
+  options.max_queue_delay = max_queue_delay;
+  return options;
+}
+
+// What became of one task.
+struct Answer {
+  absl::Notification done;
+  absl::Status status;
+
+  absl::Status Wait() {
+    done.WaitForNotification();
+    return status;
+  }
+};
+
+inline Task MakeTask(Answer& answer,
+                     absl::Time deadline = absl::InfiniteFuture()) {
+  Task task;
+  task.image.height = task.image.width = 2;
+  task.image.pixels.resize(12);
+  task.deadline = deadline;
+  task.done = [&answer](absl::StatusOr<Result> result, const BatchInfo&) {
+    answer.status = result.status();
+    answer.done.Notify();  // Aborts if called twice.
+  };
+  return task;
+}
+
+inline void AnswerAll(Batch batch) {
+  for (Task& task : batch.tasks) task.done(Result(), BatchInfo());
+}
+
+// A clock that tests set.
+class FakeClock {
+ public:
+  Batcher::Clock clock() {
+    return [this] { return absl::FromUnixNanos(nanos_.load()); };
+  }
+  absl::Time Now() { return absl::FromUnixNanos(nanos_.load()); }
+  void Advance(absl::Duration duration) {
+    nanos_ += absl::ToInt64Nanoseconds(duration);
+  }
+
+ private:
+  std::atomic<int64_t> nanos_{1'000'000'000};
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_SERVER_BATCHING_BATCH_TASKS_H_

@@ -1,0 +1,130 @@
+// Several batches on their way at a time.
+
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "server/batching/batcher.h"
+#include "tests/server/batching/batch_tasks.h"
+
+namespace sfmamba {
+namespace {
+
+// Keeps each batch, of one task, until it is told to end that task's.
+class HoldingRun {
+ public:
+  Batcher::Run run() {
+    return [this](Batch batch) {
+      const int64_t id = batch.tasks[0].image.original_width;
+      {
+        absl::MutexLock lock(&mu_);
+        running_.insert(id);
+        const auto released = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return released_.count(id) > 0;
+        };
+        mu_.Await(absl::Condition(&released));
+        running_.erase(id);
+      }
+      AnswerAll(std::move(batch));
+    };
+  }
+  void Release(int64_t id) {
+    absl::MutexLock lock(&mu_);
+    released_.insert(id);
+  }
+  // Until exactly these run.
+  void WaitUntilRunning(const std::set<int64_t>& ids) {
+    const auto as_wanted = [this, &ids]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return running_ == ids;
+    };
+    absl::MutexLock lock(&mu_, absl::Condition(&as_wanted));
+  }
+  std::set<int64_t> running() {
+    absl::MutexLock lock(&mu_);
+    return running_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::set<int64_t> running_ ABSL_GUARDED_BY(mu_);
+  std::set<int64_t> released_ ABSL_GUARDED_BY(mu_);
+};
+
+Task MakeNumberedTask(Answer& answer, int id) {
+  Task task = MakeTask(answer);
+  task.image.original_width = id;
+  return task;
+}
+
+TEST(BatcherSlotsTest, AsManyBatchesRunAsThereAreSlotsAndAFreeOnePullsTheNext) {
+  HoldingRun runs;
+  Answer answers[6];
+  Batcher batcher(Options(1, absl::ZeroDuration()), 3, runs.run());
+  for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
+  runs.WaitUntilRunning({0, 1, 2});
+  EXPECT_TRUE(batcher.Reserve(1021, 0).ok());  // The other three still wait.
+  EXPECT_FALSE(batcher.Reserve(1022, 0).ok());
+  runs.Release(1);
+  runs.WaitUntilRunning({0, 2, 3});
+  EXPECT_TRUE(answers[1].Wait().ok());
+  runs.Release(0);
+  runs.WaitUntilRunning({2, 3, 4});
+  for (int i : {2, 3, 4, 5}) runs.Release(i);
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+}
+
+TEST(BatcherSlotsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
+  FakeClock clock;
+  HoldingRun runs;
+  Answer answers[2];
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), 2, runs.run(),
+      [](int, int64_t, absl::Time) {}, clock.clock());
+  const absl::Time first = clock.Now();
+  batcher.Submit(MakeNumberedTask(answers[0], 0));
+  runs.WaitUntilRunning({0});
+  clock.Advance(absl::Seconds(5));
+  const absl::Time second = clock.Now();
+  batcher.Submit(MakeNumberedTask(answers[1], 1));
+  runs.WaitUntilRunning({0, 1});
+  clock.Advance(absl::Seconds(5));
+  EXPECT_EQ(batcher.RunningSince(), first);
+  runs.Release(0);
+  while (batcher.RunningSince() == first) std::this_thread::yield();
+  EXPECT_EQ(batcher.RunningSince(), second);
+  runs.Release(1);
+  while (batcher.RunningSince() == second) std::this_thread::yield();
+  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
+}
+
+TEST(BatcherSlotsTest, AWaitingTaskExpiresWhileEachSlotRuns) {
+  HoldingRun runs;
+  Answer running[2], expired;
+  Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
+  for (int i : {0, 1}) batcher.Submit(MakeNumberedTask(running[i], i));
+  runs.WaitUntilRunning({0, 1});
+  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
+  EXPECT_EQ(expired.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  for (int i : {0, 1}) runs.Release(i);
+}
+
+TEST(BatcherSlotsTest, TheDestructorRunsWhatWaitsInEachSlot) {
+  HoldingRun runs;
+  Answer answers[5];
+  auto batcher = std::make_unique<Batcher>(Options(1, kNever), 2, runs.run());
+  for (int i = 0; i < 5; ++i) batcher->Submit(MakeNumberedTask(answers[i], i));
+  runs.WaitUntilRunning({0, 1});
+  std::thread stopper([&] { batcher.reset(); });
+  for (int i = 0; i < 5; ++i) runs.Release(i);
+  stopper.join();
+  for (Answer& answer : answers) {
+    ASSERT_TRUE(answer.done.HasBeenNotified());
+    EXPECT_TRUE(answer.status.ok());
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,379 @@
+#include "server/batching/batcher.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+#include "tests/server/batching/batch_tasks.h"
+
+namespace sfmamba {
+namespace {
+
+std::string Reason(const absl::Status& status) {
+  return GetErrorDetail(status).reason;
+}
+
+// Its first batch blocks until Release(); keeps the sizes and triggers.
+class BlockingRun {
+ public:
+  Batcher::Run run() {
+    return [this](Batch batch) {
+      {
+        absl::MutexLock lock(&mu_);
+        sizes_.push_back(batch.tasks.size());
+        triggers_.push_back(batch.trigger);
+      }
+      if (!started_.HasBeenNotified()) {
+        started_.Notify();
+        released_.WaitForNotification();
+      }
+      AnswerAll(std::move(batch));
+    };
+  }
+  void WaitUntilStarted() { started_.WaitForNotification(); }
+  void Release() { released_.Notify(); }
+  std::vector<int> sizes() {
+    absl::MutexLock lock(&mu_);
+    return sizes_;
+  }
+  std::vector<Trigger> triggers() {
+    absl::MutexLock lock(&mu_);
+    return triggers_;
+  }
+
+ private:
+  absl::Notification started_;
+  absl::Notification released_;
+  absl::Mutex mu_;
+  std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
+  std::vector<Trigger> triggers_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST(BatcherTest, RunsAFullBatchAtOnce) {
+  BlockingRun runs;
+  runs.Release();
+  Batcher batcher(Options(3, kNever), kOneSlot, runs.run());
+  Answer answers[3];
+  for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(runs.sizes(), std::vector<int>({3}));
+  EXPECT_EQ(runs.triggers()[0], Trigger::kFull);
+}
+
+TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
+  BlockingRun runs;
+  runs.Release();
+  Batcher batcher(Options(3, absl::Milliseconds(1)), kOneSlot, runs.run());
+  Answer answer;
+  batcher.Submit(MakeTask(answer));
+  EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(runs.triggers()[0], Trigger::kDelay);
+}
+
+TEST(BatcherTest, GathersWhileABatchRuns) {
+  BlockingRun runs;
+  Batcher batcher(Options(8, absl::ZeroDuration()), kOneSlot, runs.run());
+  Answer answers[6];
+  batcher.Submit(MakeTask(answers[0]));
+  runs.WaitUntilStarted();
+  for (int i = 1; i < 6; ++i) batcher.Submit(MakeTask(answers[i]));
+  runs.Release();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(runs.sizes(), std::vector<int>({1, 5}));
+}
+
+TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
+  BlockingRun runs;
+  Batcher batcher(Options(1, absl::ZeroDuration()), kOneSlot, runs.run());
+  Answer running, expired;
+  batcher.Submit(MakeTask(running));
+  runs.WaitUntilStarted();
+  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
+  const absl::Status status = expired.Wait();  // The first batch still runs.
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Reason(status), "EXPIRED_IN_QUEUE");
+  const auto metadata = GetErrorDetail(status).metadata;
+  ASSERT_EQ(metadata.size(), 1);
+  EXPECT_EQ(metadata[0],
+            std::make_pair(std::string("stage"), std::string("queue")));
+  runs.Release();
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
+}
+
+TEST(BatcherTest, AnswersAnExpiredTaskWhileNothingElseHappens) {
+  BlockingRun runs;
+  runs.Release();
+  Batcher batcher(Options(2, kNever), kOneSlot, runs.run());
+  Answer answer;
+  batcher.Submit(MakeTask(answer, SteadyNow() + absl::Milliseconds(5)));
+  EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(runs.sizes().empty());
+}
+
+TEST(BatcherTest, NeverRunsATaskThatComesLate) {
+  FakeClock clock;
+  BlockingRun runs;
+  runs.Release();
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
+      [](int, int64_t, absl::Time) {}, clock.clock());
+  Answer answer;
+  batcher.Submit(MakeTask(answer, clock.Now()));
+  EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(runs.sizes().empty());
+}
+
+TEST(BatcherTest, DropsByTheClockItWasGiven) {
+  FakeClock clock;
+  BlockingRun runs;
+  runs.Release();
+  Batcher batcher(
+      Options(2, kNever), kOneSlot, runs.run(), [](int, int64_t, absl::Time) {},
+      clock.clock());
+  Answer expired, first, second;
+  batcher.Submit(MakeTask(expired, clock.Now() + absl::Minutes(30)));
+  clock.Advance(absl::Minutes(31));
+  EXPECT_EQ(expired.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  batcher.Submit(MakeTask(first));
+  batcher.Submit(MakeTask(second));
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(second.Wait().ok());
+}
+
+TEST(BatcherTest, AnswersACancelledTaskWhileABatchRuns) {
+  BlockingRun runs;
+  Batcher batcher(Options(1, absl::ZeroDuration()), kOneSlot, runs.run());
+  Answer running, cancelled;
+  batcher.Submit(MakeTask(running));
+  runs.WaitUntilStarted();
+  const auto flag = std::make_shared<std::atomic<bool>>(false);
+  Task task = MakeTask(cancelled);
+  task.cancelled = flag;
+  batcher.Submit(std::move(task));
+  flag->store(true);
+  EXPECT_EQ(cancelled.Wait().code(), absl::StatusCode::kCancelled);
+  runs.Release();
+  EXPECT_TRUE(running.Wait().ok());
+}
+
+TEST(BatcherTest, RefusesWhatDoesNotFit) {
+  BlockingRun runs;
+  BatchOptions options = Options(1, absl::ZeroDuration());
+  options.max_queue_items = 2;
+  Batcher batcher(options, kOneSlot, runs.run());
+  Answer running, waiting[2], refused;
+  batcher.Submit(MakeTask(running));
+  runs.WaitUntilStarted();  // Running tasks take no room.
+  for (Answer& answer : waiting) batcher.Submit(MakeTask(answer));
+  batcher.Submit(MakeTask(refused));
+  EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(Reason(refused.status), "QUEUE_FULL");
+  EXPECT_FALSE(batcher.Reserve(1, 0).ok());
+  runs.Release();
+  EXPECT_TRUE(running.Wait().ok());
+  for (Answer& answer : waiting) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_TRUE(batcher.Reserve(2, 0).ok());
+}
+
+TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
+  BlockingRun runs;
+  runs.Release();
+  BatchOptions options = Options(1, absl::ZeroDuration());
+  options.max_queue_items = 1;
+  Batcher batcher(options, kOneSlot, runs.run());
+  absl::StatusOr<Reservation> reserved = batcher.Reserve(1, 100);
+  ASSERT_TRUE(reserved.ok());
+  Answer refused, accepted;
+  batcher.Submit(MakeTask(refused));
+  EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kResourceExhausted);
+  Task task = MakeTask(accepted);
+  task.reservation = *std::move(reserved);
+  batcher.Submit(std::move(task));
+  EXPECT_TRUE(accepted.Wait().ok());
+  EXPECT_TRUE(batcher.Reserve(1, 0).ok());
+}
+
+TEST(BatcherTest, TheDestructorRunsWhatWaits) {
+  BlockingRun runs;
+  runs.Release();
+  Answer answers[5];
+  {
+    Batcher batcher(Options(4, kNever), kOneSlot, runs.run());
+    for (int i = 0; i < 3; ++i) batcher.Submit(MakeTask(answers[i]));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].Wait().ok());
+  EXPECT_EQ(runs.triggers(), std::vector<Trigger>({Trigger::kDrain}));
+}
+
+TEST(BatcherTest, RefusesWhileStopping) {
+  BlockingRun runs;
+  BatchOptions options = Options(1, absl::ZeroDuration());
+  options.max_queue_items = 2;  // Soon full: stopping is the reason even so.
+  auto batcher = std::make_unique<Batcher>(options, kOneSlot, runs.run());
+  Batcher& alive = *batcher;
+  Answer running;
+  alive.Submit(MakeTask(running));
+  runs.WaitUntilStarted();
+  std::thread stopper([&] { batcher.reset(); });
+  absl::Status refusal;
+  std::vector<std::unique_ptr<Answer>> accepted;
+  while (refusal.code() != absl::StatusCode::kUnavailable) {
+    auto answer = std::make_unique<Answer>();
+    alive.Submit(MakeTask(*answer));  // Alive: its first batch still runs.
+    if (answer->done.HasBeenNotified()) {
+      refusal = answer->status;
+    } else {
+      accepted.push_back(std::move(answer));
+    }
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(Reason(refusal), "DRAINING");
+  EXPECT_EQ(GetErrorDetail(refusal).retry_after, absl::ZeroDuration());
+  runs.Release();
+  stopper.join();
+  for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
+}
+
+TEST(BatcherTest, TellsWhatWaits) {
+  FakeClock clock;
+  BlockingRun runs;
+  absl::Mutex mu;
+  std::vector<std::pair<int, int64_t>> seen;
+  absl::Time oldest;
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
+      [&](int items, int64_t bytes, absl::Time time) {
+        absl::MutexLock lock(&mu);
+        seen.emplace_back(items, bytes);
+        oldest = time;
+      },
+      clock.clock());
+  Answer first, second;
+  batcher.Submit(MakeTask(first));
+  runs.WaitUntilStarted();
+  const absl::Time submitted = clock.Now();
+  batcher.Submit(MakeTask(second));
+  {
+    absl::MutexLock lock(&mu);
+    EXPECT_EQ(seen.back(), std::make_pair(1, int64_t{12}));
+    EXPECT_EQ(oldest, submitted);
+  }
+  runs.Release();
+  EXPECT_TRUE(second.Wait().ok());
+  absl::MutexLock lock(&mu);
+  EXPECT_EQ(seen.back(), std::make_pair(0, int64_t{0}));
+  EXPECT_EQ(oldest, absl::InfiniteFuture());
+}
+
+TEST(BatcherTest, TellsSinceWhenABatchRuns) {
+  FakeClock clock;
+  BlockingRun runs;
+  Answer answer;
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), kOneSlot, runs.run(),
+      [](int, int64_t, absl::Time) {}, clock.clock());
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
+  const absl::Time started = clock.Now();
+  batcher.Submit(MakeTask(answer));
+  runs.WaitUntilStarted();
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(batcher.RunningSince(), started);
+  runs.Release();
+  EXPECT_TRUE(answer.Wait().ok());
+}
+
+// Many threads submit, cancel and expire; every task is answered once, and its
+// answer is one that its deadline and flag allow.
+class BatcherUnderLoadTest : public testing::TestWithParam<int> {};
+
+TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
+  constexpr int kThreads = 4, kTasks = 3000;
+  const int slots = GetParam();
+  struct Counts {
+    std::atomic<int> ok{0}, expired{0}, cancelled{0}, refused{0}, other{0};
+  } counts;
+  std::vector<std::atomic<int>> answered(kThreads * kTasks);
+  {
+    BatchOptions options = Options(4, absl::Microseconds(200));
+    options.max_queue_items = 64;
+    std::atomic<int> concurrent{0};
+    Batcher batcher(options, slots, [&](Batch batch) {
+      EXPECT_LT(concurrent++, slots);
+      EXPECT_LE(batch.tasks.size(), 4);
+      for (Task& task : batch.tasks) {
+        EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
+      }
+      --concurrent;
+      AnswerAll(std::move(batch));
+    });
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        std::mt19937 random(t);
+        std::vector<std::shared_ptr<std::atomic<bool>>> flags;
+        for (int i = 0; i < kTasks; ++i) {
+          Task task;
+          task.bucket_height = 2;
+          task.bucket_width = random() % 2 + 1;
+          task.image.pixels.resize(12);
+          if (random() % 4 == 0) {
+            task.deadline = SteadyNow() + absl::Microseconds(random() % 400);
+          }
+          flags.push_back(std::make_shared<std::atomic<bool>>(false));
+          task.cancelled = flags.back();
+          if (random() % 3 == 0) {
+            absl::StatusOr<Reservation> room = batcher.Reserve(1, 12);
+            if (room.ok()) task.reservation = *std::move(room);
+          }
+          task.done = [&counts, &count = answered[t * kTasks + i]](
+                          absl::StatusOr<Result> result, const BatchInfo&) {
+            ++count;
+            switch (result.status().code()) {
+              case absl::StatusCode::kOk:
+                ++counts.ok;
+                break;
+              case absl::StatusCode::kDeadlineExceeded:
+                ++counts.expired;
+                break;
+              case absl::StatusCode::kCancelled:
+                ++counts.cancelled;
+                break;
+              case absl::StatusCode::kResourceExhausted:
+                ++counts.refused;
+                break;
+              default:
+                ++counts.other;
+            }
+          };
+          batcher.Submit(std::move(task));
+          if (random() % 8 == 0) flags[random() % flags.size()]->store(true);
+          if (random() % 16 == 0) std::this_thread::yield();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (const std::atomic<int>& count : answered) ASSERT_EQ(count, 1);
+  EXPECT_EQ(counts.other, 0);
+  EXPECT_GT(counts.ok, 0);
+  RecordProperty("ok", counts.ok);
+  RecordProperty("expired", counts.expired);
+  RecordProperty("cancelled", counts.cancelled);
+  RecordProperty("refused", counts.refused);
+}
+
+INSTANTIATE_TEST_SUITE_P(Slots, BatcherUnderLoadTest, testing::Values(1, 3));
+
+}  // namespace
+}  // namespace sfmamba

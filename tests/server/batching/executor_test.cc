@@ -1,0 +1,296 @@
+#include "server/batching/executor.h"
+
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "tests/server/batching/executor_fixture.h"
+
+namespace sfmamba {
+namespace {
+
+TEST_F(ExecutorTest, AnswersEachImageWithItsOwnResult) {
+  const auto executor = MakeExecutor(4);
+  Answer answers[4];
+  for (int i = 0; i < 4; ++i) executor->Submit(MakeTask(answers[i], i));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(answers[i].logit(), i);
+  EXPECT_EQ(sizes(), std::vector<int>({4}));
+}
+
+TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
+  const auto executor = MakeExecutor(2);
+  Answer first, second;
+  executor->Submit(MakeTask(first, 1));
+  executor->Submit(MakeTask(second, 2));
+  first.Wait().IgnoreError();
+  second.Wait().IgnoreError();
+  EXPECT_EQ(first.info.batch_size, 2);
+  EXPECT_EQ(first.info.padded_batch_size, 2);
+  EXPECT_EQ(first.info.fold_factor, 20);
+  EXPECT_EQ(first.info.bucket, "4x4");
+  EXPECT_GE(first.info.queue, second.info.queue);
+  EXPECT_EQ(first.info.inference, second.info.inference);
+  EXPECT_EQ(Metric("sfmamba_batches_total",
+                   {{"model", "fake"}, {"bucket", "4x4"}, {"trigger", "full"}}),
+            1);
+}
+
+TEST_F(ExecutorTest, TakesPixelsToo) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  Task task = MakeTask(answer, 0);
+  task.image.values.clear();
+  task.image.pixels.assign(3 * 4 * 4, 77);
+  executor->Submit(std::move(task));
+  EXPECT_EQ(answer.logit(), 77);
+}
+
+TEST_F(ExecutorTest, OneFailingImageDoesNotFailTheOthers) {
+  for (int poisoned = 0; poisoned < 8; ++poisoned) {
+    const auto executor = MakeExecutor(8);
+    Answer answers[8];
+    for (int i = 0; i < 8; ++i) {
+      executor->Submit(MakeTask(answers[i], i == poisoned ? kPoison : i));
+    }
+    for (int i = 0; i < 8; ++i) {
+      if (i == poisoned) {
+        EXPECT_EQ(answers[i].Wait().status().code(),
+                  absl::StatusCode::kInternal);
+        EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+      } else {
+        EXPECT_EQ(answers[i].logit(), i) << "mate of image " << poisoned;
+      }
+    }
+  }
+}
+
+TEST_F(ExecutorTest, WhenBothHalvesFailAllFailAndNoMoreIsTried) {
+  const auto executor = MakeExecutor(8);
+  Answer answers[8];
+  for (Answer& answer : answers) executor->Submit(MakeTask(answer, kPoison));
+  for (Answer& answer : answers) EXPECT_EQ(answer.reason(), "DEVICE_ERROR");
+  EXPECT_EQ(sizes(), std::vector<int>({8, 4, 4}));
+}
+
+TEST_F(ExecutorTest, ABatchThatIsTooLargeForTheDeviceIsHalved) {
+  const auto executor = MakeExecutor(2);
+  Answer answers[2];
+  executor->Submit(MakeTask(answers[0], 5));
+  executor->Submit(MakeTask(answers[1], kLarge));
+  EXPECT_EQ(answers[0].logit(), 5);
+  EXPECT_EQ(answers[1].logit(), kLarge);
+  EXPECT_EQ(sizes(), std::vector<int>({2, 1, 1}));
+}
+
+TEST_F(ExecutorTest, AnImageTooLargeForTheDeviceMayComeAgain) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  executor->Submit(MakeTask(answer, kTooLarge));
+  const absl::Status status = answer.Wait().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(answer.reason(), "DEVICE_OOM");
+  EXPECT_LT(GetErrorDetail(status).retry_after, absl::InfiniteDuration());
+}
+
+TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
+  const auto executor = MakeExecutor(2);
+  EXPECT_TRUE(executor->IsAlive(SteadyNow()));
+  Answer answers[4];
+  executor->Submit(MakeTask(answers[0], 1));
+  executor->Submit(MakeTask(answers[1], kBreaksTheDevice));
+  for (int i : {0, 1}) EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+  EXPECT_FALSE(executor->IsAlive(SteadyNow()));
+  for (int i : {2, 3}) executor->Submit(MakeTask(answers[i], i));
+  for (int i : {2, 3}) {
+    EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+  }
+  EXPECT_EQ(sizes(), std::vector<int>({2})) << "a broken device is not asked";
+  absl::MutexLock lock(&log_.mu);
+  EXPECT_EQ(log_.failures, std::vector<std::string>({"device 0: broken"}));
+}
+
+TEST(HungAfterTest, ADenseModelHasLongerForEachImageOfItsBatch) {
+  EXPECT_EQ(HungAfter(VisionTask::kClassification, 1), absl::Seconds(10));
+  EXPECT_EQ(HungAfter(VisionTask::kClassification, 256), absl::Seconds(10));
+  EXPECT_EQ(HungAfter(VisionTask::kDetection, 1), absl::Minutes(1));
+  EXPECT_EQ(HungAfter(VisionTask::kSegmentation, 4), absl::Minutes(4));
+}
+
+TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
+  for (VisionTask task :
+       {VisionTask::kClassification, VisionTask::kSegmentation}) {
+    absl::Notification started, go;
+    const auto executor = MakeExecutor(
+        1,
+        [&] {
+          started.Notify();
+          go.WaitForNotification();
+        },
+        task);
+    const absl::Duration limit = HungAfter(task, 1);
+    const absl::Time before = SteadyNow();
+    EXPECT_TRUE(executor->IsAlive(before + absl::Hours(1))) << "it is idle";
+    Answer answer;
+    executor->Submit(MakeTask(answer, 1));
+    started.WaitForNotification();
+    const absl::Time after = SteadyNow();
+    EXPECT_TRUE(executor->IsAlive(before + limit));
+    EXPECT_FALSE(executor->IsAlive(after + limit + absl::Nanoseconds(1)));
+    go.Notify();
+    EXPECT_EQ(answer.logit(), 1);
+  }
+}
+
+TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
+  absl::BlockingCounter all_started(3);
+  absl::Notification go;
+  const auto executor = MakeExecutor(
+      1,
+      [&] {
+        all_started.DecrementCount();
+        go.WaitForNotification();
+      },
+      VisionTask::kClassification, 3);
+  Answer answers[3];
+  for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
+  all_started.Wait();
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 3);
+  go.Notify();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answers[i].logit(), i);
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 0);
+}
+
+TEST_F(ExecutorTest, ANonFiniteResultFailsItsImageOnly) {
+  const auto executor = MakeExecutor(3);
+  Answer answers[3];
+  executor->Submit(MakeTask(answers[0], 5));
+  executor->Submit(MakeTask(answers[1], kNotANumber));
+  executor->Submit(
+      MakeTask(answers[2], std::numeric_limits<float>::infinity()));
+  EXPECT_EQ(answers[0].logit(), 5);
+  for (int i : {1, 2}) {
+    EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(answers[i].reason(), "NON_FINITE_OUTPUT");
+  }
+  EXPECT_EQ(sizes(), std::vector<int>({3}));
+}
+
+TEST_F(ExecutorTest, ASizeTheModelRefusesIsTheClientsFault) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  executor->Submit(MakeTask(answer, 0, 1));
+  EXPECT_EQ(answer.Wait().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ExecutorTest, SizesRunApart) {
+  const auto executor = MakeExecutor(2);
+  Answer small[2], large[2];
+  for (int i : {0, 1}) {
+    executor->Submit(MakeTask(small[i], 1, 4));
+    executor->Submit(MakeTask(large[i], 2, 8));
+  }
+  for (int i : {0, 1}) {
+    EXPECT_EQ(small[i].logit(), 1);
+    EXPECT_EQ(large[i].logit(), 2);
+  }
+  EXPECT_EQ(large[0].info.bucket, "8x4");
+}
+
+TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
+  absl::Notification started, go;
+  const auto executor = MakeExecutor(1, [&] {
+    if (!started.HasBeenNotified()) started.Notify();
+    go.WaitForNotification();
+  });
+  Answer running, cancelled, late;
+  executor->Submit(MakeTask(running, 1));
+  started.WaitForNotification();
+  const auto flag = std::make_shared<std::atomic<bool>>(true);
+  Task task = MakeTask(cancelled, 2);
+  task.cancelled = flag;
+  executor->Submit(std::move(task));
+  EXPECT_EQ(cancelled.Wait().status().code(), absl::StatusCode::kCancelled);
+  task = MakeTask(late, 3);
+  task.deadline = SteadyNow();
+  executor->Submit(std::move(task));
+  EXPECT_EQ(late.reason(), "EXPIRED_IN_QUEUE");
+  go.Notify();
+  EXPECT_EQ(running.logit(), 1);
+  EXPECT_EQ(sizes(), std::vector<int>({1}));
+}
+
+TEST_F(ExecutorTest, WarmUpPreparesTheModelForItsBatches) {
+  EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
+  EXPECT_EQ(prepared(), 6);
+}
+
+TEST_F(ExecutorTest, WarmUpSaysThatTheModelCannotBePrepared) {
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(MakeExecutor(kTooManyImages)->WarmUp()));
+}
+
+TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  Task task = MakeTask(answer, 1);
+  task.bucket_height = 32;
+  task.image.original_height = 70;
+  task.image.original_width = 90;
+  task.detection.max_detections = 7;
+  task.segmentation.confidence = true;
+  executor->Submit(std::move(task));
+  EXPECT_EQ(answer.logit(), 1);
+  const ModelInput input = last();
+  EXPECT_EQ(input.height, 4);
+  EXPECT_EQ(input.original_height, 70);
+  EXPECT_EQ(input.original_width, 90);
+  EXPECT_EQ(input.detection.max_detections, 7);
+  EXPECT_TRUE(input.segmentation.confidence);
+  EXPECT_EQ(answer.info.bucket, "32x4");
+}
+
+TEST_F(ExecutorTest, ReservesWithinTheCaps) {
+  const auto executor = MakeExecutor(1);
+  EXPECT_TRUE(executor->Reserve(64, 1 << 20).ok());
+  const absl::Status refused = executor->Reserve(1 << 20, 0).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorDetail(refused).reason, "QUEUE_FULL");
+}
+
+TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {
+  absl::Notification started, go;
+  const auto executor = MakeExecutor(1, [&] {
+    if (!started.HasBeenNotified()) started.Notify();
+    go.WaitForNotification();
+  });
+  Answer answers[3];
+  executor->Submit(MakeTask(answers[0], 0));
+  started.WaitForNotification();
+  executor->Submit(MakeTask(answers[1], 1));
+  executor->Submit(MakeTask(answers[2], 2));
+  EXPECT_EQ(Metric("sfmamba_queue_items", {{"model", "fake"}}), 2);
+  EXPECT_EQ(Metric("sfmamba_queue_bytes", {{"model", "fake"}}), 2 * 192);
+  go.Notify();
+  EXPECT_EQ(answers[2].logit(), 2);
+  EXPECT_EQ(Metric("sfmamba_queue_items", {{"model", "fake"}}), 0);
+}
+
+TEST_F(ExecutorTest, TheDestructorLetsWhatWaitsRun) {
+  Answer answers[3];
+  {
+    const auto executor = MakeExecutor(8);
+    for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(answers[i].logit(), i);
+}
+
+}  // namespace
+}  // namespace sfmamba

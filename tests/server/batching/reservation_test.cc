@@ -1,0 +1,96 @@
+#include "server/batching/reservation.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
+
+TEST(QueueRoomTest, RefusesTooManyItems) {
+  QueueRoom room(3, 1000, kRetryAfter);
+  const auto held = room.Take(2, 0);
+  ASSERT_TRUE(held.ok());
+  EXPECT_TRUE(room.Take(1, 0).ok());
+  const auto refused = room.Take(2, 0);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
+  EXPECT_EQ(GetErrorDetail(refused.status()).retry_after, kRetryAfter);
+}
+
+TEST(QueueRoomTest, RefusesTooManyBytes) {
+  QueueRoom room(10, 1000, kRetryAfter);
+  const auto held = room.Take(1, 600);
+  ASSERT_TRUE(held.ok());
+  EXPECT_FALSE(room.Take(1, 401).ok());
+  EXPECT_FALSE(room.Take(1, std::numeric_limits<int64_t>::max()).ok());
+  EXPECT_TRUE(room.Take(1, 400).ok());
+}
+
+TEST(QueueRoomTest, TakesAllOrNothing) {
+  QueueRoom room(3, 1000, kRetryAfter);
+  EXPECT_FALSE(room.Take(3, 1001).ok());
+  EXPECT_FALSE(room.Take(4, 1000).ok());
+  EXPECT_TRUE(room.Take(3, 1000).ok());
+}
+
+TEST(ReservationTest, GivesBackOnceItGoes) {
+  QueueRoom room(1, 10, kRetryAfter);
+  {
+    const auto held = room.Take(1, 10);
+    ASSERT_TRUE(held.ok());
+    EXPECT_FALSE(room.Take(1, 0).ok());
+  }
+  EXPECT_TRUE(room.Take(1, 10).ok());
+}
+
+TEST(ReservationTest, GivesBackOnlyOnce) {
+  QueueRoom room(2, 10, kRetryAfter);
+  Reservation first = *room.Take(1, 5);
+  const Reservation second = *room.Take(1, 5);
+  first.Release();
+  first.Release();
+  Reservation moved = std::move(first);
+  moved.Release();
+  EXPECT_TRUE(room.Take(1, 5).ok());
+  EXPECT_FALSE(room.Take(2, 0).ok()) << "the second is still held";
+}
+
+TEST(ReservationTest, AssignmentGivesBackWhatWasHeld) {
+  QueueRoom room(2, 10, kRetryAfter);
+  Reservation held = *room.Take(1, 5);
+  held = *room.Take(1, 5);
+  EXPECT_EQ(held.items(), 1);
+  EXPECT_TRUE(room.Take(1, 5).ok());
+}
+
+TEST(ReservationTest, PartsGoTheirOwnWay) {
+  QueueRoom room(3, 30, kRetryAfter);
+  Reservation whole = *room.Take(3, 30);
+  Reservation part = whole.Split(1, 12);
+  EXPECT_EQ(whole.items(), 2);
+  EXPECT_EQ(whole.bytes(), 18);
+  EXPECT_EQ(part.items(), 1);
+  EXPECT_EQ(part.bytes(), 12);
+  whole.Release();
+  EXPECT_FALSE(room.Take(3, 0).ok());
+  EXPECT_TRUE(room.Take(2, 18).ok());
+  part.Release();
+  EXPECT_TRUE(room.Take(3, 30).ok());
+}
+
+TEST(ReservationTest, MayOutliveItsRoom) {
+  std::optional<QueueRoom> room(std::in_place, 1, 10, kRetryAfter);
+  Reservation held = *room->Take(1, 10);
+  room.reset();
+  held.Release();
+  EXPECT_TRUE(held.empty());
+}
+
+}  // namespace
+}  // namespace sfmamba

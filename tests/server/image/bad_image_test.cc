@@ -1,0 +1,366 @@
+// Bytes that are no acceptable picture: each is refused with its named reason,
+// and costs little memory.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>  // Before jpeglib.h.
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "jpeglib.h"
+#include "server/base/error.h"
+#include "server/image/image.h"
+#include "tests/server/picture.h"
+#include "zlib.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr char kUnsupported[] = "IMAGE_FORMAT_UNSUPPORTED";
+constexpr char kFailed[] = "IMAGE_DECODE_FAILED";
+constexpr char kTooLarge[] = "IMAGE_TOO_LARGE";
+
+struct BadInput {
+  std::string name;
+  std::string bytes;
+  std::string reason;
+};
+
+void ExpectRefused(const BadInput& input) {
+  const absl::Status status =
+      DecodeImage(input.bytes, ImageLimits(), true, 0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << input.name;
+  EXPECT_EQ(GetErrorDetail(status).reason, input.reason)
+      << input.name << ": " << status;
+  EXPECT_FALSE(status.message().empty()) << input.name;
+}
+
+// What ReadImageHeader alone must find out: before anything is allocated.
+void ExpectRefusedByHeader(const BadInput& input) {
+  EXPECT_EQ(GetErrorDetail(ReadImageHeader(input.bytes, ImageLimits()).status())
+                .reason,
+            input.reason)
+      << input.name;
+  ExpectRefused(input);
+}
+
+RgbImage Noise(int width, int height) {
+  std::mt19937 random(1);
+  RgbImage image;
+  image.width = width;
+  image.height = height;
+  for (int i = 0; i < 3 * width * height; ++i) image.data.push_back(random());
+  return image;
+}
+
+std::string Progressive(const RgbImage& image) {
+  return EncodeJpeg(
+      image.width, image.height, 3, image.data.data(),
+      [](jpeg_compress_struct& c) { jpeg_simple_progression(&c); });
+}
+
+// `jpeg` with `bytes` written `offset` bytes after its frame marker.
+std::string PatchFrame(std::string jpeg, int offset, const std::string& bytes) {
+  const size_t baseline = jpeg.find("\xFF\xC0");
+  const size_t at =
+      baseline != std::string::npos ? baseline : jpeg.find("\xFF\xC2");
+  return jpeg.replace(at + offset, bytes.size(), bytes);
+}
+constexpr int kMarker = 1, kPrecision = 4, kHeight = 5, kWidth = 7,
+              kComponents = 9;
+
+std::string Sides(int width, int height) {
+  std::string bytes;
+  for (int side : {width, height}) {
+    for (int shift : {24, 16, 8, 0}) bytes.push_back(side >> shift);
+  }
+  return bytes;
+}
+
+// Only the header, with any size.
+std::string PngHeader(int width, int height) {
+  return "\x89PNG\r\n\x1A\n" +
+         PngChunk("IHDR", Sides(width, height) +
+                              std::string("\x08\x02\x00\x00\x00", 5));
+}
+
+std::string Deflate(const std::string& bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::string result(size, '\0');
+  compress2(reinterpret_cast<Bytef*>(&result[0]), &size,
+            reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), 9);
+  result.resize(size);
+  return result;
+}
+
+int64_t PeakMemory() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+TEST(BadImageTest, OtherFormatsAreRefusedByTheirFirstBytes) {
+  const std::string nul(1, '\0');
+  const BadInput inputs[] = {
+      {"empty", "", kUnsupported},
+      {"one byte", "\xFF", kUnsupported},
+      {"zeros", std::string(1000, '\0'), kUnsupported},
+      {"text", "a picture of a chair", kUnsupported},
+      {"HTML", "<!DOCTYPE html><html><body>404</body></html>", kUnsupported},
+      {"SVG", "<svg xmlns='http://www.w3.org/2000/svg'/>", kUnsupported},
+      {"GIF", "GIF89a\x01" + nul + "\x01" + nul + nul + nul, kUnsupported},
+      {"TIFF, little endian", "II*" + nul + "\x08" + nul + nul + nul,
+       kUnsupported},
+      {"TIFF, big endian", "MM" + nul + "*" + nul + nul + nul + "\x08",
+       kUnsupported},
+      {"BMP", "BM" + std::string(60, '\0'), kUnsupported},
+      {"RIFF that is a WAVE", "RIFF\x24\x08" + nul + nul + "WAVEfmt ",
+       kUnsupported},
+      {"JPEG start of image only", "\xFF\xD8", kUnsupported},
+      {"half of a PNG signature", "\x89PNG", kUnsupported},
+  };
+  for (const BadInput& input : inputs) ExpectRefusedByHeader(input);
+}
+
+TEST(BadImageTest, NothingBehindTheMagicIsABrokenPicture) {
+  const BadInput inputs[] = {
+      {"JPEG", "\xFF\xD8\xFF", kFailed},
+      {"JPEG, only fill bytes", "\xFF\xD8" + std::string(100, '\xFF'), kFailed},
+      {"JPEG, segment past the end", "\xFF\xD8\xFF\xE0\xFF\xFFJFIF", kFailed},
+      {"JPEG, segment of length 0", "\xFF\xD8\xFF\xE0" + std::string(20, '\0'),
+       kFailed},
+      {"JPEG, junk instead of a marker",
+       std::string("\xFF\xD8\xFF\xE0\0\2abc", 9), kFailed},
+      {"JPEG, end without a frame", "\xFF\xD8\xFF\xD9 more", kFailed},
+      {"PNG", "\x89PNG\r\n\x1A\n", kFailed},
+      {"PNG, another chunk first",
+       "\x89PNG\r\n\x1A\n" + PngChunk("tEXt", std::string(13, 'x')), kFailed},
+      {"WebP", "RIFF" + std::string(4, '\x20') + "WEBP", kFailed},
+      {"WebP, junk chunk",
+       "RIFF" + std::string(4, '\x20') + "WEBPjunk" + std::string(30, 'x'),
+       kFailed},
+  };
+  for (const BadInput& input : inputs) ExpectRefusedByHeader(input);
+}
+
+TEST(BadImageTest, TruncatedPicturesAreNeverReturnedInPart) {
+  const RgbImage picture = Noise(60, 45);
+  const std::pair<std::string, std::string> pictures[] = {
+      {"JPEG", EncodeJpeg(picture)},
+      {"progressive JPEG", Progressive(picture)},
+      {"PNG", EncodePng(picture)},
+      {"lossy WebP", EncodeWebp(picture, false)},
+      {"lossless WebP", EncodeWebp(picture, true)}};
+  for (const auto& [name, bytes] : pictures) {
+    ASSERT_TRUE(DecodeImage(bytes, ImageLimits(), true, 0).ok()) << name;
+    for (int percent = 10; percent < 100; percent += 10) {
+      ExpectRefused({absl::StrCat(percent, " % of a ", name),
+                     bytes.substr(0, bytes.size() * percent / 100), kFailed});
+    }
+    ExpectRefused({absl::StrCat(name, " less one byte"),
+                   bytes.substr(0, bytes.size() - 1), kFailed});
+  }
+}
+
+TEST(BadImageTest, AJpegWhoseSizeIsWrongIsRefused) {
+  const RgbImage picture = Noise(64, 64);
+  for (const std::string& jpeg : {EncodeJpeg(picture), Progressive(picture)}) {
+    for (int field : {kHeight, kWidth}) {
+      const std::string name = field == kHeight ? "height" : "width";
+      ExpectRefused({name + " too large",
+                     PatchFrame(jpeg, field, std::string("\0\x80", 2)),
+                     kFailed});
+      ExpectRefused({name + " too small",
+                     PatchFrame(jpeg, field, std::string("\0\x20", 2)),
+                     kFailed});
+      ExpectRefused({name + " zero",
+                     PatchFrame(jpeg, field, std::string(2, '\0')), kFailed});
+    }
+  }
+}
+
+TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
+  const std::string jpeg = EncodeJpeg(Gradient(16, 16));
+  ExpectRefusedByHeader(
+      {"12 bits", PatchFrame(jpeg, kPrecision, "\x0C"), kUnsupported});
+  ExpectRefusedByHeader(
+      {"lossless", PatchFrame(jpeg, kMarker, "\xC3"), kUnsupported});
+  ExpectRefusedByHeader(
+      {"two components", PatchFrame(jpeg, kComponents, "\x02"), kUnsupported});
+}
+
+TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
+  // One coefficient of one component and one bit a scan.
+  std::vector<jpeg_scan_info> scans;
+  for (int component = 0; component < 3; ++component) {
+    scans.push_back({1, {component}, 0, 0, 0, 0});
+  }
+  for (int component = 0; component < 3; ++component) {
+    for (int k = 1; k < 64; ++k) {
+      for (int bit = 5; bit >= 0; --bit) {
+        scans.push_back({1, {component}, k, k, bit == 5 ? 0 : bit + 1, bit});
+      }
+    }
+  }
+  const RgbImage picture = Gradient(16, 16);
+  const auto encode = [&](int count) {
+    return EncodeJpeg(16, 16, 3, picture.data.data(),
+                      [&](jpeg_compress_struct& compress) {
+                        compress.scan_info = scans.data();
+                        compress.num_scans = count;
+                      });
+  };
+  EXPECT_TRUE(DecodeImage(encode(100), ImageLimits(), true, 0).ok());
+  ExpectRefused({"101 scans", encode(101), kFailed});
+  ExpectRefused({"1000 scans", encode(1000), kFailed});
+}
+
+TEST(BadImageTest, HugeSidesAreRefusedBeforeAnythingIsAllocated) {
+  const int64_t before = PeakMemory();
+  const std::string jpeg = EncodeJpeg(Gradient(16, 16));
+  const std::string max16 = "\xFF\xFF";
+  const BadInput inputs[] = {
+      {"JPEG 65535 x 65535", PatchFrame(jpeg, kHeight, max16 + max16),
+       kTooLarge},
+      {"JPEG 1 x 65535",
+       PatchFrame(jpeg, kHeight, max16 + std::string("\0\1", 2)), kTooLarge},
+      {"JPEG 65535 x 1",
+       PatchFrame(jpeg, kHeight, std::string("\0\1", 2) + max16), kTooLarge},
+      {"PNG 65535 x 65535", PngHeader(65535, 65535), kTooLarge},
+      {"PNG 1 x 65535", PngHeader(1, 65535), kTooLarge},
+      {"PNG 2^31-1 x 2^31-1", PngHeader(INT32_MAX, INT32_MAX), kTooLarge},
+      {"PNG 10000 x 10000", PngHeader(10000, 10000), kTooLarge},
+      {"PNG 0 x 0", PngHeader(0, 0), kFailed},
+      {"PNG 2^32-1 x 1", PngHeader(-1, 1), kFailed},
+  };
+  for (const BadInput& input : inputs) ExpectRefusedByHeader(input);
+  EXPECT_LT(PeakMemory() - before, 16 << 20);
+}
+
+TEST(BadImageTest, TheLimitsAreInclusive) {
+  const std::string png = EncodePng(Gradient(20, 10));
+  ImageLimits limits;
+  limits.max_bytes = png.size();
+  limits.max_pixels = 200;
+  limits.max_side = 20;
+  EXPECT_TRUE(DecodeImage(png, limits, true, 0).ok());
+  for (int64_t ImageLimits::*limit :
+       {&ImageLimits::max_bytes, &ImageLimits::max_pixels}) {
+    ImageLimits smaller = limits;
+    --(smaller.*limit);
+    EXPECT_EQ(
+        GetErrorDetail(DecodeImage(png, smaller, true, 0).status()).reason,
+        kTooLarge);
+  }
+  limits.max_side = 19;
+  EXPECT_EQ(GetErrorDetail(DecodeImage(png, limits, true, 0).status()).reason,
+            kTooLarge);
+}
+
+TEST(BadImageTest, AnimationsAreRefused) {
+  const std::string png = EncodePng(Gradient(8, 8));
+  ExpectRefusedByHeader(
+      {"APNG",
+       WithChunk(png, PngChunk("acTL", std::string("\0\0\0\2\0\0\0\0", 8))),
+       kUnsupported});
+  // VP8X with the animation flag (0x02) and sides of 8, then ANIM.
+  const std::string webp =
+      std::string("RIFF\x24\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\7\0\0\7\0\0",
+                  30) +
+      std::string("ANIM\6\0\0\0\0\0\0\0\0\0", 14);
+  ExpectRefusedByHeader({"animated WebP", webp, kUnsupported});
+}
+
+TEST(BadImageTest, AnyWrongPngChecksumIsAnError) {
+  const std::string good =
+      WithChunk(EncodePng(Noise(20, 20)), PngChunk("tEXt", "Title chair"));
+  ASSERT_TRUE(DecodeImage(good, ImageLimits(), true, 0).ok());
+  for (const char* chunk : {"IHDR", "tEXt", "IDAT", "IEND"}) {
+    std::string bytes = good;
+    const size_t type = bytes.find(chunk);
+    size_t length = 0;
+    for (int i = 4; i > 0; --i) {
+      length = length << 8 | static_cast<uint8_t>(bytes[type - i]);
+    }
+    bytes[type + 4 + length] ^= 1;
+    ExpectRefused({absl::StrCat("CRC of ", chunk), bytes, kFailed});
+  }
+}
+
+TEST(BadImageTest, APngThatUnpacksToMuchCostsLittle) {
+  const int64_t before = PeakMemory();
+  const std::string end = PngChunk("IEND", "");
+  const std::string packed = Deflate(std::string(7'900'000, '\0'));
+
+  const std::string pixels =
+      PngHeader(100, 100) + PngChunk("IDAT", packed) + end;
+  ExpectRefused({"more pixels than the header says", pixels, kFailed});
+
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    text += PngChunk("zTXt", std::string("a\0\0", 3) + packed);
+  }
+  const absl::StatusOr<RgbImage> image = DecodeImage(
+      WithChunk(EncodePng(Gradient(8, 8)), text), ImageLimits(), true, 0);
+  EXPECT_TRUE(image.ok()) << "skipped: " << image.status();
+  EXPECT_LT(PeakMemory() - before, 64 << 20) << "of 7.9 GB unpacked";
+}
+
+TEST(BadImageTest, TheErrorNamesNoFileAndIsShort) {
+  const absl::Status status =
+      DecodeImage(EncodeJpeg(Noise(30, 30)).substr(0, 700), ImageLimits(), true,
+                  0)
+          .status();
+  EXPECT_EQ(status.message().find('/'), absl::string_view::npos) << status;
+  EXPECT_LT(status.message().size(), 200);
+}
+
+// Whatever a byte is changed to: a whole picture or a named error.
+TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
+  const RgbImage picture = Noise(24, 24);
+  const std::string pictures[] = {
+      EncodeJpeg(picture),
+      Progressive(picture),
+      EncodePng(picture),
+      EncodeWebp(picture, false),
+      EncodeWebp(picture, true),
+      WithExif(EncodeJpeg(picture), ExifOrientation(6, true))};
+  ImageLimits limits;
+  limits.max_pixels = 1 << 20;
+  std::mt19937 random(7);
+  int refused = 0;
+  for (const std::string& good : pictures) {
+    for (int i = 0; i < 600; ++i) {
+      std::string bytes = good;
+      // Most of what can go wrong is in the first bytes.
+      const size_t reach =
+          i % 2 == 0 ? std::min<size_t>(600, bytes.size()) : bytes.size();
+      for (int flips = random() % 3; flips >= 0; --flips) {
+        bytes[random() % reach] = random();
+      }
+      const absl::StatusOr<RgbImage> image =
+          DecodeImage(bytes, limits, true, i % 3 == 0 ? 8 : 0);
+      if (image.ok()) {
+        EXPECT_EQ(image->data.size(), 3 * image->width * image->height);
+        continue;
+      }
+      ++refused;
+      const std::string reason = GetErrorDetail(image.status()).reason;
+      EXPECT_TRUE(reason == kUnsupported || reason == kFailed ||
+                  reason == kTooLarge)
+          << image.status();
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+}  // namespace
+}  // namespace sfmamba

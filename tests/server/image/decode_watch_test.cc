@@ -1,0 +1,146 @@
+#include "server/image/decode_watch.h"
+
+#include <cstdint>
+#include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "jpeglib.h"
+#include "server/base/error.h"
+#include "server/image/image.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba {
+namespace {
+
+// A clock on which each look takes a second.
+class CountingClock {
+ public:
+  DecodeWatch::Clock clock() {
+    return [this] { return absl::Seconds(looks_++); };
+  }
+  int looks() const { return looks_; }
+
+ private:
+  int looks_ = 0;
+};
+
+constexpr absl::Duration kLong = absl::Hours(10);
+
+TEST(DecodeWatchTest, ExpiresByItsClock) {
+  absl::Duration now = absl::Seconds(100);
+  const DecodeWatch watch(absl::Seconds(1), [&now] { return now; });
+  EXPECT_FALSE(watch.Expired());
+  now += absl::Seconds(1);
+  EXPECT_FALSE(watch.Expired());
+  now += absl::Nanoseconds(1);
+  EXPECT_TRUE(watch.Expired());
+  EXPECT_EQ(watch.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_NE(watch.status().message().find("1s"), std::string::npos);
+}
+
+TEST(DecodeWatchTest, WithoutLimitItNeverExpires) {
+  const DecodeWatch watch(absl::InfiniteDuration(),
+                          [] { return absl::InfiniteDuration(); });
+  EXPECT_FALSE(watch.Expired());
+}
+
+TEST(DecodeWatchTest, ItsClockIsTheThreadsWork) {
+  const absl::Duration start = ThreadCpuTime();
+  EXPECT_GT(start, absl::ZeroDuration());
+  volatile int work = 0;
+  while (ThreadCpuTime() == start) work = work + 1;
+  EXPECT_GT(ThreadCpuTime(), start);
+}
+
+std::string ProgressiveJpeg(const RgbImage& image) {
+  return EncodeJpeg(image.width, image.height, 3, image.data.data(),
+                    [](jpeg_compress_struct& compress) {
+                      jpeg_simple_progression(&compress);
+                    });
+}
+
+std::string InterlacedPng(const RgbImage& image) {
+  PngOptions options;
+  options.interlaced = true;
+  return EncodePng(image.width, image.height, options,
+                   std::string(image.data.begin(), image.data.end()));
+}
+
+// Incompressible, so that its WebP has many kilobytes.
+RgbImage Noise(int width, int height) {
+  RgbImage image = Gradient(width, height);
+  uint32_t state = 1;
+  for (uint8_t& value : image.data) {
+    state = state * 1664525 + 1013904223;
+    value = state >> 24;
+  }
+  return image;
+}
+
+std::string ReasonOf(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  return GetErrorDetail(status).reason;
+}
+
+TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
+  const RgbImage picture = Noise(512, 512);
+  const struct {
+    const char* name;
+    std::string bytes;
+  } kCases[] = {
+      {"JPEG", EncodeJpeg(picture)},
+      {"progressive JPEG", ProgressiveJpeg(picture)},
+      {"PNG", EncodePng(picture)},
+      {"interlaced PNG", InterlacedPng(picture)},
+      {"WebP", EncodeWebp(picture, /*lossless=*/false)},
+      {"lossless WebP", EncodeWebp(picture, /*lossless=*/true)},
+  };
+  for (const auto& test : kCases) {
+    CountingClock whole;
+    const absl::StatusOr<RgbImage> unhurried = DecodeImage(
+        test.bytes, ImageLimits(), true, 0, DecodeWatch(kLong, whole.clock()));
+    const absl::StatusOr<RgbImage> unwatched =
+        DecodeImage(test.bytes, ImageLimits(), true, 0);
+    ASSERT_TRUE(unhurried.ok() && unwatched.ok()) << test.name;
+    EXPECT_EQ(unhurried->data, unwatched->data) << test.name;
+    ASSERT_GE(whole.looks(), 5) << test.name;
+
+    CountingClock hurried;
+    EXPECT_EQ(ReasonOf(DecodeImage(test.bytes, ImageLimits(), true, 0,
+                                   DecodeWatch(absl::Milliseconds(2500),
+                                               hurried.clock()))
+                           .status()),
+              "IMAGE_DECODE_TIMEOUT")
+        << test.name;
+    EXPECT_EQ(hurried.looks(), 4) << test.name << ": at once";
+  }
+}
+
+TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
+  // A lossless WebP of one colour has a few bytes, whatever its size.
+  RgbImage flat = Gradient(600, 400);
+  flat.data.assign(flat.data.size(), 77);
+  for (const std::string& bytes :
+       {EncodeWebp(flat, /*lossless=*/true), EncodeJpeg(Gradient(4, 4))}) {
+    CountingClock clock;
+    EXPECT_EQ(ReasonOf(DecodeImage(
+                           bytes, ImageLimits(), true, 0,
+                           DecodeWatch(absl::Milliseconds(500), clock.clock()))
+                           .status()),
+              "IMAGE_DECODE_TIMEOUT");
+  }
+}
+
+TEST(DecodeWatchTest, ASlowPictureIsRefusedByTheRealClock) {
+  const std::string slow = ProgressiveJpeg(Noise(1024, 1024));
+  EXPECT_EQ(ReasonOf(DecodeImage(slow, ImageLimits(), true, 0,
+                                 DecodeWatch(absl::Milliseconds(1)))
+                         .status()),
+            "IMAGE_DECODE_TIMEOUT");
+  EXPECT_TRUE(
+      DecodeImage(slow, ImageLimits(), true, 0, DecodeWatch(kLong)).ok());
+}
+
+}  // namespace
+}  // namespace sfmamba

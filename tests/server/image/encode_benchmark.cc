@@ -1,0 +1,167 @@
+// From a dense model's answer to the bytes that are sent, on one thread: the
+// work of the finish pool.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "benchmark/benchmark.h"
+#include "server/image/keep_ratio.h"
+#include "server/prediction/convert_detections.h"
+#include "server/prediction/convert_segmentation.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kClasses = 150;
+
+std::vector<std::string> Labels() {
+  return std::vector<std::string>(kClasses, "label");
+}
+
+// Blobs with wavy edges, as objects have.
+Segmentation MakeMap(int height, int width) {
+  Segmentation map;
+  map.height = height;
+  map.width = width;
+  map.areas.resize(kClasses);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const double u = 9.0 * x / width, v = 9.0 * y / height;
+      const double level = std::sin(u + std::sin(3 * v)) +
+                           std::cos(v + std::sin(5 * u)) +
+                           0.1 * std::sin(40 * u) * std::sin(40 * v);
+      map.labels.push_back(static_cast<int>((level + 3) * 4) % kClasses);
+      map.confidence.push_back(static_cast<int>((level + 3) * 40));
+      ++map.areas[map.labels.back()];
+    }
+  }
+  return map;
+}
+
+void Segment(benchmark::State& state, v1::SegmentParams::Encoding encoding) {
+  const Segmentation map = MakeMap(state.range(1), state.range(0));
+  v1::SegmentParams params;
+  params.set_encoding(encoding);
+  int64_t bytes = 0;
+  for (auto _ : state) {
+    v1::SegmentResult result;
+    benchmark::DoNotOptimize(ToProto(map, params, Labels(), &result));
+    bytes = result.ByteSizeLong();
+  }
+  state.counters["bytes"] = bytes;
+}
+
+void BM_SegmentPng(benchmark::State& state) {
+  Segment(state, v1::SegmentParams::PNG_INDEX);
+}
+void BM_SegmentRle(benchmark::State& state) {
+  Segment(state, v1::SegmentParams::RLE_PER_CLASS);
+}
+void BM_SegmentRaw(benchmark::State& state) {
+  Segment(state, v1::SegmentParams::RAW_INDEX);
+}
+BENCHMARK(BM_SegmentPng)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_SegmentRle)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_SegmentRaw)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+
+void BM_SegmentConfidence(benchmark::State& state) {
+  const Segmentation map = MakeMap(480, 640);
+  v1::SegmentParams params;
+  params.set_include_confidence_map(true);
+  int64_t bytes = 0;
+  for (auto _ : state) {
+    v1::SegmentResult result;
+    benchmark::DoNotOptimize(ToProto(map, params, Labels(), &result));
+    bytes = result.confidence_png().size();
+  }
+  state.counters["bytes"] = bytes;
+}
+BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
+
+// 100 ellipses, each a third of the picture's sides.
+Detections MakeDetections(int height, int width) {
+  Detections detections;
+  for (int i = 0; i < 100; ++i) {
+    Detection detection;
+    InstanceMask mask;
+    mask.width = width / 3;
+    mask.height = height / 3;
+    mask.left = i % 10 * (width - mask.width) / 10;
+    mask.top = i / 10 * (height - mask.height) / 10;
+    for (int y = 0; y < mask.height; ++y) {
+      for (int x = 0; x < mask.width; ++x) {
+        const double u = 2.0 * x / mask.width - 1,
+                     v = 2.0 * y / mask.height - 1;
+        mask.data.push_back(u * u + v * v < 0.9);
+      }
+    }
+    detection.mask = [mask] { return mask; };
+    detection.box = {static_cast<float>(mask.left),
+                     static_cast<float>(mask.top),
+                     static_cast<float>(mask.left + mask.width),
+                     static_cast<float>(mask.top + mask.height)};
+    detections.detections.push_back(std::move(detection));
+  }
+  return detections;
+}
+
+void Detect(benchmark::State& state, v1::DetectParams::MaskEncoding encoding) {
+  const int width = state.range(0), height = state.range(1);
+  const Detections detections = MakeDetections(height, width);
+  PictureFrame frame;
+  frame.picture = {height, width};
+  int64_t bytes = 0;
+  for (auto _ : state) {
+    v1::DetectResult result;
+    benchmark::DoNotOptimize(
+        ToProto(detections, frame, encoding, Labels(), &result));
+    bytes = result.ByteSizeLong();
+  }
+  state.counters["bytes"] = bytes;
+}
+
+void BM_DetectRle(benchmark::State& state) {
+  Detect(state, v1::DetectParams::COCO_RLE);
+}
+void BM_DetectPng(benchmark::State& state) {
+  Detect(state, v1::DetectParams::PNG_CROP);
+}
+BENCHMARK(BM_DetectRle)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_DetectPng)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+
+// To a detector's input. The arguments: width, height.
+void BM_ResizeKeepRatio(benchmark::State& state) {
+  const RgbImage image = Gradient(state.range(0), state.range(1));
+  const PictureSize size =
+      KeepRatioSize({image.height, image.width}, 800, 1333);
+  for (auto _ : state) benchmark::DoNotOptimize(ResizeBilinear(image, size));
+}
+BENCHMARK(BM_ResizeKeepRatio)
+    ->Args({640, 480})
+    ->Args({4000, 3000})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace sfmamba
+
+BENCHMARK_MAIN();

@@ -1,0 +1,84 @@
+// From the bytes of a photograph to the model's input, on one thread. The times
+// of the decode pool: requests a second and thread = 1 / (decode + preprocess).
+
+#include <cstdint>
+#include <cstdio>  // Before jpeglib.h.
+#include <string>
+
+#include "benchmark/benchmark.h"
+#include "jpeglib.h"
+#include "server/image/image.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba {
+namespace {
+
+// Smooth with some texture, so that its JPEG is of a usual size.
+RgbImage Photograph(int width, int height) {
+  RgbImage image = Gradient(width, height);
+  uint32_t noise = 1;
+  for (uint8_t& byte : image.data) {
+    noise = noise * 1664525u + 1013904223u;
+    byte = byte * 7 / 8 + (noise >> 28);
+  }
+  return image;
+}
+
+std::string Jpeg(int width, int height) {
+  const RgbImage image = Photograph(width, height);
+  return EncodeJpeg(
+      width, height, 3, image.data.data(),
+      [](jpeg_compress_struct& c) { jpeg_set_quality(&c, 85, TRUE); });
+}
+
+void BM_ReadHeader(benchmark::State& state) {
+  const std::string bytes = Jpeg(1000, 667);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(ReadImageHeader(bytes, ImageLimits()));
+  }
+}
+BENCHMARK(BM_ReadHeader);
+
+// The argument: min_side.
+void BM_DecodeJpeg(benchmark::State& state) {
+  const std::string bytes = Jpeg(1000, 667);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        DecodeImage(bytes, ImageLimits(), true, state.range(0)));
+  }
+  state.counters["bytes"] = bytes.size();
+}
+BENCHMARK(BM_DecodeJpeg)->Arg(0)->Arg(224)->Unit(benchmark::kMillisecond);
+
+void BM_DecodePng(benchmark::State& state) {
+  const std::string bytes = EncodePng(Photograph(1000, 667));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
+  }
+}
+BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
+
+void BM_DecodeWebp(benchmark::State& state) {
+  const std::string bytes = EncodeWebp(Photograph(1000, 667), false);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
+  }
+}
+BENCHMARK(BM_DecodeWebp)->Unit(benchmark::kMillisecond);
+
+// The arguments: width, height; to 224.
+void BM_Preprocess(benchmark::State& state) {
+  const RgbImage image = Photograph(state.range(0), state.range(1));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(Preprocess(image, PreprocessOptions()));
+  }
+}
+BENCHMARK(BM_Preprocess)
+    ->Args({1000, 667})
+    ->Args({375, 251})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace sfmamba
+
+BENCHMARK_MAIN();

@@ -1,0 +1,211 @@
+#include "server/image/pixels.h"
+
+#include <cstring>
+#include <limits>
+
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+
+namespace sfmamba {
+namespace {
+
+using v1::PixelBuffer;
+using v1::Tensor;
+
+PixelBuffer Buffer(int width, int height, PixelBuffer::Format format,
+                   const std::string& data, int stride = 0) {
+  PixelBuffer pixels;
+  pixels.set_width(width);
+  pixels.set_height(height);
+  pixels.set_format(format);
+  pixels.set_data(data);
+  pixels.set_row_stride_bytes(stride);
+  return pixels;
+}
+
+// "reason field" of a refused buffer.
+std::string Refusal(const PixelBuffer& pixels) {
+  const absl::Status status = ValidatePixels(pixels, ImageLimits());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const ErrorDetail detail = GetErrorDetail(status);
+  return detail.reason + " " + detail.field;
+}
+
+std::vector<uint8_t> Rgb(const PixelBuffer& pixels) {
+  EXPECT_TRUE(ValidatePixels(pixels, ImageLimits()).ok())
+      << ValidatePixels(pixels, ImageLimits());
+  return ToRgb(pixels).data;
+}
+
+TEST(PixelsTest, EachFormatBecomesRgb) {
+  const std::vector<uint8_t> expected = {1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::RGB8, "\1\2\3\4\5\6")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::BGR8, "\3\2\1\6\5\4")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::RGBA8, "\1\2\3\x9\4\5\6\x9")),
+            expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::BGRA8, "\3\2\1\x9\6\5\4\x9")),
+            expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::GRAY8, "\1\4")),
+            (std::vector<uint8_t>{1, 1, 1, 4, 4, 4}));
+}
+
+TEST(PixelsTest, StrideSkipsTheRestOfARow) {
+  EXPECT_EQ(Rgb(Buffer(1, 2, PixelBuffer::RGB8, "\1\2\3xx\4\5\6xx", 5)),
+            (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(PixelsTest, Nv12IsBt601VideoRange) {
+  // Black, white, mid grey and pure red (81, 90, 240) of BT.601.
+  const auto image = [](int y, int u, int v) {
+    std::string data(4, static_cast<char>(y));
+    data += {static_cast<char>(u), static_cast<char>(v)};
+    return Rgb(Buffer(2, 2, PixelBuffer::NV12, data));
+  };
+  EXPECT_EQ(image(16, 128, 128), std::vector<uint8_t>(12, 0));
+  EXPECT_EQ(image(235, 128, 128), std::vector<uint8_t>(12, 255));
+  const std::vector<uint8_t> red = image(81, 90, 240);
+  EXPECT_NEAR(red[0], 255, 1);
+  EXPECT_NEAR(red[1], 0, 1);
+  EXPECT_NEAR(red[2], 0, 1);
+}
+
+TEST(PixelsTest, Nv12StrideHoldsForBothPlanes) {
+  std::string data = "\x10\x10xx\x10\x10xx";
+  data += "\x80\x80xx";
+  EXPECT_EQ(Rgb(Buffer(2, 2, PixelBuffer::NV12, data, 4)),
+            std::vector<uint8_t>(12, 0));
+}
+
+TEST(PixelsTest, RefusesWhatDoesNotFit) {
+  const auto rgb = PixelBuffer::RGB8;
+  EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "12345")), "INVALID_FIELD .data");
+  EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "1234567")), "INVALID_FIELD .data");
+  EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "")), "INVALID_FIELD .data");
+  EXPECT_EQ(Refusal(Buffer(0, 1, rgb, "")), "INVALID_FIELD .width");
+  EXPECT_EQ(Refusal(Buffer(1, -1, rgb, "")), "INVALID_FIELD .height");
+  EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "123456", 5)),
+            "INVALID_FIELD .row_stride_bytes");
+  EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "123456", -6)),
+            "INVALID_FIELD .row_stride_bytes");
+  EXPECT_EQ(Refusal(Buffer(2, 16384, rgb, "123456", INT32_MAX)),
+            "INVALID_FIELD .data");
+  EXPECT_EQ(Refusal(Buffer(3, 2, PixelBuffer::NV12, "123456789")),
+            "INVALID_FIELD .width");
+  EXPECT_EQ(Refusal(Buffer(2, 3, PixelBuffer::NV12, "123456789")),
+            "INVALID_FIELD .height");
+  EXPECT_EQ(Refusal(Buffer(INT32_MAX, INT32_MAX, rgb, "1")),
+            "IMAGE_TOO_LARGE .width");
+  EXPECT_EQ(Refusal(Buffer(10000, 10000, rgb, "1")), "IMAGE_TOO_LARGE .width");
+  EXPECT_EQ(Refusal(Buffer(1, 1, PixelBuffer::FORMAT_UNSPECIFIED, "1")),
+            "INVALID_FIELD .format");
+  EXPECT_EQ(Refusal(Buffer(1, 1, PixelBuffer::Format(99), "1")),
+            "INVALID_FIELD .format");
+}
+
+template <typename T>
+Tensor MakeTensor(Tensor::DataType type, const std::vector<T>& values,
+                  std::vector<int64_t> shape = {3, 1, 1}) {
+  Tensor tensor;
+  tensor.set_data_type(type);
+  tensor.mutable_shape()->Add(shape.begin(), shape.end());
+  tensor.set_data(values.data(), values.size() * sizeof(T));
+  return tensor;
+}
+
+ModelConfig ModelOfSide(int side) {
+  ModelConfig model;
+  model.image_size = side;
+  return model;
+}
+
+TEST(TensorTest, EachTypeIsRead) {
+  const auto f32 = MakeTensor<float>(Tensor::FP32, {-1.5f, 0, 3e38f});
+  EXPECT_EQ(ToImageBuffer(f32)->values, (std::vector<float>{-1.5f, 0, 3e38f}));
+  // -1.5, the smallest subnormal, the largest.
+  const auto f16 = MakeTensor<uint16_t>(Tensor::FP16, {0xBE00, 1, 0x7BFF});
+  EXPECT_EQ(ToImageBuffer(f16)->values,
+            (std::vector<float>{-1.5f, 5.9604645e-8f, 65504}));
+  const auto bf16 = MakeTensor<uint16_t>(Tensor::BF16, {0xBFC0, 0, 0x4040});
+  EXPECT_EQ(ToImageBuffer(bf16)->values, (std::vector<float>{-1.5f, 0, 3}));
+}
+
+TEST(TensorTest, Uint8ChannelsBecomePixels) {
+  const auto tensor = MakeTensor<uint8_t>(
+      Tensor::UINT8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
+  EXPECT_TRUE(ValidateTensor(tensor, ModelOfSide(2)).ok());
+  const auto buffer = ToImageBuffer(tensor);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_EQ(buffer->pixels,
+            (std::vector<uint8_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12}));
+  EXPECT_EQ(buffer->height, 2);
+}
+
+TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {
+  ModelConfig model;
+  model.resize = Resize::kKeepRatio;
+  model.short_side = 2;
+  model.long_side = 4;
+  const auto status = [&model](int64_t height, int64_t width) {
+    return ValidateTensor(
+        MakeTensor(Tensor::UINT8, std::vector<uint8_t>(3 * height * width),
+                   {3, height, width}),
+        model);
+  };
+  for (const auto& [height, width] :
+       {std::pair{2, 4}, {4, 2}, {1, 1}, {1, 4}, {2, 2}}) {
+    EXPECT_TRUE(status(height, width).ok()) << height << "x" << width;
+  }
+  for (const auto& [height, width] : {std::pair{3, 4}, {3, 3}, {5, 1}}) {
+    const absl::Status refused = status(height, width);
+    EXPECT_EQ(GetErrorDetail(refused).field, ".shape");
+    EXPECT_NE(refused.message().find(
+                  "[3, H, W] with sides of 1 to 4, the shorter at most 2"),
+              std::string::npos)
+        << refused;
+  }
+}
+
+TEST(TensorTest, NotFiniteIsRefusedByElement) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (float bad : {std::numeric_limits<float>::quiet_NaN(), inf, -inf}) {
+    const auto status =
+        ToImageBuffer(MakeTensor<float>(Tensor::FP32, {0, 1, bad})).status();
+    EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
+    EXPECT_EQ(GetErrorDetail(status).field, ".data");
+    EXPECT_NE(status.message().find("element 2"), std::string::npos);
+  }
+  EXPECT_FALSE(
+      ToImageBuffer(MakeTensor<uint16_t>(Tensor::FP16, {0, 0x7C00, 0})).ok());
+  EXPECT_FALSE(
+      ToImageBuffer(MakeTensor<uint16_t>(Tensor::FP16, {0xFE00, 0, 0})).ok());
+  EXPECT_FALSE(
+      ToImageBuffer(MakeTensor<uint16_t>(Tensor::BF16, {0, 0x7FC0, 0})).ok());
+}
+
+TEST(TensorTest, RefusesWhatDoesNotFit) {
+  const auto field = [](const Tensor& tensor) {
+    const absl::Status status = ValidateTensor(tensor, ModelOfSide(1));
+    EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
+    return GetErrorDetail(status).field;
+  };
+  const std::vector<float> three(3);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{},
+        {3, 1},
+        {1, 3, 1, 1},
+        {1, 1, 3},
+        {3, -1, 1},
+        {3, 0, 1},
+        {3, 2, 2},
+        {int64_t{1} << 62, int64_t{1} << 62, 16}}) {
+    EXPECT_EQ(field(MakeTensor(Tensor::FP32, three, shape)), ".shape");
+  }
+  EXPECT_EQ(field(MakeTensor(Tensor::FP16, three)), ".data");
+  EXPECT_EQ(field(MakeTensor(Tensor::FP32, std::vector<float>(2))), ".data");
+  EXPECT_EQ(field(MakeTensor(Tensor::DATA_TYPE_UNSPECIFIED, three)),
+            ".data_type");
+  EXPECT_EQ(field(MakeTensor(Tensor::DataType(7), three)), ".data_type");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,55 @@
+#include "server/image/png_encoder.h"
+
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/server/masks.h"
+
+namespace sfmamba {
+namespace {
+
+TEST(PngEncoderTest, EachDepthComesBack) {
+  std::mt19937 random(1);
+  for (int bits : {1, 8, 16}) {
+    for (const auto& [width, height] :
+         {std::pair{1, 1}, {7, 2}, {8, 3}, {9, 1}, {1, 40}, {300, 200}}) {
+      std::vector<int> values;
+      while (values.size() < width * height) {
+        values.push_back(random() % (1 << bits));
+      }
+      const auto fill = [&, width = width](int y, uint8_t* row) {
+        for (int x = 0; x < width; ++x) {
+          const int value = values[y * width + x];
+          if (bits == 16) {
+            row[2 * x] = value >> 8;
+            row[2 * x + 1] = value;
+          } else if (bits == 8) {
+            row[x] = value;
+          } else {
+            if (x % 8 == 0) row[x / 8] = 0;
+            row[x / 8] |= value << (7 - x % 8);
+          }
+        }
+      };
+      const auto png = EncodeGreyPng(width, height, bits, fill);
+      ASSERT_TRUE(png.ok()) << png.status();
+      const GreyPng decoded = DecodeGreyPng(*png);
+      EXPECT_EQ(decoded.width, width);
+      EXPECT_EQ(decoded.height, height);
+      EXPECT_EQ(decoded.bit_depth, bits);
+      EXPECT_EQ(decoded.values, values);
+    }
+  }
+}
+
+TEST(PngEncoderTest, WhatLibpngRefusesIsAnError) {
+  const auto png = EncodeGreyPng(2'000'000, 1, 8,
+                                 [](int, uint8_t*) {});  // Its limit is 1 M.
+  EXPECT_EQ(png.status().code(), absl::StatusCode::kInternal);
+  EXPECT_NE(png.status().message().find("PNG: "), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace sfmamba

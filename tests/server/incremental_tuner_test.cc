@@ -1,0 +1,245 @@
+#include "server/incremental_tuner.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+const ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
+
+ScanShape Shape(int sequences, int length = 198) {
+  return {ScanShape::kBFloat16, 160, 8, sequences, length, false};
+}
+
+// A plan that no default and no fallback is.
+ScanPlan OddPlan() {
+  ScanPlan plan;
+  plan.kernel = ScanPlan::kFold;
+  plan.rows = 1;
+  return plan;
+}
+
+bool IsOddPlan(const ScanPlan& plan) {
+  return plan.kernel == ScanPlan::kFold && plan.rows == 1;
+}
+
+// A tuner of a device on which OddPlan() is always the fastest and a
+// measurement takes 10 ms by a clock of its own.
+class LoadTunerTest : public testing::Test {
+ protected:
+  LoadTunerTest()
+      : folder_(testing::TempDir() + "/" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()),
+        log_file_(std::tmpfile(), &std::fclose),
+        log_(log_file_.get(), LogLevel::kInfo, LogFormat::kText) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    options_.tuning.budget = absl::Hours(1);
+    options_.tuning.now = [this] { return time_; };
+  }
+
+  absl::StatusOr<std::unique_ptr<LoadTuner>> Create() {
+    return LoadTuner::Create(
+        options_, device_,
+        [this]() -> absl::StatusOr<MeasureScan> {
+          ++timers_;
+          return [this](const ScanShape& shape, const ScanPlan& plan) {
+            return Measure(shape, plan);
+          };
+        },
+        &log_);
+  }
+  // A tuner as a start of the server makes it.
+  std::unique_ptr<LoadTuner> Start() {
+    auto tuner = Create();
+    EXPECT_TRUE(tuner.ok()) << tuner.status();
+    return *std::move(tuner);
+  }
+
+  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+    time_ += absl::Milliseconds(10);
+    measured_.insert(ToString(shape));
+    if (fails_) return absl::InternalError("device lost");
+    return IsOddPlan(plan) ? 1 : 2;
+  }
+  // How long it takes to measure these.
+  absl::Duration TimeFor(const std::vector<ScanShape>& shapes) const {
+    size_t plans = 0;
+    for (const ScanShape& shape : shapes) {
+      plans += CandidatePlans(device_.multiprocessors, shape).size();
+    }
+    return plans * absl::Milliseconds(10);
+  }
+
+  std::string Log() const {
+    std::fflush(log_file_.get());
+    std::rewind(log_file_.get());
+    std::string text(1 << 16, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), log_file_.get()));
+    return text;
+  }
+
+  const std::string folder_;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
+  Logger log_;
+  LoadTuner::Options options_;
+  ScanDevice device_ = kDevice;
+  absl::Time time_ = absl::UnixEpoch();
+  bool fails_ = false;
+  int timers_ = 0;
+  std::set<std::string> measured_;
+};
+
+TEST_F(LoadTunerTest, AModelRunsByWhatWasMeasuredForIt) {
+  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  EXPECT_EQ(table.device(), kDevice);
+  ASSERT_EQ(table.entries().size(), 2);
+  EXPECT_TRUE(IsOddPlan(ChooseScanPlan(&table, kDevice, Shape(64))));
+}
+
+TEST_F(LoadTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
+  const auto tuner = Start();
+  tuner->TableFor({Shape(1), Shape(64)});
+  measured_.clear();
+  EXPECT_EQ(tuner->TableFor({Shape(1), Shape(64), Shape(8)}).entries().size(),
+            3);
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(8))}));
+  const int timers = timers_;
+  tuner->TableFor({Shape(8)});
+  EXPECT_EQ(timers_, timers) << "nothing was missing";
+}
+
+TEST_F(LoadTunerTest, TheNextStartReadsWhatThisOneWrote) {
+  options_.path = folder_ + "/table";
+  Start()->TableFor({Shape(1)});
+  Start()->TableFor({Shape(1), Shape(64)});
+  measured_.clear();
+  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  EXPECT_TRUE(measured_.empty());
+  EXPECT_EQ(table.entries().size(), 2);
+  EXPECT_EQ(FoldTable::Read(options_.path)->Text(), table.Text());
+}
+
+TEST_F(LoadTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
+  options_.path = folder_ + "/table";
+  FoldTable known(kDevice);
+  known.Set({Shape(64), OddPlan(), /*microseconds=*/9});
+  ASSERT_TRUE(known.Write(options_.path).ok());
+  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(1))}));
+  ASSERT_EQ(table.entries().size(), 2);
+  EXPECT_EQ(table.entries()[0].microseconds, 9);
+}
+
+// Another build's entries are no guide to these kernels.
+TEST_F(LoadTunerTest, ATableOfAnotherBuildIsReplaced) {
+  options_.path = folder_ + "/table";
+  device_.build = "another";
+  Start()->TableFor({Shape(1), Shape(64)});
+  device_ = kDevice;
+  measured_.clear();
+  Start()->TableFor({Shape(64)});
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(64))}));
+  const auto file = FoldTable::Read(options_.path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->device(), kDevice);
+  EXPECT_EQ(file->entries().size(), 1);
+}
+
+TEST_F(LoadTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
+  options_.path = folder_ + "/table";
+  device_.name = "NVIDIA A100";
+  Start()->TableFor({Shape(1)});
+  const std::string text = FoldTable::Read(options_.path)->Text();
+  device_ = kDevice;
+  EXPECT_EQ(Start()->TableFor({Shape(64)}).device(), kDevice);
+  EXPECT_EQ(FoldTable::Read(options_.path)->Text(), text);
+  EXPECT_NE(Log().find("another GPU's"), std::string::npos) << Log();
+}
+
+TEST_F(LoadTunerTest, KeepsToItsBudgetForEachModel) {
+  options_.tuning.budget = TimeFor({Shape(1), Shape(8)}) +
+                           absl::Milliseconds(50);  // Of the third a part.
+  const auto tuner = Start();
+  const absl::Time start = time_;
+  EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
+            2);
+  EXPECT_LE(time_ - start, options_.tuning.budget + absl::Milliseconds(10));
+  // What was left out comes with the next model or start.
+  EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
+            3);
+}
+
+TEST_F(LoadTunerTest, SurvivesAFileThatCannotBeWritten) {
+  options_.path = folder_ + "/missing/table";
+  const auto tuner = Start();
+  EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
+  EXPECT_NE(Log().find("the fold table is not written"), std::string::npos)
+      << Log();
+  // It is known to this process all the same.
+  measured_.clear();
+  EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
+  EXPECT_TRUE(measured_.empty());
+}
+
+TEST_F(LoadTunerTest, SurvivesAFailingMeasurement) {
+  options_.path = folder_ + "/table";
+  fails_ = true;
+  const auto tuner = Start();
+  EXPECT_TRUE(tuner->TableFor({Shape(1)}).entries().empty());
+  EXPECT_NE(Log().find("device lost"), std::string::npos) << Log();
+  EXPECT_FALSE(std::filesystem::exists(options_.path));
+  fails_ = false;
+  EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
+}
+
+TEST_F(LoadTunerTest, SurvivesAGpuWithoutATimer) {
+  auto tuner = LoadTuner::Create(
+      options_, kDevice,
+      []() -> absl::StatusOr<MeasureScan> {
+        return absl::ResourceExhaustedError("no memory for a stream");
+      },
+      &log_);
+  ASSERT_TRUE(tuner.ok()) << tuner.status();
+  EXPECT_TRUE((*tuner)->TableFor({Shape(1)}).entries().empty());
+  EXPECT_NE(Log().find("no memory for a stream"), std::string::npos) << Log();
+}
+
+TEST_F(LoadTunerTest, AFileThatIsNoTableIsAnError) {
+  options_.path = folder_ + "/table";
+  std::ofstream(options_.path) << "sfmamba fold table 2\n";
+  const absl::Status status = Create().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("line 1"), std::string::npos) << status;
+}
+
+TEST_F(LoadTunerTest, OnlyTheConfigurationsBudgetIsUsed) {
+  v1::ServerConfig config;
+  config.set_fold_table("table");
+  config.mutable_tune_budget()->set_seconds(3);
+  EXPECT_EQ(LoadTunerOptions(config).path, "table");
+  EXPECT_EQ(LoadTunerOptions(config).tuning.budget, absl::Seconds(3));
+  config.mutable_tune_budget()->set_seconds(0);
+  EXPECT_EQ(LoadTunerOptions(config).tuning.budget, absl::ZeroDuration());
+}
+
+TEST_F(LoadTunerTest, NothingIsMeasuredForDeterministicPlans) {
+  v1::ServerConfig config;
+  config.set_deterministic(true);
+  config.mutable_tune_budget()->set_seconds(3);
+  options_.tuning.budget = LoadTunerOptions(config).tuning.budget;
+  options_.path = folder_ + "/table";
+  EXPECT_TRUE(Start()->TableFor({Shape(1)}).entries().empty());
+  EXPECT_EQ(timers_, 0);
+  EXPECT_FALSE(std::filesystem::exists(options_.path));
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,199 @@
+#include "server/observability/metrics.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/batching/batch_task.h"
+
+namespace sfmamba {
+namespace {
+
+// Values by "name{label=value,...}"; of a histogram its count.
+std::map<std::string, double> Values(const Metrics& metrics) {
+  std::map<std::string, double> values;
+  for (const prometheus::MetricFamily& family : metrics.Collect()) {
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      std::map<std::string, std::string> labels;
+      for (const auto& label : metric.label) labels[label.name] = label.value;
+      std::string key = family.name + "{";
+      for (const auto& [name, value] : labels) {
+        absl::StrAppend(&key, key.back() == '{' ? "" : ",", name, "=", value);
+      }
+      key += "}";
+      switch (family.type) {
+        case prometheus::MetricType::Counter:
+          values[key] = metric.counter.value;
+          break;
+        case prometheus::MetricType::Histogram:
+          values[key] = metric.histogram.sample_count;
+          break;
+        default:
+          values[key] = metric.gauge.value;
+      }
+    }
+  }
+  return values;
+}
+
+TEST(MetricsTest, RequestsAndItemsAreCounted) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "3");
+  metrics.RequestStarted(Method::kClassify, 1000);
+  EXPECT_EQ(Values(metrics)["sfmamba_in_flight_requests{method=Classify}"], 1);
+  model->RequestDone(Method::kClassify, absl::StatusCode::kOk,
+                     absl::Milliseconds(2));
+  model->RequestDone(Method::kClassify, absl::StatusCode::kInvalidArgument,
+                     absl::Milliseconds(2));
+  metrics.UnknownModel().RequestDone(
+      Method::kClassify, absl::StatusCode::kNotFound, absl::ZeroDuration());
+  metrics.RequestFinished(Method::kClassify);
+  model->ItemDone(ItemOutcome::kOk);
+  model->ItemDone(ItemOutcome::kOk);
+  model->Rejected("QUEUE_FULL");
+  model->DeadlineMissed("queue");
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_requests_total{code=OK,method=Classify,model=m,"
+                   "version=3}"],
+            1);
+  EXPECT_EQ(values["sfmamba_requests_total{code=INVALID_ARGUMENT,method="
+                   "Classify,model=m,version=3}"],
+            1);
+  EXPECT_EQ(values["sfmamba_requests_total{code=NOT_FOUND,method=Classify,"
+                   "model=_unknown,version=}"],
+            1);
+  EXPECT_EQ(values["sfmamba_request_duration_seconds{method=Classify,model=m}"],
+            2);
+  EXPECT_EQ(values["sfmamba_items_total{model=m,outcome=ok,version=3}"], 2);
+  EXPECT_EQ(
+      values["sfmamba_admission_rejections_total{model=m,reason=QUEUE_FULL}"],
+      1);
+  EXPECT_EQ(values["sfmamba_deadline_misses_total{model=m,stage=queue}"], 1);
+  EXPECT_EQ(values["sfmamba_in_flight_requests{method=Classify}"], 0);
+}
+
+TEST(MetricsTest, BatchesAreCountedByBucketAndTrigger) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  model->BatchRun("224x224", BatchTrigger::kFull, 6, 8);
+  model->BatchRun("224x224", BatchTrigger::kFull, 8, 8);
+  model->BatchRun("224x224", BatchTrigger::kDelay, 1, 1);
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=224x224,model=m,trigger=full,"
+                   "version=1}"],
+            2);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=224x224,model=m,trigger=delay,"
+                   "version=1}"],
+            1);
+  EXPECT_EQ(values["sfmamba_batch_items{model=m}"], 3);
+  EXPECT_EQ(values["sfmamba_padding_items_total{model=m}"], 2);
+}
+
+TEST(MetricsTest, GraphsThatCouldNotBeRecordedAreCounted) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  const std::string name = "sfmamba_graph_capture_failures_total{model=m}";
+  EXPECT_EQ(Values(metrics)[name], 0);
+  model->CaptureFailed();
+  model->CaptureFailed();
+  EXPECT_EQ(Values(metrics)[name], 2);
+}
+
+TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
+  Metrics metrics(BuildInfo{});
+  auto one = metrics.Model("m", "1");
+  auto two = metrics.Model("m", "2");
+  EXPECT_EQ(Values(metrics)["sfmamba_queue_oldest_age_seconds{model=m,priority="
+                            "normal}"],
+            0);
+  one->QueueChanged(3, 300, SteadyNow() - absl::Seconds(7));
+  two->QueueChanged(1, 100, SteadyNow() - absl::Seconds(1));
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_queue_items{model=m,priority=normal}"], 4);
+  EXPECT_EQ(values["sfmamba_queue_bytes{model=m,priority=normal}"], 400);
+  EXPECT_GE(values["sfmamba_queue_oldest_age_seconds{model=m,priority=normal}"],
+            7);
+}
+
+TEST(MetricsTest, OneStateIsOne) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  model->StateChanged(ModelState::kLoading);
+  model->StateChanged(ModelState::kReady);
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_model_state{model=m,state=LOADING,version=1}"], 0);
+  EXPECT_EQ(values["sfmamba_model_state{model=m,state=READY,version=1}"], 1);
+}
+
+TEST(MetricsTest, SeriesGoWithTheLastOwnerAndSiblingsStay) {
+  Metrics metrics(BuildInfo{});
+  const size_t before = Values(metrics).size();
+  auto two = metrics.Model("m", "2");
+  {
+    auto one = metrics.Model("m", "1");
+    EXPECT_EQ(one, metrics.Model("m", "1"));
+    one->StageDone(Stage::kDecode, absl::Milliseconds(1));
+    one->StateChanged(ModelState::kReady);
+    one->LoadDone(true, absl::Seconds(1));
+    one->RequestDone(Method::kClassify, absl::StatusCode::kOk,
+                     absl::Milliseconds(1));
+    one->BatchRun("8x8", BatchTrigger::kIdle, 1, 1);
+    one->Rejected("QUEUE_FULL");
+  }
+  auto values = Values(metrics);
+  EXPECT_EQ(values.count("sfmamba_items_total{model=m,outcome=ok,version=1}"),
+            0);
+  EXPECT_EQ(values.count("sfmamba_items_total{model=m,outcome=ok,version=2}"),
+            1);
+  EXPECT_EQ(values["sfmamba_stage_duration_seconds{model=m,stage=decode}"], 1);
+  two.reset();
+  EXPECT_EQ(Values(metrics).size(), before);
+}
+
+TEST(MetricsTest, DecodePoolGauges) {
+  Metrics metrics(BuildInfo{});
+  metrics.DecodeQueued();
+  metrics.DecodeQueued();
+  metrics.DecodeStarted();
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_decode_queue_items{}"], 1);
+  EXPECT_EQ(values["sfmamba_decode_threads_busy{}"], 1);
+  metrics.DecodeDone();
+  EXPECT_EQ(Values(metrics)["sfmamba_decode_threads_busy{}"], 0);
+}
+
+TEST(MetricsTest, ProcessSeriesAreThere) {
+  Metrics metrics(BuildInfo{});
+  auto values = Values(metrics);
+  EXPECT_GT(values["process_resident_memory_bytes{}"], 1e6);
+  EXPECT_GT(values["process_open_fds{}"], 2);
+  EXPECT_GT(values["process_start_time_seconds{}"], 1e9);
+  EXPECT_EQ(values.count("process_cpu_seconds_total{}"), 1);
+}
+
+TEST(MetricsTest, ADenseModelsManyBucketsAreCountedTogether) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  for (int i = 0; i < 400; ++i) {
+    model->BatchRun(absl::StrCat("512x", i % 200), BatchTrigger::kFull, 1, 1);
+  }
+  int series = 0;
+  double batches = 0;
+  for (const auto& [key, value] : Values(metrics)) {
+    if (key.find("sfmamba_batches_total{") != 0) continue;
+    ++series;
+    batches += value;
+  }
+  EXPECT_EQ(series, 65);
+  EXPECT_EQ(batches, 400);
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=512x0,model=m,trigger=full,"
+                   "version=1}"],
+            2);
+  EXPECT_EQ(values["sfmamba_batches_total{bucket=other,model=m,trigger=full,"
+                   "version=1}"],
+            2 * 136);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,170 @@
+#include "server/prediction/convert_detections.h"
+
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/server/masks.h"
+
+namespace sfmamba {
+namespace {
+
+using v1::DetectParams;
+
+const std::vector<std::string>& Labels() {
+  static const auto* const labels =
+      new std::vector<std::string>{"zero", "one", "two"};
+  return *labels;
+}
+
+// A crop of 30 x 20 pixels of a picture of 100 x 80, at (10, 40).
+PictureFrame Frame() {
+  PictureFrame frame;
+  frame.picture = {80, 100};
+  frame.left = 10;
+  frame.top = 40;
+  return frame;
+}
+
+Detection MakeDetection(Box box, int class_id = 1, float score = 0.5f) {
+  Detection detection;
+  detection.box = box;
+  detection.class_id = class_id;
+  detection.score = score;
+  detection.mask = [] { return InstanceMask(); };
+  return detection;
+}
+
+// A full mask.
+InstanceMask MakeMask(int left, int top, int width, int height) {
+  return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
+}
+
+v1::DetectResult Convert(std::vector<Detection> detections,
+                         const PictureFrame& frame = Frame(),
+                         DetectParams::MaskEncoding encoding =
+                             DetectParams::MASK_ENCODING_UNSPECIFIED) {
+  v1::DetectResult result;
+  const absl::Status status = ToProto(Detections{std::move(detections)}, frame,
+                                      encoding, Labels(), &result);
+  EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+std::vector<float> Corners(const v1::BoundingBox& box) {
+  return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
+}
+
+TEST(ConvertDetectionsTest, NothingFoundStillTellsThePicturesSize) {
+  const v1::DetectResult result = Convert({});
+  EXPECT_EQ(result.detections_size(), 0);
+  EXPECT_EQ(result.image_width(), 100);
+  EXPECT_EQ(result.image_height(), 80);
+}
+
+TEST(ConvertDetectionsTest, KeepsOrderClassAndScore) {
+  const v1::DetectResult result =
+      Convert({MakeDetection({1, 2, 3, 4}, 2, 0.9f),
+               MakeDetection({5, 6, 7, 8}, 0, 0.25f)});
+  ASSERT_EQ(result.detections_size(), 2);
+  EXPECT_EQ(result.detections(0).class_id(), 2);
+  EXPECT_EQ(result.detections(0).label(), "two");
+  EXPECT_EQ(result.detections(0).score(), 0.9f);
+  EXPECT_EQ(result.detections(1).label(), "zero");
+  EXPECT_EQ(result.detections(1).score(), 0.25f);
+  EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
+}
+
+TEST(ConvertDetectionsTest, BoxesAreOfTheWholePictureAndClipped) {
+  const v1::DetectResult result = Convert(
+      {MakeDetection({1.5f, 2, 30, 20}), MakeDetection({-50, -50, 200, 200})});
+  EXPECT_EQ(Corners(result.detections(0).box()),
+            (std::vector<float>{11.5f, 42, 40, 60}));
+  EXPECT_EQ(Corners(result.detections(1).box()),
+            (std::vector<float>{0, 0, 100, 80}));
+}
+
+TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
+  Detection detection = MakeDetection({2, 3, 6, 5});
+  InstanceMask mask = MakeMask(2, 3, 4, 2);
+  mask.data[0] = 0;
+  detection.mask = [mask] { return mask; };
+  const v1::DetectResult result =
+      Convert({detection}, Frame(), DetectParams::COCO_RLE);
+  const v1::CocoRle& rle = result.detections(0).rle();
+  EXPECT_EQ(rle.height(), 80);
+  EXPECT_EQ(rle.width(), 100);
+  std::vector<int> expected(8000);
+  for (int y : {43, 44}) {
+    for (int x = 12; x < 16; ++x) expected[y * 100 + x] = 1;
+  }
+  expected[43 * 100 + 12] = 0;
+  EXPECT_EQ(DecodeRle(rle.counts(), 80, 100), expected);
+}
+
+TEST(ConvertDetectionsTest, AnEmptyMaskIsAMaskStill) {
+  const v1::DetectResult rle =
+      Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::COCO_RLE);
+  EXPECT_EQ(DecodeRle(rle.detections(0).rle().counts(), 80, 100),
+            std::vector<int>(8000));
+  const v1::DetectResult png =
+      Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::PNG_CROP);
+  const GreyPng decoded = DecodeGreyPng(png.detections(0).png_crop());
+  EXPECT_EQ(decoded.width, 1);
+  EXPECT_EQ(decoded.values, std::vector<int>(2));
+}
+
+TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
+  // The mask reaches one pixel beyond the box at each side, as pasting allows.
+  Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
+  InstanceMask mask = MakeMask(1, 2, 12, 4);
+  mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
+  detection.mask = [mask] { return mask; };
+  const v1::DetectResult result =
+      Convert({detection}, Frame(), DetectParams::PNG_CROP);
+  const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());
+  EXPECT_EQ(png.bit_depth, 1);
+  EXPECT_EQ(png.width, 10);  // 2 .. 12
+  EXPECT_EQ(png.height, 2);  // 3 .. 5
+  std::vector<int> expected(20, 1);
+  expected[1] = 0;
+  EXPECT_EQ(png.values, expected);
+}
+
+TEST(ConvertDetectionsTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
+  Detection detection = MakeDetection({0, 0, 20, 10});
+  detection.mask = [] { return MakeMask(17, 8, 2, 1); };
+  const v1::DetectResult result =
+      Convert({detection}, Frame(), DetectParams::PNG_CROP);
+  const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());
+  std::vector<int> expected(200);
+  expected[8 * 20 + 17] = expected[8 * 20 + 18] = 1;
+  EXPECT_EQ(png.values, expected);
+}
+
+TEST(ToDetectionOptionsTest, WhatIsUnsetIsLeftToTheModel) {
+  const DetectionOptions options = ToDetectionOptions(DetectParams());
+  EXPECT_FALSE(options.score_threshold.has_value());
+  EXPECT_FALSE(options.nms_iou_threshold.has_value());
+  EXPECT_EQ(options.max_detections, 0);
+  EXPECT_TRUE(options.classes.empty());
+  EXPECT_FALSE(options.class_agnostic_nms);
+}
+
+TEST(ToDetectionOptionsTest, WhatIsSetIsHandedOn) {
+  DetectParams params;
+  params.set_score_threshold(0);
+  params.set_nms_iou_threshold(0.75f);
+  params.set_max_detections(9);
+  for (int id : {2, 0, 2}) params.add_class_filter(id);
+  params.set_class_agnostic_nms(true);
+  const DetectionOptions options = ToDetectionOptions(params);
+  EXPECT_EQ(options.score_threshold, 0);
+  EXPECT_EQ(options.nms_iou_threshold, 0.75f);
+  EXPECT_EQ(options.max_detections, 9);
+  EXPECT_EQ(options.classes, (std::vector<int>{0, 2}));
+  EXPECT_TRUE(options.class_agnostic_nms);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,143 @@
+#include "server/prediction/convert_segmentation.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/server/masks.h"
+
+namespace sfmamba {
+namespace {
+
+using v1::SegmentParams;
+
+std::vector<std::string> Labels(int classes) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < classes; ++i) labels.push_back(absl::StrCat("label ", i));
+  return labels;
+}
+
+// 3 x 2 pixels: class 1 three times, 0 twice, the last class once.
+Segmentation MakeMap(int classes) {
+  Segmentation map;
+  map.height = 2;
+  map.width = 3;
+  const uint16_t last = classes - 1;
+  map.labels = {1, 1, last, 0, 1, 0};
+  map.confidence = {10, 20, 30, 40, 50, 255};
+  map.areas.resize(classes);
+  for (const uint16_t label : map.labels) ++map.areas[label];
+  return map;
+}
+
+v1::SegmentResult Convert(const SegmentParams& params, int classes = 5) {
+  v1::SegmentResult result;
+  const absl::Status status =
+      ToProto(MakeMap(classes), params, Labels(classes), &result);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(result.width(), 3);
+  EXPECT_EQ(result.height(), 2);
+  return result;
+}
+
+TEST(ConvertSegmentationTest, ByDefaultAPngOfIndices) {
+  const v1::SegmentResult result = Convert({});
+  const GreyPng png = DecodeGreyPng(result.png_index());
+  EXPECT_EQ(png.bit_depth, 8);
+  EXPECT_EQ(png.width, 3);
+  EXPECT_EQ(png.values, (std::vector<int>{1, 1, 4, 0, 1, 0}));
+  EXPECT_EQ(result.areas_size(), 0);
+  EXPECT_EQ(result.confidence_png(), "");
+}
+
+TEST(ConvertSegmentationTest, ManyClassesTakeSixteenBits) {
+  EXPECT_EQ(DecodeGreyPng(Convert({}, 255).png_index()).bit_depth, 8);
+  const GreyPng png = DecodeGreyPng(Convert({}, 256).png_index());
+  EXPECT_EQ(png.bit_depth, 16);
+  EXPECT_EQ(png.values, (std::vector<int>{1, 1, 255, 0, 1, 0}));
+  EXPECT_EQ(DecodeGreyPng(Convert({}, 60000).png_index()).values[2], 59999);
+}
+
+TEST(ConvertSegmentationTest, FilteredClassesAreIgnored) {
+  SegmentParams params;
+  params.add_class_filter(0);
+  params.add_class_filter(3);
+  params.set_include_class_areas(true);
+  const v1::SegmentResult few = Convert(params);
+  EXPECT_EQ(DecodeGreyPng(few.png_index()).values,
+            (std::vector<int>{255, 255, 255, 0, 255, 0}));
+  ASSERT_EQ(few.areas_size(), 1);
+  EXPECT_EQ(few.areas(0).class_id(), 0);
+  EXPECT_FLOAT_EQ(few.areas(0).fraction(), 2 / 6.f);
+  EXPECT_EQ(DecodeGreyPng(Convert(params, 300).png_index()).values,
+            (std::vector<int>{65535, 65535, 65535, 0, 65535, 0}));
+}
+
+TEST(ConvertSegmentationTest, AreasAreLargestFirstThenById) {
+  SegmentParams params;
+  params.set_include_class_areas(true);
+  Segmentation map = MakeMap(5);
+  map.labels = {1, 1, 4, 0, 4, 0};
+  map.areas = {2, 2, 0, 0, 2};
+  v1::SegmentResult result;
+  ASSERT_TRUE(ToProto(map, params, Labels(5), &result).ok());
+  ASSERT_EQ(result.areas_size(), 3);
+  EXPECT_EQ(result.areas(0).class_id(), 0);
+  EXPECT_EQ(result.areas(1).class_id(), 1);
+  EXPECT_EQ(result.areas(2).class_id(), 4);
+  const v1::SegmentResult other = Convert(params);
+  EXPECT_EQ(other.areas(0).class_id(), 1);
+  EXPECT_EQ(other.areas(0).label(), "label 1");
+  EXPECT_EQ(other.areas(0).pixel_count(), 3);
+  EXPECT_FLOAT_EQ(other.areas(0).fraction(), 0.5f);
+  EXPECT_EQ(other.areas(2).class_id(), 4);
+}
+
+TEST(ConvertSegmentationTest, RunLengthsOfTheClassesThatOccur) {
+  SegmentParams params;
+  params.set_encoding(SegmentParams::RLE_PER_CLASS);
+  const v1::SegmentResult result = Convert(params);
+  ASSERT_EQ(result.rle().classes_size(), 3);
+  const std::vector<std::vector<int>> expected = {
+      {0, 0, 0, 1, 0, 1}, {1, 1, 0, 0, 1, 0}, {0, 0, 1, 0, 0, 0}};
+  for (int i = 0; i < 3; ++i) {
+    const v1::ClassRle& rle = result.rle().classes(i);
+    EXPECT_EQ(rle.class_id(), i == 2 ? 4 : i);
+    EXPECT_EQ(rle.label(), absl::StrCat("label ", rle.class_id()));
+    EXPECT_EQ(rle.rle().height(), 2);
+    EXPECT_EQ(rle.rle().width(), 3);
+    EXPECT_EQ(DecodeRle(rle.rle().counts(), 2, 3), expected[i]);
+  }
+  params.add_class_filter(4);
+  ASSERT_EQ(Convert(params).rle().classes_size(), 1);
+  EXPECT_EQ(Convert(params).rle().classes(0).class_id(), 4);
+}
+
+TEST(ConvertSegmentationTest, RawIndicesOfOneOrTwoBytes) {
+  SegmentParams params;
+  params.set_encoding(SegmentParams::RAW_INDEX);
+  const v1::SegmentResult one = Convert(params);
+  EXPECT_EQ(one.raw().bytes_per_pixel(), 1);
+  EXPECT_EQ(one.raw().width(), 3);
+  EXPECT_EQ(one.raw().height(), 2);
+  EXPECT_EQ(one.raw().data(), std::string("\1\1\4\0\1\0", 6));
+  params.add_class_filter(299);
+  const v1::SegmentResult two = Convert(params, 300);
+  EXPECT_EQ(two.raw().bytes_per_pixel(), 2);
+  EXPECT_EQ(
+      two.raw().data(),
+      std::string("\xff\xff\xff\xff\x2b\x01\xff\xff\xff\xff\xff\xff", 12));
+}
+
+TEST(ConvertSegmentationTest, ConfidenceIsAPngOfItsOwn) {
+  SegmentParams params;
+  params.set_include_confidence_map(true);
+  const GreyPng png = DecodeGreyPng(Convert(params).confidence_png());
+  EXPECT_EQ(png.bit_depth, 8);
+  EXPECT_EQ(png.values, (std::vector<int>{10, 20, 30, 40, 50, 255}));
+}
+
+}  // namespace
+}  // namespace sfmamba

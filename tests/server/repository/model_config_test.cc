@@ -1,0 +1,264 @@
+#include "server/repository/model_config.h"
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr char kCustom[] = R"(
+  backbone {
+    variant: "custom" dim: 16 in_dim: 8 depths: [ 1, 1, 5, 3 ]
+    num_heads: [ 1, 2, 4, 8 ] windows: [ 4, 2 ] layer_scale: true
+  }
+)";
+
+// The custom model with `text` merged into it.
+v1::ModelConfig Proto(const std::string& text) {
+  using google::protobuf::TextFormat;
+  v1::ModelConfig proto;
+  EXPECT_TRUE(TextFormat::ParseFromString(kCustom, &proto));
+  EXPECT_TRUE(TextFormat::MergeFromString(text, &proto)) << text;
+  return proto;
+}
+
+ModelConfig Translated(const std::string& text,
+                       const WeightShapes& shapes = {}) {
+  const auto config = ToModelConfig(Proto(text), 2, shapes);
+  EXPECT_TRUE(config.ok()) << text << ": " << config.status();
+  return config.value_or(ModelConfig());
+}
+
+// The message of the error that the custom model with `text` gives.
+std::string ErrorOf(const std::string& text, const WeightShapes& shapes = {}) {
+  const v1::ModelConfig proto = Proto(text);
+  absl::Status status = ToModelConfig(proto, 2, shapes).status();
+  status.Update(
+      ToBatchOptions(proto.batching(), VisionTask::kDetection).status());
+  return std::string(status.message());
+}
+
+// Of a single-stage detector without masks.
+WeightShapes FasterRcnn() {
+  WeightShapes shapes;
+  shapes.num_classes = 2;
+  shapes.box_stages = 1;
+  shapes.box_convs = 0;
+  shapes.box_fcs = 2;
+  shapes.masks = false;
+  shapes.class_agnostic_boxes = true;
+  shapes.channels = 64;
+  shapes.fc_width = 96;
+  shapes.anchor_ratios = 3;
+  shapes.box_roi_size = 7;
+  return shapes;
+}
+
+TEST(ToModelConfigTest, WrongValuesNameTheirField) {
+  EXPECT_EQ(ErrorOf(""), "");
+  const std::string detection = "task: DETECTION ";
+  for (const auto& [text, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"backbone { depths: 1 }", "backbone.depths: got 5"},
+           {"input { mean: 1 mean: 2 }", "input.mean: got 2"},
+           {"backbone { variant: 'sf_mamba_z' }", "backbone.variant"},
+           {"backbone { stem: EFFICIENTNET_LITE0 }",
+            "model custom: dim: expected 28"},
+           {"backbone { variant: 'vim_s' stem: EFFICIENTNET_LITE0 }",
+            "model vim_s: stem"},
+           {"batching { max_batch_size: -1 }", "batching.max_batch_size"},
+           {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
+           {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
+           {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",
+            "batching.max_queue_delay"},
+           {"num_classes: 3", "num_classes: got 3, expected 2, the lines"},
+           {"detector { }",
+            "detector: got one, expected none for TASK_UNSPECIFIED"},
+           {"task: CLASSIFICATION segmenter { }",
+            "segmenter: got one, expected none for CLASSIFICATION"},
+           {"input { short_side: 100 }", "input.short_side and long_side"},
+           {"input { resize: KEEP_RATIO }", "model custom: resize"},
+           {detection + "backbone { variant: 'vim_s' }", "backbone.variant"},
+           {detection + "input { resize: STRETCH }", "model custom: resize"},
+           {detection + "input { short_side: -1 }", "model custom: image_size"},
+           {detection + "input { long_side: 9 }", "model custom: long_side"},
+           {detection + "detector { channels: -1 }",
+            "model custom: detector.channels"},
+           {detection + "detector { box_stds { values: 1 } }",
+            "detector.box_stds[0].values: got 1 values, expected 4"},
+           {detection + "detector { box_stds { } }",
+            "detector.box_stds[0].values: got 0 values, expected 4"},
+           {detection + "detector { box_stds { values: [1, 1, 1, 1] } }",
+            "model custom: detector.box_stds' count"},
+           {detection + "detector { anchor_ratios: 0 }",
+            "model custom: detector.anchor_ratios"},
+           {detection + "detector { score_threshold: 2 }",
+            "model custom: detector.score_threshold"},
+           {"task: SEGMENTATION segmenter { channels: -1 }",
+            "model custom: segmentation_channels"},
+       }) {
+    const std::string error = ErrorOf(text);
+    EXPECT_EQ(error.substr(0, message.size()), message) << text;
+  }
+}
+
+TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
+  EXPECT_EQ(Translated("").backbone.stem, Stem::kConvolutions);
+  EXPECT_EQ(Translated("backbone { stem: CONVOLUTIONS }").backbone.stem,
+            Stem::kConvolutions);
+  v1::ModelConfig proto;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    backbone {
+      variant: "custom" stem: EFFICIENTNET_LITE0 dim: 28 in_dim: 0
+      depths: [ 0, 0, 4, 2 ] num_heads: [ 0, 0, 4, 8 ] windows: [ 10, 5 ]
+    })",
+                                                            &proto));
+  const auto config = ToModelConfig(proto, 20);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->backbone.stem, Stem::kEfficientNetLite0);
+  EXPECT_EQ(config->backbone.width(1), 40);
+}
+
+TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
+  const ModelConfig config = Translated(R"(
+    task: DETECTION
+    input { short_side: 320 long_side: 480 }
+    detector {
+      architecture: MASK_RCNN channels: 32 fc_width: 64 anchor_scale: 4
+      anchor_ratios: [ 0.5, 2 ] rpn_candidates: 50 rpn_iou_threshold: 0
+      proposals: 20 finest_scale: 28 box_roi_size: 5 mask_roi_size: 10
+      box_stds { values: [ 1, 2, 3, 4 ] } score_threshold: 0
+      nms_iou_threshold: 0.25 max_detections: 7 mask_threshold: 0.75
+    })");
+  EXPECT_EQ(config.task, VisionTask::kDetection);
+  EXPECT_EQ(config.resize, Resize::kKeepRatio);
+  EXPECT_EQ(config.short_side, 320);
+  EXPECT_EQ(config.long_side, 480);
+  EXPECT_EQ(config.image_size, 320);
+  EXPECT_EQ(config.pad_multiple, 32);
+  EXPECT_TRUE(config.backbone.output_norms);
+  EXPECT_EQ(config.backbone.windows, (std::array<int, 2>{4, 2}));
+  const DetectorConfig& detector = config.detector;
+  EXPECT_EQ(detector.box_stages, 1);
+  EXPECT_EQ(detector.box_convs, 0);
+  EXPECT_EQ(detector.box_fcs, 2);
+  EXPECT_TRUE(detector.masks);
+  EXPECT_EQ(detector.channels, 32);
+  EXPECT_EQ(detector.fc_width, 64);
+  EXPECT_EQ(detector.anchor_scale, 4);
+  EXPECT_EQ(detector.anchor_ratios, (std::vector<float>{0.5, 2}));
+  EXPECT_EQ(detector.rpn_candidates, 50);
+  EXPECT_EQ(detector.rpn_iou_threshold, 0);
+  EXPECT_EQ(detector.proposals, 20);
+  EXPECT_EQ(detector.finest_scale, 28);
+  EXPECT_EQ(detector.box_roi_size, 5);
+  EXPECT_EQ(detector.mask_roi_size, 10);
+  ASSERT_EQ(detector.box_stds.size(), 1);
+  EXPECT_EQ(detector.box_stds[0], (std::array<float, 4>{1, 2, 3, 4}));
+  EXPECT_EQ(detector.score_threshold, 0);
+  EXPECT_EQ(detector.nms_iou_threshold, 0.25);
+  EXPECT_EQ(detector.max_detections, 7);
+  EXPECT_EQ(detector.mask_threshold, 0.75);
+}
+
+TEST(ToModelConfigTest, TheArchitectureIsACascadeWhereNothingSaysAnother) {
+  EXPECT_EQ(Translated("task: DETECTION").detector.box_stages, 3);
+  EXPECT_TRUE(Translated("task: DETECTION").detector.masks);
+  const DetectorConfig faster =
+      Translated("task: DETECTION detector { architecture: FASTER_RCNN }")
+          .detector;
+  EXPECT_EQ(faster.box_stages, 1);
+  EXPECT_EQ(faster.box_stds.size(), 1);
+  EXPECT_FALSE(faster.masks);
+}
+
+TEST(ToModelConfigTest, WhatIsUnsetIsReadFromTheWeights) {
+  const DetectorConfig detector =
+      Translated("task: DETECTION", FasterRcnn()).detector;
+  EXPECT_EQ(detector.box_stages, 1);
+  EXPECT_EQ(detector.box_convs, 0);
+  EXPECT_EQ(detector.box_fcs, 2);
+  EXPECT_FALSE(detector.masks);
+  EXPECT_TRUE(detector.class_agnostic_boxes);
+  EXPECT_EQ(detector.channels, 64);
+  EXPECT_EQ(detector.fc_width, 96);
+  EXPECT_EQ(detector.box_stds.size(), 1);
+
+  WeightShapes segmenter;
+  segmenter.num_classes = 2;
+  segmenter.segmentation_channels = 24;
+  EXPECT_EQ(Translated("task: SEGMENTATION", segmenter).segmentation_channels,
+            24);
+}
+
+TEST(ToModelConfigTest, WhatIsSetMustBeWhatTheWeightsAre) {
+  const std::string task = "task: DETECTION ";
+  for (const auto& [text, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"detector { channels: 64 fc_width: 96 box_roi_size: 7 }", ""},
+           {"detector { architecture: FASTER_RCNN }", ""},
+           {"detector { channels: 256 }",
+            "detector.channels: got 256, expected 64, as model.safetensors has "
+            "it"},
+           {"detector { fc_width: 1024 }",
+            "detector.fc_width: got 1024, expected 96"},
+           {"detector { box_roi_size: 14 }",
+            "detector.box_roi_size: got 14, expected 7"},
+           {"detector { architecture: MASK_RCNN }",
+            "detector.architecture: got MASK_RCNN, expected one of 1 box "
+            "stages without masks, as model.safetensors has it"},
+           {"detector { architecture: CASCADE_MASK_RCNN }",
+            "detector.architecture: got CASCADE_MASK_RCNN"},
+           {"detector { anchor_ratios: 1 }",
+            "detector.anchor_ratios: got 1 values, expected 3"},
+       }) {
+    const std::string error = ErrorOf(task + text, FasterRcnn());
+    EXPECT_EQ(error.substr(0, message.size()), message) << text;
+    EXPECT_EQ(error.empty(), message.empty()) << error;
+  }
+  WeightShapes other = FasterRcnn();
+  other.num_classes = 80;
+  EXPECT_EQ(ErrorOf(task, other),
+            "num_classes: got 2, expected 80, as model.safetensors has it");
+}
+
+TEST(ToModelConfigTest, WithoutLabelsTheClassesAreTheTasks) {
+  for (const auto& [text, classes] :
+       std::vector<std::pair<std::string, int>>{{"", 1000},
+                                                {"task: DETECTION", 80},
+                                                {"task: SEGMENTATION", 150},
+                                                {"num_classes: 5", 5}}) {
+    EXPECT_EQ(ToModelConfig(Proto(text), 0)->num_classes, classes) << text;
+  }
+}
+
+TEST(ToModelConfigTest, WindowedAttentionIsAnOverride) {
+  v1::ModelConfig proto;
+  proto.set_task(v1::ModelConfig::SEGMENTATION);
+  proto.mutable_backbone()->set_variant("sf_mamba_b");
+  proto.mutable_backbone()->add_attention_windows(32);
+  proto.mutable_backbone()->add_attention_windows(0);
+  const auto config = ToModelConfig(proto, 150);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->backbone.windows, (std::array<int, 2>{64, 32}));
+  EXPECT_EQ(config->backbone.attention_windows, (std::array<int, 2>{32, 0}));
+}
+
+TEST(ToBatchOptionsTest, DenseTasksHaveSmallerBatches) {
+  v1::Batching proto;
+  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kClassification)->max_batch_size,
+            32);
+  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kDetection)->max_batch_size, 4);
+  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kSegmentation)->max_batch_size,
+            4);
+  proto.set_max_batch_size(9);
+  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kDetection)->max_batch_size, 9);
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,174 @@
+#include "server/repository/model_repository.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "model/vision_model.h"
+#include "server/base/error.h"
+#include "tests/server/running_server.h"
+
+namespace sfmamba {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ModelRepositoryTest : public testing::Test {
+ protected:
+  ModelRepositoryTest()
+      : folder_(NewFolder("models")),
+        log_(stderr, LogLevel::kError, LogFormat::kText),
+        metrics_(BuildInfo{}) {}
+
+  ModelRepository& Make(const std::string& model_path = "",
+                        const std::string& model_name = "") {
+    ModelRepository::Options options;
+    options.directory = folder_;
+    options.model_path = model_path;
+    options.model_name = model_name;
+    repository_ = std::make_unique<ModelRepository>(
+        options,
+        [this](const ModelDirectory& directory,
+               const ModelRepository::CaptureFailed&)
+            -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+          const std::string& weights = directory.weights_path;
+          if (weights.find("unloadable") != std::string::npos) {
+            return absl::InvalidArgumentError(weights + ": no such tensor");
+          }
+          return std::make_unique<FakeModel>(directory.config, &gate_);
+        },
+        &metrics_, &log_);
+    return *repository_;
+  }
+
+  std::vector<std::string> Names() {
+    std::vector<std::string> names;
+    for (const auto& version : repository_->List()) {
+      names.push_back(version->name());
+    }
+    return names;
+  }
+
+  static absl::Status LoadAll(ModelRepository& repository) {
+    return repository.LoadAll([](const ModelVersion&) {}, [] { return false; });
+  }
+
+  const std::string folder_;
+  Gate gate_;
+  Logger log_;
+  Metrics metrics_;
+  std::unique_ptr<ModelRepository> repository_;
+};
+
+TEST_F(ModelRepositoryTest, TakesTheHighestPublishedVersion) {
+  for (const char* version : {"1", "9", "10"})
+    WriteModel(folder_, "m", version);
+  WriteModel(folder_, "m", "11");
+  fs::remove(folder_ + "/m/11/config.textproto");  // Not published yet.
+  ASSERT_TRUE(Make().Scan().ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/10"}));
+}
+
+TEST_F(ModelRepositoryTest, IgnoresOtherNames) {
+  WriteModel(folder_, "m", "1");
+  for (const char* version :
+       {"02", "0", "-3", "4x", "latest", "+5", "99999999999999999999"}) {
+    WriteModel(folder_, "m", version);
+  }
+  WriteModel(folder_, ".hidden", "1");
+  WriteModel(folder_, "with space", "1");
+  std::ofstream(folder_ + "/README.md") << "text";
+  ASSERT_TRUE(Make().Scan().ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
+}
+
+TEST_F(ModelRepositoryTest, FollowsNoLinkOutside) {
+  const std::string outside = NewFolder("outside");
+  WriteModel(folder_, "m", "1");
+  WriteModel(outside, "other", "2");
+  fs::create_directory_symlink(outside + "/other", folder_ + "/linked");
+  fs::create_directory_symlink(outside + "/other/2", folder_ + "/m/2");
+  ASSERT_TRUE(Make().Scan().ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
+}
+
+TEST_F(ModelRepositoryTest, AnEmptyFolderIsAnError) {
+  EXPECT_EQ(Make().Scan().code(), absl::StatusCode::kNotFound);
+  fs::remove_all(folder_);
+  EXPECT_EQ(Make().Scan().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ModelRepositoryTest, ServesASingleFolderByItsName) {
+  WriteModel(folder_, "m", "1");
+  const std::string outside = NewFolder("outside");
+  WriteModel(outside, "mnt", "7");
+  ModelRepository& repository = Make(outside + "/mnt/7", "single");
+  ASSERT_TRUE(repository.Scan().ok());
+  ASSERT_TRUE(LoadAll(repository).ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1",
+                                               "models/single/versions/1"}));
+  EXPECT_EQ(Make(outside + "/mnt/7", "m").Scan().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Make(outside + "/mnt/7", "../m").Scan().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ModelRepositoryTest, AFailedLoadLeavesItsReasonWithoutPaths) {
+  WriteModel(folder_, "unloadable", "1");
+  WriteModel(folder_, "good", "1");
+  ModelRepository& repository = Make();
+  ASSERT_TRUE(repository.Scan().ok());
+  const absl::Status status = LoadAll(repository);
+  EXPECT_EQ(status.message(),
+            "models/unloadable/versions/1: model.safetensors: no such tensor");
+  const auto version = repository.Find("unloadable", "model");
+  ASSERT_TRUE(version.ok());
+  EXPECT_EQ((*version)->state(), ModelState::kUnavailable);
+  EXPECT_EQ((*version)->state_reason(), "model.safetensors: no such tensor");
+  EXPECT_EQ(GetErrorDetail((*version)->Loaded().status()).reason,
+            "MODEL_NOT_READY");
+  EXPECT_EQ((*repository.Find("good", "model"))->state(), ModelState::kReady);
+}
+
+TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
+  constexpr char kSmall[] = R"(
+    num_classes: 5
+    backbone {
+      variant: "custom" dim: 16 in_dim: 8 depths: [ 1, 1, 2, 2 ]
+      num_heads: [ 1, 2, 4, 8 ] windows: [ 4, 2 ]
+    }
+    input { short_side: 64 long_side: 96 }
+  )";
+  for (const auto& [name, text] : std::map<std::string, std::string>{
+           {"detector",
+            "task: DETECTION detector { channels: 16 fc_width: 32 }"},
+           {"segmenter", "task: SEGMENTATION segmenter { channels: 16 }"}}) {
+    const std::string version = folder_ + "/" + name + "/1";
+    fs::create_directories(version);
+    std::ofstream(version + "/config.textproto") << text << kSmall;
+  }
+  ModelRepository::Options options;
+  options.directory = folder_;
+  options.random_init = true;
+  ModelRepository repository(
+      options,
+      [](const ModelDirectory& directory,
+         const ModelRepository::CaptureFailed&) {
+        EXPECT_EQ(directory.weights_path, "");
+        return VisionModel::Random(directory.config, /*seed=*/0);
+      },
+      &metrics_, &log_);
+  ASSERT_EQ(repository.Scan(), absl::OkStatus());
+  EXPECT_EQ(LoadAll(repository), absl::OkStatus());
+  for (const auto& version : repository.List()) {
+    const auto loaded = version->Loaded();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->directory.labels.back(), "class_4");
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

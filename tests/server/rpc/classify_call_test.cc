@@ -1,0 +1,218 @@
+// Partial results, overload, deadlines and cancellation, as a client sees them.
+
+#include <chrono>
+
+#include "absl/time/time.h"
+#include "server/rpc/predict_call.h"
+#include "tests/server/picture.h"
+#include "tests/server/vision_service_fixture.h"
+
+namespace sfmamba {
+namespace {
+
+using grpc::StatusCode;
+using v1::ClassifyRequest;
+using v1::ClassifyResponse;
+
+using ClassifyCallTest = VisionServiceTest;
+
+TEST_F(ClassifyCallTest, WithPartialResultsABadImageFailsAlone) {
+  Start();
+  ClassifyRequest request = GreyRequest(100);
+  request.add_images()->set_encoded("text");              // By its header.
+  request.add_images()->set_encoded("\xff\xd8\xff\xe0");  // By its pixels.
+  request.mutable_options()->set_allow_partial_results(true);
+  ClassifyResponse response;
+  ASSERT_EQ(Classify(request, &response).code, StatusCode::OK);
+  ASSERT_EQ(response.results_size(), 3);
+  EXPECT_EQ(response.results(0).categories_size(), 5);
+  EXPECT_FALSE(response.results(0).has_error());
+  EXPECT_EQ(response.results(1).error().code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(response.results(1).error().message().find("images[1].encoded"),
+            std::string::npos);
+  EXPECT_EQ(response.results(2).error().code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_items_total", {R"(outcome="error")"}, 2), 2);
+}
+
+TEST_F(ClassifyCallTest, ValidateOnlyChecksAndRunsNothing) {
+  Start();
+  ClassifyRequest request = GreyRequest(1);
+  request.mutable_options()->set_validate_only(true);
+  ClassifyResponse response;
+  EXPECT_EQ(Classify(request, &response).code, StatusCode::OK);
+  EXPECT_EQ(response.model(), "models/fake/versions/3");
+  EXPECT_EQ(response.results(0).categories_size(), 0);
+  request.mutable_params()->set_top_k(-1);
+  EXPECT_EQ(Classify(request).field, "params.top_k");
+  EXPECT_EQ(server_->WaitForSum("sfmamba_items_total", {R"(outcome="ok")"}, 0),
+            0);
+}
+
+TEST_F(ClassifyCallTest, APictureThatDecodesTooSlowlyIsRefusedAndCounted) {
+  v1::ServerConfig config;
+  config.mutable_decode_timeout()->set_nanos(1'000'000);
+  Start("", config);
+  ClassifyRequest request;
+  request.add_images()->set_encoded(EncodePng(Gradient(2000, 2000)));
+  const Ending ending = Classify(request);
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.reason, "IMAGE_DECODE_TIMEOUT");
+  EXPECT_EQ(ending.field, "images[0].encoded");
+  EXPECT_EQ(server_->WaitForSum("sfmamba_image_decode_failures_total",
+                                {R"(reason="IMAGE_DECODE_TIMEOUT")"}, 1),
+            1);
+  ExpectAlive();
+}
+
+TEST_F(ClassifyCallTest, AClientWithoutDeadlinesIsLoggedOnce) {
+  Start();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Classify(GreyRequest(i)).code, StatusCode::OK);
+  }
+  const std::string log = server_->Log();
+  const size_t first = log.find("sets no deadlines");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("sets no deadlines", first + 1), std::string::npos);
+  EXPECT_NE(log.find("\"seconds\":30", first), std::string::npos);
+}
+
+// ---- Overload, deadlines, cancellation ----
+
+TEST_F(ClassifyCallTest, AFullQueueSaysWhenToComeBack) {
+  Start("max_batch_size: 1 max_queue_items: 1");
+  server_->gate().Close();
+  Call running(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();  // The queue is empty again.
+  Call queued(*server_, GreyRequest(2));
+  EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
+  Call refused(*server_, GreyRequest(3));
+  const Ending ending = refused.Wait();
+  EXPECT_EQ(ending.code, StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ending.reason, "QUEUE_FULL");
+  EXPECT_TRUE(ending.has_retry_info);
+  EXPECT_EQ(ending.pushback, "100");
+  server_->gate().Open();
+  EXPECT_EQ(running.Wait().code, StatusCode::OK);
+  EXPECT_EQ(queued.Wait().code, StatusCode::OK);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_admission_rejections_total",
+                                {R"(reason="QUEUE_FULL")"}, 1),
+            1);
+  ExpectAlive();
+}
+
+TEST_F(ClassifyCallTest, MaxQueueWaitExpiresInTheQueue) {
+  Start("max_batch_size: 1");
+  server_->gate().Close();
+  Call running(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();
+  ClassifyRequest request = GreyRequest(2);
+  request.mutable_options()->mutable_max_queue_wait()->set_nanos(30'000'000);
+  const Ending ending = Classify(request);
+  EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(ending.reason, "EXPIRED_IN_QUEUE");
+  EXPECT_EQ(ending.metadata.at("stage"), "queue");
+  server_->gate().Open();
+  EXPECT_EQ(running.Wait().code, StatusCode::OK);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_items_total", {R"(outcome="expired")"}, 1),
+      1);
+}
+
+TEST_F(ClassifyCallTest, TheDefaultDeadlineHoldsAfterTheModelToo) {
+  Start();
+  server_->gate().Close();
+  Call call(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();
+  server_->AdvanceClock(absl::Hours(1));
+  server_->gate().Open();
+  const Ending ending = call.Wait();
+  EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(ending.metadata.at("stage"), "postprocess");
+}
+
+TEST_F(ClassifyCallTest, AClientsDeadlineCountsAsExpired) {
+  Start("max_batch_size: 1");
+  server_->gate().Close();
+  Call running(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(300));
+  ClassifyResponse response;
+  EXPECT_EQ(server_->stub()
+                .Classify(&context, GreyRequest(2), &response)
+                .error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="DEADLINE_EXCEEDED")"}, 1),
+            1);
+  server_->gate().Open();
+  EXPECT_EQ(running.Wait().code, StatusCode::OK);
+}
+
+TEST_F(ClassifyCallTest, CancellingInTheQueueFreesTheRoom) {
+  Start("max_batch_size: 1 max_queue_items: 1");
+  server_->gate().Close();
+  Call running(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();
+  Call queued(*server_, GreyRequest(2));
+  EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
+  queued.Cancel();
+  EXPECT_EQ(queued.Wait().code, StatusCode::CANCELLED);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_requests_total", {R"(code="CANCELLED")"}, 1),
+      1);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 0), 0);
+  Call next(*server_, GreyRequest(100));
+  server_->gate().Open();
+  EXPECT_EQ(running.Wait().code, StatusCode::OK);
+  EXPECT_EQ(next.Wait().code, StatusCode::OK);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_items_total", {R"(outcome="cancelled")"}, 1),
+      1);
+}
+
+TEST_F(ClassifyCallTest, CancellingWhileTheModelRuns) {
+  Start();
+  server_->gate().Close();
+  Call call(*server_, GreyRequest(1));
+  server_->gate().WaitForBatch();
+  call.Cancel();
+  EXPECT_EQ(call.Wait().code, StatusCode::CANCELLED);
+  server_->AwaitRoundTrip();
+  server_->gate().Open();
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_requests_total", {R"(code="CANCELLED")"}, 1),
+      1);
+  ExpectAlive();
+}
+
+TEST_F(ClassifyCallTest, CancellingAtOnceEndsEachCallOnce) {
+  Start();
+  for (int i = 0; i < 50; ++i) {
+    Call call(*server_, GreyRequest(i));
+    call.Cancel();
+    const Ending ending = call.Wait();
+    EXPECT_TRUE(ending.code == StatusCode::CANCELLED ||
+                ending.code == StatusCode::OK);
+  }
+  ExpectAlive();
+  EXPECT_EQ(server_->WaitForSum("sfmamba_in_flight_requests", {}, 0), 0);
+}
+
+TEST_F(ClassifyCallTest, ADeadlineThatHasPassedIsRefused) {
+  Start();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() -
+                       std::chrono::seconds(1));
+  ClassifyResponse response;
+  EXPECT_EQ(server_->stub()
+                .Classify(&context, GreyRequest(2), &response)
+                .error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  ExpectAlive();
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,373 @@
+#include "server/rpc/vision_service.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "tests/server/vision_service_fixture.h"
+
+namespace sfmamba {
+namespace {
+
+using grpc::StatusCode;
+using v1::ClassifyRequest;
+using v1::ClassifyResponse;
+
+TEST_F(VisionServiceTest, ClassifiesAndSaysByWhat) {
+  Start();
+  ClassifyRequest request = GreyRequest(200);
+  request.set_request_id("abc");
+  request.mutable_options()->set_include_timing(true);
+  request.mutable_params()->set_top_k(3);
+  request.mutable_params()->set_include_embedding(true);
+  ClassifyResponse response;
+  ASSERT_EQ(Classify(request, &response).code, StatusCode::OK);
+  ASSERT_EQ(response.results_size(), 1);
+  ASSERT_EQ(response.results(0).categories_size(), 3);
+  const auto& categories = response.results(0).categories();
+  EXPECT_GE(categories[0].score(), categories[1].score());
+  EXPECT_GE(categories[1].score(), categories[2].score());
+  EXPECT_EQ(categories[0].label(),
+            absl::StrCat("label ", categories[0].class_id()));
+  EXPECT_EQ(response.results(0).embedding_size(), 2);
+  EXPECT_EQ(response.model(), "models/fake/versions/3");
+  EXPECT_EQ(response.request_id(), "abc");
+  EXPECT_EQ(response.timing().batch_size(), 1);
+  EXPECT_EQ(response.timing().bucket(), "64x64");
+  EXPECT_EQ(response.timing().device(), "fake");
+  EXPECT_GT(response.timing().total().nanos(), 0);
+}
+
+TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
+  Start();
+  ClassifyResponse response;
+  ASSERT_EQ(Classify(GreyRequest(1), &response).code, StatusCode::OK);
+  EXPECT_FALSE(response.has_timing());
+}
+
+TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
+  Start("max_batch_size: 8 max_queue_delay { seconds: 1 }");
+  std::vector<std::string> alone;
+  ClassifyRequest all;
+  for (int i = 0; i < 8; ++i) {
+    ClassifyResponse response;
+    ASSERT_EQ(Classify(GreyRequest(30 * i), &response).code, StatusCode::OK);
+    alone.push_back(response.results(0).SerializeAsString());
+    *all.add_images() = GreyImage(30 * i);
+  }
+  all.mutable_options()->set_include_timing(true);
+  ClassifyResponse response;
+  ASSERT_EQ(Classify(all, &response).code, StatusCode::OK);
+  EXPECT_EQ(response.timing().batch_size(), 8);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(response.results(i).SerializeAsString(), alone[i]) << i;
+  }
+}
+
+TEST_F(VisionServiceTest, RequestsShareABatch) {
+  Start("max_batch_size: 4 max_queue_delay { seconds: 60 }");
+  std::vector<std::unique_ptr<Call>> calls;
+  for (int i = 0; i < 4; ++i) {
+    ClassifyRequest request = GreyRequest(i);
+    request.mutable_options()->set_include_timing(true);
+    calls.push_back(std::make_unique<Call>(*server_, request));
+  }
+  for (auto& call : calls) {
+    ASSERT_EQ(call->Wait().code, StatusCode::OK);
+    EXPECT_EQ(call->response().timing().batch_size(), 4);
+  }
+}
+
+TEST_F(VisionServiceTest, EachFormOfAnImageGivesTheSameAnswer) {
+  Start();
+  const int plane = FakeModel::kSide * FakeModel::kSide;
+  std::string rgb(3 * plane, '\0'), planes(3 * plane, '\0');
+  for (int i = 0; i < plane; ++i) {
+    for (int c = 0; c < 3; ++c) {
+      rgb[3 * i + c] = planes[c * plane + i] = (i * 7 + c * 50) % 256;
+    }
+  }
+  ClassifyRequest pixels = GreyRequest(0);
+  pixels.mutable_images(0)->mutable_pixels()->set_data(rgb);
+  ClassifyRequest tensor;
+  v1::Tensor& t = *tensor.add_images()->mutable_tensor();
+  t.set_data_type(v1::Tensor::UINT8);
+  for (int size : {3, FakeModel::kSide, FakeModel::kSide}) t.add_shape(size);
+  t.set_data(planes);
+  ClassifyResponse a, b;
+  ASSERT_EQ(Classify(pixels, &a).code, StatusCode::OK);
+  ASSERT_EQ(Classify(tensor, &b).code, StatusCode::OK);
+  EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
+}
+
+// ---- Which model ----
+
+TEST_F(VisionServiceTest, ModelIsFoundByEachForm) {
+  Start();
+  for (const char* name :
+       {"", "fake", "models/fake", "models/fake/versions/3"}) {
+    ClassifyRequest request = GreyRequest(1);
+    request.set_model(name);
+    ClassifyResponse response;
+    EXPECT_EQ(Classify(request, &response).code, StatusCode::OK) << name;
+    EXPECT_EQ(response.model(), "models/fake/versions/3");
+  }
+}
+
+TEST_F(VisionServiceTest, UnknownModelsAreNotFound) {
+  Start();
+  for (const char* name :
+       {"other", "models/other", "models/fake/versions/4",
+        "models/fake/versions/03", "models/fake/labels/stable"}) {
+    ClassifyRequest request = GreyRequest(1);
+    request.set_model(name);
+    const Ending ending = Classify(request);
+    EXPECT_EQ(ending.code, StatusCode::NOT_FOUND) << name;
+    EXPECT_EQ(ending.reason, "MODEL_NOT_FOUND") << name;
+    EXPECT_EQ(ending.metadata.at("model"), name);
+  }
+  for (const std::string& name :
+       {std::string("models/fake/foo"), std::string("../fake"),
+        std::string("fake/3"), std::string(129, 'a'),
+        std::string(1 << 20, 'a')}) {
+    ClassifyRequest request = GreyRequest(1);
+    request.set_model(name);
+    const Ending ending = Classify(request);
+    EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(ending.reason, "INVALID_FIELD");
+    EXPECT_EQ(ending.field, "model");
+  }
+  ExpectAlive();
+}
+
+TEST_F(VisionServiceTest, NoNameMeansTheOnlyModelNotOneOfTwo) {
+  WriteModel(repository_, "second", "1");
+  Start();
+  const Ending ending = Classify(GreyRequest(1));
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.field, "model");
+}
+
+TEST_F(VisionServiceTest, AModelThatStillLoadsIsNotReady) {
+  Start("", {}, /*load=*/false);
+  const Ending ending = Classify(GreyRequest(1));
+  EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ending.reason, "MODEL_NOT_READY");
+  EXPECT_EQ(ending.metadata.at("state"), "LOADING");
+}
+
+TEST_F(VisionServiceTest, NoNameMeansTheOnlyModelOfTheTask) {
+  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
+  WriteModel(repository_, "painter", "1", "", VisionTask::kSegmentation);
+  Start();
+  ClassifyResponse classified;
+  EXPECT_EQ(Classify(GreyRequest(1), &classified).code, StatusCode::OK);
+  EXPECT_EQ(classified.model(), "models/fake/versions/3");
+  v1::DetectRequest detect;
+  *detect.add_images() = GreyImage(1);
+  v1::DetectResponse detected;
+  EXPECT_EQ(Detect(detect, &detected).code, StatusCode::OK);
+  EXPECT_EQ(detected.model(), "models/finder/versions/1");
+  v1::SegmentRequest segment;
+  *segment.add_images() = GreyImage(1);
+  v1::SegmentResponse segmented;
+  EXPECT_EQ(Segment(segment, &segmented).code, StatusCode::OK);
+  EXPECT_EQ(segmented.model(), "models/painter/versions/1");
+}
+
+TEST_F(VisionServiceTest, NoNameWithoutAModelOfTheTaskIsRefused) {
+  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
+  Start();
+  v1::SegmentRequest request;
+  *request.add_images() = GreyImage(1);
+  const Ending ending = Segment(request);
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.field, "model");
+  EXPECT_NE(ending.message.find("0 models for segmentation"),
+            std::string::npos);
+}
+
+TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
+  WriteModel(repository_, "detection", "1", "", VisionTask::kDetection);
+  WriteModel(repository_, "segmentation", "1", "", VisionTask::kSegmentation);
+  WriteModel(repository_, "classification", "1");
+  Start();
+  const auto expect_mismatch = [](const Ending& ending, const char* got,
+                                  const std::string& model) {
+    SCOPED_TRACE(model);
+    EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(ending.reason, "TASK_MISMATCH");
+    EXPECT_EQ(ending.metadata.at("got"), got);
+    EXPECT_EQ(ending.metadata.at("expected"), model);
+    EXPECT_EQ(ending.metadata.at("model"),
+              absl::StrCat("models/", model, "/versions/1"));
+  };
+  for (const char* model : {"detection", "segmentation"}) {
+    ClassifyRequest request = GreyRequest(1);
+    request.set_model(model);
+    expect_mismatch(Classify(request), "classification", model);
+  }
+  for (const char* model : {"classification", "segmentation"}) {
+    v1::DetectRequest request;
+    *request.add_images() = GreyImage(1);
+    request.set_model(model);
+    expect_mismatch(Detect(request), "detection", model);
+  }
+  for (const char* model : {"classification", "detection"}) {
+    v1::SegmentRequest request;
+    *request.add_images() = GreyImage(1);
+    request.set_model(model);
+    expect_mismatch(Segment(request), "segmentation", model);
+  }
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="FAILED_PRECONDITION")"}, 6),
+            6);
+}
+
+// ---- The other methods ----
+
+TEST_F(VisionServiceTest, WhatIsNotBuiltSaysSo) {
+  Start();
+  grpc::ClientContext stream_context;
+  auto stream = server_->stub().StreamPredict(&stream_context);
+  v1::StreamPredictResponse message;
+  EXPECT_FALSE(stream->Read(&message));
+  const Ending ending = EndingOf(stream->Finish());
+  EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
+}
+
+TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
+  Start("max_batch_size: 6");
+  grpc::ClientContext context;
+  v1::GetModelRequest request;
+  request.set_name("models/fake");
+  v1::Model model;
+  ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
+  EXPECT_EQ(model.name(), "models/fake/versions/3");
+  EXPECT_EQ(model.task(), v1::Model::CLASSIFICATION);
+  EXPECT_EQ(model.state(), v1::Model::READY);
+  EXPECT_EQ(model.input().buckets(0).width(), FakeModel::kSide);
+  EXPECT_EQ(model.input().resize(), "center_crop");
+  EXPECT_EQ(model.class_count(), 10);
+  ASSERT_EQ(model.classes_size(), 10);
+  EXPECT_EQ(model.classes(9).label(), "label 9");
+  EXPECT_EQ(model.max_batch_size(), 6);
+  EXPECT_EQ(model.weights_size_bytes(), 15);
+  EXPECT_EQ(model.content_sha256().size(), 64u);
+  EXPECT_GT(model.load_time().seconds(), 1'000'000'000);
+  grpc::ClientContext other;
+  request.set_name("other");
+  EXPECT_EQ(EndingOf(server_->stub().GetModel(&other, request, &model)).reason,
+            "MODEL_NOT_FOUND");
+}
+
+TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
+  Start("", {}, true, VisionTask::kDetection);
+  grpc::ClientContext context;
+  v1::GetModelRequest request;
+  v1::Model model;
+  ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
+  EXPECT_EQ(model.task(), v1::Model::DETECTION);
+  EXPECT_EQ(model.input().resize(), "keep_ratio");
+  ASSERT_EQ(model.input().buckets_size(), 1);
+  EXPECT_EQ(model.input().buckets(0).height(), FakeModel::kShortSide);
+  EXPECT_EQ(model.input().buckets(0).width(), FakeModel::kLongSide);
+}
+
+TEST_F(VisionServiceTest, ListModelsGoesByPages) {
+  for (const char* id : {"c", "a", "b"}) WriteModel(repository_, id, "1");
+  Start();
+  std::vector<std::string> names;
+  v1::ListModelsRequest request;
+  request.set_page_size(3);
+  int pages = 0;
+  do {
+    grpc::ClientContext context;
+    v1::ListModelsResponse response;
+    ASSERT_TRUE(server_->stub().ListModels(&context, request, &response).ok());
+    for (const v1::Model& model : response.models()) {
+      names.push_back(model.name());
+      EXPECT_EQ(model.classes_size(), 0);
+      EXPECT_EQ(model.class_count(), 10);
+    }
+    request.set_page_token(response.next_page_token());
+    ++pages;
+  } while (!request.page_token().empty());
+  EXPECT_EQ(pages, 2);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "models/a/versions/1", "models/b/versions/1",
+                       "models/c/versions/1", "models/fake/versions/3"}));
+  const auto field = [this](int size, const char* token) {
+    grpc::ClientContext context;
+    v1::ListModelsRequest request;
+    request.set_page_size(size);
+    request.set_page_token(token);
+    v1::ListModelsResponse response;
+    return EndingOf(server_->stub().ListModels(&context, request, &response))
+        .field;
+  };
+  EXPECT_EQ(field(-1, ""), "page_size");
+  EXPECT_EQ(field(5000, ""), "");
+  EXPECT_EQ(field(1, "nonsense"), "page_token");
+}
+
+TEST_F(VisionServiceTest, ReflectionListsTheServices) {
+  Start();
+  grpc::GenericStub stub(server_->channel());
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto wait = [&queue] {
+    void* tag;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  auto call = stub.PrepareCall(&context,
+                               "/grpc.reflection.v1alpha.ServerReflection/"
+                               "ServerReflectionInfo",
+                               &queue);
+  call->StartCall(this);
+  ASSERT_TRUE(wait());
+  // ServerReflectionRequest{list_services: ""}: field 7, of no bytes.
+  const grpc::Slice list_services("\x3a\x00", 2);
+  call->Write(grpc::ByteBuffer(&list_services, 1), this);
+  ASSERT_TRUE(wait());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, this);
+  ASSERT_TRUE(wait());
+  grpc::Slice bytes;
+  ASSERT_TRUE(answer.DumpToSingleSlice(&bytes).ok());
+  const std::string text(reinterpret_cast<const char*>(bytes.begin()),
+                         bytes.size());
+  EXPECT_NE(text.find("sfmamba.v1.VisionService"), std::string::npos);
+  EXPECT_NE(text.find("grpc.health.v1.Health"), std::string::npos);
+  call->WritesDone(this);
+  wait();
+  grpc::Status status;
+  call->Finish(&status, this);
+  wait();
+  EXPECT_TRUE(status.ok());
+}
+
+TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
+  Start();
+  grpc::ClientContext context;
+  const std::string id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  context.AddMetadata("traceparent", "00-" + id + "-00f067aa0ba902b7-01");
+  ClassifyRequest request = GreyRequest(1);
+  request.set_request_id("the \"request\"");
+  request.mutable_params()->set_top_k(-1);
+  ClassifyResponse response;
+  const Ending ending =
+      EndingOf(server_->stub().Classify(&context, request, &response));
+  EXPECT_EQ(ending.metadata.at("trace_id"), id);
+  const std::string log = server_->Log();
+  EXPECT_NE(log.find("\"trace_id\":\"" + id + "\""), std::string::npos);
+  EXPECT_NE(log.find("\"request_id\":\"the \\\"request\\\"\""),
+            std::string::npos);
+  EXPECT_NE(log.find("\"reason\":\"INVALID_FIELD\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sfmamba
