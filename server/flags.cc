@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 
 // Unset flags leave the field of the configuration file as it is.
 using OptionalString = absl::optional<std::string>;

@@ -5,7 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/time/time.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 
 namespace sfmamba {
 

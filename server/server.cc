@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "model/config.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 

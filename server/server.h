@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 #include "server/base/textproto.h"
 #include "server/observability/log.h"
 

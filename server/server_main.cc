@@ -18,7 +18,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/engine/model_scans.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
 #include "server/incremental_tuner.h"

@@ -8,7 +8,7 @@ enum class CudaActivation {
   kNone,     // v
   kRelu,     // 0 below 0
   kRelu6,    // 0 below 0, 6 above 6
-  kGeluErf,  // The two forms of kernels/sequence/gelu.h.
+  kGeluErf,  // The two forms of kernels/linear/gelu.h.
   kGeluTanh,
 };
 

@@ -5,7 +5,7 @@
 
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/linear/winograd_conv3x3.h"
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 
 namespace sfmamba {
 namespace {

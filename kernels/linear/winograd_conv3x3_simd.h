@@ -4,7 +4,7 @@
 #define SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 
 #include "kernels/linear/winograd_conv3x3.h"
-#include "kernels/sequence/gelu_simd.h"
+#include "kernels/linear/gelu_simd.h"
 #include "kernels/simd/simd_math.h"
 
 namespace sfmamba {

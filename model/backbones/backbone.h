@@ -7,15 +7,11 @@
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
 #include "model/layers/image_batch.h"
+#include "model/layers/features.h"
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba {
-
-// What a backbone makes of images: maps [N, C, H, W], from fine to coarse. Of
-// the hybrid architecture four, at strides 4, 8, 16 and 32, in fp32 or in the
-// compute type; of Vim one of a single pixel, the class token.
-using Features = std::vector<at::Tensor>;
 
 // Immutable, so thread-safe.
 class Backbone {

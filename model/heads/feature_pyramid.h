@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model/backbones/backbone.h"
+#include "model/layers/features.h"
 #include "model/layers/convolution.h"
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "model/backbones/backbone.h"
+#include "model/layers/features.h"
 #include "model/config.h"
 #include "model/layers/layer_options.h"
 #include "model/prediction_options.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "model/backbones/backbone.h"
+#include "model/layers/features.h"
 #include "model/config.h"
 #include "model/heads/anchors.h"
 #include "model/layers/convolution.h"

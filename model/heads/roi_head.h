@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "model/backbones/backbone.h"
+#include "model/layers/features.h"
 #include "model/config.h"
 #include "model/heads/box_head.h"
 #include "model/heads/mask_head.h"

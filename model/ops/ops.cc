@@ -5,7 +5,7 @@
 #include "ATen/ops/empty_like.h"
 #include "kernels/scan/selective_scan.h"
 #include "kernels/sequence/depthwise_conv1d.h"
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 #include "kernels/sequence/layer_norm.h"
 #include "kernels/sequence/token_mean.h"
 #include "kernels/vision/image_normalize.h"

@@ -13,21 +13,9 @@
 #include "model/prediction_options.h"
 #include "model/result.h"
 #include "server/batching/reservation.h"
+#include "server/image/image_buffer.h"
 
 namespace sfmamba {
-
-// One image as the model takes it. Exactly one of the vectors is filled.
-struct ImageBuffer {
-  int height = 0;  // Pixels.
-  int width = 0;
-  std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
-  std::vector<float> values;    // [3, height, width], normalised.
-  // Of the picture, or its crop, that the input was resized from.
-  int original_height = 0;
-  int original_width = 0;
-
-  int64_t bytes() const { return pixels.size() + 4 * values.size(); }
-};
 
 // What happened to a task in its batch. Durations are zero and the size 0 if it
 // never reached one.
@@ -40,7 +28,7 @@ struct BatchInfo {
   std::string bucket;  // Such as "224x224".
 };
 
-// One image of one request. Times are of SteadyNow().
+// One image of one request. Times are of SteadyNow() in base/steady_clock.h.
 struct Task {
   ImageBuffer image;
   // Images of one batch agree in it: the size with the model's padding.
@@ -63,10 +51,6 @@ struct Task {
     return cancelled != nullptr && cancelled->load();
   }
 };
-
-// The steady clock as an absl::Time of an arbitrary epoch: never set back, not
-// to be compared with wall clocks.
-absl::Time SteadyNow();
 
 }  // namespace sfmamba
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"

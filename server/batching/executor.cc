@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/error.h"
 

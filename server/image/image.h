@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/batching/batch_task.h"
+#include "server/image/image_buffer.h"
 #include "server/image/decode_watch.h"
 
 namespace sfmamba {

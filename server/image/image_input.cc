@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "server/base/error.h"
 #include "server/image/keep_ratio.h"
 #include "server/image/pixels.h"

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"
-#include "server/batching/batch_task.h"
+#include "server/image/image_buffer.h"
 #include "server/image/image.h"
 #include "sfmamba/v1/vision.pb.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
-#include "server/batching/batch_task.h"
 #include "server/observability/metric_families.h"
 #include "server/observability/process_metrics.h"
 

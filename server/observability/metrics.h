@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"

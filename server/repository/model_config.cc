@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
-#include "server/base/grpc_status.h"
+#include "base/proto_duration.h"
 
 namespace sfmamba {
 namespace {

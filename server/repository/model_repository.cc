@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

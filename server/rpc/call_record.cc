@@ -1,5 +1,6 @@
 #include "server/rpc/call_record.h"
 
+#include "base/steady_clock.h"
 #include "server/base/error.h"
 #include "server/base/grpc_status.h"
 #include "server/batching/batch_task.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"

@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "server/base/grpc_status.h"
+#include "server/prediction/convert_classification.h"
 
 namespace sfmamba {
 

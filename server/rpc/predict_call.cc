@@ -5,9 +5,11 @@
 #include <exception>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/base/error.h"
+#include "base/proto_duration.h"
 #include "server/base/grpc_status.h"
 #include "server/batching/batch_task.h"
 #include "server/image/image_input.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

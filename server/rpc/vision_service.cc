@@ -7,7 +7,6 @@
 #include "google/protobuf/arena.h"
 #include "grpcpp/support/message_allocator.h"
 #include "server/base/error.h"
-#include "server/base/grpc_status.h"
 #include "server/rpc/classify_call.h"
 #include "server/rpc/detect_call.h"
 #include "server/rpc/segment_call.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "google/rpc/status.pb.h"

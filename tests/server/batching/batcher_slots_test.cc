@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"

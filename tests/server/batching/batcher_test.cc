@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/batching/batch_task.h"

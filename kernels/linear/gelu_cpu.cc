@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 
 namespace sfmamba {
 namespace {

@@ -1,5 +1,5 @@
 #include "benchmark/benchmark.h"
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 

@@ -1,9 +1,9 @@
 // GELU over a vector type V; for the files of one instruction set, which choose
 // V.
-#ifndef SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_
-#define SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_
+#ifndef SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
+#define SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
 
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 #include "kernels/simd/simd_math.h"
 
 namespace sfmamba {
@@ -65,4 +65,4 @@ void Apply(const GeluArgs<T>& args, F gelu) {
 }  // namespace
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_KERNELS_SEQUENCE_GELU_SIMD_H_
+#endif  // SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_

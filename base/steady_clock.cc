@@ -1,4 +1,4 @@
-#include "server/batching/batch_task.h"
+#include "base/steady_clock.h"
 
 #include <chrono>
 

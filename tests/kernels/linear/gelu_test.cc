@@ -1,4 +1,4 @@
-#include "kernels/sequence/gelu.h"
+#include "kernels/linear/gelu.h"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_KERNELS_SEQUENCE_GELU_H_
-#define SFMAMBA_KERNELS_SEQUENCE_GELU_H_
+#ifndef SFMAMBA_KERNELS_LINEAR_GELU_H_
+#define SFMAMBA_KERNELS_LINEAR_GELU_H_
 
 #include <cstdint>
 
@@ -47,4 +47,4 @@ void GeluTanhAvx512(const GeluArgs<T>& args);
 
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_KERNELS_SEQUENCE_GELU_H_
+#endif  // SFMAMBA_KERNELS_LINEAR_GELU_H_

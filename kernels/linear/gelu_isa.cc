@@ -1,4 +1,4 @@
-#include "kernels/sequence/gelu_simd.h"
+#include "kernels/linear/gelu_simd.h"
 #include "kernels/simd/vec_isa.h"
 
 namespace sfmamba {

@@ -1,0 +1,16 @@
+#ifndef SFMAMBA_BASE_PROTO_DURATION_H_
+#define SFMAMBA_BASE_PROTO_DURATION_H_
+
+#include "absl/time/time.h"
+#include "google/protobuf/duration.pb.h"
+
+namespace sfmamba {
+
+void ToProto(absl::Duration duration, google::protobuf::Duration* proto);
+
+// Any value that is a valid protobuf Duration; saturates.
+absl::Duration FromProto(const google::protobuf::Duration& proto);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_BASE_PROTO_DURATION_H_

@@ -1,0 +1,24 @@
+#ifndef SFMAMBA_SERVER_IMAGE_IMAGE_BUFFER_H_
+#define SFMAMBA_SERVER_IMAGE_IMAGE_BUFFER_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace sfmamba {
+
+// One image as the model takes it. Exactly one of the vectors is filled.
+struct ImageBuffer {
+  int height = 0;  // Pixels.
+  int width = 0;
+  std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
+  std::vector<float> values;    // [3, height, width], normalised.
+  // Of the picture, or its crop, that the input was resized from.
+  int original_height = 0;
+  int original_width = 0;
+
+  int64_t bytes() const { return pixels.size() + 4 * values.size(); }
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_SERVER_IMAGE_IMAGE_BUFFER_H_
