@@ -1,6 +1,6 @@
 #include "base/proto_duration.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 void ToProto(absl::Duration duration, google::protobuf::Duration* proto) {
   proto->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
@@ -12,4 +12,4 @@ absl::Duration FromProto(const google::protobuf::Duration& proto) {
   return absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base

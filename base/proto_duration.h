@@ -4,13 +4,13 @@
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 void ToProto(absl::Duration duration, google::protobuf::Duration* proto);
 
 // Any value that is a valid protobuf Duration; saturates.
 absl::Duration FromProto(const google::protobuf::Duration& proto);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base
 
 #endif  // SFMAMBA_BASE_PROTO_DURATION_H_

@@ -2,11 +2,11 @@
 
 #include <chrono>
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 absl::Time SteadyNow() {
   return absl::UnixEpoch() +
          absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base

@@ -3,12 +3,12 @@
 
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 // The steady clock as an absl::Time of an arbitrary epoch: never set back, not
 // to be compared with wall clocks.
 absl::Time SteadyNow();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base
 
 #endif  // SFMAMBA_BASE_STEADY_CLOCK_H_

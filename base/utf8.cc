@@ -1,6 +1,6 @@
 #include "base/utf8.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 int Utf8CharacterLength(absl::string_view text) {
   const auto byte = [text](size_t i) {
@@ -35,4 +35,4 @@ int Utf8Length(absl::string_view text) {
   return characters;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base

@@ -3,7 +3,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 
 // Bytes of the UTF-8 character that `text` begins with; 0 if it is not one.
 int Utf8CharacterLength(absl::string_view text);
@@ -11,6 +11,6 @@ int Utf8CharacterLength(absl::string_view text);
 // Characters of `text`; -1 if it is not UTF-8.
 int Utf8Length(absl::string_view text);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::base
 
 #endif  // SFMAMBA_BASE_UTF8_H_

@@ -16,7 +16,7 @@
 #include "client/commands/models_command.h"
 #include "client/commands/segment_command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 struct Verb {
@@ -73,9 +73,10 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 int main(int argc, char** argv) {
-  return sfmamba::Run({argv + 1, argv + argc},
-                      {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+  return sfmamba::client::Run(
+      {argv + 1, argv + argc},
+      {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
 }

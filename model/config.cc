@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // A row of the table of hybrid variants; the name follows "sf_mamba_" or
@@ -280,4 +280,4 @@ std::vector<std::string> VariantNames() {
   return names;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

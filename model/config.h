@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "model/detector_config.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // Where a stage's two auxiliary tokens come from. Source: SF-Mamba, 3.2.
 enum class Tokens { kNone, kData, kLearnable };
@@ -129,6 +129,6 @@ std::vector<std::string> VariantNames();
 // divide the width, a window that its sub-window does not divide, ...).
 absl::Status Validate(const ModelConfig& config);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_CONFIG_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/config.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // Got and expected for one field; OK if `fits`.
@@ -221,4 +221,4 @@ absl::Status Validate(const ModelConfig& config) {
       absl::StrCat("model ", config.variant, ": ", status.message()));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

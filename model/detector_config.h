@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // A two-stage detector on a feature pyramid. The defaults are Cascade Mask
 // R-CNN's of heads.md; plain values, checked by Validate() of model/config.h.
@@ -45,6 +45,6 @@ struct DetectorConfig {
   float mask_threshold = 0.5f;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_DETECTOR_CONFIG_H_

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // What is asked of a detector for one image; unset: the model's configuration.
 struct DetectionOptions {
@@ -22,6 +22,6 @@ struct SegmentationOptions {
   bool confidence = false;    // Also the winner's probability.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_PREDICTION_OPTIONS_H_

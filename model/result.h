@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 struct Classification {
   std::vector<float> logits;     // [num_classes]
@@ -52,6 +52,6 @@ struct Segmentation {
 // What a model says of one image: one alternative a kind of head.
 using Result = std::variant<Classification, Detections, Segmentation>;
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_RESULT_H_

@@ -17,7 +17,7 @@
 #include "model/result.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // One image as the model takes it, owned by the caller. Exactly one pointer is
 // set; rows are tight.
@@ -56,7 +56,7 @@ struct ModelOptions {
   bool exact_gelu = false;
   // On GPUs: measured scan plans, if there are any. Those of another device are
   // passed over.
-  std::optional<FoldTable> fold_table;
+  std::optional<tuning::FoldTable> fold_table;
   // On GPUs: a classifier's batches are replays of recorded graphs. False: each
   // is launched kernel by kernel, to be looked at with a profiler.
   bool graphs = true;
@@ -133,6 +133,6 @@ class VisionModel {
   virtual int fold_factor(int images) const = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_VISION_MODEL_H_

@@ -24,7 +24,7 @@ using OptionalInt64 = absl::optional<int64_t>;
 using OptionalBool = absl::optional<bool>;
 using OptionalDuration = absl::optional<absl::Duration>;
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 // Numbers of CUDA devices: "0,2".
@@ -49,9 +49,9 @@ std::string AbslUnparseFlag(const GpuList& list) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
-using OptionalGpus = absl::optional<sfmamba::GpuList>;
+using OptionalGpus = absl::optional<sfmamba::server::GpuList>;
 
 ABSL_FLAG(bool, help, false, "Print the flags.");
 ABSL_FLAG(std::string, config, "",
@@ -134,7 +134,7 @@ ABSL_FLAG(OptionalString, log_level, absl::nullopt,
           "info,models=debug,requests=warning.");
 ABSL_FLAG(OptionalString, log_format, absl::nullopt, "json (default) or text.");
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 // The flags above, not those of libraries.
@@ -224,16 +224,19 @@ void ApplyFlags(v1::ServerConfig* c) {
   Apply(FLAGS_max_image_side, [c](int v) { c->set_max_image_side(v); });
   Apply(FLAGS_max_images_per_request,
         [c](int v) { c->set_max_images_per_request(v); });
-  Apply(FLAGS_default_deadline,
-        [c](absl::Duration v) { ToProto(v, c->mutable_default_deadline()); });
+  Apply(FLAGS_default_deadline, [c](absl::Duration v) {
+    base::ToProto(v, c->mutable_default_deadline());
+  });
   Apply(FLAGS_max_deadline,
-        [c](absl::Duration v) { ToProto(v, c->mutable_max_deadline()); });
-  Apply(FLAGS_decode_timeout,
-        [c](absl::Duration v) { ToProto(v, c->mutable_decode_timeout()); });
+        [c](absl::Duration v) { base::ToProto(v, c->mutable_max_deadline()); });
+  Apply(FLAGS_decode_timeout, [c](absl::Duration v) {
+    base::ToProto(v, c->mutable_decode_timeout());
+  });
   Apply(FLAGS_drain_delay,
-        [c](absl::Duration v) { ToProto(v, c->mutable_drain_delay()); });
-  Apply(FLAGS_drain_timeout,
-        [c](absl::Duration v) { ToProto(v, c->mutable_drain_timeout()); });
+        [c](absl::Duration v) { base::ToProto(v, c->mutable_drain_delay()); });
+  Apply(FLAGS_drain_timeout, [c](absl::Duration v) {
+    base::ToProto(v, c->mutable_drain_timeout());
+  });
   Apply(FLAGS_compute_threads, [c](int v) { c->set_compute_threads(v); });
   Apply(FLAGS_device, [c](const auto& v) { c->set_device(v); });
   Apply(FLAGS_gpus, [c](const GpuList& v) {
@@ -244,7 +247,7 @@ void ApplyFlags(v1::ServerConfig* c) {
   Apply(FLAGS_exact_gelu, [c](bool v) { c->set_exact_gelu(v); });
   Apply(FLAGS_fold_table, [c](const auto& v) { c->set_fold_table(v); });
   Apply(FLAGS_tune_budget,
-        [c](absl::Duration v) { ToProto(v, c->mutable_tune_budget()); });
+        [c](absl::Duration v) { base::ToProto(v, c->mutable_tune_budget()); });
   Apply(FLAGS_disable_reflection,
         [c](bool v) { c->set_disable_reflection(v); });
   Apply(FLAGS_exit_on_load_error,
@@ -262,4 +265,4 @@ std::string FlagsHelp() {
   return help;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // What the command line says besides the fields of ServerConfig.
 struct CommandLine {
@@ -28,6 +28,6 @@ void ApplyFlags(v1::ServerConfig* config);
 // One line for each flag.
 std::string FlagsHelp();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_FLAGS_H_

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 std::string Describe(const FoundGpus& found) {
@@ -44,4 +44,4 @@ absl::StatusOr<std::vector<int>> ChooseGpus(const v1::ServerConfig& config,
   return gpus;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

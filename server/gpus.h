@@ -9,7 +9,7 @@
 #include "model/tuning/scan_search.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // What a search for CUDA devices found.
 struct FoundGpus {
@@ -31,9 +31,9 @@ std::string CudaVersion();
 
 // A device as fold tables name it, and what measures scans on it, for the
 // calling thread.
-absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int gpu);
-absl::StatusOr<MeasureScan> MakeGpuScanTimer(int gpu);
+absl::StatusOr<tuning::ScanDevice> ScanDeviceOfGpu(int gpu);
+absl::StatusOr<tuning::MeasureScan> MakeGpuScanTimer(int gpu);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_GPUS_H_

@@ -4,7 +4,7 @@
 #include "model/tuning/scan_timer.h"
 #include "server/gpus.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 FoundGpus FindGpus() {
   FoundGpus found;
@@ -30,12 +30,12 @@ std::string CudaVersion() {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int gpu) {
-  return ScanDeviceOf(gpu);
+absl::StatusOr<tuning::ScanDevice> ScanDeviceOfGpu(int gpu) {
+  return tuning::ScanDeviceOf(gpu);
 }
 
-absl::StatusOr<MeasureScan> MakeGpuScanTimer(int gpu) {
-  return MakeScanTimer(gpu);
+absl::StatusOr<tuning::MeasureScan> MakeGpuScanTimer(int gpu) {
+  return tuning::MakeScanTimer(gpu);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -1,6 +1,6 @@
 #include "server/gpus.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr char kNoCuda[] =
@@ -16,12 +16,12 @@ FoundGpus FindGpus() {
 
 std::string CudaVersion() { return ""; }
 
-absl::StatusOr<ScanDevice> ScanDeviceOfGpu(int) {
+absl::StatusOr<tuning::ScanDevice> ScanDeviceOfGpu(int) {
   return absl::FailedPreconditionError(kNoCuda);
 }
 
-absl::StatusOr<MeasureScan> MakeGpuScanTimer(int) {
+absl::StatusOr<tuning::MeasureScan> MakeGpuScanTimer(int) {
   return absl::FailedPreconditionError(kNoCuda);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

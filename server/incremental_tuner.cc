@@ -7,19 +7,21 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 absl::StatusOr<std::unique_ptr<LoadTuner>> LoadTuner::Create(
-    Options options, const ScanDevice& device, MakeTimer make_timer,
-    Logger* log) {
-  FoldTable table(device);
+    Options options, const tuning::ScanDevice& device, MakeTimer make_timer,
+    observability::Logger* log) {
+  tuning::FoldTable table(device);
   bool keeps = !options.path.empty();
   if (keeps) {
-    absl::StatusOr<FoldTable> file = FoldTable::Read(options.path);
+    absl::StatusOr<tuning::FoldTable> file =
+        tuning::FoldTable::Read(options.path);
     if (file.ok()) {
       keeps = file->device().name == device.name;
       if (!keeps) {
-        log->Warning(LogModule::kModels, "the fold table is another GPU's",
+        log->Warning(observability::LogModule::kModels,
+                     "the fold table is another GPU's",
                      {{"fold_table", options.path},
                       {"expected", device.name},
                       {"got", file->device().name}});
@@ -33,17 +35,18 @@ absl::StatusOr<std::unique_ptr<LoadTuner>> LoadTuner::Create(
                                         keeps, std::move(make_timer), log));
 }
 
-LoadTuner::LoadTuner(Options options, FoldTable table, bool keeps,
-                     MakeTimer make_timer, Logger* log)
+LoadTuner::LoadTuner(Options options, tuning::FoldTable table, bool keeps,
+                     MakeTimer make_timer, observability::Logger* log)
     : options_(std::move(options)),
       make_timer_(std::move(make_timer)),
       log_(*log),
       table_(std::move(table)),
       keeps_(keeps) {}
 
-FoldTable LoadTuner::TableFor(absl::Span<const ScanShape> scans) {
-  std::vector<ScanShape> missing;
-  for (const ScanShape& scan : scans) {
+tuning::FoldTable LoadTuner::TableFor(
+    absl::Span<const tuning::ScanShape> scans) {
+  std::vector<tuning::ScanShape> missing;
+  for (const tuning::ScanShape& scan : scans) {
     if (!table_.Has(scan)) missing.push_back(scan);
   }
   if (missing.empty() || options_.tuning.budget <= absl::ZeroDuration()) {
@@ -55,32 +58,33 @@ FoldTable LoadTuner::TableFor(absl::Span<const ScanShape> scans) {
   const size_t added = table_.entries().size() - known;
   if (status.ok()) {
     log_.Info(
-        LogModule::kModels, "scans are measured",
+        observability::LogModule::kModels, "scans are measured",
         {{"unknown", missing.size()},
          {"measured", added},
          {"seconds", absl::ToDoubleSeconds(options_.tuning.now() - start)}});
   } else {
-    log_.Warning(LogModule::kModels, "scans cannot be measured",
+    log_.Warning(observability::LogModule::kModels, "scans cannot be measured",
                  {{"error", status.message()}});
   }
   if (added > 0 && keeps_) WriteBack();
   return table_;
 }
 
-absl::Status LoadTuner::Measure(absl::Span<const ScanShape> scans) {
-  const absl::StatusOr<MeasureScan> measure = make_timer_();
+absl::Status LoadTuner::Measure(absl::Span<const tuning::ScanShape> scans) {
+  const absl::StatusOr<tuning::MeasureScan> measure = make_timer_();
   if (!measure.ok()) return measure.status();
-  const absl::StatusOr<FoldTable> found =
-      TuneScans(table_.device(), scans, *measure, options_.tuning);
+  const absl::StatusOr<tuning::FoldTable> found =
+      tuning::TuneScans(table_.device(), scans, *measure, options_.tuning);
   if (!found.ok()) return found.status();
-  for (const FoldTable::Entry& entry : found->entries()) table_.Set(entry);
+  for (const tuning::FoldTable::Entry& entry : found->entries())
+    table_.Set(entry);
   return absl::OkStatus();
 }
 
 void LoadTuner::WriteBack() {
   const absl::Status written = table_.Write(options_.path);
   if (written.ok()) return;
-  log_.Warning(LogModule::kModels,
+  log_.Warning(observability::LogModule::kModels,
                "the fold table is not written: the next start measures again",
                {{"error", written.message()}});
 }
@@ -90,8 +94,8 @@ LoadTuner::Options LoadTunerOptions(const v1::ServerConfig& config) {
   options.path = config.fold_table();
   options.tuning.budget = config.deterministic()
                               ? absl::ZeroDuration()
-                              : FromProto(config.tune_budget());
+                              : base::FromProto(config.tune_budget());
   return options;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -13,7 +13,7 @@
 #include "server/observability/log.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // A GPU's fold table while models are loaded. Before each model is, what the
 // table lacks of its scans is measured, and written back to the table's file,
@@ -27,41 +27,41 @@ class LoadTuner {
     // another kind of GPU is passed over and left as it is.
     std::string path;
     // The budget is that of one model; 0: nothing is measured.
-    TuneOptions tuning;
+    tuning::TuneOptions tuning;
   };
   // Makes what measures; called for each model of which something is to be
   // measured.
-  using MakeTimer = std::function<absl::StatusOr<MeasureScan>()>;
+  using MakeTimer = std::function<absl::StatusOr<tuning::MeasureScan>()>;
 
   // Reads the file; its error if it is there and is no table. `log` outlives
   // the tuner.
   static absl::StatusOr<std::unique_ptr<LoadTuner>> Create(
-      Options options, const ScanDevice& device, MakeTimer make_timer,
-      Logger* log);
+      Options options, const tuning::ScanDevice& device, MakeTimer make_timer,
+      observability::Logger* log);
 
   // What is known once a model's `scans` have been measured so far as there was
   // time. If measuring or writing fails that is logged: models run without.
-  FoldTable TableFor(absl::Span<const ScanShape> scans);
+  tuning::FoldTable TableFor(absl::Span<const tuning::ScanShape> scans);
 
  private:
   // `keeps`: the file is the table's, or is to become it.
-  LoadTuner(Options options, FoldTable table, bool keeps, MakeTimer make_timer,
-            Logger* log);
+  LoadTuner(Options options, tuning::FoldTable table, bool keeps,
+            MakeTimer make_timer, observability::Logger* log);
 
   // Adds what there is time for to table_.
-  absl::Status Measure(absl::Span<const ScanShape> scans);
+  absl::Status Measure(absl::Span<const tuning::ScanShape> scans);
   void WriteBack();
 
   const Options options_;
   const MakeTimer make_timer_;
-  Logger& log_;
-  FoldTable table_;
+  observability::Logger& log_;
+  tuning::FoldTable table_;
   const bool keeps_;
 };
 
 // Of a server of this config; deterministic plans are not measured.
 LoadTuner::Options LoadTunerOptions(const v1::ServerConfig& config);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_INCREMENTAL_TUNER_H_

@@ -15,7 +15,7 @@
 #include "server/revision.h"
 #include "server/server_main.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
@@ -40,28 +40,30 @@ Engine ThisEngine() {
   engine.build.version = kVersion;
   engine.build.revision = BuildRevision();
   engine.build.cuda = CudaVersion();
-  engine.build.torch = TorchVersion();
+  engine.build.torch = engine::TorchVersion();
   engine.find_gpus = FindGpus;
-  engine.load = [](const ModelConfig& config, const std::string& path,
-                   const ModelOptions& options) {
-    return path.empty() ? VisionModel::Random(config, kRandomSeed, options)
-                        : VisionModel::Load(config, path, options);
+  engine.load = [](const model::ModelConfig& config, const std::string& path,
+                   const model::ModelOptions& options) {
+    return path.empty()
+               ? model::VisionModel::Random(config, kRandomSeed, options)
+               : model::VisionModel::Load(config, path, options);
   };
   engine.scan_device = ScanDeviceOfGpu;
   engine.scan_timer = MakeGpuScanTimer;
-  engine.set_compute_threads = SetComputeThreads;
+  engine.set_compute_threads = engine::SetComputeThreads;
   return engine;
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 int main(int argc, char** argv) {
-  sfmamba::LetIdleThreadsSleep(argv);
+  sfmamba::server::LetIdleThreadsSleep(argv);
   try {
-    return sfmamba::ServerMain(argc, argv, sfmamba::ThisEngine());
+    return sfmamba::server::ServerMain(argc, argv,
+                                       sfmamba::server::ThisEngine());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "internal error: %s\n", error.what());
-    return sfmamba::kInternalError;
+    return sfmamba::server::kInternalError;
   }
 }

@@ -10,31 +10,33 @@
 #include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
-absl::StatusOr<std::vector<ScanShape>> ScansOf(const v1::ServerConfig& config) {
-  Metrics metrics{BuildInfo()};
-  Logger log(stderr, LogLevel::kError, LogFormat::kText);
-  ModelRepository repository(RepositoryOptions(config), nullptr, &metrics,
-                             &log);
+absl::StatusOr<std::vector<tuning::ScanShape>> ScansOf(
+    const v1::ServerConfig& config) {
+  observability::Metrics metrics{observability::BuildInfo()};
+  observability::Logger log(stderr, observability::LogLevel::kError,
+                            observability::LogFormat::kText);
+  repository::ModelRepository repository(repository::RepositoryOptions(config),
+                                         nullptr, &metrics, &log);
   const absl::Status scanned = repository.Scan();
   if (!scanned.ok()) return scanned;
-  std::vector<ScanShape> scans;
+  std::vector<tuning::ScanShape> scans;
   absl::flat_hash_set<std::string> seen;
   for (const auto& version : repository.List()) {
-    const absl::StatusOr<ModelDirectory> directory =
-        ReadModelDirectory(version->path(), config.random_init());
+    const absl::StatusOr<repository::ModelDirectory> directory =
+        repository::ReadModelDirectory(version->path(), config.random_init());
     if (!directory.ok()) {
       return absl::Status(
           directory.status().code(),
           absl::StrCat(version->name(), ": ", directory.status().message()));
     }
-    for (const ScanShape& scan :
-         ScanShapes(directory->config, directory->batch.max_batch_size)) {
-      if (seen.insert(ToString(scan)).second) scans.push_back(scan);
+    for (const tuning::ScanShape& scan : engine::ScanShapes(
+             directory->config, directory->batch.max_batch_size)) {
+      if (seen.insert(tuning::ToString(scan)).second) scans.push_back(scan);
     }
   }
   return scans;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -7,12 +7,13 @@
 #include "model/engine/model_scans.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // The scans of the models that a server of this config would load, in batches
 // up to each model's largest; none twice. The error names the model.
-absl::StatusOr<std::vector<ScanShape>> ScansOf(const v1::ServerConfig& config);
+absl::StatusOr<std::vector<tuning::ScanShape>> ScansOf(
+    const v1::ServerConfig& config);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_MODEL_SCANS_H_

@@ -1,13 +1,13 @@
 #ifndef SFMAMBA_SERVER_REVISION_H_
 #define SFMAMBA_SERVER_REVISION_H_
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // The commit that was built, "-dirty" after it if files differed; "unknown"
 // without git. Compiled when the binary is linked, so that a new commit alone
 // builds nothing.
 const char* BuildRevision();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_REVISION_H_

@@ -3,22 +3,22 @@
 #include <string>
 #include <utility>
 
-#include "base/steady_clock.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/proto_duration.h"
+#include "base/steady_clock.h"
 #include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "model/config.h"
-#include "base/proto_duration.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
@@ -27,13 +27,13 @@ constexpr int kMaxAnswersQueued = 4096;
 // Addresses; further ones are told of what was told before.
 constexpr int kMaxClientsKnown = 4096;
 
-RequestLimits LimitsOf(const v1::ServerConfig& config) {
-  RequestLimits limits;
+prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
+  prediction::RequestLimits limits;
   limits.max_images = config.max_images_per_request();
   limits.image.max_bytes = config.max_image_bytes();
   limits.image.max_pixels = config.max_image_pixels();
   limits.image.max_side = config.max_image_side();
-  limits.image.max_decode_time = FromProto(config.decode_timeout());
+  limits.image.max_decode_time = base::FromProto(config.decode_timeout());
   return limits;
 }
 
@@ -69,7 +69,7 @@ void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-Server::Server(const Options& options, Logger* log)
+Server::Server(const Options& options, observability::Logger* log)
     : config_(options.config),
       clock_(options.clock),
       on_device_failed_(options.device_failed),
@@ -81,19 +81,19 @@ Server::Server(const Options& options, Logger* log)
       finish_pool_(
           PoolOptions("finish", config_.decode_threads(), kMaxAnswersQueued)),
       health_([this] { return IsAlive(); }),
-      repository_(RepositoryOptions(config_,
-                                    [this](const absl::Status& status) {
-                                      DeviceFailed(status);
-                                    }),
-                  options.load, &metrics_, log),
+      repository_(
+          repository::RepositoryOptions(
+              config_,
+              [this](const absl::Status& status) { DeviceFailed(status); }),
+          options.load, &metrics_, log),
       decode_pool_(PoolOptions("decode", config_.decode_threads(),
                                config_.decode_queue_items())),
       without_deadline_(kMaxClientsKnown),
       vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
                metrics_, *log, without_deadline_, LimitsOf(config_),
                config_.max_message_bytes(),
-               FromProto(config_.default_deadline()),
-               FromProto(config_.max_deadline()), clock_}) {
+               base::FromProto(config_.default_deadline()),
+               base::FromProto(config_.max_deadline()), clock_}) {
   health_.SetServing("", false);
   health_.SetServing(kVisionName, false);
 }
@@ -104,10 +104,10 @@ Server::~Server() {
   grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
-                                                      Logger* log) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    const Options& options, observability::Logger* log) {
   auto server = absl::WrapUnique(new Server(options, log));
-  auto metrics_server = MetricsServer::Start(
+  auto metrics_server = observability::MetricsServer::Start(
       server->config_.host(), server->config_.metrics_port(), server->metrics_);
   if (!metrics_server.ok()) return metrics_server.status();
   server->metrics_server_ = *std::move(metrics_server);
@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options,
   }
   const absl::Status status = server->Listen();
   if (!status.ok()) return status;
-  log->Info(LogModule::kServer, "listening",
+  log->Info(observability::LogModule::kServer, "listening",
             {{"host", server->config_.host()},
              {"port", server->port()},
              {"metrics_port", server->metrics_port()}});
@@ -145,8 +145,9 @@ absl::Status Server::Listen() {
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   if (!scanned_.ok()) return scanned_;
   bool any_ready = false;
-  const auto changed = [this, &any_ready](const ModelVersion& version) {
-    const bool ready = version.state() == ModelState::kReady;
+  const auto changed = [this,
+                        &any_ready](const repository::ModelVersion& version) {
+    const bool ready = version.state() == observability::ModelState::kReady;
     any_ready |= ready;
     health_.SetServing(version.health_name(), ready);
   };
@@ -155,7 +156,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   if (status.ok() || (any_ready && !config_.exit_on_load_error())) {
     health_.SetServing("", true);
     health_.SetServing(kVisionName, true);
-    log_.Info(LogModule::kServer, "serving");
+    log_.Info(observability::LogModule::kServer, "serving");
   }
   return status;
 }
@@ -163,7 +164,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
 void Server::DeviceFailed(const absl::Status& status) {
   device_failed_.store(true);
   health_.Fail();
-  log_.Error(LogModule::kServer, "a device has failed for good",
+  log_.Error(observability::LogModule::kServer, "a device has failed for good",
              {{"error", status.message()}});
   on_device_failed_();
 }
@@ -177,10 +178,10 @@ bool Server::IsAlive() const {
 }
 
 bool Server::Shutdown() {
-  log_.Info(LogModule::kServer, "draining");
+  log_.Info(observability::LogModule::kServer, "draining");
   health_.SetNoneServing();
   if (!device_failed_.load()) {
-    absl::SleepFor(FromProto(config_.drain_delay()));
+    absl::SleepFor(base::FromProto(config_.drain_delay()));
   }
   vision_.StartDraining();
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
@@ -188,18 +189,18 @@ bool Server::Shutdown() {
   // elsewhere, is not among them.
   absl::SleepFor(refusal_window_);
   health_.EndWatches();
-  const absl::Duration timeout = FromProto(config_.drain_timeout());
-  const absl::Time start = SteadyNow();
+  const absl::Duration timeout = base::FromProto(config_.drain_timeout());
+  const absl::Time start = base::SteadyNow();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
-  const bool clean = SteadyNow() - start < timeout;
+  const bool clean = base::SteadyNow() - start < timeout;
   if (clean) {
-    log_.Info(LogModule::kServer, "drained");
+    log_.Info(observability::LogModule::kServer, "drained");
   } else {
-    log_.Error(LogModule::kServer,
+    log_.Error(observability::LogModule::kServer,
                "drain_timeout has passed: the calls left were cancelled");
   }
   absl::SleepFor(scrape_window_);
   return clean;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

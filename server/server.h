@@ -5,10 +5,10 @@
 #include <functional>
 #include <memory>
 
-#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "grpcpp/server.h"
 #include "server/base/client_set.h"
 #include "server/base/thread_pool.h"
@@ -22,7 +22,7 @@
 #include "server/rpc/vision_service.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // The whole server, its parts in order of construction.
 //
@@ -36,10 +36,10 @@ class Server {
  public:
   struct Options {
     v1::ServerConfig config;  // WithDefaults, and valid.
-    BuildInfo build;
-    ModelRepository::Load load;
+    observability::BuildInfo build;
+    repository::ModelRepository::Load load;
     // What the deadlines of calls are compared with.
-    std::function<absl::Time()> clock = SteadyNow;
+    std::function<absl::Time()> clock = base::SteadyNow;
     // Called, on any thread, each time that a model finds its device failed for
     // good. Must not block. The server is NOT_SERVING from then on.
     std::function<void()> device_failed = [] {};
@@ -53,8 +53,8 @@ class Server {
   // Opens the metrics port, finds the models, so that they are known to be
   // LOADING, and opens the gRPC port; every health name but "liveness" is
   // NOT_SERVING. UNAVAILABLE, naming host and port, if one cannot be bound.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Options& options,
-                                                       Logger* log);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const Options& options, observability::Logger* log);
   // Cancels the calls that Shutdown() has not waited for.
   ~Server();
 
@@ -74,7 +74,7 @@ class Server {
   bool Shutdown();
 
  private:
-  Server(const Options& options, Logger* log);
+  Server(const Options& options, observability::Logger* log);
 
   absl::Status Listen();
   void DeviceFailed(const absl::Status& status);
@@ -86,23 +86,23 @@ class Server {
   const std::function<void()> on_device_failed_;
   const absl::Duration refusal_window_;
   const absl::Duration scrape_window_;
-  Logger& log_;
+  observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
-  Metrics metrics_;
-  std::unique_ptr<MetricsServer> metrics_server_;
-  MemoryBudget decode_memory_;
+  observability::Metrics metrics_;
+  std::unique_ptr<observability::MetricsServer> metrics_server_;
+  image::MemoryBudget decode_memory_;
   ThreadPool finish_pool_;
-  HealthService health_;
+  rpc::HealthService health_;
   // Executors end tasks on the pool above; the pool below hands them tasks.
-  ModelRepository repository_;
+  repository::ModelRepository repository_;
   ThreadPool decode_pool_;
   ClientSet without_deadline_;
-  VisionService vision_;
+  rpc::VisionService vision_;
   absl::Status scanned_;  // What finding the models ended with.
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Last: uses everything above.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_SERVER_H_

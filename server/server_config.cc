@@ -10,7 +10,7 @@
 #include "server/base/textproto.h"
 #include "server/observability/log.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -27,7 +27,7 @@ absl::Status CheckRange(absl::string_view field, int64_t value, int64_t min,
 absl::Status CheckRange(absl::string_view field,
                         const google::protobuf::Duration& value,
                         absl::Duration min) {
-  const absl::Duration duration = FromProto(value);
+  const absl::Duration duration = base::FromProto(value);
   if (duration >= min && duration <= kLongest) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       field, ": got ", absl::FormatDuration(duration), ", expected ",
@@ -118,8 +118,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
   status.Update(CheckRange("slots_per_gpu", c.slots_per_gpu(), 1, 16));
   for (int gpu : c.gpus()) status.Update(CheckRange("gpus", gpu, 0, 1023));
   status.Update(CheckRange("compute_threads", c.compute_threads(), 1, 1024));
-  status.Update(ParseLogLevels(c.log_level()).status());
-  status.Update(ParseLogFormat(c.log_format()).status());
+  status.Update(observability::ParseLogLevels(c.log_level()).status());
+  status.Update(observability::ParseLogFormat(c.log_format()).status());
   if (!status.ok()) return status;
   if (c.device() != "auto" && c.device() != "cpu" && c.device() != "cuda") {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -136,4 +136,4 @@ absl::Status Validate(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

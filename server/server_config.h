@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Reads a ServerConfig in text format. INVALID_ARGUMENT names line and column
 // of an unknown field or a wrong value.
@@ -20,6 +20,6 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config);
 // config WithDefaults.
 absl::Status Validate(const v1::ServerConfig& config);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_SERVER_CONFIG_H_

@@ -15,10 +15,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/proto_duration.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/engine/model_scans.h"
-#include "base/proto_duration.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
 #include "server/incremental_tuner.h"
@@ -29,7 +29,7 @@
 #include "server/server.h"
 #include "server/server_config.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 // What the end takes beside drain_delay and drain_timeout: the refusals before,
@@ -107,13 +107,15 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
 // Ends the process when the drain is over, whatever still runs: a batch cannot
 // be interrupted, and its calls end with it.
 void EndAfterDrain(const v1::ServerConfig& config,
-                   std::shared_ptr<const EndRequest> end, Logger* log) {
-  const absl::Duration limit = FromProto(config.drain_delay()) +
-                               FromProto(config.drain_timeout()) + kEndingTime;
+                   std::shared_ptr<const EndRequest> end,
+                   observability::Logger* log) {
+  const absl::Duration limit = base::FromProto(config.drain_delay()) +
+                               base::FromProto(config.drain_timeout()) +
+                               kEndingTime;
   std::thread([limit, end = std::move(end), log] {
     NameThisThread("drain");
     absl::SleepFor(limit);
-    log->Error(LogModule::kServer,
+    log->Error(observability::LogModule::kServer,
                "a batch outlives the drain: ending without it");
     _exit(end->device_failed() ? kDeviceFailed : kDrainTimeout);
   }).detach();
@@ -121,11 +123,10 @@ void EndAfterDrain(const v1::ServerConfig& config,
 
 // Loads models on `gpus`, if there are any, each when its scans are measured on
 // the first of them.
-absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
-                                               const std::vector<int>& gpus,
-                                               const Engine& engine,
-                                               Logger* log) {
-  ModelOptions options;
+absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
+    const v1::ServerConfig& config, const std::vector<int>& gpus,
+    const Engine& engine, observability::Logger* log) {
+  model::ModelOptions options;
   options.gpus = gpus;
   options.slots_per_gpu = config.slots_per_gpu();
   options.deterministic = config.deterministic();
@@ -133,7 +134,7 @@ absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
   std::shared_ptr<LoadTuner> tuner;
   if (!gpus.empty()) {
     const int gpu = gpus.front();
-    const absl::StatusOr<ScanDevice> device = engine.scan_device(gpu);
+    const absl::StatusOr<tuning::ScanDevice> device = engine.scan_device(gpu);
     if (!device.ok()) return device.status();
     absl::StatusOr<std::unique_ptr<LoadTuner>> made = LoadTuner::Create(
         LoadTunerOptions(config), *device,
@@ -141,28 +142,30 @@ absl::StatusOr<ModelRepository::Load> MakeLoad(const v1::ServerConfig& config,
     if (!made.ok()) return made.status();
     tuner = *std::move(made);
   }
-  return [&engine, options, tuner](
-             const ModelDirectory& directory,
-             ModelRepository::CaptureFailed capture_failed) mutable {
-    options.capture_failed = std::move(capture_failed);
-    if (tuner != nullptr) {
-      options.fold_table = tuner->TableFor(
-          ScanShapes(directory.config, directory.batch.max_batch_size));
-    }
-    return engine.load(directory.config, directory.weights_path, options);
-  };
+  return
+      [&engine, options, tuner](
+          const repository::ModelDirectory& directory,
+          repository::ModelRepository::CaptureFailed capture_failed) mutable {
+        options.capture_failed = std::move(capture_failed);
+        if (tuner != nullptr) {
+          options.fold_table = tuner->TableFor(engine::ScanShapes(
+              directory.config, directory.batch.max_batch_size));
+        }
+        return engine.load(directory.config, directory.weights_path, options);
+      };
 }
 
 int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
-          const Engine& engine, const sigset_t& signals, Logger* log) {
+          const Engine& engine, const sigset_t& signals,
+          observability::Logger* log) {
   auto end = std::make_shared<EndRequest>();
   Server::Options options;
   options.config = config;
   options.build = engine.build;
-  absl::StatusOr<ModelRepository::Load> load =
+  absl::StatusOr<repository::ModelRepository::Load> load =
       MakeLoad(config, gpus, engine, log);
   if (!load.ok()) {
-    log->Error(LogModule::kServer, "models cannot be loaded",
+    log->Error(observability::LogModule::kServer, "models cannot be loaded",
                {{"error", load.status().message()}});
     return kLoadFailed;
   }
@@ -170,7 +173,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   options.device_failed = [end] { end->DeviceFailed(); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
-    log->Error(LogModule::kServer, "cannot start",
+    log->Error(observability::LogModule::kServer, "cannot start",
                {{"error", server.status().message()}});
     return kCannotBind;
   }
@@ -180,7 +183,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });
   if (!loaded.ok()) {
-    log->Error(LogModule::kServer, "models did not load",
+    log->Error(observability::LogModule::kServer, "models did not load",
                {{"error", loaded.message()}});
     if (!absl::IsCancelled(loaded) && config.exit_on_load_error()) {
       return end->device_failed() ? kDeviceFailed : kLoadFailed;
@@ -195,41 +198,44 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
 }
 
 absl::Status TuneGpu(const Engine& engine, int gpu,
-                     absl::Span<const ScanShape> scans,
+                     absl::Span<const tuning::ScanShape> scans,
                      const std::string& path) {
-  const absl::StatusOr<ScanDevice> device = engine.scan_device(gpu);
+  const absl::StatusOr<tuning::ScanDevice> device = engine.scan_device(gpu);
   if (!device.ok()) return device.status();
-  const absl::StatusOr<MeasureScan> measure = engine.scan_timer(gpu);
+  const absl::StatusOr<tuning::MeasureScan> measure = engine.scan_timer(gpu);
   if (!measure.ok()) return measure.status();
-  const absl::StatusOr<FoldTable> table = TuneScans(*device, scans, *measure);
+  const absl::StatusOr<tuning::FoldTable> table =
+      tuning::TuneScans(*device, scans, *measure);
   return table.ok() ? table->Write(path) : table.status();
 }
 
 int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
-         const FoundGpus& found, const Engine& engine, Logger* log) {
+         const FoundGpus& found, const Engine& engine,
+         observability::Logger* log) {
   if (config.fold_table().empty()) {
-    log->Error(LogModule::kServer, "--tune needs --fold_table, to be written");
+    log->Error(observability::LogModule::kServer,
+               "--tune needs --fold_table, to be written");
     return kBadConfig;
   }
   if (gpus.empty()) {
-    log->Error(LogModule::kServer, "--tune needs a GPU",
+    log->Error(observability::LogModule::kServer, "--tune needs a GPU",
                {{"device", config.device()}, {"found", found.why_none}});
     return kNoDevice;
   }
-  const absl::StatusOr<std::vector<ScanShape>> scans = ScansOf(config);
+  const absl::StatusOr<std::vector<tuning::ScanShape>> scans = ScansOf(config);
   if (!scans.ok()) {
-    log->Error(LogModule::kServer, "the models cannot be read",
+    log->Error(observability::LogModule::kServer, "the models cannot be read",
                {{"error", scans.status().message()}});
     return kLoadFailed;
   }
   const absl::Status tuned =
       TuneGpu(engine, gpus.front(), *scans, config.fold_table());
   if (!tuned.ok()) {
-    log->Error(LogModule::kServer, "tuning failed",
+    log->Error(observability::LogModule::kServer, "tuning failed",
                {{"error", tuned.message()}});
     return kDeviceFailed;
   }
-  log->Info(LogModule::kServer, "the fold table is written",
+  log->Info(observability::LogModule::kServer, "the fold table is written",
             {{"fold_table", config.fold_table()},
              {"gpu", found.names[gpus.front()]},
              {"scans", scans->size()}});
@@ -272,12 +278,13 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     std::printf("%s", text.c_str());
   }
   if (line.print_effective_config || line.validate_config) return kClean;
-  Logger log(stderr, *ParseLogLevels(config->log_level()),
-             *ParseLogFormat(config->log_format()));
+  observability::Logger log(
+      stderr, *observability::ParseLogLevels(config->log_level()),
+      *observability::ParseLogFormat(config->log_format()));
   const FoundGpus found = engine.find_gpus();
   const absl::StatusOr<std::vector<int>> gpus = ChooseGpus(*config, found);
   if (!gpus.ok()) {
-    log.Error(LogModule::kServer, "no usable device",
+    log.Error(observability::LogModule::kServer, "no usable device",
               {{"error", gpus.status().message()}});
     return kNoDevice;
   }
@@ -285,4 +292,4 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
                    : Serve(*config, *gpus, engine, signals, &log);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -12,21 +12,21 @@
 #include "server/gpus.h"
 #include "server/observability/metrics.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // What the server's command needs from below. Tests put a faulty one in its
 // place.
 struct Engine {
-  BuildInfo build;
+  observability::BuildInfo build;
   std::function<FoundGpus()> find_gpus;
-  std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
-      const ModelConfig& config, const std::string& weights_path,
-      const ModelOptions& options)>
+  std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
+      const model::ModelConfig& config, const std::string& weights_path,
+      const model::ModelOptions& options)>
       load;  // An empty path means random weights.
   // A GPU as fold tables name it, and what measures scans on it, for the
   // calling thread.
-  std::function<absl::StatusOr<ScanDevice>(int gpu)> scan_device;
-  std::function<absl::StatusOr<MeasureScan>(int gpu)> scan_timer;
+  std::function<absl::StatusOr<tuning::ScanDevice>(int gpu)> scan_device;
+  std::function<absl::StatusOr<tuning::MeasureScan>(int gpu)> scan_timer;
   std::function<void(int threads)> set_compute_threads;
 };
 
@@ -38,6 +38,6 @@ struct Engine {
 // Before the process has any other thread.
 int ServerMain(int argc, char** argv, const Engine& engine);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_SERVER_MAIN_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // Values below 2^8 have a bucket each. Above, each power of two is cut into 2^7
@@ -59,4 +59,4 @@ absl::Duration LatencyHistogram::Percentile(double percent) const {
   return absl::ZeroDuration();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Counts durations in buckets that are at most 1/128 (0.8 %) of their values
 // wide, so that any percentile from a nanosecond to centuries is as exact as
@@ -34,6 +34,6 @@ class LatencyHistogram {
   int64_t max_ = 0;  // Nanoseconds.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_BENCH_LATENCY_HISTOGRAM_H_

@@ -11,7 +11,7 @@
 #include "client/commands/predict.h"
 #include "client/rpc/rpc_status.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -224,4 +224,4 @@ template LoadReport GenerateLoad(VisionClient&,
                                  const LoadOptions&,
                                  const std::function<void(double)>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -12,7 +12,7 @@
 #include "client/rpc/vision_client.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 struct LoadOptions {
   // Requests per second, arriving as a Poisson process whatever the server does
@@ -59,6 +59,6 @@ LoadReport GenerateLoad(VisionClient& client,
                         const LoadOptions& options,
                         const std::function<void(double)>& on_progress);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_BENCH_LOAD_GENERATOR_H_

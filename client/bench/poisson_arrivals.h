@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // When the requests of many independent callers arrive: a Poisson process, the
 // same for the same seed.
@@ -32,6 +32,6 @@ class PoissonArrivals {
   absl::Duration now_ = absl::ZeroDuration();
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_BENCH_POISSON_ARRIVALS_H_

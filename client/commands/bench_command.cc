@@ -10,7 +10,7 @@
 #include "client/commands/inputs.h"
 #include "client/commands/progress_bar.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr int kClosedLoopInFlight = 16;
@@ -254,4 +254,4 @@ int RunBench(const std::vector<std::string>& arguments,
   return report.codes.count("OK") > 0 ? kExitOk : kExitRpcError;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

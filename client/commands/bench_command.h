@@ -6,13 +6,13 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba bench`: loads the server and tells throughput, latency and answers.
 // Errors under load are a result: the exit code is 1 only if nothing was
 // answered with OK.
 int RunBench(const std::vector<std::string>& arguments, const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_COMMAND_H_

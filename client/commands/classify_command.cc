@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "client/commands/predict_files.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 Rows CategoryRows(const v1::ClassifyResult& result) {
@@ -58,4 +58,4 @@ int RunClassify(const std::vector<std::string>& arguments,
   return ShowOutcomes(outcomes, table, predict, console);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,13 +6,13 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba classify FILE...`: a table of labels and scores. Each file is a
 // request of its own, several are in flight. Returns the exit code.
 int RunClassify(const std::vector<std::string>& arguments,
                 const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_CLASSIFY_COMMAND_H_

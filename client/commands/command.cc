@@ -5,7 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "client/rpc/rpc_status.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 void CommonFlags::AddTo(FlagSet* flags) {
   flags->Add("server", "HOST:PORT", "where the server listens", &server);
@@ -66,4 +66,4 @@ std::string FormatMilliseconds(absl::Duration duration) {
   return absl::StrFormat("%.2f ms", absl::ToDoubleMilliseconds(duration));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

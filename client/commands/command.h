@@ -12,7 +12,7 @@
 #include "client/commands/flag_set.h"
 #include "client/commands/json_writer.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 enum ExitCode : int {
   kExitOk = 0,
@@ -57,6 +57,6 @@ void WriteError(const absl::Status& status, JsonWriter* json);
 // A duration for people, with its unit: "12.34 ms".
 std::string FormatMilliseconds(absl::Duration duration);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_COMMAND_H_

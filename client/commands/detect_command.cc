@@ -9,7 +9,7 @@
 #include "client/picture/draw.h"
 #include "client/picture/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // Whether the masks can be decoded.
@@ -146,4 +146,4 @@ int RunDetect(const std::vector<std::string>& arguments,
   return ShowOutcomes(outcomes, table, detect.predict, console);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,7 +6,7 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba detect FILE...`: a table of objects, and annotated pictures where
 // --output_dir asks for them. Each file is a request of its own. Returns the
@@ -14,6 +14,6 @@ namespace sfmamba {
 int RunDetect(const std::vector<std::string>& arguments,
               const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_DETECT_COMMAND_H_

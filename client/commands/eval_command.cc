@@ -16,7 +16,7 @@
 #include "client/eval/scores.h"
 #include "client/picture/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 struct EvalFlags {
@@ -328,4 +328,4 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

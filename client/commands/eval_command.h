@@ -6,12 +6,12 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba eval`: how right a model is on a labelled folder (dataset.h), as
 // served, and how long the server took. Returns the exit code.
 int RunEval(const std::vector<std::string>& arguments, const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_EVAL_COMMAND_H_

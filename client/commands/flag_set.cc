@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // Reads `text` into the variable; false if it is no such value. (The text of a
@@ -154,4 +154,4 @@ std::string FlagSet::Help() const {
   return text;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/variant.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // The flags of one verb of the command line: each is bound to a variable, whose
 // value before Parse() is the default that Help() shows.
@@ -59,6 +59,6 @@ class FlagSet {
   bool help_requested_ = false;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_FLAG_SET_H_

@@ -2,7 +2,7 @@
 
 #include "client/rpc/vision_client.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 int RunHealth(const std::vector<std::string>& arguments,
               const Console& console) {
@@ -37,4 +37,4 @@ int RunHealth(const std::vector<std::string>& arguments,
   return *status == HealthCheckResponse::SERVING ? kExitOk : kExitRpcError;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,13 +6,13 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba health`: exit code 0 if the server (or one of its services) is
 // SERVING, else 1, as container health checks expect.
 int RunHealth(const std::vector<std::string>& arguments,
               const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_HEALTH_COMMAND_H_

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -57,4 +57,4 @@ absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
   return image;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

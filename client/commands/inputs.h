@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // The bytes of a file; the error names it.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
@@ -20,6 +20,6 @@ absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
                                           v1::Tensor::DataType type,
                                           uint64_t seed);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_INPUTS_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 JsonWriter& JsonWriter::Key(absl::string_view key) {
   Separate();
@@ -72,4 +72,4 @@ void JsonWriter::Quote(absl::string_view value) {
   text_ += '"';
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Writes one JSON text, value by value; the commas are set here, the nesting is
 // the caller's.
@@ -39,6 +39,6 @@ class JsonWriter {
   bool comma_due_ = false;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_

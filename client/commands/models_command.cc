@@ -7,7 +7,7 @@
 #include "client/rpc/vision_client.h"
 #include "google/protobuf/util/json_util.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 std::string AsJson(const google::protobuf::Message& message) {
@@ -97,4 +97,4 @@ int RunModels(const std::vector<std::string>& arguments,
                        : ShowOne(client, names[0], common, console);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

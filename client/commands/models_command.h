@@ -6,13 +6,13 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba models [NAME]`: what the server serves, or one model with its
 // classes. Returns the exit code.
 int RunModels(const std::vector<std::string>& arguments,
               const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_MODELS_COMMAND_H_

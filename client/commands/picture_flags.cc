@@ -5,7 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 void PictureFlags::AddTo(FlagSet* flags) {
   flags->Add("output_dir", "DIR",
@@ -30,4 +30,4 @@ absl::Status PictureFlags::ParseClasses(
   return absl::OkStatus();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

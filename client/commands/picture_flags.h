@@ -14,7 +14,7 @@
 #include "client/picture/picture.h"
 #include "google/protobuf/repeated_field.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Models that find things in pictures take seconds each on a CPU, and several
 // requests wait for one another.
@@ -50,6 +50,6 @@ struct PictureFlags {
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_PICTURE_FLAGS_H_

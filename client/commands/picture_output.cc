@@ -11,7 +11,7 @@
 #include "client/picture/picture_reader.h"
 #include "client/picture/png_codec.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 PictureOutput::PictureOutput(std::string directory, std::string verb)
     : directory_(std::move(directory)), verb_(std::move(verb)) {}
@@ -60,4 +60,4 @@ absl::StatusOr<std::string> PictureOutput::Write(const std::string& file,
   return path;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

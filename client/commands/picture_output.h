@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client/picture/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Where annotated pictures go: "photos/cat.jpg" to
 // "<directory>/cat.<verb>.png".
@@ -36,6 +36,6 @@ class PictureOutput {
   const std::string verb_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_PICTURE_OUTPUT_H_

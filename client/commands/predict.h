@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "client/rpc/vision_client.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // VisionClient's three predictions under one name, for code that serves all.
 
@@ -31,6 +31,6 @@ inline CallHandle Predict(VisionClient& client,
   return client.Segment(request, timeout, std::move(done));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_PREDICT_H_

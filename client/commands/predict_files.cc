@@ -4,7 +4,7 @@
 #include "client/commands/text_table.h"
 #include "client/rpc/rpc_status.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 struct Stage {
@@ -157,4 +157,4 @@ int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
   return ExitCodeOf(outcomes);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -18,7 +18,7 @@
 #include "client/rpc/vision_client.h"
 
 // What the verbs that send picture files and show the answers have in common.
-namespace sfmamba {
+namespace sfmamba::client {
 
 struct PredictFlags {
   CommonFlags common;
@@ -156,6 +156,6 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   return outcomes;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_PREDICT_FILES_H_

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr int kCells = 20;
@@ -27,4 +27,4 @@ void ProgressBar::Show(double fraction, absl::string_view note) {
   if (enabled_) out_ << kWipeLine << ProgressLine(fraction, note) << std::flush;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

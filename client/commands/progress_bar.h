@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // "[#####---------------] 25 %  note"; `fraction` is cut to 0..1.
 std::string ProgressLine(double fraction, absl::string_view note);
@@ -26,6 +26,6 @@ class ProgressBar {
   const bool enabled_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_PROGRESS_BAR_H_

@@ -10,7 +10,7 @@
 #include "client/picture/draw.h"
 #include "client/picture/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // Whether the map can be decoded.
@@ -85,4 +85,4 @@ int RunSegment(const std::vector<std::string>& arguments,
   return ShowOutcomes(outcomes, table, predict, console);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,7 +6,7 @@
 
 #include "client/commands/command.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // `sfmamba segment FILE...`: a table of the classes in each picture, and
 // pictures with the classes in colour where --output_dir asks for them. Each
@@ -14,6 +14,6 @@ namespace sfmamba {
 int RunSegment(const std::vector<std::string>& arguments,
                const Console& console);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_SEGMENT_COMMAND_H_

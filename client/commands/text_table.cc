@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // Code points, counted by their first bytes.
@@ -50,4 +50,4 @@ std::string TextTable::ToString() const {
   return text;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

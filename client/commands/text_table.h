@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Rows of text in aligned columns, for people.
 class TextTable {
@@ -23,6 +23,6 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;  // The first are the headings.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_

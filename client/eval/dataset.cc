@@ -10,7 +10,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using std::filesystem::path;
@@ -178,4 +178,4 @@ absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
   return dataset;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Pictures with the right answers, read from a folder in one of three layouts:
 //   <folder>/annotations.json, <folder>/images/<file_name>
@@ -38,6 +38,6 @@ struct Dataset {
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_EVAL_DATASET_H_

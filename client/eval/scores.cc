@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 void TopKScore::Add(int rank) {
   ++count_;
@@ -56,4 +56,4 @@ double IouScore::Accuracy() const {
   return right == 0 ? 0 : static_cast<double>(both) / right;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "client/picture/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // How often the right class is among the first k answers.
 class TopKScore {
@@ -45,6 +45,6 @@ class IouScore {
   std::vector<Pixels> classes_;  // By number.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_EVAL_SCORES_H_

@@ -14,7 +14,7 @@
 #include "opencv2/core.hpp"
 #include "opencv2/imgproc.hpp"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr int kMaxLegendEntries = 40;
@@ -329,4 +329,4 @@ absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
                    MakeLegend(present, map->data.size(), result));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

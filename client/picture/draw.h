@@ -8,7 +8,7 @@
 #include "client/picture/picture.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Both drawings take the picture that the answer is about, as ReadPicture()
 // returns it. An answer that is malformed or about a picture of another size is
@@ -29,6 +29,6 @@ absl::StatusOr<Picture> DrawDetections(const Picture& picture,
 absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
                                          const v1::SegmentResult& result);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_DRAW_H_

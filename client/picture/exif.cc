@@ -8,7 +8,7 @@
 #include "libexif/exif-data.h"
 #include "libexif/exif-utils.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr absl::string_view kPrefix("Exif\0\0", 6);
@@ -40,4 +40,4 @@ int OrientationOf(absl::string_view exif) {
   return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "jpeglib.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr absl::string_view kExifPrefix("Exif\0\0", 6);
@@ -143,4 +143,4 @@ absl::StatusOr<Picture> ReadJpeg(absl::string_view bytes, std::string* exif) {
   return picture;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "client/picture/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Decodes a JPEG of 8 bits a sample, as stored: grey is expanded, CMYK
 // converted without a colour profile. `exif` gets its last EXIF block, if it
@@ -15,6 +15,6 @@ namespace sfmamba {
 // and for sizes beyond picture.h's limits.
 absl::StatusOr<Picture> ReadJpeg(absl::string_view bytes, std::string* exif);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_JPEG_READER_H_

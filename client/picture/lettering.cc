@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "opencv2/imgproc.hpp"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
@@ -50,4 +50,4 @@ void Lettering::Write(const std::string& text, cv::Point top_left,
       cv::LINE_AA);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

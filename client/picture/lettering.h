@@ -5,7 +5,7 @@
 
 #include "opencv2/core.hpp"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Writes lines of text, of a size and weight that suit a picture's: 8 pixels
 // high at least, and readable still when a large picture is shown small.
@@ -31,6 +31,6 @@ class Lettering {
   int margin_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_LETTERING_H_

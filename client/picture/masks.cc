@@ -10,7 +10,7 @@
 #include "client/picture/picture.h"
 #include "client/picture/png_codec.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 absl::Status Malformed(absl::string_view what, absl::string_view why) {
@@ -257,4 +257,4 @@ absl::StatusOr<IndexMap> DecodeIndexMap(const v1::SegmentResult& result) {
   return map;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

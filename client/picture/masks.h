@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Decoders of the answers' masks and maps. They trust nothing: an answer that
 // breaks the rules of vision.proto, or is larger than picture.h's limits, is
@@ -57,6 +57,6 @@ absl::StatusOr<IndexMap> DecodeClassRles(const v1::ClassRleList& list,
 // Whichever of the three the result has, of the size that it claims.
 absl::StatusOr<IndexMap> DecodeIndexMap(const v1::SegmentResult& result);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_MASKS_H_

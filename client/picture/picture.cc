@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 absl::Status CheckPictureSize(int64_t width, int64_t height) {
   if (std::min(width, height) >= 1 &&
@@ -43,4 +43,4 @@ Picture Orient(Picture stored, int orientation) {
   return seen;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // The largest pictures and masks that are decoded: the server's default limits.
 constexpr int kMaxPictureSide = 16384;
@@ -25,6 +25,6 @@ absl::Status CheckPictureSize(int64_t width, int64_t height);
 // The stored picture as it is to be seen; `orientation` is EXIF's, 1..8.
 Picture Orient(Picture stored, int orientation);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_PICTURE_H_

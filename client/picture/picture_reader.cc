@@ -11,7 +11,7 @@
 #include "client/picture/png_codec.h"
 #include "webp/decode.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 absl::Status Error(absl::string_view message) {
@@ -81,4 +81,4 @@ absl::StatusOr<Picture> ReadPicture(absl::string_view bytes) {
   return Orient(*std::move(stored), OrientationOf(exif));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "client/picture/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // Decodes a JPEG, PNG or still WebP, told apart by their first bytes, and turns
 // it as its EXIF orientation says: the picture in whose pixels the server
@@ -13,6 +13,6 @@ namespace sfmamba {
 // says what is wrong with the bytes.
 absl::StatusOr<Picture> ReadPicture(absl::string_view bytes);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_PICTURE_READER_H_

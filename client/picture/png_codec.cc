@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "png.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr absl::string_view kMagicAndIhdr("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR",
@@ -201,4 +201,4 @@ absl::StatusOr<std::string> WritePng(const Picture& picture) {
   return bytes;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

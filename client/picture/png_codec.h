@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "client/picture/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // A grey PNG's samples as stored: 0 .. 2^bit_depth - 1, no gamma applied.
 struct GreyPng {
@@ -33,6 +33,6 @@ absl::StatusOr<GreyPng> ReadGreyPng(absl::string_view bytes);
 // than a PNG can have.
 absl::StatusOr<std::string> WritePng(const Picture& picture);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_PICTURE_PNG_CODEC_H_

@@ -5,7 +5,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 // The URL under which google.protobuf.Any stores a message of type `Detail`.
@@ -71,4 +71,4 @@ std::string DescribeRpcError(const absl::Status& status) {
   return text;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -10,7 +10,7 @@
 #include "absl/types/optional.h"
 #include "grpcpp/support/status.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // What the server says of an error besides code and message. All is empty for
 // an error that the network or gRPC itself raised.
@@ -32,6 +32,6 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 // One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...".
 std::string DescribeRpcError(const absl::Status& status);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_RPC_RPC_STATUS_H_

@@ -7,7 +7,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
@@ -185,4 +185,4 @@ absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
   return response->status();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -16,7 +16,7 @@
 #include "grpcpp/client_context.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // A call in flight. Copyable; may outlive the call.
 class CallHandle {
@@ -110,6 +110,6 @@ class VisionClient {
       0;  // Calls whose `done` has not returned.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_

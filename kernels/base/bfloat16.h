@@ -6,7 +6,7 @@
 
 #include "absl/base/attributes.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The upper half of a float; arithmetic is done in float. The layout is that of
 // c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
@@ -38,6 +38,6 @@ struct BFloat16 {
 
 static_assert(sizeof(BFloat16) == 2, "must match c10::BFloat16");
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_BASE_BFLOAT16_H_

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // IEEE half precision; arithmetic is done in float. The layout is that of
 // c10::Half (one uint16_t), so that pointers may be reinterpreted.
@@ -56,6 +56,6 @@ struct Float16 {
 
 static_assert(sizeof(Float16) == 2, "must match c10::Half");
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_BASE_FLOAT16_H_

@@ -5,7 +5,7 @@
 
 #include "absl/base/attributes.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Where the sequences of a packed tensor [tokens, ...] lie: sequence k is
 // tokens begin(k) .. end(k)-1. Folding, windows and ragged batches are all such
@@ -36,6 +36,6 @@ struct Segments {
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_BASE_PACKED_SEQUENCES_H_

@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 absl::Mutex& CaptureMutex(int gpu) {
   // Kept for ever: threads may still hold one while the process ends.
@@ -12,4 +12,4 @@ absl::Mutex& CaptureMutex(int gpu) {
   return mutexes[gpu];
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

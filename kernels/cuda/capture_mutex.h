@@ -3,7 +3,7 @@
 
 #include "absl/synchronization/mutex.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The mutex of CUDA device `gpu`, one for the whole process. While a graph is
 // recorded on a device no thread may wait for that whole device, as libraries
@@ -11,6 +11,6 @@ namespace sfmamba {
 // who runs such work holds it shared. A replay needs neither.
 absl::Mutex& CaptureMutex(int gpu);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_CAPTURE_MUTEX_H_

@@ -1,7 +1,7 @@
 #ifndef SFMAMBA_KERNELS_CUDA_CUDA_ACTIVATION_H_
 #define SFMAMBA_KERNELS_CUDA_CUDA_ACTIVATION_H_
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What a kernel applies to each value v of a convolution or a linear layer.
 enum class CudaActivation {
@@ -12,6 +12,6 @@ enum class CudaActivation {
   kGeluTanh,
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_CUDA_ACTIVATION_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What a call of the CUDA runtime came to, with `what` it was for. Too little
 // memory is RESOURCE_EXHAUSTED, any other error INTERNAL. The runtime forgets
@@ -24,6 +24,6 @@ inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   return absl::InternalError(message);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_CUDA_STATUS_H_

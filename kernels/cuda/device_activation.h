@@ -8,7 +8,7 @@
 #include "kernels/cuda/cuda_activation.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The nearest value between `low` and `high`; a NaN stays one.
 struct Clamp {
@@ -53,6 +53,6 @@ inline Clamp ClampOf(CudaActivation activation) {
           activation == CudaActivation::kRelu6 ? 6.0f : kInfinity};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_DEVICE_ACTIVATION_H_

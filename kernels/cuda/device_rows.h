@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Values of type T that the widest memory access moves.
 template <typename T>
@@ -70,6 +70,6 @@ __device__ __forceinline__ int SequenceOf(const Segments& segments, int i) {
   return low;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_DEVICE_ROWS_H_

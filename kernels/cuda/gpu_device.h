@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What measurements ask of a CUDA device besides kernels. There are two
 // implementations: gpu_device_cuda.cc, and the emulator's for tests.
@@ -56,6 +56,6 @@ class GpuBuffer {
   size_t bytes_ = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_GPU_DEVICE_H_

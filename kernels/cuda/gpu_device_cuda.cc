@@ -6,7 +6,7 @@
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/gpu_device.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 absl::StatusOr<GpuDevice> DescribeGpu(int gpu) {
   cudaDeviceProp properties;
@@ -67,4 +67,4 @@ absl::Status GpuBuffer::Fill(const void* host, size_t bytes) {
   return status;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -11,7 +11,7 @@
 #include "kernels/cuda/capture_mutex.h"
 #include "kernels/cuda/cuda_status.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Destroy {
@@ -172,4 +172,4 @@ absl::StatusOr<std::unique_ptr<GpuTimer>> GpuTimer::Create() {
   return timer;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -10,7 +10,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/quantiles.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Times what a function enqueues on a CUDA device, by the device's own clock.
 // For one thread; of the device that is current when it is made.
@@ -40,6 +40,6 @@ class GpuTimer {
   virtual CudaStream stream() const = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_GPU_TIMER_CUDA_H_

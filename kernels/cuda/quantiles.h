@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What a series of times comes to.
 struct Quantiles {
@@ -22,6 +22,6 @@ struct Quantiles {
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_CUDA_QUANTILES_H_

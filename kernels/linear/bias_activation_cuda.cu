@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/linear/bias_activation_cuda.h"
 #include "kernels/cuda/device_activation.h"
 #include "kernels/cuda/device_rows.h"
+#include "kernels/linear/bias_activation_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 256;  // Of a block, at most.
@@ -125,4 +125,4 @@ template absl::Status BiasActivationCuda(const BiasActivationArgs<BFloat16>&,
 template absl::Status BiasActivationCuda(const BiasActivationArgs<Float16>&,
                                          CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

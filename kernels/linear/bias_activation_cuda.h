@@ -9,7 +9,7 @@
 #include "kernels/cuda/cuda_activation.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What follows a convolution or a linear layer, in one pass over memory:
 //   y[i,c] = activation(x[i,c] + bias[c]) + add[i,c]
@@ -41,6 +41,6 @@ template <typename T>
 absl::Status BiasActivationCuda(const BiasActivationArgs<T>& args,
                                 CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_BIAS_ACTIVATION_CUDA_H_

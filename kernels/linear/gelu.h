@@ -6,7 +6,7 @@
 #include "kernels/base/bfloat16.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // y = gelu(x + bias), row by row. A contiguous array without bias is one row.
 template <typename T>
@@ -45,6 +45,6 @@ void GeluTanhAvx2(const GeluArgs<T>& args);
 template <typename T>
 void GeluTanhAvx512(const GeluArgs<T>& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_GELU_H_

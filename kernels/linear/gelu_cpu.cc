@@ -2,7 +2,7 @@
 
 #include "kernels/linear/gelu.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 float GeluErf(float v) { return 0.5f * v * (1.0f + std::erf(v * 0.70710678f)); }
@@ -65,4 +65,4 @@ template void GeluErfCpu(const GeluArgs<BFloat16>&, CpuIsa);
 template void GeluTanhCpu(const GeluArgs<float>&, CpuIsa);
 template void GeluTanhCpu(const GeluArgs<BFloat16>&, CpuIsa);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

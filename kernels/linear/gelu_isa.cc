@@ -1,7 +1,7 @@
 #include "kernels/linear/gelu_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void GeluErfIsa(const GeluArgs<T>& args) {
@@ -18,4 +18,4 @@ template void GeluErfIsa(const GeluArgs<BFloat16>&);
 template void GeluTanhIsa(const GeluArgs<float>&);
 template void GeluTanhIsa(const GeluArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/linear/gelu.h"
 #include "kernels/simd/simd_math.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // v * Phi(v), where Phi is the normal distribution: Phi(v) - 1/2 is odd, v
@@ -63,6 +63,6 @@ void Apply(const GeluArgs<T>& args, F gelu) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_

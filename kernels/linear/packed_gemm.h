@@ -5,7 +5,7 @@
 
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // y = x W^T + bias, or y += that, in fp32, with weights packed once: panels of
 // PanelWidth() outputs, in a panel the weights of one input side by side, zeros
@@ -48,6 +48,6 @@ void PackedGemmScalar(const PackedGemmArgs& args);
 void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_H_

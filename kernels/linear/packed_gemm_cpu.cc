@@ -2,7 +2,7 @@
 
 #include "kernels/linear/packed_gemm.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Two vectors, and at least a cache line.
@@ -77,4 +77,4 @@ void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -1,8 +1,8 @@
 #include "kernels/linear/packed_gemm_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 void PackedGemmIsa(const PackedGemmArgs& args) { PackedGemm<VecIsa>(args); }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -9,7 +9,7 @@
 
 #include "kernels/linear/packed_gemm.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Inputs of a block at most: a panel's block and a few rows' stay in the L1
@@ -171,6 +171,6 @@ void PackedGemm(const PackedGemmArgs& args) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_

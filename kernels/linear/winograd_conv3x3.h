@@ -5,7 +5,7 @@
 
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // What a convolution does to its sums.
 enum class WinogradActivation { kNone, kRelu, kGeluTanh };
@@ -98,6 +98,6 @@ inline const float* WinogradPixel(const WinogradConv3x3Args& args, int64_t map,
   return args.x + ((map * args.height + row) * args.width + column) * args.in;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_H_

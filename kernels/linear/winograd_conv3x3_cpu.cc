@@ -3,11 +3,11 @@
 #include <new>
 #include <vector>
 
+#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/linear/winograd_conv3x3.h"
-#include "kernels/linear/gelu.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kPositions = 36;
@@ -204,4 +204,4 @@ void WinogradOutputScalar(const WinogradConv3x3Args& args,
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

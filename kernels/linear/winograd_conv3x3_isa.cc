@@ -1,7 +1,7 @@
 #include "kernels/linear/winograd_conv3x3_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 void WinogradInputIsa(const WinogradConv3x3Args& args,
                       const WinogradBlock& block) {
@@ -13,4 +13,4 @@ void WinogradOutputIsa(const WinogradConv3x3Args& args,
   WinogradOutput<VecIsa>(args, block);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -3,11 +3,11 @@
 #ifndef SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 
-#include "kernels/linear/winograd_conv3x3.h"
 #include "kernels/linear/gelu_simd.h"
+#include "kernels/linear/winograd_conv3x3.h"
 #include "kernels/simd/simd_math.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // The method's points: 0, +-a, +-b and infinity.
@@ -154,6 +154,6 @@ void WinogradOutput(const WinogradConv3x3Args& args,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_

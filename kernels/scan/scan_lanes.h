@@ -15,7 +15,7 @@
 // All lanes need s and delta * u of all tokens: each computes them for one
 // token of kLanes and hands them round. All lanes have a part of each y: the
 // parts of kLanes tokens are added up so that each lane ends with one token.
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Tokens whose B and C lie in shared memory at a time, twice.
 constexpr int kScanTile = 32;
@@ -339,6 +339,6 @@ class LaneScan {
   Unit queue_[kAhead];
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SCAN_LANES_H_

@@ -7,7 +7,7 @@
 // s = log2(1 + 2^v),
 //   exp(delta * A) = 2^(A * s)   and   delta * u = s * ln(2) * u.
 // For device code and for tests on the host.
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
@@ -44,6 +44,6 @@ __device__ __forceinline__ ScanSpan Combine(const ScanSpan& before,
                        : fmaf(after.decay, before.state, after.state)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -143,4 +143,4 @@ int FoldItems(int64_t tokens) {
   return kItems[std::size(kItems) - 1];
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

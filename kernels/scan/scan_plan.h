@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // How the CUDA selective scan spreads its work. Every plan that CheckScanPlan
 // accepts gives a valid result; a field that its kernel does not read is
@@ -47,6 +47,6 @@ int64_t ScanScratchBytes(const ScanPlan& plan, int sequences, int channels,
 // kFold: what items = 0 stands for with rows of `tokens`.
 int FoldItems(int64_t tokens);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SCAN_PLAN_H_

@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Selective scan over packed sequences, with the state reset at the start of
 // each. For each channel d, with a state h[n] that is 0 before a sequence:
@@ -71,6 +71,6 @@ SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
   return args;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_H_

@@ -11,7 +11,7 @@
 //      s, which says how much of an earlier state would be left;
 //   2. a chain over these ends gives the state each piece begins with;
 //   3. all pieces again, from those states, for y.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -183,4 +183,4 @@ template absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<Float16>&,
                                              const ScanPlan&, float*,
                                              CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "kernels/scan/selective_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // SelectiveScanCuda by ScanPlan::kChunk; it has checked the arguments.
 template <typename T>
@@ -14,6 +14,6 @@ absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<T>& args,
                                     const ScanPlan& plan, float* scratch,
                                     CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_CHUNK_CUDA_H_

@@ -2,7 +2,7 @@
 
 #include "kernels/scan/selective_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kMaxStates = 16;
@@ -60,4 +60,4 @@ void SelectiveScanReference(const SelectiveScanArgs<double>& args) {
 template void SelectiveScanCpu(const SelectiveScanArgs<float>&, CpuIsa);
 template void SelectiveScanCpu(const SelectiveScanArgs<BFloat16>&, CpuIsa);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

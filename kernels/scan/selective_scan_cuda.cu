@@ -7,7 +7,7 @@
 #include "kernels/scan/selective_scan_lane_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kMost = std::numeric_limits<int32_t>::max();
@@ -124,4 +124,4 @@ template absl::Status SelectiveScanCuda(const SelectiveScanArgs<BFloat16>&,
 template absl::Status SelectiveScanCuda(const SelectiveScanArgs<Float16>&,
                                         const ScanPlan&, void*, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "kernels/scan/selective_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Enqueues the scan of selective_scan.h on `stream` and returns. All pointers
 // are device pointers, segments.offsets too: the sequences then follow each
@@ -27,6 +27,6 @@ absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
                                const ScanPlan& plan, void* scratch,
                                CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_CUDA_H_

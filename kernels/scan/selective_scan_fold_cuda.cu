@@ -6,7 +6,7 @@
 #include "kernels/scan/selective_scan_fold_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -343,4 +343,4 @@ template absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<BFloat16>&,
 template absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<Float16>&,
                                             const ScanPlan&, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

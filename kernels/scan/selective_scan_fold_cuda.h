@@ -6,7 +6,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "kernels/scan/selective_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // SelectiveScanCuda by ScanPlan::kFold; it has checked the arguments. Source:
 // SF-Mamba (arXiv 2603.16423), 3.3: sequences folded into rows, each row a
@@ -15,6 +15,6 @@ template <typename T>
 absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
                                    const ScanPlan& plan, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_FOLD_CUDA_H_

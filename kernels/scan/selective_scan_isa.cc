@@ -1,7 +1,7 @@
 #include "kernels/scan/selective_scan_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void SelectiveScanIsa(const SelectiveScanArgs<T>& args) {
@@ -15,4 +15,4 @@ void SelectiveScanIsa(const SelectiveScanArgs<T>& args) {
 template void SelectiveScanIsa(const SelectiveScanArgs<float>&);
 template void SelectiveScanIsa(const SelectiveScanArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 #include "kernels/scan/selective_scan_lane_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -99,4 +99,4 @@ template absl::Status SelectiveScanLaneCuda(const SelectiveScanArgs<BFloat16>&,
 template absl::Status SelectiveScanLaneCuda(const SelectiveScanArgs<Float16>&,
                                             const ScanPlan&, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "kernels/scan/selective_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // SelectiveScanCuda by ScanPlan::kLane; it has checked the arguments. Two
 // channels a thread need rows of u, dt and y that are aligned for pairs: else
@@ -20,6 +20,6 @@ absl::Status SelectiveScanLaneCuda(const SelectiveScanArgs<T>& args,
 // small batch widest.
 int LaneBlockThreads(const ScanPlan& plan, int threads);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_LANE_CUDA_H_

@@ -6,7 +6,7 @@
 #include "kernels/scan/selective_scan.h"
 #include "kernels/simd/simd_math.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Tokens per tile. A tile is prepared token by token (softplus), then the
@@ -72,7 +72,7 @@ class ChannelBlock {
  private:
   template <typename U>
   V LoadLanes(const U* p) const {
-    return sfmamba::LoadLanes<V>(p, lanes_);
+    return kernels::LoadLanes<V>(p, lanes_);
   }
 
   // s_, g_ = delta*u and y_ = D*u of a tile.
@@ -164,6 +164,6 @@ void ScanChannels(const SelectiveScanArgs<T>& args) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_

@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Depthwise 1-D convolution along each sequence, optionally followed by SiLU:
 //   v      = bias[c] + sum over j of weight[j,c] * x[i + j - left, c]
@@ -44,6 +44,6 @@ void DepthwiseConv1dAvx2(const DepthwiseConv1dArgs<T>& args);
 template <typename T>
 void DepthwiseConv1dAvx512(const DepthwiseConv1dArgs<T>& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_H_

@@ -2,7 +2,7 @@
 
 #include "kernels/sequence/depthwise_conv1d.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void DepthwiseConv1dScalar(const DepthwiseConv1dArgs<T>& args) {
@@ -39,4 +39,4 @@ void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<T>& args, CpuIsa isa) {
 template void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<float>&, CpuIsa);
 template void DepthwiseConv1dCpu(const DepthwiseConv1dArgs<BFloat16>&, CpuIsa);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

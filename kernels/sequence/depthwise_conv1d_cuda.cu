@@ -2,11 +2,11 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "kernels/cuda/device_rows.h"
+#include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 128;  // Of a block, at most.
@@ -238,4 +238,4 @@ template absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<BFloat16>*,
 template absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<Float16>*,
                                           int, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/sequence/depthwise_conv1d.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The convolutions of kernels/sequence/depthwise_conv1d.h, `parts` 0 to
 // count-1, by one launch; `count` is 1 or 2: both halves of a projection's
@@ -22,6 +22,6 @@ template <typename T>
 absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<T>* parts, int count,
                                  CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_CUDA_H_

@@ -1,7 +1,7 @@
 #include "kernels/sequence/depthwise_conv1d_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void DepthwiseConv1dIsa(const DepthwiseConv1dArgs<T>& args) {
@@ -11,4 +11,4 @@ void DepthwiseConv1dIsa(const DepthwiseConv1dArgs<T>& args) {
 template void DepthwiseConv1dIsa(const DepthwiseConv1dArgs<float>&);
 template void DepthwiseConv1dIsa(const DepthwiseConv1dArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "kernels/simd/simd_math.h"
 #include "kernels/simd/vec_pair.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Token i from taps [from, to) only. Inlined, so that constant taps unroll; by
@@ -101,6 +101,6 @@ void Convolve(const DepthwiseConv1dArgs<T>& args) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_SIMD_H_

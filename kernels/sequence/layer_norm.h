@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Layer normalisation of each token over its channels:
 //   y[i,c] = (x[i,c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c]
@@ -42,6 +42,6 @@ void LayerNormAvx2(const LayerNormArgs<T>& args);
 template <typename T>
 void LayerNormAvx512(const LayerNormArgs<T>& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_H_

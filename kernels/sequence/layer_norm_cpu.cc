@@ -3,7 +3,7 @@
 
 #include "kernels/sequence/layer_norm.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T>
@@ -59,4 +59,4 @@ void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa) {
 template void LayerNormCpu(const LayerNormArgs<float>&, CpuIsa);
 template void LayerNormCpu(const LayerNormArgs<BFloat16>&, CpuIsa);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 #include "kernels/sequence/layer_norm_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -229,4 +229,4 @@ template absl::Status LayerNormCuda(
 template absl::Status LayerNormCuda(const LayerNormCudaArgs<Float16, Float16>&,
                                     CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

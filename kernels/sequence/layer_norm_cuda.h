@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The most channels that LayerNormCuda takes.
 constexpr int kLayerNormCudaChannels = 2048;
@@ -42,6 +42,6 @@ template <typename X, typename Y>
 absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_CUDA_H_

@@ -1,7 +1,7 @@
 #include "kernels/sequence/layer_norm_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void LayerNormIsa(const LayerNormArgs<T>& args) {
@@ -11,4 +11,4 @@ void LayerNormIsa(const LayerNormArgs<T>& args) {
 template void LayerNormIsa(const LayerNormArgs<float>&);
 template void LayerNormIsa(const LayerNormArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/sequence/layer_norm.h"
 #include "kernels/simd/simd_math.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // The sum of value(c, lanes) over the vectors of a row, in four chains.
@@ -79,6 +79,6 @@ void Normalize(const LayerNormArgs<T>& args) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_

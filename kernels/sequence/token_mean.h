@@ -7,7 +7,7 @@
 #include "kernels/base/packed_sequences.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Tokens summed at a time, the sums then added up, against rounding.
 constexpr int64_t kTokenMeanBlock = 64;
@@ -42,6 +42,6 @@ void TokenMeanAvx2(const TokenMeanArgs<T>& args);
 template <typename T>
 void TokenMeanAvx512(const TokenMeanArgs<T>& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_H_

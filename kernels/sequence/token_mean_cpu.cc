@@ -2,7 +2,7 @@
 
 #include "kernels/sequence/token_mean.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 template <typename T>
 void TokenMeanScalar(const TokenMeanArgs<T>& args) {
   for (int k = 0; k < args.segments.count; ++k) {
@@ -40,4 +40,4 @@ void TokenMeanCpu(const TokenMeanArgs<T>& args, CpuIsa isa) {
 template void TokenMeanCpu(const TokenMeanArgs<float>&, CpuIsa);
 template void TokenMeanCpu(const TokenMeanArgs<BFloat16>&, CpuIsa);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

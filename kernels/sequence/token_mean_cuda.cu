@@ -4,7 +4,7 @@
 #include "kernels/sequence/token_mean_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Threads along the channels, each with a vector of them: of 16 bytes, a line
@@ -108,4 +108,4 @@ template absl::Status TokenMeanCuda(const TokenMeanArgs<float>&, CudaStream);
 template absl::Status TokenMeanCuda(const TokenMeanArgs<BFloat16>&, CudaStream);
 template absl::Status TokenMeanCuda(const TokenMeanArgs<Float16>&, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/sequence/token_mean.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The means of kernels/sequence/token_mean.h, bit for bit those of
 // TokenMeanScalar.
@@ -16,6 +16,6 @@ namespace sfmamba {
 template <typename T>
 absl::Status TokenMeanCuda(const TokenMeanArgs<T>& args, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_CUDA_H_

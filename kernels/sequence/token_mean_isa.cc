@@ -1,7 +1,7 @@
 #include "kernels/sequence/token_mean_simd.h"
 #include "kernels/simd/vec_isa.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void TokenMeanIsa(const TokenMeanArgs<T>& args) {
@@ -11,4 +11,4 @@ void TokenMeanIsa(const TokenMeanArgs<T>& args) {
 template void TokenMeanIsa(const TokenMeanArgs<float>&);
 template void TokenMeanIsa(const TokenMeanArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "kernels/sequence/token_mean.h"
 #include "kernels/simd/simd_math.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename V, typename T>
@@ -35,6 +35,6 @@ void Mean(const TokenMeanArgs<T>& args) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_

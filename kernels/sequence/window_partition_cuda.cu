@@ -5,7 +5,7 @@
 #include "kernels/sequence/window_partition_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 256;  // Of a block, at most.
@@ -118,4 +118,4 @@ template absl::Status JoinWindowsCuda(const WindowArgs<BFloat16, float>&,
 template absl::Status JoinWindowsCuda(const WindowArgs<Float16, float>&,
                                       CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Maps [images, map_height, map_width, channels] and the windows that they are
 // cut into, as tokens. Where windows do not fill a map's sides they hang over
@@ -43,6 +43,6 @@ absl::Status CutWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream);
 template <typename T, typename X>
 absl::Status JoinWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SEQUENCE_WINDOW_PARTITION_CUDA_H_

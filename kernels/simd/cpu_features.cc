@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
@@ -76,4 +76,4 @@ bool HasAmxBf16() {
   return (edx & kAmx) == kAmx;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

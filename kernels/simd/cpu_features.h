@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The instruction sets that kernels are written for, each including the ones
 // before it. kAvx2: AVX2 and FMA. kAvx512: also AVX-512 F, BW, DQ and VL.
@@ -28,6 +28,6 @@ const char* CpuIsaName(CpuIsa isa);
 // than fp32.
 bool HasAmxBf16();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SIMD_CPU_FEATURES_H_

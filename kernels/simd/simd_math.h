@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
@@ -128,6 +128,6 @@ inline void ForEachVector(int64_t count, F f) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_

@@ -9,7 +9,7 @@
 
 #include "kernels/base/bfloat16.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Vec16 {
@@ -108,6 +108,6 @@ inline float Largest(Vec16 a) { return _mm512_reduce_max_ps(a.v); }
 inline float Smallest(Vec16 a) { return _mm512_reduce_min_ps(a.v); }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SIMD_VEC16_H_

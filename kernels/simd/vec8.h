@@ -10,7 +10,7 @@
 
 #include "kernels/base/bfloat16.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Vec8 {
@@ -125,6 +125,6 @@ inline float Largest(Vec8 a) {
 inline float Smallest(Vec8 a) { return -Largest(Negate(a)); }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SIMD_VEC8_H_

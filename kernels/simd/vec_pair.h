@@ -5,7 +5,7 @@
 #ifndef SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 #define SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename V>
@@ -49,6 +49,6 @@ inline VecPair<V> AddExponent(VecPair<V> p, VecPair<V> t) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_

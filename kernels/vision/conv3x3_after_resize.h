@@ -4,7 +4,7 @@
 #include "kernels/simd/cpu_features.h"
 #include "kernels/vision/resize_taps.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Adds to y what a 3x3 convolution with padding 1 makes of a smaller map that
 // is resized to y's size first, given what each of the convolution's taps makes
@@ -41,6 +41,6 @@ void ResizedConv3x3Avx512(const ResizedConv3x3Args& args,
                           const ResizeTaps& rows, const ResizeTaps& columns,
                           float* scratch);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_H_

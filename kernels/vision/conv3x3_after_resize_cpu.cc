@@ -3,7 +3,7 @@
 
 #include "kernels/vision/conv3x3_after_resize.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Channel c of what tap `tap` makes of the map, at place (row, column) of y.
@@ -57,4 +57,4 @@ void ResizedConv3x3Cpu(const ResizedConv3x3Args& args, CpuIsa isa) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -9,7 +9,7 @@
 #include "kernels/simd/simd_math.h"
 #include "kernels/vision/conv3x3_after_resize.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // A weighted sum of vectors: three taps, of two neighbours each.
@@ -87,6 +87,6 @@ void ResizedConv3x3(const ResizedConv3x3Args& args, const ResizeTaps& rows,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // An image in device memory.
 struct CudaImage {
@@ -11,6 +11,6 @@ struct CudaImage {
   int height, width;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_CUDA_IMAGE_H_

@@ -7,7 +7,7 @@
 #include "kernels/vision/cuda_image.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Images of a launch: their descriptions are kernel parameters.
 constexpr int kImages = 64;
@@ -68,6 +68,6 @@ __device__ __forceinline__ void ReadPixels(const CudaImage& image,
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_DEVICE_PIXELS_H_

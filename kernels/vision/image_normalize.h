@@ -6,7 +6,7 @@
 
 #include "kernels/base/bfloat16.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // A uint8 RGB image to the model's input: y = (v / 255 - mean[c]) / std[c],
 // each of the three operations rounded to fp32 in this order, and to T at the
@@ -30,6 +30,6 @@ struct ImageNormalizeArgs {
 template <typename T>
 void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_H_

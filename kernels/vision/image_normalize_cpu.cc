@@ -1,6 +1,6 @@
 #include "kernels/vision/image_normalize.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 template <typename T>
 void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args) {
@@ -28,4 +28,4 @@ void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args) {
 template void ImageNormalizeCpu(const ImageNormalizeArgs<float>&);
 template void ImageNormalizeCpu(const ImageNormalizeArgs<BFloat16>&);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

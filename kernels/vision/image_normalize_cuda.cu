@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/vision/device_pixels.h"
 #include "kernels/cuda/device_rows.h"
+#include "kernels/vision/device_pixels.h"
 #include "kernels/vision/image_normalize_cuda.h"
 #include "simt/simt.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kColumns = 32, kRows = 8;  // Threads of a block.
@@ -133,4 +133,4 @@ template absl::Status ImageNormalizeCuda(
 template absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<Float16>&,
                                          CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

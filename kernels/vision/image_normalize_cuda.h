@@ -8,7 +8,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/vision/cuda_image.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The normalisation of kernels/vision/image_normalize.h of a batch of images of
 // any sizes, each in the upper left corner of its place in y; the rest of the
@@ -39,6 +39,6 @@ template <typename T>
 absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<T>& args,
                                 CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_IMAGE_NORMALIZE_CUDA_H_

@@ -6,7 +6,7 @@
 #include "kernels/simd/cpu_features.h"
 #include "kernels/vision/resize_taps.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Pixels [left, right) x [top, bottom) of a picture.
 struct PixelRect {
@@ -47,6 +47,6 @@ void MaskPasteAvx2(const MaskPasteArgs& args, const ResizeTaps& columns,
 void MaskPasteAvx512(const MaskPasteArgs& args, const ResizeTaps& columns,
                      const ResizeTaps& rows);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_MASK_PASTE_H_

@@ -3,7 +3,7 @@
 
 #include "kernels/vision/mask_paste.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // `value`, a whole number, within [0, limit].
@@ -87,4 +87,4 @@ void MaskPasteCpu(const MaskPasteArgs& args, CpuIsa isa) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 
 // Compiled without contraction of multiplications and additions: every value is
 // rounded as by the scalar loop, so that the pixels are the same.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // A block takes every kSlices-th band of kRows rows of a mask, whatever the
@@ -68,4 +68,4 @@ absl::Status MaskPasteCuda(const MaskPasteArgs* masks, int count,
                       dim3(kColumns, kRows), stream, masks);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

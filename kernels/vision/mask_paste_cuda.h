@@ -5,7 +5,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/vision/mask_paste.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Pastes `count` masks, each into bytes of its own, and sets the pixels that
 // MaskPasteScalar() sets. `masks` [count] and all pointers in it are device
@@ -15,6 +15,6 @@ namespace sfmamba {
 absl::Status MaskPasteCuda(const MaskPasteArgs* masks, int count,
                            CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_MASK_PASTE_CUDA_H_

@@ -6,7 +6,7 @@
 #include "kernels/simd/simd_math.h"
 #include "kernels/vision/mask_paste.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Mask rows stretched to the columns [begin, begin + count) of the area; the
@@ -84,6 +84,6 @@ void Paste(const MaskPasteArgs& args, const ResizeTaps& columns,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_MASK_PASTE_SIMD_H_

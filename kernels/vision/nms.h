@@ -5,7 +5,7 @@
 
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Greedy non-maximum suppression, group by group. From the best score down
 // (equal scores: the lower index first) a box is kept unless its IoU with a
@@ -57,6 +57,6 @@ bool OverlapsAnyAvx2(const NmsColumns& kept, const NmsBox& box,
 bool OverlapsAnyAvx512(const NmsColumns& kept, const NmsBox& box,
                        float iou_threshold);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_NMS_H_

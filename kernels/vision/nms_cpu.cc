@@ -4,7 +4,7 @@
 
 #include "kernels/vision/nms.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // As the vector instructions do it: of a NaN and a number, the second.
@@ -150,4 +150,4 @@ int NmsCpu(const NmsArgs& args, CpuIsa isa) {
   return num_kept;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -9,7 +9,7 @@
 // and sweep over them from the best one down. Compiled without contraction of
 // multiplications and additions: shifts and IoUs are rounded as by the scalar
 // loop, so that every decision is the same.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kLanes = 32;
@@ -324,4 +324,4 @@ absl::Status NmsCuda(const NmsCudaArgs& args, CudaStream stream) {
                       dim3(kSweepThreads), stream, args, scratch, most);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Non-maximum suppression as in kernels/vision/nms.h, of several images at
 // once, each by itself. Boxes that are not to take part stay in place with a
@@ -38,6 +38,6 @@ size_t NmsCudaScratchBytes(int num_images, int num_boxes);
 // INVALID_ARGUMENT for too many boxes, INTERNAL if a launch is refused.
 absl::Status NmsCuda(const NmsCudaArgs& args, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_NMS_CUDA_H_

@@ -1,11 +1,11 @@
 #include "kernels/simd/vec_isa.h"
 #include "kernels/vision/nms_simd.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 bool OverlapsAnyIsa(const NmsColumns& kept, const NmsBox& box,
                     float iou_threshold) {
   return OverlapsAny<VecIsa>(kept, box, iou_threshold);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

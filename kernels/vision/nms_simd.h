@@ -6,7 +6,7 @@
 
 #include "kernels/vision/nms.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename V>
@@ -30,6 +30,6 @@ bool OverlapsAny(const NmsColumns& kept, const NmsBox& box,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_NMS_SIMD_H_

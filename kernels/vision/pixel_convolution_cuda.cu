@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/device_activation.h"
-#include "kernels/vision/device_pixels.h"
 #include "kernels/cuda/device_rows.h"
+#include "kernels/vision/device_pixels.h"
 #include "kernels/vision/pixel_convolution_cuda.h"
 #include "simt/simt.h"
 
@@ -14,7 +14,7 @@
 // that is 64 FFMA and 4 LDS a tap. Besides, a square costs each thread about
 // 400 instructions and each 32 channels 400 more, so that of all instructions
 // FFMA are 64 % with 32 channels and 69 % with 64.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // A block makes a square of output pixels, 32 channels at a time.
@@ -297,4 +297,4 @@ template absl::Status PixelConvolutionCuda(
 template absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<Float16>&,
                                            CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -11,7 +11,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/vision/cuda_image.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // A network's first layers, from the bytes of images of any sizes: each image
 // is normalised like kernels/vision/image_normalize.h and lies in the upper
@@ -45,6 +45,6 @@ template <typename T>
 absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
                                   CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_PIXEL_CONVOLUTION_CUDA_H_

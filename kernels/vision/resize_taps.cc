@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Tap {
@@ -80,4 +80,4 @@ ResizeTaps ComposeResizes(int size, int middle_size, int out_size) {
   return taps;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // A line of samples after two bilinear resizes, as sums of the samples before:
 //   out[i] = sum over t < count of weight[i*count + t] * in[index[i*count + t]]
@@ -20,6 +20,6 @@ struct ResizeTaps {
 // Of a resize from `size` to `middle_size` and on to `out_size`, all positive.
 ResizeTaps ComposeResizes(int size, int middle_size, int out_size);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_RESIZE_TAPS_H_

@@ -3,7 +3,7 @@
 
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // RoIAlign, aligned and averaging, from a pyramid of maps. With
 //   start = x1 * scale - 0.5, bin = (x2 - x1) * scale / out_width
@@ -60,6 +60,6 @@ void AlignRegionAvx512(const RoiAlignArgs& args,
                        const RoiAlignArgs::Level& level, const RoiBin* rows,
                        const RoiBin* columns, float* out);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_ROI_ALIGN_H_

@@ -6,7 +6,7 @@
 
 #include "kernels/vision/roi_align.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Samples of a bin at most: up to here their numbers are exact in fp32.
@@ -228,4 +228,4 @@ void RoiAlignCpu(const RoiAlignArgs& args, CpuIsa isa) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

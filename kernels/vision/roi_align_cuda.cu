@@ -6,7 +6,7 @@
 // Compiled without contraction of multiplications and additions: where samples
 // lie decides grids, so it is rounded as on the host. Sums of features ask for
 // fmaf themselves.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // A warp has a bin, its lanes share the channels. Each lane works out where the
@@ -166,4 +166,4 @@ template absl::Status RoiAlignCuda<BFloat16>(const RoiAlignCudaArgs<BFloat16>&,
 template absl::Status RoiAlignCuda<Float16>(const RoiAlignCudaArgs<Float16>&,
                                             CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/vision/roi_align.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // RoiAlignArgs with features and results of type T: float, BFloat16 or Float16.
 // All pointers are device pointers.
@@ -38,6 +38,6 @@ struct RoiAlignCudaArgs {
 template <typename T>
 absl::Status RoiAlignCuda(const RoiAlignCudaArgs<T>& args, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_ROI_ALIGN_CUDA_H_

@@ -1,11 +1,11 @@
 #include "kernels/simd/vec_isa.h"
 #include "kernels/vision/roi_align_simd.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 void AlignRegionIsa(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
                     const RoiBin* rows, const RoiBin* columns, float* out) {
   AlignRegion<VecIsa>(args, level, rows, columns, out);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

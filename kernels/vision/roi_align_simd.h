@@ -8,7 +8,7 @@
 #include "kernels/simd/simd_math.h"
 #include "kernels/vision/roi_align.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Channels c .. c + kVectors vectors, the last one of `lanes`, of one bin;
@@ -63,6 +63,6 @@ void AlignRegion(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_ROI_ALIGN_SIMD_H_

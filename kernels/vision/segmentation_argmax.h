@@ -6,7 +6,7 @@
 #include "kernels/simd/cpu_features.h"
 #include "kernels/vision/resize_taps.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The tail of a segmentation head in one pass: logits are resized to the
 // network's input, the result again to the picture (each skipped where sizes
@@ -49,6 +49,6 @@ void SegmentationArgmaxAvx512(const SegmentationArgmaxArgs& args,
                               const ResizeTaps& rows, const ResizeTaps& columns,
                               float* row);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_SEGMENTATION_ARGMAX_H_

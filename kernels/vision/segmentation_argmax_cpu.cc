@@ -3,7 +3,7 @@
 
 #include "kernels/vision/segmentation_argmax.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // One pixel's logits, from the resized row.
@@ -89,4 +89,4 @@ void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args, CpuIsa isa) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -5,7 +5,7 @@
 
 // Compiled without contraction of multiplications and additions: every logit is
 // rounded as by the scalar loop, so that the labels are the same.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // A warp takes kStrip pixels of a row one after another, its lanes the classes
@@ -20,7 +20,8 @@ constexpr unsigned kAll = 0xffffffff;
 constexpr float kInfinity = __builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 
-// ---- Taps: what kernels/vision/resize_taps.h computes, operation by operation ----
+// ---- Taps: what kernels/vision/resize_taps.h computes, operation by operation
+// ----
 
 struct alignas(8) Tap {
   int index;
@@ -256,4 +257,4 @@ template absl::Status SegmentationArgmaxCuda<BFloat16>(
 template absl::Status SegmentationArgmaxCuda<Float16>(
     const SegmentationArgmaxCudaArgs<Float16>&, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

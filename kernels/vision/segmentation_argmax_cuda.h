@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // SegmentationArgmaxArgs with logits of type T: float, BFloat16 or Float16. All
 // pointers are device pointers.
@@ -38,6 +38,6 @@ template <typename T>
 absl::Status SegmentationArgmaxCuda(const SegmentationArgmaxCudaArgs<T>& args,
                                     CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_SEGMENTATION_ARGMAX_CUDA_H_

@@ -1,7 +1,7 @@
 #include "kernels/simd/vec_isa.h"
 #include "kernels/vision/segmentation_argmax_simd.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 void SegmentationArgmaxIsa(const SegmentationArgmaxArgs& args,
                            const ResizeTaps& rows, const ResizeTaps& columns,
@@ -9,4 +9,4 @@ void SegmentationArgmaxIsa(const SegmentationArgmaxArgs& args,
   Classify<VecIsa>(args, rows, columns, row);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -8,7 +8,7 @@
 #include "kernels/simd/simd_math.h"
 #include "kernels/vision/segmentation_argmax.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInfinity = __builtin_inff();
@@ -194,6 +194,6 @@ void Classify(const SegmentationArgmaxArgs& args, const ResizeTaps& rows,
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_KERNELS_VISION_SEGMENTATION_ARGMAX_SIMD_H_

@@ -6,13 +6,13 @@
 #include "ATen/ops/zeros.h"
 #include "model/backbones/ssm_branch.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 SeriesScan::SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed,
                        bool mean_token)
     : mixer_(std::move(mixer)), reversed_(reversed), mean_token_(mean_token) {}
 
-void SeriesScan::AddTo(Residual& residual, const at::Tensor& x,
+void SeriesScan::AddTo(layers::Residual& residual, const at::Tensor& x,
                        int64_t length) const {
   const int64_t rows = x.size(0), width = x.size(2);
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
@@ -24,7 +24,7 @@ void SeriesScan::AddTo(Residual& residual, const at::Tensor& x,
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
-  Residual own(at::zeros(seen.sizes(), sum.options()));
+  layers::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);
   at::Tensor y = own.Sum();
   if (mean_token_) {
@@ -34,4 +34,4 @@ void SeriesScan::AddTo(Residual& residual, const at::Tensor& x,
   sum.add_(reversed_ ? Reversed(y, length) : y);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -6,7 +6,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/backbones/mixer.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // A mixer that shows another one its sequences in another form: from their
 // ends, or behind a token that is the mean of the others. The ablation that
@@ -16,7 +16,7 @@ class SeriesScan : public Mixer {
  public:
   SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed, bool mean_token);
 
-  void AddTo(Residual& residual, const at::Tensor& x,
+  void AddTo(layers::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
@@ -25,6 +25,6 @@ class SeriesScan : public Mixer {
   bool mean_token_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_ALTERNATING_SCAN_MIXER_H_

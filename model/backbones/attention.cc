@@ -3,16 +3,18 @@
 #include "ATen/ops/scaled_dot_product_attention.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
-Attention::Attention(const StateDict::Scope& scope, int width, int heads,
-                     const at::Tensor& gamma, const LayerOptions& options)
+Attention::Attention(const weights::StateDict::Scope& scope, int width,
+                     int heads, const at::Tensor& gamma,
+                     const layers::LayerOptions& options)
     : heads_(heads),
-      qkv_(Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {}, options),
-      proj_(Linear::Take(scope.Sub("proj"), width, width, true), gamma,
+      qkv_(layers::Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {},
+           options),
+      proj_(layers::Linear::Take(scope.Sub("proj"), width, width, true), gamma,
             options) {}
 
-void Attention::AddTo(Residual& residual, const at::Tensor& x,
+void Attention::AddTo(layers::Residual& residual, const at::Tensor& x,
                       int64_t length) const {
   const int64_t width = x.size(-1);
   const at::Tensor qkv = qkv_.forward(x)
@@ -29,4 +31,4 @@ void Attention::AddTo(Residual& residual, const at::Tensor& x,
   proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

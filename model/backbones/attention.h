@@ -6,7 +6,7 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // Multi-head softmax attention over the tokens of each sequence, unmasked. The
 // residual [sequences, tokens, width] may hold the first tokens of each
@@ -14,17 +14,17 @@ namespace sfmamba {
 class Attention : public Mixer {
  public:
   // gamma [width] is the layer scale of the result, or undefined.
-  Attention(const StateDict::Scope& scope, int width, int heads,
-            const at::Tensor& gamma, const LayerOptions& options);
+  Attention(const weights::StateDict::Scope& scope, int width, int heads,
+            const at::Tensor& gamma, const layers::LayerOptions& options);
 
-  void AddTo(Residual& residual, const at::Tensor& x,
+  void AddTo(layers::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
   int heads_;
-  Linear qkv_, proj_;
+  layers::Linear qkv_, proj_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_ATTENTION_H_

@@ -4,12 +4,12 @@
 #include "ATen/ops/empty.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
-TokenSwap::TokenSwap(const StateDict::Scope& scope, int width,
-                     const BackboneConfig& config, bool fuse)
+TokenSwap::TokenSwap(const weights::StateDict::Scope& scope, int width,
+                     const model::BackboneConfig& config, bool fuse)
     : tokens_(config.tokens), swap_(config.swap), fuse_(fuse) {
-  if (tokens_ == Tokens::kLearnable) {
+  if (tokens_ == model::Tokens::kLearnable) {
     head_ = scope.Take("aux_head", {1, 1, width});
     tail_ = scope.Take("aux_tail", {1, 1, width});
   }
@@ -17,12 +17,12 @@ TokenSwap::TokenSwap(const StateDict::Scope& scope, int width,
 
 at::Tensor TokenSwap::Attach(const at::Tensor& x) const {
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
-  if (tokens_ == Tokens::kLearnable) {
+  if (tokens_ == model::Tokens::kLearnable) {
     return at::cat(
         {head_.expand({count, 1, width}), x, tail_.expand({count, 1, width})},
         1);
   }
-  if (tokens_ == Tokens::kNone) return x;
+  if (tokens_ == model::Tokens::kNone) return x;
   if (!fuse_) {
     const at::Tensor mean = x.mean(1, /*keepdim=*/true);
     return at::cat({mean, x, mean}, 1);
@@ -34,7 +34,7 @@ at::Tensor TokenSwap::Attach(const at::Tensor& x) const {
 }
 
 void TokenSwap::Fill(at::Tensor& x) const {
-  if (tokens_ == Tokens::kData) {
+  if (tokens_ == model::Tokens::kData) {
     ops::FillEndsWithMean(x);
   } else {
     x.narrow(1, 0, 1).copy_(head_);
@@ -54,4 +54,4 @@ at::Tensor SwapEnds(const at::Tensor& x, int64_t length) {
   return at::cat({tail, middle, head}, 1).view(x.sizes());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -5,7 +5,7 @@
 #include "model/config.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The auxiliary tokens of a stage: one before and one after each sequence,
 // which carry what the scan saw at its end back to its beginning. They change
@@ -13,8 +13,8 @@ namespace sfmamba {
 class TokenSwap {
  public:
   // Learnable tokens are "aux_head" and "aux_tail" of `scope`, [1, 1, width].
-  TokenSwap(const StateDict::Scope& scope, int width,
-            const BackboneConfig& config, bool fuse);
+  TokenSwap(const weights::StateDict::Scope& scope, int width,
+            const model::BackboneConfig& config, bool fuse);
 
   // [sequences, T, width] to [sequences, T + 2, width], in memory of its own;
   // the same sequences where there are no tokens.
@@ -26,11 +26,11 @@ class TokenSwap {
   static at::Tensor Detach(const at::Tensor& x);
 
   // Whether blocks see tokens, and whether these change places.
-  bool attaches() const { return tokens_ != Tokens::kNone; }
+  bool attaches() const { return tokens_ != model::Tokens::kNone; }
   bool swaps() const { return attaches() && swap_; }
 
  private:
-  Tokens tokens_;
+  model::Tokens tokens_;
   bool swap_;
   bool fuse_;
   at::Tensor head_, tail_;  // Learnable tokens only.
@@ -40,6 +40,6 @@ class TokenSwap {
 // exchanged.
 at::Tensor SwapEnds(const at::Tensor& x, int64_t length);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_AUXILIARY_TOKENS_H_

@@ -3,16 +3,16 @@
 #include "model/backbones/hybrid_backbone.h"
 #include "model/backbones/vim_backbone.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
-std::unique_ptr<Backbone> MakeBackbone(const BackboneConfig& config,
+std::unique_ptr<Backbone> MakeBackbone(const model::BackboneConfig& config,
                                        int image_size,
-                                       const StateDict::Scope& scope,
-                                       const LayerOptions& options) {
-  if (config.architecture == Architecture::kVim) {
+                                       const weights::StateDict::Scope& scope,
+                                       const layers::LayerOptions& options) {
+  if (config.architecture == model::Architecture::kVim) {
     return std::make_unique<VimBackbone>(config, image_size, scope, options);
   }
   return std::make_unique<HybridBackbone>(config, image_size, scope, options);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

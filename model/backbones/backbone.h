@@ -6,12 +6,12 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
-#include "model/layers/image_batch.h"
 #include "model/layers/features.h"
+#include "model/layers/image_batch.h"
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // Immutable, so thread-safe.
 class Backbone {
@@ -21,8 +21,8 @@ class Backbone {
   // N images of H x W pixels. Mamba blocks run on `fold_rows` rows
   // (SF-Mamba's B1), which divides each of Sequences(N, H, W); 0: one row a
   // sequence.
-  virtual Features Forward(const ImageBatch& images,
-                           int64_t fold_rows) const = 0;
+  virtual layers::Features Forward(const layers::ImageBatch& images,
+                                   int64_t fold_rows) const = 0;
 
   // Sequences that such a batch becomes in each stage of tokens.
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
@@ -31,11 +31,11 @@ class Backbone {
 
 // Takes the backbone's tensors from `scope`. `image_size` is the side of the
 // images expected, a hint.
-std::unique_ptr<Backbone> MakeBackbone(const BackboneConfig& config,
+std::unique_ptr<Backbone> MakeBackbone(const model::BackboneConfig& config,
                                        int image_size,
-                                       const StateDict::Scope& scope,
-                                       const LayerOptions& options);
+                                       const weights::StateDict::Scope& scope,
+                                       const layers::LayerOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_BACKBONE_H_

@@ -5,7 +5,7 @@
 #include "model/layers/convolution.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The residual block of stages 1 and 2, on maps [N, width, H, W]: convolution,
 // BatchNorm, GELU in its tanh form, convolution, BatchNorm.
@@ -13,16 +13,16 @@ namespace sfmamba {
 class ConvBlock {
  public:
   // `size` is the expected side of the map, a hint.
-  ConvBlock(const StateDict::Scope& scope, int width, int size,
-            const LayerOptions& options);
+  ConvBlock(const weights::StateDict::Scope& scope, int width, int size,
+            const layers::LayerOptions& options);
 
   // x += block(x), maybe in place: x's memory must not be shared.
   void Forward(at::Tensor& x) const;
 
  private:
-  Convolution conv1_, conv2_;
+  layers::Convolution conv1_, conv2_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_CONV_BLOCK_H_

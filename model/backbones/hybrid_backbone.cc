@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 // What a convolution of stride 2 leaves of a side, `times` times.
@@ -15,18 +15,20 @@ int64_t Halved(int64_t size, int times) {
 
 }  // namespace
 
-HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
-                               const StateDict::Scope& scope,
-                               const LayerOptions& options)
+HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
+                               int image_size,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options)
     : fuse_(options.fuse) {
-  if (config.stem == Stem::kEfficientNetLite0) {
+  if (config.stem == model::Stem::kEfficientNetLite0) {
     trunk_.emplace(scope.Sub("trunk"), image_size, options);
   } else {
     patch_embed_.emplace(scope.Sub("patch_embed"), config.in_dim, config.dim,
                          image_size, options);
   }
   for (int stage = 0; stage < 4; ++stage) {
-    const StateDict::Scope level = scope.Sub(absl::StrCat("levels.", stage));
+    const weights::StateDict::Scope level =
+        scope.Sub(absl::StrCat("levels.", stage));
     const int size = Halved(image_size, stage + 2);
     const bool in_trunk = stage < 2 && trunk_.has_value();
     if (stage >= 2) {
@@ -35,18 +37,21 @@ HybridBackbone::HybridBackbone(const BackboneConfig& config, int image_size,
       conv_stages_.emplace_back(level, stage, size, config, options);
     }
     if (config.output_norms) {
-      const StateDict::Scope norm = scope.Sub(absl::StrCat("outnorm", stage));
+      const weights::StateDict::Scope norm =
+          scope.Sub(absl::StrCat("outnorm", stage));
       const int width = config.width(stage);
       output_norms_.push_back(
           {norm.Take("weight", {width}), norm.Take("bias", {width})});
     }
     if (stage == 3 || in_trunk) continue;
-    const Convolution::Shape shape{config.width(stage), config.width(stage + 1),
-                                   /*stride=*/2, size};
+    const layers::Convolution::Shape shape{config.width(stage),
+                                           config.width(stage + 1),
+                                           /*stride=*/2, size};
     downsamples_.emplace_back(
         shape,
-        Convolution::Take(level.Sub("downsample.reduction.0"), shape, false),
-        std::nullopt, Activation::kNone, options);
+        layers::Convolution::Take(level.Sub("downsample.reduction.0"), shape,
+                                  false),
+        std::nullopt, layers::Activation::kNone, options);
   }
 }
 
@@ -64,14 +69,15 @@ at::Tensor HybridBackbone::Normalized(const Norm& norm,
       .contiguous();
 }
 
-void HybridBackbone::Add(const at::Tensor& map, Features* features) const {
+void HybridBackbone::Add(const at::Tensor& map,
+                         layers::Features* features) const {
   features->push_back(output_norms_.empty()
                           ? map
                           : Normalized(output_norms_[features->size()], map));
 }
 
-at::Tensor HybridBackbone::ForwardConvolutions(const ImageBatch& images,
-                                               Features* features) const {
+at::Tensor HybridBackbone::ForwardConvolutions(
+    const layers::ImageBatch& images, layers::Features* features) const {
   if (trunk_.has_value()) {
     const std::vector<at::Tensor> maps = trunk_->Forward(images);
     Add(maps[0], features);
@@ -87,9 +93,9 @@ at::Tensor HybridBackbone::ForwardConvolutions(const ImageBatch& images,
   return x;
 }
 
-Features HybridBackbone::Forward(const ImageBatch& images,
-                                 int64_t fold_rows) const {
-  Features features;
+layers::Features HybridBackbone::Forward(const layers::ImageBatch& images,
+                                         int64_t fold_rows) const {
+  layers::Features features;
   at::Tensor x = ForwardConvolutions(images, &features);
   for (const TokenStage& tokens : token_stages_) {
     if (features.size() == 3) x = downsamples_.back().forward(x);
@@ -111,4 +117,4 @@ std::vector<int64_t> HybridBackbone::Sequences(int64_t images, int64_t height,
   return sequences;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -11,7 +11,7 @@
 #include "model/backbones/stage.h"
 #include "model/layers/convolution.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
 // 2603.16423): two stages of convolutions, in whose place a LiteTrunk may
@@ -20,10 +20,12 @@ namespace sfmamba {
 // which the next stage does not see.
 class HybridBackbone : public Backbone {
  public:
-  HybridBackbone(const BackboneConfig& config, int image_size,
-                 const StateDict::Scope& scope, const LayerOptions& options);
+  HybridBackbone(const model::BackboneConfig& config, int image_size,
+                 const weights::StateDict::Scope& scope,
+                 const layers::LayerOptions& options);
 
-  Features Forward(const ImageBatch& images, int64_t fold_rows) const override;
+  layers::Features Forward(const layers::ImageBatch& images,
+                           int64_t fold_rows) const override;
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
 
@@ -34,20 +36,21 @@ class HybridBackbone : public Backbone {
   };
   at::Tensor Normalized(const Norm& norm, const at::Tensor& map) const;
   // Adds the next stage's map.
-  void Add(const at::Tensor& map, Features* features) const;
+  void Add(const at::Tensor& map, layers::Features* features) const;
   // Runs what comes before stage 3 and returns its input.
-  at::Tensor ForwardConvolutions(const ImageBatch& images,
-                                 Features* features) const;
+  at::Tensor ForwardConvolutions(const layers::ImageBatch& images,
+                                 layers::Features* features) const;
 
   bool fuse_;
   std::optional<LiteTrunk> trunk_;  // Instead of the next two members.
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
-  std::vector<Convolution> downsamples_;  // After stage 3, and those before.
-  std::vector<Norm> output_norms_;        // One a stage, or none.
+  std::vector<layers::Convolution>
+      downsamples_;                 // After stage 3, and those before.
+  std::vector<Norm> output_norms_;  // One a stage, or none.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_HYBRID_BACKBONE_H_

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 constexpr double kEps = 1e-3;
@@ -29,43 +29,47 @@ constexpr BlockShape kBlocks[] = {
     {5, 1, 6, 112, 112, true},
 };
 
-Convolution TakeUnit(const StateDict::Scope& scope,
-                     const Convolution::Shape& shape, Activation activation,
-                     const LayerOptions& options) {
-  return Convolution(
-      shape, Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
-      BatchNorm::Take(scope.Sub("bn"), shape.out, kEps), activation, options);
+layers::Convolution TakeUnit(const weights::StateDict::Scope& scope,
+                             const layers::Convolution::Shape& shape,
+                             layers::Activation activation,
+                             const layers::LayerOptions& options) {
+  return layers::Convolution(
+      shape,
+      layers::Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
+      layers::BatchNorm::Take(scope.Sub("bn"), shape.out, kEps), activation,
+      options);
 }
 
 }  // namespace
 
-LiteTrunk::LiteTrunk(const StateDict::Scope& scope, int image_size,
-                     const LayerOptions& options)
-    : stem_(Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
-                              /*bias=*/false),
-            BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
-            Activation::kRelu6, image_size, options) {
+LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
+                     const layers::LayerOptions& options)
+    : stem_(
+          layers::Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
+                                    /*bias=*/false),
+          layers::BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
+          layers::Activation::kRelu6, image_size, options) {
   int size = (image_size + 1) / 2;
   for (const BlockShape& shape : kBlocks) {
-    const StateDict::Scope block =
+    const weights::StateDict::Scope block =
         scope.Sub(absl::StrCat("blocks.", blocks_.size()));
     const int width = shape.in * shape.expansion;
-    std::optional<Convolution> expand;
+    std::optional<layers::Convolution> expand;
     if (shape.expansion > 1) {
       expand = TakeUnit(block.Sub("expand"),
                         {shape.in, width, /*stride=*/1, size, /*kernel=*/1},
-                        Activation::kRelu6, options);
+                        layers::Activation::kRelu6, options);
     }
-    Convolution depthwise =
+    layers::Convolution depthwise =
         TakeUnit(block.Sub("depthwise"),
                  {width, width, shape.stride, size, shape.kernel,
                   /*winograd=*/false, /*groups=*/width},
-                 Activation::kRelu6, options);
+                 layers::Activation::kRelu6, options);
     size = (size + shape.stride - 1) / shape.stride;
-    Convolution project =
+    layers::Convolution project =
         TakeUnit(block.Sub("project"),
                  {width, shape.out, /*stride=*/1, size, /*kernel=*/1},
-                 Activation::kNone, options);
+                 layers::Activation::kNone, options);
     blocks_.push_back({std::move(expand), std::move(depthwise),
                        std::move(project),
                        shape.stride == 1 && shape.in == shape.out});
@@ -79,7 +83,8 @@ at::Tensor LiteTrunk::Block::Forward(at::Tensor x) const {
   return x;
 }
 
-std::vector<at::Tensor> LiteTrunk::Forward(const ImageBatch& images) const {
+std::vector<at::Tensor> LiteTrunk::Forward(
+    const layers::ImageBatch& images) const {
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {
@@ -90,4 +95,4 @@ std::vector<at::Tensor> LiteTrunk::Forward(const ImageBatch& images) const {
   return maps;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

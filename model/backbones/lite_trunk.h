@@ -11,7 +11,7 @@
 #include "model/layers/stem_convolution.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The layers of EfficientNet-Lite0 down to stride 16: a convolution and eleven
 // inverted residuals, each behind a BatchNorm. Source: EfficientNet (arXiv
@@ -20,27 +20,27 @@ namespace sfmamba {
 class LiteTrunk {
  public:
   // `image_size` is the side of the images expected, a hint.
-  LiteTrunk(const StateDict::Scope& scope, int image_size,
-            const LayerOptions& options);
+  LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
+            const layers::LayerOptions& options);
 
   // Images of H x W pixels to three maps [N, C, ceil(H / stride),
   // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.
-  std::vector<at::Tensor> Forward(const ImageBatch& images) const;
+  std::vector<at::Tensor> Forward(const layers::ImageBatch& images) const;
 
  private:
   // Wider, convolved channel by channel, narrower.
   struct Block {
-    std::optional<Convolution> expand;
-    Convolution depthwise, project;
+    std::optional<layers::Convolution> expand;
+    layers::Convolution depthwise, project;
     bool residual;  // The answer is added to x, whose memory it takes.
 
     at::Tensor Forward(at::Tensor x) const;
   };
 
-  StemConvolution stem_;
+  layers::StemConvolution stem_;
   std::vector<Block> blocks_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_LITE_TRUNK_H_

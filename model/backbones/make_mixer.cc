@@ -7,27 +7,27 @@
 #include "model/backbones/mamba_mixer.h"
 #include "model/backbones/vim_mixer.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
-std::unique_ptr<Mixer> MakeMixer(const StateDict::Scope& scope,
-                                 const BackboneConfig& config, int stage,
+std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
+                                 const model::BackboneConfig& config, int stage,
                                  int block, const at::Tensor& gamma,
-                                 const LayerOptions& options) {
+                                 const layers::LayerOptions& options) {
   const int width = config.width(stage);
   if (block >= config.mamba_blocks(stage)) {
     return std::make_unique<Attention>(scope, width, config.num_heads[stage],
                                        gamma, options);
   }
-  if (config.scan == ScanMode::kParallelAddVim) {
+  if (config.scan == model::ScanMode::kParallelAddVim) {
     const VimMixer::Shape shape = {width, /*expand=*/1, /*backward=*/true};
     return std::make_unique<VimMixer>(scope, shape, gamma, options);
   }
   auto mixer =
       std::make_unique<MambaMixer>(scope, width, config.scan, gamma, options);
-  const bool gap = config.scan == ScanMode::kSeriesGap;
-  if (!gap && config.scan != ScanMode::kSeries) return mixer;
+  const bool gap = config.scan == model::ScanMode::kSeriesGap;
+  if (!gap && config.scan != model::ScanMode::kSeries) return mixer;
   const bool reversed = block % 2 == 1;
   return std::make_unique<SeriesScan>(std::move(mixer), reversed, gap);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

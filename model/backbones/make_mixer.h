@@ -9,15 +9,15 @@
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The mixer of block `block` of stage `stage` (2 or 3), with its tensors from
 // `scope`. gamma [width] is the block's layer scale, or undefined.
-std::unique_ptr<Mixer> MakeMixer(const StateDict::Scope& scope,
-                                 const BackboneConfig& config, int stage,
+std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
+                                 const model::BackboneConfig& config, int stage,
                                  int block, const at::Tensor& gamma,
-                                 const LayerOptions& options);
+                                 const layers::LayerOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_MAKE_MIXER_H_

@@ -11,7 +11,7 @@
 #include "model/layers/short_convolution.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The MambaVision mixer: half of the channels pass a convolution and the
 // selective scan, half the convolution only. Source: MambaVision (arXiv
@@ -22,20 +22,21 @@ class MambaMixer : public Mixer {
   // kUni, or else kParallelCat (half of the scanned channels are scanned from
   // the sequences' ends) or kParallelAdd (a second path of parameters "..._b"
   // reads from the ends, and its answer is added).
-  MambaMixer(const StateDict::Scope& scope, int width, ScanMode scan,
-             const at::Tensor& gamma, const LayerOptions& options);
+  MambaMixer(const weights::StateDict::Scope& scope, int width,
+             model::ScanMode scan, const at::Tensor& gamma,
+             const layers::LayerOptions& options);
 
-  void AddTo(Residual& residual, const at::Tensor& x,
+  void AddTo(layers::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
   int half_;  // Channels of the scan.
-  Linear in_proj_, out_proj_;
+  layers::Linear in_proj_, out_proj_;
   ScanPath forward_;
   std::optional<ScanPath> backward_;
-  ShortConvolution conv_z_;
+  layers::ShortConvolution conv_z_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_MAMBA_MIXER_H_

@@ -5,24 +5,24 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // fc1 to four times the width, GELU (the erf form), fc2 back.
 class Mlp {
  public:
   // gamma [width] is the layer scale of the result, or undefined.
-  Mlp(const StateDict::Scope& scope, int width, const at::Tensor& gamma,
-      const LayerOptions& options);
+  Mlp(const weights::StateDict::Scope& scope, int width,
+      const at::Tensor& gamma, const layers::LayerOptions& options);
 
   // residual += gamma * mlp(x); both [..., width].
-  void AddTo(Residual& residual, const at::Tensor& x) const {
+  void AddTo(layers::Residual& residual, const at::Tensor& x) const {
     fc2_.AddTo(residual, fc1_.ForwardGelu(x));
   }
 
  private:
-  Linear fc1_, fc2_;
+  layers::Linear fc1_, fc2_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_MLP_H_

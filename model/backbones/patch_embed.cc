@@ -1,33 +1,35 @@
 #include "model/backbones/patch_embed.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 constexpr double kEps = 1e-4;  // Of the stem only; 1e-5 everywhere else.
 
-Convolution::Shape FirstShape(int in_dim, int image_size) {
+layers::Convolution::Shape FirstShape(int in_dim, int image_size) {
   return {3, in_dim, /*stride=*/2, image_size};
 }
 
-Convolution::Shape SecondShape(int in_dim, int dim, int image_size) {
+layers::Convolution::Shape SecondShape(int in_dim, int dim, int image_size) {
   return {in_dim, dim, /*stride=*/2, (image_size + 1) / 2};
 }
 
-Weights Take(const StateDict::Scope& scope, const Convolution::Shape& shape) {
-  return Convolution::Take(scope, shape, /*bias=*/false);
+layers::Weights Take(const weights::StateDict::Scope& scope,
+                     const layers::Convolution::Shape& shape) {
+  return layers::Convolution::Take(scope, shape, /*bias=*/false);
 }
 
 }  // namespace
 
-PatchEmbed::PatchEmbed(const StateDict::Scope& scope, int in_dim, int dim,
-                       int image_size, const LayerOptions& options)
+PatchEmbed::PatchEmbed(const weights::StateDict::Scope& scope, int in_dim,
+                       int dim, int image_size,
+                       const layers::LayerOptions& options)
     : first_(Take(scope.Sub("conv_down.0"), FirstShape(in_dim, image_size)),
-             BatchNorm::Take(scope.Sub("conv_down.1"), in_dim, kEps),
-             Activation::kRelu, image_size, options),
+             layers::BatchNorm::Take(scope.Sub("conv_down.1"), in_dim, kEps),
+             layers::Activation::kRelu, image_size, options),
       second_(
           SecondShape(in_dim, dim, image_size),
           Take(scope.Sub("conv_down.3"), SecondShape(in_dim, dim, image_size)),
-          BatchNorm::Take(scope.Sub("conv_down.4"), dim, kEps),
-          Activation::kRelu, options) {}
+          layers::BatchNorm::Take(scope.Sub("conv_down.4"), dim, kEps),
+          layers::Activation::kRelu, options) {}
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -7,24 +7,24 @@
 #include "model/layers/stem_convolution.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The stem: images of H x W pixels to [N, dim, ceil(H/4), ceil(W/4)] by two
 // convolutions of stride 2. Source: MambaVision (arXiv 2407.08083), 3.1.
 class PatchEmbed {
  public:
-  PatchEmbed(const StateDict::Scope& scope, int in_dim, int dim, int image_size,
-             const LayerOptions& options);
+  PatchEmbed(const weights::StateDict::Scope& scope, int in_dim, int dim,
+             int image_size, const layers::LayerOptions& options);
 
-  at::Tensor forward(const ImageBatch& images) const {
+  at::Tensor forward(const layers::ImageBatch& images) const {
     return second_.forward(first_.forward(images));
   }
 
  private:
-  StemConvolution first_;
-  Convolution second_;
+  layers::StemConvolution first_;
+  layers::Convolution second_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_PATCH_EMBED_H_

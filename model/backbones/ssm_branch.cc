@@ -7,7 +7,7 @@
 #include "model/layers/weight_transforms.h"
 #include "model/ops/plain_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 // Channels [begin, begin + count) of a scan.
@@ -38,28 +38,29 @@ at::Tensor Reversed(const at::Tensor& x, int64_t length) {
       .view(x.sizes());
 }
 
-ScanPath::ScanPath(const StateDict::Scope& scope, absl::string_view conv,
-                   absl::string_view suffix, const Shape& shape,
-                   const LayerOptions& options)
+ScanPath::ScanPath(const weights::StateDict::Scope& scope,
+                   absl::string_view conv, absl::string_view suffix,
+                   const Shape& shape, const layers::LayerOptions& options)
     : fuse_(options.fuse),
       shape_(shape),
       conv_(scope.Sub(absl::StrCat(conv, suffix)), shape.conv, options) {
   const int channels = shape.conv.channels;
-  const Weights x_proj =
-      Linear::Take(scope.Sub(absl::StrCat("x_proj", suffix)), channels,
-                   shape.rank + 2 * shape.states, /*bias=*/false);
-  const Weights dt_proj =
-      Linear::Take(scope.Sub(absl::StrCat("dt_proj", suffix)), shape.rank,
-                   channels, /*bias=*/false);
+  const layers::Weights x_proj =
+      layers::Linear::Take(scope.Sub(absl::StrCat("x_proj", suffix)), channels,
+                           shape.rank + 2 * shape.states, /*bias=*/false);
+  const layers::Weights dt_proj =
+      layers::Linear::Take(scope.Sub(absl::StrCat("dt_proj", suffix)),
+                           shape.rank, channels, /*bias=*/false);
   if (ops::OnDevice(x_proj.weight) && IsWorthComposing(shape)) {
-    x_proj_.emplace(ComposeProjections(x_proj, dt_proj), at::Tensor(), options);
+    x_proj_.emplace(layers::ComposeProjections(x_proj, dt_proj), at::Tensor(),
+                    options);
   } else {
     x_proj_.emplace(x_proj, at::Tensor(), options);
     dt_proj_.emplace(dt_proj, at::Tensor(), options);
   }
   const ops::Scan scan = {
-      DecayRates(scope.Take(absl::StrCat("A", suffix, "_log"),
-                            {channels, shape.states})),
+      layers::DecayRates(scope.Take(absl::StrCat("A", suffix, "_log"),
+                                    {channels, shape.states})),
       scope.Take(absl::StrCat("D", suffix), {channels}),
       scope.Take(absl::StrCat("dt_proj", suffix, ".bias"), {channels}) *
           shape.dt_bias_scale,
@@ -89,14 +90,14 @@ void ScanPath::ForwardFrom(const at::Tensor& u, int64_t length,
   const auto [same, dt, B, C] = Project(u);
   const int reversed = shape_.reversed_scans;
   const int forward = u.size(2) - reversed;
-  Scan(scan_, {u.narrow(2, 0, forward), dt.narrow(2, 0, forward), B, C}, length,
-       y.narrow(2, 0, forward));
+  RunScan(scan_, {u.narrow(2, 0, forward), dt.narrow(2, 0, forward), B, C},
+          length, y.narrow(2, 0, forward));
   if (reversed == 0) return;
   const Inputs inputs = {Reversed(u.narrow(2, forward, reversed), length),
                          Reversed(dt.narrow(2, forward, reversed), length),
                          Reversed(B, length), Reversed(C, length)};
   const at::Tensor backward = EmptyLike(inputs.u);
-  Scan(reversed_scan_, inputs, length, backward);
+  RunScan(reversed_scan_, inputs, length, backward);
   y.narrow(2, forward, reversed).copy_(Reversed(backward, length));
 }
 
@@ -107,8 +108,8 @@ void ScanPath::AddBackward(const at::Tensor& x, int64_t length,
   y.add_(Reversed(backward, length));
 }
 
-void ScanPath::Scan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
-                    at::Tensor y) const {
+void ScanPath::RunScan(const ops::Scan& scan, const Inputs& inputs,
+                       int64_t length, at::Tensor y) const {
   const auto& [u, dt, B, C] = inputs;
   if (!fuse_) {
     y.copy_(plain::SelectiveScan(scan, u, dt, B, C, length));
@@ -119,4 +120,4 @@ void ScanPath::Scan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
                      u.size(0), rows(y));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

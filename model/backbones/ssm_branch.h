@@ -11,7 +11,7 @@
 #include "model/ops/ops.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // x [rows, tokens, channels] with each `length` tokens in reverse order, in
 // memory of its own.
@@ -23,7 +23,7 @@ at::Tensor Reversed(const at::Tensor& x, int64_t length);
 class ScanPath {
  public:
   struct Shape {
-    ShortConvolution::Shape conv;
+    layers::ShortConvolution::Shape conv;
     int rank;                // Of the projection that gives dt.
     int states;              // Of each channel.
     double dt_bias_scale;    // What dt's bias is multiplied by.
@@ -33,15 +33,15 @@ class ScanPath {
 
   // The convolution is named `conv`; `suffix` ("_b" for a backward path) ends
   // the names of all parameters.
-  ScanPath(const StateDict::Scope& scope, absl::string_view conv,
+  ScanPath(const weights::StateDict::Scope& scope, absl::string_view conv,
            absl::string_view suffix, const Shape& shape,
-           const LayerOptions& options);
+           const layers::LayerOptions& options);
 
   // x to y, both [rows, tokens, channels], their last axis dense; `length`
   // tokens in a row are a sequence. y is written.
   void Forward(const at::Tensor& x, int64_t length, at::Tensor y) const;
   // The same in two steps: x through convolution(), then from u on.
-  const ShortConvolution& convolution() const { return conv_; }
+  const layers::ShortConvolution& convolution() const { return conv_; }
   void ForwardFrom(const at::Tensor& u, int64_t length, at::Tensor y) const;
   // Adds to y what Forward says of the sequences read from their ends.
   void AddBackward(const at::Tensor& x, int64_t length, at::Tensor y) const;
@@ -52,19 +52,19 @@ class ScanPath {
     at::Tensor u, dt, B, C;
   };
   Inputs Project(const at::Tensor& u) const;
-  void Scan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
-            at::Tensor y) const;
+  void RunScan(const ops::Scan& scan, const Inputs& inputs, int64_t length,
+               at::Tensor y) const;
 
   bool fuse_;
   Shape shape_;
-  ShortConvolution conv_;
+  layers::ShortConvolution conv_;
   // u to (dt before its own projection | B | C), and that projection; or, where
   // it is absent, u to (dt | B | C) at once.
-  std::optional<Linear> x_proj_, dt_proj_;
+  std::optional<layers::Linear> x_proj_, dt_proj_;
   ops::Scan scan_;           // Of all channels but the last reversed_scans,
   ops::Scan reversed_scan_;  // and of these.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_SSM_BRANCH_H_

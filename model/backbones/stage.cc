@@ -7,16 +7,17 @@
 #include "model/ops/compute_type.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 // `length` tokens between the two auxiliary ones, cut into `grid`'s windows,
 // each between copies of the two; without auxiliary tokens if not `attached`.
-at::Tensor CutSequences(const at::Tensor& x, const Grid& grid, bool attached) {
+at::Tensor CutSequences(const at::Tensor& x, const ops::Grid& grid,
+                        bool attached) {
   const auto cut = [&](const at::Tensor& patches) {
-    return CutWindows(patches.reshape({x.size(0), grid.map_height,
-                                       grid.map_width, x.size(2)}),
-                      grid);
+    return ops::CutWindows(patches.reshape({x.size(0), grid.map_height,
+                                            grid.map_width, x.size(2)}),
+                           grid);
   };
   if (!attached) return cut(x);
   const int64_t last = x.size(1) - 1;
@@ -28,18 +29,18 @@ at::Tensor CutSequences(const at::Tensor& x, const Grid& grid, bool attached) {
 
 // Of the residual stream on a device. What layer scales make small is added to
 // a large sum, which fp16 might not hold: there the stream stays fp32.
-at::ScalarType StreamType(const BackboneConfig& config,
-                          const LayerOptions& options) {
+at::ScalarType StreamType(const model::BackboneConfig& config,
+                          const layers::LayerOptions& options) {
   const bool wide =
-      config.layer_scale && options.precision == Precision::kFloat16;
-  return wide ? at::kFloat : ComputeType(options.precision);
+      config.layer_scale && options.precision == model::Precision::kFloat16;
+  return wide ? at::kFloat : ops::ComputeType(options.precision);
 }
 
 }  // namespace
 
-ConvStage::ConvStage(const StateDict::Scope& scope, int stage, int size,
-                     const BackboneConfig& config,
-                     const LayerOptions& options) {
+ConvStage::ConvStage(const weights::StateDict::Scope& scope, int stage,
+                     int size, const model::BackboneConfig& config,
+                     const layers::LayerOptions& options) {
   for (int i = 0; i < config.depths[stage]; ++i) {
     blocks_.emplace_back(scope.Sub(absl::StrCat("blocks.", i)),
                          config.width(stage), size, options);
@@ -51,17 +52,17 @@ at::Tensor ConvStage::Forward(at::Tensor x) const {
   return x;
 }
 
-TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
-                       const BackboneConfig& config,
-                       const LayerOptions& options)
-    : window_(config.window_mode == WindowMode::kFull
+TokenStage::TokenStage(const weights::StateDict::Scope& scope, int stage,
+                       const model::BackboneConfig& config,
+                       const layers::LayerOptions& options)
+    : window_(config.window_mode == model::WindowMode::kFull
                   ? 0
                   : config.windows[stage - 2]),
       attention_window_(config.attention_windows[stage - 2]),
       discard_(config.discard),
       fuse_(options.fuse),
       stream_type_(StreamType(config, options)),
-      map_type_(ComputeType(options.precision)),
+      map_type_(ops::ComputeType(options.precision)),
       tokens_(scope, config.width(stage), config, options.fuse) {
   const int mamba_blocks = config.mamba_blocks(stage);
   for (int i = 0; i < config.depths[stage]; ++i) {
@@ -71,8 +72,8 @@ TokenStage::TokenStage(const StateDict::Scope& scope, int stage,
   }
 }
 
-bool TokenStage::Windows(int64_t height, int64_t width, Grid* grid,
-                         Grid* sub) const {
+bool TokenStage::Windows(int64_t height, int64_t width, ops::Grid* grid,
+                         ops::Grid* sub) const {
   const int64_t side = attention_window_;
   *grid = {height, width, window_, window_};
   bool split = side > 0;
@@ -90,38 +91,40 @@ bool TokenStage::Windows(int64_t height, int64_t width, Grid* grid,
 
 int64_t TokenStage::Sequences(int64_t images, int64_t height,
                               int64_t width) const {
-  Grid grid, sub;
+  ops::Grid grid, sub;
   Windows(height, width, &grid, &sub);
   return images * grid.windows();
 }
 
-at::Tensor TokenStage::Enter(const at::Tensor& map, const Grid& grid) const {
+at::Tensor TokenStage::Enter(const at::Tensor& map,
+                             const ops::Grid& grid) const {
   const at::Tensor pixels = map.permute({0, 2, 3, 1});
   if (!ops::OnDevice(map)) {
-    return tokens_.Attach(CutWindows(pixels, grid).to(at::kFloat));
+    return tokens_.Attach(ops::CutWindows(pixels, grid).to(at::kFloat));
   }
-  at::Tensor x = CutWindowsOnDevice(
+  at::Tensor x = ops::CutWindowsOnDevice(
       pixels, grid, /*margin=*/tokens_.attaches() ? 1 : 0, stream_type_);
   if (tokens_.attaches()) tokens_.Fill(x);
   return x;
 }
 
 at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
-  Grid grid, sub;
+  ops::Grid grid, sub;
   const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
-  Residual stream(Enter(map, grid));
+  layers::Residual stream(Enter(map, grid));
   RunMamba(stream, fold_rows);
   bool attached = tokens_.attaches();
   if (attached &&
-      (discard_ == Discard::kBeforeAttention || attention_.empty())) {
-    stream = Residual(TokenSwap::Detach(stream.Sum()));
+      (discard_ == model::Discard::kBeforeAttention || attention_.empty())) {
+    stream = layers::Residual(TokenSwap::Detach(stream.Sum()));
     attached = false;
   }
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
-    x = RunAttention(Residual(x), attached, x.size(1));
-    x = JoinWindows(x, sub).view({-1, grid.height * grid.width, x.size(2)});
+    x = RunAttention(layers::Residual(x), attached, x.size(1));
+    x = ops::JoinWindows(x, sub).view(
+        {-1, grid.height * grid.width, x.size(2)});
   } else {
     // What hangs over a single window at the bottom ends here.
     const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
@@ -129,13 +132,13 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     grid.height = x.size(1) / grid.width;
   }
   if (ops::OnDevice(x)) {
-    return JoinWindowsOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
+    return ops::JoinWindowsOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
   }
-  x = JoinWindows(x, grid).permute({0, 3, 1, 2});
+  x = ops::JoinWindows(x, grid).permute({0, 3, 1, 2});
   return fuse_ ? x : x.contiguous();
 }
 
-void TokenStage::RunMamba(Residual& x, int64_t fold_rows) const {
+void TokenStage::RunMamba(layers::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
@@ -146,7 +149,7 @@ void TokenStage::RunMamba(Residual& x, int64_t fold_rows) const {
   x.View(sizes);
 }
 
-at::Tensor TokenStage::RunAttention(Residual x, bool attached,
+at::Tensor TokenStage::RunAttention(layers::Residual x, bool attached,
                                     int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
     const int64_t length = x.sizes()[1];
@@ -155,13 +158,13 @@ at::Tensor TokenStage::RunAttention(Residual x, bool attached,
     } else {
       attention_[i].Forward(x, length, /*swap=*/false);
     }
-    if (attached && (discard_ == Discard::kAfterFirstAttention ||
+    if (attached && (discard_ == model::Discard::kAfterFirstAttention ||
                      i + 1 == attention_.size())) {
-      x = Residual(TokenSwap::Detach(x.Sum()));
+      x = layers::Residual(TokenSwap::Detach(x.Sum()));
       attached = false;
     }
   }
   return x.Sum();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -13,14 +13,15 @@
 #include "model/ops/window_partition.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // Stages 1 and 2: convolution blocks on maps [N, width, H, W].
 class ConvStage {
  public:
   // `stage` is 0 or 1; `size` the expected side of the map, a hint.
-  ConvStage(const StateDict::Scope& scope, int stage, int size,
-            const BackboneConfig& config, const LayerOptions& options);
+  ConvStage(const weights::StateDict::Scope& scope, int stage, int size,
+            const model::BackboneConfig& config,
+            const layers::LayerOptions& options);
 
   // Takes the memory of x for its result where it can.
   at::Tensor Forward(at::Tensor x) const;
@@ -35,8 +36,9 @@ class ConvStage {
 class TokenStage {
  public:
   // `stage` is 2 or 3.
-  TokenStage(const StateDict::Scope& scope, int stage,
-             const BackboneConfig& config, const LayerOptions& options);
+  TokenStage(const weights::StateDict::Scope& scope, int stage,
+             const model::BackboneConfig& config,
+             const layers::LayerOptions& options);
 
   // x [N, width, H, W] to the same, taking x's memory where it can. The Mamba
   // blocks run on `fold_rows` rows, a divisor of Sequences(N, H, W).
@@ -48,16 +50,18 @@ class TokenStage {
  private:
   // How the stage cuts a map of this size, for all blocks and, if the result is
   // true, into smaller windows `sub` for the attention blocks.
-  bool Windows(int64_t height, int64_t width, Grid* grid, Grid* sub) const;
+  bool Windows(int64_t height, int64_t width, ops::Grid* grid,
+               ops::Grid* sub) const;
   // The map's windows as sequences between their tokens: the residual stream.
-  at::Tensor Enter(const at::Tensor& map, const Grid& grid) const;
-  void RunMamba(Residual& x, int64_t fold_rows) const;
+  at::Tensor Enter(const at::Tensor& map, const ops::Grid& grid) const;
+  void RunMamba(layers::Residual& x, int64_t fold_rows) const;
   // Of the last block at least the first `needed` tokens of each sequence.
-  at::Tensor RunAttention(Residual x, bool attached, int64_t needed) const;
+  at::Tensor RunAttention(layers::Residual x, bool attached,
+                          int64_t needed) const;
 
   int window_;            // Side; 0: the whole map.
   int attention_window_;  // Side; 0: as the Mamba blocks.
-  Discard discard_;
+  model::Discard discard_;
   bool fuse_;
   // On a device: of the residual stream, and of the stage's result.
   at::ScalarType stream_type_, map_type_;
@@ -65,6 +69,6 @@ class TokenStage {
   std::vector<TokenBlock> mamba_, attention_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_STAGE_H_

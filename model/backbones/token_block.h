@@ -11,29 +11,30 @@
 #include "model/layers/residual.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The block of stages 3 and 4: a mixer, then an MLP, each behind a LayerNorm
 // and added to the residual stream.
 class TokenBlock {
  public:
   // Block `block` of stage `stage` (2 or 3).
-  TokenBlock(const StateDict::Scope& scope, const BackboneConfig& config,
-             int stage, int block, const LayerOptions& options);
+  TokenBlock(const weights::StateDict::Scope& scope,
+             const model::BackboneConfig& config, int stage, int block,
+             const layers::LayerOptions& options);
 
   // `length` tokens in a row of x are a sequence. `swap`: the first and the
   // last token of each sequence change places before.
-  void Forward(Residual& x, int64_t length, bool swap) const;
+  void Forward(layers::Residual& x, int64_t length, bool swap) const;
   // Of an attention block: the same of the first `count` tokens of each
   // sequence, a row of x, which are all that is left of x.
-  void ForwardFirst(Residual& x, int64_t count) const;
+  void ForwardFirst(layers::Residual& x, int64_t count) const;
 
  private:
   struct Norm {
     at::Tensor gamma, beta;  // [width]
   };
-  static Norm TakeNorm(const StateDict::Scope& scope, int width);
-  at::Tensor Normalized(const Norm& norm, Residual& x, int64_t length,
+  static Norm TakeNorm(const weights::StateDict::Scope& scope, int width);
+  at::Tensor Normalized(const Norm& norm, layers::Residual& x, int64_t length,
                         bool swap) const;
 
   bool fuse_;
@@ -43,6 +44,6 @@ class TokenBlock {
   std::unique_ptr<Mlp> mlp_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_TOKEN_BLOCK_H_

@@ -6,14 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "model/backbones/vim_mixer.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 constexpr int kExpand = 2;
 constexpr double kEps = 1e-5;
 
 // The patches' convolution, whose stride is its size, as a matrix product.
-Weights TakePatchEmbed(const StateDict::Scope& scope, int width) {
+layers::Weights TakePatchEmbed(const weights::StateDict::Scope& scope,
+                               int width) {
   constexpr int kSide = VimBackbone::kPatch;
   return {scope.Take("weight", {width, 3, kSide, kSide}).view({width, -1}),
           scope.Take("bias", {width})};
@@ -31,9 +32,9 @@ at::Tensor CutPatches(const at::Tensor& images) {
 
 }  // namespace
 
-VimBackbone::VimBackbone(const BackboneConfig& config, int image_size,
-                         const StateDict::Scope& scope,
-                         const LayerOptions& options)
+VimBackbone::VimBackbone(const model::BackboneConfig& config, int image_size,
+                         const weights::StateDict::Scope& scope,
+                         const layers::LayerOptions& options)
     : patches_((image_size / kPatch) * (image_size / kPatch)),
       patch_embed_(
           TakePatchEmbed(scope.Sub("patch_embed.proj"), config.vim_dim), {},
@@ -44,7 +45,8 @@ VimBackbone::VimBackbone(const BackboneConfig& config, int image_size,
       norm_(scope.Take("norm_f.weight", {config.vim_dim})) {
   const VimMixer::Shape shape = {config.vim_dim, kExpand, config.vim_backward};
   for (int i = 0; i < config.vim_depth; ++i) {
-    const StateDict::Scope layer = scope.Sub(absl::StrCat("layers.", i));
+    const weights::StateDict::Scope layer =
+        scope.Sub(absl::StrCat("layers.", i));
     layers_.push_back({layer.Take("norm.weight", {config.vim_dim}),
                        std::make_unique<VimMixer>(layer.Sub("mixer"), shape,
                                                   at::Tensor(), options)});
@@ -63,12 +65,13 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
   return tokens_.Attach(x + positions_);
 }
 
-Features VimBackbone::Forward(const ImageBatch& images,
-                              int64_t fold_rows) const {
+layers::Features VimBackbone::Forward(const layers::ImageBatch& images,
+                                      int64_t fold_rows) const {
   const at::Tensor x =
       Embed(images.Values());  // Vim's residual and hidden, summed.
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
-  Residual residual(x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
+  layers::Residual residual(
+      x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
     at::Tensor& sum = residual.Sum();
     if (tokens_.swaps() && i > 0) sum = SwapEnds(sum, length);
@@ -87,4 +90,4 @@ std::vector<int64_t> VimBackbone::Sequences(int64_t images, int64_t height,
   return {images};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -9,7 +9,7 @@
 #include "model/backbones/mixer.h"
 #include "model/layers/linear.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // Vim: patches of 16 x 16 pixels with a class token in their middle, through
 // one Vim mixer after another. Its one feature is the class token, normalised,
@@ -21,10 +21,12 @@ class VimBackbone : public Backbone {
 
   // Images have `image_size` pixels a side, a multiple of kPatch, always: the
   // position embedding knows no other size.
-  VimBackbone(const BackboneConfig& config, int image_size,
-              const StateDict::Scope& scope, const LayerOptions& options);
+  VimBackbone(const model::BackboneConfig& config, int image_size,
+              const weights::StateDict::Scope& scope,
+              const layers::LayerOptions& options);
 
-  Features Forward(const ImageBatch& images, int64_t fold_rows) const override;
+  layers::Features Forward(const layers::ImageBatch& images,
+                           int64_t fold_rows) const override;
   // One sequence an image, whatever its size.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
@@ -38,8 +40,9 @@ class VimBackbone : public Backbone {
   // [N, 3, H, W] to the sequences [N, L, width], fp32.
   at::Tensor Embed(const at::Tensor& images) const;
 
-  int patches_;         // Of an image.
-  Linear patch_embed_;  // A patch's pixels, [3, kPatch, kPatch], to a token.
+  int patches_;  // Of an image.
+  layers::Linear
+      patch_embed_;  // A patch's pixels, [3, kPatch, kPatch], to a token.
   at::Tensor class_token_;  // [1, 1, width]
   at::Tensor positions_;    // [1, patches + 1, width], to be added.
   TokenSwap tokens_;
@@ -47,6 +50,6 @@ class VimBackbone : public Backbone {
   at::Tensor norm_;  // [width], the last RMSNorm's weight.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_VIM_BACKBONE_H_

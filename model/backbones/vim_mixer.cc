@@ -3,7 +3,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/silu.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 ScanPath::Shape PathShape(const VimMixer::Shape& shape) {
@@ -15,22 +15,22 @@ ScanPath::Shape PathShape(const VimMixer::Shape& shape) {
 
 }  // namespace
 
-VimMixer::VimMixer(const StateDict::Scope& scope, const Shape& shape,
-                   const at::Tensor& gamma, const LayerOptions& options)
+VimMixer::VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
+                   const at::Tensor& gamma, const layers::LayerOptions& options)
     : channels_(shape.expand * shape.width),
-      in_proj_(
-          Linear::Take(scope.Sub("in_proj"), shape.width, 2 * channels_, false),
-          {}, options),
-      out_proj_(
-          Linear::Take(scope.Sub("out_proj"), channels_, shape.width, false),
-          gamma, options),
+      in_proj_(layers::Linear::Take(scope.Sub("in_proj"), shape.width,
+                                    2 * channels_, false),
+               {}, options),
+      out_proj_(layers::Linear::Take(scope.Sub("out_proj"), channels_,
+                                     shape.width, false),
+                gamma, options),
       forward_(scope, "conv1d", "", PathShape(shape), options) {
   if (shape.backward) {
     backward_.emplace(scope, "conv1d", "_b", PathShape(shape), options);
   }
 }
 
-void VimMixer::AddTo(Residual& residual, const at::Tensor& x,
+void VimMixer::AddTo(layers::Residual& residual, const at::Tensor& x,
                      int64_t length) const {
   const at::Tensor xz = in_proj_.forward(x);
   const at::Tensor u = xz.narrow(2, 0, channels_);
@@ -44,4 +44,4 @@ void VimMixer::AddTo(Residual& residual, const at::Tensor& x,
   out_proj_.AddTo(residual, y.mul_(at::silu(z)));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

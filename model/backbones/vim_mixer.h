@@ -9,7 +9,7 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 
 // The mixer of Vim: scans over all channels, forward and perhaps backward, with
 // causal convolutions, gated by a second half of the projection. Source: Vim
@@ -23,19 +23,19 @@ class VimMixer : public Mixer {
   };
 
   // gamma [width] is the layer scale of the result, or undefined.
-  VimMixer(const StateDict::Scope& scope, const Shape& shape,
-           const at::Tensor& gamma, const LayerOptions& options);
+  VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
+           const at::Tensor& gamma, const layers::LayerOptions& options);
 
-  void AddTo(Residual& residual, const at::Tensor& x,
+  void AddTo(layers::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
   int channels_;  // Of the scan.
-  Linear in_proj_, out_proj_;
+  layers::Linear in_proj_, out_proj_;
   ScanPath forward_;
   std::optional<ScanPath> backward_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones
 
 #endif  // SFMAMBA_MODEL_BACKBONES_VIM_MIXER_H_

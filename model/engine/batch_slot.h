@@ -6,7 +6,7 @@
 #include "model/result.h"
 #include "model/vision_model.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A way through a device for one batch at a time. Not thread-safe.
 class BatchSlot {
@@ -16,13 +16,14 @@ class BatchSlot {
   // Fills one result for each image and adds to `info` what it took.
   // RESOURCE_EXHAUSTED if the device's memory did not suffice: a smaller batch
   // may still run.
-  virtual absl::Status Run(absl::Span<const ModelInput> images,
-                           absl::Span<Result> results, RunInfo* info) = 0;
+  virtual absl::Status Run(absl::Span<const model::ModelInput> images,
+                           absl::Span<model::Result> results,
+                           model::RunInfo* info) = 0;
 
   // Not OK once the device has failed for good.
   virtual absl::Status health() const = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_BATCH_SLOT_H_

@@ -14,7 +14,7 @@
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAGuard.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 class CudaScope : public DeviceStream::Scope {
@@ -169,4 +169,4 @@ absl::Status CudaDeviceStream::Check() {
       absl::StrCat("GPU ", int{gpu_}, ": ", cudaGetErrorString(error)));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -10,7 +10,7 @@
 #include "model/engine/cuda_own_stream.h"
 #include "model/engine/device_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A DeviceStream on a GPU: copies in, work and copies out each have a CUDA
 // stream of their own, joined by events, so that one batch's copies overlap
@@ -44,6 +44,6 @@ class CudaDeviceStream : public DeviceStream {
   std::weak_ptr<const at::cuda::MempoolId_t> graph_memory_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_CUDA_DEVICE_STREAM_H_

@@ -12,6 +12,7 @@
 #include "model/ops/device_ops.h"
 
 namespace sfmamba {
+namespace engine {
 namespace {
 
 c10::DeviceIndex Index(int gpu) { return static_cast<c10::DeviceIndex>(gpu); }
@@ -20,10 +21,11 @@ class CudaRuntime : public DeviceRuntime {
  public:
   int count() const override { return at::cuda::device_count(); }
 
-  ScanDevice Describe(int gpu) const override {
+  tuning::ScanDevice Describe(int gpu) const override {
     const cudaDeviceProp* properties =
         at::cuda::getDeviceProperties(Index(gpu));
-    return {properties->name, properties->multiProcessorCount, ScanBuildId()};
+    return {properties->name, properties->multiProcessorCount,
+            kernels::ScanBuildId()};
   }
 
   at::Device device(int gpu) const override {
@@ -48,14 +50,14 @@ class CudaRuntime : public DeviceRuntime {
   }
 };
 
-CudaStream CurrentStream(const at::Tensor& x) {
+kernels::CudaStream CurrentStream(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
 }
 
 // What libtorch's operators would not do on a GPU as it is wanted here.
 class GpuOps : public ops::CudaOps {
  public:
-  GpuOps() : CudaOps(CurrentStream) {}
+  GpuOps() : ops::CudaOps(CurrentStream) {}
 
   at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const override {
@@ -66,7 +68,7 @@ class GpuOps : public ops::CudaOps {
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
     // cuDNN's way with groups is not the best one: libtorch chooses.
-    if (weights.groups > 1) return CudaOps::Convolve(x, weights);
+    if (weights.groups > 1) return ops::CudaOps::Convolve(x, weights);
     const bool search = weights.search == ops::ConvSearch::kMeasure;
     const bool fixed = weights.search == ops::ConvSearch::kFixed;
     return at::cudnn_convolution(
@@ -86,10 +88,12 @@ ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
   return runtime;
 }
 
+}  // namespace engine
+
 namespace ops {
 
 ABSL_ATTRIBUTE_WEAK const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
-  static const DeviceOps* const ops = new GpuOps;
+  static const DeviceOps* const ops = new engine::GpuOps;
   return x.is_cuda() ? ops : nullptr;
 }
 

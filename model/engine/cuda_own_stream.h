@@ -7,7 +7,7 @@
 #include "c10/cuda/CUDAGuard.h"
 #include "c10/cuda/CUDAStream.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A stream that nobody else has and that does not wait for the default one.
 // libtorch's own pool has 32 for each GPU and hands them out again and again:
@@ -36,6 +36,6 @@ class CudaOwnStream {
   const c10::cuda::CUDAStream stream_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_CUDA_OWN_STREAM_H_

@@ -7,7 +7,7 @@
 #include "model/engine/device_stream.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // The GPUs of this process. Thread-safe. Methods throw c10::Error.
 class DeviceRuntime {
@@ -16,7 +16,7 @@ class DeviceRuntime {
 
   virtual int count() const = 0;
   // Of the GPU `gpu`, below count().
-  virtual ScanDevice Describe(int gpu) const = 0;
+  virtual tuning::ScanDevice Describe(int gpu) const = 0;
   virtual at::Device device(int gpu) const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
 
@@ -30,6 +30,6 @@ class DeviceRuntime {
 // on the emulator link differs in this function and in ops::DeviceOpsOf().
 const DeviceRuntime* Devices();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_DEVICE_RUNTIME_H_

@@ -10,7 +10,7 @@
 #include "ATen/ops/zeros.h"
 #include "c10/core/InferenceMode.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 // Kinds of batches that a slot captures: all buckets of one input size up to
@@ -22,20 +22,21 @@ int64_t PixelBytes(int height, int width) {
   return int64_t{kChannels} * height * width;
 }
 
-int64_t BytesOf(absl::Span<const ModelInput> images) {
+int64_t BytesOf(absl::Span<const model::ModelInput> images) {
   int64_t bytes = 0;
-  for (const ModelInput& image : images) {
+  for (const model::ModelInput& image : images) {
     bytes += PixelBytes(image.height, image.width);
   }
   return bytes;
 }
 
-bool IsUint8(const ModelInput& image) { return image.pixels != nullptr; }
+bool IsUint8(const model::ModelInput& image) { return image.pixels != nullptr; }
 
 // Of one size, which is what the network sees.
-bool AreAlike(const ModelConfig& config, absl::Span<const ModelInput> images) {
+bool AreAlike(const model::ModelConfig& config,
+              absl::Span<const model::ModelInput> images) {
   return std::all_of(images.begin(), images.end(),
-                     [&](const ModelInput& image) {
+                     [&](const model::ModelInput& image) {
                        return image.height == config.Padded(images[0].height) &&
                               image.width == config.Padded(images[0].width);
                      });
@@ -43,7 +44,7 @@ bool AreAlike(const ModelConfig& config, absl::Span<const ModelInput> images) {
 
 }  // namespace
 
-DeviceSlot::DeviceSlot(const Network& network, const ModelConfig& config,
+DeviceSlot::DeviceSlot(const Network& network, const model::ModelConfig& config,
                        std::unique_ptr<DeviceStream> stream, at::Device device,
                        absl::Mutex* capturing, Options options)
     : network_(network),
@@ -54,8 +55,9 @@ DeviceSlot::DeviceSlot(const Network& network, const ModelConfig& config,
       stream_(std::move(stream)),
       plan_(options_.graphs ? kMaxGraphs : 0) {}
 
-absl::Status DeviceSlot::Run(absl::Span<const ModelInput> images,
-                             absl::Span<Result> results, RunInfo* info) {
+absl::Status DeviceSlot::Run(absl::Span<const model::ModelInput> images,
+                             absl::Span<model::Result> results,
+                             model::RunInfo* info) {
   absl::Status failed;
   try {
     const c10::InferenceMode inference;
@@ -73,26 +75,29 @@ absl::Status DeviceSlot::Run(absl::Span<const ModelInput> images,
   return failed;
 }
 
-void DeviceSlot::RunOrThrow(absl::Span<const ModelInput> images,
-                            absl::Span<Result> results, RunInfo* info) {
+void DeviceSlot::RunOrThrow(absl::Span<const model::ModelInput> images,
+                            absl::Span<model::Result> results,
+                            model::RunInfo* info) {
   const bool uint8 = std::all_of(images.begin(), images.end(), IsUint8);
   if (uint8 && network_.classifies() && AreAlike(config_, images)) {
     RunPixels(images, results, info);
     return;
   }
-  std::vector<ImageInfo> infos;
-  for (const ModelInput& image : images) infos.push_back(ToInfo(image));
+  std::vector<heads::ImageInfo> infos;
+  for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
   const absl::ReaderMutexLock lock(capturing_);
   if (uint8) CopyIn(images, BytesOf(images));
-  const ImageBatch x =
-      uint8 ? OnDevice(images, pixels_) : ImageBatch(FromMemory(images));
-  std::vector<Result> batch = network_.Forward(x, options_.fold_rows, infos);
+  const layers::ImageBatch x =
+      uint8 ? BatchOf(images, pixels_) : layers::ImageBatch(FromMemory(images));
+  std::vector<model::Result> batch =
+      network_.Forward(x, options_.fold_rows, infos);
   std::move(batch.begin(), batch.end(), results.begin());
   info->padded_images += static_cast<int>(images.size());
 }
 
-void DeviceSlot::RunPixels(absl::Span<const ModelInput> images,
-                           absl::Span<Result> results, RunInfo* info) {
+void DeviceSlot::RunPixels(absl::Span<const model::ModelInput> images,
+                           absl::Span<model::Result> results,
+                           model::RunInfo* info) {
   // A folding that was asked for wants the very number of sequences.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
@@ -114,11 +119,12 @@ void DeviceSlot::Reserve(int64_t bytes) {
   pixels_ = stream_->AllocateDevice(bytes, at::kByte);
 }
 
-void DeviceSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
+void DeviceSlot::CopyIn(absl::Span<const model::ModelInput> images,
+                        int64_t bytes) {
   Reserve(bytes);
   uint8_t* to = host_pixels_.data_ptr<uint8_t>();
   int64_t used = 0;
-  for (const ModelInput& image : images) {
+  for (const model::ModelInput& image : images) {
     const int64_t size = PixelBytes(image.height, image.width);
     std::memcpy(to + used, image.pixels, size);
     used += size;
@@ -128,22 +134,24 @@ void DeviceSlot::CopyIn(absl::Span<const ModelInput> images, int64_t bytes) {
                   pixels_.narrow(0, 0, bytes));
 }
 
-ImageBatch DeviceSlot::OnDevice(absl::Span<const ModelInput> images,
-                                const at::Tensor& pixels) const {
+layers::ImageBatch DeviceSlot::BatchOf(
+    absl::Span<const model::ModelInput> images,
+    const at::Tensor& pixels) const {
   ops::PixelBatch batch;
   batch.height = config_.Padded(images[0].height);
   batch.width = config_.Padded(images[0].width);
   batch.mean = config_.mean;
   batch.std = config_.std;
   const uint8_t* next = pixels.const_data_ptr<uint8_t>();
-  for (const ModelInput& image : images) {
+  for (const model::ModelInput& image : images) {
     batch.images.push_back({next, image.height, image.width});
     next += PixelBytes(image.height, image.width);
   }
-  return ImageBatch(std::move(batch), device_, options_.type);
+  return layers::ImageBatch(std::move(batch), device_, options_.type);
 }
 
-at::Tensor DeviceSlot::FromMemory(absl::Span<const ModelInput> images) const {
+at::Tensor DeviceSlot::FromMemory(
+    absl::Span<const model::ModelInput> images) const {
   const int height = config_.Padded(images[0].height);
   const int width = config_.Padded(images[0].width);
   const at::Tensor x =
@@ -151,7 +159,7 @@ at::Tensor DeviceSlot::FromMemory(absl::Span<const ModelInput> images) const {
                 at::TensorOptions(device_).dtype(options_.type))
           .contiguous(at::MemoryFormat::ChannelsLast);
   for (size_t i = 0; i < images.size(); ++i) {
-    const ModelInput& image = images[i];
+    const model::ModelInput& image = images[i];
     const at::Tensor place =
         x[i].narrow(1, 0, image.height).narrow(2, 0, image.width);
     if (image.values != nullptr) {
@@ -176,11 +184,11 @@ at::Tensor DeviceSlot::FromMemory(absl::Span<const ModelInput> images) const {
 
 at::Tensor DeviceSlot::Enqueue(const GraphPlan::Key& key,
                                const at::Tensor& pixels) const {
-  ModelInput image;
+  model::ModelInput image;
   image.height = key.height;
   image.width = key.width;
-  const std::vector<ModelInput> images(key.images, image);
-  return network_.Answers(OnDevice(images, pixels), options_.fold_rows);
+  const std::vector<model::ModelInput> images(key.images, image);
+  return network_.Answers(BatchOf(images, pixels), options_.fold_rows);
 }
 
 at::Tensor DeviceSlot::Answer(const GraphPlan::Key& key) {
@@ -219,7 +227,7 @@ at::Tensor DeviceSlot::Capture(const GraphPlan::Key& key) {
 }
 
 void DeviceSlot::CopyOut(const at::Tensor& answers,
-                         absl::Span<Result> results) {
+                         absl::Span<model::Result> results) {
   const at::Tensor wanted = answers.narrow(0, 0, results.size());
   if (!host_answers_.defined() || host_answers_.numel() < wanted.numel()) {
     host_answers_ = stream_->AllocateHost(wanted.numel(), at::kFloat);
@@ -227,8 +235,8 @@ void DeviceSlot::CopyOut(const at::Tensor& answers,
   const at::Tensor host =
       host_answers_.narrow(0, 0, wanted.numel()).view(wanted.sizes());
   stream_->CopyOut(wanted, host);
-  std::vector<Result> batch = network_.ToResults(host);
+  std::vector<model::Result> batch = network_.ToResults(host);
   std::move(batch.begin(), batch.end(), results.begin());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -18,7 +18,7 @@
 #include "model/layers/image_batch.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A slot on a GPU: pixels go there as uint8, are normalised there, pass the
 // network as one batch, and a classifier's answers come back. Stream and
@@ -43,28 +43,29 @@ class DeviceSlot : public BatchSlot {
 
   // `network` is on the stream's device, and `capturing` is that device's
   // CaptureMutex. Both outlive the slot.
-  DeviceSlot(const Network& network, const ModelConfig& config,
+  DeviceSlot(const Network& network, const model::ModelConfig& config,
              std::unique_ptr<DeviceStream> stream, at::Device device,
              absl::Mutex* capturing, Options options);
 
-  absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results, RunInfo* info) override;
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   absl::Span<model::Result> results,
+                   model::RunInfo* info) override;
   absl::Status health() const override { return health_; }
 
  private:
   // These throw. RunPixels takes a classifier's uint8 images of one size.
-  void RunOrThrow(absl::Span<const ModelInput> images,
-                  absl::Span<Result> results, RunInfo* info);
-  void RunPixels(absl::Span<const ModelInput> images,
-                 absl::Span<Result> results, RunInfo* info);
+  void RunOrThrow(absl::Span<const model::ModelInput> images,
+                  absl::Span<model::Result> results, model::RunInfo* info);
+  void RunPixels(absl::Span<const model::ModelInput> images,
+                 absl::Span<model::Result> results, model::RunInfo* info);
   // Of the first `bytes` of pixels_, filled from the images, zeros behind them.
-  void CopyIn(absl::Span<const ModelInput> images, int64_t bytes);
+  void CopyIn(absl::Span<const model::ModelInput> images, int64_t bytes);
   void Reserve(int64_t bytes);
   // The network's input: images that lie in `pixels`, one after another, with
   // the sizes of `images`; or images of either kind in the CPU's memory.
-  ImageBatch OnDevice(absl::Span<const ModelInput> images,
-                      const at::Tensor& pixels) const;
-  at::Tensor FromMemory(absl::Span<const ModelInput> images) const;
+  layers::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
+                             const at::Tensor& pixels) const;
+  at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
   // Enqueues a batch that lies in pixels_ or takes its graph.
   at::Tensor Answer(const GraphPlan::Key& key);
   // Enqueues it, then records it for the next of its kind.
@@ -72,10 +73,10 @@ class DeviceSlot : public BatchSlot {
   // Of the images that lie in `pixels`.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& pixels) const;
   // Waits for `answers` and makes results of the first of them.
-  void CopyOut(const at::Tensor& answers, absl::Span<Result> results);
+  void CopyOut(const at::Tensor& answers, absl::Span<model::Result> results);
 
   const Network& network_;
-  const ModelConfig& config_;
+  const model::ModelConfig& config_;
   const Options options_;
   const at::Device device_;
   absl::Mutex* const capturing_;
@@ -89,6 +90,6 @@ class DeviceSlot : public BatchSlot {
   std::map<GraphPlan::Key, std::unique_ptr<DeviceGraph>> graphs_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_DEVICE_SLOT_H_

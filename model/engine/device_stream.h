@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // What was recorded of a device's work. It keeps the memory that it uses, and
 // goes before the DeviceStream that recorded it.
@@ -70,6 +70,6 @@ class DeviceStream {
   virtual absl::Status Check() = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_DEVICE_STREAM_H_

@@ -19,22 +19,23 @@
 #include "model/ops/compute_type.h"
 #include "model/tuning/scan_plan_chooser.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
-ops::ConvSearch SearchOf(const ModelConfig& config,
-                         const ModelOptions& options) {
+ops::ConvSearch SearchOf(const model::ModelConfig& config,
+                         const model::ModelOptions& options) {
   if (options.deterministic) return ops::ConvSearch::kFixed;
   // A dense model's inputs differ in size: a search each would cost more than
   // it brings.
-  return config.task == VisionTask::kClassification ? ops::ConvSearch::kMeasure
-                                                    : ops::ConvSearch::kGuess;
+  return config.task == model::VisionTask::kClassification
+             ? ops::ConvSearch::kMeasure
+             : ops::ConvSearch::kGuess;
 }
 
 // The weights on one GPU.
 struct Gpu {
-  Gpu(int gpu, const DeviceRuntime& runtime, const ModelConfig& config,
-      const ModelOptions& options, StateDict& weights)
+  Gpu(int gpu, const DeviceRuntime& runtime, const model::ModelConfig& config,
+      const model::ModelOptions& options, weights::StateDict& weights)
       : index(gpu),
         device(runtime.Describe(gpu)),
         planner(device, options.fold_table, options.deterministic),
@@ -43,24 +44,26 @@ struct Gpu {
                  SearchOf(config, options), options.exact_gelu}) {}
 
   const int index;
-  const ScanDevice device;
-  const ScanPlanner planner;
+  const tuning::ScanDevice device;
+  const tuning::ScanPlanner planner;
   const Network network;
 };
 
-class DeviceVisionModel : public VisionModel {
+class DeviceVisionModel : public model::VisionModel {
  public:
-  DeviceVisionModel(const ModelConfig& config, const ModelOptions& options,
-                    const DeviceRuntime& runtime, StateDict& weights)
+  DeviceVisionModel(const model::ModelConfig& config,
+                    const model::ModelOptions& options,
+                    const DeviceRuntime& runtime, weights::StateDict& weights)
       : config_(config),
         options_(options),
         gpus_(MakeGpus(config_, options_, runtime, weights)),
         pool_(MakeSlots(config_, options_, runtime, gpus_)) {}
 
-  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
-                                          RunInfo* info) override {
-    std::vector<Result> results(images.size());
-    RunInfo own;
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images,
+      model::RunInfo* info) override {
+    std::vector<model::Result> results(images.size());
+    model::RunInfo own;
     absl::Status status = gpus_[0]->network.Check(images, options_.fold_rows);
     if (status.ok()) status = pool_.Run(images, absl::MakeSpan(results), &own);
     if (!status.ok()) return status;
@@ -70,7 +73,7 @@ class DeviceVisionModel : public VisionModel {
 
   absl::Status Prepare(int max_images, int min_images) override {
     const WarmUpInput input(config_);
-    if (config_.task != VisionTask::kClassification) {
+    if (config_.task != model::VisionTask::kClassification) {
       return pool_.RunInEachSlot(input.Batch(1));
     }
     // The largest first, so that memory is reserved once.
@@ -88,29 +91,30 @@ class DeviceVisionModel : public VisionModel {
 
   int slots() const override { return pool_.size(); }
   absl::Status health() const override { return pool_.health(); }
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return config_.precision; }
+  const model::ModelConfig& config() const override { return config_; }
+  model::Precision precision() const override { return config_.precision; }
   std::string device() const override {
     const std::string& name = gpus_[0]->device.name;
     return gpus_.size() == 1 ? name : absl::StrCat(gpus_.size(), " x ", name);
   }
   int fold_factor(int images) const override {
-    const bool padded =
-        config_.task == VisionTask::kClassification && options_.fold_rows == 0;
+    const bool padded = config_.task == model::VisionTask::kClassification &&
+                        options_.fold_rows == 0;
     const int count = padded ? GraphBucket(images) : images;
     const int sequences = static_cast<int>(gpus_[0]->network.Sequences(count));
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
-    const std::vector<ScanShape> shapes = ScanShapes(config_, /*max_batch=*/1);
+    const std::vector<tuning::ScanShape> shapes =
+        ScanShapes(config_, /*max_batch=*/1);
     if (shapes.empty()) return rows;  // Attention alone.
-    ScanShape shape = shapes[0];
+    tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
     return gpus_[0]->planner.Rows(shape, rows);
   }
 
  private:
   static std::vector<std::unique_ptr<Gpu>> MakeGpus(
-      const ModelConfig& config, const ModelOptions& options,
-      const DeviceRuntime& runtime, StateDict& weights) {
+      const model::ModelConfig& config, const model::ModelOptions& options,
+      const DeviceRuntime& runtime, weights::StateDict& weights) {
     std::vector<std::unique_ptr<Gpu>> gpus;
     for (const int gpu : options.gpus) {
       runtime.Load(gpu, [&] {
@@ -123,11 +127,11 @@ class DeviceVisionModel : public VisionModel {
 
   // The GPUs take turns, so that the first slots are on different ones.
   static std::vector<std::unique_ptr<BatchSlot>> MakeSlots(
-      const ModelConfig& config, const ModelOptions& options,
+      const model::ModelConfig& config, const model::ModelOptions& options,
       const DeviceRuntime& runtime,
       const std::vector<std::unique_ptr<Gpu>>& gpus) {
     DeviceSlot::Options slot;
-    slot.type = ComputeType(config.precision);
+    slot.type = ops::ComputeType(config.precision);
     slot.fold_rows = options.fold_rows;
     slot.graphs = options.graphs;
     slot.capture_failed = options.capture_failed;
@@ -137,21 +141,22 @@ class DeviceVisionModel : public VisionModel {
         slots.push_back(std::make_unique<SlotThread>([&] {
           return std::make_unique<DeviceSlot>(
               gpu->network, config, runtime.MakeStream(gpu->index),
-              runtime.device(gpu->index), &CaptureMutex(gpu->index), slot);
+              runtime.device(gpu->index), &kernels::CaptureMutex(gpu->index),
+              slot);
         }));
       }
     }
     return slots;
   }
 
-  const ModelConfig config_;
-  const ModelOptions options_;
+  const model::ModelConfig config_;
+  const model::ModelOptions options_;
   const std::vector<std::unique_ptr<Gpu>> gpus_;
   SlotPool pool_;
 };
 
 absl::Status CheckOptions(const DeviceRuntime& runtime,
-                          const ModelOptions& options) {
+                          const model::ModelOptions& options) {
   const int count = runtime.count();
   for (const int gpu : options.gpus) {
     if (gpu < 0 || gpu >= count) {
@@ -166,9 +171,9 @@ absl::Status CheckOptions(const DeviceRuntime& runtime,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VisionModel>> MakeDeviceVisionModel(
-    const ModelConfig& config, StateDict& weights,
-    const ModelOptions& options) {
+absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
+    const model::ModelConfig& config, weights::StateDict& weights,
+    const model::ModelOptions& options) {
   const DeviceRuntime* const runtime = Devices();
   if (runtime == nullptr) {
     return absl::InvalidArgumentError(
@@ -194,4 +199,4 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeDeviceVisionModel(
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -8,13 +8,14 @@
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // VisionModel::Load on options.gpus, of which there is one at least, with a
 // valid `config`. INVALID_ARGUMENT in a build without CUDA.
-absl::StatusOr<std::unique_ptr<VisionModel>> MakeDeviceVisionModel(
-    const ModelConfig& config, StateDict& weights, const ModelOptions& options);
+absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
+    const model::ModelConfig& config, weights::StateDict& weights,
+    const model::ModelOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_DEVICE_VISION_MODEL_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 int GraphBucket(int images) {
   int step = 1;
@@ -47,4 +47,4 @@ void GraphPlan::Reset() {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

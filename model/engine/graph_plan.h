@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // Images that a batch of `images` is padded to, so that a few captured graphs
 // serve all sizes: up to 8 the number itself, then four steps to each power of
@@ -64,6 +64,6 @@ class GraphPlan {
   std::map<Key, State> states_;  // Of capacity_ kinds at most.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_GRAPH_PLAN_H_

@@ -7,12 +7,13 @@
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // VisionModel::Load with weights from any source and a valid `config`.
-absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
-    const ModelConfig& config, StateDict& weights, const ModelOptions& options);
+absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
+    const model::ModelConfig& config, weights::StateDict& weights,
+    const model::ModelOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_MAKE_VISION_MODEL_H_

@@ -1,65 +1,66 @@
 #include "model/engine/model_scans.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
-ScanShape::Type TypeOf(Precision precision) {
+tuning::ScanShape::Type TypeOf(model::Precision precision) {
   switch (precision) {
-    case Precision::kFloat32:
-      return ScanShape::kFloat;
-    case Precision::kFloat16:
-      return ScanShape::kFloat16;
-    case Precision::kBFloat16:
+    case model::Precision::kFloat32:
+      return tuning::ScanShape::kFloat;
+    case model::Precision::kFloat16:
+      return tuning::ScanShape::kFloat16;
+    case model::Precision::kBFloat16:
       break;
   }
-  return ScanShape::kBFloat16;
+  return tuning::ScanShape::kBFloat16;
 }
 
 int CeilDivide(int a, int b) { return (a + b - 1) / b; }
 
 // Of one image: `sequences` is the number of its windows.
-ScanShape StageShape(const ModelConfig& config, int stage) {
-  const BackboneConfig& backbone = config.backbone;
-  const bool ratio = config.resize == Resize::kKeepRatio;
+tuning::ScanShape StageShape(const model::ModelConfig& config, int stage) {
+  const model::BackboneConfig& backbone = config.backbone;
+  const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int stride = 4 << stage;
   const int height = CeilDivide(
       config.Padded(ratio ? config.short_side : config.image_size), stride);
   const int width = CeilDivide(
       config.Padded(ratio ? config.long_side : config.image_size), stride);
   const int window = backbone.windows[stage - 2];
-  ScanShape shape;
+  tuning::ScanShape shape;
   shape.type = TypeOf(config.precision);
   shape.channels = backbone.width(stage) / 2;
   shape.states = 8;
-  if (backbone.window_mode == WindowMode::kFull) {
+  if (backbone.window_mode == model::WindowMode::kFull) {
     shape.sequences = 1;
     shape.length = height * width;
   } else {
     shape.sequences = CeilDivide(height, window) * CeilDivide(width, window);
     shape.length = window * window;
   }
-  if (backbone.tokens != Tokens::kNone) shape.length += 2;
+  if (backbone.tokens != model::Tokens::kNone) shape.length += 2;
   return shape;
 }
 
-ScanShape VimShape(const ModelConfig& config) {
+tuning::ScanShape VimShape(const model::ModelConfig& config) {
   constexpr int kPatch = 16, kExpand = 2;
   const int side = config.image_size / kPatch;
-  ScanShape shape;
+  tuning::ScanShape shape;
   shape.type = TypeOf(config.precision);
   shape.channels = kExpand * config.backbone.vim_dim;
   shape.states = 16;
   shape.sequences = 1;
   shape.length = side * side + 1;  // The class token's.
-  if (config.backbone.tokens != Tokens::kNone) shape.length += 2;
+  if (config.backbone.tokens != model::Tokens::kNone) shape.length += 2;
   return shape;
 }
 
 }  // namespace
 
-std::vector<ScanShape> ScanShapes(const ModelConfig& config, int max_batch) {
-  std::vector<ScanShape> of_one;
-  if (config.backbone.architecture == Architecture::kVim) {
+std::vector<tuning::ScanShape> ScanShapes(const model::ModelConfig& config,
+                                          int max_batch) {
+  std::vector<tuning::ScanShape> of_one;
+  if (config.backbone.architecture == model::Architecture::kVim) {
     of_one = {VimShape(config)};
   } else {
     for (const int stage : {2, 3}) {
@@ -68,9 +69,9 @@ std::vector<ScanShape> ScanShapes(const ModelConfig& config, int max_batch) {
       }
     }
   }
-  std::vector<ScanShape> shapes;
+  std::vector<tuning::ScanShape> shapes;
   for (int batch = 1; batch <= max_batch; batch *= 2) {
-    for (ScanShape shape : of_one) {
+    for (tuning::ScanShape shape : of_one) {
       shape.sequences *= batch;
       shapes.push_back(shape);
     }
@@ -78,4 +79,4 @@ std::vector<ScanShape> ScanShapes(const ModelConfig& config, int max_batch) {
   return shapes;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -6,13 +6,14 @@
 #include "model/config.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // The scans of a model on inputs of its configured size, in batches of 1, 2, 4
 // and so on up to `max_batch`: what a fold table should know of it. Of the
 // ablations' scan modes only the plain scan's. None twice.
-std::vector<ScanShape> ScanShapes(const ModelConfig& config, int max_batch);
+std::vector<tuning::ScanShape> ScanShapes(const model::ModelConfig& config,
+                                          int max_batch);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_MODEL_SCANS_H_

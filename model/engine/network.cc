@@ -4,37 +4,41 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 // A checkpoint of a dense task holds the backbone beside the heads; a
 // classifier's is the backbone itself, and its head.
-StateDict::Scope BackboneScope(const ModelConfig& config,
-                               const StateDict::Scope& root) {
-  return config.task == VisionTask::kClassification ? root
-                                                    : root.Sub("backbone");
+weights::StateDict::Scope BackboneScope(const model::ModelConfig& config,
+                                        const weights::StateDict::Scope& root) {
+  return config.task == model::VisionTask::kClassification
+             ? root
+             : root.Sub("backbone");
 }
 
 }  // namespace
 
-Network::Network(const ModelConfig& config, const StateDict::Scope& scope,
-                 const LayerOptions& options)
+Network::Network(const model::ModelConfig& config,
+                 const weights::StateDict::Scope& scope,
+                 const layers::LayerOptions& options)
     : config_(config),
-      backbone_(MakeBackbone(config.backbone, config.image_size,
-                             BackboneScope(config, scope), options)) {
-  if (config.task == VisionTask::kClassification) {
-    auto head = std::make_unique<ClassificationHead>(config, scope, options);
+      backbone_(backbones::MakeBackbone(config.backbone, config.image_size,
+                                        BackboneScope(config, scope),
+                                        options)) {
+  if (config.task == model::VisionTask::kClassification) {
+    auto head =
+        std::make_unique<heads::ClassificationHead>(config, scope, options);
     classifier_ = head.get();
     head_ = std::move(head);
   } else {
-    head_ = MakeHead(config, scope, options);
+    head_ = heads::MakeHead(config, scope, options);
   }
 }
 
-absl::Status Network::Check(absl::Span<const ModelInput> images,
+absl::Status Network::Check(absl::Span<const model::ModelInput> images,
                             int fold_rows) const {
   for (size_t i = 0; i < images.size(); ++i) {
-    const ModelInput& image = images[i];
+    const model::ModelInput& image = images[i];
     if ((image.pixels == nullptr) == (image.values == nullptr)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "image ", i, ": expected either pixels or values to be set"));
@@ -53,7 +57,7 @@ absl::Status Network::Check(absl::Span<const ModelInput> images,
   }
   if (images.empty()) return absl::OkStatus();
   const int size = config_.image_size;
-  if (config_.backbone.architecture == Architecture::kVim &&
+  if (config_.backbone.architecture == model::Architecture::kVim &&
       (images[0].height != size || images[0].width != size)) {
     return absl::InvalidArgumentError(
         absl::StrCat("image 0: expected the model's size ", size, "x", size,
@@ -72,8 +76,8 @@ absl::Status Network::Check(absl::Span<const ModelInput> images,
   return absl::OkStatus();
 }
 
-ImageInfo ToInfo(const ModelInput& image) {
-  ImageInfo info;
+heads::ImageInfo ToInfo(const model::ModelInput& image) {
+  heads::ImageInfo info;
   info.height = image.height;
   info.width = image.width;
   info.original_height =
@@ -85,4 +89,4 @@ ImageInfo ToInfo(const ModelInput& image) {
   return info;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

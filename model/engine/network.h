@@ -16,32 +16,36 @@
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A model's backbone and head, where the tensors of `scope` lie. Immutable, so
 // thread-safe.
 class Network {
  public:
-  Network(const ModelConfig& config, const StateDict::Scope& scope,
-          const LayerOptions& options);
+  Network(const model::ModelConfig& config,
+          const weights::StateDict::Scope& scope,
+          const layers::LayerOptions& options);
 
   // INVALID_ARGUMENT naming the image unless `images` can run together and
   // `fold_rows`, if not 0, divides their sequences.
-  absl::Status Check(absl::Span<const ModelInput> images, int fold_rows) const;
+  absl::Status Check(absl::Span<const model::ModelInput> images,
+                     int fold_rows) const;
 
   // One result for each image.
-  std::vector<Result> Forward(const ImageBatch& images, int64_t fold_rows,
-                              absl::Span<const ImageInfo> infos) const {
+  std::vector<model::Result> Forward(
+      const layers::ImageBatch& images, int64_t fold_rows,
+      absl::Span<const heads::ImageInfo> infos) const {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
 
   // Of a classifier the two steps of Forward: what can be enqueued on a device,
   // and what reads its answer in the CPU's memory.
   bool classifies() const { return classifier_ != nullptr; }
-  at::Tensor Answers(const ImageBatch& images, int64_t fold_rows) const {
+  at::Tensor Answers(const layers::ImageBatch& images,
+                     int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
   }
-  std::vector<Result> ToResults(const at::Tensor& answers) const {
+  std::vector<model::Result> ToResults(const at::Tensor& answers) const {
     return classifier_->ToResults(answers);
   }
 
@@ -52,15 +56,16 @@ class Network {
   }
 
  private:
-  const ModelConfig config_;
-  const std::unique_ptr<Backbone> backbone_;
-  std::unique_ptr<Head> head_;
-  const ClassificationHead* classifier_ = nullptr;  // head_, if it is one.
+  const model::ModelConfig config_;
+  const std::unique_ptr<backbones::Backbone> backbone_;
+  std::unique_ptr<heads::Head> head_;
+  const heads::ClassificationHead* classifier_ =
+      nullptr;  // head_, if it is one.
 };
 
 // What a head must know of an image.
-ImageInfo ToInfo(const ModelInput& image);
+heads::ImageInfo ToInfo(const model::ModelInput& image);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_NETWORK_H_

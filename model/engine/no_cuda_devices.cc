@@ -3,9 +3,12 @@
 #include "model/ops/device_ops.h"
 
 namespace sfmamba {
+namespace engine {
 
 // Weak, here and below: tests on the emulator have their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() { return nullptr; }
+
+}  // namespace engine
 
 namespace ops {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 SlotPool::SlotPool(std::vector<std::unique_ptr<BatchSlot>> slots)
     : slots_(std::move(slots)) {
@@ -13,8 +13,9 @@ SlotPool::SlotPool(std::vector<std::unique_ptr<BatchSlot>> slots)
   }
 }
 
-absl::Status SlotPool::Run(absl::Span<const ModelInput> images,
-                           absl::Span<Result> results, RunInfo* info) {
+absl::Status SlotPool::Run(absl::Span<const model::ModelInput> images,
+                           absl::Span<model::Result> results,
+                           model::RunInfo* info) {
   if (images.empty()) return absl::OkStatus();
   BatchSlot* const slot = Take();
   absl::Status status = health();
@@ -27,9 +28,10 @@ absl::Status SlotPool::Run(absl::Span<const ModelInput> images,
   return status;
 }
 
-absl::Status SlotPool::RunInEachSlot(absl::Span<const ModelInput> images) {
-  std::vector<Result> results(images.size());
-  RunInfo info;
+absl::Status SlotPool::RunInEachSlot(
+    absl::Span<const model::ModelInput> images) {
+  std::vector<model::Result> results(images.size());
+  model::RunInfo info;
   absl::Status status;
   for (size_t i = 0; i < slots_.size() && status.ok(); ++i) {
     // The one that has been free for longest is each in turn.
@@ -60,8 +62,9 @@ void SlotPool::GiveBack(BatchSlot* slot) {
 }
 
 absl::Status SlotPool::RunInParts(BatchSlot& slot,
-                                  absl::Span<const ModelInput> images,
-                                  absl::Span<Result> results, RunInfo* info) {
+                                  absl::Span<const model::ModelInput> images,
+                                  absl::Span<model::Result> results,
+                                  model::RunInfo* info) {
   const Size size(images[0].height, images[0].width);
   for (size_t done = 0; done < images.size();) {
     const size_t count = Allowed(size, images.size() - done);
@@ -90,4 +93,4 @@ void SlotPool::Shrink(const Size& size, size_t images) {
   if (!added) it->second = std::min(it->second, images / 2);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "model/engine/batch_slot.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // The slots of a model, of all its devices. Run() takes the one that has been
 // free for longest, so that batches spread over the devices.
@@ -31,12 +31,12 @@ class SlotPool {
   // Fills one result for each image, which are of one size. RESOURCE_EXHAUSTED
   // if memory does not suffice for one of them alone; INTERNAL once health() is
   // not OK.
-  absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results, RunInfo* info)
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   absl::Span<model::Result> results, model::RunInfo* info)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Runs them in every slot, one slot after another, for what a slot's first
   // batch of a size must prepare. Nothing else may run meanwhile.
-  absl::Status RunInEachSlot(absl::Span<const ModelInput> images)
+  absl::Status RunInEachSlot(absl::Span<const model::ModelInput> images)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Status health() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -48,9 +48,10 @@ class SlotPool {
   BatchSlot* Take() ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(BatchSlot* slot) ABSL_LOCKS_EXCLUDED(mu_);
   // Runs as many images as memory allows at a time.
-  absl::Status RunInParts(BatchSlot& slot, absl::Span<const ModelInput> images,
-                          absl::Span<Result> results, RunInfo* info)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status RunInParts(BatchSlot& slot,
+                          absl::Span<const model::ModelInput> images,
+                          absl::Span<model::Result> results,
+                          model::RunInfo* info) ABSL_LOCKS_EXCLUDED(mu_);
   // How many of `wanted` images to run together.
   size_t Allowed(const Size& size, size_t wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -65,6 +66,6 @@ class SlotPool {
   absl::Status health_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_SLOT_POOL_H_

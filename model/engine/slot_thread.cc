@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 SlotThread::SlotThread(const std::function<std::unique_ptr<BatchSlot>()>& make)
     : thread_([this] { Loop(); }) {
@@ -19,8 +19,9 @@ SlotThread::~SlotThread() {
   Stop();
 }
 
-absl::Status SlotThread::Run(absl::Span<const ModelInput> images,
-                             absl::Span<Result> results, RunInfo* info) {
+absl::Status SlotThread::Run(absl::Span<const model::ModelInput> images,
+                             absl::Span<model::Result> results,
+                             model::RunInfo* info) {
   absl::Status status;
   Do([&] { status = slot_->Run(images, results, info); });
   return status;
@@ -61,4 +62,4 @@ std::packaged_task<void()> SlotThread::Take() {
   return std::exchange(task_, {});
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "model/engine/batch_slot.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // A slot that is made, run and destroyed by one thread, its own, whoever calls.
 // For on a GPU the libraries have handles, workspaces and the algorithms that
@@ -23,8 +23,9 @@ class SlotThread : public BatchSlot {
   ~SlotThread() override;
 
   // Waits for the thread.
-  absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results, RunInfo* info) override;
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   absl::Span<model::Result> results,
+                   model::RunInfo* info) override;
   absl::Status health() const override { return slot_->health(); }
 
  private:
@@ -42,6 +43,6 @@ class SlotThread : public BatchSlot {
   std::thread thread_;  // Last: starts once everything above exists.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_SLOT_THREAD_H_

@@ -3,10 +3,10 @@
 #include "ATen/Parallel.h"
 #include "torch/headeronly/version.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 std::string TorchVersion() { return TORCH_VERSION; }
 
 void SetComputeThreads(int threads) { at::set_num_threads(threads); }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // The version of libtorch, such as "2.11.0".
 std::string TorchVersion();
@@ -11,6 +11,6 @@ std::string TorchVersion();
 // Threads that run one model's operators; before the first model is loaded.
 void SetComputeThreads(int threads);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_TORCH_RUNTIME_H_

@@ -20,6 +20,7 @@
 #include "model/weights/state_dict.h"
 
 namespace sfmamba {
+namespace engine {
 namespace {
 
 // Calls `body`, which returns an absl::Status, in inference mode; an exception
@@ -37,24 +38,27 @@ absl::Status Guarded(Body body) {
 }
 
 // What this processor computes `wanted` in.
-Precision NativePrecision(Precision wanted) {
-  return wanted == Precision::kBFloat16 && HasAmxBf16() ? wanted
-                                                        : Precision::kFloat32;
+model::Precision NativePrecision(model::Precision wanted) {
+  return wanted == model::Precision::kBFloat16 && kernels::HasAmxBf16()
+             ? wanted
+             : model::Precision::kFloat32;
 }
 
-class CpuVisionModel : public VisionModel {
+class CpuVisionModel : public model::VisionModel {
  public:
-  CpuVisionModel(const ModelConfig& config, const ModelOptions& options,
-                 const StateDict::Scope& scope)
+  CpuVisionModel(const model::ModelConfig& config,
+                 const model::ModelOptions& options,
+                 const weights::StateDict::Scope& scope)
       : config_(config),
         options_(options),
         layer_options_{options.fuse, NativePrecision(config.precision)},
         network_(config, scope, layer_options_) {}
 
-  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
-                                          RunInfo* info) override {
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images,
+      model::RunInfo* info) override {
     absl::Status status = network_.Check(images, options_.fold_rows);
-    std::vector<Result> results(images.size());
+    std::vector<model::Result> results(images.size());
     if (status.ok() && !images.empty()) {
       status = Guarded([&] {
         RunAll(images, absl::MakeSpan(results));
@@ -70,7 +74,7 @@ class CpuVisionModel : public VisionModel {
   // images one by one.
   absl::Status Prepare(int max_images, int min_images) override {
     const WarmUpInput input(config_);
-    const bool classifies = config_.task == VisionTask::kClassification;
+    const bool classifies = config_.task == model::VisionTask::kClassification;
     const int max = classifies ? max_images : 1;
     const int min = classifies ? min_images : 1;
     int size = 1;
@@ -83,11 +87,13 @@ class CpuVisionModel : public VisionModel {
     return absl::OkStatus();
   }
 
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return layer_options_.precision; }
+  const model::ModelConfig& config() const override { return config_; }
+  model::Precision precision() const override {
+    return layer_options_.precision;
+  }
   std::string device() const override {
-    return absl::StrCat("cpu (", CpuIsaName(ActiveCpuIsa()),
-                        HasAmxBf16() ? ", amx" : "", ")");
+    return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
+                        kernels::HasAmxBf16() ? ", amx" : "", ")");
   }
   int fold_factor(int images) const override {
     if (options_.fold_rows > 0) return options_.fold_rows;
@@ -96,9 +102,9 @@ class CpuVisionModel : public VisionModel {
 
  private:
   // Of the images' padded size.
-  at::Tensor ToTensor(absl::Span<const ModelInput> images) const;
+  at::Tensor ToTensor(absl::Span<const model::ModelInput> images) const;
   // Into x [3, height, width], normalised.
-  void CopyImage(const ModelInput& image, const at::Tensor& x) const;
+  void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
   // Of a classifier, threads share the images out; each takes one after the
   // other through the whole model, in its own cache and without waiting for the
@@ -106,18 +112,19 @@ class CpuVisionModel : public VisionModel {
   // are all of a dense task, for each takes much memory. Never two together:
   // libtorch's convolutions and attention may round an image differently beside
   // others, and its answer must have the same bytes in any batch.
-  void RunAll(absl::Span<const ModelInput> images,
-              absl::Span<Result> results) const;
-  void RunBatch(absl::Span<const ModelInput> images,
-                absl::Span<Result> results) const;
+  void RunAll(absl::Span<const model::ModelInput> images,
+              absl::Span<model::Result> results) const;
+  void RunBatch(absl::Span<const model::ModelInput> images,
+                absl::Span<model::Result> results) const;
 
-  const ModelConfig config_;
-  const ModelOptions options_;
-  const LayerOptions layer_options_;
+  const model::ModelConfig config_;
+  const model::ModelOptions options_;
+  const layers::LayerOptions layer_options_;
   const Network network_;
 };
 
-at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
+at::Tensor CpuVisionModel::ToTensor(
+    absl::Span<const model::ModelInput> images) const {
   const int64_t height = config_.Padded(images[0].height);
   const int64_t width = config_.Padded(images[0].width);
   const at::Tensor x = at::empty(
@@ -127,14 +134,14 @@ at::Tensor CpuVisionModel::ToTensor(absl::Span<const ModelInput> images) const {
           .memory_format(options_.fuse ? at::MemoryFormat::ChannelsLast
                                        : at::MemoryFormat::Contiguous));
   for (size_t i = 0; i < images.size(); ++i) {
-    const ModelInput& image = images[i];
+    const model::ModelInput& image = images[i];
     if (image.height != height || image.width != width) x[i].zero_();
     CopyImage(image, x[i].narrow(1, 0, image.height).narrow(2, 0, image.width));
   }
   return x;
 }
 
-void CpuVisionModel::CopyImage(const ModelInput& image,
+void CpuVisionModel::CopyImage(const model::ModelInput& image,
                                const at::Tensor& x) const {
   if (image.pixels == nullptr) {
     x.copy_(at::from_blob(const_cast<float*>(image.values),
@@ -142,24 +149,26 @@ void CpuVisionModel::CopyImage(const ModelInput& image,
     return;
   }
   // A classifier's images are too small to be shared out.
-  ParallelFor(image.height, /*grain=*/256, [&](int64_t begin, int64_t end) {
-    const c10::InferenceMode guard;  // Of this thread.
-    ops::NormalizeImage(image.pixels + begin * image.width * 3, config_.mean,
-                        config_.std, x.narrow(1, begin, end - begin));
-  });
+  ops::ParallelFor(image.height, /*grain=*/256,
+                   [&](int64_t begin, int64_t end) {
+                     const c10::InferenceMode guard;  // Of this thread.
+                     ops::NormalizeImage(image.pixels + begin * image.width * 3,
+                                         config_.mean, config_.std,
+                                         x.narrow(1, begin, end - begin));
+                   });
 }
 
-void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
-                            absl::Span<Result> results) const {
+void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
+                            absl::Span<model::Result> results) const {
   if (options_.fold_rows > 0) {  // Folding wants the whole batch.
     RunBatch(images, results);
     return;
   }
   const int64_t threads = at::get_num_threads();
-  const int64_t shared = config_.task == VisionTask::kClassification
+  const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;
-  ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
+  ops::ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // Of this thread.
     for (int64_t i = begin; i < end; ++i) {
       RunBatch(images.subspan(i, 1), results.subspan(i, 1));
@@ -170,23 +179,23 @@ void CpuVisionModel::RunAll(absl::Span<const ModelInput> images,
   }
 }
 
-void CpuVisionModel::RunBatch(absl::Span<const ModelInput> images,
-                              absl::Span<Result> results) const {
-  std::vector<ImageInfo> infos;
-  for (const ModelInput& image : images) infos.push_back(ToInfo(image));
-  std::vector<Result> batch =
+void CpuVisionModel::RunBatch(absl::Span<const model::ModelInput> images,
+                              absl::Span<model::Result> results) const {
+  std::vector<heads::ImageInfo> infos;
+  for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
+  std::vector<model::Result> batch =
       network_.Forward(ToTensor(images), options_.fold_rows, infos);
   std::move(batch.begin(), batch.end(), results.begin());
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
-    const ModelConfig& config, StateDict& weights,
-    const ModelOptions& options) {
+absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
+    const model::ModelConfig& config, weights::StateDict& weights,
+    const model::ModelOptions& options) {
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);
-  std::unique_ptr<VisionModel> model;
+  std::unique_ptr<model::VisionModel> model;
   const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());
     return weights.Finish();
@@ -195,12 +204,16 @@ absl::StatusOr<std::unique_ptr<VisionModel>> MakeVisionModel(
   return model;
 }
 
+}  // namespace engine
+
+namespace model {
+
 absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Random(
     const ModelConfig& config, uint64_t seed, const ModelOptions& options) {
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
-  StateDict weights(MakeRandomWeights(seed));
-  return MakeVisionModel(config, weights, options);
+  weights::StateDict weights(weights::MakeRandomWeights(seed));
+  return engine::MakeVisionModel(config, weights, options);
 }
 
 absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
@@ -208,11 +221,12 @@ absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
     const ModelOptions& options) {
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
-      SafetensorsFile::Open(weights_path);
+  absl::StatusOr<std::unique_ptr<weights::SafetensorsFile>> file =
+      weights::SafetensorsFile::Open(weights_path);
   if (!file.ok()) return file.status();
-  StateDict weights((*file)->tensors());
-  return MakeVisionModel(config, weights, options);
+  weights::StateDict weights((*file)->tensors());
+  return engine::MakeVisionModel(config, weights, options);
 }
 
+}  // namespace model
 }  // namespace sfmamba

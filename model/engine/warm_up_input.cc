@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
-WarmUpInput::WarmUpInput(const ModelConfig& config) {
-  const bool dense = config.task != VisionTask::kClassification;
+WarmUpInput::WarmUpInput(const model::ModelConfig& config) {
+  const bool dense = config.task != model::VisionTask::kClassification;
   input_.height = dense ? config.short_side : config.image_size;
   input_.width = dense ? std::min(config.long_side, config.short_side * 4 / 3)
                        : config.image_size;
@@ -14,4 +14,4 @@ WarmUpInput::WarmUpInput(const ModelConfig& config) {
   input_.pixels = pixels_.data();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

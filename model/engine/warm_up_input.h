@@ -6,26 +6,26 @@
 
 #include "model/vision_model.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 
 // Black pictures to warm a model up with: of a classifier's size, or of a dense
 // model's short side in the ratio 4:3, which is a common one.
 class WarmUpInput {
  public:
-  explicit WarmUpInput(const ModelConfig& config);
+  explicit WarmUpInput(const model::ModelConfig& config);
   WarmUpInput(const WarmUpInput&) = delete;
   WarmUpInput& operator=(const WarmUpInput&) = delete;
 
   // Valid while this lives.
-  std::vector<ModelInput> Batch(int images) const {
-    return std::vector<ModelInput>(images, input_);
+  std::vector<model::ModelInput> Batch(int images) const {
+    return std::vector<model::ModelInput>(images, input_);
   }
 
  private:
-  ModelInput input_;
+  model::ModelInput input_;
   std::vector<uint8_t> pixels_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::engine
 
 #endif  // SFMAMBA_MODEL_ENGINE_WARM_UP_INPUT_H_

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 Anchors::Anchors(int stride, float scale, const std::vector<float>& ratios)
     : stride_(stride) {
@@ -14,12 +14,12 @@ Anchors::Anchors(int stride, float scale, const std::vector<float>& ratios)
   }
 }
 
-Box Anchors::At(int64_t index, int64_t map_width) const {
-  const Box& base = bases_[index % per_pixel()];
+model::Box Anchors::At(int64_t index, int64_t map_width) const {
+  const model::Box& base = bases_[index % per_pixel()];
   const int64_t pixel = index / per_pixel();
   const float x = pixel % map_width * stride_;
   const float y = pixel / map_width * stride_;
   return {base.x1 + x, base.y1 + y, base.x2 + x, base.y2 + y};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

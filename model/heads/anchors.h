@@ -6,7 +6,7 @@
 
 #include "model/result.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // The anchors of one level of a pyramid: around the corner of every pixel a box
 // of each ratio (height / width), all of the area of a square of `scale`
@@ -19,13 +19,13 @@ class Anchors {
 
   // Anchor `index` of a map `map_width` pixels wide; they are counted row by
   // row, pixel by pixel, ratio by ratio.
-  Box At(int64_t index, int64_t map_width) const;
+  model::Box At(int64_t index, int64_t map_width) const;
 
  private:
   int stride_;
-  std::vector<Box> bases_;  // Those around the origin.
+  std::vector<model::Box> bases_;  // Those around the origin.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_ANCHORS_H_

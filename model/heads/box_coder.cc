@@ -6,7 +6,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/empty_like.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 constexpr float kMaxExponent = 4.135166556742356f;  // |ln(16 / 1000)|
@@ -30,7 +30,8 @@ std::pair<float, float> DecodeSide(float low, float high, float shift,
 
 }  // namespace
 
-Box DecodeBox(const Box& source, const Deltas& deltas, const Deltas& stds) {
+model::Box DecodeBox(const model::Box& source, const Deltas& deltas,
+                     const Deltas& stds) {
   const auto [x1, x2] = DecodeSide(source.x1, source.x2, deltas[0] * stds[0],
                                    deltas[2] * stds[2]);
   const auto [y1, y2] = DecodeSide(source.y1, source.y2, deltas[1] * stds[1],
@@ -38,18 +39,18 @@ Box DecodeBox(const Box& source, const Deltas& deltas, const Deltas& stds) {
   return {x1, y1, x2, y2};
 }
 
-Box ClipBox(const Box& box, int height, int width) {
+model::Box ClipBox(const model::Box& box, int height, int width) {
   const float right = width, bottom = height;
   return {std::clamp(box.x1, 0.0f, right), std::clamp(box.y1, 0.0f, bottom),
           std::clamp(box.x2, 0.0f, right), std::clamp(box.y2, 0.0f, bottom)};
 }
 
-Box BoxAt(const at::Tensor& boxes, int64_t row) {
+model::Box BoxAt(const at::Tensor& boxes, int64_t row) {
   const float* box = boxes.const_data_ptr<float>() + row * boxes.stride(0);
   return {box[0], box[1], box[2], box[3]};
 }
 
-void SetBox(const at::Tensor& boxes, int64_t row, const Box& box) {
+void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box) {
   float* out = boxes.data_ptr<float>() + row * boxes.stride(0);
   out[0] = box.x1;
   out[1] = box.y1;
@@ -64,10 +65,10 @@ at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
   const at::Tensor rows = decoded.view({-1, 4});
   const float* values = deltas.const_data_ptr<float>();
   for (int64_t i = 0; i < boxes.size(0); ++i) {
-    const Box source = BoxAt(boxes, i);
+    const model::Box source = BoxAt(boxes, i);
     const float* row = values + i * deltas.stride(0);
     for (int64_t k = 0; k < slots; ++k) {
-      const Box box = DecodeBox(source, DeltasAt(row, k), stds);
+      const model::Box box = DecodeBox(source, DeltasAt(row, k), stds);
       SetBox(rows, i * slots + k, ClipBox(box, height, width));
     }
   }
@@ -84,11 +85,11 @@ at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
     const float* scores = logits.const_data_ptr<float>() + i * logits.stride(0);
     const int64_t label = std::max_element(scores, scores + classes) - scores;
     const float* row = deltas.const_data_ptr<float>() + i * deltas.stride(0);
-    const Box box =
+    const model::Box box =
         DecodeBox(BoxAt(boxes, i), DeltasAt(row, agnostic ? 0 : label), stds);
     SetBox(refined, i, ClipBox(box, height, width));
   }
   return refined;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -6,7 +6,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/result.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // How a detector says where a box is: by four deltas from a box it knows, with
 // c and s that box's centre and size,
@@ -16,15 +16,16 @@ namespace sfmamba {
 // specification.
 using Deltas = std::array<float, 4>;
 
-Box DecodeBox(const Box& source, const Deltas& deltas, const Deltas& stds);
+model::Box DecodeBox(const model::Box& source, const Deltas& deltas,
+                     const Deltas& stds);
 
 // The part of `box` inside an image of height x width: coordinates of 0 to the
 // size.
-Box ClipBox(const Box& box, int height, int width);
+model::Box ClipBox(const model::Box& box, int height, int width);
 
 // Row `row` of boxes [n, 4], fp32.
-Box BoxAt(const at::Tensor& boxes, int64_t row);
-void SetBox(const at::Tensor& boxes, int64_t row, const Box& box);
+model::Box BoxAt(const at::Tensor& boxes, int64_t row);
+void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box);
 
 // Boxes [n, 4] moved by deltas [n, 4 K], K boxes a row, and clipped: [n, 4 K].
 at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
@@ -37,6 +38,6 @@ at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
                        const at::Tensor& deltas, const Deltas& stds, int height,
                        int width);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_BOX_CODER_H_

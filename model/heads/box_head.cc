@@ -6,7 +6,7 @@
 #include "model/ops/device_ops.h"
 #include "model/ops/parallel.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 constexpr double kEps = 1e-5;
@@ -17,7 +17,8 @@ constexpr int64_t kRegionsAtOnce = 50;
 
 // A linear layer on maps [C, S, S] that lie as [S, S, C]: its inputs
 // rearranged.
-Weights ForChannelsLast(const Weights& weights, const DetectorConfig& config) {
+layers::Weights ForChannelsLast(const layers::Weights& weights,
+                                const model::DetectorConfig& config) {
   const int64_t out = weights.weight.size(0), size = config.box_roi_size;
   return {weights.weight.view({out, config.channels, size, size})
               .permute({0, 2, 3, 1})
@@ -25,35 +26,37 @@ Weights ForChannelsLast(const Weights& weights, const DetectorConfig& config) {
           weights.bias};
 }
 
-std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
-                                          const StateDict::Scope& scope,
-                                          const LayerOptions& options) {
+std::vector<layers::Convolution> MakeConvolutions(
+    const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
+    const layers::LayerOptions& options) {
   const int channels = config.channels;
-  const Convolution::Shape shape{
+  const layers::Convolution::Shape shape{
       channels, channels, 1, config.box_roi_size, 3, /*winograd=*/true};
-  std::vector<Convolution> convs;
+  std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.box_convs; ++i) {
-    const StateDict::Scope conv = scope.Sub(absl::StrCat("shared_convs.", i));
-    convs.emplace_back(shape, Convolution::Take(conv.Sub("conv"), shape, false),
-                       BatchNorm::Take(conv.Sub("bn"), channels, kEps),
-                       Activation::kRelu, options);
+    const weights::StateDict::Scope conv =
+        scope.Sub(absl::StrCat("shared_convs.", i));
+    convs.emplace_back(
+        shape, layers::Convolution::Take(conv.Sub("conv"), shape, false),
+        layers::BatchNorm::Take(conv.Sub("bn"), channels, kEps),
+        layers::Activation::kRelu, options);
   }
   return convs;
 }
 
 // Values of a region's features.
-int FlatWidth(const DetectorConfig& config) {
+int FlatWidth(const model::DetectorConfig& config) {
   return config.channels * config.box_roi_size * config.box_roi_size;
 }
 
-std::vector<Linear> MakeHidden(const DetectorConfig& config,
-                               const StateDict::Scope& scope,
-                               const LayerOptions& options) {
-  std::vector<Linear> fcs;
+std::vector<layers::Linear> MakeHidden(const model::DetectorConfig& config,
+                                       const weights::StateDict::Scope& scope,
+                                       const layers::LayerOptions& options) {
+  std::vector<layers::Linear> fcs;
   for (int i = 0; i < config.box_fcs; ++i) {
-    Weights weights = Linear::Take(scope.Sub(absl::StrCat("shared_fcs.", i)),
-                                   i == 0 ? FlatWidth(config) : config.fc_width,
-                                   config.fc_width, true);
+    layers::Weights weights = layers::Linear::Take(
+        scope.Sub(absl::StrCat("shared_fcs.", i)),
+        i == 0 ? FlatWidth(config) : config.fc_width, config.fc_width, true);
     if (i == 0) weights = ForChannelsLast(weights, config);
     fcs.emplace_back(weights, at::Tensor(), options);
   }
@@ -61,17 +64,18 @@ std::vector<Linear> MakeHidden(const DetectorConfig& config,
 }
 
 // The two outputs as one layer, fp32.
-Linear MakeOutput(const DetectorConfig& config, int num_classes,
-                  const StateDict::Scope& scope, const LayerOptions& options) {
+layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
+                          const weights::StateDict::Scope& scope,
+                          const layers::LayerOptions& options) {
   const int boxes = config.class_agnostic_boxes ? 1 : num_classes;
   const auto take = [&](const char* name, int out) {
-    return Linear::Take(scope.Sub(name), config.fc_width, out, true);
+    return layers::Linear::Take(scope.Sub(name), config.fc_width, out, true);
   };
-  const Weights logits = take("fc_cls", num_classes + 1);
-  const Weights deltas = take("fc_reg", 4 * boxes);
-  return Linear({at::cat({logits.weight, deltas.weight}),
-                 at::cat({logits.bias, deltas.bias})},
-                {}, {options.fuse, Precision::kFloat32});
+  const layers::Weights logits = take("fc_cls", num_classes + 1);
+  const layers::Weights deltas = take("fc_reg", 4 * boxes);
+  return layers::Linear({at::cat({logits.weight, deltas.weight}),
+                         at::cat({logits.bias, deltas.bias})},
+                        {}, {options.fuse, model::Precision::kFloat32});
 }
 
 // Maps [n, C, S, S] as [n, S * S * C]; no copy of channels-last ones.
@@ -81,8 +85,9 @@ at::Tensor Flatten(const at::Tensor& maps) {
 
 }  // namespace
 
-BoxHead::BoxHead(const DetectorConfig& config, int num_classes,
-                 const StateDict::Scope& scope, const LayerOptions& options)
+BoxHead::BoxHead(const model::DetectorConfig& config, int num_classes,
+                 const weights::StateDict::Scope& scope,
+                 const layers::LayerOptions& options)
     : num_classes_(num_classes),
       convs_(MakeConvolutions(config, scope, options)),
       fcs_(MakeHidden(config, scope, options)),
@@ -94,9 +99,9 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
   const at::Tensor flat =
       at::empty({count, features[0].numel()}, features.options());
   const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
-  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
+  ops::ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
     at::Tensor x = features.narrow(0, first, regions);
-    for (const Convolution& conv : convs_) x = conv.forward(x);
+    for (const layers::Convolution& conv : convs_) x = conv.forward(x);
     flat.narrow(0, first, regions).copy_(Flatten(x));
   });
   return flat;
@@ -104,11 +109,11 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
 
 BoxOutput BoxHead::Forward(const at::Tensor& features) const {
   at::Tensor x = Trunk(features);
-  for (const Linear& fc : fcs_) x = fc.forward(x).relu_();
+  for (const layers::Linear& fc : fcs_) x = fc.forward(x).relu_();
   const at::Tensor output = output_.forward(x.to(at::kFloat));
   const int64_t logits = num_classes_ + 1;
   return {output.narrow(1, 0, logits),
           output.narrow(1, logits, output.size(1) - logits)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -10,7 +10,7 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // What a box head says of n regions.
 struct BoxOutput {
@@ -24,8 +24,9 @@ struct BoxOutput {
 class BoxHead {
  public:
   // Takes "shared_convs", "shared_fcs", "fc_cls" and "fc_reg" from `scope`.
-  BoxHead(const DetectorConfig& config, int num_classes,
-          const StateDict::Scope& scope, const LayerOptions& options);
+  BoxHead(const model::DetectorConfig& config, int num_classes,
+          const weights::StateDict::Scope& scope,
+          const layers::LayerOptions& options);
 
   // features [n, C, S, S], channels-last in memory; fp32 out.
   BoxOutput Forward(const at::Tensor& features) const;
@@ -36,11 +37,11 @@ class BoxHead {
   at::Tensor Trunk(const at::Tensor& features) const;
 
   int num_classes_;
-  std::vector<Convolution> convs_;
-  std::vector<Linear> fcs_;
-  Linear output_;  // Logits, then deltas.
+  std::vector<layers::Convolution> convs_;
+  std::vector<layers::Linear> fcs_;
+  layers::Linear output_;  // Logits, then deltas.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_BOX_HEAD_H_

@@ -4,7 +4,7 @@
 #include "ATen/ops/batch_norm.h"
 #include "ATen/ops/cat.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 std::vector<float> ToVector(const at::Tensor& row) {
@@ -15,18 +15,19 @@ std::vector<float> ToVector(const at::Tensor& row) {
 
 }  // namespace
 
-ClassificationHead::ClassificationHead(const ModelConfig& config,
-                                       const StateDict::Scope& scope,
-                                       const LayerOptions& options)
+ClassificationHead::ClassificationHead(const model::ModelConfig& config,
+                                       const weights::StateDict::Scope& scope,
+                                       const layers::LayerOptions& options)
     : fuse_(options.fuse),
       num_classes_(config.num_classes),
-      head_(Linear::Take(scope.Sub("head"), config.backbone.feature_width(),
-                         config.num_classes, true),
-            {}, {options.fuse, Precision::kFloat32}) {
-  if (config.backbone.architecture == Architecture::kHybrid) {
-    norm_ = BatchNorm::Take(scope.Sub("norm"), config.backbone.feature_width(),
-                            1e-5);
-    affine_ = ToAffine(*norm_);
+      head_(layers::Linear::Take(scope.Sub("head"),
+                                 config.backbone.feature_width(),
+                                 config.num_classes, true),
+            {}, {options.fuse, model::Precision::kFloat32}) {
+  if (config.backbone.architecture == model::Architecture::kHybrid) {
+    norm_ = layers::BatchNorm::Take(scope.Sub("norm"),
+                                    config.backbone.feature_width(), 1e-5);
+    affine_ = layers::ToAffine(*norm_);
   }
 }
 
@@ -41,25 +42,26 @@ at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
   return at::addcmul(affine_.shift, map.mean({2, 3}), affine_.scale);
 }
 
-at::Tensor ClassificationHead::Answers(const Features& features) const {
+at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
   const at::Tensor embedding = Embed(features.back().to(at::kFloat));
   return at::cat({head_.forward(embedding), embedding}, 1);
 }
 
-std::vector<Result> ClassificationHead::ToResults(
+std::vector<model::Result> ClassificationHead::ToResults(
     const at::Tensor& answers) const {
-  std::vector<Result> results;
+  std::vector<model::Result> results;
   for (int64_t i = 0; i < answers.size(0); ++i) {
     const at::Tensor row = answers[i];
-    results.push_back(Classification{ToVector(row.slice(0, 0, num_classes_)),
-                                     ToVector(row.slice(0, num_classes_))});
+    results.push_back(
+        model::Classification{ToVector(row.slice(0, 0, num_classes_)),
+                              ToVector(row.slice(0, num_classes_))});
   }
   return results;
 }
 
-std::vector<Result> ClassificationHead::Forward(
-    const Features& features, absl::Span<const ImageInfo>) const {
+std::vector<model::Result> ClassificationHead::Forward(
+    const layers::Features& features, absl::Span<const ImageInfo>) const {
   return ToResults(Answers(features).cpu());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

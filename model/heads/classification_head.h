@@ -8,24 +8,25 @@
 #include "model/layers/linear.h"
 #include "model/layers/weight_transforms.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // A linear classifier on the last map, pooled and normalised (the embedding).
 // fp32 whatever the backbone computes in.
 class ClassificationHead : public Head {
  public:
-  ClassificationHead(const ModelConfig& config, const StateDict::Scope& scope,
-                     const LayerOptions& options);
+  ClassificationHead(const model::ModelConfig& config,
+                     const weights::StateDict::Scope& scope,
+                     const layers::LayerOptions& options);
 
-  std::vector<Result> Forward(
-      const Features& features,
+  std::vector<model::Result> Forward(
+      const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
   // The two steps of Forward(): the logits and behind them the embedding, fp32
   // [N, num_classes + feature_width], where the features lie;
-  at::Tensor Answers(const Features& features) const;
+  at::Tensor Answers(const layers::Features& features) const;
   // and that in the CPU's memory as results.
-  std::vector<Result> ToResults(const at::Tensor& answers) const;
+  std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:
   // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
@@ -35,11 +36,11 @@ class ClassificationHead : public Head {
 
   bool fuse_;
   int num_classes_;
-  std::optional<BatchNorm> norm_;
-  Affine affine_;  // The same as norm_.
-  Linear head_;
+  std::optional<layers::BatchNorm> norm_;
+  layers::Affine affine_;  // The same as norm_.
+  layers::Linear head_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_

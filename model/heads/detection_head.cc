@@ -14,7 +14,7 @@
 #include "model/heads/box_coder.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 bool IsFinite(const at::Tensor& x) {
@@ -27,8 +27,8 @@ bool AreFinite(const std::vector<at::Tensor>& tensors) {
   return std::all_of(tensors.begin(), tensors.end(), IsFinite);
 }
 
-Detections NotFinite() {
-  Detections detections;
+model::Detections NotFinite() {
+  model::Detections detections;
   detections.finite = false;
   return detections;
 }
@@ -58,8 +58,8 @@ at::Tensor MultiplyByInverseScale(const at::Tensor& boxes,
       .view(boxes.sizes());
 }
 
-MulticlassNmsOptions NmsOptions(const DetectorConfig& config,
-                                const DetectionOptions& asked) {
+MulticlassNmsOptions NmsOptions(const model::DetectorConfig& config,
+                                const model::DetectionOptions& asked) {
   return {
       asked.score_threshold.value_or(config.score_threshold),
       asked.nms_iou_threshold.value_or(config.nms_iou_threshold),
@@ -74,9 +74,9 @@ at::Tensor MeanMask(const std::vector<at::Tensor>& logits) {
   return sum / static_cast<double>(logits.size());
 }
 
-std::vector<Detection> ToDetections(const at::Tensor& boxes,
-                                    const ScoredBoxes& kept) {
-  std::vector<Detection> detections(boxes.size(0));
+std::vector<model::Detection> ToDetections(const at::Tensor& boxes,
+                                           const ScoredBoxes& kept) {
+  std::vector<model::Detection> detections(boxes.size(0));
   for (size_t i = 0; i < detections.size(); ++i) {
     detections[i].box = BoxAt(boxes, i);
     detections[i].class_id = kept.labels.const_data_ptr<int64_t>()[i];
@@ -87,29 +87,31 @@ std::vector<Detection> ToDetections(const at::Tensor& boxes,
 
 }  // namespace
 
-DetectionHead::DetectionHead(const DetectorConfig& config, int num_classes,
+DetectionHead::DetectionHead(const model::DetectorConfig& config,
+                             int num_classes,
                              const std::vector<int>& in_channels,
-                             const StateDict::Scope& scope,
-                             const LayerOptions& options)
+                             const weights::StateDict::Scope& scope,
+                             const layers::LayerOptions& options)
     : config_(config),
       neck_(in_channels, config.channels, scope.Sub("neck"), options),
       rpn_(config, scope.Sub("rpn_head"), options),
       roi_(config, num_classes, scope.Sub("roi_head"), options) {}
 
-std::vector<Result> DetectionHead::Forward(
-    const Features& features, absl::Span<const ImageInfo> images) const {
-  std::vector<Result> results;
+std::vector<model::Result> DetectionHead::Forward(
+    const layers::Features& features,
+    absl::Span<const ImageInfo> images) const {
+  std::vector<model::Result> results;
   for (size_t i = 0; i < images.size(); ++i) {
-    Features own;
+    layers::Features own;
     for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
     results.push_back(Detect(own, images[i]));
   }
   return results;
 }
 
-Detections DetectionHead::Detect(const Features& features,
-                                 const ImageInfo& image) const {
-  const Features pyramid = neck_.Forward(features);
+model::Detections DetectionHead::Detect(const layers::Features& features,
+                                        const ImageInfo& image) const {
+  const layers::Features pyramid = neck_.Forward(features);
   const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
   if (!AreFinite(levels)) return NotFinite();
   at::Tensor rois = rpn_.Select(levels, image.height, image.width).boxes;
@@ -126,7 +128,7 @@ Detections DetectionHead::Detect(const Features& features,
       predictions->probabilities, options);
   const at::Tensor boxes =
       config_.masks ? DivideByScale(kept.boxes, image) : kept.boxes;
-  Detections detections;
+  model::Detections detections;
   detections.detections = ToDetections(boxes, kept);
   if (!config_.masks || !image.detection.masks || boxes.size(0) == 0) {
     return detections;
@@ -137,7 +139,7 @@ Detections DetectionHead::Detect(const Features& features,
   if (!AreFinite(logits)) return NotFinite();
   const at::Tensor masks = MeanMask(logits);
   for (int64_t i = 0; i < masks.size(0); ++i) {
-    Detection& detection = detections.detections[i];
+    model::Detection& detection = detections.detections[i];
     detection.mask = [mask = masks[i], box = detection.box,
                       threshold = config_.mask_threshold,
                       height = image.original_height,
@@ -150,7 +152,8 @@ Detections DetectionHead::Detect(const Features& features,
 }
 
 std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
-    const Features& pyramid, at::Tensor rois, const ImageInfo& image) const {
+    const layers::Features& pyramid, at::Tensor rois,
+    const ImageInfo& image) const {
   at::Tensor logits;  // Summed over the stages.
   for (int stage = 0;; ++stage) {
     const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
@@ -167,4 +170,4 @@ std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

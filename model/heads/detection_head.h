@@ -10,7 +10,7 @@
 #include "model/heads/region_proposals.h"
 #include "model/heads/roi_head.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // Cascade Mask R-CNN, Mask R-CNN and Faster R-CNN: boxes, classes and masks in
 // the pixels of the picture. Source: heads.md, 4 to 12, of the specification.
@@ -18,14 +18,15 @@ class DetectionHead : public Head {
  public:
   // Takes "neck", "rpn_head" and "roi_head" from `scope`. The backbone's maps
   // have `in_channels` channels.
-  DetectionHead(const DetectorConfig& config, int num_classes,
+  DetectionHead(const model::DetectorConfig& config, int num_classes,
                 const std::vector<int>& in_channels,
-                const StateDict::Scope& scope, const LayerOptions& options);
+                const weights::StateDict::Scope& scope,
+                const layers::LayerOptions& options);
 
   // Images go through one by one: that bounds memory, and an image's answer has
   // the same bytes in any batch.
-  std::vector<Result> Forward(
-      const Features& features,
+  std::vector<model::Result> Forward(
+      const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
  private:
@@ -35,20 +36,21 @@ class DetectionHead : public Head {
   };
 
   // Of features of one image.
-  Detections Detect(const Features& features, const ImageInfo& image) const;
+  model::Detections Detect(const layers::Features& features,
+                           const ImageInfo& image) const;
 
   // What the stages make of proposals, of which there are some; nothing if
   // their values are not finite.
-  std::optional<BoxPredictions> PredictBoxes(const Features& pyramid,
+  std::optional<BoxPredictions> PredictBoxes(const layers::Features& pyramid,
                                              at::Tensor rois,
                                              const ImageInfo& image) const;
 
-  DetectorConfig config_;
+  model::DetectorConfig config_;
   FeaturePyramid neck_;
   RegionProposals rpn_;
   RoiHead roi_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_DETECTION_HEAD_H_

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Pixels a side of the first of the maps, mostly: a hint.
@@ -19,13 +19,15 @@ at::Tensor ToChannelsLast(const at::Tensor& map) {
 }  // namespace
 
 FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
-                               int channels, const StateDict::Scope& scope,
-                               const LayerOptions& options) {
+                               int channels,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options) {
   const auto take = [&](const std::string& name,
-                        const Convolution::Shape& shape) {
-    const Weights weights =
-        Convolution::Take(scope.Sub(absl::StrCat(name, ".conv")), shape, true);
-    return Convolution(shape, weights, {}, Activation::kNone, options);
+                        const layers::Convolution::Shape& shape) {
+    const layers::Weights weights = layers::Convolution::Take(
+        scope.Sub(absl::StrCat(name, ".conv")), shape, true);
+    return layers::Convolution(shape, weights, {}, layers::Activation::kNone,
+                               options);
   };
   for (size_t i = 0; i < in_channels.size(); ++i) {
     const int side = kTypicalSide >> i;
@@ -37,8 +39,9 @@ FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
   }
 }
 
-Features FeaturePyramid::Forward(const Features& features) const {
-  Features pyramid(features.size());
+layers::Features FeaturePyramid::Forward(
+    const layers::Features& features) const {
+  layers::Features pyramid(features.size());
   at::Tensor merged;  // Of the level above.
   for (int i = features.size() - 1; i >= 0; --i) {
     const at::Tensor map =
@@ -56,4 +59,4 @@ Features FeaturePyramid::Forward(const Features& features) const {
   return pyramid;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "model/layers/features.h"
 #include "model/layers/convolution.h"
+#include "model/layers/features.h"
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // Pixels of the network's input a pixel of level `level`, along a side.
 inline int PyramidStride(int level) { return 4 << level; }
@@ -22,16 +22,17 @@ class FeaturePyramid {
   // Takes "lateral_convs" and "fpn_convs" from `scope`. The backbone's maps
   // have `in_channels` channels, from fine to coarse.
   FeaturePyramid(const std::vector<int>& in_channels, int channels,
-                 const StateDict::Scope& scope, const LayerOptions& options);
+                 const weights::StateDict::Scope& scope,
+                 const layers::LayerOptions& options);
 
   // Maps [N, channels, H, W], fp32, channels-last in memory: one for each of
   // `features` and one of half the last one's sides, rounded up.
-  Features Forward(const Features& features) const;
+  layers::Features Forward(const layers::Features& features) const;
 
  private:
-  std::vector<Convolution> laterals_, outputs_;
+  std::vector<layers::Convolution> laterals_, outputs_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_FEATURE_PYRAMID_H_

@@ -4,19 +4,19 @@
 #include "model/heads/detection_head.h"
 #include "model/heads/segmentation_head.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
-std::unique_ptr<Head> MakeHead(const ModelConfig& config,
-                               const StateDict::Scope& scope,
-                               const LayerOptions& options) {
-  if (config.task == VisionTask::kClassification) {
+std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options) {
+  if (config.task == model::VisionTask::kClassification) {
     return std::make_unique<ClassificationHead>(config, scope, options);
   }
   std::vector<int> in_channels;
   for (int stage = 0; stage < 4; ++stage) {
     in_channels.push_back(config.backbone.width(stage));
   }
-  if (config.task == VisionTask::kDetection) {
+  if (config.task == model::VisionTask::kDetection) {
     return std::make_unique<DetectionHead>(config.detector, config.num_classes,
                                            in_channels, scope, options);
   }
@@ -25,4 +25,4 @@ std::unique_ptr<Head> MakeHead(const ModelConfig& config,
                                             config.num_classes, scope, options);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

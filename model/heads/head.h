@@ -5,21 +5,21 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "model/layers/features.h"
 #include "model/config.h"
+#include "model/layers/features.h"
 #include "model/layers/layer_options.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // An image of a batch as a dense head must know it. Pixels.
 struct ImageInfo {
   int height = 0, width = 0;  // Of the network's input, without padding.
   int original_height = 0, original_width = 0;  // Of the picture.
-  DetectionOptions detection;
-  SegmentationOptions segmentation;
+  model::DetectionOptions detection;
+  model::SegmentationOptions segmentation;
 };
 
 // From a backbone's features to results. Immutable, so thread-safe.
@@ -28,15 +28,16 @@ class Head {
   virtual ~Head() = default;
 
   // One result for each image of the features, in order.
-  virtual std::vector<Result> Forward(
-      const Features& features, absl::Span<const ImageInfo> images) const = 0;
+  virtual std::vector<model::Result> Forward(
+      const layers::Features& features,
+      absl::Span<const ImageInfo> images) const = 0;
 };
 
 // Takes the head's tensors from `scope`.
-std::unique_ptr<Head> MakeHead(const ModelConfig& config,
-                               const StateDict::Scope& scope,
-                               const LayerOptions& options);
+std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_HEAD_H_

@@ -7,7 +7,7 @@
 #include "model/ops/device_ops.h"
 #include "model/ops/parallel.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Regions that go through the layers together. Fixed, so that a region's answer
@@ -15,42 +15,47 @@ namespace {
 // shares of the usual 100. A device takes all at once.
 constexpr int64_t kRegionsAtOnce = 10;
 
-std::vector<Convolution> MakeConvolutions(const DetectorConfig& config,
-                                          const StateDict::Scope& scope,
-                                          const LayerOptions& options) {
-  const Convolution::Shape shape{
+std::vector<layers::Convolution> MakeConvolutions(
+    const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
+    const layers::LayerOptions& options) {
+  const layers::Convolution::Shape shape{
       config.channels,  config.channels, 1, config.mask_roi_size, 3,
       /*winograd=*/true};
-  std::vector<Convolution> convs;
+  std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.mask_convs; ++i) {
-    const StateDict::Scope conv = scope.Sub(absl::StrCat("convs.", i, ".conv"));
-    convs.emplace_back(shape, Convolution::Take(conv, shape, true),
-                       std::nullopt, Activation::kRelu, options);
+    const weights::StateDict::Scope conv =
+        scope.Sub(absl::StrCat("convs.", i, ".conv"));
+    convs.emplace_back(shape, layers::Convolution::Take(conv, shape, true),
+                       std::nullopt, layers::Activation::kRelu, options);
   }
   return convs;
 }
 
 // A transposed convolution whose stride is its kernel's side is a linear layer
 // from a pixel to the four that it becomes.
-Linear MakeUpsample(int channels, const StateDict::Scope& scope,
-                    const LayerOptions& options) {
+layers::Linear MakeUpsample(int channels,
+                            const weights::StateDict::Scope& scope,
+                            const layers::LayerOptions& options) {
   const at::Tensor weight =
       scope.Take("weight", {channels, channels, 2, 2});  // [in, out, 2, 2]
   const at::Tensor bias = scope.Take("bias", {channels});
-  return Linear({weight.permute({2, 3, 1, 0}).reshape({4 * channels, channels}),
-                 bias.repeat({4})},
-                {}, options);
+  return layers::Linear(
+      {weight.permute({2, 3, 1, 0}).reshape({4 * channels, channels}),
+       bias.repeat({4})},
+      {}, options);
 }
 
-Weights TakeLogits(int channels, int out, const StateDict::Scope& scope) {
+layers::Weights TakeLogits(int channels, int out,
+                           const weights::StateDict::Scope& scope) {
   return {scope.Take("weight", {out, channels, 1, 1}).view({out, channels}),
           scope.Take("bias", {out})};
 }
 
 }  // namespace
 
-MaskHead::MaskHead(const DetectorConfig& config, int num_classes,
-                   const StateDict::Scope& scope, const LayerOptions& options)
+MaskHead::MaskHead(const model::DetectorConfig& config, int num_classes,
+                   const weights::StateDict::Scope& scope,
+                   const layers::LayerOptions& options)
     : convs_(MakeConvolutions(config, scope, options)),
       upsample_(MakeUpsample(config.channels, scope.Sub("upsample"), options)),
       logits_(TakeLogits(config.channels,
@@ -60,7 +65,7 @@ MaskHead::MaskHead(const DetectorConfig& config, int num_classes,
 at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
                                 const at::Tensor& labels) const {
   at::Tensor x = features;
-  for (const Convolution& conv : convs_) x = conv.forward(x);
+  for (const layers::Convolution& conv : convs_) x = conv.forward(x);
   const int64_t count = x.size(0), channels = x.size(1), side = x.size(2);
   const at::Tensor pixels = upsample_.forward(x.permute({0, 2, 3, 1}))
                                 .relu_()
@@ -82,7 +87,7 @@ at::Tensor MaskHead::Forward(const at::Tensor& features,
   const at::Tensor logits =
       at::empty({count, side, side}, features.options().dtype(at::kFloat));
   const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
-  ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
+  ops::ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
     logits.narrow(0, first, regions)
         .copy_(ForwardFew(features.narrow(0, first, regions),
                           labels.narrow(0, first, regions)));
@@ -90,4 +95,4 @@ at::Tensor MaskHead::Forward(const at::Tensor& features,
   return logits;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -10,7 +10,7 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // The mask of what a region shows: convolutions with ReLU, a transposed
 // convolution (2x2, stride 2) with ReLU, a linear output a class. Source: Mask
@@ -19,8 +19,9 @@ namespace sfmamba {
 class MaskHead {
  public:
   // Takes "convs", "upsample" and "conv_logits" from `scope`.
-  MaskHead(const DetectorConfig& config, int num_classes,
-           const StateDict::Scope& scope, const LayerOptions& options);
+  MaskHead(const model::DetectorConfig& config, int num_classes,
+           const weights::StateDict::Scope& scope,
+           const layers::LayerOptions& options);
 
   // features [n, C, S, S], channels-last in memory, and classes, int64 [n]: the
   // logits of each region's own class, fp32 [n, 2 S, 2 S].
@@ -32,11 +33,12 @@ class MaskHead {
   at::Tensor ForwardFew(const at::Tensor& features,
                         const at::Tensor& labels) const;
 
-  std::vector<Convolution> convs_;
-  Linear upsample_;  // Pixel to pixels: [C] to [2, 2, C].
-  Weights logits_;   // [classes or 1, C], fp32; one: for all classes alike.
+  std::vector<layers::Convolution> convs_;
+  layers::Linear upsample_;  // Pixel to pixels: [C] to [2, 2, C].
+  layers::Weights
+      logits_;  // [classes or 1, C], fp32; one: for all classes alike.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_MASK_HEAD_H_

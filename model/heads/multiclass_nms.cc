@@ -4,7 +4,7 @@
 #include "model/heads/box_coder.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Which classes take part.
@@ -65,4 +65,4 @@ ScoredBoxes MulticlassNms(const at::Tensor& boxes,
           all.indices.index_select(0, kept), all.labels.index_select(0, kept)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

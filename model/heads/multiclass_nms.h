@@ -5,7 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 struct MulticlassNmsOptions {
   float score_threshold = 0.05f;  // Kept: greater.
@@ -30,6 +30,6 @@ ScoredBoxes MulticlassNms(const at::Tensor& boxes,
                           const at::Tensor& probabilities,
                           const MulticlassNmsOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_MULTICLASS_NMS_H_

@@ -8,7 +8,7 @@
 #include "model/layers/conv_module.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Input channels [begin, begin + count) of a convolution.
@@ -18,7 +18,7 @@ at::Tensor Slice(const at::Tensor& weight, int begin, int count) {
 
 // A 3x3 convolution's taps as a linear layer from a pixel to all that it gives
 // to its neighbours: [out, in, 3, 3] to [9 * out, in].
-Weights Taps(const at::Tensor& weight) {
+layers::Weights Taps(const at::Tensor& weight) {
   return {weight.permute({2, 3, 0, 1}).reshape({-1, weight.size(1)}), {}};
 }
 
@@ -26,33 +26,35 @@ Weights Taps(const at::Tensor& weight) {
 
 ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
                                      int out_channels, int size,
-                                     const StateDict::Scope& scope,
-                                     const LayerOptions& options)
+                                     const weights::StateDict::Scope& scope,
+                                     const layers::LayerOptions& options)
     : first_([&] {
         const int all =
             std::accumulate(in_channels.begin(), in_channels.end(), 0);
-        const Convolution::Shape whole{all, out_channels, /*stride=*/1, size};
-        const Weights stored =
-            Convolution::Take(scope.Sub("conv"), whole, /*bias=*/false);
-        const BatchNorm norm =
-            BatchNorm::Take(scope.Sub("bn"), out_channels, kConvModuleEps);
+        const layers::Convolution::Shape whole{all, out_channels, /*stride=*/1,
+                                               size};
+        const layers::Weights stored =
+            layers::Convolution::Take(scope.Sub("conv"), whole, /*bias=*/false);
+        const layers::BatchNorm norm = layers::BatchNorm::Take(
+            scope.Sub("bn"), out_channels, layers::kConvModuleEps);
         if (!options.fuse || ops::OnDevice(stored.weight)) {
-          return Convolution(whole, stored, norm, Activation::kRelu, options);
+          return layers::Convolution(whole, stored, norm,
+                                     layers::Activation::kRelu, options);
         }
-        const Weights weights = FoldBatchNorm(stored, norm);
+        const layers::Weights weights = layers::FoldBatchNorm(stored, norm);
         int begin = in_channels[0];
         for (size_t i = 1; i < in_channels.size(); ++i) {
           taps_.emplace_back(Taps(Slice(weights.weight, begin, in_channels[i])),
                              at::Tensor(), options);
           begin += in_channels[i];
         }
-        const Convolution::Shape shape{in_channels[0],   out_channels,
-                                       /*stride=*/1,     size,
-                                       /*kernel=*/3,
-                                       /*winograd=*/true};
-        return Convolution(
+        const layers::Convolution::Shape shape{in_channels[0],   out_channels,
+                                               /*stride=*/1,     size,
+                                               /*kernel=*/3,
+                                               /*winograd=*/true};
+        return layers::Convolution(
             shape, {Slice(weights.weight, 0, in_channels[0]), weights.bias},
-            std::nullopt, Activation::kNone, options);
+            std::nullopt, layers::Activation::kNone, options);
       }()) {}
 
 at::Tensor ConcatConvolution::Forward(
@@ -77,4 +79,4 @@ at::Tensor ConcatConvolution::Forward(
   return y.relu_();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

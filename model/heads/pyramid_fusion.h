@@ -10,7 +10,7 @@
 #include "model/layers/linear.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // Maps of several sizes, resized (bilinear) to the size of the first and
 // concatenated, through a 3x3 convolution, a BatchNorm and a ReLU. Immutable,
@@ -25,8 +25,8 @@ class ConcatConvolution {
   // Takes "conv" and "bn" from `scope`, for maps of `in_channels` in this
   // order. `size` is the expected side of the first map, a hint.
   ConcatConvolution(const std::vector<int>& in_channels, int out_channels,
-                    int size, const StateDict::Scope& scope,
-                    const LayerOptions& options);
+                    int size, const weights::StateDict::Scope& scope,
+                    const layers::LayerOptions& options);
 
   // Maps [N, in_channels[i], H_i, W_i] to [N, out_channels, H_0, W_0], fp32.
   at::Tensor Forward(const std::vector<at::Tensor>& maps) const;
@@ -34,10 +34,10 @@ class ConcatConvolution {
  private:
   // Of each map but the first, [9 * out, in]; empty if plain or on a device.
   // Filled with first_.
-  std::vector<Linear> taps_;
-  Convolution first_;  // Of the first map; without taps_, of all.
+  std::vector<layers::Linear> taps_;
+  layers::Convolution first_;  // Of the first map; without taps_, of all.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_PYRAMID_FUSION_H_

@@ -9,34 +9,39 @@
 #include "model/heads/feature_pyramid.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Pixels a side of a map, mostly: a hint.
 constexpr int kTypicalSide = 200;
 constexpr Deltas kStds = {1, 1, 1, 1};
 
-Convolution MakeHidden(int channels, const StateDict::Scope& scope,
-                       const LayerOptions& options) {
-  const Convolution::Shape shape{channels,         channels, 1, kTypicalSide, 3,
-                                 /*winograd=*/true};
-  return Convolution(shape, Convolution::Take(scope, shape, true), {},
-                     Activation::kRelu, options);
+layers::Convolution MakeHidden(int channels,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options) {
+  const layers::Convolution::Shape shape{channels,         channels, 1,
+                                         kTypicalSide,     3,
+                                         /*winograd=*/true};
+  return layers::Convolution(shape,
+                             layers::Convolution::Take(scope, shape, true), {},
+                             layers::Activation::kRelu, options);
 }
 
 // The two outputs as one convolution, fp32.
-Convolution MakeOutput(int channels, int anchors, const StateDict::Scope& scope,
-                       const LayerOptions& options) {
+layers::Convolution MakeOutput(int channels, int anchors,
+                               const weights::StateDict::Scope& scope,
+                               const layers::LayerOptions& options) {
   const auto take = [&](const char* name, int out) {
-    return Convolution::Take(scope.Sub(name),
-                             {channels, out, 1, kTypicalSide, 1}, true);
+    return layers::Convolution::Take(scope.Sub(name),
+                                     {channels, out, 1, kTypicalSide, 1}, true);
   };
-  const Weights logits = take("rpn_cls", anchors);
-  const Weights deltas = take("rpn_reg", 4 * anchors);
-  const Weights both{at::cat({logits.weight, deltas.weight}),
-                     at::cat({logits.bias, deltas.bias})};
-  return Convolution({channels, 5 * anchors, 1, kTypicalSide, 1}, both, {},
-                     Activation::kNone, {options.fuse, Precision::kFloat32});
+  const layers::Weights logits = take("rpn_cls", anchors);
+  const layers::Weights deltas = take("rpn_reg", 4 * anchors);
+  const layers::Weights both{at::cat({logits.weight, deltas.weight}),
+                             at::cat({logits.bias, deltas.bias})};
+  return layers::Convolution({channels, 5 * anchors, 1, kTypicalSide, 1}, both,
+                             {}, layers::Activation::kNone,
+                             {options.fuse, model::Precision::kFloat32});
 }
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
@@ -81,7 +86,7 @@ Deltas DeltasAt(const at::Tensor& level, int64_t index) {
 
 // Candidates of all levels, before suppression.
 struct Candidates {
-  std::vector<Box> boxes;
+  std::vector<model::Box> boxes;
   std::vector<float> scores;
   std::vector<int32_t> levels;
 };
@@ -95,16 +100,16 @@ at::Tensor View(std::vector<T>& values, at::IntArrayRef shape,
 
 }  // namespace
 
-RegionProposals::RegionProposals(const DetectorConfig& config,
-                                 const StateDict::Scope& scope,
-                                 const LayerOptions& options)
+RegionProposals::RegionProposals(const model::DetectorConfig& config,
+                                 const weights::StateDict::Scope& scope,
+                                 const layers::LayerOptions& options)
     : config_(config),
       hidden_(MakeHidden(config.channels, scope.Sub("rpn_conv"), options)),
       output_(MakeOutput(config.channels, config.anchor_ratios.size(), scope,
                          options)) {}
 
 std::vector<at::Tensor> RegionProposals::Forward(
-    const Features& pyramid) const {
+    const layers::Features& pyramid) const {
   std::vector<at::Tensor> levels;
   for (const at::Tensor& map : pyramid) {
     levels.push_back(output_.forward(hidden_.forward(map))[0]
@@ -123,9 +128,10 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
                           config_.anchor_ratios);
     for (const ScoredAnchor& anchor :
          BestAnchors(level, config_.rpn_candidates)) {
-      const Box box = ClipBox(DecodeBox(anchors.At(anchor.index, level.size(1)),
-                                        DeltasAt(level, anchor.index), kStds),
-                              height, width);
+      const model::Box box =
+          ClipBox(DecodeBox(anchors.At(anchor.index, level.size(1)),
+                            DeltasAt(level, anchor.index), kStds),
+                  height, width);
       if (!(box.x2 - box.x1 > 0 && box.y2 - box.y1 > 0)) continue;
       all.boxes.push_back(box);
       all.scores.push_back(anchor.score);
@@ -133,7 +139,7 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
     }
   }
   const int64_t count = all.boxes.size();
-  static_assert(sizeof(Box) == 4 * sizeof(float));
+  static_assert(sizeof(model::Box) == 4 * sizeof(float));
   const at::Tensor boxes = View(all.boxes, {count, 4}, at::kFloat);
   const at::Tensor scores = View(all.scores, {count}, at::kFloat);
   const at::Tensor groups = View(all.levels, {count}, at::kInt);
@@ -145,4 +151,4 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
   return {boxes.index_select(0, kept), scores.index_select(0, kept)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
-#include "model/layers/features.h"
 #include "model/config.h"
 #include "model/heads/anchors.h"
 #include "model/layers/convolution.h"
+#include "model/layers/features.h"
 #include "model/layers/layer_options.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 // Boxes of an image that may hold something, the best first; in the CPU's
 // memory.
@@ -27,13 +27,14 @@ struct Proposals {
 class RegionProposals {
  public:
   // Takes "rpn_conv", "rpn_cls" and "rpn_reg" from `scope`.
-  RegionProposals(const DetectorConfig& config, const StateDict::Scope& scope,
-                  const LayerOptions& options);
+  RegionProposals(const model::DetectorConfig& config,
+                  const weights::StateDict::Scope& scope,
+                  const layers::LayerOptions& options);
 
   // Of each level's map [1, C, H, W]: [H, W, 5 A], fp32 and
   // contiguous: a pixel's A logits, then the four deltas of each of its A
   // anchors.
-  std::vector<at::Tensor> Forward(const Features& pyramid) const;
+  std::vector<at::Tensor> Forward(const layers::Features& pyramid) const;
 
   // The proposals of an image of height x width, without its padding. `levels`
   // is what Forward() gave, finite; what overlaps is found where it lies.
@@ -41,11 +42,11 @@ class RegionProposals {
                    int width) const;
 
  private:
-  DetectorConfig config_;
-  Convolution hidden_;
-  Convolution output_;  // Logits and deltas.
+  model::DetectorConfig config_;
+  layers::Convolution hidden_;
+  layers::Convolution output_;  // Logits and deltas.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_MODEL_HEADS_REGION_PROPOSALS_H_

@@ -4,7 +4,7 @@
 #include "model/heads/feature_pyramid.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Levels of the pyramid that regions are read from; the fifth is the region
@@ -13,8 +13,9 @@ constexpr int kLevels = 4;
 
 }  // namespace
 
-RoiHead::RoiHead(const DetectorConfig& config, int num_classes,
-                 const StateDict::Scope& scope, const LayerOptions& options)
+RoiHead::RoiHead(const model::DetectorConfig& config, int num_classes,
+                 const weights::StateDict::Scope& scope,
+                 const layers::LayerOptions& options)
     : config_(config) {
   for (int i = 0; i < config.box_stages; ++i) {
     const std::string stage =
@@ -27,8 +28,8 @@ RoiHead::RoiHead(const DetectorConfig& config, int num_classes,
   }
 }
 
-at::Tensor RoiHead::Extract(const Features& pyramid, const at::Tensor& rois,
-                            int size) const {
+at::Tensor RoiHead::Extract(const layers::Features& pyramid,
+                            const at::Tensor& rois, int size) const {
   std::vector<at::Tensor> maps;
   std::vector<int> strides;
   for (int i = 0; i < kLevels; ++i) {
@@ -39,14 +40,14 @@ at::Tensor RoiHead::Extract(const Features& pyramid, const at::Tensor& rois,
                        config_.finest_scale);
 }
 
-BoxOutput RoiHead::ForwardBoxes(int stage, const Features& pyramid,
+BoxOutput RoiHead::ForwardBoxes(int stage, const layers::Features& pyramid,
                                 const at::Tensor& rois) const {
   const BoxOutput output =
       box_heads_[stage].Forward(Extract(pyramid, rois, config_.box_roi_size));
   return {output.logits.cpu(), output.deltas.cpu()};
 }
 
-std::vector<at::Tensor> RoiHead::ForwardMasks(const Features& pyramid,
+std::vector<at::Tensor> RoiHead::ForwardMasks(const layers::Features& pyramid,
                                               const at::Tensor& rois,
                                               const at::Tensor& labels) const {
   const at::Tensor features = Extract(pyramid, rois, config_.mask_roi_size);
@@ -58,4 +59,4 @@ std::vector<at::Tensor> RoiHead::ForwardMasks(const Features& pyramid,
   return logits;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

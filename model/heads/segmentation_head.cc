@@ -12,7 +12,7 @@
 #include "model/layers/conv_module.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // Sides that the coarsest map is pooled to.
@@ -31,13 +31,15 @@ std::vector<int> Channels(int first, int others, int count) {
   return channels;
 }
 
-Convolution MakeClassifier(int channels, int num_classes,
-                           const StateDict::Scope& scope, bool fuse) {
-  const Convolution::Shape shape{channels, num_classes, /*stride=*/1,
-                                 kTypicalSide, /*kernel=*/1};
-  return Convolution(shape, Convolution::Take(scope, shape, /*bias=*/true),
-                     std::nullopt, Activation::kNone,
-                     {fuse, Precision::kFloat32});
+layers::Convolution MakeClassifier(int channels, int num_classes,
+                                   const weights::StateDict::Scope& scope,
+                                   bool fuse) {
+  const layers::Convolution::Shape shape{channels, num_classes, /*stride=*/1,
+                                         kTypicalSide, /*kernel=*/1};
+  return layers::Convolution(
+      shape, layers::Convolution::Take(scope, shape, /*bias=*/true),
+      std::nullopt, layers::Activation::kNone,
+      {fuse, model::Precision::kFloat32});
 }
 
 at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {
@@ -49,8 +51,8 @@ at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {
 
 SegmentationHead::SegmentationHead(const std::vector<int>& in_channels,
                                    int channels, int num_classes,
-                                   const StateDict::Scope& scope,
-                                   const LayerOptions& options)
+                                   const weights::StateDict::Scope& scope,
+                                   const layers::LayerOptions& options)
     : bottleneck_(Channels(in_channels.back(), channels, std::size(kPoolSides)),
                   channels, kTypicalSide >> (kMaps - 1),
                   scope.Sub("decode_head.bottleneck"), options),
@@ -59,24 +61,24 @@ SegmentationHead::SegmentationHead(const std::vector<int>& in_channels,
       classifier_(MakeClassifier(channels, num_classes,
                                  scope.Sub("decode_head.conv_seg"),
                                  options.fuse)) {
-  const StateDict::Scope head = scope.Sub("decode_head");
+  const weights::StateDict::Scope head = scope.Sub("decode_head");
   for (size_t i = 0; i < std::size(kPoolSides); ++i) {
-    pools_.push_back(TakeConvModule(head.Sub(PoolName(i)),
-                                    {in_channels.back(), channels,
-                                     /*stride=*/1, kPoolSides[i],
-                                     /*kernel=*/1},
-                                    options));
+    pools_.push_back(layers::TakeConvModule(head.Sub(PoolName(i)),
+                                            {in_channels.back(), channels,
+                                             /*stride=*/1, kPoolSides[i],
+                                             /*kernel=*/1},
+                                            options));
   }
   for (int i = 0; i < kMaps - 1; ++i) {
     const int side = kTypicalSide >> i;
-    laterals_.push_back(TakeConvModule(
+    laterals_.push_back(layers::TakeConvModule(
         head.Sub(absl::StrCat("lateral_convs.", i)),
         {in_channels[i], channels, /*stride=*/1, side, /*kernel=*/1}, options));
-    outputs_.push_back(
-        TakeConvModule(head.Sub(absl::StrCat("fpn_convs.", i)),
-                       {channels, channels, /*stride=*/1, side, /*kernel=*/3,
-                        /*winograd=*/true},
-                       options));
+    outputs_.push_back(layers::TakeConvModule(
+        head.Sub(absl::StrCat("fpn_convs.", i)),
+        {channels, channels, /*stride=*/1, side, /*kernel=*/3,
+         /*winograd=*/true},
+        options));
   }
 }
 
@@ -90,8 +92,9 @@ at::Tensor SegmentationHead::Pool(const at::Tensor& map) const {
   return bottleneck_.Forward(maps);
 }
 
-Features SegmentationHead::Merge(const Features& features) const {
-  Features merged(kMaps);
+layers::Features SegmentationHead::Merge(
+    const layers::Features& features) const {
+  layers::Features merged(kMaps);
   merged.back() = Pool(features.back());
   for (int i = kMaps - 2; i >= 0; --i) {
     at::Tensor lateral = laterals_[i].forward(features[i]).to(at::kFloat);
@@ -100,8 +103,9 @@ Features SegmentationHead::Merge(const Features& features) const {
   return merged;
 }
 
-Features SegmentationHead::Refine(const Features& merged) const {
-  Features refined = merged;
+layers::Features SegmentationHead::Refine(
+    const layers::Features& merged) const {
+  layers::Features refined = merged;
   for (int i = 0; i < kMaps - 1; ++i) {
     refined[i] = outputs_[i].forward(merged[i]);
   }
@@ -112,14 +116,14 @@ at::Tensor SegmentationHead::Classify(const at::Tensor& fused) const {
   return classifier_.forward(fused).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
-Segmentation SegmentationHead::Label(const at::Tensor& logits,
-                                     const ImageInfo& image) const {
-  Segmentation result;
+model::Segmentation SegmentationHead::Label(const at::Tensor& logits,
+                                            const ImageInfo& image) const {
+  model::Segmentation result;
   if (!at::isfinite(logits).all().item<bool>()) {
     result.finite = false;
     return result;
   }
-  const SegmentationOptions& options = image.segmentation;
+  const model::SegmentationOptions& options = image.segmentation;
   result.height = options.original_size ? image.original_height : image.height;
   result.width = options.original_size ? image.original_width : image.width;
   ops::SegmentationArgmax(logits, image.height, image.width, options.confidence,
@@ -127,14 +131,15 @@ Segmentation SegmentationHead::Label(const at::Tensor& logits,
   return result;
 }
 
-std::vector<Result> SegmentationHead::Forward(
-    const Features& features, absl::Span<const ImageInfo> images) const {
+std::vector<model::Result> SegmentationHead::Forward(
+    const layers::Features& features,
+    absl::Span<const ImageInfo> images) const {
   const at::Tensor logits = Classify(Fuse(Refine(Merge(features))));
-  std::vector<Result> results;
+  std::vector<model::Result> results;
   for (size_t i = 0; i < images.size(); ++i) {
     results.push_back(Label(logits[i], images[i]));
   }
   return results;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

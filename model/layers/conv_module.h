@@ -6,13 +6,13 @@
 #include "model/layers/weight_transforms.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 constexpr double kConvModuleEps = 1e-5;
 
 // The heads' usual layer: a convolution "conv" without bias, a BatchNorm "bn"
 // and a ReLU.
-inline Convolution TakeConvModule(const StateDict::Scope& scope,
+inline Convolution TakeConvModule(const weights::StateDict::Scope& scope,
                                   const Convolution::Shape& shape,
                                   const LayerOptions& options) {
   return Convolution(
@@ -21,6 +21,6 @@ inline Convolution TakeConvModule(const StateDict::Scope& scope,
       Activation::kRelu, options);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_CONV_MODULE_H_

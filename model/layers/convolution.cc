@@ -11,7 +11,7 @@
 #include "model/ops/onednn.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 at::Tensor Activated(at::Tensor x, Activation activation) {
@@ -33,28 +33,29 @@ at::Tensor Pixels(const at::Tensor& map) {
 
 }  // namespace
 
-CudaActivation ToCuda(Activation activation) {
+kernels::CudaActivation ToCuda(Activation activation) {
   switch (activation) {
     case Activation::kNone:
       break;
     case Activation::kRelu:
-      return CudaActivation::kRelu;
+      return kernels::CudaActivation::kRelu;
     case Activation::kRelu6:
-      return CudaActivation::kRelu6;
+      return kernels::CudaActivation::kRelu6;
   }
-  return CudaActivation::kNone;
+  return kernels::CudaActivation::kNone;
 }
 
 Convolution::Method Convolution::ChooseMethod(const Shape& shape,
                                               const LayerOptions& options,
                                               bool on_device) {
   if (on_device) return Method::kDevice;
-  const bool half = options.precision != Precision::kFloat32;
+  const bool half = options.precision != model::Precision::kFloat32;
   const bool native =
-      !half || (options.precision == Precision::kBFloat16 && HasAmxBf16());
+      !half || (options.precision == model::Precision::kBFloat16 &&
+                kernels::HasAmxBf16());
   if (!options.fuse || !native) return Method::kPlain;
-  const bool winograd =
-      shape.winograd && !half && ActiveCpuIsa() != CpuIsa::kScalar;
+  const bool winograd = shape.winograd && !half &&
+                        kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
   return winograd ? Method::kWinograd : Method::kOneDnn;
 }
 
@@ -75,7 +76,7 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
   } else {
     norm_ = norm;
   }
-  const at::ScalarType type = ComputeType(options.precision);
+  const at::ScalarType type = ops::ComputeType(options.precision);
   weight_ = used.weight.to(type);
   if (used.bias.defined()) {
     bias_ = method_ == Method::kDevice ? used.bias : used.bias.to(type);
@@ -85,7 +86,7 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
       weight_ = ops::PackWinograd(weight_);
       break;
     case Method::kOneDnn:
-      weight_ = PackConvolutionWeight(
+      weight_ = ops::PackConvolutionWeight(
           weight_, stride_, padding_, groups_,
           {1, shape.in, shape.input_size, shape.input_size});
       break;
@@ -97,8 +98,8 @@ Convolution::Convolution(const Shape& shape, const Weights& weights,
   }
 }
 
-Weights Convolution::Take(const StateDict::Scope& scope, const Shape& shape,
-                          bool bias) {
+Weights Convolution::Take(const weights::StateDict::Scope& scope,
+                          const Shape& shape, bool bias) {
   Weights weights{scope.Take("weight", {shape.out, shape.in / shape.groups,
                                         shape.kernel, shape.kernel}),
                   {}};
@@ -111,10 +112,10 @@ at::Tensor Convolution::ConvolveOnDevice(const at::Tensor& x) const {
       x, {weight_, stride_, padding_, groups_, search_});
 }
 
-at::Tensor Convolution::ForwardOnDevice(const at::Tensor& x,
-                                        CudaActivation activation) const {
+at::Tensor Convolution::ForwardOnDevice(
+    const at::Tensor& x, kernels::CudaActivation activation) const {
   const at::Tensor y = ConvolveOnDevice(x);
-  if (bias_.defined() || activation != CudaActivation::kNone) {
+  if (bias_.defined() || activation != kernels::CudaActivation::kNone) {
     ops::DeviceOpsOf(y)->Activate(Pixels(y), bias_, activation);
   }
   return y;
@@ -122,7 +123,8 @@ at::Tensor Convolution::ForwardOnDevice(const at::Tensor& x,
 
 at::Tensor Convolution::Convolve(const at::Tensor& x) const {
   if (method_ == Method::kOneDnn) {
-    return PackedConvolution(x, weight_, bias_, stride_, padding_, groups_);
+    return ops::PackedConvolution(x, weight_, bias_, stride_, padding_,
+                                  groups_);
   }
   return at::conv2d(x, weight_, bias_, stride_, padding_, /*dilation=*/1,
                     groups_);
@@ -136,8 +138,8 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
   if (method_ == Method::kWinograd) {
     return ops::WinogradConv(in, weight_, bias_, out_,
                              activation_ == Activation::kRelu
-                                 ? WinogradActivation::kRelu
-                                 : WinogradActivation::kNone);
+                                 ? kernels::WinogradActivation::kRelu
+                                 : kernels::WinogradActivation::kNone);
   }
   at::Tensor y = Convolve(in);
   if (norm_) {
@@ -152,11 +154,11 @@ at::Tensor Convolution::forward(const at::Tensor& x) const {
 at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   if (method_ == Method::kDevice) {
-    return ForwardOnDevice(in, CudaActivation::kGeluTanh);
+    return ForwardOnDevice(in, kernels::CudaActivation::kGeluTanh);
   }
   if (method_ == Method::kWinograd) {
     return ops::WinogradConv(in, weight_, bias_, out_,
-                             WinogradActivation::kGeluTanh);
+                             kernels::WinogradActivation::kGeluTanh);
   }
   at::Tensor y = forward(in);
   if (!fuse_) return at::gelu(y, "tanh");
@@ -168,7 +170,7 @@ void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   switch (method_) {
     case Method::kOneDnn:
-      PackedConvolutionAdd(residual, in, weight_, bias_, padding_);
+      ops::PackedConvolutionAdd(residual, in, weight_, bias_, padding_);
       break;
     case Method::kWinograd:
       ops::AddWinogradConv(in, weight_, bias_, residual);
@@ -183,4 +185,4 @@ void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

@@ -7,13 +7,13 @@
 #include "model/layers/layer_options.h"
 #include "model/layers/weight_transforms.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // kRelu6 is min(max(x, 0), 6). NaN stays NaN.
 enum class Activation { kNone, kRelu, kRelu6 };
 
 // The same for a device's kernels.
-CudaActivation ToCuda(Activation activation);
+kernels::CudaActivation ToCuda(Activation activation);
 
 // A convolution whose padding keeps the sides, then a BatchNorm and an
 // activation where there are any: [N, in, H, W] to [N, out, ceil(H / stride),
@@ -39,8 +39,8 @@ class Convolution {
 
   // Takes "weight" [out, in / groups, kernel, kernel] and, if `bias`, "bias"
   // [out] from `scope`.
-  static Weights Take(const StateDict::Scope& scope, const Shape& shape,
-                      bool bias);
+  static Weights Take(const weights::StateDict::Scope& scope,
+                      const Shape& shape, bool bias);
 
   at::Tensor forward(const at::Tensor& x) const;
   // The same, then GELU in its tanh form. No activation before it.
@@ -61,7 +61,7 @@ class Convolution {
   // follows.
   at::Tensor ConvolveOnDevice(const at::Tensor& x) const;
   at::Tensor ForwardOnDevice(const at::Tensor& x,
-                             CudaActivation activation) const;
+                             kernels::CudaActivation activation) const;
   // kOneDnn's and kPlain's, without the activation.
   at::Tensor Convolve(const at::Tensor& x) const;
 
@@ -78,6 +78,6 @@ class Convolution {
   std::optional<BatchNorm> norm_;  // Empty once folded.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_CONVOLUTION_H_

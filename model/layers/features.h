@@ -5,13 +5,13 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // What a backbone makes of images: maps [N, C, H, W], from fine to coarse. Of
 // the hybrid architecture four, at strides 4, 8, 16 and 32, in fp32 or in the
 // compute type; of Vim one of a single pixel, the class token.
 using Features = std::vector<at::Tensor>;
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_FEATURES_H_

@@ -2,7 +2,7 @@
 
 #include "ATen/ops/empty.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 at::Tensor ImageBatch::Values() const {
   if (!pixels_.has_value()) return values_;
@@ -15,4 +15,4 @@ at::Tensor ImageBatch::Values() const {
   return x;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // Images as a network takes them: normalised values, or pixels on a device,
 // which a first convolution normalises on its way.
@@ -35,6 +35,6 @@ class ImageBatch {
   at::ScalarType type_ = at::kFloat;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_IMAGE_BATCH_H_

@@ -5,7 +5,7 @@
 #include "model/ops/device_ops.h"
 #include "model/tuning/scan_plan_chooser.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // How every layer of a model computes. Where it does, its weights say: a layer
 // whose weights lie on a device runs there.
@@ -16,9 +16,9 @@ struct LayerOptions {
   // Of matrix products and convolutions. On the CPU norms, the scan and the
   // residual stream stay fp32; on a device they read and write this type, too,
   // and compute in fp32.
-  Precision precision = Precision::kFloat32;
+  model::Precision precision = model::Precision::kFloat32;
   // How scans run on a device; must be set there. Outlives the layers.
-  const ScanPlanner* planner = nullptr;
+  const tuning::ScanPlanner* planner = nullptr;
   // How convolutions' algorithms are chosen on a device.
   ops::ConvSearch conv_search = ops::ConvSearch::kGuess;
   // Half precision on a device keeps to GELU's erf form, see tanh_gelu().
@@ -28,10 +28,10 @@ struct LayerOptions {
   // have as a product's epilogue: the two differ by 4.7e-4 at most, about what
   // bf16 rounds.
   bool tanh_gelu() const {
-    return !exact_gelu && precision != Precision::kFloat32;
+    return !exact_gelu && precision != model::Precision::kFloat32;
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_LAYER_OPTIONS_H_

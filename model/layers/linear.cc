@@ -9,7 +9,7 @@
 #include "model/ops/compute_type.h"
 #include "model/ops/onednn.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 // Rows of a stage-3 window of the base size: what oneDNN packs for.
@@ -31,8 +31,10 @@ Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options,
                                             bool on_device) {
   if (on_device) return Multiplier::kDevice;
   if (!options.fuse) return Multiplier::kPlain;
-  if (options.precision == Precision::kFloat32) return Multiplier::kProduct;
-  return options.precision == Precision::kBFloat16 && HasAmxBf16()
+  if (options.precision == model::Precision::kFloat32)
+    return Multiplier::kProduct;
+  return options.precision == model::Precision::kBFloat16 &&
+                 kernels::HasAmxBf16()
              ? Multiplier::kOneDnn
              : Multiplier::kPlain;
 }
@@ -41,7 +43,7 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
                const LayerOptions& options)
     : fuse_(options.fuse),
       tanh_gelu_(options.tanh_gelu()),
-      type_(ComputeType(options.precision)),
+      type_(ops::ComputeType(options.precision)),
       multiplier_(ChooseMultiplier(options, ops::OnDevice(weights.weight))),
       out_(weights.weight.size(0)) {
   Weights used = weights;
@@ -55,7 +57,7 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
       packed_ = ops::PackProduct(used.weight);
       break;
     case Multiplier::kOneDnn:
-      weight_ = PackLinearWeight(used.weight.to(type_), kTypicalRows);
+      weight_ = ops::PackLinearWeight(used.weight.to(type_), kTypicalRows);
       break;
     case Multiplier::kDevice:
     case Multiplier::kPlain:
@@ -65,7 +67,7 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
   if (used.bias.defined()) bias_ = used.bias.to(type_);
 }
 
-Weights Linear::Take(const StateDict::Scope& scope, int in, int out,
+Weights Linear::Take(const weights::StateDict::Scope& scope, int in, int out,
                      bool bias) {
   Weights weights{scope.Take("weight", {out, in}), {}};
   if (bias) weights.bias = scope.Take("bias", {out});
@@ -81,7 +83,7 @@ at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
       ops::Product(x, packed_, bias_, /*add=*/false, y);
       return y;
     case Multiplier::kOneDnn:
-      return PackedLinear(x, weight_, bias_, "none");
+      return ops::PackedLinear(x, weight_, bias_, "none");
     case Multiplier::kDevice:
       return ops::DeviceOpsOf(x)->Linear(x, weight_, bias_);
     case Multiplier::kPlain:
@@ -94,7 +96,7 @@ at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
 
 at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
   if (multiplier_ == Multiplier::kOneDnn) {
-    return PackedLinear(rows.to(type_), weight_, bias_, "gelu");
+    return ops::PackedLinear(rows.to(type_), weight_, bias_, "gelu");
   }
   if (multiplier_ == Multiplier::kDevice && tanh_gelu_ && bias_.defined()) {
     return ops::DeviceOpsOf(rows)->LinearGeluTanh(rows.to(type_), weight_,
@@ -128,4 +130,4 @@ void Linear::AddTo(Residual& residual, const at::Tensor& x) const {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

@@ -7,7 +7,7 @@
 #include "model/layers/weight_transforms.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
 //
@@ -20,7 +20,7 @@ class Linear {
          const LayerOptions& options);
 
   // Takes "weight" [out, in] and, if `bias`, "bias" [out] from `scope`.
-  static Weights Take(const StateDict::Scope& scope, int in, int out,
+  static Weights Take(const weights::StateDict::Scope& scope, int in, int out,
                       bool bias);
 
   // [..., in] to [..., out] of the compute type.
@@ -53,6 +53,6 @@ class Linear {
   at::Tensor scale_;           // [out], undefined if folded or absent.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_LINEAR_H_

@@ -2,7 +2,7 @@
 
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 at::Tensor& Residual::Sum() {
   if (waiting_.defined()) {
@@ -27,4 +27,4 @@ at::Tensor Residual::Normalized(const at::Tensor& gamma, const at::Tensor& beta,
   return y;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

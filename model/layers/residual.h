@@ -6,7 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // A residual stream: x [rows, tokens, width], contiguous, which layers add to.
 // It is fp32 or, on a device, maybe of the compute type.
@@ -38,6 +38,6 @@ class Residual {
   at::Tensor waiting_;  // To be added to x_; undefined: nothing.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_RESIDUAL_H_

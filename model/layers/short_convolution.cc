@@ -4,9 +4,9 @@
 #include "model/ops/ops.h"
 #include "model/ops/plain_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
-ShortConvolution::ShortConvolution(const StateDict::Scope& scope,
+ShortConvolution::ShortConvolution(const weights::StateDict::Scope& scope,
                                    const Shape& shape,
                                    const LayerOptions& options)
     : fuse_(options.fuse),
@@ -45,4 +45,4 @@ ops::ShortConv ShortConvolution::Args(const at::Tensor& x,
   return {x.view({-1, channels}), weight_, bias_, y.view({-1, channels})};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

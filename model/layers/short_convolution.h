@@ -6,7 +6,7 @@
 #include "model/ops/device_ops.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // A mixer's depthwise convolution along each sequence, then SiLU. Immutable, so
 // thread-safe.
@@ -21,7 +21,7 @@ class ShortConvolution {
 
   // Takes "weight" [channels, 1, taps] and, if the shape says so, "bias"
   // [channels].
-  ShortConvolution(const StateDict::Scope& scope, const Shape& shape,
+  ShortConvolution(const weights::StateDict::Scope& scope, const Shape& shape,
                    const LayerOptions& options);
 
   // x to y, both [rows, tokens, channels], their last axis dense; `length`
@@ -45,6 +45,6 @@ class ShortConvolution {
   at::Tensor bias_;    // [channels] or undefined.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_SHORT_CONVOLUTION_H_

@@ -4,7 +4,7 @@
 #include "model/ops/compute_type.h"
 #include "model/ops/ops.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 constexpr int kColours = 3, kKernel = 3;
@@ -31,7 +31,7 @@ ops::PixelConvWeights ForPixels(const Weights& weights, const BatchNorm& norm,
 StemConvolution::StemConvolution(const Weights& weights, const BatchNorm& norm,
                                  Activation activation, int image_size,
                                  const LayerOptions& options)
-    : type_(ComputeType(options.precision)),
+    : type_(ops::ComputeType(options.precision)),
       convolution_(ShapeOf(weights, image_size), weights, norm, activation,
                    options) {
   if (ops::OnDevice(weights.weight) &&
@@ -55,4 +55,4 @@ at::Tensor StemConvolution::forward(const ImageBatch& images) const {
   return y;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

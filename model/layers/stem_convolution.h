@@ -5,7 +5,7 @@
 #include "model/layers/convolution.h"
 #include "model/layers/image_batch.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // The first convolution of a network: 3x3, stride 2, a BatchNorm and an
 // activation. A device that has pixels normalises them on the way and so reads
@@ -27,6 +27,6 @@ class StemConvolution {
   ops::PixelConvWeights pixel_weights_;  // Undefined unless a device can.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_STEM_CONVOLUTION_H_

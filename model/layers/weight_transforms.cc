@@ -7,7 +7,7 @@
 #include "ATen/ops/neg.h"
 #include "ATen/ops/zeros_like.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 at::Tensor ToDouble(const at::Tensor& x) { return x.to(at::kDouble); }
@@ -31,7 +31,7 @@ Affine ExactAffine(const BatchNorm& norm) {
 
 }  // namespace
 
-BatchNorm BatchNorm::Take(const StateDict::Scope& scope, int channels,
+BatchNorm BatchNorm::Take(const weights::StateDict::Scope& scope, int channels,
                           double eps) {
   return {scope.Take("weight", {channels}), scope.Take("bias", {channels}),
           scope.Take("running_mean", {channels}),
@@ -75,4 +75,4 @@ at::Tensor DecayRates(const at::Tensor& A_log) {
   return ToFloat(-ToDouble(A_log).exp().t());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

@@ -4,7 +4,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 
 // Load-time rewrites. They are exact in real arithmetic, are computed in double
 // and rounded once to fp32.
@@ -14,7 +14,7 @@ struct BatchNorm {
   at::Tensor weight, bias, mean, var;
   double eps;
 
-  static BatchNorm Take(const StateDict::Scope& scope, int channels,
+  static BatchNorm Take(const weights::StateDict::Scope& scope, int channels,
                         double eps);
 };
 
@@ -44,6 +44,6 @@ Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
 // [channels, states] to [states, channels].
 at::Tensor DecayRates(const at::Tensor& A_log);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::layers
 
 #endif  // SFMAMBA_MODEL_LAYERS_WEIGHT_TRANSFORMS_H_

@@ -5,26 +5,27 @@
 #include "model/config.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
-inline at::ScalarType ComputeType(Precision precision) {
+inline at::ScalarType ComputeType(model::Precision precision) {
   switch (precision) {
-    case Precision::kBFloat16:
+    case model::Precision::kBFloat16:
       return at::kBFloat16;
-    case Precision::kFloat16:
+    case model::Precision::kFloat16:
       return at::kHalf;
-    case Precision::kFloat32:
+    case model::Precision::kFloat32:
       break;
   }
   return at::kFloat;
 }
 
 // `type` is one of those.
-inline ScanShape::Type ScanType(at::ScalarType type) {
-  if (type == at::kBFloat16) return ScanShape::kBFloat16;
-  return type == at::kHalf ? ScanShape::kFloat16 : ScanShape::kFloat;
+inline tuning::ScanShape::Type ScanType(at::ScalarType type) {
+  if (type == at::kBFloat16) return tuning::ScanShape::kBFloat16;
+  return type == at::kHalf ? tuning::ScanShape::kFloat16
+                           : tuning::ScanShape::kFloat;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_COMPUTE_TYPE_H_

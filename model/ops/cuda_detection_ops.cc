@@ -33,7 +33,7 @@ at::Tensor CudaOps::RoiAlign(const std::vector<at::Tensor>& maps,
       at::empty({rois.size(0), size, size, channels}, maps[0].options());
   CudaDispatch(out, [&](auto type) {
     using T = decltype(type);
-    RoiAlignCudaArgs<T> args{};
+    kernels::RoiAlignCudaArgs<T> args{};
     args.num_levels = maps.size();
     for (size_t i = 0; i < maps.size(); ++i) {
       args.levels[i] = {Data<T>(maps[i]), static_cast<int>(maps[i].size(1)),
@@ -46,7 +46,7 @@ at::Tensor CudaOps::RoiAlign(const std::vector<at::Tensor>& maps,
     args.rois = Floats(boxes);
     args.out_height = args.out_width = size;
     args.out = Data<T>(out);
-    CheckLaunch(RoiAlignCuda(args, stream_of_(out)));
+    CheckLaunch(kernels::RoiAlignCuda(args, stream_of_(out)));
   });
   return out.permute({0, 3, 1, 2});
 }
@@ -64,10 +64,11 @@ at::Tensor CudaOps::Nms(const at::Tensor& boxes, const at::Tensor& scores,
       groups.defined() ? groups.contiguous() : groups;
   const at::Tensor kept = at::empty({std::min(count, max_kept)}, ints);
   const at::Tensor num_kept = at::empty({1}, ints);
-  const at::Tensor scratch = at::empty(
-      {static_cast<int64_t>(NmsCudaScratchBytes(/*num_images=*/1, count))},
-      bytes);
-  NmsCudaArgs args{};
+  const at::Tensor scratch =
+      at::empty({static_cast<int64_t>(
+                    kernels::NmsCudaScratchBytes(/*num_images=*/1, count))},
+                bytes);
+  kernels::NmsCudaArgs args{};
   args.num_images = 1;
   args.num_boxes = count;
   args.boxes = Floats(dense_boxes);
@@ -78,13 +79,13 @@ at::Tensor CudaOps::Nms(const at::Tensor& boxes, const at::Tensor& scores,
   args.kept = Data<int32_t>(kept);
   args.num_kept = Data<int32_t>(num_kept);
   args.scratch = scratch.data_ptr();
-  CheckLaunch(NmsCuda(args, stream_of_(boxes)));
+  CheckLaunch(kernels::NmsCuda(args, stream_of_(boxes)));
   return kept.narrow(0, 0, num_kept.item<int>()).to(at::kLong);
 }
 
 void CudaOps::SegmentationArgmax(const at::Tensor& logits, int input_height,
                                  int input_width, bool confidence,
-                                 Segmentation* out) const {
+                                 model::Segmentation* out) const {
   const at::Tensor channels_last = logits.permute({1, 2, 0}).contiguous();
   const int64_t classes = logits.size(0);
   const std::vector<int64_t> size = {out->height, out->width};
@@ -95,13 +96,13 @@ void CudaOps::SegmentationArgmax(const at::Tensor& logits, int input_height,
   const at::Tensor areas = at::zeros({classes}, of(at::kLong));
   const at::Tensor confidences =
       confidence ? at::empty(size, of(at::kByte)) : at::Tensor();
-  const at::Tensor scratch =
-      at::empty({static_cast<int64_t>(SegmentationArgmaxCudaScratchBytes(
-                    out->height, out->width))},
-                of(at::kByte));
+  const at::Tensor scratch = at::empty(
+      {static_cast<int64_t>(kernels::SegmentationArgmaxCudaScratchBytes(
+          out->height, out->width))},
+      of(at::kByte));
   CudaDispatch(logits, [&](auto type) {
     using T = decltype(type);
-    SegmentationArgmaxCudaArgs<T> args{};
+    kernels::SegmentationArgmaxCudaArgs<T> args{};
     args.logits = Data<T>(channels_last);
     args.height = logits.size(1);
     args.width = logits.size(2);
@@ -116,7 +117,7 @@ void CudaOps::SegmentationArgmax(const at::Tensor& logits, int input_height,
     if (confidence) args.confidence = Data<uint8_t>(confidences);
     args.areas = Data<int64_t>(areas);
     args.scratch = scratch.data_ptr();
-    CheckLaunch(SegmentationArgmaxCuda(args, stream_of_(logits)));
+    CheckLaunch(kernels::SegmentationArgmaxCuda(args, stream_of_(logits)));
   });
   out->labels.resize(labels.numel());
   CopyTo(out->labels, labels);

@@ -18,9 +18,9 @@ void CudaDispatch(const at::Tensor& x, Body body) {
     case at::kFloat:
       return body(float());
     case at::kBFloat16:
-      return body(BFloat16());
+      return body(kernels::BFloat16());
     case at::kHalf:
-      return body(Float16());
+      return body(kernels::Float16());
     default:
       TORCH_CHECK(false, "expected fp32, fp16 or bf16, got ", x.scalar_type());
   }

@@ -35,9 +35,9 @@ void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
   });
 }
 
-ScanShape ShapeOf(const at::Tensor& u, int64_t states,
-                  const Segments& segments) {
-  ScanShape shape;
+tuning::ScanShape ShapeOf(const at::Tensor& u, int64_t states,
+                          const kernels::Segments& segments) {
+  tuning::ScanShape shape;
   shape.type = ScanType(u.scalar_type());
   shape.channels = u.size(1);
   shape.states = states;
@@ -47,11 +47,12 @@ ScanShape ShapeOf(const at::Tensor& u, int64_t states,
 }
 
 template <typename T, typename X>
-WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
-                                int margin, const at::Tensor& windows) {
+kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
+                                         const Grid& grid, int margin,
+                                         const at::Tensor& windows) {
   TORCH_CHECK(map.stride(3) == 1 && windows.is_contiguous(),
               "expected a map with a dense last axis and contiguous windows");
-  WindowArgs<T, X> args;
+  kernels::WindowArgs<T, X> args;
   args.images = map.size(0);
   args.map_height = map.size(1);
   args.map_width = map.size(2);
@@ -68,8 +69,8 @@ WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map, const Grid& grid,
   return args;
 }
 
-std::vector<CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
-  std::vector<CudaImage> sources;
+std::vector<kernels::CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
+  std::vector<kernels::CudaImage> sources;
   for (const ImagePixels& image : images) {
     sources.push_back({image.rgb, image.height, image.width});
   }
@@ -78,10 +79,9 @@ std::vector<CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
 
 // Of y = activation(x + bias), which lie alike.
 template <typename T>
-BiasActivationArgs<T> MakeActivationArgs(const at::Tensor& x,
-                                         const at::Tensor& bias,
-                                         CudaActivation activation,
-                                         const at::Tensor& y) {
+kernels::BiasActivationArgs<T> MakeActivationArgs(
+    const at::Tensor& x, const at::Tensor& bias,
+    kernels::CudaActivation activation, const at::Tensor& y) {
   return {x.size(0),  x.size(1), Data<T>(x), x.size(1),
           Data<T>(y), x.size(1), activation, Floats(bias)};
 }
@@ -102,7 +102,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     using X = decltype(x_type);
     using Y = decltype(y_type);
-    LayerNormCudaArgs<X, Y> args;
+    kernels::LayerNormCudaArgs<X, Y> args;
     args.channels = channels;
     args.x = Data<X>(x);
     args.x_stride = channels;
@@ -115,7 +115,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
     args.eps = kEps;
     args.swap = swap;
     args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
-    CheckLaunch(LayerNormCuda(args, stream_of_(x)));
+    CheckLaunch(kernels::LayerNormCuda(args, stream_of_(x)));
   });
 }
 
@@ -125,10 +125,10 @@ void CudaOps::DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
               convs.size());
   CudaDispatch(convs[0].x, [&](auto type) {
     using T = decltype(type);
-    DepthwiseConv1dArgs<T> parts[2];
+    kernels::DepthwiseConv1dArgs<T> parts[2];
     for (size_t i = 0; i < convs.size(); ++i) {
       const ShortConv& conv = convs[i];
-      DepthwiseConv1dArgs<T>& args = parts[i];
+      kernels::DepthwiseConv1dArgs<T>& args = parts[i];
       args.channels = conv.x.size(1);
       args.taps = conv.weight.size(0);
       args.left = left;
@@ -141,8 +141,8 @@ void CudaOps::DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
       args.silu = true;
       args.segments = Sequences(conv.x, length);
     }
-    CheckLaunch(
-        DepthwiseConv1dCuda<T>(parts, convs.size(), stream_of_(convs[0].x)));
+    CheckLaunch(kernels::DepthwiseConv1dCuda<T>(parts, convs.size(),
+                                                stream_of_(convs[0].x)));
   });
 }
 
@@ -153,7 +153,7 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
   TORCH_CHECK(scan.planner != nullptr, "a device's scan needs a planner");
   CudaDispatch(u, [&](auto type) {
     using T = decltype(type);
-    SelectiveScanArgs<T> args;
+    kernels::SelectiveScanArgs<T> args;
     args.channels = u.size(1);
     args.states = scan.A.size(0);
     args.u = Data<T>(u);
@@ -170,20 +170,20 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
     args.D = Floats(scan.D);
     args.bias = Floats(scan.bias);
     args.segments = Sequences(u, length);
-    const ScanPlan plan = scan.planner->Plan(
+    const kernels::ScanPlan plan = scan.planner->Plan(
         ShapeOf(u, args.states, args.segments), static_cast<int>(rows));
-    const int64_t bytes =
-        ScanScratchBytes(plan, args.segments.count, args.channels, args.states);
+    const int64_t bytes = kernels::ScanScratchBytes(plan, args.segments.count,
+                                                    args.channels, args.states);
     const at::Tensor scratch = at::empty({bytes}, u.options().dtype(at::kByte));
-    CheckLaunch(SelectiveScanCuda(
+    CheckLaunch(kernels::SelectiveScanCuda(
         args, plan, bytes > 0 ? scratch.data_ptr() : nullptr, stream_of_(u)));
   });
 }
 
 void CudaOps::Activate(const at::Tensor& x, const at::Tensor& bias,
-                       CudaActivation activation) const {
+                       kernels::CudaActivation activation) const {
   CudaDispatch(x, [&](auto type) {
-    CheckLaunch(BiasActivationCuda(
+    CheckLaunch(kernels::BiasActivationCuda(
         MakeActivationArgs<decltype(type)>(x, bias, activation, x),
         stream_of_(x)));
   });
@@ -193,11 +193,11 @@ void CudaOps::AddBiased(const at::Tensor& x, const at::Tensor& bias,
                         const at::Tensor& y) const {
   CudaDispatch(x, [&](auto type) {
     using T = decltype(type);
-    BiasActivationArgs<T> args =
-        MakeActivationArgs<T>(x, bias, CudaActivation::kNone, y);
+    kernels::BiasActivationArgs<T> args =
+        MakeActivationArgs<T>(x, bias, kernels::CudaActivation::kNone, y);
     args.add = Data<T>(y);
     args.add_stride = args.y_stride;
-    CheckLaunch(BiasActivationCuda(args, stream_of_(x)));
+    CheckLaunch(kernels::BiasActivationCuda(args, stream_of_(x)));
   });
 }
 
@@ -205,7 +205,7 @@ void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
   const int64_t length = x.size(1), channels = x.size(2);
   CudaDispatch(x, [&](auto type) {
     using T = decltype(type);
-    TokenMeanArgs<T> args;
+    kernels::TokenMeanArgs<T> args;
     args.channels = channels;
     args.x = Data<T>(x);
     args.x_stride = channels;
@@ -214,16 +214,16 @@ void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
     args.mean_stride = length * channels;
     args.copy = Data<T>(x) + (length - 1) * channels;
     args.segments = {static_cast<int>(x.size(0)), static_cast<int>(length)};
-    CheckLaunch(TokenMeanCuda(args, stream_of_(x)));
+    CheckLaunch(kernels::TokenMeanCuda(args, stream_of_(x)));
   });
 }
 
 void CudaOps::NormalizeImages(const PixelBatch& pixels,
                               const at::Tensor& y) const {
-  const std::vector<CudaImage> images = ToCuda(pixels.images);
+  const std::vector<kernels::CudaImage> images = ToCuda(pixels.images);
   CudaDispatch(y, [&](auto type) {
     using T = decltype(type);
-    ImageNormalizeCudaArgs<T> args;
+    kernels::ImageNormalizeCudaArgs<T> args;
     args.count = images.size();
     args.images = images.data();
     args.height = pixels.height;
@@ -235,17 +235,17 @@ void CudaOps::NormalizeImages(const PixelBatch& pixels,
     args.channel_stride = y.stride(1);
     args.mean = pixels.mean;
     args.std = pixels.std;
-    CheckLaunch(ImageNormalizeCuda(args, stream_of_(y)));
+    CheckLaunch(kernels::ImageNormalizeCuda(args, stream_of_(y)));
   });
 }
 
 void CudaOps::ConvolvePixels(const PixelBatch& pixels,
                              const PixelConvWeights& weights,
                              const at::Tensor& y) const {
-  const std::vector<CudaImage> images = ToCuda(pixels.images);
+  const std::vector<kernels::CudaImage> images = ToCuda(pixels.images);
   CudaDispatch(y, [&](auto type) {
     using T = decltype(type);
-    PixelConvolutionArgs<T> args;
+    kernels::PixelConvolutionArgs<T> args;
     args.count = images.size();
     args.images = images.data();
     args.height = pixels.height;
@@ -257,27 +257,27 @@ void CudaOps::ConvolvePixels(const PixelBatch& pixels,
     args.std = pixels.std;
     args.activation = weights.activation;
     args.y = Data<T>(y);
-    CheckLaunch(PixelConvolutionCuda(args, stream_of_(y)));
+    CheckLaunch(kernels::PixelConvolutionCuda(args, stream_of_(y)));
   });
 }
 
 void CudaOps::CutWindows(const at::Tensor& map, const Grid& grid, int margin,
                          const at::Tensor& windows) const {
   DispatchPair(windows, map, [&](auto x_type, auto map_type) {
-    CheckLaunch(
-        CutWindowsCuda(MakeWindowArgs<decltype(map_type), decltype(x_type)>(
-                           map, grid, margin, windows),
-                       stream_of_(map)));
+    CheckLaunch(kernels::CutWindowsCuda(
+        MakeWindowArgs<decltype(map_type), decltype(x_type)>(map, grid, margin,
+                                                             windows),
+        stream_of_(map)));
   });
 }
 
 void CudaOps::JoinWindows(const at::Tensor& windows, const Grid& grid,
                           const at::Tensor& map) const {
   DispatchPair(windows, map, [&](auto x_type, auto map_type) {
-    CheckLaunch(
-        JoinWindowsCuda(MakeWindowArgs<decltype(map_type), decltype(x_type)>(
-                            map, grid, /*margin=*/0, windows),
-                        stream_of_(map)));
+    CheckLaunch(kernels::JoinWindowsCuda(
+        MakeWindowArgs<decltype(map_type), decltype(x_type)>(
+            map, grid, /*margin=*/0, windows),
+        stream_of_(map)));
   });
 }
 

@@ -12,7 +12,7 @@ namespace sfmamba::ops {
 class CudaOps : public DeviceOps {
  public:
   // The stream that work on a tensor is to be enqueued on.
-  using StreamOf = CudaStream (*)(const at::Tensor& x);
+  using StreamOf = kernels::CudaStream (*)(const at::Tensor& x);
 
   explicit CudaOps(StreamOf stream_of) : stream_of_(stream_of) {}
 
@@ -26,7 +26,7 @@ class CudaOps : public DeviceOps {
                      const at::Tensor& C, int64_t length, int64_t rows,
                      const at::Tensor& y) const override;
   void Activate(const at::Tensor& x, const at::Tensor& bias,
-                CudaActivation activation) const override;
+                kernels::CudaActivation activation) const override;
   void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                  const at::Tensor& y) const override;
   void FillEndsWithMean(const at::Tensor& x) const override;
@@ -56,7 +56,7 @@ class CudaOps : public DeviceOps {
                        const at::Tensor& v) const override;
   void SegmentationArgmax(const at::Tensor& logits, int input_height,
                           int input_width, bool confidence,
-                          Segmentation* out) const override;
+                          model::Segmentation* out) const override;
 
  private:
   StreamOf stream_of_;

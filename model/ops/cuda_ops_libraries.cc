@@ -14,7 +14,7 @@ at::Tensor CudaOps::Linear(const at::Tensor& x, const at::Tensor& W,
 at::Tensor CudaOps::LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                                    const at::Tensor& bias) const {
   const at::Tensor y = Linear(x, W, bias);
-  Activate(y, {}, CudaActivation::kGeluTanh);
+  Activate(y, {}, kernels::CudaActivation::kGeluTanh);
   return y;
 }
 

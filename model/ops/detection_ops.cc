@@ -12,9 +12,10 @@ namespace sfmamba::ops {
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale) {
-  TORCH_CHECK(!maps.empty() && maps.size() <= RoiAlignArgs::kMaxLevels &&
+  TORCH_CHECK(!maps.empty() &&
+                  maps.size() <= kernels::RoiAlignArgs::kMaxLevels &&
                   maps.size() == strides.size(),
-              "expected 1 to ", RoiAlignArgs::kMaxLevels,
+              "expected 1 to ", kernels::RoiAlignArgs::kMaxLevels,
               " maps and a stride for each, got ", maps.size(), " and ",
               strides.size());
   const int64_t channels = maps[0].size(0);
@@ -28,10 +29,10 @@ at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
   if (const DeviceOps* device = DeviceOpsOf(maps[0])) {
     return device->RoiAlign(maps, strides, rois, size, finest_scale);
   }
-  RoiAlignArgs args{};
+  kernels::RoiAlignArgs args{};
   args.num_levels = static_cast<int>(maps.size());
   for (size_t i = 0; i < maps.size(); ++i) {
-    RoiAlignArgs::Level& level = args.levels[i];
+    kernels::RoiAlignArgs::Level& level = args.levels[i];
     level.features = maps[i].const_data_ptr<float>();
     level.height = static_cast<int>(maps[i].size(1));
     level.width = static_cast<int>(maps[i].size(2));
@@ -46,11 +47,11 @@ at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
       at::empty({rois.size(0), size, size, channels}, maps[0].options());
   const int64_t values = int64_t{size} * size * channels;
   ParallelFor(rois.size(0), /*grain=*/1, [&](int64_t begin, int64_t end) {
-    RoiAlignArgs part = args;
+    kernels::RoiAlignArgs part = args;
     part.num_rois = static_cast<int>(end - begin);
     part.rois = boxes.const_data_ptr<float>() + 4 * begin;
     part.out = out.data_ptr<float>() + values * begin;
-    RoiAlignCpu(part);
+    kernels::RoiAlignCpu(part);
   });
   return out.permute({0, 3, 1, 2});
 }
@@ -70,7 +71,7 @@ at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
   const at::Tensor dense_groups =
       groups.defined() ? groups.contiguous() : groups;
   std::vector<int32_t> kept(std::min(count, max_kept));
-  NmsArgs args{};
+  kernels::NmsArgs args{};
   args.num_boxes = static_cast<int>(count);
   args.boxes = dense_boxes.const_data_ptr<float>();
   args.scores = dense_scores.const_data_ptr<float>();
@@ -78,7 +79,7 @@ at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
   args.iou_threshold = iou_threshold;
   args.max_kept = static_cast<int>(kept.size());
   args.kept = kept.data();
-  kept.resize(NmsCpu(args));
+  kept.resize(kernels::NmsCpu(args));
 
   const at::Tensor indices = at::empty({static_cast<int64_t>(kept.size())},
                                        boxes.options().dtype(at::kLong));

@@ -20,7 +20,7 @@ struct Scan {
   at::Tensor D;     // [channels]
   at::Tensor bias;  // [channels], all of it
   // On a device only, and there it must be set. Not owned.
-  const ScanPlanner* planner = nullptr;
+  const tuning::ScanPlanner* planner = nullptr;
 };
 
 // A convolution of x to y, as kernels/sequence/depthwise_conv1d.h has it:
@@ -66,7 +66,7 @@ struct PixelBatch {
 // of a colour a row, and bias [out], both fp32.
 struct PixelConvWeights {
   at::Tensor weight, bias;
-  CudaActivation activation = CudaActivation::kNone;
+  kernels::CudaActivation activation = kernels::CudaActivation::kNone;
 };
 
 // The operations of model/ops/ops.h by the kernels of a device. They enqueue on
@@ -92,7 +92,7 @@ class DeviceOps {
   // x = activation(x + bias) in place: x [rows, channels], contiguous, bias
   // [channels], fp32, or undefined.
   virtual void Activate(const at::Tensor& x, const at::Tensor& bias,
-                        CudaActivation activation) const = 0;
+                        kernels::CudaActivation activation) const = 0;
   // y += x + bias, of the same shapes.
   virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                          const at::Tensor& y) const = 0;
@@ -146,7 +146,7 @@ class DeviceOps {
   // Fills host memory.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,
-                                  Segmentation* out) const = 0;
+                                  model::Segmentation* out) const = 0;
 };
 
 // The operations of the device that x lies on; null for the CPU. What a build

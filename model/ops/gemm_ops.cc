@@ -20,19 +20,19 @@ int64_t Grain(int64_t products) {
 
 // Threads share the panels of outputs out where there are enough, so that each
 // reads its own weights; if not, the rows.
-void MultiplyInParallel(const PackedGemmArgs& args) {
-  const int64_t width = PanelWidth();
+void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
+  const int64_t width = kernels::PanelWidth();
   const int64_t panels = (args.out + width - 1) / width;
   if (panels >= 4 * at::get_num_threads()) {
     ParallelFor(panels, Grain(args.rows * args.in * width),
                 [&](int64_t begin, int64_t end) {
-                  PackedGemmCpu(SliceOutputs(args, begin * width,
-                                             std::min(end * width, args.out)));
+                  kernels::PackedGemmCpu(kernels::SliceOutputs(
+                      args, begin * width, std::min(end * width, args.out)));
                 });
   } else {
     ParallelFor(args.rows, Grain(args.in * args.out),
                 [&](int64_t begin, int64_t end) {
-                  PackedGemmCpu(SliceRows(args, begin, end));
+                  kernels::PackedGemmCpu(kernels::SliceRows(args, begin, end));
                 });
   }
 }
@@ -42,8 +42,10 @@ void MultiplyInParallel(const PackedGemmArgs& args) {
 PackedWeights PackProduct(const at::Tensor& weight) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int64_t out = dense.size(0), in = dense.size(1);
-  const at::Tensor values = EmptyWeights(PackedWeightsSize(in, out));
-  PackWeights(dense.const_data_ptr<float>(), in, out, values.data_ptr<float>());
+  const at::Tensor values =
+      weights::EmptyWeights(kernels::PackedWeightsSize(in, out));
+  kernels::PackWeights(dense.const_data_ptr<float>(), in, out,
+                       values.data_ptr<float>());
   return {values, in, out};
 }
 
@@ -55,7 +57,7 @@ void Product(const at::Tensor& x, const PackedWeights& weights,
               "expected [rows, ", weights.in, "] to [rows, ", weights.out,
               "], got ", x.sizes(), " to ", y.sizes());
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
-  PackedGemmArgs args{};
+  kernels::PackedGemmArgs args{};
   args.rows = x.size(0);
   args.in = weights.in;
   args.out = weights.out;

@@ -10,8 +10,8 @@ namespace sfmamba::ops {
 
 // From tensors to what kernels take.
 
-static_assert(sizeof(c10::BFloat16) == sizeof(BFloat16));
-static_assert(sizeof(c10::Half) == sizeof(Float16));
+static_assert(sizeof(c10::BFloat16) == sizeof(kernels::BFloat16));
+static_assert(sizeof(c10::Half) == sizeof(kernels::Float16));
 
 template <typename T>
 T* Data(const at::Tensor& x) {
@@ -24,7 +24,7 @@ inline const float* Floats(const at::Tensor& x) {
 }
 
 // x [tokens, ...], of which each `length` are a sequence.
-inline Segments Sequences(const at::Tensor& x, int64_t length) {
+inline kernels::Segments Sequences(const at::Tensor& x, int64_t length) {
   return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
 }
 

@@ -3,7 +3,7 @@
 #include "ATen/core/List.h"
 #include "ATen/core/dispatch/Dispatcher.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 namespace {
 
 using Scalars = c10::List<std::optional<c10::Scalar>>;
@@ -77,4 +77,4 @@ void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
           Text());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

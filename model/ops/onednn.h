@@ -5,7 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 // oneDNN through libtorch's dispatcher: the only door, for libtorch exports
 // none of its symbols. Tensors are fp32 or bf16; packed weights are opaque, of
@@ -35,6 +35,6 @@ void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
                           const at::Tensor& weight, const at::Tensor& bias,
                           int padding);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_ONEDNN_H_

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "ATen/ops/empty_like.h"
+#include "kernels/linear/gelu.h"
 #include "kernels/scan/selective_scan.h"
 #include "kernels/sequence/depthwise_conv1d.h"
-#include "kernels/linear/gelu.h"
 #include "kernels/sequence/layer_norm.h"
 #include "kernels/sequence/token_mean.h"
 #include "kernels/vision/image_normalize.h"
@@ -25,7 +25,7 @@ constexpr int64_t kBlockChannels = 16;
 template <typename Body>
 void Dispatch(const at::Tensor& x, Body body) {
   if (x.scalar_type() == at::kBFloat16) {
-    body(BFloat16());
+    body(kernels::BFloat16());
   } else {
     TORCH_CHECK(x.scalar_type() == at::kFloat, "expected fp32 or bf16, got ",
                 x.scalar_type());
@@ -50,7 +50,7 @@ void ForEach(int64_t items, int64_t values, Body body) {
 // Calls body(sequence, first channel, last channel + 1) over all sequences and
 // channels, in parallel where it pays.
 template <typename Body>
-void ForEachChannelBlock(const Segments& segments, int64_t channels,
+void ForEachChannelBlock(const kernels::Segments& segments, int64_t channels,
                          Body body) {
   const int64_t blocks = (channels + kBlockChannels - 1) / kBlockChannels;
   ForEach(segments.count * blocks, segments.length * kBlockChannels,
@@ -84,7 +84,7 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
   const int64_t tokens = x.numel() / channels;
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
-    LayerNormArgs<T> args;
+    kernels::LayerNormArgs<T> args;
     args.channels = channels;
     args.x = Data<T>(x);
     args.x_stride = channels;
@@ -97,8 +97,9 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
     // Only a swap needs to know where sequences are.
     const int64_t unit = swap ? length : 1;
     args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
-    ForEach(args.segments.count, unit * channels,
-            [&](int64_t b, int64_t e) { LayerNormCpu(Slice(args, b, e)); });
+    ForEach(args.segments.count, unit * channels, [&](int64_t b, int64_t e) {
+      kernels::LayerNormCpu(Slice(args, b, e));
+    });
   });
   return y;
 }
@@ -112,7 +113,7 @@ void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
   for (const ShortConv& conv : convs) {
     Dispatch(conv.x, [&](auto type) {
       using T = decltype(type);
-      DepthwiseConv1dArgs<T> args;
+      kernels::DepthwiseConv1dArgs<T> args;
       args.channels = conv.x.size(1);
       args.taps = conv.weight.size(0);
       args.left = left;
@@ -126,7 +127,7 @@ void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
       args.segments = Sequences(conv.x, length);
       ForEach(args.segments.count, length * args.channels,
               [&](int64_t begin, int64_t end) {
-                DepthwiseConv1dCpu(Slice(args, begin, end));
+                kernels::DepthwiseConv1dCpu(Slice(args, begin, end));
               });
     });
   }
@@ -142,7 +143,7 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
   }
   Dispatch(u, [&](auto type) {
     using T = decltype(type);
-    SelectiveScanArgs<T> args;
+    kernels::SelectiveScanArgs<T> args;
     args.channels = u.size(1);
     args.states = scan.A.size(0);
     args.u = Data<T>(u);
@@ -161,7 +162,7 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
     args.segments = Sequences(u, length);
     ForEachChannelBlock(args.segments, args.channels,
                         [&](int64_t sequence, int64_t begin, int64_t end) {
-                          SelectiveScanCpu(SliceChannels(
+                          kernels::SelectiveScanCpu(kernels::SliceChannels(
                               Slice(args, sequence, sequence + 1), begin, end));
                         });
   });
@@ -170,14 +171,16 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
 void GeluErf(at::Tensor& x) {
   const int64_t channels = x.size(-1);
   if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->Activate(x.view({-1, channels}), {}, CudaActivation::kGeluErf);
+    device->Activate(x.view({-1, channels}), {},
+                     kernels::CudaActivation::kGeluErf);
     return;
   }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
       T* rows = Data<T>(x) + begin * channels;
-      GeluErfCpu<T>({end - begin, channels, rows, channels, rows, channels});
+      kernels::GeluErfCpu<T>(
+          {end - begin, channels, rows, channels, rows, channels});
     });
   });
 }
@@ -189,7 +192,7 @@ void GeluTanh(at::Tensor& x) {
     ForEach(x.numel(), 1, [&](int64_t begin, int64_t end) {
       T* values = Data<T>(x) + begin;
       const int64_t count = end - begin;
-      GeluTanhCpu<T>({1, count, values, count, values, count});
+      kernels::GeluTanhCpu<T>({1, count, values, count, values, count});
     });
   });
 }
@@ -204,7 +207,7 @@ void FillEndsWithMean(at::Tensor& x) {
     using T = decltype(type);
     ForEach(x.size(0), length * channels, [&](int64_t begin, int64_t end) {
       T* tokens = Data<T>(x) + begin * length * channels;
-      TokenMeanArgs<T> args;
+      kernels::TokenMeanArgs<T> args;
       args.channels = channels;
       args.x = tokens;
       args.x_stride = channels;
@@ -213,7 +216,7 @@ void FillEndsWithMean(at::Tensor& x) {
       args.mean_stride = length * channels;
       args.copy = tokens + (length - 1) * channels;
       args.segments = {static_cast<int>(end - begin), static_cast<int>(length)};
-      TokenMeanCpu(args);
+      kernels::TokenMeanCpu(args);
     });
   });
 }
@@ -222,9 +225,9 @@ void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image) {
   Dispatch(image, [&](auto type) {
     using T = decltype(type);
-    ImageNormalizeCpu<T>({image.size(1), image.size(2), rgb, Data<T>(image),
-                          image.stride(1), image.stride(2), image.stride(0),
-                          mean, std});
+    kernels::ImageNormalizeCpu<T>(
+        {image.size(1), image.size(2), rgb, Data<T>(image), image.stride(1),
+         image.stride(2), image.stride(0), mean, std});
   });
 }
 

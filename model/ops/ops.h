@@ -81,7 +81,7 @@ at::Tensor PackWinograd(const at::Tensor& weight);
 // [out] or undefined.
 at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, int64_t out,
-                        WinogradActivation activation);
+                        kernels::WinogradActivation activation);
 
 // residual += that, without activation; residual's memory must not be shared.
 void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
@@ -104,14 +104,16 @@ at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
 
 // kernels/vision/mask_paste.h: mask [S, S] of `box` in a picture. On this
 // thread.
-InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
-                       int picture_height, int picture_width);
+model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
+                              float threshold, int picture_height,
+                              int picture_width);
 
 // kernels/vision/segmentation_argmax.h: logits [C, H, W], channels-last in
 // memory, of an input of input_height x input_width, at the size that `out` has
 // already; fills its labels, areas and, if `confidence`, its confidence.
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
-                        int input_width, bool confidence, Segmentation* out);
+                        int input_width, bool confidence,
+                        model::Segmentation* out);
 
 // kernels/vision/conv3x3_after_resize.h: taps [N, h, w, 9 * C], contiguous, are
 // resized and added to y [N, C, H, W], channels-last in memory; both fp32.

@@ -5,7 +5,7 @@
 #include "ATen/Parallel.h"
 #include "c10/core/InferenceMode.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
@@ -24,4 +24,4 @@ void ParallelParts(int64_t count, int64_t size,
   });
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

@@ -5,7 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 // Calls body(begin, end) on parts of 0 .. count-1 that together are the whole,
 // on libtorch's intra-op threads and the caller's; parts of `grain` at least,
@@ -22,6 +22,6 @@ void ParallelFor(int64_t count, int64_t grain,
 void ParallelParts(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_PARALLEL_H_

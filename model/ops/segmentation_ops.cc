@@ -18,21 +18,24 @@ constexpr int64_t kGrainLogits = 1 << 19;
 
 }  // namespace
 
-InstanceMask PasteMask(const at::Tensor& mask, const Box& box, float threshold,
-                       int picture_height, int picture_width) {
+model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
+                              float threshold, int picture_height,
+                              int picture_width) {
   const at::Tensor probabilities = mask.contiguous();
-  const PixelRect area =
-      MaskArea(box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
-  InstanceMask pasted{area.left, area.top, area.width(), area.height(), {}};
+  const kernels::PixelRect area = kernels::MaskArea(
+      box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
+  model::InstanceMask pasted{
+      area.left, area.top, area.width(), area.height(), {}};
   pasted.data.resize(int64_t{pasted.width} * pasted.height);
-  MaskPasteCpu({probabilities.const_data_ptr<float>(),
-                static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2, box.y2,
-                threshold, area, pasted.data.data()});
+  kernels::MaskPasteCpu({probabilities.const_data_ptr<float>(),
+                         static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2,
+                         box.y2, threshold, area, pasted.data.data()});
   return pasted;
 }
 
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
-                        int input_width, bool confidence, Segmentation* out) {
+                        int input_width, bool confidence,
+                        model::Segmentation* out) {
   if (const DeviceOps* device = DeviceOpsOf(logits)) {
     device->SegmentationArgmax(logits, input_height, input_width, confidence,
                                out);
@@ -49,7 +52,7 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
       std::max<int64_t>(1, kGrainLogits / (out->width * classes));
   ParallelFor(out->height, grain, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> areas(classes);
-    SegmentationArgmaxArgs args{};
+    kernels::SegmentationArgmaxArgs args{};
     args.logits = channels_last.const_data_ptr<float>();
     args.height = logits.size(1);
     args.width = logits.size(2);
@@ -63,7 +66,7 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
     args.labels = out->labels.data();
     args.confidence = confidence ? out->confidence.data() : nullptr;
     args.areas = areas.data();
-    SegmentationArgmaxCpu(args);
+    kernels::SegmentationArgmaxCpu(args);
     // Sums of whole numbers: the order does not matter.
     absl::MutexLock lock(&mu);
     for (int64_t k = 0; k < classes; ++k) out->areas[k] += areas[k];
@@ -75,7 +78,7 @@ void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
       taps.is_contiguous() && y.is_contiguous(at::MemoryFormat::ChannelsLast),
       "expected contiguous taps and a channels-last result");
   const int64_t channels = y.size(1), height = y.size(2), width = y.size(3);
-  ResizedConv3x3Args args{};
+  kernels::ResizedConv3x3Args args{};
   args.in_height = taps.size(1);
   args.in_width = taps.size(2);
   args.channels = channels;
@@ -85,10 +88,10 @@ void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
     args.taps = taps.const_data_ptr<float>() + i * taps.stride(0);
     args.y = y.data_ptr<float>() + i * channels * height * width;
     ParallelFor(height, /*grain=*/1, [&](int64_t begin, int64_t end) {
-      ResizedConv3x3Args rows = args;
+      kernels::ResizedConv3x3Args rows = args;
       rows.row_begin = begin;
       rows.row_end = end;
-      ResizedConv3x3Cpu(rows);
+      kernels::ResizedConv3x3Cpu(rows);
     });
   }
 }

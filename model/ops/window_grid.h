@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 // A map cut into windows of one size, in tokens. Where the windows do not fill
 // the map's sides they hang over on the right and at the bottom.
@@ -16,6 +16,6 @@ struct Grid {
   int64_t windows() const { return rows() * columns(); }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_WINDOW_GRID_H_

@@ -4,7 +4,7 @@
 #include "ATen/ops/empty.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 at::Tensor CutWindows(const at::Tensor& x, const Grid& grid) {
   if (ops::OnDevice(x)) {
@@ -56,4 +56,4 @@ at::Tensor JoinWindowsOnDevice(const at::Tensor& x, const Grid& grid,
   return map;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

@@ -4,7 +4,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/ops/window_grid.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 
 // [N, map_height, map_width, C] to [N * windows, height * width, C]: image by
 // image, windows and the tokens in them row by row, zeros where they hang over.
@@ -22,6 +22,6 @@ at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid);
 at::Tensor JoinWindowsOnDevice(const at::Tensor& x, const Grid& grid,
                                at::ScalarType type);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_WINDOW_PARTITION_H_

@@ -14,11 +14,11 @@ constexpr int64_t kGrainTiles = 24;
 
 // x [N, in, H, W] to y [N, H, W, out], contiguous.
 void Convolve(const at::Tensor& x, const at::Tensor& weight,
-              const at::Tensor& bias, WinogradActivation activation, bool add,
-              const at::Tensor& y) {
+              const at::Tensor& bias, kernels::WinogradActivation activation,
+              bool add, const at::Tensor& y) {
   RECORD_FUNCTION("sfmamba::winograd_conv", c10::ArrayRef<const c10::IValue>{});
   const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
-  WinogradConv3x3Args args{};
+  kernels::WinogradConv3x3Args args{};
   args.count = x.size(0);
   args.height = x.size(2);
   args.width = x.size(3);
@@ -30,9 +30,9 @@ void Convolve(const at::Tensor& x, const at::Tensor& weight,
   args.activation = activation;
   args.add = add;
   args.y = y.data_ptr<float>();
-  ParallelFor(WinogradTiles(args), kGrainTiles,
+  ParallelFor(kernels::WinogradTiles(args), kGrainTiles,
               [&](int64_t begin, int64_t end) {
-                WinogradConv3x3Cpu(args, begin, end);
+                kernels::WinogradConv3x3Cpu(args, begin, end);
               });
 }
 
@@ -41,15 +41,16 @@ void Convolve(const at::Tensor& x, const at::Tensor& weight,
 at::Tensor PackWinograd(const at::Tensor& weight) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int out = dense.size(0), in = dense.size(1);
-  const at::Tensor packed = EmptyWeights(WinogradWeightsSize(in, out));
-  PackWinogradWeights(dense.const_data_ptr<float>(), in, out,
-                      packed.data_ptr<float>());
+  const at::Tensor packed =
+      weights::EmptyWeights(kernels::WinogradWeightsSize(in, out));
+  kernels::PackWinogradWeights(dense.const_data_ptr<float>(), in, out,
+                               packed.data_ptr<float>());
   return packed;
 }
 
 at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, int64_t out,
-                        WinogradActivation activation) {
+                        kernels::WinogradActivation activation) {
   const at::Tensor y =
       at::empty({x.size(0), x.size(2), x.size(3), out}, x.options());
   Convolve(x, weight, bias, activation, /*add=*/false, y);
@@ -59,7 +60,8 @@ at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
 void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
                      const at::Tensor& bias, at::Tensor& residual) {
   at::Tensor y = residual.permute({0, 2, 3, 1}).contiguous();
-  Convolve(x, weight, bias, WinogradActivation::kNone, /*add=*/true, y);
+  Convolve(x, weight, bias, kernels::WinogradActivation::kNone, /*add=*/true,
+           y);
   residual = y.permute({0, 3, 1, 2});
 }
 

@@ -11,20 +11,20 @@
 #include "kernels/scan/selective_scan_cuda.h"
 #include "model/tuning/scan_search.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 // Enough that no two rows near each other are alike.
 constexpr size_t kRandomValues = 100003;
 
 template <typename T>
-T* As(const GpuBuffer& buffer) {
+T* As(const kernels::GpuBuffer& buffer) {
   return static_cast<T*>(buffer.data());
 }
 
 // Resizes it to `count` values: `values`, over and over if these are fewer.
 template <typename T>
-absl::Status Fill(GpuBuffer& buffer, const std::vector<T>& values,
+absl::Status Fill(kernels::GpuBuffer& buffer, const std::vector<T>& values,
                   size_t count) {
   const absl::Status resized = buffer.Resize(count * sizeof(T));
   if (!resized.ok()) return resized;
@@ -44,28 +44,29 @@ class TypedScanInputs : public ScanInputs {
     return status;
   }
 
-  absl::Status Prepare(const ScanPlan& plan) override {
-    const absl::Status valid = CheckScanPlan(plan);
+  absl::Status Prepare(const kernels::ScanPlan& plan) override {
+    const absl::Status valid = kernels::CheckScanPlan(plan);
     if (!valid.ok()) return valid;
     const size_t bytes = ScratchBytes(plan);
     return bytes > scratch_.bytes() ? scratch_.Resize(bytes) : absl::OkStatus();
   }
 
-  absl::Status Enqueue(const ScanPlan& plan, CudaStream stream) override {
+  absl::Status Enqueue(const kernels::ScanPlan& plan,
+                       kernels::CudaStream stream) override {
     if (ScratchBytes(plan) > scratch_.bytes()) {
       return absl::FailedPreconditionError(
           absl::StrCat("scratch: expected ", ScratchBytes(plan), " bytes, got ",
                        scratch_.bytes(), "; call Prepare"));
     }
-    return SelectiveScanCuda(args_, plan, scratch_.data(), stream);
+    return kernels::SelectiveScanCuda(args_, plan, scratch_.data(), stream);
   }
 
   int64_t tokens() const override { return tokens_; }
 
  private:
-  size_t ScratchBytes(const ScanPlan& plan) const {
-    return ScanScratchBytes(plan, shape_.sequences, shape_.channels,
-                            shape_.states);
+  size_t ScratchBytes(const kernels::ScanPlan& plan) const {
+    return kernels::ScanScratchBytes(plan, shape_.sequences, shape_.channels,
+                                     shape_.states);
   }
 
   absl::Status InitSegments(const std::vector<int>& lengths) {
@@ -130,9 +131,9 @@ class TypedScanInputs : public ScanInputs {
 
   std::mt19937 random_{1};
   ScanShape shape_;
-  SelectiveScanArgs<T> args_{};
+  kernels::SelectiveScanArgs<T> args_{};
   int64_t tokens_ = 0;
-  GpuBuffer offsets_, u_, dtbc_, y_, A_, D_, bias_, scratch_;
+  kernels::GpuBuffer offsets_, u_, dtbc_, y_, A_, D_, bias_, scratch_;
 };
 
 template <typename T>
@@ -153,11 +154,11 @@ absl::StatusOr<std::unique_ptr<ScanInputs>> ScanInputs::Create(
     case ScanShape::kFloat:
       return Make<float>(shape, lengths);
     case ScanShape::kFloat16:
-      return Make<Float16>(shape, lengths);
+      return Make<kernels::Float16>(shape, lengths);
     case ScanShape::kBFloat16:
       break;
   }
-  return Make<BFloat16>(shape, lengths);
+  return Make<kernels::BFloat16>(shape, lengths);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

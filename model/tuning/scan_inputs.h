@@ -11,7 +11,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
 // A scan's inputs and output on the current CUDA device, to be timed: random
 // values, distributed as in a trained model, in matrices as the model has them
@@ -25,13 +25,14 @@ class ScanInputs {
   virtual ~ScanInputs() = default;
 
   // Allocates the scratch that Enqueue(plan) needs.
-  virtual absl::Status Prepare(const ScanPlan& plan) = 0;
+  virtual absl::Status Prepare(const kernels::ScanPlan& plan) = 0;
   // Enqueues one scan. FAILED_PRECONDITION without Prepare(plan).
-  virtual absl::Status Enqueue(const ScanPlan& plan, CudaStream stream) = 0;
+  virtual absl::Status Enqueue(const kernels::ScanPlan& plan,
+                               kernels::CudaStream stream) = 0;
 
   virtual int64_t tokens() const = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_INPUTS_H_

@@ -1,14 +1,14 @@
 #include "model/tuning/scan_plan_chooser.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
-ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
+kernels::ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
   const bool folded = rows < shape.sequences;
-  ScanPlan plan;
+  kernels::ScanPlan plan;
   if (deterministic_) {
     plan = DeterministicScanPlan(shape);
   } else if (folded) {
-    plan.kernel = ScanPlan::kFold;
+    plan.kernel = kernels::ScanPlan::kFold;
   } else {
     plan =
         ChooseScanPlan(table_.has_value() ? &*table_ : nullptr, device_, shape);
@@ -18,8 +18,8 @@ ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
 }
 
 int ScanPlanner::Rows(const ScanShape& shape, int rows) const {
-  const ScanPlan plan = Plan(shape, rows);
+  const kernels::ScanPlan plan = Plan(shape, rows);
   return plan.rows > 0 ? plan.rows : shape.sequences;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

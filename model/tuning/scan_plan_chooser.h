@@ -7,7 +7,7 @@
 #include "kernels/scan/scan_plan.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
 // Chooses how a model's scans run on its device. Immutable, so thread-safe.
 class ScanPlanner {
@@ -23,7 +23,7 @@ class ScanPlanner {
   // `rows` below shape.sequences is a folding that was asked for (SF-Mamba's
   // B1): the paper's kernel folds so, or a deterministic one. As many rows as
   // sequences leave the choice to the table.
-  ScanPlan Plan(const ScanShape& shape, int rows) const;
+  kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
   // Rows that such a plan has.
   int Rows(const ScanShape& shape, int rows) const;
@@ -34,6 +34,6 @@ class ScanPlanner {
   bool deterministic_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_PLAN_CHOOSER_H_

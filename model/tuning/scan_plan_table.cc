@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 // Whether what was measured at `a` is a guide to `b`.
@@ -79,16 +79,17 @@ const FoldTable::Entry* FoldTable::Nearest(const ScanShape& shape) const {
   return nearest;
 }
 
-ScanPlan ChooseScanPlan(const FoldTable* table, const ScanDevice& device,
-                        const ScanShape& shape) {
+kernels::ScanPlan ChooseScanPlan(const FoldTable* table,
+                                 const ScanDevice& device,
+                                 const ScanShape& shape) {
   const FoldTable::Entry* entry = table != nullptr && table->device() == device
                                       ? table->Nearest(shape)
                                       : nullptr;
   if (entry == nullptr) {
-    return DefaultScanPlan(device.multiprocessors, shape.sequences,
-                           shape.length, shape.channels, shape.states);
+    return kernels::DefaultScanPlan(device.multiprocessors, shape.sequences,
+                                    shape.length, shape.channels, shape.states);
   }
-  ScanPlan plan = entry->plan;
+  kernels::ScanPlan plan = entry->plan;
   if (plan.rows > 0) {
     plan.rows = ShareOfRows(shape.sequences,
                             double(plan.rows) / entry->shape.sequences);
@@ -96,11 +97,11 @@ ScanPlan ChooseScanPlan(const FoldTable* table, const ScanDevice& device,
   return plan;
 }
 
-ScanPlan DeterministicScanPlan(const ScanShape& shape) {
+kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape) {
   // Of one sequence the threads of about 20 warps: few enough for a full batch,
   // enough for one image. Long sequences come few at a time.
   constexpr int kThreads = 640, kLong = 800;
-  ScanPlan plan;
+  kernels::ScanPlan plan;
   if (shape.length >= kLong) {
     plan.lanes = 8;
     return plan;
@@ -122,4 +123,4 @@ int NearestDivisor(int count, double wanted) {
   return nearest;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/scan/scan_plan.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
 // What a selective scan is asked for, as far as its speed depends on it.
 struct ScanShape {
@@ -47,7 +47,7 @@ class FoldTable {
  public:
   struct Entry {
     ScanShape shape;
-    ScanPlan plan;
+    kernels::ScanPlan plan;
     double microseconds = 0;  // Of one scan.
   };
 
@@ -84,12 +84,13 @@ class FoldTable {
 
 // The plan of a scan: of the table's nearest entry, with its share of rows; the
 // default for the device if `table` is null, another device's, or has none.
-ScanPlan ChooseScanPlan(const FoldTable* table, const ScanDevice& device,
-                        const ScanShape& shape);
+kernels::ScanPlan ChooseScanPlan(const FoldTable* table,
+                                 const ScanDevice& device,
+                                 const ScanShape& shape);
 
 // The plan that sums up in one order whatever the batch and the device: it
 // follows from channels and length alone.
-ScanPlan DeterministicScanPlan(const ScanShape& shape);
+kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape);
 
 // f(a, b) of the paper: the divisor of `count` nearest to `wanted`; of two the
 // smaller.
@@ -100,6 +101,6 @@ inline int FoldRows(int sequences, double ratio) {
   return NearestDivisor(sequences, sequences * ratio);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_PLAN_TABLE_H_

@@ -20,7 +20,7 @@
 
 // The file of a FoldTable: four lines on the device, a line that names the
 // columns, then one line an entry, its values one space apart.
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 constexpr absl::string_view kFormat = "sfmamba fold table 1";
@@ -149,8 +149,9 @@ absl::StatusOr<FoldTable::Entry> ParseEntry(int line, absl::string_view text) {
   shape.sequences = row.Count("sequences", 1);
   shape.length = row.Count("length", 1);
   shape.ragged = row.Word("batch", kBatches) == 1;
-  ScanPlan& plan = entry.plan;
-  plan.kernel = static_cast<ScanPlan::Kernel>(row.Word("kernel", kKernels));
+  kernels::ScanPlan& plan = entry.plan;
+  plan.kernel =
+      static_cast<kernels::ScanPlan::Kernel>(row.Word("kernel", kKernels));
   plan.threads = row.Count("threads", 0);
   plan.lanes = row.Count("lanes", 0);
   plan.channels_per_thread = row.Count("channels_per_thread", 0);
@@ -159,7 +160,7 @@ absl::StatusOr<FoldTable::Entry> ParseEntry(int line, absl::string_view text) {
   plan.chunks = row.Count("chunks", 0, shape.length);
   entry.microseconds = row.Microseconds();
   if (!row.error().ok()) return row.error();
-  const absl::Status valid = CheckScanPlan(plan);
+  const absl::Status valid = kernels::CheckScanPlan(plan);
   if (valid.ok()) return entry;
   return absl::InvalidArgumentError(
       absl::StrCat("line ", line, ": ", valid.message()));
@@ -195,7 +196,7 @@ absl::StatusOr<ScanDevice> ParseDevice(
 
 std::string Line(const FoldTable::Entry& entry) {
   const ScanShape& shape = entry.shape;
-  const ScanPlan& plan = entry.plan;
+  const kernels::ScanPlan& plan = entry.plan;
   return absl::StrFormat("%s %d %d %d %d %s %s %d %d %d %d %d %d %.3f\n",
                          kTypes[shape.type], shape.channels, shape.states,
                          shape.sequences, shape.length, kBatches[shape.ragged],
@@ -286,4 +287,4 @@ absl::Status FoldTable::Write(const std::string& path) const {
   return status;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

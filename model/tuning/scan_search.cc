@@ -5,16 +5,16 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
-auto Fields(const ScanPlan& plan) {
+auto Fields(const kernels::ScanPlan& plan) {
   return std::tie(plan.kernel, plan.threads, plan.lanes,
                   plan.channels_per_thread, plan.rows, plan.items, plan.chunks);
 }
 
-void Add(const ScanPlan& plan, std::vector<ScanPlan>* plans) {
-  for (const ScanPlan& other : *plans) {
+void Add(const kernels::ScanPlan& plan, std::vector<kernels::ScanPlan>* plans) {
+  for (const kernels::ScanPlan& other : *plans) {
     if (Fields(other) == Fields(plan)) return;
   }
   plans->push_back(plan);
@@ -23,11 +23,11 @@ void Add(const ScanPlan& plan, std::vector<ScanPlan>* plans) {
 // The sequences of a row share the loads of parameters, but rows must be enough
 // to fill the device: one warp for each of its four schedulers at least.
 void AddLane(int multiprocessors, const ScanShape& shape,
-             std::vector<ScanPlan>* plans) {
+             std::vector<kernels::ScanPlan>* plans) {
   for (int lanes = 1; lanes <= 8; lanes *= 2) {
     for (int wide = 1; wide <= (lanes == 1 ? 2 : 1); ++wide) {
       if (shape.channels % wide != 0) continue;
-      ScanPlan plan;
+      kernels::ScanPlan plan;
       plan.lanes = lanes;
       plan.channels_per_thread = wide;
       Add(plan, plans);
@@ -43,14 +43,14 @@ void AddLane(int multiprocessors, const ScanShape& shape,
 
 // Each of the paper's B1. Rows that are walked span by span anyway may do so
 // with fewer tokens a thread.
-void AddFold(const ScanShape& shape, std::vector<ScanPlan>* plans) {
+void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   constexpr int kMost = 16;
   for (int rows = shape.sequences; rows >= 1; rows /= 2) {
     const int64_t sequences = (shape.sequences + rows - 1) / rows;
-    ScanPlan plan;
-    plan.kernel = ScanPlan::kFold;
+    kernels::ScanPlan plan;
+    plan.kernel = kernels::ScanPlan::kFold;
     plan.rows = rows;
-    plan.items = FoldItems(sequences * shape.length);
+    plan.items = kernels::FoldItems(sequences * shape.length);
     Add(plan, plans);
     if (plan.items < kMost) continue;
     for (const int items : {7, 8, 13}) {
@@ -62,15 +62,15 @@ void AddFold(const ScanShape& shape, std::vector<ScanPlan>* plans) {
 
 // For sequences that are too few to fill the device and long enough to be cut.
 void AddChunk(int multiprocessors, const ScanShape& shape,
-              std::vector<ScanPlan>* plans) {
+              std::vector<kernels::ScanPlan>* plans) {
   constexpr int kLeast = 32;  // Tokens of a piece.
   const int warps = (shape.channels + 31) / 32 * shape.sequences;
   if (warps >= 8 * multiprocessors) return;
   for (int chunks = 4; chunks <= 256 && shape.length / chunks >= kLeast;
        chunks *= 2) {
     for (int lanes = 1; lanes <= 8; lanes *= 2) {
-      ScanPlan plan;
-      plan.kernel = ScanPlan::kChunk;
+      kernels::ScanPlan plan;
+      plan.kernel = kernels::ScanPlan::kChunk;
       plan.lanes = lanes;
       plan.chunks = chunks;
       Add(plan, plans);
@@ -83,7 +83,8 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
                        const std::function<bool()>& late,
                        FoldTable::Entry* entry) {
-  for (const ScanPlan& plan : CandidatePlans(multiprocessors, entry->shape)) {
+  for (const kernels::ScanPlan& plan :
+       CandidatePlans(multiprocessors, entry->shape)) {
     if (late()) {
       entry->microseconds = 0;
       return absl::OkStatus();
@@ -106,11 +107,11 @@ absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
 
 }  // namespace
 
-std::vector<ScanPlan> CandidatePlans(int multiprocessors,
-                                     const ScanShape& shape) {
-  std::vector<ScanPlan> plans = {DefaultScanPlan(multiprocessors,
-                                                 shape.sequences, shape.length,
-                                                 shape.channels, shape.states)};
+std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
+                                              const ScanShape& shape) {
+  std::vector<kernels::ScanPlan> plans = {
+      kernels::DefaultScanPlan(multiprocessors, shape.sequences, shape.length,
+                               shape.channels, shape.states)};
   AddLane(multiprocessors, shape, &plans);
   AddFold(shape, &plans);
   AddChunk(multiprocessors, shape, &plans);
@@ -148,4 +149,4 @@ absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
   return table;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

@@ -11,11 +11,11 @@
 #include "kernels/scan/scan_plan.h"
 #include "model/tuning/scan_plan_table.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
 // The plans worth timing for `shape`, the default among them, none twice.
-std::vector<ScanPlan> CandidatePlans(int multiprocessors,
-                                     const ScanShape& shape);
+std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
+                                              const ScanShape& shape);
 
 // The lengths of a ragged shape's sequences: evenly from a quarter of its
 // length up to all of it, short and long ones in turn.
@@ -23,8 +23,8 @@ std::vector<int> RaggedLengths(const ScanShape& shape);
 
 // Microseconds of one scan. INVALID_ARGUMENT: the kernel does not take the
 // plan; RESOURCE_EXHAUSTED: the shape does not fit into the device.
-using MeasureScan = std::function<absl::StatusOr<double>(const ScanShape& shape,
-                                                         const ScanPlan& plan)>;
+using MeasureScan = std::function<absl::StatusOr<double>(
+    const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
 struct TuneOptions {
   // Nothing is measured after this time. The shapes that are left, and one that
@@ -41,6 +41,6 @@ absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
                                     const MeasureScan& measure,
                                     const TuneOptions& options = {});
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_SEARCH_H_

@@ -9,20 +9,21 @@
 #include "kernels/scan/scan_build_id.h"
 #include "model/tuning/scan_inputs.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 // Of ten launches each.
-constexpr GpuTimer::Options kMeasurements = {/*repeats=*/20,
-                                             absl::Milliseconds(20)};
+constexpr kernels::GpuTimer::Options kMeasurements = {/*repeats=*/20,
+                                                      absl::Milliseconds(20)};
 
 // Measures plan after plan; keeps the inputs of the shape that came last.
 class ScanTimer {
  public:
-  explicit ScanTimer(std::unique_ptr<GpuTimer> timer)
+  explicit ScanTimer(std::unique_ptr<kernels::GpuTimer> timer)
       : timer_(std::move(timer)) {}
 
-  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+  absl::StatusOr<double> Measure(const ScanShape& shape,
+                                 const kernels::ScanPlan& plan) {
     const std::string name = ToString(shape);
     if (name != shape_) {
       inputs_.reset();  // Its memory first.
@@ -34,15 +35,17 @@ class ScanTimer {
     }
     const absl::Status prepared = inputs_->Prepare(plan);
     if (!prepared.ok()) return prepared;
-    const absl::StatusOr<Quantiles> times = timer_->Warm(
-        [&](CudaStream stream) { return inputs_->Enqueue(plan, stream); },
+    const absl::StatusOr<kernels::Quantiles> times = timer_->Warm(
+        [&](kernels::CudaStream stream) {
+          return inputs_->Enqueue(plan, stream);
+        },
         kMeasurements);
     if (!times.ok()) return times.status();
     return times->median;
   }
 
  private:
-  std::unique_ptr<GpuTimer> timer_;
+  std::unique_ptr<kernels::GpuTimer> timer_;
   std::string shape_;  // Of inputs_.
   std::unique_ptr<ScanInputs> inputs_;
 };
@@ -50,22 +53,23 @@ class ScanTimer {
 }  // namespace
 
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu) {
-  const absl::StatusOr<GpuDevice> device = DescribeGpu(gpu);
+  const absl::StatusOr<kernels::GpuDevice> device = kernels::DescribeGpu(gpu);
   if (!device.ok()) return device.status();
-  return ScanDevice{device->name, device->multiprocessors, ScanBuildId()};
+  return ScanDevice{device->name, device->multiprocessors,
+                    kernels::ScanBuildId()};
 }
 
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu) {
-  const absl::Status current = SelectGpu(gpu);
+  const absl::Status current = kernels::SelectGpu(gpu);
   if (!current.ok()) return current;
-  auto timer = GpuTimer::Create();
+  auto timer = kernels::GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   auto scans = std::make_shared<ScanTimer>(*std::move(timer));
-  return [scans](const ScanShape& shape, const ScanPlan& plan) {
+  return [scans](const ScanShape& shape, const kernels::ScanPlan& plan) {
     const absl::StatusOr<double> time = scans->Measure(shape, plan);
-    if (!time.ok()) ForgetGpuError();
+    if (!time.ok()) kernels::ForgetGpuError();
     return time;
   };
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

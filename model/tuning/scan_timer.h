@@ -5,7 +5,7 @@
 #include "model/tuning/scan_plan_table.h"
 #include "model/tuning/scan_search.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 
 // The device number `gpu`, as a fold table names it.
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
@@ -15,6 +15,6 @@ absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 // current; holds memory of the device for the shape that came last.
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning
 
 #endif  // SFMAMBA_MODEL_TUNING_SCAN_TIMER_H_

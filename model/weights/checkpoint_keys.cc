@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 // Keeps the tensors whose keys begin with `prefix`, without it.
@@ -41,4 +41,4 @@ std::map<std::string, TensorView> WithoutPrefixes(
   return tensors;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

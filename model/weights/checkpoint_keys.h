@@ -6,7 +6,7 @@
 
 #include "model/weights/safetensors.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // The tensors without the prefixes that training wrappers leave on every key
 // ("module.", "model.", "backbone."); where the alphabetically first key then
@@ -14,6 +14,6 @@ namespace sfmamba {
 std::map<std::string, TensorView> WithoutPrefixes(
     std::map<std::string, TensorView> tensors);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_CHECKPOINT_KEYS_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // Where the random numbers of a tensor begin: FNV-1a of its key.
 inline uint64_t KeySeed(absl::string_view key, uint64_t seed = 0) {
@@ -26,6 +26,6 @@ inline float UniformAt(uint64_t seed, uint64_t i) {
   return static_cast<float>(z >> 40) / (1 << 23) - 1;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_KEY_RANDOM_H_

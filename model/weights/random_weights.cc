@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "model/weights/key_random.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 // Of [out, in, ...]: each output is a sum over so many inputs.
@@ -69,4 +69,4 @@ StateDict::Generator MakeRandomWeights(uint64_t seed) {
   };
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

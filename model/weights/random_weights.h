@@ -5,7 +5,7 @@
 
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // Weights for trials and benchmarks of models that nobody has trained. Each
 // follows from its key and `seed` alone, on any machine. Scales are those of an
@@ -15,6 +15,6 @@ namespace sfmamba {
 // Thread-safe.
 StateDict::Generator MakeRandomWeights(uint64_t seed);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_RANDOM_WEIGHTS_H_

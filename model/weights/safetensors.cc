@@ -18,7 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "model/weights/safetensors_header.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
@@ -241,4 +241,4 @@ absl::Status WriteSafetensors(
   return absl::ErrnoToStatus(errno, absl::StrCat(BaseName(path), ": write"));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

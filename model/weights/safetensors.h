@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // The element types of the file format; the names in a file are the constants'
 // without the k, in capitals ("F32").
@@ -83,6 +83,6 @@ class SafetensorsFile {
 absl::Status WriteSafetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_SAFETENSORS_H_

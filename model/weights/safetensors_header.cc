@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 using Entries = std::map<std::string, SafetensorsEntry>;
@@ -271,4 +271,4 @@ absl::StatusOr<Entries> ParseSafetensorsHeader(absl::string_view header) {
   return entries;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

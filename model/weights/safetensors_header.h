@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // What a safetensors header says of one tensor.
 struct SafetensorsEntry {
@@ -32,6 +32,6 @@ constexpr int kMaxRank = 8;
 absl::StatusOr<std::map<std::string, SafetensorsEntry>> ParseSafetensorsHeader(
     absl::string_view header);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_SAFETENSORS_HEADER_H_

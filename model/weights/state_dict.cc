@@ -13,7 +13,7 @@
 #include "c10/core/ScalarType.h"
 #include "model/weights/checkpoint_keys.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 constexpr size_t kMaxReported = 20;
@@ -111,4 +111,4 @@ absl::Status StateDict::Finish() const {
                    rest > 0 ? absl::StrCat("; and ", rest, " more") : ""));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "model/weights/safetensors.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // A checkpoint's tensors by name, handed out while a model is built. Strict:
 // what the model asks for must be there in that shape, and nothing else may be
@@ -81,6 +81,6 @@ class StateDict {
   std::vector<std::string> errors_;  // Of Take(), in the order of the calls.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_STATE_DICT_H_

@@ -8,7 +8,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 at::Tensor EmptyWeights(int64_t count) {
   const at::TensorOptions options(at::kFloat);
@@ -23,4 +23,4 @@ at::Tensor EmptyWeights(int64_t count) {
       memory, {count}, [](void* values) { std::free(values); }, options);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

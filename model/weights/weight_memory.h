@@ -5,7 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // What Linux calls a huge page on x86-64, in bytes.
 constexpr int64_t kHugePage = int64_t{2} << 20;
@@ -15,6 +15,6 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 // all weights once, and with small pages waits for their addresses, too.
 at::Tensor EmptyWeights(int64_t count);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_WEIGHT_MEMORY_H_

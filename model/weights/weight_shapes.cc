@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "model/weights/checkpoint_keys.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 // More than any model has of layers, channels or classes.
@@ -108,4 +108,4 @@ absl::StatusOr<WeightShapes> ReadWeightShapes(
   return shapes;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

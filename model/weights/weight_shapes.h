@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "model/weights/safetensors.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 
 // What the names and shapes of a dense model's tensors say of its
 // configuration; empty where they say nothing. Whether all tensors fit
@@ -29,6 +29,6 @@ struct WeightShapes {
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_WEIGHT_SHAPES_H_

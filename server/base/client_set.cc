@@ -1,6 +1,6 @@
 #include "server/base/client_set.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 bool ClientSet::Insert(absl::string_view peer) {
   const absl::string_view client = peer.substr(0, peer.rfind(':'));
@@ -11,4 +11,4 @@ bool ClientSet::Insert(absl::string_view peer) {
   return true;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Remembers clients by their address without the port, for what is said once to
 // each. Starts anew when it holds `max_clients`. Thread-safe.
@@ -27,6 +27,6 @@ class ClientSet {
   absl::flat_hash_set<std::string> clients_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_CLIENT_SET_H_

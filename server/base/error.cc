@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 // The payloads are the messages that travel to the client, so that a status
@@ -108,4 +108,4 @@ absl::Status WithErrorInfo(const absl::Status& status) {
   return MakeError(status.code(), status.message(), std::move(detail));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // What a client learns of an error besides code and message.
 struct ErrorDetail {
@@ -42,6 +42,6 @@ absl::Status WithMetadata(absl::string_view key, absl::string_view value,
 // The same error, with its code's name as reason if it has none.
 absl::Status WithErrorInfo(const absl::Status& status);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_ERROR_H_

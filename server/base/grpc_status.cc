@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 google::rpc::Status ToRpcStatus(const absl::Status& status) {
   google::rpc::Status proto;
   if (status.ok()) return proto;
@@ -36,4 +36,4 @@ void AddRetryPushback(const absl::Status& status,
                                    absl::Ceil(delay, absl::Milliseconds(1)))));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -6,7 +6,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // With ErrorInfo always (reason: the code's name where MakeError gave none),
 // and BadRequest and RetryInfo where they apply.
@@ -19,6 +19,6 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 void AddRetryPushback(const absl::Status& status,
                       grpc::ServerContextBase* context);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_GRPC_STATUS_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "openssl/evp.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 absl::StatusOr<std::string> FileSha256(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -31,4 +31,4 @@ absl::StatusOr<std::string> FileSha256(const std::string& path) {
       absl::string_view(reinterpret_cast<char*>(digest), length));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -6,7 +6,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -50,4 +50,4 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
   return text;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

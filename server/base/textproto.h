@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Parses protobuf text format. INVALID_ARGUMENT with line and column of the
 // first error; an unknown field is one. `what` names the text in the message.
@@ -21,6 +21,6 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_TEXTPROTO_H_

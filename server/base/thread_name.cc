@@ -4,10 +4,10 @@
 
 #include <string>
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 void NameThisThread(absl::string_view name) {
   pthread_setname_np(pthread_self(), std::string(name.substr(0, 15)).c_str());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -3,12 +3,12 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Names the calling thread for ps and debuggers; what exceeds 15 characters is
 // cut off.
 void NameThisThread(absl::string_view name);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_THREAD_NAME_H_

@@ -6,7 +6,7 @@
 #include "server/base/error.h"
 #include "server/base/thread_name.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 ThreadPool::ThreadPool(Options options) : options_(std::move(options)) {
   for (int i = 0; i < options_.threads; ++i) {
@@ -70,4 +70,4 @@ void ThreadPool::Loop() {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Runs functions on a fixed number of threads, first come, first served.
 //
@@ -52,6 +52,6 @@ class ThreadPool {
   std::vector<std::thread> threads_;  // Last: they use everything above.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_THREAD_POOL_H_

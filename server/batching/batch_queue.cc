@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 BatchQueue::BatchQueue(const BatchOptions& options) : options_(options) {}
 
@@ -105,4 +105,4 @@ absl::Time BatchQueue::Oldest() const {
   return oldest;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

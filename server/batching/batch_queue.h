@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_task.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 struct BatchOptions {
   // Images a batch at most. More raises the throughput while the device is not
@@ -98,6 +98,6 @@ class BatchQueue {
   bool draining_ = false;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_

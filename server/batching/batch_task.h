@@ -15,7 +15,7 @@
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // What happened to a task in its batch. Durations are zero and the size 0 if it
 // never reached one.
@@ -30,12 +30,12 @@ struct BatchInfo {
 
 // One image of one request. Times are of SteadyNow() in base/steady_clock.h.
 struct Task {
-  ImageBuffer image;
+  image::ImageBuffer image;
   // Images of one batch agree in it: the size with the model's padding.
   int bucket_height = 0;  // Pixels.
   int bucket_width = 0;
-  DetectionOptions detection;        // Read by detectors alone,
-  SegmentationOptions segmentation;  // and by segmenters.
+  model::DetectionOptions detection;        // Read by detectors alone,
+  model::SegmentationOptions segmentation;  // and by segmenters.
   absl::Time deadline = absl::InfiniteFuture();
   // Set by the RPC when its caller goes away; null: never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
@@ -43,7 +43,8 @@ struct Task {
   Reservation reservation;
   // Called exactly once, on a thread of the batcher or inside Submit. Must not
   // block: a batch waits for it.
-  absl::AnyInvocable<void(absl::StatusOr<Result>, const BatchInfo&)> done;
+  absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
+      done;
 
   absl::Time submitted;  // Set by Submit.
 
@@ -52,6 +53,6 @@ struct Task {
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_

@@ -8,7 +8,7 @@
 #include "server/base/error.h"
 #include "server/base/thread_name.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 // Nobody tells of a cancellation, so the queue is searched so often for
@@ -19,20 +19,21 @@ absl::Status WhyDropped(const Task& task) {
   if (task.is_cancelled()) {
     return absl::CancelledError("the caller cancelled while the image waited");
   }
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "EXPIRED_IN_QUEUE";
   detail.metadata = {{"stage", "queue"}};
-  return MakeError(absl::StatusCode::kDeadlineExceeded,
-                   "the deadline passed while the image waited for its batch",
-                   std::move(detail));
+  return server::MakeError(
+      absl::StatusCode::kDeadlineExceeded,
+      "the deadline passed while the image waited for its batch",
+      std::move(detail));
 }
 
 absl::Status Draining() {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "DRAINING";
   detail.retry_after = absl::ZeroDuration();
-  return MakeError(absl::StatusCode::kUnavailable, "the model is being stopped",
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kUnavailable,
+                           "the model is being stopped", std::move(detail));
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ absl::Time Batcher::RunningSince() const {
 }
 
 void Batcher::RunLoop(int slot) {
-  NameThisThread(absl::StrCat("batch-", slot));
+  server::NameThisThread(absl::StrCat("batch-", slot));
   while (std::optional<Batch> batch = NextBatch(slot)) {
     run_(*std::move(batch));
     absl::MutexLock lock(&mu_);
@@ -132,7 +133,7 @@ std::optional<Batch> Batcher::NextBatch(int slot) {
 }
 
 void Batcher::DropLoop() {
-  NameThisThread("batch-drop");
+  server::NameThisThread("batch-drop");
   while (true) {
     std::vector<Task> dropped = NextDropped();
     if (dropped.empty()) return;
@@ -168,4 +169,4 @@ void Batcher::ReportQueue() {
   queue_changed_(queue_.size(), queue_.bytes(), queue_.Oldest());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -7,17 +7,17 @@
 #include <thread>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // Groups tasks into batches and hands each batch to `run`, on `slots` threads
 // of its own: so many batches are on their way at a time, and each free thread
@@ -40,7 +40,7 @@ class Batcher {
   Batcher(
       const BatchOptions& options, int slots, Run run,
       QueueChanged queue_changed = [](int, int64_t, absl::Time) {},
-      Clock clock = SteadyNow);
+      Clock clock = base::SteadyNow);
   ~Batcher();
 
   // See QueueRoom::Take. What is reserved goes when the task that carries it
@@ -93,6 +93,6 @@ class Batcher {
   std::vector<std::thread> run_threads_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_BATCHER_H_

@@ -6,11 +6,11 @@
 #include <utility>
 #include <variant>
 
-#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 // A batch that runs longer is taken for hung; of a dense task, an image.
@@ -20,28 +20,28 @@ constexpr absl::Duration kDenseHung = absl::Minutes(1);
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
 absl::Status NonFinite() {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "NON_FINITE_OUTPUT";
-  return MakeError(absl::StatusCode::kInternal,
-                   "the model's answer to this image is not finite",
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kInternal,
+                           "the model's answer to this image is not finite",
+                           std::move(detail));
 }
 
 // The model's error as a client sees it: its own fault if the model says so.
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   if (absl::IsResourceExhausted(error)) {
     detail.reason = "DEVICE_OOM";
     detail.retry_after = kRetryAfterOom;
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "the device has no memory left for this image",
-                     std::move(detail));
+    return server::MakeError(absl::StatusCode::kResourceExhausted,
+                             "the device has no memory left for this image",
+                             std::move(detail));
   }
   detail.reason = "DEVICE_ERROR";
-  return MakeError(absl::StatusCode::kInternal,
-                   absl::StrCat("the model failed: ", error.message()),
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kInternal,
+                           absl::StrCat("the model failed: ", error.message()),
+                           std::move(detail));
 }
 
 bool AreFinite(absl::Span<const float> values) {
@@ -49,29 +49,30 @@ bool AreFinite(absl::Span<const float> values) {
                      [](float value) { return std::isfinite(value); });
 }
 
-bool IsFinite(const Classification& result) {
+bool IsFinite(const model::Classification& result) {
   return AreFinite(result.logits) && AreFinite(result.embedding);
 }
 
-bool IsFinite(const Detections& result) { return result.finite; }
+bool IsFinite(const model::Detections& result) { return result.finite; }
 
-bool IsFinite(const Segmentation& result) { return result.finite; }
+bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
-BatchTrigger ToMetric(Trigger trigger) {
+observability::BatchTrigger ToMetric(Trigger trigger) {
   switch (trigger) {
     case Trigger::kFull:
-      return BatchTrigger::kFull;
+      return observability::BatchTrigger::kFull;
     case Trigger::kDelay:
-      return BatchTrigger::kDelay;
+      return observability::BatchTrigger::kDelay;
     case Trigger::kDrain:
-      return BatchTrigger::kDrain;
+      return observability::BatchTrigger::kDrain;
   }
-  return BatchTrigger::kFull;  // Not reached: the cases are all there are.
+  return observability::BatchTrigger::kFull;  // Not reached: the cases are all
+                                              // there are.
 }
 
-ModelInput ToInput(const Task& task) {
-  const ImageBuffer& image = task.image;
-  ModelInput input;
+model::ModelInput ToInput(const Task& task) {
+  const image::ImageBuffer& image = task.image;
+  model::ModelInput input;
   input.height = image.height;
   input.width = image.width;
   if (image.pixels.empty()) {
@@ -88,13 +89,13 @@ ModelInput ToInput(const Task& task) {
 
 }  // namespace
 
-absl::Duration HungAfter(VisionTask task, int max_batch_size) {
-  if (task == VisionTask::kClassification) return kHung;
+absl::Duration HungAfter(model::VisionTask task, int max_batch_size) {
+  if (task == model::VisionTask::kClassification) return kHung;
   return max_batch_size * kDenseHung;
 }
 
-Executor::Executor(Options options, std::unique_ptr<VisionModel> model,
-                   Metrics* metrics)
+Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
+                   observability::Metrics* metrics)
     : options_(std::move(options)),
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
@@ -124,9 +125,9 @@ absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
 void Executor::Submit(Task task) { batcher_.Submit(std::move(task)); }
 
 void Executor::RunBatch(Batch batch) {
-  const absl::Time start = SteadyNow();
+  const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
-  std::vector<ModelInput> inputs;
+  std::vector<model::ModelInput> inputs;
   for (const Task& task : batch.tasks) inputs.push_back(ToInput(task));
   BatchInfo info;
   info.batch_size = batch.tasks.size();
@@ -135,7 +136,7 @@ void Executor::RunBatch(Batch batch) {
                              batch.tasks[0].bucket_width);
 
   Results results = RunEach(inputs, &info.padded_batch_size);
-  info.inference = SteadyNow() - start;
+  info.inference = base::SteadyNow() - start;
   // Of a batch that failed nothing is known.
   info.padded_batch_size = std::max(info.padded_batch_size, info.batch_size);
   metrics_->BatchRun(info.bucket, ToMetric(batch.trigger), info.batch_size,
@@ -159,12 +160,13 @@ absl::Status Executor::CheckDevice() {
   return absl::UnavailableError(health.message());
 }
 
-absl::StatusOr<std::vector<Result>> Executor::RunModel(
-    absl::Span<const ModelInput> inputs, int* padded) {
+absl::StatusOr<std::vector<model::Result>> Executor::RunModel(
+    absl::Span<const model::ModelInput> inputs, int* padded) {
   absl::Status device = CheckDevice();
   if (!device.ok()) return device;
-  RunInfo info;
-  absl::StatusOr<std::vector<Result>> results = model_->Run(inputs, &info);
+  model::RunInfo info;
+  absl::StatusOr<std::vector<model::Result>> results =
+      model_->Run(inputs, &info);
   device = CheckDevice();
   if (!device.ok()) return device;
   if (results.ok() && results->size() != inputs.size()) {
@@ -175,33 +177,34 @@ absl::StatusOr<std::vector<Result>> Executor::RunModel(
   return results;
 }
 
-Executor::Results Executor::RunEach(absl::Span<const ModelInput> inputs,
+Executor::Results Executor::RunEach(absl::Span<const model::ModelInput> inputs,
                                     int* padded) {
-  absl::StatusOr<std::vector<Result>> results = RunModel(inputs, padded);
+  absl::StatusOr<std::vector<model::Result>> results = RunModel(inputs, padded);
   if (!results.ok()) return Bisect(inputs, results.status(), padded);
   return Results(std::make_move_iterator(results->begin()),
                  std::make_move_iterator(results->end()));
 }
 
-Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
+Executor::Results Executor::Bisect(absl::Span<const model::ModelInput> inputs,
                                    const absl::Status& error, int* padded) {
   if (inputs.size() == 1 || absl::IsUnavailable(error)) {
     return Results(inputs.size(), ModelError(error));
   }
   const size_t middle = inputs.size() / 2;
-  const absl::Span<const ModelInput> halves[] = {inputs.subspan(0, middle),
-                                                 inputs.subspan(middle)};
-  absl::StatusOr<std::vector<Result>> answers[] = {RunModel(halves[0], padded),
-                                                   RunModel(halves[1], padded)};
+  const absl::Span<const model::ModelInput> halves[] = {
+      inputs.subspan(0, middle), inputs.subspan(middle)};
+  absl::StatusOr<std::vector<model::Result>> answers[] = {
+      RunModel(halves[0], padded), RunModel(halves[1], padded)};
   if (!answers[0].ok() && !answers[1].ok()) {
     return Results(inputs.size(), ModelError(error));
   }
   Results results;
   for (int i : {0, 1}) {
     if (answers[i].ok()) {
-      for (Result& result : *answers[i]) results.push_back(std::move(result));
+      for (model::Result& result : *answers[i])
+        results.push_back(std::move(result));
     } else {
-      for (absl::StatusOr<Result>& result :
+      for (absl::StatusOr<model::Result>& result :
            Bisect(halves[i], answers[i].status(), padded)) {
         results.push_back(std::move(result));
       }
@@ -210,4 +213,4 @@ Executor::Results Executor::Bisect(absl::Span<const ModelInput> inputs,
   return results;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/base/call_once.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/steady_clock.h"
 #include "model/config.h"
 #include "model/result.h"
 #include "model/vision_model.h"
@@ -21,11 +21,11 @@
 #include "server/batching/reservation.h"
 #include "server/observability/metrics.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // After how long a batch that still runs is taken for hung: a dense model runs
 // its images one by one, and of many sizes.
-absl::Duration HungAfter(VisionTask task, int max_batch_size);
+absl::Duration HungAfter(model::VisionTask task, int max_batch_size);
 
 // One loaded model behind its batcher: stacks the tasks of a batch, runs them
 // and completes each. As many batches are on their way as the model has slots.
@@ -45,8 +45,8 @@ class Executor {
   };
 
   // `metrics` outlives the executor.
-  Executor(Options options, std::unique_ptr<VisionModel> model,
-           Metrics* metrics);
+  Executor(Options options, std::unique_ptr<model::VisionModel> model,
+           observability::Metrics* metrics);
 
   // VisionModel::Prepare() for this executor's batches, so that the first
   // request waits for nothing. Before the first Submit(). The error is the
@@ -67,7 +67,7 @@ class Executor {
   void Submit(Task task);
 
   const Options& options() const { return options_; }
-  const ModelConfig& config() const { return model_->config(); }
+  const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
 
   // False at `now`, of SteadyNow(), if a batch hangs or the device has failed
@@ -75,7 +75,7 @@ class Executor {
   bool IsAlive(absl::Time now) const;
 
  private:
-  using Results = std::vector<absl::StatusOr<Result>>;
+  using Results = std::vector<absl::StatusOr<model::Result>>;
 
   void RunBatch(Batch batch);  // On the batcher's threads.
 
@@ -83,25 +83,25 @@ class Executor {
   absl::Status CheckDevice();
   // The model's error, or CheckDevice's. Adds the images that were computed,
   // padding included, to `padded`.
-  absl::StatusOr<std::vector<Result>> RunModel(
-      absl::Span<const ModelInput> inputs, int* padded);
+  absl::StatusOr<std::vector<model::Result>> RunModel(
+      absl::Span<const model::ModelInput> inputs, int* padded);
   // One answer for each image, in order: an image that makes the model fail
   // does not take the others along.
-  Results RunEach(absl::Span<const ModelInput> inputs, int* padded);
+  Results RunEach(absl::Span<const model::ModelInput> inputs, int* padded);
   // Answers images whose joint run failed with `error`: halves them, and the
   // half that fails again, until the image at fault stands alone. Where both
   // halves fail no single image is at fault, and each gets `error`. A device
   // that is out of memory often has enough for one of the halves, or both.
-  Results Bisect(absl::Span<const ModelInput> inputs, const absl::Status& error,
-                 int* padded);
+  Results Bisect(absl::Span<const model::ModelInput> inputs,
+                 const absl::Status& error, int* padded);
 
   const Options options_;
-  const std::shared_ptr<ModelMetrics> metrics_;
-  const std::unique_ptr<VisionModel> model_;
+  const std::shared_ptr<observability::ModelMetrics> metrics_;
+  const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;
   Batcher batcher_;  // Last: its threads use everything above.
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_EXECUTOR_H_

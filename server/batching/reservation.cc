@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 Reservation::Reservation(std::shared_ptr<Taken> taken, int items, int64_t bytes)
     : taken_(std::move(taken)), items_(items), bytes_(bytes) {}
@@ -57,10 +57,10 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   // Written so that no sum can overflow.
   if (items > max_items_ - taken_->items ||
       bytes > max_bytes_ - taken_->bytes) {
-    ErrorDetail detail;
+    server::ErrorDetail detail;
     detail.reason = "QUEUE_FULL";
     detail.retry_after = retry_after_;
-    return MakeError(
+    return server::MakeError(
         absl::StatusCode::kResourceExhausted,
         absl::StrCat("the queue holds ", taken_->items, " of at most ",
                      max_items_, " images and ", taken_->bytes, " of at most ",
@@ -73,4 +73,4 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   return Reservation(taken_, items, bytes);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

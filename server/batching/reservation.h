@@ -9,7 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // Room for some images and bytes, given back by Release() or the destructor.
 // May outlive the QueueRoom it came from.
@@ -65,6 +65,6 @@ class QueueRoom {
   const std::shared_ptr<Reservation::Taken> taken_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_RESERVATION_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 absl::Duration ThreadCpuTime() {
   timespec time = {};
@@ -26,4 +26,4 @@ absl::Status DecodeWatch::status() const {
                    absl::FormatDuration(limit_), " that a picture has"));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Processor time that the calling thread has used.
 absl::Duration ThreadCpuTime();
@@ -33,6 +33,6 @@ class DecodeWatch {
   const absl::Duration start_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_DECODE_WATCH_H_

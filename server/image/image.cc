@@ -14,7 +14,7 @@
 #include "server/image/resample.h"
 #include "webp/decode.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // What letterboxing fills with, near the mean of photographs: about zero once
@@ -30,10 +30,10 @@ constexpr size_t kWatchedBytes = 64 << 10;
 absl::Status DecodeFailed(const absl::Status& status,
                           const DecodeWatch& watch) {
   if (absl::IsDeadlineExceeded(status)) return DecodedTooSlowly(watch);
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "IMAGE_DECODE_FAILED";
-  return MakeError(absl::StatusCode::kInvalidArgument, status.message(),
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kInvalidArgument, status.message(),
+                           std::move(detail));
 }
 
 // Whether a WebP has as many bytes as its header says.
@@ -183,10 +183,10 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
 }
 
 absl::Status DecodedTooSlowly(const DecodeWatch& watch) {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "IMAGE_DECODE_TIMEOUT";
-  return MakeError(absl::StatusCode::kInvalidArgument, watch.status().message(),
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kInvalidArgument,
+                           watch.status().message(), std::move(detail));
 }
 
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {
@@ -245,4 +245,4 @@ ImageBuffer Preprocess(const RgbImage& image,
   return ResizeToSquare(image, width, height, options.size);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -7,10 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/image/image_buffer.h"
 #include "server/image/decode_watch.h"
+#include "server/image/image_buffer.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
@@ -101,6 +101,6 @@ RgbImage Crop(const RgbImage& image, const PixelRect& rect);
 // Source: model.md 9.1 of the specification; Pillow's published resampling.
 ImageBuffer Preprocess(const RgbImage& image, const PreprocessOptions& options);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_IMAGE_H_

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // One image as the model takes it. Exactly one of the vectors is filled.
 struct ImageBuffer {
@@ -19,6 +19,6 @@ struct ImageBuffer {
   int64_t bytes() const { return pixels.size() + 4 * values.size(); }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_IMAGE_BUFFER_H_

@@ -14,7 +14,7 @@
 #include "server/image/image.h"
 #include "webp/decode.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 constexpr absl::string_view kJpegMagic = "\xFF\xD8\xFF";
@@ -24,10 +24,10 @@ constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kTiffShort = 3;
 
 absl::Status ImageError(absl::string_view reason, absl::string_view message) {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = std::string(reason);
-  return MakeError(absl::StatusCode::kInvalidArgument, message,
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kInvalidArgument, message,
+                           std::move(detail));
 }
 
 absl::Status Unsupported(absl::string_view message) {
@@ -237,4 +237,4 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
   return header;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

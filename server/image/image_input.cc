@@ -9,10 +9,10 @@
 #include "server/image/keep_ratio.h"
 #include "server/image/pixels.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
-PreprocessOptions PreprocessOf(const ModelConfig& model,
+PreprocessOptions PreprocessOf(const model::ModelConfig& model,
                                v1::RequestOptions::Resize resize) {
   PreprocessOptions options;
   options.size = model.image_size;
@@ -28,16 +28,17 @@ PreprocessOptions PreprocessOf(const ModelConfig& model,
       options.mode = ResizeMode::kCenterCrop;
       break;
     default:
-      options.mode = model.resize == Resize::kStretch ? ResizeMode::kStretch
-                                                      : ResizeMode::kCenterCrop;
+      options.mode = model.resize == model::Resize::kStretch
+                         ? ResizeMode::kStretch
+                         : ResizeMode::kCenterCrop;
   }
   return options;
 }
 
 // The side that a picture may be decoded down to, as less would have to be
 // enlarged after the crop; 0: full size.
-int MinSide(const v1::Image& image, const ModelConfig& model) {
-  if (model.resize == Resize::kKeepRatio) return 0;
+int MinSide(const v1::Image& image, const model::ModelConfig& model) {
+  if (model.resize == model::Resize::kKeepRatio) return 0;
   const int resize_size = model.resize_size();
   if (!image.has_crop()) return resize_size;
   const float part = std::min(image.crop().x_max() - image.crop().x_min(),
@@ -50,25 +51,26 @@ absl::StatusOr<RgbImage> Decode(const v1::Image& image,
   const DecodeWatch watch(limits.max_decode_time);
   if (image.has_pixels()) {
     absl::StatusOr<RgbImage> rgb = ToRgb(image.pixels());
-    if (watch.Expired()) return InField(".pixels", DecodedTooSlowly(watch));
+    if (watch.Expired())
+      return server::InField(".pixels", DecodedTooSlowly(watch));
     return rgb;
   }
   absl::StatusOr<RgbImage> rgb =
       DecodeImage(image.encoded(), limits,
                   image.orientation() != v1::Image::IGNORE, min_side, watch);
   if (rgb.ok()) return rgb;
-  ErrorDetail detail = GetErrorDetail(rgb.status());
+  server::ErrorDetail detail = server::GetErrorDetail(rgb.status());
   detail.field = ".encoded";
-  return MakeError(rgb.status().code(), rgb.status().message(),
-                   std::move(detail));
+  return server::MakeError(rgb.status().code(), rgb.status().message(),
+                           std::move(detail));
 }
 
 // The picture, cropped, as the model takes it.
-ImageBuffer ToInput(RgbImage picture, const ModelConfig& model,
+ImageBuffer ToInput(RgbImage picture, const model::ModelConfig& model,
                     v1::RequestOptions::Resize resize) {
   ImageBuffer input;
   const PictureSize original = {picture.height, picture.width};
-  if (model.resize == Resize::kKeepRatio) {
+  if (model.resize == model::Resize::kKeepRatio) {
     RgbImage resized = ResizeBilinear(
         std::move(picture),
         KeepRatioSize(original, model.short_side, model.long_side));
@@ -84,15 +86,15 @@ ImageBuffer ToInput(RgbImage picture, const ModelConfig& model,
 }
 
 absl::StatusOr<PreparedInput> FromTensor(const v1::Tensor& tensor) {
-  const absl::Time start = SteadyNow();
+  const absl::Time start = base::SteadyNow();
   absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor);
-  if (!image.ok()) return InField(".tensor", image.status());
+  if (!image.ok()) return server::InField(".tensor", image.status());
   PreparedInput input;
   input.frame.picture = {image->height, image->width};
   input.image = *std::move(image);
   input.image.original_height = input.image.height;
   input.image.original_width = input.image.width;
-  input.decode = SteadyNow() - start;
+  input.decode = base::SteadyNow() - start;
   return input;
 }
 
@@ -106,14 +108,14 @@ PixelRect CropOf(const v1::Image& image, const PictureSize& picture) {
 }
 
 absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
-                                        const ModelConfig& model,
+                                        const model::ModelConfig& model,
                                         v1::RequestOptions::Resize resize,
                                         const ImageLimits& limits) {
   if (image.has_tensor()) return FromTensor(image.tensor());
-  const absl::Time start = SteadyNow();
+  const absl::Time start = base::SteadyNow();
   absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model));
   if (!rgb.ok()) return rgb.status();
-  const absl::Time decoded = SteadyNow();
+  const absl::Time decoded = base::SteadyNow();
   PreparedInput input;
   input.decode = decoded - start;
   input.frame.picture = {rgb->height, rgb->width};
@@ -122,8 +124,8 @@ absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
   input.frame.top = crop.top;
   if (image.has_crop()) *rgb = Crop(*rgb, crop);
   input.image = ToInput(*std::move(rgb), model, resize);
-  input.preprocess = SteadyNow() - decoded;
+  input.preprocess = base::SteadyNow() - decoded;
   return input;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -4,11 +4,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/config.h"
-#include "server/image/image_buffer.h"
 #include "server/image/image.h"
+#include "server/image/image_buffer.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Where that which the model sees, the crop, lies in the oriented picture.
 struct PictureFrame {
@@ -33,10 +33,10 @@ PixelRect CropOf(const v1::Image& image, const PictureSize& picture);
 // (ValidateImage). INVALID_ARGUMENT with a field relative to the image
 // (".encoded") if its bytes cannot be decoded.
 absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
-                                        const ModelConfig& model,
+                                        const model::ModelConfig& model,
                                         v1::RequestOptions::Resize resize,
                                         const ImageLimits& limits);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_IMAGE_INPUT_H_

@@ -7,7 +7,7 @@
 #include "jerror.h"
 #include "jpeglib.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // A progressive picture has about ten. Each costs a pass over all coefficients.
@@ -144,4 +144,4 @@ absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
   return absl::InvalidArgumentError(absl::StrCat("JPEG: ", decoder.message));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "server/image/decode_watch.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Decodes a JPEG at `eighths`/8 (1..8) of its size into `rgb`: [height, width,
 // 3], where a side is that of the header times eighths / 8, rounded up. Grey is
@@ -19,6 +19,6 @@ absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
                         int height, int64_t max_memory,
                         const DecodeWatch& watch, uint8_t* rgb);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_JPEG_DECODER_H_

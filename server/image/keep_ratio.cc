@@ -6,7 +6,7 @@
 #include "opencv2/core/utility.hpp"
 #include "opencv2/imgproc.hpp"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 int Scaled(int side, double factor) {
@@ -36,4 +36,4 @@ RgbImage ResizeBilinear(RgbImage image, const PictureSize& size) {
   return resized;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

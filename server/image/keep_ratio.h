@@ -3,7 +3,7 @@
 
 #include "server/image/image.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // The preprocessing of detectors and segmenters, as mmdetection's and
 // mmsegmentation's is. Source: heads.md 3 of the specification.
@@ -18,6 +18,6 @@ PictureSize KeepRatioSize(const PictureSize& size, int short_side,
 // that uses OpenCV, on the calling thread alone. Neither size is empty.
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_KEEP_RATIO_H_

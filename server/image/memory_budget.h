@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Bounds the memory that concurrent work takes. Thread-safe.
 //
@@ -46,6 +46,6 @@ class MemoryBudget {
   int64_t free_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_MEMORY_BUDGET_H_

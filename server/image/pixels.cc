@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 using v1::PixelBuffer;
@@ -116,16 +116,16 @@ std::vector<float> ToFloats(const Tensor& tensor, int64_t count) {
 }
 
 // Whether the model takes a tensor of these sides.
-bool Fits(int64_t height, int64_t width, const ModelConfig& model) {
+bool Fits(int64_t height, int64_t width, const model::ModelConfig& model) {
   const int64_t low = std::min(height, width), high = std::max(height, width);
-  if (model.resize == Resize::kKeepRatio) {
+  if (model.resize == model::Resize::kKeepRatio) {
     return low >= 1 && low <= model.short_side && high <= model.long_side;
   }
   return low == model.image_size && high == model.image_size;
 }
 
-std::string ExpectedShape(const ModelConfig& model) {
-  if (model.resize == Resize::kKeepRatio) {
+std::string ExpectedShape(const model::ModelConfig& model) {
+  if (model.resize == model::Resize::kKeepRatio) {
     return absl::StrCat("[3, H, W] with sides of 1 to ", model.long_side,
                         ", the shorter at most ", model.short_side);
   }
@@ -134,8 +134,8 @@ std::string ExpectedShape(const ModelConfig& model) {
 
 absl::Status CheckLength(int64_t got, int64_t expected) {
   if (got == expected) return absl::OkStatus();
-  return InvalidField(".data",
-                      absl::StrCat("got ", got, " bytes, expected ", expected));
+  return server::InvalidField(
+      ".data", absl::StrCat("got ", got, " bytes, expected ", expected));
 }
 
 }  // namespace
@@ -144,29 +144,31 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
                             const ImageLimits& limits) {
   const int size = PixelSize(pixels.format());
   if (size == 0) {
-    return InvalidField(".format", absl::StrCat("got ", pixels.format(),
-                                                ", expected a known format"));
+    return server::InvalidField(
+        ".format",
+        absl::StrCat("got ", pixels.format(), ", expected a known format"));
   }
   const int64_t width = pixels.width(), height = pixels.height();
   const bool nv12 = pixels.format() == PixelBuffer::NV12;
   for (const auto& [field, side] :
        {std::make_pair(".width", width), std::make_pair(".height", height)}) {
     if (side <= 0) {
-      return InvalidField(
+      return server::InvalidField(
           field, absl::StrCat("got ", side, ", expected a positive size"));
     }
     if (nv12 && side % 2 != 0) {
-      return InvalidField(field, absl::StrCat("got ", side,
-                                              ", expected an even size, as the "
-                                              "format is NV12"));
+      return server::InvalidField(
+          field, absl::StrCat("got ", side,
+                              ", expected an even size, as the "
+                              "format is NV12"));
     }
   }
   if (std::max(width, height) > limits.max_side ||
       width * height > limits.max_pixels) {
-    ErrorDetail detail;
+    server::ErrorDetail detail;
     detail.reason = "IMAGE_TOO_LARGE";
     detail.field = ".width";
-    return MakeError(
+    return server::MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("got ", width, " x ", height, " pixels, expected at most ",
                      limits.max_pixels, ", and sides of at most ",
@@ -175,7 +177,7 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
   }
   const int64_t stride = Stride(pixels);
   if (stride < width * size) {
-    return InvalidField(
+    return server::InvalidField(
         ".row_stride_bytes",
         absl::StrCat("got ", stride, ", expected at least ", width * size));
   }
@@ -215,17 +217,19 @@ RgbImage ToRgb(const PixelBuffer& pixels) {
   return image;
 }
 
-absl::Status ValidateTensor(const Tensor& tensor, const ModelConfig& model) {
+absl::Status ValidateTensor(const Tensor& tensor,
+                            const model::ModelConfig& model) {
   const int size = ElementSize(tensor.data_type());
   if (size == 0) {
-    return InvalidField(".data_type", absl::StrCat("got ", tensor.data_type(),
-                                                   ", expected a known type"));
+    return server::InvalidField(
+        ".data_type",
+        absl::StrCat("got ", tensor.data_type(), ", expected a known type"));
   }
   const auto& shape = tensor.shape();
   if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
     // A hostile shape may have millions of entries.
     const auto end = shape.begin() + std::min(shape.size(), 8);
-    return InvalidField(
+    return server::InvalidField(
         ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),
                                end == shape.end() ? "" : ", ...",
                                "], expected ", ExpectedShape(model)));
@@ -252,11 +256,12 @@ absl::StatusOr<ImageBuffer> ToImageBuffer(const Tensor& tensor) {
       std::find_if_not(buffer.values.begin(), buffer.values.end(),
                        [](float value) { return std::isfinite(value); });
   if (bad != buffer.values.end()) {
-    return InvalidField(".data", absl::StrCat("got ", *bad, " as element ",
-                                              bad - buffer.values.begin(),
-                                              ", expected finite values"));
+    return server::InvalidField(
+        ".data",
+        absl::StrCat("got ", *bad, " as element ", bad - buffer.values.begin(),
+                     ", expected finite values"));
   }
   return buffer;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -6,11 +6,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"
-#include "server/image/image_buffer.h"
 #include "server/image/image.h"
+#include "server/image/image_buffer.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Checks sizes, stride and the length of the data, in 64 bits, without touching
 // the data. INVALID_ARGUMENT with reason INVALID_FIELD or IMAGE_TOO_LARGE and a
@@ -24,12 +24,13 @@ RgbImage ToRgb(const v1::PixelBuffer& pixels);
 // Checks type, shape and the length of the data: [3, H, W] with the model's
 // input size or, if it keeps the ratio, any within its limits. INVALID_ARGUMENT
 // with reason INVALID_FIELD and a field of `tensor` (".shape").
-absl::Status ValidateTensor(const v1::Tensor& tensor, const ModelConfig& model);
+absl::Status ValidateTensor(const v1::Tensor& tensor,
+                            const model::ModelConfig& model);
 
 // A valid tensor as the model takes it: values of FP32, FP16 and BF16, pixels
 // of UINT8. INVALID_ARGUMENT naming the first element that is not finite.
 absl::StatusOr<ImageBuffer> ToImageBuffer(const v1::Tensor& tensor);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_PIXELS_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "png.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // Rows from one look at the watch to the next.
@@ -88,4 +88,4 @@ absl::Status DecodePng(absl::string_view bytes, int width, int height,
   return absl::InvalidArgumentError(absl::StrCat("PNG: ", source.message));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "server/image/decode_watch.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // Decodes a PNG of the header's `width` and `height` into `rgb`:
 // [height, width, 3]. Palette and grey are expanded, alpha is dropped, of 16
@@ -17,6 +17,6 @@ namespace sfmamba {
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
                        const DecodeWatch& watch, uint8_t* rgb);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_PNG_DECODER_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "png.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // Of compressed data that libpng collects before it writes a chunk.
@@ -73,4 +73,4 @@ absl::StatusOr<std::string> EncodeGreyPng(
   return absl::InternalError(absl::StrCat("PNG: ", target.message));
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

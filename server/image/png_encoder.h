@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // A grey PNG of `bit_depth` 1, 8 or 16, with libpng's fastest compression and
 // no filter, which suits maps of few values. `fill_row` writes row `y` as the
@@ -18,6 +18,6 @@ absl::StatusOr<std::string> EncodeGreyPng(
     int width, int height, int bit_depth,
     absl::FunctionRef<void(int y, uint8_t* row)> fill_row);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_PNG_ENCODER_H_

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 constexpr int kBits = 22;  // Of the weights' fraction.
@@ -134,4 +134,4 @@ std::vector<uint8_t> ResizeBicubic(const uint8_t* rgb, int width, int height,
   return result;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

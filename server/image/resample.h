@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // A picture's new size, and the part of it that is wanted.
 struct ResizeWindow {
@@ -23,6 +23,6 @@ struct ResizeWindow {
 std::vector<uint8_t> ResizeBicubic(const uint8_t* rgb, int width, int height,
                                    const ResizeWindow& window);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_RESAMPLE_H_

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // Columns that are searched together: memory is read by rows, of which a cache
@@ -95,8 +95,8 @@ std::string CompressCounts(absl::Span<const int64_t> counts) {
   return text;
 }
 
-std::string EncodeRle(const InstanceMask& mask, int left, int top, int height,
-                      int width) {
+std::string EncodeRle(const model::InstanceMask& mask, int left, int top,
+                      int height, int width) {
   RunLengths runs;
   ForEachRun(mask.data.data(), mask.height, mask.width,
              [&](int x, int y, int end, uint8_t set) {
@@ -128,4 +128,4 @@ std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
   return strings;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "model/result.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 
 // COCO's run lengths of a mask: it is read column by column, and the lengths
 // alternate between unset and set pixels, beginning with unset ones. Source:
@@ -41,8 +41,8 @@ std::string CompressCounts(absl::Span<const int64_t> counts);
 
 // Of `mask` in a picture of `height` x `width`, shifted by `left` and `top`
 // pixels. It must lie inside the picture then.
-std::string EncodeRle(const InstanceMask& mask, int left, int top, int height,
-                      int width);
+std::string EncodeRle(const model::InstanceMask& mask, int left, int top,
+                      int height, int width);
 
 // Of each class of a map [height, width] of class indices: one string a class
 // in 0 .. classes - 1, empty for those that do not occur. Larger indices belong
@@ -50,6 +50,6 @@ std::string EncodeRle(const InstanceMask& mask, int left, int top, int height,
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
                                            int height, int width, int classes);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 #endif  // SFMAMBA_SERVER_IMAGE_RLE_H_

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/utf8.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 absl::string_view LevelName(LogLevel level) {
@@ -140,7 +140,7 @@ void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
 std::string JsonString(absl::string_view text) {
   std::string json = "\"";
   while (!text.empty()) {
-    const int length = Utf8CharacterLength(text);
+    const int length = base::Utf8CharacterLength(text);
     const char c = text.front();
     if (length == 0) {
       json += "\\ufffd";
@@ -157,4 +157,4 @@ std::string JsonString(absl::string_view text) {
   return json;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
@@ -129,6 +129,6 @@ class Logger {
 // `text` as a JSON string, quotes included.
 std::string JsonString(absl::string_view text);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_LOG_H_

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 Buckets LatencyBuckets() {
   return {.0001, .00025, .0005, .001, .0025, .005, .01, .025,
@@ -55,4 +55,4 @@ MetricFamilies::MetricFamilies(const BuildInfo& build) {
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

@@ -10,7 +10,7 @@
 #include "prometheus/registry.h"
 #include "server/observability/metrics.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
@@ -88,6 +88,6 @@ struct MetricFamilies {
   explicit MetricFamilies(const BuildInfo& build);
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 #include "server/observability/metric_families.h"
 #include "server/observability/process_metrics.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 using prometheus::Counter;
@@ -394,7 +394,7 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
       GaugeFamily("sfmamba_queue_bytes", "Size of the images waiting.");
   MetricFamily age = GaugeFamily("sfmamba_queue_oldest_age_seconds",
                                  "How long the oldest image has waited.");
-  const int64_t now = absl::ToUnixNanos(SteadyNow());
+  const int64_t now = absl::ToUnixNanos(base::SteadyNow());
   for (const auto& [model, queue] : queues) {
     AddGauge(model, queue.items, &items);
     AddGauge(model, queue.bytes, &bytes);
@@ -404,4 +404,4 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
   return {std::move(items), std::move(bytes), std::move(age)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

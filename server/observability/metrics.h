@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -17,12 +16,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/metric_family.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 enum class Method {
   kClassify,
@@ -173,6 +173,6 @@ class Metrics {
   std::shared_ptr<ModelMetrics> none_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_

@@ -17,7 +17,7 @@
 #include "prometheus/text_serializer.h"
 #include "server/base/thread_name.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 constexpr int kThreads = 4;
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
         error == 0 ? "not an address of this machine" : std::strerror(error)));
   }
   server->thread_ = std::thread([&http] {
-    NameThisThread("metrics");
+    server::NameThisThread("metrics");
     http.listen_after_bind();
   });
   // Before that, stop() would do nothing.
@@ -86,4 +86,4 @@ MetricsServer::~MetricsServer() {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

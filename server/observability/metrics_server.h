@@ -12,7 +12,7 @@ namespace httplib {
 class Server;
 }
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 // Serves GET /metrics over HTTP, on threads of its own, until destroyed.
 //
@@ -37,6 +37,6 @@ class MetricsServer {
   int port_ = 0;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_METRICS_SERVER_H_

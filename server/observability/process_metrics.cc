@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 using prometheus::MetricFamily;
@@ -88,4 +88,4 @@ std::vector<MetricFamily> CollectProcess() {
   return families;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

@@ -5,12 +5,12 @@
 
 #include "prometheus/metric_family.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 // The customary process_* series, read from /proc. What cannot be read is left
 // out.
 std::vector<prometheus::MetricFamily> CollectProcess();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_PROCESS_METRICS_H_

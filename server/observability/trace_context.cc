@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 bool IsLowerHex(absl::string_view text, size_t length) {
@@ -37,4 +37,4 @@ std::string NewTraceId() {
   return absl::StrFormat("%016x%016x", high, random());
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

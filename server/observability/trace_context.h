@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 
 // The trace id, 32 hexadecimal digits, of a W3C `traceparent` value
 // ("00-<trace id>-<parent id>-<flags>"); empty if the value is not one or an id
@@ -15,6 +15,6 @@ std::string TraceIdOf(absl::string_view traceparent);
 // A new random trace id.
 std::string NewTraceId();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_TRACE_CONTEXT_H_

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 constexpr int kDefaultTopK = 5;
@@ -49,7 +49,7 @@ std::vector<int> Candidates(const v1::ClassifyParams& params, int classes) {
 
 }  // namespace
 
-void ToProto(const Classification& classification,
+void ToProto(const model::Classification& classification,
              const v1::ClassifyParams& params,
              const std::vector<std::string>& labels,
              v1::ClassifyResult* result) {
@@ -77,4 +77,4 @@ void ToProto(const Classification& classification,
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

@@ -7,16 +7,16 @@
 #include "model/result.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 
 // Fills `result` with the best categories by `params`, which must be valid for
 // as many classes as there are logits. The softmax is over all classes,
 // whatever the filter. `labels` has one entry for each class.
-void ToProto(const Classification& classification,
+void ToProto(const model::Classification& classification,
              const v1::ClassifyParams& params,
              const std::vector<std::string>& labels,
              v1::ClassifyResult* result);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction
 
 #endif  // SFMAMBA_SERVER_PREDICTION_CONVERT_CLASSIFICATION_H_

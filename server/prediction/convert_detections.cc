@@ -8,10 +8,10 @@
 #include "server/image/png_encoder.h"
 #include "server/image/rle.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
-void ToProto(const Box& box, const PictureFrame& frame,
+void ToProto(const model::Box& box, const image::PictureFrame& frame,
              v1::BoundingBox* proto) {
   const float width = frame.picture.width, height = frame.picture.height;
   proto->set_x_min(std::clamp(frame.left + box.x1, 0.f, width));
@@ -21,8 +21,8 @@ void ToProto(const Box& box, const PictureFrame& frame,
 }
 
 // The box rounded outwards, at least one pixel each way.
-PixelRect Outwards(const v1::BoundingBox& box) {
-  PixelRect rect;
+image::PixelRect Outwards(const v1::BoundingBox& box) {
+  image::PixelRect rect;
   rect.left = std::floor(box.x_min());
   rect.top = std::floor(box.y_min());
   rect.width = std::max<int>(1, std::ceil(box.x_max()) - rect.left);
@@ -31,25 +31,27 @@ PixelRect Outwards(const v1::BoundingBox& box) {
 }
 
 // The part of `mask`, of what the model saw, inside `rect` of the picture.
-absl::StatusOr<std::string> EncodePngCrop(const InstanceMask& mask,
-                                          const PictureFrame& frame,
-                                          const PixelRect& rect) {
+absl::StatusOr<std::string> EncodePngCrop(const model::InstanceMask& mask,
+                                          const image::PictureFrame& frame,
+                                          const image::PixelRect& rect) {
   // The mask's place inside the rectangle.
   const int left = frame.left + mask.left - rect.left;
   const int top = frame.top + mask.top - rect.top;
   const int begin = std::max(left, 0);
   const int end = std::min(left + mask.width, rect.width);
-  return EncodeGreyPng(rect.width, rect.height, 1, [&](int y, uint8_t* row) {
-    std::memset(row, 0, (rect.width + 7) / 8);
-    if (y < top || y >= top + mask.height) return;
-    const uint8_t* pixels = &mask.data[size_t{1} * (y - top) * mask.width];
-    for (int x = begin; x < end; ++x) {
-      if (pixels[x - left] != 0) row[x / 8] |= 0x80 >> x % 8;
-    }
-  });
+  return image::EncodeGreyPng(
+      rect.width, rect.height, 1, [&](int y, uint8_t* row) {
+        std::memset(row, 0, (rect.width + 7) / 8);
+        if (y < top || y >= top + mask.height) return;
+        const uint8_t* pixels = &mask.data[size_t{1} * (y - top) * mask.width];
+        for (int x = begin; x < end; ++x) {
+          if (pixels[x - left] != 0) row[x / 8] |= 0x80 >> x % 8;
+        }
+      });
 }
 
-absl::Status FillMask(const InstanceMask& mask, const PictureFrame& frame,
+absl::Status FillMask(const model::InstanceMask& mask,
+                      const image::PictureFrame& frame,
                       v1::DetectParams::MaskEncoding encoding,
                       v1::Detection* detection) {
   if (encoding == v1::DetectParams::PNG_CROP) {
@@ -61,16 +63,17 @@ absl::Status FillMask(const InstanceMask& mask, const PictureFrame& frame,
     v1::CocoRle* rle = detection->mutable_rle();
     rle->set_height(frame.picture.height);
     rle->set_width(frame.picture.width);
-    rle->set_counts(EncodeRle(mask, frame.left, frame.top, frame.picture.height,
-                              frame.picture.width));
+    rle->set_counts(image::EncodeRle(mask, frame.left, frame.top,
+                                     frame.picture.height,
+                                     frame.picture.width));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-DetectionOptions ToDetectionOptions(const v1::DetectParams& params) {
-  DetectionOptions options;
+model::DetectionOptions ToDetectionOptions(const v1::DetectParams& params) {
+  model::DetectionOptions options;
   if (params.has_score_threshold()) {
     options.score_threshold = params.score_threshold();
   }
@@ -88,13 +91,14 @@ DetectionOptions ToDetectionOptions(const v1::DetectParams& params) {
   return options;
 }
 
-absl::Status ToProto(const Detections& detections, const PictureFrame& frame,
+absl::Status ToProto(const model::Detections& detections,
+                     const image::PictureFrame& frame,
                      v1::DetectParams::MaskEncoding encoding,
                      const std::vector<std::string>& labels,
                      v1::DetectResult* result) {
   result->set_image_width(frame.picture.width);
   result->set_image_height(frame.picture.height);
-  for (const Detection& detection : detections.detections) {
+  for (const model::Detection& detection : detections.detections) {
     v1::Detection* proto = result->add_detections();
     ToProto(detection.box, frame, proto->mutable_box());
     proto->set_class_id(detection.class_id);
@@ -108,4 +112,4 @@ absl::Status ToProto(const Detections& detections, const PictureFrame& frame,
   return absl::OkStatus();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

@@ -9,7 +9,7 @@
 #include "server/image/png_encoder.h"
 #include "server/image/rle.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 // Classes whose indices fit into a byte, with 255 left for "ignore".
@@ -30,7 +30,7 @@ std::vector<uint16_t> ShownAs(const v1::SegmentParams& params, int classes) {
 // Rows of the map as they are sent.
 class IndexRows {
  public:
-  IndexRows(const Segmentation& map, const std::vector<uint16_t>& shown)
+  IndexRows(const model::Segmentation& map, const std::vector<uint16_t>& shown)
       : map_(map), shown_(shown) {}
 
   int bytes_per_pixel() const {
@@ -51,13 +51,13 @@ class IndexRows {
   }
 
  private:
-  const Segmentation& map_;
+  const model::Segmentation& map_;
   const std::vector<uint16_t>& shown_;
 };
 
-absl::Status FillPng(const Segmentation& map, const IndexRows& rows,
+absl::Status FillPng(const model::Segmentation& map, const IndexRows& rows,
                      v1::SegmentResult* result) {
-  absl::StatusOr<std::string> png = EncodeGreyPng(
+  absl::StatusOr<std::string> png = image::EncodeGreyPng(
       map.width, map.height, 8 * rows.bytes_per_pixel(),
       [&rows](int y, uint8_t* row) { rows.Fill(y, /*high_first=*/true, row); });
   if (!png.ok()) return png.status();
@@ -65,7 +65,7 @@ absl::Status FillPng(const Segmentation& map, const IndexRows& rows,
   return absl::OkStatus();
 }
 
-void FillRaw(const Segmentation& map, const IndexRows& rows,
+void FillRaw(const model::Segmentation& map, const IndexRows& rows,
              v1::RawIndexMap* raw) {
   raw->set_width(map.width);
   raw->set_height(map.height);
@@ -78,10 +78,10 @@ void FillRaw(const Segmentation& map, const IndexRows& rows,
   }
 }
 
-void FillRle(const Segmentation& map, const std::vector<uint16_t>& shown,
+void FillRle(const model::Segmentation& map, const std::vector<uint16_t>& shown,
              const std::vector<std::string>& labels, v1::ClassRleList* list) {
   std::vector<std::string> counts =
-      EncodeRlePerClass(map.labels, map.height, map.width, shown.size());
+      image::EncodeRlePerClass(map.labels, map.height, map.width, shown.size());
   for (size_t id = 0; id < counts.size(); ++id) {
     if (counts[id].empty() || shown[id] != id) continue;
     v1::ClassRle* proto = list->add_classes();
@@ -93,7 +93,8 @@ void FillRle(const Segmentation& map, const std::vector<uint16_t>& shown,
   }
 }
 
-void FillAreas(const Segmentation& map, const std::vector<uint16_t>& shown,
+void FillAreas(const model::Segmentation& map,
+               const std::vector<uint16_t>& shown,
                const std::vector<std::string>& labels,
                v1::SegmentResult* result) {
   std::vector<int> ids;
@@ -112,10 +113,10 @@ void FillAreas(const Segmentation& map, const std::vector<uint16_t>& shown,
   }
 }
 
-absl::Status FillConfidence(const Segmentation& map,
+absl::Status FillConfidence(const model::Segmentation& map,
                             v1::SegmentResult* result) {
-  absl::StatusOr<std::string> png =
-      EncodeGreyPng(map.width, map.height, 8, [&map](int y, uint8_t* row) {
+  absl::StatusOr<std::string> png = image::EncodeGreyPng(
+      map.width, map.height, 8, [&map](int y, uint8_t* row) {
         std::memcpy(row, &map.confidence[size_t{1} * y * map.width], map.width);
       });
   if (!png.ok()) return png.status();
@@ -125,7 +126,7 @@ absl::Status FillConfidence(const Segmentation& map,
 
 }  // namespace
 
-absl::Status ToProto(const Segmentation& segmentation,
+absl::Status ToProto(const model::Segmentation& segmentation,
                      const v1::SegmentParams& params,
                      const std::vector<std::string>& labels,
                      v1::SegmentResult* result) {
@@ -153,4 +154,4 @@ absl::Status ToProto(const Segmentation& segmentation,
   return status;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

@@ -6,16 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 absl::Status AtStage(absl::StatusCode code, absl::string_view reason,
                      absl::string_view message, absl::string_view stage) {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = std::string(reason);
   detail.metadata = {{"stage", std::string(stage)}};
-  return MakeError(code, absl::StrCat(message, ", stage: ", stage),
-                   std::move(detail));
+  return server::MakeError(code, absl::StrCat(message, ", stage: ", stage),
+                           std::move(detail));
 }
 
 }  // namespace
@@ -46,10 +46,10 @@ absl::Status Cancelled(absl::string_view stage) {
 }
 
 std::string StageOf(const absl::Status& status, absl::string_view otherwise) {
-  for (const auto& [key, value] : GetErrorDetail(status).metadata) {
+  for (const auto& [key, value] : server::GetErrorDetail(status).metadata) {
     if (key == "stage") return value;
   }
   return std::string(otherwise);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

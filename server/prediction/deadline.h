@@ -4,12 +4,12 @@
 #include <chrono>
 #include <string>
 
-#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/steady_clock.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 
 // When a call that arrived just now is due. All times but `client` and
 // `wall_now` are of SteadyNow(), so that a wall clock set back later changes
@@ -33,6 +33,6 @@ absl::Status Cancelled(absl::string_view stage);
 // The stage of a status of the above; `otherwise` if it names none.
 std::string StageOf(const absl::Status& status, absl::string_view otherwise);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction
 
 #endif  // SFMAMBA_SERVER_PREDICTION_DEADLINE_H_

@@ -10,7 +10,7 @@
 #include "server/image/keep_ratio.h"
 #include "server/image/pixels.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 constexpr int kMaxRequestIdLength = 128;  // Characters.
@@ -20,13 +20,13 @@ constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max) {
-  return InvalidField(
+  return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected ", min, " to ", max));
 }
 
 absl::Status NotAnEnumerator(absl::string_view field, int got) {
-  return InvalidField(field,
-                      absl::StrCat("got ", got, ", expected a known value"));
+  return server::InvalidField(
+      field, absl::StrCat("got ", got, ", expected a known value"));
 }
 
 absl::Status ValidateOptions(const v1::RequestOptions& options) {
@@ -42,7 +42,7 @@ absl::Status ValidateOptions(const v1::RequestOptions& options) {
     if (!positive || wait.seconds() < 0 ||
         wait.seconds() > kMaxDurationSeconds || wait.nanos() < 0 ||
         wait.nanos() > 999'999'999) {
-      return InvalidField(
+      return server::InvalidField(
           "options.max_queue_wait",
           absl::StrCat("got ", wait.seconds(), " s and ", wait.nanos(),
                        " ns, expected a positive duration"));
@@ -52,12 +52,12 @@ absl::Status ValidateOptions(const v1::RequestOptions& options) {
 }
 
 absl::Status ValidateResize(v1::RequestOptions::Resize resize,
-                            const ModelConfig& model) {
-  if (model.resize != Resize::kKeepRatio ||
+                            const model::ModelConfig& model) {
+  if (model.resize != model::Resize::kKeepRatio ||
       resize == v1::RequestOptions::RESIZE_UNSPECIFIED) {
     return absl::OkStatus();
   }
-  return InvalidField(
+  return server::InvalidField(
       "options.resize",
       absl::StrCat("got ", v1::RequestOptions::Resize_Name(resize),
                    ", expected none: keep_ratio is all that "
@@ -66,8 +66,8 @@ absl::Status ValidateResize(v1::RequestOptions::Resize resize,
 
 absl::Status ValidateFraction(absl::string_view field, float fraction) {
   if (0 <= fraction && fraction <= 1) return absl::OkStatus();  // No NaN.
-  return InvalidField(field,
-                      absl::StrCat("got ", fraction, ", expected 0 to 1"));
+  return server::InvalidField(
+      field, absl::StrCat("got ", fraction, ", expected 0 to 1"));
 }
 
 absl::Status ValidateClassFilter(
@@ -83,37 +83,39 @@ absl::Status ValidateClassFilter(
 
 absl::Status ValidateCount(int got, int max) {
   if (got == 0) {
-    return InvalidField("images",
-                        absl::StrCat("got 0 images, expected 1 to ", max));
+    return server::InvalidField(
+        "images", absl::StrCat("got 0 images, expected 1 to ", max));
   }
   if (got <= max) return absl::OkStatus();
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "TOO_MANY_IMAGES";
   detail.field = "images";
   detail.metadata = {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("got ", got, " images, expected 1 to ", max),
-                   std::move(detail));
+  return server::MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("got ", got, " images, expected 1 to ", max),
+      std::move(detail));
 }
 
 absl::Status ValidateCrop(const v1::NormalizedRect& crop) {
   const auto check = [](absl::string_view field, float min, float max) {
     if (0 <= min && min < max && max <= 1) return absl::OkStatus();  // No NaN.
-    return InvalidField(field, absl::StrCat("got ", min, " to ", max,
-                                            ", expected 0 <= min < max <= 1"));
+    return server::InvalidField(field,
+                                absl::StrCat("got ", min, " to ", max,
+                                             ", expected 0 <= min < max <= 1"));
   };
   const absl::Status status = check(".crop.x_min", crop.x_min(), crop.x_max());
   return status.ok() ? check(".crop.y_min", crop.y_min(), crop.y_max())
                      : status;
 }
 
-absl::string_view FormatName(ImageFormat format) {
+absl::string_view FormatName(image::ImageFormat format) {
   switch (format) {
-    case ImageFormat::kJpeg:
+    case image::ImageFormat::kJpeg:
       return "jpeg";
-    case ImageFormat::kPng:
+    case image::ImageFormat::kPng:
       return "png";
-    case ImageFormat::kWebp:
+    case image::ImageFormat::kWebp:
       return "webp";
   }
   return "unknown";
@@ -121,52 +123,58 @@ absl::string_view FormatName(ImageFormat format) {
 
 // Fills what follows from the oriented picture's size and from how many
 // pictures of it there are at once.
-void FillSizes(const v1::Image& image, const ModelConfig& model,
-               const PictureSize& picture, int copies, ImageFacts* facts) {
-  const PixelRect crop = CropOf(image, picture);
+void FillSizes(const v1::Image& image, const model::ModelConfig& model,
+               const image::PictureSize& picture, int copies,
+               ImageFacts* facts) {
+  const image::PixelRect crop = image::CropOf(image, picture);
   facts->pixels = picture.pixels();
   facts->seen = {crop.height, crop.width};
   facts->input =
-      model.resize == Resize::kKeepRatio
-          ? KeepRatioSize(facts->seen, model.short_side, model.long_side)
-          : PictureSize{model.image_size, model.image_size};
+      model.resize == model::Resize::kKeepRatio
+          ? image::KeepRatioSize(facts->seen, model.short_side, model.long_side)
+          : image::PictureSize{model.image_size, model.image_size};
   facts->input_bytes = 3 * facts->input.pixels();
   facts->decode_bytes = 3 * copies * facts->pixels + facts->input_bytes;
   if (image.has_crop()) facts->decode_bytes += 3 * facts->seen.pixels();
 }
 
-absl::Status ValidateEncoded(const v1::Image& image, const ModelConfig& model,
-                             const ImageLimits& limits, ImageFacts* facts) {
-  absl::StatusOr<ImageHeader> header = ReadImageHeader(image.encoded(), limits);
+absl::Status ValidateEncoded(const v1::Image& image,
+                             const model::ModelConfig& model,
+                             const image::ImageLimits& limits,
+                             ImageFacts* facts) {
+  absl::StatusOr<image::ImageHeader> header =
+      image::ReadImageHeader(image.encoded(), limits);
   if (!header.ok()) {
-    ErrorDetail detail = GetErrorDetail(header.status());
+    server::ErrorDetail detail = server::GetErrorDetail(header.status());
     detail.field = ".encoded";
-    return MakeError(header.status().code(), header.status().message(),
-                     std::move(detail));
+    return server::MakeError(header.status().code(), header.status().message(),
+                             std::move(detail));
   }
   const bool orient = image.orientation() != v1::Image::IGNORE;
   facts->format = FormatName(header->format);
-  FillSizes(image, model, OrientedSize(*header, orient),
+  FillSizes(image, model, image::OrientedSize(*header, orient),
             orient && header->orientation != 1 ? 2 : 1, facts);
   return absl::OkStatus();
 }
 
 absl::Status ValidatePixelBuffer(const v1::Image& image,
-                                 const ModelConfig& model,
-                                 const ImageLimits& limits, ImageFacts* facts) {
+                                 const model::ModelConfig& model,
+                                 const image::ImageLimits& limits,
+                                 ImageFacts* facts) {
   const v1::PixelBuffer& pixels = image.pixels();
   facts->format = "pixels";
-  const absl::Status status = ValidatePixels(pixels, limits);
-  if (!status.ok()) return InField(".pixels", status);
+  const absl::Status status = image::ValidatePixels(pixels, limits);
+  if (!status.ok()) return server::InField(".pixels", status);
   FillSizes(image, model, {pixels.height(), pixels.width()}, 1, facts);
   return absl::OkStatus();
 }
 
 absl::Status ValidateTensorImage(const v1::Tensor& tensor,
-                                 const ModelConfig& model, ImageFacts* facts) {
+                                 const model::ModelConfig& model,
+                                 ImageFacts* facts) {
   facts->format = "tensor";
-  const absl::Status status = ValidateTensor(tensor, model);
-  if (!status.ok()) return InField(".tensor", status);
+  const absl::Status status = image::ValidateTensor(tensor, model);
+  if (!status.ok()) return server::InField(".tensor", status);
   facts->input = {static_cast<int>(tensor.shape(1)),
                   static_cast<int>(tensor.shape(2))};
   facts->seen = facts->input;
@@ -182,16 +190,16 @@ absl::Status ValidateTensorImage(const v1::Tensor& tensor,
 }  // namespace
 
 absl::Status ValidateRequestId(const std::string& request_id) {
-  const int length = Utf8Length(request_id);
+  const int length = base::Utf8Length(request_id);
   if (length >= 0 && length <= kMaxRequestIdLength) return absl::OkStatus();
-  return InvalidField(
+  return server::InvalidField(
       "request_id",
       absl::StrCat("got ", length, " characters, expected at most ",
                    kMaxRequestIdLength));
 }
 
 absl::Status ValidateRequest(int images, const v1::RequestOptions& options,
-                             const ModelConfig& model,
+                             const model::ModelConfig& model,
                              const RequestLimits& limits) {
   absl::Status status = ValidateCount(images, limits.max_images);
   if (status.ok()) status = ValidateOptions(options);
@@ -204,7 +212,7 @@ absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
     return OutOfRange("params.top_k", params.top_k(), 0, classes);
   }
   if (!std::isfinite(params.min_score())) {
-    return InvalidField(
+    return server::InvalidField(
         "params.min_score",
         absl::StrCat("got ", params.min_score(), ", expected a finite number"));
   }
@@ -243,14 +251,16 @@ absl::Status ValidateParams(const v1::SegmentParams& params, int classes) {
   return ValidateClassFilter(params.class_filter(), classes);
 }
 
-absl::Status ValidateImage(const v1::Image& image, const ModelConfig& model,
+absl::Status ValidateImage(const v1::Image& image,
+                           const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts) {
   if (!v1::Image::Orientation_IsValid(image.orientation())) {
     return NotAnEnumerator(".orientation", image.orientation());
   }
   if (image.has_crop()) {
     if (image.has_tensor()) {
-      return InvalidField(".crop", "got a crop, expected none of a tensor");
+      return server::InvalidField(".crop",
+                                  "got a crop, expected none of a tensor");
     }
     const absl::Status status = ValidateCrop(image.crop());
     if (!status.ok()) return status;
@@ -263,9 +273,9 @@ absl::Status ValidateImage(const v1::Image& image, const ModelConfig& model,
     case v1::Image::kTensor:
       return ValidateTensorImage(image.tensor(), model, facts);
     default:
-      return InvalidField("",
-                          "got no source, expected encoded, pixels or tensor");
+      return server::InvalidField(
+          "", "got no source, expected encoded, pixels or tensor");
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

@@ -11,19 +11,19 @@
 #include "server/image/image.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 
 // The checks that need no decoding: cheap enough for a gRPC thread. Each error
 // says got and expected, and carries the field's path.
 
 struct RequestLimits {
   int max_images = 64;
-  ImageLimits image;
+  image::ImageLimits image;
 };
 
 // Everything but the images themselves and what the methods below check.
 absl::Status ValidateRequest(int images, const v1::RequestOptions& options,
-                             const ModelConfig& model,
+                             const model::ModelConfig& model,
                              const RequestLimits& limits);
 
 // `classes` of the model that was asked.
@@ -38,8 +38,8 @@ struct ImageFacts {
   // "jpeg", "png", "webp", "pixels" or "tensor"; "unknown" of a refused file.
   absl::string_view format = "unknown";
   int64_t pixels = 0;
-  PictureSize seen;          // Of the oriented picture, or its crop.
-  PictureSize input;         // Of the model's input that it becomes.
+  image::PictureSize seen;   // Of the oriented picture, or its crop.
+  image::PictureSize input;  // Of the model's input that it becomes.
   int64_t input_bytes = 0;   // Of the same.
   int64_t decode_bytes = 0;  // Of all pictures on the way there, at most.
 };
@@ -47,9 +47,10 @@ struct ImageFacts {
 // Checks the image's source, crop and orientation, and of a file its header.
 // `facts` is filled as far as it is known. The error's field is relative to the
 // image (".encoded").
-absl::Status ValidateImage(const v1::Image& image, const ModelConfig& model,
+absl::Status ValidateImage(const v1::Image& image,
+                           const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction
 
 #endif  // SFMAMBA_SERVER_PREDICTION_REQUEST_VALIDATION_H_

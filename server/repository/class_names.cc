@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 // In the order of the datasets' classes.
@@ -53,11 +53,12 @@ constexpr const char* kAde20k[] = {
 
 }  // namespace
 
-std::vector<std::string> ClassNames(VisionTask task, int classes) {
-  if (task == VisionTask::kDetection && classes == std::size(kCoco)) {
+std::vector<std::string> ClassNames(model::VisionTask task, int classes) {
+  if (task == model::VisionTask::kDetection && classes == std::size(kCoco)) {
     return {std::begin(kCoco), std::end(kCoco)};
   }
-  if (task == VisionTask::kSegmentation && classes == std::size(kAde20k)) {
+  if (task == model::VisionTask::kSegmentation &&
+      classes == std::size(kAde20k)) {
     return {std::begin(kAde20k), std::end(kAde20k)};
   }
   std::vector<std::string> names;
@@ -65,4 +66,4 @@ std::vector<std::string> ClassNames(VisionTask task, int classes) {
   return names;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/repeated_field.h"
 #include "base/proto_duration.h"
+#include "google/protobuf/repeated_field.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 // Copies `from`, which must have as many values as `to` or none.
@@ -27,7 +27,7 @@ absl::Status Override(absl::string_view field,
 }
 
 absl::Status OverrideBackbone(const v1::Backbone& proto,
-                              BackboneConfig* backbone) {
+                              model::BackboneConfig* backbone) {
   if (proto.dim() != 0) backbone->dim = proto.dim();
   if (proto.in_dim() != 0) backbone->in_dim = proto.in_dim();
   if (proto.has_layer_scale()) backbone->layer_scale = proto.layer_scale();
@@ -35,68 +35,68 @@ absl::Status OverrideBackbone(const v1::Backbone& proto,
   if (proto.has_attention()) backbone->attention = proto.attention();
   switch (proto.stem()) {
     case v1::Backbone::CONVOLUTIONS:
-      backbone->stem = Stem::kConvolutions;
+      backbone->stem = model::Stem::kConvolutions;
       break;
     case v1::Backbone::EFFICIENTNET_LITE0:
-      backbone->stem = Stem::kEfficientNetLite0;
+      backbone->stem = model::Stem::kEfficientNetLite0;
       break;
     default:
       break;
   }
   switch (proto.tokens()) {
     case v1::Backbone::NONE:
-      backbone->tokens = Tokens::kNone;
+      backbone->tokens = model::Tokens::kNone;
       break;
     case v1::Backbone::DATA:
-      backbone->tokens = Tokens::kData;
+      backbone->tokens = model::Tokens::kData;
       break;
     case v1::Backbone::LEARNABLE:
-      backbone->tokens = Tokens::kLearnable;
+      backbone->tokens = model::Tokens::kLearnable;
       break;
     default:
       break;
   }
   switch (proto.discard()) {
     case v1::Backbone::BEFORE_ATTN:
-      backbone->discard = Discard::kBeforeAttention;
+      backbone->discard = model::Discard::kBeforeAttention;
       break;
     case v1::Backbone::AFTER_FIRST_ATTN:
-      backbone->discard = Discard::kAfterFirstAttention;
+      backbone->discard = model::Discard::kAfterFirstAttention;
       break;
     case v1::Backbone::AFTER_ATTN:
-      backbone->discard = Discard::kAfterAttention;
+      backbone->discard = model::Discard::kAfterAttention;
       break;
     default:
       break;
   }
   switch (proto.scan()) {
     case v1::Backbone::UNI:
-      backbone->scan = ScanMode::kUni;
+      backbone->scan = model::ScanMode::kUni;
       break;
     case v1::Backbone::SERIES:
-      backbone->scan = ScanMode::kSeries;
+      backbone->scan = model::ScanMode::kSeries;
       break;
     case v1::Backbone::SERIES_GAP:
-      backbone->scan = ScanMode::kSeriesGap;
+      backbone->scan = model::ScanMode::kSeriesGap;
       break;
     case v1::Backbone::PARALLEL_CAT:
-      backbone->scan = ScanMode::kParallelCat;
+      backbone->scan = model::ScanMode::kParallelCat;
       break;
     case v1::Backbone::PARALLEL_ADD:
-      backbone->scan = ScanMode::kParallelAdd;
+      backbone->scan = model::ScanMode::kParallelAdd;
       break;
     case v1::Backbone::PARALLEL_ADD_VIM:
-      backbone->scan = ScanMode::kParallelAddVim;
+      backbone->scan = model::ScanMode::kParallelAddVim;
       break;
     default:
       break;
   }
   switch (proto.window_mode()) {
     case v1::Backbone::FIXED:
-      backbone->window_mode = WindowMode::kFixed;
+      backbone->window_mode = model::WindowMode::kFixed;
       break;
     case v1::Backbone::FULL:
-      backbone->window_mode = WindowMode::kFull;
+      backbone->window_mode = model::WindowMode::kFull;
       break;
     default:
       break;
@@ -136,8 +136,8 @@ void Set(T stated, T* to) {
 }
 
 absl::Status SetArchitecture(v1::Detector::Architecture stated,
-                             const WeightShapes& shapes,
-                             DetectorConfig* config) {
+                             const weights::WeightShapes& shapes,
+                             model::DetectorConfig* config) {
   if (stated == v1::Detector::MASK_RCNN ||
       stated == v1::Detector::FASTER_RCNN) {
     config->box_stages = 1;
@@ -167,7 +167,7 @@ absl::Status SetArchitecture(v1::Detector::Architecture stated,
 
 absl::Status SetBoxStds(
     const google::protobuf::RepeatedPtrField<v1::Detector::Stds>& stated,
-    DetectorConfig* config) {
+    model::DetectorConfig* config) {
   if (stated.empty()) {
     if (config->box_stds.size() > config->box_stages) {
       config->box_stds.resize(config->box_stages);
@@ -189,7 +189,7 @@ absl::Status SetBoxStds(
 
 absl::Status SetAnchorRatios(
     const google::protobuf::RepeatedField<float>& stated,
-    const WeightShapes& shapes, DetectorConfig* config) {
+    const weights::WeightShapes& shapes, model::DetectorConfig* config) {
   if (!stated.empty()) {
     config->anchor_ratios.assign(stated.begin(), stated.end());
   }
@@ -201,8 +201,8 @@ absl::Status SetAnchorRatios(
 }
 
 absl::Status OverrideDetector(const v1::Detector& proto,
-                              const WeightShapes& shapes,
-                              DetectorConfig* config) {
+                              const weights::WeightShapes& shapes,
+                              model::DetectorConfig* config) {
   absl::Status status = SetArchitecture(proto.architecture(), shapes, config);
   status.Update(SetBoxStds(proto.box_stds(), config));
   status.Update(SetAnchorRatios(proto.anchor_ratios(), shapes, config));
@@ -234,8 +234,8 @@ absl::Status OverrideDetector(const v1::Detector& proto,
   return status;
 }
 
-absl::Status OverrideInput(const v1::Input& proto, ModelConfig* config) {
-  const bool dense = config->task != VisionTask::kClassification;
+absl::Status OverrideInput(const v1::Input& proto, model::ModelConfig* config) {
+  const bool dense = config->task != model::VisionTask::kClassification;
   if (!dense && (proto.short_side() != 0 || proto.long_side() != 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input.short_side and long_side: got ", proto.short_side(), " and ",
@@ -248,13 +248,13 @@ absl::Status OverrideInput(const v1::Input& proto, ModelConfig* config) {
   Set(proto.crop_pct(), &config->crop_pct);
   switch (proto.resize()) {
     case v1::Input::CENTER_CROP:
-      config->resize = Resize::kCenterCrop;
+      config->resize = model::Resize::kCenterCrop;
       break;
     case v1::Input::STRETCH:
-      config->resize = Resize::kStretch;
+      config->resize = model::Resize::kStretch;
       break;
     case v1::Input::KEEP_RATIO:
-      config->resize = Resize::kKeepRatio;
+      config->resize = model::Resize::kKeepRatio;
       break;
     default:
       break;
@@ -264,8 +264,9 @@ absl::Status OverrideInput(const v1::Input& proto, ModelConfig* config) {
   return status;
 }
 
-absl::Status OverrideClasses(int stated, int labels, const WeightShapes& shapes,
-                             ModelConfig* config) {
+absl::Status OverrideClasses(int stated, int labels,
+                             const weights::WeightShapes& shapes,
+                             model::ModelConfig* config) {
   if (labels > 0) config->num_classes = labels;
   if (stated != 0) config->num_classes = stated;
   if (labels > 0 && config->num_classes != labels) {
@@ -278,16 +279,16 @@ absl::Status OverrideClasses(int stated, int labels, const WeightShapes& shapes,
 }
 
 // The parts of `proto` that only one task has must be that task's.
-absl::Status CheckParts(const v1::ModelConfig& proto, VisionTask task) {
+absl::Status CheckParts(const v1::ModelConfig& proto, model::VisionTask task) {
   const auto refuse = [&](absl::string_view field) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ": got one, expected none for ",
                      v1::ModelConfig::Task_Name(proto.task())));
   };
-  if (proto.has_detector() && task != VisionTask::kDetection) {
+  if (proto.has_detector() && task != model::VisionTask::kDetection) {
     return refuse("detector");
   }
-  if (proto.has_segmenter() && task != VisionTask::kSegmentation) {
+  if (proto.has_segmenter() && task != model::VisionTask::kSegmentation) {
     return refuse("segmenter");
   }
   return absl::OkStatus();
@@ -295,23 +296,23 @@ absl::Status CheckParts(const v1::ModelConfig& proto, VisionTask task) {
 
 }  // namespace
 
-VisionTask ToTask(v1::ModelConfig::Task task) {
+model::VisionTask ToTask(v1::ModelConfig::Task task) {
   switch (task) {
     case v1::ModelConfig::DETECTION:
-      return VisionTask::kDetection;
+      return model::VisionTask::kDetection;
     case v1::ModelConfig::SEGMENTATION:
-      return VisionTask::kSegmentation;
+      return model::VisionTask::kSegmentation;
     default:
-      return VisionTask::kClassification;
+      return model::VisionTask::kClassification;
   }
 }
 
-absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
-                                          int classes,
-                                          const WeightShapes& shapes) {
-  const VisionTask task = ToTask(proto.task());
-  absl::StatusOr<ModelConfig> config =
-      VariantConfig(proto.backbone().variant(), task);
+absl::StatusOr<model::ModelConfig> ToModelConfig(
+    const v1::ModelConfig& proto, int classes,
+    const weights::WeightShapes& shapes) {
+  const model::VisionTask task = ToTask(proto.task());
+  absl::StatusOr<model::ModelConfig> config =
+      model::VariantConfig(proto.backbone().variant(), task);
   if (!config.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("backbone.variant: ", config.status().message()));
@@ -321,30 +322,32 @@ absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
   status.Update(OverrideInput(proto.input(), &*config));
   status.Update(
       OverrideClasses(proto.num_classes(), classes, shapes, &*config));
-  if (task == VisionTask::kDetection) {
+  if (task == model::VisionTask::kDetection) {
     status.Update(
         OverrideDetector(proto.detector(), shapes, &config->detector));
   }
-  if (task == VisionTask::kSegmentation) {
+  if (task == model::VisionTask::kSegmentation) {
     status.Update(Merge("segmenter.channels", proto.segmenter().channels(),
                         shapes.segmentation_channels,
                         &config->segmentation_channels));
   }
-  if (proto.precision() == v1::BF16) config->precision = Precision::kBFloat16;
-  if (proto.precision() == v1::FP16) config->precision = Precision::kFloat16;
-  status.Update(Validate(*config));
+  if (proto.precision() == v1::BF16)
+    config->precision = model::Precision::kBFloat16;
+  if (proto.precision() == v1::FP16)
+    config->precision = model::Precision::kFloat16;
+  status.Update(model::Validate(*config));
   if (!status.ok()) return status;
   return config;
 }
 
-absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto,
-                                            VisionTask task) {
+absl::StatusOr<batching::BatchOptions> ToBatchOptions(const v1::Batching& proto,
+                                                      model::VisionTask task) {
   const auto refuse = [](absl::string_view field, auto got) {
     return absl::InvalidArgumentError(absl::StrCat(
         "batching.", field, ": got ", got, ", expected a positive value"));
   };
-  BatchOptions options;
-  options.max_batch_size = task == VisionTask::kClassification ? 32 : 4;
+  batching::BatchOptions options;
+  options.max_batch_size = task == model::VisionTask::kClassification ? 32 : 4;
   if (proto.max_batch_size() < 0 || proto.max_batch_size() > 4096) {
     return refuse("max_batch_size", proto.max_batch_size());
   }
@@ -352,7 +355,7 @@ absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto,
     options.max_batch_size = proto.max_batch_size();
   }
   if (proto.has_max_queue_delay()) {
-    options.max_queue_delay = FromProto(proto.max_queue_delay());
+    options.max_queue_delay = base::FromProto(proto.max_queue_delay());
     if (options.max_queue_delay < absl::ZeroDuration()) {
       return refuse("max_queue_delay",
                     absl::FormatDuration(options.max_queue_delay));
@@ -373,4 +376,4 @@ absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto,
   return options;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

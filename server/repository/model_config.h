@@ -7,7 +7,7 @@
 #include "server/batching/batch_queue.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 
 // The names of a version's files.
 inline constexpr char kConfigFile[] = "config.textproto";
@@ -15,20 +15,20 @@ inline constexpr char kWeightsFile[] = "model.safetensors";
 inline constexpr char kLabelsFile[] = "labels.txt";
 
 // CLASSIFICATION if it is unspecified.
-VisionTask ToTask(v1::ModelConfig::Task task);
+model::VisionTask ToTask(v1::ModelConfig::Task task);
 
 // The model's configuration for `classes` labels (0: there is no labels.txt):
 // the variant's row, with what the weights' shapes say, with the fields that
 // are set in place of its values. INVALID_ARGUMENT names the field, and the
 // file that it disagrees with.
-absl::StatusOr<ModelConfig> ToModelConfig(const v1::ModelConfig& proto,
-                                          int classes,
-                                          const WeightShapes& shapes = {});
+absl::StatusOr<model::ModelConfig> ToModelConfig(
+    const v1::ModelConfig& proto, int classes,
+    const weights::WeightShapes& shapes = {});
 
 // With the defaults for `task`.
-absl::StatusOr<BatchOptions> ToBatchOptions(const v1::Batching& proto,
-                                            VisionTask task);
+absl::StatusOr<batching::BatchOptions> ToBatchOptions(const v1::Batching& proto,
+                                                      model::VisionTask task);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository
 
 #endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_CONFIG_H_

@@ -15,7 +15,7 @@
 #include "server/base/textproto.h"
 #include "server/repository/class_names.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,23 +41,24 @@ absl::StatusOr<std::string> FileInside(const std::string& folder,
 
 absl::StatusOr<v1::ModelConfig> ReadConfig(const std::string& path) {
   absl::StatusOr<std::string> text =
-      ReadTextFile(kConfigFile, path, kMaxConfigBytes);
+      server::ReadTextFile(kConfigFile, path, kMaxConfigBytes);
   if (!text.ok()) return text.status();
   v1::ModelConfig proto;
-  const absl::Status status = ParseTextProto(kConfigFile, *text, &proto);
+  const absl::Status status =
+      server::ParseTextProto(kConfigFile, *text, &proto);
   if (!status.ok()) return status;
   return proto;
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   absl::StatusOr<std::string> text =
-      ReadTextFile(kLabelsFile, path, kMaxLabelsBytes);
+      server::ReadTextFile(kLabelsFile, path, kMaxLabelsBytes);
   if (!text.ok()) return text.status();
   std::vector<std::string> labels =
       absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
     absl::StripTrailingAsciiWhitespace(&labels[i]);
-    if (labels[i].empty() || Utf8Length(labels[i]) < 0) {
+    if (labels[i].empty() || base::Utf8Length(labels[i]) < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(kLabelsFile, ": line ", i + 1,
                        " is empty or not UTF-8, expected a label"));
@@ -78,7 +79,7 @@ absl::Status CheckWeights(const v1::Weights& expected,
   if (error || size != expected.size_bytes()) {
     return mismatch("size in bytes", size, expected.size_bytes());
   }
-  absl::StatusOr<std::string> digest = FileSha256(path);
+  absl::StatusOr<std::string> digest = server::FileSha256(path);
   if (!digest.ok()) {
     return absl::DataLossError(absl::StrCat(kWeightsFile, ": cannot be read"));
   }
@@ -88,15 +89,16 @@ absl::Status CheckWeights(const v1::Weights& expected,
 }
 
 // What the file's header says of the model, if that is for a dense task.
-absl::StatusOr<WeightShapes> ReadShapes(VisionTask task,
-                                        const std::string& path) {
-  if (task == VisionTask::kClassification || path.empty()) {
-    return WeightShapes();
+absl::StatusOr<weights::WeightShapes> ReadShapes(model::VisionTask task,
+                                                 const std::string& path) {
+  if (task == model::VisionTask::kClassification || path.empty()) {
+    return weights::WeightShapes();
   }
-  absl::StatusOr<std::unique_ptr<SafetensorsFile>> file =
-      SafetensorsFile::Open(path);
+  absl::StatusOr<std::unique_ptr<weights::SafetensorsFile>> file =
+      weights::SafetensorsFile::Open(path);
   if (!file.ok()) return file.status();
-  absl::StatusOr<WeightShapes> shapes = ReadWeightShapes((*file)->tensors());
+  absl::StatusOr<weights::WeightShapes> shapes =
+      weights::ReadWeightShapes((*file)->tensors());
   if (!shapes.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(kWeightsFile, ": ", shapes.status().message()));
@@ -112,7 +114,7 @@ absl::Status OfConfig(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<VisionTask> ReadTask(const std::string& path) {
+absl::StatusOr<model::VisionTask> ReadTask(const std::string& path) {
   const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
   if (!file.ok()) return file.status();
   const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(*file);
@@ -141,17 +143,19 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
     if (!labels.ok()) return labels.status();
     directory.labels = *std::move(labels);
   }
-  const VisionTask task = ToTask(proto->task());
-  const absl::StatusOr<WeightShapes> shapes = ReadShapes(task, files[2]);
+  const model::VisionTask task = ToTask(proto->task());
+  const absl::StatusOr<weights::WeightShapes> shapes =
+      ReadShapes(task, files[2]);
   if (!shapes.ok()) return shapes.status();
-  absl::StatusOr<ModelConfig> config =
+  absl::StatusOr<model::ModelConfig> config =
       ToModelConfig(*proto, directory.labels.size(), *shapes);
   if (!config.ok()) return OfConfig(config.status());
   directory.config = *std::move(config);
   if (directory.labels.empty()) {
     directory.labels = ClassNames(task, directory.config.num_classes);
   }
-  absl::StatusOr<BatchOptions> batch = ToBatchOptions(proto->batching(), task);
+  absl::StatusOr<batching::BatchOptions> batch =
+      ToBatchOptions(proto->batching(), task);
   if (!batch.ok()) return OfConfig(batch.status());
   directory.batch = *batch;
   if (files[2].empty()) return directory;
@@ -163,4 +167,4 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
   return directory;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

@@ -10,12 +10,12 @@
 #include "server/batching/batch_queue.h"
 #include "server/repository/model_config.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 
 // One version's folder, read and verified.
 struct ModelDirectory {
-  ModelConfig config;
-  BatchOptions batch;
+  model::ModelConfig config;
+  batching::BatchOptions batch;
   std::vector<std::string> labels;  // One for each class.
   std::string weights_path;         // Empty: random weights.
   int64_t weights_size = 0;         // Bytes.
@@ -32,8 +32,8 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
 
 // What the version's model is for, by its config.textproto alone; errors as
 // above.
-absl::StatusOr<VisionTask> ReadTask(const std::string& path);
+absl::StatusOr<model::VisionTask> ReadTask(const std::string& path);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository
 
 #endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_DIRECTORY_H_

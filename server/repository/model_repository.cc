@@ -4,17 +4,17 @@
 #include <system_error>
 #include <utility>
 
-#include "base/steady_clock.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "server/base/error.h"
 #include "server/batching/batch_task.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,14 +44,14 @@ int64_t VersionNumber(absl::string_view name) {
 }
 
 absl::Status NotFound(absl::string_view name) {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "MODEL_NOT_FOUND";
   // A name may be as long as the message limit allows.
   const std::string shown(name.substr(0, 200));
   detail.metadata = {{"model", shown}};
-  return MakeError(absl::StatusCode::kNotFound,
-                   absl::StrCat("there is no model \"", shown, "\""),
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kNotFound,
+                           absl::StrCat("there is no model \"", shown, "\""),
+                           std::move(detail));
 }
 
 // A folder inside `root` wherever links lead.
@@ -88,13 +88,13 @@ int64_t HighestVersion(const fs::path& model) {
 
 }  // namespace
 
-absl::string_view TaskName(VisionTask task) {
+absl::string_view TaskName(model::VisionTask task) {
   switch (task) {
-    case VisionTask::kClassification:
+    case model::VisionTask::kClassification:
       return "classification";
-    case VisionTask::kDetection:
+    case model::VisionTask::kDetection:
       return "detection";
-    case VisionTask::kSegmentation:
+    case model::VisionTask::kSegmentation:
       return "segmentation";
   }
   return "";  // Not reached: the cases are all there are.
@@ -103,14 +103,14 @@ absl::string_view TaskName(VisionTask task) {
 // ---- ModelVersion ----
 
 ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
-                           std::optional<VisionTask> task,
-                           std::shared_ptr<ModelMetrics> metrics)
+                           std::optional<model::VisionTask> task,
+                           std::shared_ptr<observability::ModelMetrics> metrics)
     : id_(std::move(id)),
       number_(number),
       path_(std::move(path)),
       task_(task),
       metrics_(std::move(metrics)) {
-  metrics_->StateChanged(ModelState::kLoading);
+  metrics_->StateChanged(observability::ModelState::kLoading);
 }
 
 std::string ModelVersion::name() const {
@@ -121,7 +121,7 @@ std::string ModelVersion::health_name() const {
   return absl::StrCat("models/", id_);
 }
 
-ModelState ModelVersion::state() const {
+observability::ModelState ModelVersion::state() const {
   absl::MutexLock lock(&mu_);
   return state_;
 }
@@ -134,34 +134,37 @@ std::string ModelVersion::state_reason() const {
 absl::StatusOr<std::shared_ptr<LoadedModel>> ModelVersion::Loaded() const {
   absl::MutexLock lock(&mu_);
   if (loaded_ != nullptr) return loaded_;
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "MODEL_NOT_READY";
-  detail.metadata = {{"model", name()},
-                     {"state", std::string(ModelStateName(state_))}};
-  return MakeError(absl::StatusCode::kUnavailable,
-                   absl::StrCat(name(), " is ", ModelStateName(state_),
-                                reason_.empty() ? "" : ": ", reason_),
-                   std::move(detail));
+  detail.metadata = {
+      {"model", name()},
+      {"state", std::string(observability::ModelStateName(state_))}};
+  return server::MakeError(
+      absl::StatusCode::kUnavailable,
+      absl::StrCat(name(), " is ", observability::ModelStateName(state_),
+                   reason_.empty() ? "" : ": ", reason_),
+      std::move(detail));
 }
 
 void ModelVersion::SetReady(std::shared_ptr<LoadedModel> loaded) {
   absl::MutexLock lock(&mu_);
   loaded_ = std::move(loaded);
-  state_ = ModelState::kReady;
+  state_ = observability::ModelState::kReady;
   metrics_->StateChanged(state_);
 }
 
 void ModelVersion::SetUnavailable(absl::string_view reason) {
   absl::MutexLock lock(&mu_);
   reason_ = std::string(reason);
-  state_ = ModelState::kUnavailable;
+  state_ = observability::ModelState::kUnavailable;
   metrics_->StateChanged(state_);
 }
 
 // ---- ModelRepository ----
 
-ModelRepository::ModelRepository(Options options, Load load, Metrics* metrics,
-                                 Logger* log)
+ModelRepository::ModelRepository(Options options, Load load,
+                                 observability::Metrics* metrics,
+                                 observability::Logger* log)
     : options_(std::move(options)),
       load_(std::move(load)),
       metrics_(*metrics),
@@ -177,7 +180,7 @@ absl::Status ModelRepository::Add(const std::string& id, int64_t number,
                      "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
                      "most 128 characters"));
   }
-  const absl::StatusOr<VisionTask> task = ReadTask(path);
+  const absl::StatusOr<model::VisionTask> task = ReadTask(path);
   auto version = std::make_shared<ModelVersion>(
       id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
       metrics_.Model(id, absl::StrCat(number)));
@@ -226,10 +229,10 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
       ReadModelDirectory(version.path(), options_.random_init);
   if (!directory.ok()) return directory.status();
   if (directory->weights_path.empty()) {
-    log_.Warning(LogModule::kModels, "the weights are random",
+    log_.Warning(observability::LogModule::kModels, "the weights are random",
                  {{"model", version.name()}});
   }
-  absl::StatusOr<std::unique_ptr<VisionModel>> model =
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
       load_(*directory, TellOfCaptures(version));
   if (!model.ok()) {
     // The state's reason is shown to clients: no paths.
@@ -238,25 +241,25 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
         absl::StrReplaceAll(model.status().message(),
                             {{directory->weights_path, kWeightsFile}}));
   }
-  const Precision asked = directory->config.precision;
-  if (asked != Precision::kFloat32 &&
-      (*model)->precision() == Precision::kFloat32) {
+  const model::Precision asked = directory->config.precision;
+  if (asked != model::Precision::kFloat32 &&
+      (*model)->precision() == model::Precision::kFloat32) {
     log_.Warning(
-        LogModule::kModels,
+        observability::LogModule::kModels,
         absl::StrCat("converted to FP32: this processor does not compute ",
-                     asked == Precision::kFloat16 ? "FP16" : "BF16"),
+                     asked == model::Precision::kFloat16 ? "FP16" : "BF16"),
         {{"model", version.name()}});
   }
   auto loaded = std::make_shared<LoadedModel>();
-  Executor::Options options;
+  batching::Executor::Options options;
   options.name = version.id();
   options.version = absl::StrCat(version.number());
   options.labels = directory->labels;
   options.batch = directory->batch;
   options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);
-  loaded->executor = std::make_unique<Executor>(std::move(options),
-                                                *std::move(model), &metrics_);
+  loaded->executor = std::make_unique<batching::Executor>(
+      std::move(options), *std::move(model), &metrics_);
   const absl::Status warm = loaded->executor->WarmUp();
   if (!warm.ok()) return warm;
   loaded->load_time = absl::Now();
@@ -268,7 +271,7 @@ ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
   return [log = &log_, name = version.name(),
           metrics = version.metrics()](const absl::Status& error) {
     metrics->CaptureFailed();
-    log->Warning(LogModule::kModels,
+    log->Warning(observability::LogModule::kModels,
                  "a graph could not be recorded: its batches are launched "
                  "kernel by kernel until a later try succeeds",
                  {{"model", name}, {"error", error.message()}});
@@ -281,19 +284,19 @@ absl::Status ModelRepository::LoadAll(
   absl::Status first;
   for (const std::shared_ptr<ModelVersion>& version : List()) {
     if (stop()) return absl::CancelledError("loading was stopped");
-    const absl::Time start = SteadyNow();
+    const absl::Time start = base::SteadyNow();
     absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = LoadOne(*version);
-    const absl::Duration duration = SteadyNow() - start;
+    const absl::Duration duration = base::SteadyNow() - start;
     version->metrics()->LoadDone(loaded.ok(), duration);
     if (loaded.ok()) {
-      log_.Info(LogModule::kModels, "model is ready",
+      log_.Info(observability::LogModule::kModels, "model is ready",
                 {{"model", version->name()},
                  {"device", (*loaded)->executor->device()},
                  {"seconds", absl::ToDoubleSeconds(duration)}});
       version->SetReady(*std::move(loaded));
     } else {
       log_.Error(
-          LogModule::kModels, "model is not ready",
+          observability::LogModule::kModels, "model is not ready",
           {{"model", version->name()}, {"error", loaded.status().message()}});
       version->SetUnavailable(loaded.status().message());
       first.Update(absl::Status(
@@ -306,7 +309,7 @@ absl::Status ModelRepository::LoadAll(
 }
 
 absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
-    absl::string_view field, std::optional<VisionTask> task) const {
+    absl::string_view field, std::optional<model::VisionTask> task) const {
   if (versions_.size() == 1) return versions_.begin()->second;
   std::shared_ptr<ModelVersion> found;
   int count = 0;
@@ -316,7 +319,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
     ++count;
   }
   if (count == 1) return found;
-  return InvalidField(
+  return server::InvalidField(
       field,
       absl::StrCat("got no name, expected one: there are ", count, " models",
                    task ? absl::StrCat(" for ", TaskName(*task)) : ""));
@@ -324,7 +327,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
 
 absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
     absl::string_view name, absl::string_view field,
-    std::optional<VisionTask> task) const {
+    std::optional<model::VisionTask> task) const {
   absl::MutexLock lock(&mu_);
   if (name.empty()) return FindOnly(field, task);
   absl::string_view id = name;
@@ -340,16 +343,16 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
       } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
         return NotFound(name);  // No label is ever set.
       } else {
-        return InvalidField(field,
-                            "expected {id}, models/{id}, "
-                            "models/{id}/versions/{n} or "
-                            "models/{id}/labels/{label}");
+        return server::InvalidField(field,
+                                    "expected {id}, models/{id}, "
+                                    "models/{id}/versions/{n} or "
+                                    "models/{id}/labels/{label}");
       }
     }
   }
   if (!IsId(id)) {
-    return InvalidField(field,
-                        "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+    return server::InvalidField(
+        field, "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   }
   const auto found = versions_.find(std::string(id));
   if (found == versions_.end() ||
@@ -378,4 +381,4 @@ ModelRepository::Options RepositoryOptions(
   return options;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

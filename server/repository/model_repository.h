@@ -22,17 +22,17 @@
 #include "server/repository/model_directory.h"
 #include "sfmamba/v1/config.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 
 // "classification", "detection" or "segmentation".
-absl::string_view TaskName(VisionTask task);
+absl::string_view TaskName(model::VisionTask task);
 
 // What a version that is READY runs and says of itself. Immutable but for its
 // executor, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
   absl::Time load_time;  // Of the wall clock.
-  std::unique_ptr<Executor> executor;
+  std::unique_ptr<batching::Executor> executor;
 };
 
 // One version of a model through its life. Thread-safe.
@@ -41,18 +41,20 @@ class ModelVersion {
   // `path`: its folder.
   // `task`: what it is for; unknown if its configuration cannot be read.
   ModelVersion(std::string id, int64_t number, std::string path,
-               std::optional<VisionTask> task,
-               std::shared_ptr<ModelMetrics> metrics);
+               std::optional<model::VisionTask> task,
+               std::shared_ptr<observability::ModelMetrics> metrics);
 
   const std::string& id() const { return id_; }
   int64_t number() const { return number_; }
   const std::string& path() const { return path_; }
-  std::optional<VisionTask> task() const { return task_; }
+  std::optional<model::VisionTask> task() const { return task_; }
   std::string name() const;         // "models/{id}/versions/{n}".
   std::string health_name() const;  // "models/{id}".
-  const std::shared_ptr<ModelMetrics>& metrics() const { return metrics_; }
+  const std::shared_ptr<observability::ModelMetrics>& metrics() const {
+    return metrics_;
+  }
 
-  ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
+  observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
   // Why it is UNAVAILABLE; else empty. Names no path.
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
   // UNAVAILABLE with reason MODEL_NOT_READY unless READY. Whoever holds it
@@ -67,11 +69,12 @@ class ModelVersion {
   const std::string id_;
   const int64_t number_;
   const std::string path_;
-  const std::optional<VisionTask> task_;
-  const std::shared_ptr<ModelMetrics> metrics_;
+  const std::optional<model::VisionTask> task_;
+  const std::shared_ptr<observability::ModelMetrics> metrics_;
 
   mutable absl::Mutex mu_;
-  ModelState state_ ABSL_GUARDED_BY(mu_) = ModelState::kLoading;
+  observability::ModelState state_ ABSL_GUARDED_BY(mu_) =
+      observability::ModelState::kLoading;
   std::string reason_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<LoadedModel> loaded_ ABSL_GUARDED_BY(mu_);
 };
@@ -85,8 +88,9 @@ class ModelRepository {
  public:
   // Loads a model, which calls `capture_failed` as ModelOptions says.
   using CaptureFailed = std::function<void(const absl::Status&)>;
-  using Load = std::function<absl::StatusOr<std::unique_ptr<VisionModel>>(
-      const ModelDirectory& directory, CaptureFailed capture_failed)>;
+  using Load =
+      std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
+          const ModelDirectory& directory, CaptureFailed capture_failed)>;
 
   struct Options {
     std::string directory;  // Empty: none.
@@ -100,7 +104,8 @@ class ModelRepository {
   };
 
   // `metrics` and `log` outlive the repository.
-  ModelRepository(Options options, Load load, Metrics* metrics, Logger* log);
+  ModelRepository(Options options, Load load, observability::Metrics* metrics,
+                  observability::Logger* log);
   // Waits for the executors' running batches, then frees the models that nobody
   // holds.
   ~ModelRepository();
@@ -123,7 +128,7 @@ class ModelRepository {
   // task.
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
       absl::string_view name, absl::string_view field,
-      std::optional<VisionTask> task = std::nullopt) const
+      std::optional<model::VisionTask> task = std::nullopt) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // All versions by ascending id.
@@ -134,7 +139,7 @@ class ModelRepository {
   absl::Status Add(const std::string& id, int64_t number,
                    const std::string& path) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::shared_ptr<ModelVersion>> FindOnly(
-      absl::string_view field, std::optional<VisionTask> task) const
+      absl::string_view field, std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
       const ModelVersion& version) const;
@@ -143,8 +148,8 @@ class ModelRepository {
 
   const Options options_;
   const Load load_;
-  Metrics& metrics_;
-  Logger& log_;
+  observability::Metrics& metrics_;
+  observability::Logger& log_;
 
   mutable absl::Mutex mu_;
   std::map<std::string, std::shared_ptr<ModelVersion>> versions_
@@ -157,6 +162,6 @@ ModelRepository::Options RepositoryOptions(
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {});
 
-}  // namespace sfmamba
+}  // namespace sfmamba::repository
 
 #endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_REPOSITORY_H_

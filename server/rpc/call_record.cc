@@ -6,7 +6,7 @@
 #include "server/batching/batch_task.h"
 #include "server/observability/trace_context.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 std::string TraceId(const grpc::CallbackServerContext& context) {
@@ -14,50 +14,53 @@ std::string TraceId(const grpc::CallbackServerContext& context) {
   const auto found = metadata.find("traceparent");
   std::string id;
   if (found != metadata.end()) {
-    id = TraceIdOf(
+    id = observability::TraceIdOf(
         absl::string_view(found->second.data(), found->second.size()));
   }
-  return id.empty() ? NewTraceId() : id;
+  return id.empty() ? observability::NewTraceId() : id;
 }
 
 }  // namespace
 
-CallRecord::CallRecord(Method method, const google::protobuf::Message& request,
-                       grpc::CallbackServerContext* context, Metrics* metrics,
-                       Logger* log)
+CallRecord::CallRecord(observability::Method method,
+                       const google::protobuf::Message& request,
+                       grpc::CallbackServerContext* context,
+                       observability::Metrics* metrics,
+                       observability::Logger* log)
     : method_(method),
       context_(*context),
       metrics_(*metrics),
       log_(*log),
-      start_(SteadyNow()),
+      start_(base::SteadyNow()),
       trace_id_(TraceId(*context)),
       metrics_of_model_(&metrics->UnknownModel()) {
   metrics_.RequestStarted(method_, request.ByteSizeLong());
 }
 
-void CallRecord::set_model(const ModelVersion& version) {
+void CallRecord::set_model(const repository::ModelVersion& version) {
   model_name_ = version.name();
   held_ = version.metrics();
   metrics_of_model_ = held_.get();
 }
 
 grpc::Status CallRecord::Finish(const absl::Status& status) {
-  const absl::Status traced = WithMetadata("trace_id", trace_id_, status);
-  AddRetryPushback(traced, &context_);
-  const absl::Duration duration = SteadyNow() - start_;
+  const absl::Status traced =
+      server::WithMetadata("trace_id", trace_id_, status);
+  server::AddRetryPushback(traced, &context_);
+  const absl::Duration duration = base::SteadyNow() - start_;
   metrics_of_model_->RequestDone(method_, status.code(), duration);
   metrics_.RequestFinished(method_);
-  log_.Access({{"method", MethodName(method_)},
+  log_.Access({{"method", observability::MethodName(method_)},
                {"model", model_name_},
                {"code", absl::StatusCodeToString(status.code())},
-               {"reason", GetErrorDetail(status).reason},
+               {"reason", server::GetErrorDetail(status).reason},
                {"error", status.message()},
                {"images", images_},
                {"milliseconds", absl::ToDoubleMilliseconds(duration)},
                {"request_id", request_id_},
                {"trace_id", trace_id_},
                {"peer", context_.peer()}});
-  return ToGrpcStatus(traced);
+  return server::ToGrpcStatus(traced);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

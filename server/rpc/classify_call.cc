@@ -4,29 +4,30 @@
 
 #include "server/prediction/convert_classification.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 ClassifyCall::ClassifyCall(const CallEnvironment& environment,
                            grpc::CallbackServerContext* context,
                            const v1::ClassifyRequest* request,
                            v1::ClassifyResponse* response)
-    : TypedPredictCall(Method::kClassify, VisionTask::kClassification,
-                       environment, context, request, response) {}
+    : TypedPredictCall(observability::Method::kClassify,
+                       model::VisionTask::kClassification, environment, context,
+                       request, response) {}
 
 absl::Status ClassifyCall::CheckParams() const {
-  return ValidateParams(params(), model().labels.size());
+  return prediction::ValidateParams(params(), model().labels.size());
 }
 
-int64_t ClassifyCall::AnswerBytes(const ImageFacts&) const {
+int64_t ClassifyCall::AnswerBytes(const prediction::ImageFacts&) const {
   return 0;  // Too few to count.
 }
 
-void ClassifyCall::FillTask(Task*) const {}
+void ClassifyCall::FillTask(batching::Task*) const {}
 
-absl::Status ClassifyCall::FillResult(int i, const Result& result,
-                                      const PictureFrame&) {
-  ToProto(std::get<Classification>(result), params(), model().labels,
-          this->result(i));
+absl::Status ClassifyCall::FillResult(int i, const model::Result& result,
+                                      const image::PictureFrame&) {
+  prediction::ToProto(std::get<model::Classification>(result), params(),
+                      model().labels, this->result(i));
   return absl::OkStatus();
 }
 
@@ -34,4 +35,4 @@ absl::string_view ClassifyCall::SmallerResponse() const {
   return "fewer images, a smaller top_k, or no include_embedding";
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

@@ -3,7 +3,7 @@
 
 #include "server/rpc/predict_call.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 // One Classify call.
 class ClassifyCall final
@@ -16,13 +16,13 @@ class ClassifyCall final
 
  private:
   absl::Status CheckParams() const override;
-  int64_t AnswerBytes(const ImageFacts& image) const override;
-  void FillTask(Task* task) const override;
-  absl::Status FillResult(int i, const Result& result,
-                          const PictureFrame& frame) override;
+  int64_t AnswerBytes(const prediction::ImageFacts& image) const override;
+  void FillTask(batching::Task* task) const override;
+  absl::Status FillResult(int i, const model::Result& result,
+                          const image::PictureFrame& frame) override;
   absl::string_view SmallerResponse() const override;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_CLASSIFY_CALL_H_

@@ -4,17 +4,18 @@
 
 #include "server/prediction/convert_detections.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 DetectCall::DetectCall(const CallEnvironment& environment,
                        grpc::CallbackServerContext* context,
                        const v1::DetectRequest* request,
                        v1::DetectResponse* response)
-    : TypedPredictCall(Method::kDetect, VisionTask::kDetection, environment,
-                       context, request, response) {}
+    : TypedPredictCall(observability::Method::kDetect,
+                       model::VisionTask::kDetection, environment, context,
+                       request, response) {}
 
 absl::Status DetectCall::CheckParams() const {
-  return ValidateParams(params(), model().labels.size());
+  return prediction::ValidateParams(params(), model().labels.size());
 }
 
 bool DetectCall::wants_masks() const {
@@ -23,22 +24,23 @@ bool DetectCall::wants_masks() const {
          model().config.detector.masks;
 }
 
-int64_t DetectCall::AnswerBytes(const ImageFacts& image) const {
+int64_t DetectCall::AnswerBytes(const prediction::ImageFacts& image) const {
   // A byte a pixel of the mask that is being encoded.
   return wants_masks() ? image.seen.pixels() : 0;
 }
 
-void DetectCall::FillTask(Task* task) const {
-  task->detection = ToDetectionOptions(params());
+void DetectCall::FillTask(batching::Task* task) const {
+  task->detection = prediction::ToDetectionOptions(params());
   task->detection.masks = wants_masks();
 }
 
-absl::Status DetectCall::FillResult(int i, const Result& result,
-                                    const PictureFrame& frame) {
-  return ToProto(std::get<Detections>(result), frame,
-                 wants_masks() ? params().mask_encoding()
-                               : v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
-                 model().labels, this->result(i));
+absl::Status DetectCall::FillResult(int i, const model::Result& result,
+                                    const image::PictureFrame& frame) {
+  return prediction::ToProto(std::get<model::Detections>(result), frame,
+                             wants_masks()
+                                 ? params().mask_encoding()
+                                 : v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
+                             model().labels, this->result(i));
 }
 
 absl::string_view DetectCall::SmallerResponse() const {
@@ -46,4 +48,4 @@ absl::string_view DetectCall::SmallerResponse() const {
          "another mask_encoding";
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

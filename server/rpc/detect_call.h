@@ -3,7 +3,7 @@
 
 #include "server/rpc/predict_call.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 // One Detect call.
 class DetectCall final
@@ -15,16 +15,16 @@ class DetectCall final
 
  private:
   absl::Status CheckParams() const override;
-  int64_t AnswerBytes(const ImageFacts& image) const override;
-  void FillTask(Task* task) const override;
-  absl::Status FillResult(int i, const Result& result,
-                          const PictureFrame& frame) override;
+  int64_t AnswerBytes(const prediction::ImageFacts& image) const override;
+  void FillTask(batching::Task* task) const override;
+  absl::Status FillResult(int i, const model::Result& result,
+                          const image::PictureFrame& frame) override;
   absl::string_view SmallerResponse() const override;
 
   // Whether masks were asked for and the model has any.
   bool wants_masks() const;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_DETECT_CALL_H_

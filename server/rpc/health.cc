@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
@@ -150,4 +150,4 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   return watcher;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

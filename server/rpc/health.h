@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 // grpc.health.v1.Health. A name that was never set is NOT_FOUND for Check and
 // SERVICE_UNKNOWN for Watch. The name "liveness" is always there: SERVING while
@@ -58,6 +58,6 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   bool failed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_HEALTH_H_

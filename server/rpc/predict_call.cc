@@ -5,17 +5,17 @@
 #include <exception>
 #include <utility>
 
-#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/base/error.h"
 #include "base/proto_duration.h"
+#include "base/steady_clock.h"
+#include "server/base/error.h"
 #include "server/base/grpc_status.h"
 #include "server/batching/batch_task.h"
 #include "server/image/image_input.h"
 #include "server/prediction/deadline.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 // Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
@@ -31,32 +31,32 @@ auto Guarded(const Fn& fn) -> decltype(fn()) {
 
 // The error of the i-th image: its field is a path of the request.
 absl::Status AtImage(int i, const absl::Status& status) {
-  ErrorDetail detail = GetErrorDetail(status);
+  server::ErrorDetail detail = server::GetErrorDetail(status);
   detail.field = absl::StrCat("images[", i, "]", detail.field);
   const std::string message =
       absl::StrCat(detail.field, ": ", status.message());
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
-  return MakeError(status.code(), message, std::move(detail));
+  return server::MakeError(status.code(), message, std::move(detail));
 }
 
-ItemOutcome OutcomeOf(const absl::Status& status) {
+observability::ItemOutcome OutcomeOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
-      return ItemOutcome::kOk;
+      return observability::ItemOutcome::kOk;
     case absl::StatusCode::kResourceExhausted:
-      return ItemOutcome::kRejected;
+      return observability::ItemOutcome::kRejected;
     case absl::StatusCode::kDeadlineExceeded:
-      return ItemOutcome::kExpired;
+      return observability::ItemOutcome::kExpired;
     case absl::StatusCode::kCancelled:
-      return ItemOutcome::kCancelled;
+      return observability::ItemOutcome::kCancelled;
     default:
-      return ItemOutcome::kError;
+      return observability::ItemOutcome::kError;
   }
 }
 
 }  // namespace
 
-PredictCall::PredictCall(Method method, VisionTask task,
+PredictCall::PredictCall(observability::Method method, model::VisionTask task,
                          const CallEnvironment& environment,
                          grpc::CallbackServerContext* context,
                          const RequestParts& request)
@@ -66,19 +66,19 @@ PredictCall::PredictCall(Method method, VisionTask task,
       partial_(request.options.allow_partial_results()),
       record_(method, request.message, context, &environment.metrics,
               &environment.log),
-      deadline_(SteadyDeadline(context->deadline(), absl::Now(),
-                               record_.start(), environment.default_deadline,
-                               environment.max_deadline)),
+      deadline_(prediction::SteadyDeadline(
+          context->deadline(), absl::Now(), record_.start(),
+          environment.default_deadline, environment.max_deadline)),
       queue_deadline_(
           request.options.has_max_queue_wait()
               ? std::min(deadline_,
                          record_.start() +
-                             FromProto(request.options.max_queue_wait()))
+                             base::FromProto(request.options.max_queue_wait()))
               : deadline_) {
   const bool has_deadline =
       context->deadline() != std::chrono::system_clock::time_point::max();
   if (has_deadline || !env_.without_deadline.Insert(context->peer())) return;
-  env_.log.Info(LogModule::kRequests,
+  env_.log.Info(observability::LogModule::kRequests,
                 "a client sets no deadlines: the default applies",
                 {{"peer", context->peer()},
                  {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
@@ -113,7 +113,7 @@ void PredictCall::Start(const absl::Status& serving) {
 }
 
 absl::Status PredictCall::Admit() {
-  absl::Status status = ValidateRequestId(request_.request_id);
+  absl::Status status = prediction::ValidateRequestId(request_.request_id);
   if (!status.ok()) return status;
   record_.set_request_id(request_.request_id);
   auto version = env_.repository.Find(request_.model, "model", task_);
@@ -125,8 +125,9 @@ absl::Status PredictCall::Admit() {
   model_ = *std::move(model);
   status = CheckTask();
   if (status.ok()) {
-    status = ValidateRequest(request_.images.size(), request_.options,
-                             model_->directory.config, env_.limits);
+    status =
+        prediction::ValidateRequest(request_.images.size(), request_.options,
+                                    model_->directory.config, env_.limits);
   }
   if (status.ok()) status = CheckParams();
   if (status.ok()) status = CheckImages();
@@ -136,14 +137,15 @@ absl::Status PredictCall::Admit() {
 }
 
 absl::Status PredictCall::CheckTask() const {
-  const VisionTask task = model_->directory.config.task;
+  const model::VisionTask task = model_->directory.config.task;
   if (task == task_) return absl::OkStatus();
-  const std::string got(TaskName(task_)), expected(TaskName(task));
-  ErrorDetail detail;
+  const std::string got(repository::TaskName(task_)),
+      expected(repository::TaskName(task));
+  server::ErrorDetail detail;
   detail.reason = "TASK_MISMATCH";
   detail.metadata = {
       {"model", version_->name()}, {"got", got}, {"expected", expected}};
-  return MakeError(
+  return server::MakeError(
       absl::StatusCode::kFailedPrecondition,
       absl::StrCat(version_->name(), ": got ", got, ", expected ", expected),
       std::move(detail));
@@ -153,11 +155,11 @@ absl::Status PredictCall::CheckImages() {
   items_.resize(request_.images.size());
   for (size_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
-    item.status = ValidateImage(request_.images[i], model_->directory.config,
-                                env_.limits, &item.facts);
+    item.status = prediction::ValidateImage(
+        request_.images[i], model_->directory.config, env_.limits, &item.facts);
     if (item.status.ok()) continue;
     env_.metrics.ImageFailed(item.facts.format,
-                             GetErrorDetail(item.status).reason);
+                             server::GetErrorDetail(item.status).reason);
     item.status = AtImage(i, item.status);
     if (!partial_) return item.status;
   }
@@ -173,7 +175,7 @@ absl::Status PredictCall::Reserve() {
     bytes += item.facts.input_bytes + AnswerBytes(item.facts);
   }
   if (items == 0) return absl::OkStatus();
-  absl::StatusOr<Reservation> reservation =
+  absl::StatusOr<batching::Reservation> reservation =
       model_->executor->Reserve(items, bytes);
   if (!reservation.ok()) return reservation.status();
   for (Item& item : items_) {
@@ -185,7 +187,7 @@ absl::Status PredictCall::Reserve() {
 }
 
 void PredictCall::Schedule(int i) {
-  Metrics& metrics = env_.metrics;
+  observability::Metrics& metrics = env_.metrics;
   metrics.DecodeQueued();
   const absl::Status status = env_.decode_pool.TryRun([this, i, &metrics] {
     metrics.DecodeStarted();
@@ -202,16 +204,16 @@ void PredictCall::Prepare(int i) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return EndItem(i, status);
   Item& item = items_[i];
-  absl::StatusOr<PreparedInput> input =
-      Guarded([this, i, &item]() -> absl::StatusOr<PreparedInput> {
-        const MemoryBudget::Share memory(&env_.decode_memory,
-                                         item.facts.decode_bytes);
-        return MakeInput(request_.images[i], model_->directory.config,
-                         request_.options.resize(), env_.limits.image);
+  absl::StatusOr<image::PreparedInput> input =
+      Guarded([this, i, &item]() -> absl::StatusOr<image::PreparedInput> {
+        const image::MemoryBudget::Share memory(&env_.decode_memory,
+                                                item.facts.decode_bytes);
+        return image::MakeInput(request_.images[i], model_->directory.config,
+                                request_.options.resize(), env_.limits.image);
       });
   if (!input.ok()) {
     env_.metrics.ImageFailed(item.facts.format,
-                             GetErrorDetail(input.status()).reason);
+                             server::GetErrorDetail(input.status()).reason);
     return EndItem(i, AtImage(i, input.status()));
   }
   item.frame = input->frame;
@@ -223,9 +225,9 @@ void PredictCall::Prepare(int i) {
   Submit(i, std::move(input->image));
 }
 
-void PredictCall::Submit(int i, ImageBuffer input) {
-  const ModelConfig& config = model_->directory.config;
-  Task task;
+void PredictCall::Submit(int i, image::ImageBuffer input) {
+  const model::ModelConfig& config = model_->directory.config;
+  batching::Task task;
   task.bucket_height = config.Padded(input.height);
   task.bucket_width = config.Padded(input.width);
   task.image = std::move(input);
@@ -233,7 +235,8 @@ void PredictCall::Submit(int i, ImageBuffer input) {
   task.cancelled = dropped_;
   task.reservation = std::move(items_[i].input_room);
   FillTask(&task);
-  task.done = [this, i](absl::StatusOr<Result> result, const BatchInfo& batch) {
+  task.done = [this, i](absl::StatusOr<model::Result> result,
+                        const batching::BatchInfo& batch) {
     const absl::Status status = env_.finish_pool.TryRun(
         [this, i, result = std::move(result), batch]() mutable {
           Postprocess(i, std::move(result), batch);
@@ -244,20 +247,20 @@ void PredictCall::Submit(int i, ImageBuffer input) {
   model_->executor->Submit(std::move(task));
 }
 
-void PredictCall::Postprocess(int i, absl::StatusOr<Result> result,
-                              const BatchInfo& batch) {
+void PredictCall::Postprocess(int i, absl::StatusOr<model::Result> result,
+                              const batching::BatchInfo& batch) {
   Item& item = items_[i];
   item.batch = batch;
   absl::Status status = result.status();
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
-    const absl::Time start = SteadyNow();
+    const absl::Time start = base::SteadyNow();
     status = Guarded([this, i, &result, &item] {
       const absl::Status filled = FillResult(i, *result, item.frame);
       if (!filled.ok()) return filled;
       return CheckSize(result_bytes_ += ResultAt(i).ByteSizeLong());
     });
-    item.postprocess = SteadyNow() - start;
+    item.postprocess = base::SteadyNow() - start;
     if (absl::IsResourceExhausted(status)) dropped_->store(true);
   }
   EndItem(i, status);
@@ -268,19 +271,19 @@ void PredictCall::EndItem(int i, absl::Status status) {
   item.input_room.Release();
   item.answer_room.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&
-      HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
-    status = Expired(StageOf(status, "queue"));
+      prediction::HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
+    status = prediction::Expired(prediction::StageOf(status, "queue"));
   }
   CountItem(status);
-  ModelMetrics& metrics = *version_->metrics();
+  observability::ModelMetrics& metrics = *version_->metrics();
   if (status.ok()) {
     if (!request_.images[i].has_tensor()) {
-      metrics.StageDone(Stage::kDecode, item.decode);
-      metrics.StageDone(Stage::kPreprocess, item.preprocess);
+      metrics.StageDone(observability::Stage::kDecode, item.decode);
+      metrics.StageDone(observability::Stage::kPreprocess, item.preprocess);
     }
-    metrics.StageDone(Stage::kQueue, item.batch.queue);
-    metrics.StageDone(Stage::kInference, item.batch.inference);
-    metrics.StageDone(Stage::kPostprocess, item.postprocess);
+    metrics.StageDone(observability::Stage::kQueue, item.batch.queue);
+    metrics.StageDone(observability::Stage::kInference, item.batch.inference);
+    metrics.StageDone(observability::Stage::kPostprocess, item.postprocess);
   } else if (!partial_) {
     dropped_->store(true);
   }
@@ -304,9 +307,10 @@ void PredictCall::FinishAll() {
 
 absl::Status PredictCall::Outcome() const {
   if (client_gone_.load()) {
-    return HungUpAtDeadline(record_.start(), deadline_, env_.clock())
-               ? Expired("queue")
-               : Cancelled("queue");
+    return prediction::HungUpAtDeadline(record_.start(), deadline_,
+                                        env_.clock())
+               ? prediction::Expired("queue")
+               : prediction::Cancelled("queue");
   }
   if (partial_) return absl::OkStatus();
   // Those dropped for another's sake are CANCELLED; the first other is the
@@ -322,7 +326,7 @@ absl::Status PredictCall::Outcome() const {
 void PredictCall::FillErrors() {
   for (size_t i = 0; i < items_.size(); ++i) {
     if (items_[i].status.ok()) continue;
-    *MutableError(i) = ToRpcStatus(items_[i].status);
+    *MutableError(i) = server::ToRpcStatus(items_[i].status);
   }
 }
 
@@ -340,12 +344,12 @@ void PredictCall::FillTiming() {
     slowest.batch.queue = queue;
   }
   v1::Timing& timing = *MutableTiming();
-  ToProto(slowest.decode, timing.mutable_decode());
-  ToProto(slowest.preprocess, timing.mutable_preprocess());
-  ToProto(slowest.batch.queue, timing.mutable_queue());
-  ToProto(slowest.batch.inference, timing.mutable_inference());
-  ToProto(slowest.postprocess, timing.mutable_postprocess());
-  ToProto(SteadyNow() - record_.start(), timing.mutable_total());
+  base::ToProto(slowest.decode, timing.mutable_decode());
+  base::ToProto(slowest.preprocess, timing.mutable_preprocess());
+  base::ToProto(slowest.batch.queue, timing.mutable_queue());
+  base::ToProto(slowest.batch.inference, timing.mutable_inference());
+  base::ToProto(slowest.postprocess, timing.mutable_postprocess());
+  base::ToProto(base::SteadyNow() - record_.start(), timing.mutable_total());
   timing.set_batch_size(slowest.batch.batch_size);
   timing.set_padded_batch_size(slowest.batch.padded_batch_size);
   timing.set_fold_factor(slowest.batch.fold_factor);
@@ -360,18 +364,18 @@ void PredictCall::OnCancel() {
 
 absl::Status PredictCall::CheckAlive(absl::string_view stage,
                                      absl::Time deadline) const {
-  if (dropped_->load()) return Cancelled(stage);
-  if (env_.clock() >= deadline) return Expired(stage);
+  if (dropped_->load()) return prediction::Cancelled(stage);
+  if (env_.clock() >= deadline) return prediction::Expired(stage);
   return absl::OkStatus();
 }
 
 absl::Status PredictCall::CheckSize(int64_t bytes) const {
   if (bytes <= env_.max_response_bytes) return absl::OkStatus();
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "RESPONSE_TOO_LARGE";
   detail.metadata = {{"bytes", absl::StrCat(bytes)},
                      {"max_bytes", absl::StrCat(env_.max_response_bytes)}};
-  return MakeError(
+  return server::MakeError(
       absl::StatusCode::kResourceExhausted,
       absl::StrCat("the response has ", bytes,
                    " bytes or more, expected at most ", env_.max_response_bytes,
@@ -380,14 +384,14 @@ absl::Status PredictCall::CheckSize(int64_t bytes) const {
 }
 
 void PredictCall::CountItem(const absl::Status& status) {
-  ModelMetrics& metrics = *version_->metrics();
-  const ItemOutcome outcome = OutcomeOf(status);
+  observability::ModelMetrics& metrics = *version_->metrics();
+  const observability::ItemOutcome outcome = OutcomeOf(status);
   metrics.ItemDone(outcome);
-  if (outcome == ItemOutcome::kRejected) {
-    metrics.Rejected(GetErrorDetail(status).reason);
-  } else if (outcome == ItemOutcome::kExpired) {
-    metrics.DeadlineMissed(StageOf(status, "queue"));
+  if (outcome == observability::ItemOutcome::kRejected) {
+    metrics.Rejected(server::GetErrorDetail(status).reason);
+  } else if (outcome == observability::ItemOutcome::kExpired) {
+    metrics.DeadlineMissed(prediction::StageOf(status, "queue"));
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/repeated_field.h"
 #include "google/rpc/status.pb.h"
@@ -28,25 +28,25 @@
 #include "server/rpc/call_record.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 // What calls work with. All of it outlives them.
 struct CallEnvironment {
-  ModelRepository& repository;
-  ThreadPool& decode_pool;
+  repository::ModelRepository& repository;
+  server::ThreadPool& decode_pool;
   // For what follows the model: of its own, so that answers do not queue behind
   // pictures to be decoded.
-  ThreadPool& finish_pool;
-  MemoryBudget& decode_memory;
-  Metrics& metrics;
-  Logger& log;
+  server::ThreadPool& finish_pool;
+  image::MemoryBudget& decode_memory;
+  observability::Metrics& metrics;
+  observability::Logger& log;
   // Who has been told, in the log, that the default deadline applies to it.
-  ClientSet& without_deadline;
-  RequestLimits limits;
+  server::ClientSet& without_deadline;
+  prediction::RequestLimits limits;
   int64_t max_response_bytes = 64 << 20;
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
-  std::function<absl::Time()> clock = SteadyNow;  // Of deadlines.
+  std::function<absl::Time()> clock = base::SteadyNow;  // Of deadlines.
 };
 
 // One call that asks a model about images: validates, reserves room, sends each
@@ -75,13 +75,13 @@ class PredictCall : public grpc::ServerUnaryReactor {
     const std::string& request_id;
   };
 
-  PredictCall(Method method, VisionTask task,
+  PredictCall(observability::Method method, model::VisionTask task,
               const CallEnvironment& environment,
               grpc::CallbackServerContext* context,
               const RequestParts& request);
 
   // Of the model that was asked. Only from the hooks below.
-  const ModelDirectory& model() const { return model_->directory; }
+  const repository::ModelDirectory& model() const { return model_->directory; }
 
  private:
   // ---- Hooks ----
@@ -89,15 +89,15 @@ class PredictCall : public grpc::ServerUnaryReactor {
   // INVALID_ARGUMENT unless the parameters fit the model.
   virtual absl::Status CheckParams() const = 0;
   // Bytes that the model's answer to an image may take, about.
-  virtual int64_t AnswerBytes(const ImageFacts& image) const = 0;
+  virtual int64_t AnswerBytes(const prediction::ImageFacts& image) const = 0;
   // Puts into the task what is asked of the model besides its image.
-  virtual void FillTask(Task* task) const = 0;
+  virtual void FillTask(batching::Task* task) const = 0;
   // Prepares the response: model and request id set, a result for each image.
   virtual void StartResponse(const std::string& model, int results) = 0;
   // Fills the i-th result. Called by several threads, for different images.
   // INTERNAL if it cannot be encoded.
-  virtual absl::Status FillResult(int i, const Result& result,
-                                  const PictureFrame& frame) = 0;
+  virtual absl::Status FillResult(int i, const model::Result& result,
+                                  const image::PictureFrame& frame) = 0;
   virtual google::rpc::Status* MutableError(int i) = 0;  // Of the i-th result.
   virtual v1::Timing* MutableTiming() = 0;
   virtual const google::protobuf::Message& ResultAt(int i) const = 0;
@@ -109,15 +109,15 @@ class PredictCall : public grpc::ServerUnaryReactor {
 
   // One image. Used by the thread that it is on.
   struct Item {
-    ImageFacts facts;
-    Reservation input_room;   // Until it is submitted.
-    Reservation answer_room;  // Until it has ended.
+    prediction::ImageFacts facts;
+    batching::Reservation input_room;   // Until it is submitted.
+    batching::Reservation answer_room;  // Until it has ended.
     absl::Status status;
-    PictureFrame frame;
+    image::PictureFrame frame;
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
-    BatchInfo batch;
+    batching::BatchInfo batch;
   };
 
   // Finds the model, checks the request and reserves room for its images. Fills
@@ -129,9 +129,9 @@ class PredictCall : public grpc::ServerUnaryReactor {
 
   void Schedule(int i);
   void Prepare(int i);
-  void Submit(int i, ImageBuffer input);
-  void Postprocess(int i, absl::StatusOr<Result> result,
-                   const BatchInfo& batch);
+  void Submit(int i, image::ImageBuffer input);
+  void Postprocess(int i, absl::StatusOr<model::Result> result,
+                   const batching::BatchInfo& batch);
   // The image's last step; may delete this.
   void EndItem(int i, absl::Status status);
 
@@ -149,7 +149,7 @@ class PredictCall : public grpc::ServerUnaryReactor {
   absl::Status CheckSize(int64_t bytes) const;
   void CountItem(const absl::Status& status);
 
-  const VisionTask task_;
+  const model::VisionTask task_;
   const CallEnvironment& env_;
   const RequestParts request_;
   const bool partial_;
@@ -159,8 +159,8 @@ class PredictCall : public grpc::ServerUnaryReactor {
       queue_deadline_;  // To be in a batch by; not after deadline_.
 
   // Fixed by Admit().
-  std::shared_ptr<ModelVersion> version_;
-  std::shared_ptr<LoadedModel> model_;
+  std::shared_ptr<repository::ModelVersion> version_;
+  std::shared_ptr<repository::LoadedModel> model_;
 
   std::vector<Item> items_;
   // Items not ended. The thread that takes it to zero may read all of them.
@@ -177,7 +177,7 @@ class PredictCall : public grpc::ServerUnaryReactor {
 template <typename Request, typename Response>
 class TypedPredictCall : public PredictCall {
  protected:
-  TypedPredictCall(Method method, VisionTask task,
+  TypedPredictCall(observability::Method method, model::VisionTask task,
                    const CallEnvironment& environment,
                    grpc::CallbackServerContext* context, const Request* request,
                    Response* response)
@@ -209,6 +209,6 @@ class TypedPredictCall : public PredictCall {
   Response& response_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_PREDICT_CALL_H_

@@ -4,38 +4,39 @@
 
 #include "server/prediction/convert_segmentation.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 SegmentCall::SegmentCall(const CallEnvironment& environment,
                          grpc::CallbackServerContext* context,
                          const v1::SegmentRequest* request,
                          v1::SegmentResponse* response)
-    : TypedPredictCall(Method::kSegment, VisionTask::kSegmentation, environment,
-                       context, request, response) {}
+    : TypedPredictCall(observability::Method::kSegment,
+                       model::VisionTask::kSegmentation, environment, context,
+                       request, response) {}
 
 absl::Status SegmentCall::CheckParams() const {
-  return ValidateParams(params(), model().labels.size());
+  return prediction::ValidateParams(params(), model().labels.size());
 }
 
 bool SegmentCall::original_size() const {
   return params().output_size() != v1::SegmentParams::MODEL;
 }
 
-int64_t SegmentCall::AnswerBytes(const ImageFacts& image) const {
+int64_t SegmentCall::AnswerBytes(const prediction::ImageFacts& image) const {
   const int64_t pixels =
       original_size() ? image.seen.pixels() : image.input.pixels();
   return pixels * (sizeof(uint16_t) + params().include_confidence_map());
 }
 
-void SegmentCall::FillTask(Task* task) const {
+void SegmentCall::FillTask(batching::Task* task) const {
   task->segmentation.original_size = original_size();
   task->segmentation.confidence = params().include_confidence_map();
 }
 
-absl::Status SegmentCall::FillResult(int i, const Result& result,
-                                     const PictureFrame&) {
-  return ToProto(std::get<Segmentation>(result), params(), model().labels,
-                 this->result(i));
+absl::Status SegmentCall::FillResult(int i, const model::Result& result,
+                                     const image::PictureFrame&) {
+  return prediction::ToProto(std::get<model::Segmentation>(result), params(),
+                             model().labels, this->result(i));
 }
 
 absl::string_view SegmentCall::SmallerResponse() const {
@@ -43,4 +44,4 @@ absl::string_view SegmentCall::SmallerResponse() const {
          "include_confidence_map";
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

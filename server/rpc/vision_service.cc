@@ -11,7 +11,7 @@
 #include "server/rpc/detect_call.h"
 #include "server/rpc/segment_call.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 constexpr int kDefaultPageSize = 50;
@@ -50,52 +50,53 @@ class RefusedStream final
 };
 
 absl::Status NotSupported(absl::string_view what) {
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "NOT_SUPPORTED";
-  return MakeError(absl::StatusCode::kUnimplemented,
-                   absl::StrCat(what, " is not supported"), std::move(detail));
+  return server::MakeError(absl::StatusCode::kUnimplemented,
+                           absl::StrCat(what, " is not supported"),
+                           std::move(detail));
 }
 
-v1::Model::State ToProto(ModelState state) {
+v1::Model::State ToProto(observability::ModelState state) {
   switch (state) {
-    case ModelState::kLoading:
+    case observability::ModelState::kLoading:
       return v1::Model::LOADING;
-    case ModelState::kReady:
+    case observability::ModelState::kReady:
       return v1::Model::READY;
-    case ModelState::kUnloading:
+    case observability::ModelState::kUnloading:
       return v1::Model::UNLOADING;
-    case ModelState::kUnavailable:
+    case observability::ModelState::kUnavailable:
       return v1::Model::UNAVAILABLE;
   }
   return v1::Model::STATE_UNSPECIFIED;
 }
 
-v1::Model::Task ToProto(VisionTask task) {
+v1::Model::Task ToProto(model::VisionTask task) {
   switch (task) {
-    case VisionTask::kClassification:
+    case model::VisionTask::kClassification:
       return v1::Model::CLASSIFICATION;
-    case VisionTask::kDetection:
+    case model::VisionTask::kDetection:
       return v1::Model::DETECTION;
-    case VisionTask::kSegmentation:
+    case model::VisionTask::kSegmentation:
       return v1::Model::SEGMENTATION;
   }
   return v1::Model::TASK_UNSPECIFIED;
 }
 
-const char* ResizeName(Resize resize) {
+const char* ResizeName(model::Resize resize) {
   switch (resize) {
-    case Resize::kCenterCrop:
+    case model::Resize::kCenterCrop:
       return "center_crop";
-    case Resize::kStretch:
+    case model::Resize::kStretch:
       return "stretch";
-    case Resize::kKeepRatio:
+    case model::Resize::kKeepRatio:
       return "keep_ratio";
   }
   return "";
 }
 
-void ToProto(const ModelConfig& config, v1::InputSpec* input) {
-  const bool keep_ratio = config.resize == Resize::kKeepRatio;
+void ToProto(const model::ModelConfig& config, v1::InputSpec* input) {
+  const bool keep_ratio = config.resize == model::Resize::kKeepRatio;
   auto* size = input->add_buckets();
   size->set_height(keep_ratio ? config.short_side : config.image_size);
   size->set_width(keep_ratio ? config.long_side : config.image_size);
@@ -105,14 +106,16 @@ void ToProto(const ModelConfig& config, v1::InputSpec* input) {
   input->set_channel_order("RGB");
 }
 
-void ToProto(const ModelVersion& version, bool with_classes, v1::Model* model) {
+void ToProto(const repository::ModelVersion& version, bool with_classes,
+             v1::Model* model) {
   model->set_name(version.name());
   if (version.task().has_value()) model->set_task(ToProto(*version.task()));
   model->set_state(ToProto(version.state()));
   model->set_state_reason(version.state_reason());
-  const absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = version.Loaded();
+  const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> loaded =
+      version.Loaded();
   if (!loaded.ok()) return;
-  const ModelDirectory& directory = (*loaded)->directory;
+  const repository::ModelDirectory& directory = (*loaded)->directory;
   ToProto(directory.config, model->mutable_input());
   model->set_max_batch_size(directory.batch.max_batch_size);
   model->set_weights_size_bytes(directory.weights_size);
@@ -129,12 +132,14 @@ void ToProto(const ModelVersion& version, bool with_classes, v1::Model* model) {
 }
 
 // The models after `page_token`, a name that an earlier page ended with.
-absl::Status FillPage(const v1::ListModelsRequest& request,
-                      const std::vector<std::shared_ptr<ModelVersion>>& all,
-                      v1::ListModelsResponse* response) {
+absl::Status FillPage(
+    const v1::ListModelsRequest& request,
+    const std::vector<std::shared_ptr<repository::ModelVersion>>& all,
+    v1::ListModelsResponse* response) {
   if (request.page_size() < 0) {
-    return InvalidField("page_size", absl::StrCat("got ", request.page_size(),
-                                                  ", expected 0 or more"));
+    return server::InvalidField(
+        "page_size",
+        absl::StrCat("got ", request.page_size(), ", expected 0 or more"));
   }
   auto from = all.begin();
   if (!request.page_token().empty()) {
@@ -143,8 +148,8 @@ absl::Status FillPage(const v1::ListModelsRequest& request,
           return version->name() == request.page_token();
         });
     if (from == all.end()) {
-      return InvalidField("page_token",
-                          "expected the next_page_token of an earlier answer");
+      return server::InvalidField(
+          "page_token", "expected the next_page_token of an earlier answer");
     }
     ++from;
   }
@@ -179,11 +184,11 @@ VisionService::VisionService(CallEnvironment environment)
 
 absl::Status VisionService::CheckServing() const {
   if (!draining_.load()) return absl::OkStatus();
-  ErrorDetail detail;
+  server::ErrorDetail detail;
   detail.reason = "DRAINING";
   detail.retry_after = absl::ZeroDuration();
-  return MakeError(absl::StatusCode::kUnavailable, "the server is stopping",
-                   std::move(detail));
+  return server::MakeError(absl::StatusCode::kUnavailable,
+                           "the server is stopping", std::move(detail));
 }
 
 grpc::ServerUnaryReactor* VisionService::Classify(
@@ -212,8 +217,9 @@ grpc::ServerUnaryReactor* VisionService::Segment(
 
 grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
 VisionService::StreamPredict(grpc::CallbackServerContext* context) {
-  CallRecord record(Method::kStreamPredict, v1::StreamPredictRequest(), context,
-                    &env_.metrics, &env_.log);
+  CallRecord record(observability::Method::kStreamPredict,
+                    v1::StreamPredictRequest(), context, &env_.metrics,
+                    &env_.log);
   record.set_no_model();
   return new RefusedStream(record.Finish(NotSupported("StreamPredict")));
 }
@@ -221,8 +227,8 @@ VisionService::StreamPredict(grpc::CallbackServerContext* context) {
 grpc::ServerUnaryReactor* VisionService::GetModel(
     grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
     v1::Model* response) {
-  CallRecord record(Method::kGetModel, *request, context, &env_.metrics,
-                    &env_.log);
+  CallRecord record(observability::Method::kGetModel, *request, context,
+                    &env_.metrics, &env_.log);
   absl::Status status = CheckServing();
   if (status.ok()) {
     const auto version = env_.repository.Find(request->name(), "name");
@@ -240,8 +246,8 @@ grpc::ServerUnaryReactor* VisionService::GetModel(
 grpc::ServerUnaryReactor* VisionService::ListModels(
     grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
     v1::ListModelsResponse* response) {
-  CallRecord record(Method::kListModels, *request, context, &env_.metrics,
-                    &env_.log);
+  CallRecord record(observability::Method::kListModels, *request, context,
+                    &env_.metrics, &env_.log);
   record.set_no_model();
   absl::Status status = CheckServing();
   if (status.ok())
@@ -251,4 +257,4 @@ grpc::ServerUnaryReactor* VisionService::ListModels(
   return reactor;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

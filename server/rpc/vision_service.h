@@ -8,7 +8,7 @@
 #include "server/rpc/predict_call.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 
 // sfmamba.v1.VisionService. No handler blocks or lets an exception out.
 // Thread-safe.
@@ -51,6 +51,6 @@ class VisionService final : public v1::VisionService::CallbackService {
   std::atomic<bool> draining_{false};
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_VISION_SERVICE_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 namespace {
 
 TEST(ProtoDurationTest, ConvertsBothWays) {
@@ -14,4 +14,4 @@ TEST(ProtoDurationTest, ConvertsBothWays) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::base

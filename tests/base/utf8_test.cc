@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::base {
 namespace {
 
 TEST(Utf8Test, CountsCharacters) {
@@ -20,4 +20,4 @@ TEST(Utf8Test, RefusesWhatIsNotUtf8) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::base

@@ -10,7 +10,7 @@
 #include "client/commands/command.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 using Command = int (*)(const std::vector<std::string>&, const Console&);
 
@@ -35,6 +35,6 @@ inline std::string WriteFile(const std::string& name,
   return path;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_TESTS_CLIENT_COMMANDS_TESTING_H_

@@ -10,7 +10,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 class FakeVisionServer::Service final
     : public v1::VisionService::CallbackService {
@@ -229,4 +229,4 @@ v1::Model FakeModel(const std::string& name) {
   return model;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client

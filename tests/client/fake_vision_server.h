@@ -11,7 +11,7 @@
 #include "grpcpp/server.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 
 // A VisionService in this process, on a port of its own, whose predictions are
 // answered as the test says. Healthy from the start.
@@ -63,6 +63,6 @@ grpc::Status AnswerCup(const v1::ClassifyRequest& request,
 // READY, input 8x6, classes "cup" and "chair".
 v1::Model FakeModel(const std::string& name);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::client
 
 #endif  // SFMAMBA_TESTS_CLIENT_FAKE_VISION_SERVER_H_

@@ -61,7 +61,8 @@ class AccuracyTest : public testing::Test {
         absl::StrCat("--model=", model), "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::ostringstream out, err;
-    EXPECT_EQ(RunEval(arguments, Console{out, err}), 0) << err.str();
+    EXPECT_EQ(client::RunEval(arguments, client::Console{out, err}), 0)
+        << err.str();
     EXPECT_EQ(Member(out.str(), "failed"), 0);
     return out.str();
   }

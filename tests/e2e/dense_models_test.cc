@@ -29,7 +29,7 @@ struct Picture {
 
 // Pictures of every kind that is easily got wrong.
 std::vector<Picture> Pictures() {
-  const RgbImage gradient = Gradient(120, 80);
+  const image::RgbImage gradient = server::Gradient(120, 80);
   std::string rgba, deep;
   std::vector<uint8_t> cmyk;
   for (size_t i = 0; i < gradient.data.size(); ++i) {
@@ -41,23 +41,28 @@ std::vector<Picture> Pictures() {
     rgba.push_back(i);
     cmyk.push_back(255);
   }
-  PngOptions with_alpha, of_16_bits;
+  server::PngOptions with_alpha, of_16_bits;
   with_alpha.color_type = 6;
   of_16_bits.bit_depth = 16;
   return {
-      {"PNG", EncodePng(gradient), 120, 80},
-      {"the same size", EncodePng(WithRed(120, 80, {10, 10, 40, 30})), 120, 80},
-      {"another padded size", EncodePng(Gradient(90, 90)), 90, 90},
-      {"the same padded size", EncodePng(Gradient(118, 80)), 118, 80},
-      {"plain", EncodePng(WithRed(120, 80, {})), 120, 80},
-      {"one pixel", EncodePng(Gradient(1, 1)), 1, 1},
-      {"16384 wide", EncodePng(Gradient(16384, 1)), 16384, 1},
-      {"16384 high", EncodePng(Gradient(1, 16384)), 1, 16384},
-      {"RGBA", EncodePng(120, 80, with_alpha, rgba), 120, 80},
-      {"16 bits", EncodePng(120, 80, of_16_bits, deep), 120, 80},
-      {"CMYK", EncodeJpeg(120, 80, 4, cmyk.data()), 120, 80},
-      {"turned", WithExif(EncodeJpeg(gradient), ExifOrientation(6, true)), 80,
-       120},
+      {"PNG", server::EncodePng(gradient), 120, 80},
+      {"the same size",
+       server::EncodePng(server::WithRed(120, 80, {10, 10, 40, 30})), 120, 80},
+      {"another padded size", server::EncodePng(server::Gradient(90, 90)), 90,
+       90},
+      {"the same padded size", server::EncodePng(server::Gradient(118, 80)),
+       118, 80},
+      {"plain", server::EncodePng(server::WithRed(120, 80, {})), 120, 80},
+      {"one pixel", server::EncodePng(server::Gradient(1, 1)), 1, 1},
+      {"16384 wide", server::EncodePng(server::Gradient(16384, 1)), 16384, 1},
+      {"16384 high", server::EncodePng(server::Gradient(1, 16384)), 1, 16384},
+      {"RGBA", server::EncodePng(120, 80, with_alpha, rgba), 120, 80},
+      {"16 bits", server::EncodePng(120, 80, of_16_bits, deep), 120, 80},
+      {"CMYK", server::EncodeJpeg(120, 80, 4, cmyk.data()), 120, 80},
+      {"turned",
+       server::WithExif(server::EncodeJpeg(gradient),
+                        server::ExifOrientation(6, true)),
+       80, 120},
   };
 }
 
@@ -83,14 +88,14 @@ void ExpectWellFormed(const v1::DetectResult& result, const Picture& picture) {
     EXPECT_LE(box.y_min(), box.y_max());
     EXPECT_LE(box.y_max(), picture.height);
     ASSERT_TRUE(detection.has_rle());
-    DecodeRle(detection.rle().counts(), picture.height, picture.width);
+    server::DecodeRle(detection.rle().counts(), picture.height, picture.width);
   }
 }
 
 void ExpectWellFormed(const v1::SegmentResult& result, const Picture& picture) {
   EXPECT_EQ(result.width(), picture.width);
   EXPECT_EQ(result.height(), picture.height);
-  const GreyPng map = DecodeGreyPng(result.png_index());
+  const server::GreyPng map = server::DecodeGreyPng(result.png_index());
   ASSERT_EQ(map.values.size(), int64_t{1} * picture.width * picture.height);
   int64_t pixels = 0;
   for (const v1::ClassArea& area : result.areas()) {
@@ -100,7 +105,8 @@ void ExpectWellFormed(const v1::SegmentResult& result, const Picture& picture) {
     pixels += area.pixel_count();
   }
   EXPECT_EQ(pixels, map.values.size());
-  EXPECT_EQ(DecodeGreyPng(result.confidence_png()).width, picture.width);
+  EXPECT_EQ(server::DecodeGreyPng(result.confidence_png()).width,
+            picture.width);
 }
 
 class DenseModelsTest : public testing::Test {
@@ -177,7 +183,8 @@ TEST_F(DenseModelsTest, DetectsTheSameAloneAndTogether) {
   request.mutable_params()->set_max_detections(10);
   ExpectSameAloneAndTogether(request);
   // Random as they are, the boxes must have been something.
-  request.add_images()->set_encoded(EncodePng(Gradient(120, 80)));
+  request.add_images()->set_encoded(
+      server::EncodePng(server::Gradient(120, 80)));
   EXPECT_EQ(Answer(request).results(0).detections_size(), 10);
 }
 

@@ -10,16 +10,17 @@
 namespace sfmamba {
 namespace {
 
-class FaultyModel : public VisionModel {
+class FaultyModel : public model::VisionModel {
  public:
-  explicit FaultyModel(const ModelConfig& config) : config_(config) {}
+  explicit FaultyModel(const model::ModelConfig& config) : config_(config) {}
 
-  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
-                                          RunInfo* info) override {
-    std::vector<Result> results;
-    for (const ModelInput& image : images) {
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images,
+      model::RunInfo* info) override {
+    std::vector<model::Result> results;
+    for (const model::ModelInput& image : images) {
       if (image.pixels[0] == 255) failed_.store(true);
-      Classification classification;
+      model::Classification classification;
       classification.logits.resize(config_.num_classes);
       results.push_back(classification);
     }
@@ -31,23 +32,27 @@ class FaultyModel : public VisionModel {
     return failed_.load() ? absl::InternalError("device 0: the launch failed")
                           : absl::OkStatus();
   }
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return Precision::kFloat32; }
+  const model::ModelConfig& config() const override { return config_; }
+  model::Precision precision() const override {
+    return model::Precision::kFloat32;
+  }
   std::string device() const override { return "faulty"; }
   int fold_factor(int images) const override { return images; }
 
  private:
-  const ModelConfig config_;
+  const model::ModelConfig config_;
   std::atomic<bool> failed_{false};
 };
 
-Engine FaultyEngine() {
-  Engine engine;
+server::Engine FaultyEngine() {
+  server::Engine engine;
   engine.build.version = "faulty";
-  engine.find_gpus = [] { return FoundGpus{{}, "this test has no driver"}; };
-  engine.load =
-      [](const ModelConfig& config, const std::string&,
-         const ModelOptions&) -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+  engine.find_gpus = [] {
+    return server::FoundGpus{{}, "this test has no driver"};
+  };
+  engine.load = [](const model::ModelConfig& config, const std::string&,
+                   const model::ModelOptions&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
     return std::make_unique<FaultyModel>(config);
   };
   engine.scan_device = [](int) {
@@ -64,5 +69,5 @@ Engine FaultyEngine() {
 }  // namespace sfmamba
 
 int main(int argc, char** argv) {
-  return sfmamba::ServerMain(argc, argv, sfmamba::FaultyEngine());
+  return sfmamba::server::ServerMain(argc, argv, sfmamba::FaultyEngine());
 }

@@ -52,8 +52,8 @@ input { short_side: 64 long_side: 96 }
 )";
 
 // The same, for the weights.
-ModelConfig TinyModel() {
-  ModelConfig config = *VariantConfig("custom");
+model::ModelConfig TinyModel() {
+  model::ModelConfig config = *model::VariantConfig("custom");
   config.backbone.dim = 16;
   config.backbone.in_dim = 8;
   config.backbone.depths = {1, 1, 2, 2};
@@ -95,7 +95,7 @@ std::string WriteTinyModel(const std::string& batching) {
   std::ofstream(folder + "config.textproto")
       << kTinyConfig << "batching { " << batching
       << " }\nweights { size_bytes: " << std::filesystem::file_size(weights)
-      << " sha256: \"" << *FileSha256(weights) << "\" }\n";
+      << " sha256: \"" << *server::FileSha256(weights) << "\" }\n";
   return repository;
 }
 
@@ -156,7 +156,7 @@ std::string ServerProcess::address() const {
 }
 
 bool ServerProcess::WaitUntilServing() {
-  VisionClient client(address());
+  client::VisionClient client(address());
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   while (port_ != 0 && absl::Now() < deadline) {
     const auto health =

@@ -89,7 +89,7 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   for (int i = 0; i < 100; ++i) {
     absl::Notification done;
-    VisionClient client(server.address());
+    client::VisionClient client(server.address());
     client.Classify(GreyRequest(50), absl::Seconds(60),
                     [&done](absl::StatusOr<v1::ClassifyResponse> response) {
                       EXPECT_TRUE(response.ok()) << response.status();

@@ -78,15 +78,15 @@ double Slope(const std::vector<MemorySample>& samples) {
   return (n * xy - x * y) / (n * xx - x * x);
 }
 
-absl::StatusOr<v1::ClassifyResponse> Call(VisionClient& client,
+absl::StatusOr<v1::ClassifyResponse> Call(client::VisionClient& client,
                                           const v1::ClassifyRequest& request) {
   return client.Classify(request, kTimeout);
 }
-absl::StatusOr<v1::DetectResponse> Call(VisionClient& client,
+absl::StatusOr<v1::DetectResponse> Call(client::VisionClient& client,
                                         const v1::DetectRequest& request) {
   return client.Detect(request, kTimeout);
 }
-absl::StatusOr<v1::SegmentResponse> Call(VisionClient& client,
+absl::StatusOr<v1::SegmentResponse> Call(client::VisionClient& client,
                                          const v1::SegmentRequest& request) {
   return client.Segment(request, kTimeout);
 }
@@ -109,7 +109,7 @@ class Soak {
   }
 
   // Sends everything; then all has been answered and counted.
-  void Run(int concurrency, ProgressBar* progress) {
+  void Run(int concurrency, client::ProgressBar* progress) {
     for (const SoakRequest& soak :
          good_) {  // Alone: what must always come back.
       expected_[soak.name] = Send(soak);
@@ -142,7 +142,7 @@ class Soak {
 
  private:
   // The share of thread `t`, of which each request is drawn at random.
-  void SendSome(int t, ProgressBar* progress) {
+  void SendSome(int t, client::ProgressBar* progress) {
     std::mt19937 random(t);
     for (int i; (i = sent_.fetch_add(1)) < requests_;) {
       const int draw = random() % 100;
@@ -178,10 +178,10 @@ class Soak {
       if (images > 0) outcomes_[soak.counts_for][outcome] += images;
     }
     if (status.code() != soak.code ||
-        GetRpcErrorDetails(status).reason != soak.reason) {
-      Complain(absl::StrCat(soak.name, ": expected ",
-                            absl::StatusCodeToString(soak.code), " (",
-                            soak.reason, "), got ", DescribeRpcError(status)));
+        client::GetRpcErrorDetails(status).reason != soak.reason) {
+      Complain(absl::StrCat(
+          soak.name, ": expected ", absl::StatusCodeToString(soak.code), " (",
+          soak.reason, "), got ", client::DescribeRpcError(status)));
     }
     return results;
   }
@@ -200,7 +200,7 @@ class Soak {
         (*random)() % 3;  // 0: waits, 1: cancels, 2: sets a deadline.
     absl::Notification done;
     absl::Status status;
-    const CallHandle call =
+    const client::CallHandle call =
         client_.Classify(fickle_, way == 2 ? patience : kTimeout,
                          [&](absl::StatusOr<v1::ClassifyResponse> response) {
                            status = response.status();
@@ -217,11 +217,11 @@ class Soak {
                            (way == 1 && absl::IsCancelled(status)) ||
                            (way == 2 && absl::IsDeadlineExceeded(status));
     if (!asked_for) {
-      Complain(absl::StrCat("fickle: ", DescribeRpcError(status)));
+      Complain(absl::StrCat("fickle: ", client::DescribeRpcError(status)));
     }
   }
 
-  void SampleMemory(int done, ProgressBar* progress) {
+  void SampleMemory(int done, client::ProgressBar* progress) {
     const double bytes = Metric("process_resident_memory_bytes");
     absl::MutexLock lock(&mu_);
     memory_.push_back({static_cast<double>(done), bytes});
@@ -319,7 +319,7 @@ class Soak {
 
   const ServerProcess& server_;
   const int requests_;
-  VisionClient client_;
+  client::VisionClient client_;
   std::vector<SoakRequest> good_, bad_;
   v1::ClassifyRequest fickle_;
   std::map<std::string, std::string> expected_;  // Set before threads run.
@@ -339,7 +339,7 @@ int Main(const std::vector<std::string>& arguments) {
   int concurrency = 16;
   std::string binary = "server/sfmamba_server";
   std::string jpeg_path = "client/samples/render_01.jpg";
-  FlagSet flags(
+  client::FlagSet flags(
       "soak [flags]",
       "Sends mixed requests to a server of its own and checks answers,\n"
       "counters and memory.");
@@ -352,7 +352,7 @@ int Main(const std::vector<std::string>& arguments) {
     std::cerr << rest.status().message() << "\n" << flags.Help();
     return 2;
   }
-  const auto jpeg = ReadFile(jpeg_path);
+  const auto jpeg = client::ReadFile(jpeg_path);
   if (!jpeg.ok()) {
     std::cerr << jpeg.status().message() << "\n";
     return 2;
@@ -372,7 +372,7 @@ int Main(const std::vector<std::string>& arguments) {
       return 1;
     }
     {
-      ProgressBar progress(std::cerr, isatty(STDERR_FILENO) == 1);
+      client::ProgressBar progress(std::cerr, isatty(STDERR_FILENO) == 1);
       Soak soak(server, requests, *jpeg);
       const absl::Time start = absl::Now();
       soak.Run(concurrency, &progress);

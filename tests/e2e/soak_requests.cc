@@ -18,7 +18,7 @@ v1::Image Encoded(const std::string& bytes) {
 }
 
 v1::Image Tensor(const v1::Model& model, v1::Tensor::DataType type, int seed) {
-  return *SyntheticTensor(model, type, seed);
+  return *client::SyntheticTensor(model, type, seed);
 }
 
 // A gradient of 80 x 60 pixels.

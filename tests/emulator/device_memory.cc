@@ -4,21 +4,21 @@
 
 namespace sfmamba {
 
-bool Emulated() { return true; }
-bool HasDevice() { return true; }
-CudaStream TestStream() { return nullptr; }
-void WaitForDevice() {}  // A launch returns when its grid has run.
+bool kernels::Emulated() { return true; }
+bool kernels::HasDevice() { return true; }
+kernels::CudaStream kernels::TestStream() { return nullptr; }
+void kernels::WaitForDevice() {}  // A launch returns when its grid has run.
 
-void* AllocateDevice(size_t bytes) {
+void* kernels::AllocateDevice(size_t bytes) {
   constexpr size_t kAlignment = 256;
   return std::aligned_alloc(kAlignment,
                             (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
-void FreeDevice(void* memory) { std::free(memory); }
-void CopyToDevice(void* device, const void* host, size_t bytes) {
+void kernels::FreeDevice(void* memory) { std::free(memory); }
+void kernels::CopyToDevice(void* device, const void* host, size_t bytes) {
   if (bytes > 0) std::memcpy(device, host, bytes);
 }
-void CopyToHost(void* host, const void* device, size_t bytes) {
+void kernels::CopyToHost(void* host, const void* device, size_t bytes) {
   if (bytes > 0) std::memcpy(host, device, bytes);
 }
 

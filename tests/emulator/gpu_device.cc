@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The numbers are those of an H200.
 absl::StatusOr<GpuDevice> DescribeGpu(int gpu) {
@@ -43,4 +43,4 @@ absl::Status GpuBuffer::Fill(const void* host, size_t bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -4,11 +4,11 @@
 #include "absl/time/clock.h"
 #include "kernels/cuda/gpu_timer_cuda.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // By the host's clock, twice: what the emulator's times mean is little.
-class EmulatedGpuTimer : public GpuTimer {
+class EmulatedGpuTimer : public kernels::GpuTimer {
  public:
   absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                  const Options& options) override {
@@ -36,4 +36,4 @@ absl::StatusOr<std::unique_ptr<GpuTimer>> GpuTimer::Create() {
   return std::make_unique<EmulatedGpuTimer>();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

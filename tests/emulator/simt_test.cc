@@ -250,8 +250,9 @@ TEST(SimtTest, IntrinsicsAgreeWithTheirDefinition) {
   EXPECT_EQ(__int_as_float(__float_as_int(-1.5f)), -1.5f);
   EXPECT_EQ(rsqrtf(4), 0.5f);
   EXPECT_EQ(max(-1.0f, NAN), -1.0f);
-  EXPECT_EQ(simt::FromFloat<BFloat16>(1 + 0x1p-8f).bits, 0x3f80);
-  EXPECT_EQ(simt::ToFloat(simt::FromFloat<Float16>(0.1f)), 0.0999755859375f);
+  EXPECT_EQ(simt::FromFloat<kernels::BFloat16>(1 + 0x1p-8f).bits, 0x3f80);
+  EXPECT_EQ(simt::ToFloat(simt::FromFloat<kernels::Float16>(0.1f)),
+            0.0999755859375f);
 }
 
 }  // namespace

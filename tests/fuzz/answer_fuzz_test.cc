@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kWidth = 24, kHeight = 18;
 
-void ExpectSound(const absl::StatusOr<Mask>& mask, int* good, int* bad) {
+void ExpectSound(const absl::StatusOr<client::Mask>& mask, int* good,
+                 int* bad) {
   if (!mask.ok()) {
     EXPECT_EQ(mask.status().code(), absl::StatusCode::kDataLoss);
     ++*bad;
@@ -43,7 +44,7 @@ TEST(AnswerFuzzTest, RleIsRefusedOrFillsItsPicture) {
                                     std::string(1, '0' + mutator.Below(64)));
     if (i % 2 == 1) rle.set_height(1 + mutator.Below(3));
     if (i % 2 == 1) rle.set_width(1 + mutator.Below(9));
-    const absl::StatusOr<Mask> mask = DecodeRle(rle);
+    const absl::StatusOr<client::Mask> mask = client::DecodeRle(rle);
     ExpectSound(mask, &good, &bad);
     if (!mask.ok()) continue;
     EXPECT_LE(mask->left + mask->width, rle.width());
@@ -54,10 +55,10 @@ TEST(AnswerFuzzTest, RleIsRefusedOrFillsItsPicture) {
 }
 
 TEST(AnswerFuzzTest, PngMasksAndMapsAreRefusedOrWhole) {
-  const std::string crop =
-      EncodePng(kWidth, kHeight, {0, 1}, std::string(3 * kHeight, '\x5A'));
-  const std::string map =
-      EncodePng(kWidth, kHeight, {0, 8}, std::string(kWidth * kHeight, '\7'));
+  const std::string crop = server::EncodePng(kWidth, kHeight, {0, 1},
+                                             std::string(3 * kHeight, '\x5A'));
+  const std::string map = server::EncodePng(
+      kWidth, kHeight, {0, 8}, std::string(kWidth * kHeight, '\7'));
   Mutator mutator;
   int good = 0, bad = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -65,10 +66,10 @@ TEST(AnswerFuzzTest, PngMasksAndMapsAreRefusedOrWhole) {
     box.set_x_max(kWidth);
     box.set_y_max(kHeight);
     const bool keep = i % 10 == 0;
-    ExpectSound(DecodePngCrop(keep ? crop : mutator.Mutate(crop), box), &good,
-                &bad);
-    const absl::StatusOr<IndexMap> decoded =
-        DecodePngIndex(keep ? map : mutator.Mutate(map));
+    ExpectSound(client::DecodePngCrop(keep ? crop : mutator.Mutate(crop), box),
+                &good, &bad);
+    const absl::StatusOr<client::IndexMap> decoded =
+        client::DecodePngIndex(keep ? map : mutator.Mutate(map));
     if (!decoded.ok()) continue;
     EXPECT_EQ(decoded->data.size(), decoded->width * decoded->height);
   }
@@ -78,7 +79,7 @@ TEST(AnswerFuzzTest, PngMasksAndMapsAreRefusedOrWhole) {
 
 // A whole answer, parsed from the wire and drawn.
 TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
-  Picture picture;
+  client::Picture picture;
   picture.width = kWidth;
   picture.height = kHeight;
   picture.data.resize(3 * kWidth * kHeight);
@@ -91,8 +92,8 @@ TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
   detection->mutable_box()->set_x_max(kWidth);
   detection->mutable_box()->set_y_max(kHeight);
   *detected.add_detections() = *detection;
-  detection->set_png_crop(
-      EncodePng(kWidth, kHeight, {0, 1}, std::string(3 * kHeight, '\x5A')));
+  detection->set_png_crop(server::EncodePng(kWidth, kHeight, {0, 1},
+                                            std::string(3 * kHeight, '\x5A')));
   v1::SegmentResult segmented;
   segmented.set_width(kWidth);
   segmented.set_height(kHeight);
@@ -107,7 +108,7 @@ TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
   const google::protobuf::LogSilencer silencer;
   Mutator mutator;
   int drawn = 0, refused = 0;
-  const auto count = [&](const absl::StatusOr<Picture>& result) {
+  const auto count = [&](const absl::StatusOr<client::Picture>& result) {
     if (result.ok()) {
       ++drawn;
       EXPECT_EQ(result->data.size(),
@@ -120,11 +121,11 @@ TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
   for (int i = 0; i < 4000; ++i) {
     v1::DetectResult detect;
     if (detect.ParseFromString(mutator.Mutate(detected_bytes))) {
-      count(DrawDetections(picture, detect));
+      count(client::DrawDetections(picture, detect));
     }
     v1::SegmentResult segment;
     if (segment.ParseFromString(mutator.Mutate(segmented_bytes))) {
-      count(DrawSegmentation(picture, segment));
+      count(client::DrawSegmentation(picture, segment));
     }
   }
   EXPECT_GT(drawn, 200);
@@ -132,20 +133,23 @@ TEST(AnswerFuzzTest, AnswersAreRefusedOrDrawn) {
 }
 
 TEST(AnswerFuzzTest, PicturesAreRefusedOrWhole) {
-  const RgbImage image = Gradient(kWidth, kHeight);
+  const image::RgbImage image = server::Gradient(kWidth, kHeight);
   const std::vector<std::string> pictures = {
-      EncodeJpeg(image),
-      WithExif(EncodeJpeg(image), ExifOrientation(6, true)),
-      EncodePng(image),
-      WithChunk(EncodePng(image),
-                PngChunk("eXIf", ExifOrientation(8, false).substr(6))),
-      EncodeWebp(image, false),
-      EncodeWebp(image, true)};
+      server::EncodeJpeg(image),
+      server::WithExif(server::EncodeJpeg(image),
+                       server::ExifOrientation(6, true)),
+      server::EncodePng(image),
+      server::WithChunk(
+          server::EncodePng(image),
+          server::PngChunk("eXIf",
+                           server::ExifOrientation(8, false).substr(6))),
+      server::EncodeWebp(image, false),
+      server::EncodeWebp(image, true)};
   Mutator mutator;
   int good = 0, bad = 0;
   for (int i = 0; i < 6000; ++i) {
-    const absl::StatusOr<Picture> picture =
-        ReadPicture(mutator.Mutate(pictures[i % pictures.size()]));
+    const absl::StatusOr<client::Picture> picture =
+        client::ReadPicture(mutator.Mutate(pictures[i % pictures.size()]));
     if (!picture.ok()) {
       EXPECT_EQ(picture.status().code(), absl::StatusCode::kInvalidArgument);
       ++bad;

@@ -66,7 +66,7 @@ Request ValidRequest() {
 // Mutants of a valid request to `model`: each is refused with a reason, or its
 // images become inputs that are as large as was foreseen.
 template <typename Request>
-void FuzzRequests(const ModelConfig& model) {
+void FuzzRequests(const model::ModelConfig& model) {
   const std::string valid = ValidRequest<Request>().SerializeAsString();
   const google::protobuf::LogSilencer silencer;
   Mutator mutator;
@@ -74,27 +74,28 @@ void FuzzRequests(const ModelConfig& model) {
   for (int i = 0; i < kMutants; ++i) {
     Request request;
     if (!request.ParseFromString(mutator.Mutate(valid))) continue;
-    absl::Status whole = ValidateRequest(
-        request.images_size(), request.options(), model, RequestLimits());
-    if (whole.ok()) whole = ValidateParams(request.params(), 10);
+    absl::Status whole =
+        prediction::ValidateRequest(request.images_size(), request.options(),
+                                    model, prediction::RequestLimits());
+    if (whole.ok()) whole = prediction::ValidateParams(request.params(), 10);
     if (!whole.ok()) {
-      EXPECT_NE(GetErrorDetail(whole).reason, "");
+      EXPECT_NE(server::GetErrorDetail(whole).reason, "");
       ++refused;
     }
     for (const v1::Image& image : request.images()) {
-      ImageFacts facts;
-      const absl::Status status =
-          ValidateImage(image, model, RequestLimits(), &facts);
+      prediction::ImageFacts facts;
+      const absl::Status status = prediction::ValidateImage(
+          image, model, prediction::RequestLimits(), &facts);
       if (!status.ok()) {
         EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-        EXPECT_NE(GetErrorDetail(status).reason, "");
+        EXPECT_NE(server::GetErrorDetail(status).reason, "");
         ++refused;
         continue;
       }
-      const absl::StatusOr<PreparedInput> input =
-          MakeInput(image, model, request.options().resize(), ImageLimits());
+      const absl::StatusOr<image::PreparedInput> input = image::MakeInput(
+          image, model, request.options().resize(), image::ImageLimits());
       if (!input.ok()) continue;  // Not finite.
-      const ImageBuffer& made = input->image;
+      const image::ImageBuffer& made = input->image;
       EXPECT_EQ(made.height, facts.input.height);
       EXPECT_EQ(made.width, facts.input.width);
       EXPECT_EQ(made.original_height, facts.seen.height);
@@ -103,7 +104,7 @@ void FuzzRequests(const ModelConfig& model) {
       EXPECT_EQ(made.pixels.size() + made.values.size(),
                 3 * facts.input.pixels());
       EXPECT_LE(facts.input.pixels(),
-                model.resize == Resize::kKeepRatio
+                model.resize == model::Resize::kKeepRatio
                     ? model.short_side * model.long_side
                     : model.image_size * model.image_size);
       ++accepted;
@@ -114,14 +115,14 @@ void FuzzRequests(const ModelConfig& model) {
 }
 
 TEST(RequestFuzzTest, EachImageIsRefusedWithAReasonOrBecomesAnInput) {
-  ModelConfig model;
+  model::ModelConfig model;
   model.image_size = 2;
   FuzzRequests<v1::ClassifyRequest>(model);
 }
 
 TEST(RequestFuzzTest, SoIsEachImageOfADenseModel) {
-  ModelConfig model;
-  model.resize = Resize::kKeepRatio;
+  model::ModelConfig model;
+  model.resize = model::Resize::kKeepRatio;
   model.short_side = 3;
   model.long_side = 5;
   FuzzRequests<v1::DetectRequest>(model);
@@ -133,7 +134,7 @@ TEST(RequestFuzzTest, ATraceIdIsEmptyOrWellFormed) {
       "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   Mutator mutator;
   for (int i = 0; i < kMutants; ++i) {
-    const std::string id = TraceIdOf(mutator.Mutate(valid));
+    const std::string id = observability::TraceIdOf(mutator.Mutate(valid));
     EXPECT_TRUE(id.empty() ||
                 (id.size() == 32 &&
                  id.find_first_not_of("0123456789abcdef") == std::string::npos))
@@ -149,11 +150,12 @@ TEST(RequestFuzzTest, AConfigurationIsRefusedOrChecked) {
   int parsed = 0, good = 0;
   for (int i = 0; i < kMutants; ++i) {
     v1::ServerConfig config;
-    if (!ParseTextProto("config", mutator.Mutate(valid), &config).ok()) {
+    if (!server::ParseTextProto("config", mutator.Mutate(valid), &config)
+             .ok()) {
       continue;
     }
     ++parsed;
-    good += Validate(WithDefaults(config)).ok();
+    good += server::Validate(server::WithDefaults(config)).ok();
   }
   EXPECT_GT(parsed, good);
   EXPECT_GT(good, 0);

@@ -110,10 +110,10 @@ class Mutator {
 };
 
 // Reads every byte of every tensor; the sum keeps the reads.
-uint64_t Touch(const SafetensorsFile& file, int64_t* bytes) {
+uint64_t Touch(const weights::SafetensorsFile& file, int64_t* bytes) {
   uint64_t sum = 0;
   for (const auto& [name, view] : file.tensors()) {
-    int64_t size = DTypeSize(view.dtype);
+    int64_t size = weights::DTypeSize(view.dtype);
     for (const int64_t dimension : view.shape) size *= dimension;
     EXPECT_EQ(size, view.data.size()) << name;
     for (const uint8_t byte : view.data) sum += byte;
@@ -128,14 +128,15 @@ TEST(SafetensorsFuzzTest, NoMutantIsBelieved) {
   for (size_t i = 0; i < data.size(); ++i) data[i] = i;
   const absl::Span<const uint8_t> bytes = data;
   ASSERT_EQ(
-      WriteSafetensors(
-          path, {{"a.weight", {DType::kF32, {2, 3}, bytes.subspan(0, 24)}},
-                 {"b.\xc3\xa9", {DType::kBF16, {4}, bytes.subspan(24, 8)}},
-                 {"c", {DType::kI64, {}, bytes.subspan(32, 8)}},
-                 {"empty", {DType::kU8, {0, 7}, {}}}}),
+      weights::WriteSafetensors(
+          path,
+          {{"a.weight", {weights::DType::kF32, {2, 3}, bytes.subspan(0, 24)}},
+           {"b.\xc3\xa9", {weights::DType::kBF16, {4}, bytes.subspan(24, 8)}},
+           {"c", {weights::DType::kI64, {}, bytes.subspan(32, 8)}},
+           {"empty", {weights::DType::kU8, {0, 7}, {}}}}),
       absl::OkStatus());
   const std::string valid = ReadFile(path);
-  ASSERT_TRUE(SafetensorsFile::Open(path).ok());
+  ASSERT_TRUE(weights::SafetensorsFile::Open(path).ok());
   Mutator mutator;
   int accepted = 0;
   uint64_t sum = 0;
@@ -143,7 +144,7 @@ TEST(SafetensorsFuzzTest, NoMutantIsBelieved) {
     std::string mutant = valid;
     mutator.Mutate(&mutant);
     WriteFile(path, mutant);
-    const auto file = SafetensorsFile::Open(path);
+    const auto file = weights::SafetensorsFile::Open(path);
     if (!file.ok()) {
       ASSERT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
       ASSERT_LT(file.status().message().size(), 2000);
@@ -154,9 +155,9 @@ TEST(SafetensorsFuzzTest, NoMutantIsBelieved) {
     sum += Touch(**file, &size);
     ASSERT_LT(size, mutant.size());
     // What was accepted can be said again.
-    ASSERT_EQ(WriteSafetensors(copy_path, (*file)->tensors()),
+    ASSERT_EQ(weights::WriteSafetensors(copy_path, (*file)->tensors()),
               absl::OkStatus());
-    const auto copy = SafetensorsFile::Open(copy_path);
+    const auto copy = weights::SafetensorsFile::Open(copy_path);
     ASSERT_TRUE(copy.ok()) << copy.status();
     ASSERT_EQ((*copy)->tensors().size(), (*file)->tensors().size());
   }

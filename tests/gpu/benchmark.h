@@ -40,7 +40,7 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
                            const WriteLine& write);
 
 struct EngineOptions {
-  ModelOptions device;  // With the fold table to load, if there is one.
+  model::ModelOptions device;  // With the fold table to load, if there is one.
   // Of each measurement; there are two a case.
   absl::Duration duration = absl::Seconds(1);
   bool tiny = false;

@@ -19,16 +19,17 @@ constexpr char kBucketScan[] =
 class BucketInputs {
  public:
   BucketInputs(int64_t tokens, int channels, int states)
-      : u_(RandomValues<BFloat16>(tokens * channels)),
-        dt_(RandomValues<BFloat16>(tokens * channels, 0, 0.5f)),
-        bc_(RandomValues<BFloat16>(tokens * states)),
+      : u_(RandomValues<kernels::BFloat16>(tokens * channels)),
+        dt_(RandomValues<kernels::BFloat16>(tokens * channels, 0, 0.5f)),
+        bc_(RandomValues<kernels::BFloat16>(tokens * states)),
         y_(tokens * channels),
         A_(Decays(states, channels)),
         D_(RandomValues<float>(channels)),
         bias_(RandomValues<float>(channels, -4.6f)) {}
 
-  BucketScanArgs<BFloat16> Args(const ScanShape& shape, int rows) const {
-    BucketScanArgs<BFloat16> args{};
+  kernels::BucketScanArgs<kernels::BFloat16> Args(
+      const tuning::ScanShape& shape, int rows) const {
+    kernels::BucketScanArgs<kernels::BFloat16> args{};
     args.rows = rows;
     args.sequences = shape.sequences / rows;
     args.length = shape.length;
@@ -55,8 +56,8 @@ class BucketInputs {
     return values;
   }
 
-  const DeviceArray<BFloat16> u_, dt_, bc_, y_;
-  const DeviceArray<float> A_, D_, bias_;
+  const kernels::DeviceArray<kernels::BFloat16> u_, dt_, bc_, y_;
+  const kernels::DeviceArray<float> A_, D_, bias_;
 };
 
 }  // namespace
@@ -64,22 +65,24 @@ class BucketInputs {
 absl::Status MeasureBucketScans(const std::vector<ScanCase>& cases,
                                 const Setting& setting,
                                 const WriteLine& write) {
-  const auto timer = GpuTimer::Create();
+  const auto timer = kernels::GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   for (const ScanCase& scan : cases) {
     if (scan.group != ScanCase::kPaper) continue;
-    const ScanShape& shape = scan.shape;
+    const tuning::ScanShape& shape = scan.shape;
     const BucketInputs inputs(scan.tokens(), shape.channels, shape.states);
     for (int rows = 1; rows <= shape.sequences; rows *= 2) {
-      const BucketScanArgs<BFloat16> args = inputs.Args(shape, rows);
-      const auto enqueue = [&](CudaStream stream) {
-        return BucketScanCuda(args, stream);
+      const kernels::BucketScanArgs<kernels::BFloat16> args =
+          inputs.Args(shape, rows);
+      const auto enqueue = [&](kernels::CudaStream stream) {
+        return kernels::BucketScanCuda(args, stream);
       };
       const auto warm = (*timer)->Warm(enqueue, {});
       if (!warm.ok()) return warm.status();
       const auto cold = (*timer)->Cold(enqueue, {});
       if (!cold.ok()) return cold.status();
-      const ScanBucket bucket = BucketOf(args.sequences * args.length);
+      const kernels::ScanBucket bucket =
+          kernels::BucketOf(args.sequences * args.length);
       const ScanFigure figure = {
           scan, kBucketScan, absl::StrCat(bucket.threads, " x ", bucket.items),
           rows, *warm,       *cold};

@@ -17,35 +17,37 @@ void DieUnlessOk(cudaError_t error, const char* what) {
 
 }  // namespace
 
-bool Emulated() { return false; }
+bool kernels::Emulated() { return false; }
 
-bool HasDevice() {
+bool kernels::HasDevice() {
   int count = 0;
   return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
 // The default stream, which copies wait for.
-CudaStream TestStream() { return nullptr; }
+kernels::CudaStream kernels::TestStream() { return nullptr; }
 
-void WaitForDevice() {
+void kernels::WaitForDevice() {
   const cudaError_t error = cudaDeviceSynchronize();
   EXPECT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
 }
 
-void* AllocateDevice(size_t bytes) {
+void* kernels::AllocateDevice(size_t bytes) {
   void* memory = nullptr;
   DieUnlessOk(cudaMalloc(&memory, bytes), "cudaMalloc");
   return memory;
 }
 
-void FreeDevice(void* memory) { DieUnlessOk(cudaFree(memory), "cudaFree"); }
+void kernels::FreeDevice(void* memory) {
+  DieUnlessOk(cudaFree(memory), "cudaFree");
+}
 
-void CopyToDevice(void* device, const void* host, size_t bytes) {
+void kernels::CopyToDevice(void* device, const void* host, size_t bytes) {
   DieUnlessOk(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice),
               "cudaMemcpy to the device");
 }
 
-void CopyToHost(void* host, const void* device, size_t bytes) {
+void kernels::CopyToHost(void* host, const void* device, size_t bytes) {
   DieUnlessOk(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost),
               "cudaMemcpy to the host");
 }

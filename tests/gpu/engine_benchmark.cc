@@ -43,27 +43,27 @@ class Batch {
       state = state * 1664525 + 1013904223;
       value = state >> 24;
     }
-    ModelInput input;
+    model::ModelInput input;
     input.height = input.width = side;
     input.pixels = pixels_.data();  // One picture for all: equally costly.
     inputs_.assign(count, input);
   }
 
-  const std::vector<ModelInput>& inputs() const { return inputs_; }
+  const std::vector<model::ModelInput>& inputs() const { return inputs_; }
 
  private:
   std::vector<uint8_t> pixels_;
-  std::vector<ModelInput> inputs_;
+  std::vector<model::ModelInput> inputs_;
 };
 
 // Fills in the times of one caller.
-absl::Status MeasureLatency(VisionModel& model, const Batch& batch,
+absl::Status MeasureLatency(model::VisionModel& model, const Batch& batch,
                             const EngineOptions& options,
                             EngineFigure* figure) {
   std::vector<double> ms, device_ms;
   const absl::Time end = absl::Now() + options.duration;
   while (absl::Now() < end || ms.size() < FewestCalls(options.tiny)) {
-    RunInfo info;
+    model::RunInfo info;
     const absl::Time start = absl::Now();
     const auto results = model.Run(batch.inputs(), &info);
     if (!results.ok()) return results.status();
@@ -71,13 +71,13 @@ absl::Status MeasureLatency(VisionModel& model, const Batch& batch,
     device_ms.push_back(absl::ToDoubleMilliseconds(info.device_time));
     figure->padded_images = info.padded_images;
   }
-  figure->ms = Quantiles::Of(std::move(ms));
-  figure->device_ms = Quantiles::Of(std::move(device_ms));
+  figure->ms = kernels::Quantiles::Of(std::move(ms));
+  figure->device_ms = kernels::Quantiles::Of(std::move(device_ms));
   return absl::OkStatus();
 }
 
 // Batches per second of as many callers as there are slots.
-absl::StatusOr<double> Throughput(VisionModel& model, const Batch& batch,
+absl::StatusOr<double> Throughput(model::VisionModel& model, const Batch& batch,
                                   const EngineOptions& options) {
   const int fewest = FewestCalls(options.tiny);
   std::atomic<int> batches = 0;
@@ -100,8 +100,8 @@ absl::StatusOr<double> Throughput(VisionModel& model, const Batch& batch,
   return batches / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-absl::Status MeasureModel(VisionModel& model, const EngineOptions& options,
-                          EngineFigure* figure) {
+absl::Status MeasureModel(model::VisionModel& model,
+                          const EngineOptions& options, EngineFigure* figure) {
   const int count = figure->engine.RunBatch(options.tiny);
   const Batch batch(count, model.config().image_size);
   absl::Status status = model.Run(batch.inputs()).status();
@@ -116,15 +116,16 @@ absl::Status MeasureModel(VisionModel& model, const EngineOptions& options,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<VisionModel>> LoadModel(
+absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadModel(
     const EngineCase& engine, const EngineOptions& options) {
-  return VisionModel::Random(engine.Config(options.tiny), /*seed=*/1,
-                             engine.Options(options.device, options.tiny));
+  return model::VisionModel::Random(
+      engine.Config(options.tiny), /*seed=*/1,
+      engine.Options(options.device, options.tiny));
 }
 
 // Warms each slot for each batch, the largest first, so that no memory grows
 // later. Says of each batch whether it fits.
-std::map<int, absl::Status> Prepare(VisionModel& model,
+std::map<int, absl::Status> Prepare(model::VisionModel& model,
                                     absl::Span<const EngineCase> cases,
                                     bool tiny) {
   std::vector<int> batches;
@@ -180,11 +181,13 @@ void MeasureEngines(const std::vector<EngineCase>& cases,
 }
 
 absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
-  ModelOptions model_options = engine.Options(options.device, options.tiny);
+  model::ModelOptions model_options =
+      engine.Options(options.device, options.tiny);
   model_options.graphs = false;
   model_options.slots_per_gpu = 1;
-  const ModelConfig config = engine.Config(options.tiny);
-  const auto model = VisionModel::Random(config, /*seed=*/1, model_options);
+  const model::ModelConfig config = engine.Config(options.tiny);
+  const auto model =
+      model::VisionModel::Random(config, /*seed=*/1, model_options);
   if (!model.ok()) return model.status();
   const int count = engine.RunBatch(options.tiny);
   const absl::Status prepared = (*model)->Prepare(count, /*min_images=*/count);

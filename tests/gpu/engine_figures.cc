@@ -19,12 +19,12 @@ constexpr int kClubWindow = 32;
 constexpr int kTinyBatch = 2, kTinySide = 64;
 
 constexpr const char* kGroups[] = {"batch", "resolution", "fold"};
-constexpr std::pair<Precision, const char*> kPrecisions[] = {
-    {Precision::kBFloat16, "bf16"},
-    {Precision::kFloat16, "fp16"},
-    {Precision::kFloat32, "fp32"}};
+constexpr std::pair<model::Precision, const char*> kPrecisions[] = {
+    {model::Precision::kBFloat16, "bf16"},
+    {model::Precision::kFloat16, "fp16"},
+    {model::Precision::kFloat32, "fp32"}};
 
-const char* NameOf(Precision precision) {
+const char* NameOf(model::Precision precision) {
   for (const auto& [value, name] : kPrecisions) {
     if (value == precision) return name;
   }
@@ -52,23 +52,23 @@ void AddBatches(std::vector<EngineCase>* cases) {
         "mamba_vision_s", "mamba_vision_b"}) {
     for (const int batch : kBatches) {
       cases->push_back(
-          {EngineCase::kBatch, variant, Precision::kBFloat16, batch});
+          {EngineCase::kBatch, variant, model::Precision::kBFloat16, batch});
     }
   }
   for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
     for (const int batch : kBatches) {
       cases->push_back(
-          {EngineCase::kBatch, variant, Precision::kFloat16, batch});
+          {EngineCase::kBatch, variant, model::Precision::kFloat16, batch});
     }
   }
   cases->push_back(
-      {EngineCase::kBatch, "sf_mamba_t", Precision::kFloat32, 128});
+      {EngineCase::kBatch, "sf_mamba_t", model::Precision::kFloat32, 128});
 }
 
 void AddFolds(std::vector<EngineCase>* cases) {
   for (const int fold_rows : {0, 1, 4, 128}) {
-    cases->push_back({EngineCase::kFold, "mamba_vision_t", Precision::kBFloat16,
-                      128, 224, false, fold_rows});
+    cases->push_back({EngineCase::kFold, "mamba_vision_t",
+                      model::Precision::kBFloat16, 128, 224, false, fold_rows});
   }
 }
 
@@ -78,7 +78,7 @@ void AddResolutions(std::vector<EngineCase>* cases) {
       if (club && side < kFirstClubSide) continue;
       for (const int batch : {32, 1}) {
         cases->push_back({EngineCase::kResolution, "sf_mamba_t",
-                          Precision::kBFloat16, batch, side, club});
+                          model::Precision::kBFloat16, batch, side, club});
       }
     }
   }
@@ -86,12 +86,12 @@ void AddResolutions(std::vector<EngineCase>* cases) {
 
 }  // namespace
 
-ModelConfig EngineCase::Config(bool tiny) const {
-  ModelConfig config = *VariantConfig(variant);
+model::ModelConfig EngineCase::Config(bool tiny) const {
+  model::ModelConfig config = *model::VariantConfig(variant);
   config.precision = precision;
   config.image_size = side;
-  BackboneConfig& backbone = config.backbone;
-  if (group == kResolution) backbone.window_mode = WindowMode::kFull;
+  model::BackboneConfig& backbone = config.backbone;
+  if (group == kResolution) backbone.window_mode = model::WindowMode::kFull;
   if (club) backbone.attention_windows = {kClubWindow, kClubWindow};
   if (tiny) {
     config.image_size = kTinySide;
@@ -109,7 +109,8 @@ int EngineCase::RunBatch(bool tiny) const {
   return tiny ? std::min(batch, kTinyBatch) : batch;
 }
 
-ModelOptions EngineCase::Options(ModelOptions device, bool tiny) const {
+model::ModelOptions EngineCase::Options(model::ModelOptions device,
+                                        bool tiny) const {
   device.fold_rows = tiny ? std::min(fold_rows, kTinyBatch) : fold_rows;
   device.slots_per_gpu = slots;
   return device;
@@ -144,7 +145,8 @@ absl::StatusOr<EngineCase> ParseEngineCase(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("expected VARIANT,PRECISION,BATCH, got \"", text, "\""));
   }
-  const absl::StatusOr<ModelConfig> config = VariantConfig(parts[0]);
+  const absl::StatusOr<model::ModelConfig> config =
+      model::VariantConfig(parts[0]);
   if (!config.ok()) return config.status();
   engine.variant = parts[0];
   for (const auto& [precision, name] : kPrecisions) {

@@ -22,7 +22,7 @@ struct EngineCase {
   };
   Group group;
   std::string variant;
-  Precision precision = Precision::kBFloat16;
+  model::Precision precision = model::Precision::kBFloat16;
   int batch = 1;
   int side = 224;
   bool club = false;
@@ -31,8 +31,9 @@ struct EngineCase {
 
   // What the case is loaded as; `device` says where. A tiny case has the same
   // name and layers that cost nothing, for rehearsals without a GPU.
-  ModelConfig Config(bool tiny = false) const;
-  ModelOptions Options(ModelOptions device, bool tiny = false) const;
+  model::ModelConfig Config(bool tiny = false) const;
+  model::ModelOptions Options(model::ModelOptions device,
+                              bool tiny = false) const;
   // Images that are run for `batch`.
   int RunBatch(bool tiny) const;
 };
@@ -60,8 +61,9 @@ struct EngineFigure {
   bool tuned = false;  // By a fold table.
   // With as many callers at a time as the model has slots.
   double images_per_second = 0;
-  Quantiles ms;         // Of a batch of one caller, from pixels to results.
-  Quantiles device_ms;  // Of the same calls: the GPU's own time of the network.
+  kernels::Quantiles ms;  // Of a batch of one caller, from pixels to results.
+  kernels::Quantiles
+      device_ms;  // Of the same calls: the GPU's own time of the network.
   int padded_images = 0;
   double mib = 0;          // Device memory in use then.
   std::string note;        // Why there is no figure: "OOM", or an error.

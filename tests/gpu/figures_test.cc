@@ -101,10 +101,11 @@ TEST(ScanCasesTest, AreThoseOfTheSpecification) {
 
 TEST(ScanCasesTest, ThePapersShapesSweepEachB1) {
   std::set<int> lane, fold;
-  for (const ScanPlan& plan : PlansOf(CaseOf("paper T stage 4", 128), 132)) {
-    EXPECT_TRUE(CheckScanPlan(plan).ok());
-    if (plan.kernel == ScanPlan::kLane) lane.insert(plan.rows);
-    if (plan.kernel == ScanPlan::kFold) fold.insert(plan.rows);
+  for (const kernels::ScanPlan& plan :
+       PlansOf(CaseOf("paper T stage 4", 128), 132)) {
+    EXPECT_TRUE(kernels::CheckScanPlan(plan).ok());
+    if (plan.kernel == kernels::ScanPlan::kLane) lane.insert(plan.rows);
+    if (plan.kernel == kernels::ScanPlan::kFold) fold.insert(plan.rows);
   }
   EXPECT_EQ(lane, std::set<int>({0, 1, 2, 4, 8, 16, 32, 64}));
   EXPECT_EQ(fold, std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
@@ -146,17 +147,17 @@ TEST(ScanFiguresTest, JsonSaysWhatWasMeasured) {
 }
 
 TEST(ScanFiguresTest, PlansHaveNames) {
-  ScanPlan plan;
+  kernels::ScanPlan plan;
   plan.channels_per_thread = 2;
   EXPECT_EQ(ToString(plan), "2 channels a thread");
   plan.channels_per_thread = 1;
   plan.lanes = 8;
   plan.rows = 4;
   EXPECT_EQ(ToString(plan), "8 lanes, B1 = 4");
-  plan.kernel = ScanPlan::kFold;
+  plan.kernel = kernels::ScanPlan::kFold;
   plan.items = 7;
   EXPECT_EQ(ToString(plan), "7 items, B1 = 4");
-  plan.kernel = ScanPlan::kChunk;
+  plan.kernel = kernels::ScanPlan::kChunk;
   plan.chunks = 64;
   EXPECT_EQ(ToString(plan), "64 chunks, 8 lanes");
 }
@@ -175,30 +176,31 @@ TEST(PassFiguresTest, CompareWithACopy) {
 // ---- Tuning ----
 
 TEST(TuneRecorderTest, SaysOfEachShapeWhatTuningGains) {
-  const ScanShape first = CaseOf("T stage 3", 128).shape;
-  const ScanShape second = CaseOf("T stage 4", 128).shape;
-  ScanPlan folded;
+  const tuning::ScanShape first = CaseOf("T stage 3", 128).shape;
+  const tuning::ScanShape second = CaseOf("T stage 4", 128).shape;
+  kernels::ScanPlan folded;
   folded.rows = 4;
-  ScanPlan plain;
+  kernels::ScanPlan plain;
   plain.lanes = 8;
   std::vector<std::string> lines;
   TuneRecorder recorder(
       H200(),
-      [](const ScanShape&, const ScanPlan& plan) -> absl::StatusOr<double> {
-        if (plan.kernel == ScanPlan::kFold) {
+      [](const tuning::ScanShape&,
+         const kernels::ScanPlan& plan) -> absl::StatusOr<double> {
+        if (plan.kernel == kernels::ScanPlan::kFold) {
           return absl::InvalidArgumentError("not this one");
         }
         return plan.rows > 0 ? 10 : plan.lanes == 8 ? 16 : 20;
       },
       [&](const std::string& line) { lines.push_back(line); });
-  ScanPlan refused;
-  refused.kernel = ScanPlan::kFold;
-  EXPECT_TRUE(recorder.Measure(first, ScanPlan()).ok());
+  kernels::ScanPlan refused;
+  refused.kernel = kernels::ScanPlan::kFold;
+  EXPECT_TRUE(recorder.Measure(first, kernels::ScanPlan()).ok());
   EXPECT_FALSE(recorder.Measure(first, refused).ok());
   EXPECT_TRUE(recorder.Measure(first, folded).ok());
   EXPECT_TRUE(recorder.Measure(first, plain).ok());
   EXPECT_TRUE(lines.empty());
-  EXPECT_TRUE(recorder.Measure(second, ScanPlan()).ok());
+  EXPECT_TRUE(recorder.Measure(second, kernels::ScanPlan()).ok());
   ASSERT_EQ(lines.size(), 1);
   recorder.Finish();
   recorder.Finish();
@@ -213,10 +215,10 @@ TEST(TuneRecorderTest, SaysOfEachShapeWhatTuningGains) {
 }
 
 TEST(ShapesToTuneTest, BeginWithThePublishedSizesInBf16) {
-  const std::vector<ScanShape> shapes = ShapesToTune();
+  const std::vector<tuning::ScanShape> shapes = ShapesToTune();
   ASSERT_GT(shapes.size(), 60);
   for (int i = 0; i < 60; ++i) {
-    EXPECT_EQ(shapes[i].type, ScanShape::kBFloat16);
+    EXPECT_EQ(shapes[i].type, tuning::ScanShape::kBFloat16);
     EXPECT_LE(shapes[i].length, 198);
   }
 }
@@ -226,7 +228,7 @@ TEST(ShapesToTuneTest, BeginWithThePublishedSizesInBf16) {
 TEST(EngineCasesTest, AreValidModels) {
   for (const EngineCase& engine : EngineCases()) {
     for (const bool tiny : {false, true}) {
-      EXPECT_EQ(Validate(engine.Config(tiny)), absl::OkStatus())
+      EXPECT_EQ(model::Validate(engine.Config(tiny)), absl::OkStatus())
           << engine.variant << " " << engine.side;
     }
   }
@@ -235,7 +237,7 @@ TEST(EngineCasesTest, AreValidModels) {
 TEST(EngineCasesTest, TheMostValuableComeFirst) {
   const EngineCase first = EngineCases()[0];
   EXPECT_EQ(first.variant, "sf_mamba_t");
-  EXPECT_EQ(first.precision, Precision::kBFloat16);
+  EXPECT_EQ(first.precision, model::Precision::kBFloat16);
   EXPECT_EQ(first.batch, 128);
 }
 
@@ -274,10 +276,10 @@ TEST(EngineCasesTest, OptionsKeepTheDevices) {
   EngineCase engine{EngineCase::kFold, "mamba_vision_t"};
   engine.fold_rows = 4;
   engine.slots = 3;
-  ModelOptions device;
+  model::ModelOptions device;
   device.gpus = {0};
-  device.fold_table = FoldTable({"NVIDIA H200", 132, "0123abcd"});
-  const ModelOptions options = engine.Options(device);
+  device.fold_table = tuning::FoldTable({"NVIDIA H200", 132, "0123abcd"});
+  const model::ModelOptions options = engine.Options(device);
   EXPECT_EQ(options.gpus, std::vector<int>({0}));
   EXPECT_TRUE(options.fold_table.has_value());
   EXPECT_EQ(options.fold_rows, 4);
@@ -292,7 +294,7 @@ TEST(EngineCasesTest, OneIsParsed) {
   const auto engine = ParseEngineCase("sf_mamba_b,fp16,32");
   ASSERT_TRUE(engine.ok()) << engine.status();
   EXPECT_EQ(engine->variant, "sf_mamba_b");
-  EXPECT_EQ(engine->precision, Precision::kFloat16);
+  EXPECT_EQ(engine->precision, model::Precision::kFloat16);
   EXPECT_EQ(engine->batch, 32);
   for (const char* wrong : {"", "sf_mamba_b", "sf_mamba_b,fp16,0",
                             "sf_mamba_b,fp8,1", "no_mamba,bf16,1"}) {
@@ -302,7 +304,8 @@ TEST(EngineCasesTest, OneIsParsed) {
 
 TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   EngineFigure figure;
-  figure.engine = {EngineCase::kBatch, "sf_mamba_t", Precision::kFloat16, 100};
+  figure.engine = {EngineCase::kBatch, "sf_mamba_t", model::Precision::kFloat16,
+                   100};
   figure.images_per_second = 25000;
   figure.ms = {4.4, 4.5, 4.6};
   figure.device_ms = {3.9, 4.0, 4.1};

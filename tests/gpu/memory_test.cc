@@ -20,15 +20,15 @@ double FreeMib() {
 
 // A model's slots give back graphs, buffers and the workspaces of libraries.
 TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
-  if (!HasDevice()) GTEST_SKIP() << "no GPU";
+  if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kLoads = 20;
   constexpr double kToleranceMib = 32;
-  ModelOptions options;
+  model::ModelOptions options;
   options.gpus = {0};
   double first = 0;
   for (int i = 0; i < kLoads; ++i) {
     {
-      const auto model = MakeModel(SmallModel(), options);
+      const auto model = model::MakeModel(model::SmallModel(), options);
       EXPECT_TRUE(model->Prepare(8).ok());
     }
     const double free = FreeMib();

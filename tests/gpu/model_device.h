@@ -11,7 +11,7 @@ namespace sfmamba {
 // False without a GPU: the tests skip.
 bool HasModelDevice();
 
-ModelOptions OnModelDevice();
+model::ModelOptions OnModelDevice();
 
 }  // namespace sfmamba
 

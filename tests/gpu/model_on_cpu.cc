@@ -3,6 +3,6 @@
 namespace sfmamba {
 
 bool HasModelDevice() { return true; }
-ModelOptions OnModelDevice() { return {}; }
+model::ModelOptions OnModelDevice() { return {}; }
 
 }  // namespace sfmamba

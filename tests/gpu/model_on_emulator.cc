@@ -4,8 +4,8 @@ namespace sfmamba {
 
 bool HasModelDevice() { return true; }
 
-ModelOptions OnModelDevice() {
-  ModelOptions options;
+model::ModelOptions OnModelDevice() {
+  model::ModelOptions options;
   options.gpus = {0};
   return options;
 }

@@ -3,10 +3,10 @@
 
 namespace sfmamba {
 
-bool HasModelDevice() { return HasDevice(); }
+bool HasModelDevice() { return kernels::HasDevice(); }
 
-ModelOptions OnModelDevice() {
-  ModelOptions options;
+model::ModelOptions OnModelDevice() {
+  model::ModelOptions options;
   options.gpus = {0};
   return options;
 }

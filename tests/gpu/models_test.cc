@@ -29,16 +29,17 @@ class GpuModelTest : public testing::Test {
   }
 };
 
-std::unique_ptr<VisionModel> OnDevice(ModelConfig config,
-                                      Precision precision = Precision::kFloat32,
-                                      int fold_rows = 0) {
+std::unique_ptr<model::VisionModel> OnDevice(
+    model::ModelConfig config,
+    model::Precision precision = model::Precision::kFloat32,
+    int fold_rows = 0) {
   config.precision = precision;
-  ModelOptions options = OnModelDevice();
+  model::ModelOptions options = OnModelDevice();
   options.fold_rows = fold_rows;
   // In each slot libraries choose their algorithms anew, which may change an
   // answer's last bits.
   options.slots_per_gpu = 1;
-  return MakeModel(config, options);
+  return model::MakeModel(config, options);
 }
 
 std::vector<float> OfImage(const std::vector<float>& logits, int images,
@@ -53,8 +54,8 @@ void ExpectHalfPrecision(const std::vector<float>& logits,
                          const std::vector<float>& exact, int images) {
   ASSERT_EQ(logits.size(), exact.size());
   for (int i = 0; i < images; ++i) {
-    const Deviation deviation =
-        DeviationOf(OfImage(logits, images, i), OfImage(exact, images, i));
+    const model::Deviation deviation = model::DeviationOf(
+        OfImage(logits, images, i), OfImage(exact, images, i));
     std::printf("image %d: cosine %.6f, largest deviation %.2g\n", i,
                 deviation.cosine, deviation.largest);
     EXPECT_GE(deviation.cosine, 0.9995) << "image " << i;
@@ -66,42 +67,44 @@ void ExpectHalfPrecision(const std::vector<float>& logits,
 void ExpectClose(const std::vector<float>& logits,
                  const std::vector<float>& expected, double tolerance,
                  const std::string& what) {
-  const double difference = LargestDifference(logits, expected);
+  const double difference = model::LargestDifference(logits, expected);
   std::printf("%s: largest difference %.2g\n", what.c_str(), difference);
   EXPECT_LE(difference, tolerance) << what;
 }
 
 // ---- What the specification says ----
 
-class GpuSmallModelTest : public GpuModelTest,
-                          public testing::WithParamInterface<ExpectedLogits> {};
+class GpuSmallModelTest
+    : public GpuModelTest,
+      public testing::WithParamInterface<model::ExpectedLogits> {};
 
 TEST_P(GpuSmallModelTest, GivesTheSpecifiedLogitsWithEveryFold) {
-  ModelConfig config = SmallModel();
+  model::ModelConfig config = model::SmallModel();
   GetParam().change(config.backbone);
   const at::Tensor images =
-      DeterministicImages({2, 3, kSmallHeight, kSmallWidth});
+      DeterministicImages({2, 3, model::kSmallHeight, model::kSmallWidth});
   for (const int fold_rows : {0, 1, 2, 4, 8}) {
-    const auto model = OnDevice(config, Precision::kFloat32, fold_rows);
-    ExpectClose(Logits(*model, images), GetParam().logits, 1e-4,
+    const auto model = OnDevice(config, model::Precision::kFloat32, fold_rows);
+    ExpectClose(model::Logits(*model, images), GetParam().logits, 1e-4,
                 "fold_rows " + std::to_string(fold_rows));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuSmallModelTest,
-                         testing::ValuesIn(ExpectedOfSmallModel()),
+                         testing::ValuesIn(model::ExpectedOfSmallModel()),
                          [](const auto& info) {
                            return std::string(info.param.name);
                          });
 
-class GpuVariantsTest : public GpuModelTest,
-                        public testing::WithParamInterface<ExpectedVariant> {};
+class GpuVariantsTest
+    : public GpuModelTest,
+      public testing::WithParamInterface<model::ExpectedVariant> {};
 
 TEST_P(GpuVariantsTest, GiveTheSpecifiedLogitsInEachPrecision) {
-  const ExpectedVariant& expected = GetParam();
+  const model::ExpectedVariant& expected = GetParam();
   const at::Tensor images = DeterministicImages({2, 3, 224, 224});
-  const ModelConfig config = *VariantConfig(expected.variant);
-  const std::vector<float> exact = Logits(*OnDevice(config), images);
+  const model::ModelConfig config = *model::VariantConfig(expected.variant);
+  const std::vector<float> exact = model::Logits(*OnDevice(config), images);
   ASSERT_EQ(exact.size(), 2000);
   for (size_t i = 0; i < expected.first.size(); ++i) {
     EXPECT_NEAR(exact[i], expected.first[i], 1e-4) << i;
@@ -113,8 +116,10 @@ TEST_P(GpuVariantsTest, GiveTheSpecifiedLogitsInEachPrecision) {
               0.02);
   EXPECT_EQ(std::max_element(exact.begin(), exact.begin() + 1000),
             exact.begin() + expected.argmax);
-  for (const Precision half : {Precision::kBFloat16, Precision::kFloat16}) {
-    const std::vector<float> logits = Logits(*OnDevice(config, half), images);
+  for (const model::Precision half :
+       {model::Precision::kBFloat16, model::Precision::kFloat16}) {
+    const std::vector<float> logits =
+        model::Logits(*OnDevice(config, half), images);
     ExpectHalfPrecision(logits, exact, 2);
     EXPECT_EQ(std::max_element(logits.begin(), logits.begin() + 1000),
               logits.begin() + expected.argmax);
@@ -122,7 +127,7 @@ TEST_P(GpuVariantsTest, GiveTheSpecifiedLogitsInEachPrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuVariantsTest,
-                         testing::ValuesIn(ExpectedVariants()),
+                         testing::ValuesIn(model::ExpectedVariants()),
                          [](const auto& info) {
                            return std::string(info.param.variant);
                          });
@@ -132,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(All, GpuVariantsTest,
 struct Shape {
   const char* variant;  // "small": SmallModel().
   int images, height, width;
-  WindowMode windows = WindowMode::kFixed;
+  model::WindowMode windows = model::WindowMode::kFixed;
   int attention_window = 0;  // Of stages 3 and 4: "club".
 };
 
@@ -148,17 +153,17 @@ constexpr Shape kShapes[] = {
     {"small", 31, 33, 47},
     {"small", 1, 32, 32},
     {"small", 2, 160, 224},
-    {"small", 2, 96, 80, WindowMode::kFull},
-    {"small", 3, 161, 97, WindowMode::kFull},
-    {"small", 2, 160, 224, WindowMode::kFull, 4},
-    {"small", 1, 512, 512, WindowMode::kFull, 4},
+    {"small", 2, 96, 80, model::WindowMode::kFull},
+    {"small", 3, 161, 97, model::WindowMode::kFull},
+    {"small", 2, 160, 224, model::WindowMode::kFull, 4},
+    {"small", 1, 512, 512, model::WindowMode::kFull, 4},
     {"sf_mamba_t", 1, 224, 224},
     {"sf_mamba_t", 5, 224, 224},
     {"sf_mamba_t", 16, 224, 224},
     {"sf_mamba_t", 1, 231, 300},
     {"sf_mamba_t", 1, 448, 448},
-    {"sf_mamba_t", 1, 448, 448, WindowMode::kFull},
-    {"sf_mamba_t", 1, 640, 640, WindowMode::kFull, 32},
+    {"sf_mamba_t", 1, 448, 448, model::WindowMode::kFull},
+    {"sf_mamba_t", 1, 640, 640, model::WindowMode::kFull, 32},
     {"sf_mamba_s", 3, 224, 224},
     {"sf_mamba_b", 3, 224, 224},
     {"vim_t", 2, 224, 224},
@@ -170,7 +175,8 @@ class GpuShapesTest : public GpuModelTest,
 TEST_P(GpuShapesTest, AgreesWithTheCpu) {
   const Shape& shape = GetParam();
   const bool small = std::string(shape.variant) == "small";
-  ModelConfig config = small ? SmallModel() : *VariantConfig(shape.variant);
+  model::ModelConfig config =
+      small ? model::SmallModel() : *model::VariantConfig(shape.variant);
   config.backbone.window_mode = shape.windows;
   if (shape.attention_window > 0) {
     config.backbone.attention_windows = {shape.attention_window,
@@ -178,10 +184,12 @@ TEST_P(GpuShapesTest, AgreesWithTheCpu) {
   }
   const at::Tensor images =
       DeterministicImages({shape.images, 3, shape.height, shape.width});
-  const std::vector<float> exact = Logits(*MakeModel(config), images);
-  ExpectClose(Logits(*OnDevice(config), images), exact, 1e-4, "fp32");
-  for (const Precision half : {Precision::kBFloat16, Precision::kFloat16}) {
-    ExpectHalfPrecision(Logits(*OnDevice(config, half), images), exact,
+  const std::vector<float> exact =
+      model::Logits(*model::MakeModel(config), images);
+  ExpectClose(model::Logits(*OnDevice(config), images), exact, 1e-4, "fp32");
+  for (const model::Precision half :
+       {model::Precision::kBFloat16, model::Precision::kFloat16}) {
+    ExpectHalfPrecision(model::Logits(*OnDevice(config, half), images), exact,
                         shape.images);
   }
 }
@@ -194,9 +202,9 @@ INSTANTIATE_TEST_SUITE_P(All, GpuShapesTest, testing::ValuesIn(kShapes),
 
 // ---- Dense models ----
 
-ModelConfig SmallDense(VisionTask task) {
-  ModelConfig config = *VariantConfig("custom", task);
-  config.backbone = SmallModel().backbone;
+model::ModelConfig SmallDense(model::VisionTask task) {
+  model::ModelConfig config = *model::VariantConfig("custom", task);
+  config.backbone = model::SmallModel().backbone;
   config.backbone.windows = {8, 4};
   config.backbone.output_norms = true;
   config.num_classes = 6;
@@ -208,15 +216,16 @@ ModelConfig SmallDense(VisionTask task) {
   return config;
 }
 
-Result RunOnNoise(const ModelConfig& config, const ModelOptions& options,
-                  int height, int width) {
+model::Result RunOnNoise(const model::ModelConfig& config,
+                         const model::ModelOptions& options, int height,
+                         int width) {
   std::vector<uint8_t> pixels(height * width * 3);
   uint32_t state = 1;
   for (uint8_t& value : pixels) {
     state = state * 1664525 + 1013904223;
     value = state >> 24;
   }
-  ModelInput input;
+  model::ModelInput input;
   input.height = height;
   input.width = width;
   input.pixels = pixels.data();
@@ -224,14 +233,14 @@ Result RunOnNoise(const ModelConfig& config, const ModelOptions& options,
   input.original_width = 3 * width / 2;
   input.detection.masks = true;
   input.segmentation.confidence = true;
-  const auto model = VisionModel::Random(config, /*seed=*/1, options);
+  const auto model = model::VisionModel::Random(config, /*seed=*/1, options);
   EXPECT_TRUE(model.ok()) << model.status();
   auto results = (*model)->Run({input});
   EXPECT_TRUE(results.ok()) << results.status();
   return (*results)[0];
 }
 
-double IntersectionOverUnion(const Box& a, const Box& b) {
+double IntersectionOverUnion(const model::Box& a, const model::Box& b) {
   const double width =
       std::max(0.f, std::min(a.x2, b.x2) - std::max(a.x1, b.x1));
   const double height =
@@ -242,8 +251,8 @@ double IntersectionOverUnion(const Box& a, const Box& b) {
 }
 
 // The mean of the masks' pixels that differ, as a part of the mask's area.
-double MaskDifference(const Detection& a, const Detection& b) {
-  const InstanceMask own = a.mask(), other = b.mask();
+double MaskDifference(const model::Detection& a, const model::Detection& b) {
+  const model::InstanceMask own = a.mask(), other = b.mask();
   if (own.width != other.width || own.height != other.height) return 1;
   double different = 0;
   for (size_t i = 0; i < own.data.size(); ++i) {
@@ -255,18 +264,18 @@ double MaskDifference(const Detection& a, const Detection& b) {
 using GpuDenseTest = GpuModelTest;
 
 TEST_F(GpuDenseTest, ADetectorFindsWhatTheCpuFinds) {
-  const ModelConfig config = SmallDense(VisionTask::kDetection);
-  const Result expected = RunOnNoise(config, {}, 60, 90);
-  const Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
-  const auto& wanted = std::get<Detections>(expected).detections;
-  const auto& found = std::get<Detections>(actual).detections;
+  const model::ModelConfig config = SmallDense(model::VisionTask::kDetection);
+  const model::Result expected = RunOnNoise(config, {}, 60, 90);
+  const model::Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
+  const auto& wanted = std::get<model::Detections>(expected).detections;
+  const auto& found = std::get<model::Detections>(actual).detections;
   ASSERT_GT(wanted.size(), 0);
   // Near a threshold a detection may come or go.
   EXPECT_NEAR(found.size(), wanted.size(), 1 + wanted.size() / 20);
   int missing = 0;
-  for (const Detection& one : wanted) {
-    const bool matched =
-        std::any_of(found.begin(), found.end(), [&](const Detection& other) {
+  for (const model::Detection& one : wanted) {
+    const bool matched = std::any_of(
+        found.begin(), found.end(), [&](const model::Detection& other) {
           return other.class_id == one.class_id &&
                  std::fabs(other.score - one.score) < 1e-3 &&
                  IntersectionOverUnion(other.box, one.box) > 0.99 &&
@@ -278,11 +287,12 @@ TEST_F(GpuDenseTest, ADetectorFindsWhatTheCpuFinds) {
 }
 
 TEST_F(GpuDenseTest, ASegmenterSeesWhatTheCpuSees) {
-  const ModelConfig config = SmallDense(VisionTask::kSegmentation);
-  const Result expected = RunOnNoise(config, {}, 60, 90);
-  const Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
-  const auto& wanted = std::get<Segmentation>(expected);
-  const auto& seen = std::get<Segmentation>(actual);
+  const model::ModelConfig config =
+      SmallDense(model::VisionTask::kSegmentation);
+  const model::Result expected = RunOnNoise(config, {}, 60, 90);
+  const model::Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
+  const auto& wanted = std::get<model::Segmentation>(expected);
+  const auto& seen = std::get<model::Segmentation>(actual);
   ASSERT_EQ(seen.height, wanted.height);
   ASSERT_EQ(seen.width, wanted.width);
   size_t different = 0;
@@ -302,44 +312,45 @@ using GpuPromisesTest = GpuModelTest;
 
 TEST_F(GpuPromisesTest, ANanOrInfinityStaysInItsImage) {
   const at::Tensor clean =
-      DeterministicImages({5, 3, kSmallHeight, kSmallWidth});
-  for (const Precision precision :
-       {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {
-    const auto model = OnDevice(SmallModel(), precision);
-    const std::vector<float> expected = Logits(*model, clean);
+      DeterministicImages({5, 3, model::kSmallHeight, model::kSmallWidth});
+  for (const model::Precision precision :
+       {model::Precision::kFloat32, model::Precision::kBFloat16,
+        model::Precision::kFloat16}) {
+    const auto model = OnDevice(model::SmallModel(), precision);
+    const std::vector<float> expected = model::Logits(*model, clean);
     for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
                                std::numeric_limits<float>::infinity()}) {
       at::Tensor images = clean.clone();
       images[2].fill_(poison);
-      const std::vector<float> logits = Logits(*model, images);
+      const std::vector<float> logits = model::Logits(*model, images);
       for (const int i : {0, 1, 3, 4}) {
         EXPECT_EQ(OfImage(logits, 5, i), OfImage(expected, 5, i)) << i;
       }
       EXPECT_FALSE(std::isfinite(OfImage(logits, 5, 2)[0]));
-      EXPECT_EQ(Logits(*model, clean), expected) << "after the poison";
+      EXPECT_EQ(model::Logits(*model, clean), expected) << "after the poison";
     }
   }
 }
 
 TEST_F(GpuPromisesTest, ABatchRunTwiceHasTheSameBytes) {
-  const auto model =
-      OnDevice(*VariantConfig("sf_mamba_t"), Precision::kBFloat16);
+  const auto model = OnDevice(*model::VariantConfig("sf_mamba_t"),
+                              model::Precision::kBFloat16);
   const at::Tensor images = DeterministicImages({8, 3, 224, 224});
-  const std::vector<float> once = Logits(*model, images);
-  EXPECT_EQ(Logits(*model, images), once);
+  const std::vector<float> once = model::Logits(*model, images);
+  EXPECT_EQ(model::Logits(*model, images), once);
 }
 
 TEST_F(GpuPromisesTest, AnImageHasNearlyTheSameAnswerInAnyBatch) {
-  ModelOptions options = OnModelDevice();
+  model::ModelOptions options = OnModelDevice();
   options.deterministic = true;
-  const auto model = MakeModel(SmallModel(), options);
+  const auto model = model::MakeModel(model::SmallModel(), options);
   const at::Tensor images =
-      DeterministicImages({33, 3, kSmallHeight, kSmallWidth});
-  const std::vector<float> all = Logits(*model, images);
+      DeterministicImages({33, 3, model::kSmallHeight, model::kSmallWidth});
+  const std::vector<float> all = model::Logits(*model, images);
   for (const int i : {0, 16, 32}) {
     // Matrix products may choose another kernel for another size.
-    ExpectClose(Logits(*model, images.narrow(0, i, 1)), OfImage(all, 33, i),
-                2e-5, "image " + std::to_string(i));
+    ExpectClose(model::Logits(*model, images.narrow(0, i, 1)),
+                OfImage(all, 33, i), 2e-5, "image " + std::to_string(i));
   }
 }
 
@@ -347,38 +358,39 @@ TEST_F(GpuPromisesTest, PixelsAndValuesAreOne) {
   constexpr int kSide = 96;
   std::vector<uint8_t> pixels(kSide * kSide * 3);
   std::iota(pixels.begin(), pixels.end(), 0);
-  const ModelConfig config = SmallModel();
+  const model::ModelConfig config = model::SmallModel();
   std::vector<float> values(pixels.size());
   for (size_t i = 0; i < pixels.size(); ++i) {
     const int c = i % 3;
     values[c * kSide * kSide + i / 3] =
         (pixels[i] / 255.0f - config.mean[c]) / config.std[c];
   }
-  ModelInput raw, normalised;
+  model::ModelInput raw, normalised;
   raw.height = raw.width = normalised.height = normalised.width = kSide;
   raw.pixels = pixels.data();
   normalised.values = values.data();
   const auto results = OnDevice(config)->Run({raw, normalised});
   ASSERT_TRUE(results.ok()) << results.status();
-  ExpectClose(std::get<Classification>((*results)[0]).logits,
-              std::get<Classification>((*results)[1]).logits, 1e-4, "both");
+  ExpectClose(std::get<model::Classification>((*results)[0]).logits,
+              std::get<model::Classification>((*results)[1]).logits, 1e-4,
+              "both");
 }
 
 TEST_F(GpuPromisesTest, AsManyThreadsAsSlotsMayRun) {
-  const auto model = MakeModel(SmallModel(), OnModelDevice());
+  const auto model = model::MakeModel(model::SmallModel(), OnModelDevice());
   ASSERT_GE(model->slots(), 1);
   std::vector<std::vector<float>> alone, together(model->slots());
   std::vector<at::Tensor> images;
   for (int i = 0; i < model->slots(); ++i) {
-    images.push_back(
-        DeterministicImages({i + 1, 3, kSmallHeight, kSmallWidth}));
-    alone.push_back(Logits(*model, images[i]));
+    images.push_back(DeterministicImages(
+        {i + 1, 3, model::kSmallHeight, model::kSmallWidth}));
+    alone.push_back(model::Logits(*model, images[i]));
   }
   std::vector<std::thread> threads;
   for (int i = 0; i < model->slots(); ++i) {
     threads.emplace_back([&, i] {
       for (int run = 0; run < 20; ++run) {
-        together[i] = Logits(*model, images[i]);
+        together[i] = model::Logits(*model, images[i]);
       }
     });
   }

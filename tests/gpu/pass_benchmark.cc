@@ -19,7 +19,7 @@ class Stage {
       : segments_{sequences, length},
         tokens_(sequences * length),
         channels_(channels),
-        wide_(RandomValues<BFloat16>(size_t{4} * tokens_ * channels)),
+        wide_(RandomValues<kernels::BFloat16>(size_t{4} * tokens_ * channels)),
         y_(size_t{4} * tokens_ * channels),
         parameters_(RandomValues<float>(size_t{4} * channels)) {}
 
@@ -27,11 +27,11 @@ class Stage {
   int channels() const { return channels_; }
 
   // Both halves of a projection, 3 taps.
-  absl::Status Convolve(CudaStream stream) const {
+  absl::Status Convolve(kernels::CudaStream stream) const {
     const int half = channels_ / 2;
-    DepthwiseConv1dArgs<BFloat16> parts[2] = {};
+    kernels::DepthwiseConv1dArgs<kernels::BFloat16> parts[2] = {};
     for (int i = 0; i < 2; ++i) {
-      DepthwiseConv1dArgs<BFloat16>& part = parts[i];
+      kernels::DepthwiseConv1dArgs<kernels::BFloat16>& part = parts[i];
       part.channels = half;
       part.taps = 3;
       part.left = 1;
@@ -42,11 +42,11 @@ class Stage {
       part.silu = true;
       part.segments = segments_;
     }
-    return DepthwiseConv1dCuda(parts, 2, stream);
+    return kernels::DepthwiseConv1dCuda(parts, 2, stream);
   }
 
-  absl::Status Normalize(CudaStream stream) const {
-    LayerNormCudaArgs<BFloat16, BFloat16> args{};
+  absl::Status Normalize(kernels::CudaStream stream) const {
+    kernels::LayerNormCudaArgs<kernels::BFloat16, kernels::BFloat16> args{};
     args.channels = channels_;
     args.x = wide_.data();
     args.y = y_.data();
@@ -55,45 +55,46 @@ class Stage {
     args.beta = parameters_.data() + channels_;
     args.eps = 1e-5f;
     args.segments = segments_;
-    return LayerNormCuda(args, stream);
+    return kernels::LayerNormCuda(args, stream);
   }
 
-  absl::Status Mean(CudaStream stream) const {
-    TokenMeanArgs<BFloat16> args{};
+  absl::Status Mean(kernels::CudaStream stream) const {
+    kernels::TokenMeanArgs<kernels::BFloat16> args{};
     args.channels = channels_;
     args.x = wide_.data();
     args.x_stride = channels_;
     args.mean = y_.data();
     args.mean_stride = channels_;
     args.segments = segments_;
-    return TokenMeanCuda(args, stream);
+    return kernels::TokenMeanCuda(args, stream);
   }
 
   // Of the MLP's four times as many channels.
-  absl::Status Gelu(CudaStream stream) const {
-    BiasActivationArgs<BFloat16> args{};
+  absl::Status Gelu(kernels::CudaStream stream) const {
+    kernels::BiasActivationArgs<kernels::BFloat16> args{};
     args.rows = tokens_;
     args.channels = 4 * channels_;
     args.x = wide_.data();
     args.y = y_.data();
     args.x_stride = args.y_stride = 4 * channels_;
-    args.activation = CudaActivation::kGeluErf;
+    args.activation = kernels::CudaActivation::kGeluErf;
     args.bias = parameters_.data();
-    return BiasActivationCuda(args, stream);
+    return kernels::BiasActivationCuda(args, stream);
   }
 
  private:
-  const Segments segments_;
+  const kernels::Segments segments_;
   const int tokens_, channels_;
-  const DeviceArray<BFloat16> wide_, y_;  // [tokens, 4 * channels]
-  const DeviceArray<float> parameters_;
+  const kernels::DeviceArray<kernels::BFloat16> wide_,
+      y_;  // [tokens, 4 * channels]
+  const kernels::DeviceArray<float> parameters_;
 };
 
 }  // namespace
 
 absl::Status MeasurePasses(const Setting& setting, bool tiny,
                            const WriteLine& write) {
-  const auto timer = GpuTimer::Create();
+  const auto timer = kernels::GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   // T's and B's stage 3 and T's stage 4, by a batch of 128.
   const struct {
@@ -101,7 +102,7 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
   } kStages[] = {{198, 320}, {51, 640}, {198, 512}};
   const struct {
     const char* name;
-    absl::Status (Stage::*run)(CudaStream) const;
+    absl::Status (Stage::*run)(kernels::CudaStream) const;
     int bytes;  // Of a token's channel.
   } kPasses[] = {{"conv1d + SiLU, both halves", &Stage::Convolve, 4},
                  {"LayerNorm", &Stage::Normalize, 4},
@@ -111,7 +112,7 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
     const Stage stage =
         tiny ? Stage(2, 3, 16) : Stage(128, shape.length, shape.channels);
     for (const auto& pass : kPasses) {
-      const auto enqueue = [&](CudaStream stream) {
+      const auto enqueue = [&](kernels::CudaStream stream) {
         return (stage.*pass.run)(stream);
       };
       const auto warm = (*timer)->Warm(enqueue, {});

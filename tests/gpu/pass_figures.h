@@ -13,8 +13,8 @@ namespace sfmamba {
 struct PassFigure {
   std::string kernel;  // "conv1d + SiLU"
   int tokens, channels;
-  double bytes;          // Read and written.
-  Quantiles warm, cold;  // Microseconds.
+  double bytes;                   // Read and written.
+  kernels::Quantiles warm, cold;  // Microseconds.
 };
 
 // One line, without its end.

@@ -27,17 +27,18 @@ class Pictures {
         state = state * 1664525 + 1013904223;
         value = state >> 24;
       }
-      ModelInput input;
+      model::ModelInput input;
       input.height = input.width = side;
       input.pixels = pixels.data();
       inputs_.push_back(input);
     }
   }
 
-  const std::vector<ModelInput>& inputs() const { return inputs_; }
+  const std::vector<model::ModelInput>& inputs() const { return inputs_; }
 
   // The same, normalised by hand: a path without padding or graphs.
-  std::vector<std::vector<float>> Values(const ModelConfig& config) const {
+  std::vector<std::vector<float>> Values(
+      const model::ModelConfig& config) const {
     std::vector<std::vector<float>> all;
     for (const std::vector<uint8_t>& pixels : pixels_) {
       const size_t each = pixels.size() / 3;
@@ -54,29 +55,29 @@ class Pictures {
 
  private:
   std::vector<std::vector<uint8_t>> pixels_;
-  std::vector<ModelInput> inputs_;
+  std::vector<model::ModelInput> inputs_;
 };
 
 using Answers = std::vector<std::vector<float>>;
 
-Answers LogitsOf(const absl::StatusOr<std::vector<Result>>& results) {
+Answers LogitsOf(const absl::StatusOr<std::vector<model::Result>>& results) {
   EXPECT_TRUE(results.ok()) << results.status();
   Answers answers;
   if (!results.ok()) return answers;
-  for (const Result& result : *results) {
-    answers.push_back(std::get<Classification>(result).logits);
+  for (const model::Result& result : *results) {
+    answers.push_back(std::get<model::Classification>(result).logits);
   }
   return answers;
 }
 
-Answers RunPixels(VisionModel& model, const Pictures& pictures,
-                  RunInfo* info = nullptr) {
+Answers RunPixels(model::VisionModel& model, const Pictures& pictures,
+                  model::RunInfo* info = nullptr) {
   return LogitsOf(model.Run(pictures.inputs(), info));
 }
 
-Answers RunValues(VisionModel& model, const Pictures& pictures) {
+Answers RunValues(model::VisionModel& model, const Pictures& pictures) {
   const auto values = pictures.Values(model.config());
-  std::vector<ModelInput> inputs = pictures.inputs();
+  std::vector<model::ModelInput> inputs = pictures.inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].pixels = nullptr;
     inputs[i].values = values[i].data();
@@ -90,17 +91,18 @@ void ExpectNear(const Answers& answers, const Answers& expected,
   ASSERT_EQ(answers.size(), expected.size()) << what;
   double largest = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
-    largest = std::max(largest, LargestDifference(answers[i], expected[i]));
+    largest =
+        std::max(largest, model::LargestDifference(answers[i], expected[i]));
   }
   std::printf("%s: largest deviation %.2g\n", what.c_str(), largest);
   EXPECT_LE(largest, tolerance) << what;
 }
 
-class GpuPixelsTest : public testing::TestWithParam<Precision> {
+class GpuPixelsTest : public testing::TestWithParam<model::Precision> {
  protected:
   void SetUp() override {
     if (!HasModelDevice()) GTEST_SKIP() << "no GPU";
-    ModelConfig config = SmallModel();
+    model::ModelConfig config = model::SmallModel();
     config.image_size = kSide;
     config.precision = GetParam();
     config_ = config;
@@ -109,17 +111,17 @@ class GpuPixelsTest : public testing::TestWithParam<Precision> {
 
   // With several slots answers may differ in their last bits, for libraries
   // choose their algorithms in each.
-  std::unique_ptr<VisionModel> Load(int slots) const {
-    ModelOptions options = OnModelDevice();
+  std::unique_ptr<model::VisionModel> Load(int slots) const {
+    model::ModelOptions options = OnModelDevice();
     options.slots_per_gpu = slots;
     options.capture_failed = [](const absl::Status& status) {
       ADD_FAILURE() << "a graph was not recorded: " << status;
     };
-    return MakeModel(config_, options);
+    return model::MakeModel(config_, options);
   }
 
   double tolerance() const {
-    return GetParam() == Precision::kFloat32 ? 1e-4 : 0.1;
+    return GetParam() == model::Precision::kFloat32 ? 1e-4 : 0.1;
   }
   void ExpectAsValues(int count, uint32_t seed, const std::string& what) {
     const Pictures pictures(count, seed);
@@ -127,8 +129,8 @@ class GpuPixelsTest : public testing::TestWithParam<Precision> {
                tolerance(), what);
   }
 
-  ModelConfig config_;
-  std::unique_ptr<VisionModel> model_;
+  model::ModelConfig config_;
+  std::unique_ptr<model::VisionModel> model_;
 };
 
 TEST_P(GpuPixelsTest, EachRunOfASizeAnswersItsOwnPictures) {
@@ -150,7 +152,7 @@ TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
   const Pictures ten(10, /*seed=*/1);
   const Pictures nine(9, /*seed=*/1);  // Run as ten.
   for (int run = 0; run < 4; ++run) {
-    RunInfo info;
+    model::RunInfo info;
     Answers all = RunPixels(*model_, ten);
     all.pop_back();
     EXPECT_EQ(RunPixels(*model_, nine, &info), all) << run;
@@ -213,8 +215,8 @@ TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
 
 // One model chooses algorithms and records while another does, or runs.
 TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
-  const std::unique_ptr<VisionModel> other = Load(/*slots=*/2);
-  const auto run = [this](VisionModel& model, uint32_t seed) {
+  const std::unique_ptr<model::VisionModel> other = Load(/*slots=*/2);
+  const auto run = [this](model::VisionModel& model, uint32_t seed) {
     for (int count = 1; count <= 5; ++count) {
       for (int i = 0; i < 3; ++i) {
         const Pictures pictures(count, ++seed);
@@ -240,11 +242,12 @@ TEST_P(GpuPixelsTest, APreparedModelAnswersAsAnother) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuPixelsTest,
-                         testing::Values(Precision::kFloat32,
-                                         Precision::kBFloat16),
+                         testing::Values(model::Precision::kFloat32,
+                                         model::Precision::kBFloat16),
                          [](const auto& info) {
-                           return info.param == Precision::kFloat32 ? "Fp32"
-                                                                    : "Bf16";
+                           return info.param == model::Precision::kFloat32
+                                      ? "Fp32"
+                                      : "Bf16";
                          });
 
 }  // namespace

@@ -27,15 +27,15 @@ std::string AskNvidiaSmi(const std::string& what) {
 }
 
 // Bytes per second, read and written, of a copy far larger than the L2 cache.
-absl::StatusOr<double> CopySpeed(GpuTimer& timer, bool tiny) {
+absl::StatusOr<double> CopySpeed(kernels::GpuTimer& timer, bool tiny) {
   const size_t bytes = size_t{1} << (tiny ? 20 : 30);
-  GpuBuffer from, to;
+  kernels::GpuBuffer from, to;
   absl::Status status = from.Resize(bytes);
   if (status.ok()) status = to.Resize(bytes);
   if (!status.ok()) return status;
-  const absl::StatusOr<Quantiles> times = timer.Warm(
-      [&](CudaStream stream) {
-        return CopyOnGpu(to.data(), from.data(), bytes, stream);
+  const absl::StatusOr<kernels::Quantiles> times = timer.Warm(
+      [&](kernels::CudaStream stream) {
+        return kernels::CopyOnGpu(to.data(), from.data(), bytes, stream);
       },
       {});
   if (!times.ok()) return times.status();
@@ -45,11 +45,12 @@ absl::StatusOr<double> CopySpeed(GpuTimer& timer, bool tiny) {
 // Measures the plans of one case, one after the other.
 class CaseTimer {
  public:
-  CaseTimer(GpuTimer& timer, const ScanCase& scan, ScanInputs& inputs)
+  CaseTimer(kernels::GpuTimer& timer, const ScanCase& scan,
+            tuning::ScanInputs& inputs)
       : timer_(timer), scan_(scan), inputs_(inputs) {}
 
   // Briefly, to choose by.
-  absl::StatusOr<double> Try(const ScanPlan& plan) {
+  absl::StatusOr<double> Try(const kernels::ScanPlan& plan) {
     const absl::Status prepared = inputs_.Prepare(plan);
     if (!prepared.ok()) return prepared;
     const auto times = timer_.Warm(Enqueue(plan), {20, absl::Milliseconds(10)});
@@ -57,7 +58,7 @@ class CaseTimer {
     return times->median;
   }
 
-  absl::StatusOr<ScanFigure> Measure(const ScanPlan& plan) {
+  absl::StatusOr<ScanFigure> Measure(const kernels::ScanPlan& plan) {
     const absl::Status prepared = inputs_.Prepare(plan);
     if (!prepared.ok()) return prepared;
     const auto warm = timer_.Warm(Enqueue(plan), {});
@@ -69,24 +70,26 @@ class CaseTimer {
   }
 
  private:
-  GpuTimer::Enqueue Enqueue(const ScanPlan& plan) {
-    return [this, plan](CudaStream stream) {
+  kernels::GpuTimer::Enqueue Enqueue(const kernels::ScanPlan& plan) {
+    return [this, plan](kernels::CudaStream stream) {
       return inputs_.Enqueue(plan, stream);
     };
   }
 
-  GpuTimer& timer_;
+  kernels::GpuTimer& timer_;
   const ScanCase& scan_;
-  ScanInputs& inputs_;
+  tuning::ScanInputs& inputs_;
 };
 
 // The plans worth a full measurement: each B1 of a kernel has one, or the whole
 // kernel.
-absl::StatusOr<std::vector<ScanPlan>> Choose(CaseTimer& timer,
-                                             const ScanCase& scan,
-                                             int multiprocessors) {
-  std::map<std::pair<ScanPlan::Kernel, int>, std::pair<double, ScanPlan>> best;
-  for (const ScanPlan& plan : PlansOf(scan, multiprocessors)) {
+absl::StatusOr<std::vector<kernels::ScanPlan>> Choose(CaseTimer& timer,
+                                                      const ScanCase& scan,
+                                                      int multiprocessors) {
+  std::map<std::pair<kernels::ScanPlan::Kernel, int>,
+           std::pair<double, kernels::ScanPlan>>
+      best;
+  for (const kernels::ScanPlan& plan : PlansOf(scan, multiprocessors)) {
     const absl::StatusOr<double> time = timer.Try(plan);
     if (!time.ok()) return time.status();
     const int rows = scan.group == ScanCase::kPaper ? plan.rows : 0;
@@ -94,7 +97,7 @@ absl::StatusOr<std::vector<ScanPlan>> Choose(CaseTimer& timer,
         best.try_emplace({plan.kernel, rows}, *time, plan);
     if (!is_new && *time < it->second.first) it->second = {*time, plan};
   }
-  std::vector<ScanPlan> plans;
+  std::vector<kernels::ScanPlan> plans;
   for (const auto& [key, entry] : best) plans.push_back(entry.second);
   return plans;
 }
@@ -102,16 +105,17 @@ absl::StatusOr<std::vector<ScanPlan>> Choose(CaseTimer& timer,
 }  // namespace
 
 absl::StatusOr<Setting> ReadSetting(bool tiny) {
-  const absl::StatusOr<GpuDevice> device = DescribeGpu(/*gpu=*/0);
+  const absl::StatusOr<kernels::GpuDevice> device =
+      kernels::DescribeGpu(/*gpu=*/0);
   if (!device.ok()) return device.status();
-  const auto timer = GpuTimer::Create();
+  const auto timer = kernels::GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   const absl::StatusOr<double> speed = CopySpeed(**timer, tiny);
   if (!speed.ok()) return speed.status();
   return Setting{device->name,
                  device->multiprocessors,
                  AskNvidiaSmi("driver_version"),
-                 ScanBuildId(),
+                 kernels::ScanBuildId(),
                  device->clock_hz,
                  *speed,
                  device->fp32_per_clock};
@@ -125,15 +129,15 @@ Clocks ReadClocks() {
 
 absl::Status MeasureScans(const std::vector<ScanCase>& cases,
                           const Setting& setting, const WriteLine& write) {
-  const auto timer = GpuTimer::Create();
+  const auto timer = kernels::GpuTimer::Create();
   if (!timer.ok()) return timer.status();
   for (const ScanCase& scan : cases) {
-    const auto inputs = ScanInputs::Create(scan.shape, scan.lengths);
+    const auto inputs = tuning::ScanInputs::Create(scan.shape, scan.lengths);
     if (!inputs.ok()) return inputs.status();
     CaseTimer case_timer(**timer, scan, **inputs);
     const auto plans = Choose(case_timer, scan, setting.multiprocessors);
     if (!plans.ok()) return plans.status();
-    for (const ScanPlan& plan : *plans) {
+    for (const kernels::ScanPlan& plan : *plans) {
       const auto figure = case_timer.Measure(plan);
       if (!figure.ok()) return figure.status();
       write(Json(*figure, setting));

@@ -11,8 +11,8 @@
 namespace sfmamba {
 namespace {
 
-ScanShape Bf16(int sequences, int length, int channels) {
-  return {ScanShape::kBFloat16, channels, 8, sequences, length, false};
+tuning::ScanShape Bf16(int sequences, int length, int channels) {
+  return {tuning::ScanShape::kBFloat16, channels, 8, sequences, length, false};
 }
 
 // Source: SF-Mamba, the figure on B1.
@@ -120,12 +120,14 @@ ScanCase Tiny(ScanCase scan) {
   return scan;
 }
 
-std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors) {
-  std::vector<ScanPlan> plans = CandidatePlans(multiprocessors, scan.shape);
+std::vector<kernels::ScanPlan> PlansOf(const ScanCase& scan,
+                                       int multiprocessors) {
+  std::vector<kernels::ScanPlan> plans =
+      tuning::CandidatePlans(multiprocessors, scan.shape);
   if (scan.group != ScanCase::kPaper) return plans;
   for (int rows = 1; rows < scan.shape.sequences; rows *= 2) {
     for (const int lanes : {1, 2, 4, 8}) {
-      ScanPlan plan;
+      kernels::ScanPlan plan;
       plan.lanes = lanes;
       plan.rows = rows;
       plans.push_back(plan);
@@ -134,24 +136,24 @@ std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors) {
   return plans;
 }
 
-const char* NameOf(ScanPlan::Kernel kernel) {
+const char* NameOf(kernels::ScanPlan::Kernel kernel) {
   static constexpr const char* kNames[] = {"lane", "fold", "chunk"};
   return kNames[kernel];
 }
 
-std::string ToString(const ScanPlan& plan) {
+std::string ToString(const kernels::ScanPlan& plan) {
   std::string text;
   switch (plan.kernel) {
-    case ScanPlan::kLane:
+    case kernels::ScanPlan::kLane:
       text = absl::StrCat(plan.lanes, " lanes");
       if (plan.channels_per_thread > 1) {
         text = absl::StrCat(plan.channels_per_thread, " channels a thread");
       }
       break;
-    case ScanPlan::kFold:
+    case kernels::ScanPlan::kFold:
       text = absl::StrCat(plan.items, " items");
       break;
-    case ScanPlan::kChunk:
+    case kernels::ScanPlan::kChunk:
       return absl::StrCat(plan.chunks, " chunks, ", plan.lanes, " lanes");
   }
   if (plan.rows > 0) absl::StrAppend(&text, ", B1 = ", plan.rows);
@@ -163,10 +165,10 @@ double ScanBound::largest() const {
 }
 
 ScanBound BoundOf(const ScanCase& scan, const Setting& setting) {
-  const ScanShape& shape = scan.shape;
+  const tuning::ScanShape& shape = scan.shape;
   const double tokens = scan.tokens();
   const double values = tokens * shape.channels;
-  const double bytes = shape.type == ScanShape::kFloat ? 4 : 2;
+  const double bytes = shape.type == tuning::ScanShape::kFloat ? 4 : 2;
   const double clocks = setting.multiprocessors * setting.clock_hz / 1e6;
   const int states = shape.states;
   // Of a value: u, dt and y; two special functions and one a state; 10 fp32
@@ -182,10 +184,10 @@ ScanBound BoundOf(const ScanCase& scan, const Setting& setting) {
 
 std::string Json(const ScanFigure& figure, const Setting& setting) {
   const ScanCase& scan = figure.scan;
-  const ScanShape& shape = scan.shape;
+  const tuning::ScanShape& shape = scan.shape;
   const double values = double(scan.tokens()) * shape.channels;
   const double us = figure.warm.median;
-  const double bytes = shape.type == ScanShape::kFloat ? 4 : 2;
+  const double bytes = shape.type == tuning::ScanShape::kFloat ? 4 : 2;
   return absl::StrFormat(
       R"({"benchmark": "scan", "group": "%s", "case": %s, "shape": %s, )"
       R"("sequences": %d, "tokens": %d, )"

@@ -22,7 +22,7 @@ struct ScanCase {
   };
   Group group;
   std::string name;  // "T stage 3"
-  ScanShape shape;
+  tuning::ScanShape shape;
   std::vector<int> lengths;  // Of each sequence, if they differ.
 
   int64_t tokens() const;
@@ -40,12 +40,13 @@ ScanCase Tiny(ScanCase scan);
 
 // Plans to be compared in a case: of kPaper every B1 with lane, fold and, for
 // an even comparison, what CandidatePlans has; of the others those.
-std::vector<ScanPlan> PlansOf(const ScanCase& scan, int multiprocessors);
+std::vector<kernels::ScanPlan> PlansOf(const ScanCase& scan,
+                                       int multiprocessors);
 
 // "lane", "fold" or "chunk".
-const char* NameOf(ScanPlan::Kernel kernel);
+const char* NameOf(kernels::ScanPlan::Kernel kernel);
 // "4 lanes", "8 items, B1 = 32", "64 chunks, 8 lanes"
-std::string ToString(const ScanPlan& plan);
+std::string ToString(const kernels::ScanPlan& plan);
 
 // The least microseconds that a device could take by each of its limits, and
 // by all: specification of the kernels, 2.2. Two bytes a value unless fp32.
@@ -58,10 +59,10 @@ ScanBound BoundOf(const ScanCase& scan, const Setting& setting);
 // What was measured of one plan.
 struct ScanFigure {
   ScanCase scan;
-  std::string kernel;    // "lane", "fold", "chunk", or a peer's name
-  std::string plan;      // As ToString says; of a peer what it likes.
-  int rows = 0;          // B1; 0: one row a sequence.
-  Quantiles warm, cold;  // Microseconds.
+  std::string kernel;             // "lane", "fold", "chunk", or a peer's name
+  std::string plan;               // As ToString says; of a peer what it likes.
+  int rows = 0;                   // B1; 0: one row a sequence.
+  kernels::Quantiles warm, cold;  // Microseconds.
 };
 
 // One line, without its end.

@@ -88,9 +88,10 @@ absl::StatusOr<EngineOptions> OptionsOfFlags() {
   options.tiny = absl::GetFlag(FLAGS_tiny);
   const std::string path = absl::GetFlag(FLAGS_fold_table);
   if (path.empty()) return options;
-  absl::StatusOr<FoldTable> table = FoldTable::Read(path);
+  absl::StatusOr<tuning::FoldTable> table = tuning::FoldTable::Read(path);
   if (!table.ok()) return table.status();
-  const absl::StatusOr<ScanDevice> device = ScanDeviceOf(/*gpu=*/0);
+  const absl::StatusOr<tuning::ScanDevice> device =
+      tuning::ScanDeviceOf(/*gpu=*/0);
   if (!device.ok()) return device.status();
   if (!(table->device() == *device)) {
     std::fprintf(stderr, "%s: of another device or build, passed over\n",
@@ -173,7 +174,7 @@ int MeasureToFile() {
 }
 
 int Run() {
-  if (!HasDevice()) {
+  if (!kernels::HasDevice()) {
     std::fprintf(stderr, "skipped: no GPU\n");
     return 0;
   }

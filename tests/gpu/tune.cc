@@ -8,18 +8,20 @@ namespace sfmamba {
 
 absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
                   const Setting& setting, const WriteLine& write) {
-  const absl::StatusOr<ScanDevice> device = ScanDeviceOf(/*gpu=*/0);
+  const absl::StatusOr<tuning::ScanDevice> device =
+      tuning::ScanDeviceOf(/*gpu=*/0);
   if (!device.ok()) return device.status();
-  const absl::StatusOr<MeasureScan> measure = MakeScanTimer(/*gpu=*/0);
+  const absl::StatusOr<tuning::MeasureScan> measure =
+      tuning::MakeScanTimer(/*gpu=*/0);
   if (!measure.ok()) return measure.status();
-  std::vector<ScanShape> shapes = ShapesToTune();
-  if (tiny) shapes = {{ScanShape::kBFloat16, 8, 8, 4, 3, false}};
+  std::vector<tuning::ScanShape> shapes = ShapesToTune();
+  if (tiny) shapes = {{tuning::ScanShape::kBFloat16, 8, 8, 4, 3, false}};
   TuneRecorder recorder(setting, *measure, write);
-  TuneOptions options;
+  tuning::TuneOptions options;
   options.budget = budget;
-  const absl::StatusOr<FoldTable> table = TuneScans(
+  const absl::StatusOr<tuning::FoldTable> table = tuning::TuneScans(
       *device, shapes,
-      [&](const ScanShape& shape, const ScanPlan& plan) {
+      [&](const tuning::ScanShape& shape, const kernels::ScanPlan& plan) {
         return recorder.Measure(shape, plan);
       },
       options);

@@ -10,19 +10,21 @@
 
 namespace sfmamba {
 
-std::vector<ScanShape> ShapesToTune() {
-  std::vector<ScanShape> shapes;
+std::vector<tuning::ScanShape> ShapesToTune() {
+  std::vector<tuning::ScanShape> shapes;
   for (const bool whole_map : {false, true}) {
-    for (const Precision precision :
-         {Precision::kBFloat16, Precision::kFloat16, Precision::kFloat32}) {
+    for (const model::Precision precision :
+         {model::Precision::kBFloat16, model::Precision::kFloat16,
+          model::Precision::kFloat32}) {
       for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
-        ModelConfig config = *VariantConfig(variant);
+        model::ModelConfig config = *model::VariantConfig(variant);
         config.precision = precision;
         if (whole_map) {
           config.image_size = 896;
-          config.backbone.window_mode = WindowMode::kFull;
+          config.backbone.window_mode = model::WindowMode::kFull;
         }
-        for (const ScanShape& shape : ScanShapes(config, whole_map ? 8 : 512)) {
+        for (const tuning::ScanShape& shape :
+             engine::ScanShapes(config, whole_map ? 8 : 512)) {
           shapes.push_back(shape);
         }
       }
@@ -31,14 +33,14 @@ std::vector<ScanShape> ShapesToTune() {
   return shapes;
 }
 
-TuneRecorder::TuneRecorder(const Setting& setting, MeasureScan measure,
+TuneRecorder::TuneRecorder(const Setting& setting, tuning::MeasureScan measure,
                            std::function<void(const std::string&)> write)
     : setting_(setting),
       measure_(std::move(measure)),
       write_(std::move(write)) {}
 
-absl::StatusOr<double> TuneRecorder::Measure(const ScanShape& shape,
-                                             const ScanPlan& plan) {
+absl::StatusOr<double> TuneRecorder::Measure(const tuning::ScanShape& shape,
+                                             const kernels::ScanPlan& plan) {
   if (ToString(shape) != ToString(shape_)) {
     Finish();
     shape_ = shape;

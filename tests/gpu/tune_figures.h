@@ -15,32 +15,33 @@ namespace sfmamba {
 
 // The scans of the published sizes in each type, and those of whole maps; the
 // most valuable first.
-std::vector<ScanShape> ShapesToTune();
+std::vector<tuning::ScanShape> ShapesToTune();
 
 // Writes a line of JSON for each shape that a tuner measures: its fastest plan
 // beside the default plan and the fastest without folding.
 class TuneRecorder {
  public:
-  TuneRecorder(const Setting& setting, MeasureScan measure,
+  TuneRecorder(const Setting& setting, tuning::MeasureScan measure,
                std::function<void(const std::string& line)> write);
 
   // Measures as a tuner wants it. A shape's line is written when the next one
   // begins.
-  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan);
+  absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
+                                 const kernels::ScanPlan& plan);
 
   // Writes the line of the last shape.
   void Finish();
 
  private:
   struct Timed {
-    ScanPlan plan;
+    kernels::ScanPlan plan;
     double us;
   };
 
   const Setting setting_;
-  const MeasureScan measure_;
+  const tuning::MeasureScan measure_;
   const std::function<void(const std::string& line)> write_;
-  ScanShape shape_;
+  tuning::ScanShape shape_;
   std::vector<Timed> timed_;  // Plans of shape_, the default one first.
 };
 

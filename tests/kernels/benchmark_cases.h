@@ -10,7 +10,7 @@
 #include "kernels/simd/cpu_features.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 constexpr int kDense = 0;  // The padding of a Matrix that a model would use.
 
@@ -92,6 +92,6 @@ void TimePerValue(benchmark::State& state, Kernel kernel) {
                          benchmark::Counter::kInvert);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_BENCHMARK_CASES_H_

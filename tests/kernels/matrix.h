@@ -16,7 +16,7 @@
 #include "kernels/base/float16.h"
 #include "kernels/simd/cpu_features.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The name of a test's instruction set.
 inline std::string IsaName(const testing::TestParamInfo<CpuIsa>& info) {
@@ -170,6 +170,6 @@ inline std::vector<float> Normals(std::mt19937& random, int count, float mean,
   return values;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_MATRIX_H_

@@ -7,7 +7,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 constexpr int kClasses = 10;
@@ -124,10 +124,9 @@ TEST_P(AblationTest, APoisonedImageLeavesItsBatchMatesAlone) {
 
 TEST_P(AblationTest, HalfPrecisionStaysClose) {
   const std::vector<float> full =
-      sfmamba::LogitsOf(config_, Images(1), {true, Precision::kFloat32});
+      model::LogitsOf(config_, Images(1), {true, Precision::kFloat32});
   const double difference = LargestDifference(
-      sfmamba::LogitsOf(config_, Images(1), {true, Precision::kBFloat16}),
-      full);
+      model::LogitsOf(config_, Images(1), {true, Precision::kBFloat16}), full);
   EXPECT_LE(difference, 0.06);
   EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
 }
@@ -136,4 +135,4 @@ INSTANTIATE_TEST_SUITE_P(All, AblationTest, testing::ValuesIn(Ablations()),
                          NameOf);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

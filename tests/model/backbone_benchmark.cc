@@ -32,7 +32,7 @@ ABSL_FLAG(bool, parts, false,
           "one thread and one image only");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // Processor time of the calling thread: in all, and in libtorch's operators of
@@ -142,9 +142,9 @@ int Main() {
   if (absl::GetFlag(FLAGS_threads) > 0) {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
-  StateDict weights(DeterministicParameter);
+  weights::StateDict weights(DeterministicParameter);
   const auto model =
-      MakeVisionModel(*config, weights, {absl::GetFlag(FLAGS_fuse)});
+      engine::MakeVisionModel(*config, weights, {absl::GetFlag(FLAGS_fuse)});
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
     return 1;
@@ -178,9 +178,9 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  return sfmamba::Main();
+  return sfmamba::model::Main();
 }

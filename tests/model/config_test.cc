@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -409,4 +409,4 @@ TEST(ValidateTest, FullWindowsTakeAnySubWindow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

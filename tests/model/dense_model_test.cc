@@ -14,7 +14,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -232,4 +232,4 @@ TEST(PaddingTest, PixelsAreNormalisedAsTheyAreWithout) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -39,24 +39,24 @@ ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // A detector's parts.
 struct Detector {
-  Detector(const ModelConfig& config, StateDict::Scope root)
-      : backbone(MakeBackbone(config.backbone, config.image_size,
-                              root.Sub("backbone"), {})),
+  Detector(const ModelConfig& config, weights::StateDict::Scope root)
+      : backbone(backbones::MakeBackbone(config.backbone, config.image_size,
+                                         root.Sub("backbone"), {})),
         neck({config.backbone.width(0), config.backbone.width(1),
               config.backbone.width(2), config.backbone.width(3)},
              config.detector.channels, root.Sub("neck"), {}),
         rpn(config.detector, root.Sub("rpn_head"), {}),
         roi(config.detector, config.num_classes, root.Sub("roi_head"), {}) {}
 
-  std::unique_ptr<Backbone> backbone;
-  FeaturePyramid neck;
-  RegionProposals rpn;
-  RoiHead roi;
+  std::unique_ptr<backbones::Backbone> backbone;
+  heads::FeaturePyramid neck;
+  heads::RegionProposals rpn;
+  heads::RoiHead roi;
 };
 
 // What came out. The digest is of all boxes, scores and masks: the same however
@@ -79,9 +79,9 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
               const at::Tensor& picture, int height, int width,
               Stopwatch& timed) {
   const DetectorConfig& settings = config.detector;
-  const Features features =
+  const layers::Features features =
       timed("backbone", [&] { return detector.backbone->Forward(picture, 0); });
-  const Features pyramid =
+  const layers::Features pyramid =
       timed("pyramid", [&] { return detector.neck.Forward(features); });
   const auto levels =
       timed("rpn", [&] { return detector.rpn.Forward(pyramid); });
@@ -90,22 +90,22 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
   });
   const int64_t proposals = rois.size(0);
   at::Tensor logits = at::zeros({proposals, config.num_classes + 1});
-  BoxOutput output;
+  heads::BoxOutput output;
   for (int stage = 0; stage < detector.roi.stages(); ++stage) {
     if (stage > 0) {
-      rois = RefineBoxes(rois, output.logits, output.deltas,
-                         settings.box_stds[stage - 1], height, width);
+      rois = heads::RefineBoxes(rois, output.logits, output.deltas,
+                                settings.box_stds[stage - 1], height, width);
     }
     output = timed(absl::StrCat("boxes ", stage + 1), [&] {
       return detector.roi.ForwardBoxes(stage, pyramid, rois);
     });
     logits += output.logits;
   }
-  const ScoredBoxes kept = timed("detections", [&] {
-    return MulticlassNms(
-        DecodeBoxes(rois, output.deltas,
-                    settings.box_stds[detector.roi.stages() - 1], height,
-                    width),
+  const heads::ScoredBoxes kept = timed("detections", [&] {
+    return heads::MulticlassNms(
+        heads::DecodeBoxes(rois, output.deltas,
+                           settings.box_stds[detector.roi.stages() - 1], height,
+                           width),
         at::softmax(logits / static_cast<double>(detector.roi.stages()), 1),
         {settings.score_threshold, settings.nms_iou_threshold,
          settings.max_detections});
@@ -119,7 +119,7 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
     sum /= static_cast<double>(masks.size());
     std::vector<InstanceMask> all;
     for (int64_t i = 0; i < sum.size(0); ++i) {
-      all.push_back(ops::PasteMask(sum[i], BoxAt(kept.boxes, i),
+      all.push_back(ops::PasteMask(sum[i], heads::BoxAt(kept.boxes, i),
                                    settings.mask_threshold, height, width));
     }
     return all;
@@ -161,7 +161,7 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
-  StateDict weights(MakeRandomWeights(/*seed=*/1));
+  weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const Detector detector(*config, weights.root());
   const int height = absl::GetFlag(FLAGS_height);
   const int width = absl::GetFlag(FLAGS_width);
@@ -181,9 +181,9 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  return sfmamba::Main();
+  return sfmamba::model::Main();
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // How far one image's logits are from another precision's of it. In half
 // precision a model is right with a cosine of at least 0.9995, a deviation of
@@ -38,6 +38,6 @@ inline Deviation DeviationOf(const std::vector<float>& logits,
           argmax(logits) == argmax(exact)};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_DEVIATION_H_

@@ -19,11 +19,11 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // The issue model's plans on a GPU of this size.
-ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
+tuning::ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
 
 at::Tensor SmallImages(int count) {
   return DeterministicImages({count, 3, kSmallHeight, kSmallWidth});
@@ -34,13 +34,13 @@ struct Way {
   Precision precision = Precision::kFloat32;
   int fold_rows = 0;
   bool deterministic = false;
-  std::optional<FoldTable> table;
+  std::optional<tuning::FoldTable> table;
   bool exact_gelu = false;
   double gamma = 1;  // Layer scales are multiplied by it.
 };
 
 // Deterministic parameters, with layer scales multiplied by `gamma`.
-StateDict::Generator Scaled(double gamma) {
+weights::StateDict::Generator Scaled(double gamma) {
   return [gamma](const std::string& key, at::IntArrayRef shape) {
     at::Tensor values = DeterministicParameter(key, shape);
     if (absl::StrContains(key, "gamma_")) values.mul_(gamma);
@@ -53,11 +53,11 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
   const EmulatedDevice device;
-  const ScanPlanner planner(SomeGpu(), way.table, way.deterministic);
-  StateDict weights(Scaled(way.gamma));
-  LayerOptions options = {/*fuse=*/true, way.precision, &planner};
+  const tuning::ScanPlanner planner(SomeGpu(), way.table, way.deterministic);
+  weights::StateDict weights(Scaled(way.gamma));
+  layers::LayerOptions options = {/*fuse=*/true, way.precision, &planner};
   options.exact_gelu = way.exact_gelu;
-  const Network network(config, weights.root(), options);
+  const engine::Network network(config, weights.root(), options);
   std::vector<float> logits;
   for (const Result& result : network.ToResults(network.Answers(
            images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows))) {
@@ -156,10 +156,10 @@ TEST(DeviceTest, FoldingChangesRoundingOnly) {
 }
 
 // A table that says `plan` whatever the scan.
-FoldTable Always(const ScanPlan& plan) {
-  FoldTable table(SomeGpu());
+tuning::FoldTable Always(const kernels::ScanPlan& plan) {
+  tuning::FoldTable table(SomeGpu());
   for (const int stage : {2, 3}) {
-    ScanShape shape;
+    tuning::ScanShape shape;
     shape.channels = SmallModel().backbone.width(stage) / 2;
     shape.states = 8;
     shape.sequences = 8;
@@ -172,15 +172,15 @@ FoldTable Always(const ScanPlan& plan) {
 TEST(DeviceTest, EveryPlanOfATableGivesTheAnswer) {
   const at::Tensor images = SmallImages(2);
   const std::vector<float> expected = OnCpu(SmallModel(), images);
-  std::vector<ScanPlan> plans(4);
+  std::vector<kernels::ScanPlan> plans(4);
   plans[0].lanes = 8;
   plans[1].channels_per_thread = 2;
   plans[1].rows = 4;
-  plans[2].kernel = ScanPlan::kFold;
+  plans[2].kernel = kernels::ScanPlan::kFold;
   plans[2].rows = 2;
-  plans[3].kernel = ScanPlan::kChunk;
+  plans[3].kernel = kernels::ScanPlan::kChunk;
   plans[3].chunks = 3;
-  for (const ScanPlan& plan : plans) {
+  for (const kernels::ScanPlan& plan : plans) {
     Way way;
     way.table = Always(plan);
     ExpectEqualButForRounding(OnDevice(SmallModel(), images, way), expected);
@@ -336,4 +336,4 @@ TEST(DeviceTest, VimAgreesWithTheCpu) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -18,7 +18,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 constexpr int kHeight = 64, kWidth = 96;
@@ -39,24 +39,26 @@ ModelConfig SmallDense(VisionTask task) {
   return config;
 }
 
-std::vector<ImageInfo> Infos(int count) {
-  ImageInfo info;
+std::vector<heads::ImageInfo> Infos(int count) {
+  heads::ImageInfo info;
   info.height = kHeight - 4;  // The rest is padding.
   info.width = kWidth - 6;
   info.original_height = 3 * kHeight / 2;
   info.original_width = 3 * kWidth / 2;
   info.detection.masks = true;
   info.segmentation.confidence = true;
-  return std::vector<ImageInfo>(count, info);
+  return std::vector<heads::ImageInfo>(count, info);
 }
 
 std::vector<Result> RunNetwork(const ModelConfig& config,
                                const at::Tensor& images, Precision precision) {
   const c10::InferenceMode inference;
-  const ScanPlanner planner({"some GPU", 132, "some build"}, std::nullopt,
-                            /*deterministic=*/false);
-  StateDict weights(MakeRandomWeights(/*seed=*/1));
-  const Network network(config, weights.root(), {true, precision, &planner});
+  const tuning::ScanPlanner planner({"some GPU", 132, "some build"},
+                                    std::nullopt,
+                                    /*deterministic=*/false);
+  weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
+  const engine::Network network(config, weights.root(),
+                                {true, precision, &planner});
   return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
                          /*fold_rows=*/0, Infos(images.size(0)));
 }
@@ -188,4 +190,4 @@ TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -18,7 +18,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 constexpr int kSide = 32;
@@ -110,7 +110,7 @@ TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
 TEST_F(DeviceModelTest, APreparedModelHasAllGraphsOfAllSlots) {
   const auto model = MakeModel(Config(), OnGpu());
   ASSERT_TRUE(model->Prepare(12).ok());
-  const int all = 2 * static_cast<int>(GraphBuckets(12).size());
+  const int all = 2 * static_cast<int>(engine::GraphBuckets(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) {
     for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, count);
@@ -190,20 +190,20 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
 TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   const c10::InferenceMode inference;
   const ModelConfig config = Config();
-  const ScanPlanner planner({"some GPU", 4, ""}, std::nullopt, false);
-  StateDict weights(DeterministicParameter);
-  std::unique_ptr<Network> network;
+  const tuning::ScanPlanner planner({"some GPU", 4, ""}, std::nullopt, false);
+  weights::StateDict weights(DeterministicParameter);
+  std::unique_ptr<engine::Network> network;
   {
     const EmulatedDevice device;
-    network = std::make_unique<Network>(
+    network = std::make_unique<engine::Network>(
         config, weights.root(),
-        LayerOptions{/*fuse=*/true, config.precision, &planner});
+        layers::LayerOptions{/*fuse=*/true, config.precision, &planner});
   }
   absl::Time now = absl::FromUnixSeconds(1000);
-  DeviceSlot::Options options;
+  engine::DeviceSlot::Options options;
   options.now = [&now] { return now; };
-  DeviceSlot slot(*network, config, Devices()->MakeStream(0), at::kCPU,
-                  &CaptureMutex(0), options);
+  engine::DeviceSlot slot(*network, config, engine::Devices()->MakeStream(0),
+                          at::kCPU, &kernels::CaptureMutex(0), options);
   const std::vector<ModelInput> images = Images(1);
   std::vector<Result> results(1);
   RunInfo info;
@@ -214,7 +214,7 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   run();
   run();
   EXPECT_EQ(recorded(), 0);
-  now += GraphPlan::kFirstRetry;
+  now += engine::GraphPlan::kFirstRetry;
   run();
   EXPECT_EQ(recorded(), 1);
   run();
@@ -248,15 +248,15 @@ TEST_F(DeviceModelTest, AFailedDeviceIsToldForGood) {
 // ---- Several models on one GPU ----
 
 TEST(CaptureMutexTest, IsOneForADevice) {
-  EXPECT_EQ(&CaptureMutex(0), &CaptureMutex(0));
-  EXPECT_NE(&CaptureMutex(0), &CaptureMutex(1));
+  EXPECT_EQ(&kernels::CaptureMutex(0), &kernels::CaptureMutex(0));
+  EXPECT_NE(&kernels::CaptureMutex(0), &kernels::CaptureMutex(1));
 }
 
 TEST_F(DeviceModelTest, NoModelRecordsWhileAnotherRunsOnItsGpu) {
   const auto model = MakeModel(Config(), OnGpu());
   std::thread caller;
   {
-    const absl::ReaderMutexLock running(&CaptureMutex(0));
+    const absl::ReaderMutexLock running(&kernels::CaptureMutex(0));
     caller = std::thread([&] { ExpectRight(*model, 1); });
     absl::SleepFor(absl::Milliseconds(50));
     EXPECT_EQ(recorded(), 0);
@@ -278,4 +278,4 @@ TEST_F(DeviceModelTest, TwoModelsOfNewSizesAtATimeAreRight) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

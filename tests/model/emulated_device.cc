@@ -10,6 +10,7 @@
 #include "model/ops/device_ops.h"
 
 namespace sfmamba {
+namespace model {
 namespace {
 
 // A switch, as DeviceOpsOf() is a function of the tensor alone.
@@ -26,14 +27,14 @@ State& TheState() {
   return state;
 }
 
-class EmulatedScope : public DeviceStream::Scope {
+class EmulatedScope : public engine::DeviceStream::Scope {
  private:
   const EmulatedDevice device_;
 };
 
 // Like a CUDA graph it knows the addresses of its input and of its answers, and
 // no others.
-class EmulatedGraph : public DeviceGraph {
+class EmulatedGraph : public engine::DeviceGraph {
  public:
   using Enqueue = std::function<at::Tensor(const at::Tensor&)>;
 
@@ -55,7 +56,7 @@ class EmulatedGraph : public DeviceGraph {
   const at::Tensor answers_;
 };
 
-class EmulatedStream : public DeviceStream {
+class EmulatedStream : public engine::DeviceStream {
  public:
   EmulatedStream() { ++TheState().streams; }
   ~EmulatedStream() override { --TheState().streams; }
@@ -86,7 +87,7 @@ class EmulatedStream : public DeviceStream {
   void Wait() override {}
   absl::Duration ComputeTime() override { return computed_ - started_; }
 
-  absl::StatusOr<std::unique_ptr<DeviceGraph>> Record(
+  absl::StatusOr<std::unique_ptr<engine::DeviceGraph>> Record(
       const at::Tensor& input, const EmulatedGraph::Enqueue& enqueue) override {
     if (TheState().refusals > 0) {
       --TheState().refusals;
@@ -108,14 +109,14 @@ class EmulatedStream : public DeviceStream {
   absl::Time started_, computed_;
 };
 
-class EmulatedRuntime : public DeviceRuntime {
+class EmulatedRuntime : public engine::DeviceRuntime {
  public:
   int count() const override { return 1; }
-  ScanDevice Describe(int) const override {
+  tuning::ScanDevice Describe(int) const override {
     return {"an emulated GPU", 4, "some build"};
   }
   at::Device device(int) const override { return at::kCPU; }
-  std::unique_ptr<DeviceStream> MakeStream(int) const override {
+  std::unique_ptr<engine::DeviceStream> MakeStream(int) const override {
     return std::make_unique<EmulatedStream>();
   }
   void ConfigureLibraries() const override {}
@@ -142,18 +143,24 @@ int streams_alive() { return TheState().streams; }
 
 }  // namespace emulated
 
-// Linked before the build's own, which are left out.
+}  // namespace model
+
+// In place of the build's own.
+namespace engine {
+
 const DeviceRuntime* Devices() {
-  static const auto& runtime = *new EmulatedRuntime;
+  static const auto& runtime = *new model::EmulatedRuntime;
   return &runtime;
 }
+
+}  // namespace engine
 
 namespace ops {
 
 const DeviceOps* DeviceOpsOf(const at::Tensor&) {
-  static const auto& ops =
-      *new CudaOps([](const at::Tensor&) -> CudaStream { return nullptr; });
-  return emulating ? &ops : nullptr;
+  static const auto& ops = *new CudaOps(
+      [](const at::Tensor&) -> kernels::CudaStream { return nullptr; });
+  return model::emulating ? &ops : nullptr;
 }
 
 }  // namespace ops

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // While one of these lives, the CPU's tensors count as a GPU's on this thread:
 // layers that are made or run take the device's way, and the unmodified CUDA
@@ -42,6 +42,6 @@ int graphs_alive();
 int streams_alive();
 
 }  // namespace emulated
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_EMULATED_DEVICE_H_

@@ -1,6 +1,6 @@
 #include "tests/model/expected_logits.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 std::ostream& operator<<(std::ostream& out, const ExpectedVariant& expected) {
   return out << expected.variant;
@@ -117,4 +117,4 @@ std::vector<ExpectedLogits> ExpectedOfSmallModel() {
             0.806237f, 0.267802f, -0.007781f, -0.166634f, 0.160296f}}};
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

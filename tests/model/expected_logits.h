@@ -6,7 +6,7 @@
 
 #include "model/config.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // What the specification says of models with deterministic parameters on
 // deterministic images, computed in fp64: to be met within 1e-4 in fp32.
@@ -33,6 +33,6 @@ struct ExpectedLogits {
 std::vector<ExpectedLogits> ExpectedOfSmallModel();
 std::ostream& operator<<(std::ostream& out, const ExpectedLogits& expected);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_EXPECTED_LOGITS_H_

@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // What a map [N, C, H, W] of the reference, computed in fp64, is known by.
 struct ExpectedMap {
@@ -26,6 +26,6 @@ inline void ExpectMap(const at::Tensor& map, const ExpectedMap& expected) {
   EXPECT_NEAR(values[-1].item<double>(), expected.last, 1e-4);
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_EXPECTED_MAP_H_

@@ -4,7 +4,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // bf16 arithmetic, slowly where the processor has none, against fp32.
@@ -33,4 +33,4 @@ TEST(HalfPrecisionTest, TinyStaysClose) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

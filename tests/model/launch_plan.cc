@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 constexpr double kBytesPerUs = 3.65e6, kAttentionBytesPerUs = 1.2e6;
@@ -90,4 +90,4 @@ std::string LaunchTable(const std::vector<Launch>& launches) {
   return text;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

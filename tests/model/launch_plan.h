@@ -6,7 +6,7 @@
 
 #include "model/config.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // What limits a launch.
 enum class LaunchKind {
@@ -45,6 +45,6 @@ std::string LaunchTable(const std::vector<Launch>& launches);
 // The sum alone, in milliseconds.
 double ModelledMilliseconds(const std::vector<Launch>& launches);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_LAUNCH_PLAN_H_

@@ -5,7 +5,7 @@
 #include "tests/model/launch_plan.h"
 
 int main() {
-  using namespace sfmamba;
+  using namespace sfmamba::model;
   for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
     ModelConfig config = *VariantConfig(variant);
     config.precision = Precision::kBFloat16;

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 using testing::HasSubstr;
@@ -90,4 +90,4 @@ TEST(LaunchModelTest, TakesTheLongerOfMemoryAndArithmetic) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

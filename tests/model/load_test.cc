@@ -13,7 +13,7 @@
 #include "tests/testing/deterministic.h"
 #include "tests/testing/weights.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -165,4 +165,4 @@ TEST_F(LoadTest, ADamagedFileIsRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -11,7 +11,7 @@
 #include "model/engine/make_vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 // A variant, changed, and what its published or specified size is.
@@ -46,13 +46,14 @@ using Shape = std::vector<int64_t>;
 std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
   EXPECT_EQ(Validate(config), absl::OkStatus());
   std::map<std::string, Shape> taken;
-  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-    EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
-        << key << " is taken twice";
-    // Never written to, so that the largest models take no memory either.
-    return at::empty(shape, c10::kFloat);
-  });
-  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  weights::StateDict weights(
+      [&](const std::string& key, at::IntArrayRef shape) {
+        EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
+            << key << " is taken twice";
+        // Never written to, so that the largest models take no memory either.
+        return at::empty(shape, c10::kFloat);
+      });
+  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
   EXPECT_TRUE(model.ok()) << model.status();
   return taken;
 }
@@ -236,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(Variants, KeysTest,
                          [](const auto& info) { return info.param; });
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

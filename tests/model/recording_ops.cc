@@ -17,6 +17,7 @@
 #include "model/tuning/scan_plan_chooser.h"
 
 namespace sfmamba {
+namespace model {
 namespace {
 
 LaunchRecorder* recording = nullptr;
@@ -77,8 +78,8 @@ class RecordingOps : public ops::DeviceOps {
     Record(launch);
   }
   void Activate(const at::Tensor& x, const at::Tensor&,
-                CudaActivation activation) const override {
-    const bool of_mlp = activation == CudaActivation::kGeluErf;
+                kernels::CudaActivation activation) const override {
+    const bool of_mlp = activation == kernels::CudaActivation::kGeluErf;
     RecordPass(of_mlp ? "GELU of the MLPs" : "after convolutions",
                2 * Bytes(x));
   }
@@ -103,11 +104,11 @@ class RecordingOps : public ops::DeviceOps {
     launch.bytes = BytesOf(pixels) + Bytes(weights.weight) + Bytes(y);
     Record(launch);
   }
-  void CutWindows(const at::Tensor& map, const Grid&, int,
+  void CutWindows(const at::Tensor& map, const ops::Grid&, int,
                   const at::Tensor& windows) const override {
     RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
   }
-  void JoinWindows(const at::Tensor& windows, const Grid&,
+  void JoinWindows(const at::Tensor& windows, const ops::Grid&,
                    const at::Tensor& map) const override {
     RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
   }
@@ -268,33 +269,34 @@ LaunchRecorder::~LaunchRecorder() {
   recording = nullptr;
 }
 
-namespace ops {
-
-// Linked before the build's own, which is left out.
-const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
-  static const RecordingOps& ops = *new RecordingOps;
-  return x.is_meta() ? &ops : nullptr;
-}
-
-}  // namespace ops
-
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   const c10::InferenceMode inference;
-  StateDict weights([](const std::string&, at::IntArrayRef shape) {
+  weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
     return at::empty(shape, at::TensorOptions(at::kMeta));
   });
-  const ScanPlanner planner({"an H200", 132, ""}, std::nullopt,
-                            /*deterministic=*/false);
-  const Network network(config, weights.root(at::kMeta),
-                        {/*fuse=*/true, config.precision, &planner});
+  const tuning::ScanPlanner planner({"an H200", 132, ""}, std::nullopt,
+                                    /*deterministic=*/false);
+  const engine::Network network(config, weights.root(at::kMeta),
+                                {/*fuse=*/true, config.precision, &planner});
   const int side = config.image_size;
-  const ImageBatch batch(
+  const layers::ImageBatch batch(
       {std::vector<ops::ImagePixels>(images, {nullptr, side, side}), side, side,
        config.mean, config.std},
-      at::kMeta, ComputeType(config.precision));
+      at::kMeta, ops::ComputeType(config.precision));
   LaunchRecorder recorder;
   network.Answers(batch, /*fold_rows=*/0);
   return recorder.launches;
 }
 
+}  // namespace model
+
+namespace ops {
+
+// In place of the build's own.
+const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
+  static const model::RecordingOps& ops = *new model::RecordingOps;
+  return x.is_meta() ? &ops : nullptr;
+}
+
+}  // namespace ops
 }  // namespace sfmamba

@@ -5,7 +5,7 @@
 
 #include "tests/model/launch_plan.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // While one of these lives, tensors of libtorch's "meta" device count as a
 // GPU's, and what this thread enqueues on them is recorded: our kernels, the
@@ -21,6 +21,6 @@ class LaunchRecorder {
   std::vector<Launch> launches;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_RECORDING_OPS_H_

@@ -33,7 +33,7 @@ ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, fuse, true, "false: the plain form, operator by operator");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 std::vector<int> Widths(const BackboneConfig& config) {
@@ -51,14 +51,14 @@ uint64_t Hash(const at::Tensor& values) {
 }
 
 // One picture through all parts, as SegmentationHead does it. The logits' hash.
-uint64_t Round(const Backbone& backbone, const SegmentationHead& head,
-               const at::Tensor& picture, const ImageInfo& image,
-               Stopwatch& timed) {
-  const Features features =
+uint64_t Round(const backbones::Backbone& backbone,
+               const heads::SegmentationHead& head, const at::Tensor& picture,
+               const heads::ImageInfo& image, Stopwatch& timed) {
+  const layers::Features features =
       timed("backbone", [&] { return backbone.Forward(picture, 0); });
-  const Features merged =
+  const layers::Features merged =
       timed("pools, laterals", [&] { return head.Merge(features); });
-  const Features refined =
+  const layers::Features refined =
       timed("fpn convs", [&] { return head.Refine(merged); });
   const at::Tensor fused =
       timed("fpn bottleneck", [&] { return head.Fuse(refined); });
@@ -97,17 +97,17 @@ int Main() {
   if (absl::GetFlag(FLAGS_threads) > 0) {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
-  const LayerOptions options{absl::GetFlag(FLAGS_fuse)};
+  const layers::LayerOptions options{absl::GetFlag(FLAGS_fuse)};
   const c10::InferenceMode guard;
-  StateDict weights(MakeRandomWeights(0));
-  const std::unique_ptr<Backbone> backbone =
-      MakeBackbone(config->backbone, config->image_size,
-                   weights.root().Sub("backbone"), options);
-  const SegmentationHead head(Widths(config->backbone),
-                              config->segmentation_channels,
-                              config->num_classes, weights.root(), options);
+  weights::StateDict weights(weights::MakeRandomWeights(0));
+  const std::unique_ptr<backbones::Backbone> backbone =
+      backbones::MakeBackbone(config->backbone, config->image_size,
+                              weights.root().Sub("backbone"), options);
+  const heads::SegmentationHead head(
+      Widths(config->backbone), config->segmentation_channels,
+      config->num_classes, weights.root(), options);
 
-  ImageInfo image;
+  heads::ImageInfo image;
   image.height = absl::GetFlag(FLAGS_height);
   image.width = absl::GetFlag(FLAGS_width);
   image.original_height = absl::GetFlag(FLAGS_original_height);
@@ -125,9 +125,9 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  return sfmamba::Main();
+  return sfmamba::model::Main();
 }

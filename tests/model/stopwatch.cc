@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 double Median(std::vector<double> values) {
@@ -74,4 +74,4 @@ double PeakMemoryMiB() {
   return 0;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

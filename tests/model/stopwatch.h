@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // Milliseconds on the clock and of all processors.
 struct Time {
@@ -45,6 +45,6 @@ class Stopwatch {
 // The most memory that this process has had so far.
 double PeakMemoryMiB();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_STOPWATCH_H_

@@ -13,7 +13,7 @@
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 void DieUnlessOk(const absl::Status& status) {
@@ -22,10 +22,12 @@ void DieUnlessOk(const absl::Status& status) {
   std::abort();
 }
 
-Features ForwardBackbone(const ModelConfig& config, const at::Tensor& images,
-                         const LayerOptions& options, StateDict& weights) {
-  const auto backbone =
-      MakeBackbone(config.backbone, config.image_size, weights.root(), options);
+layers::Features ForwardBackbone(const ModelConfig& config,
+                                 const at::Tensor& images,
+                                 const layers::LayerOptions& options,
+                                 weights::StateDict& weights) {
+  const auto backbone = backbones::MakeBackbone(
+      config.backbone, config.image_size, weights.root(), options);
   return backbone->Forward(
       options.fuse ? images.contiguous(at::MemoryFormat::ChannelsLast) : images,
       /*fold_rows=*/0);
@@ -74,17 +76,17 @@ ModelConfig LiteModel() {
 
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
                                        const ModelOptions& options) {
-  StateDict weights(DeterministicParameter);
-  auto model = MakeVisionModel(config, weights, options);
+  weights::StateDict weights(DeterministicParameter);
+  auto model = engine::MakeVisionModel(config, weights, options);
   DieUnlessOk(model.status());
   return *std::move(model);
 }
 
 std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const at::Tensor& images,
-                                  const LayerOptions& options) {
+                                  const layers::LayerOptions& options) {
   const c10::InferenceMode guard;
-  StateDict weights(DeterministicParameter);
+  weights::StateDict weights(DeterministicParameter);
   std::vector<at::Tensor> maps =
       ForwardBackbone(config, images, options, weights);
   for (at::Tensor& map : maps) map = map.to(at::kFloat);
@@ -92,10 +94,10 @@ std::vector<at::Tensor> StageMaps(const ModelConfig& config,
 }
 
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
-                            const LayerOptions& options) {
+                            const layers::LayerOptions& options) {
   const c10::InferenceMode guard;
-  StateDict weights(DeterministicParameter);
-  const auto head = MakeHead(config, weights.root(), options);
+  weights::StateDict weights(DeterministicParameter);
+  const auto head = heads::MakeHead(config, weights.root(), options);
   return Concatenated(
       head->Forward(ForwardBackbone(config, images, options, weights), {}));
 }
@@ -134,4 +136,4 @@ double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model

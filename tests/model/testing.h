@@ -10,7 +10,7 @@
 #include "model/layers/layer_options.h"
 #include "model/vision_model.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 
 // A small model with everything in it that the variants have: padded maps,
 // several windows, odd depths, layer scale. Made for images of 96 x 80.
@@ -28,12 +28,12 @@ std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
 // parameters, in fp32.
 std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const at::Tensor& images,
-                                  const LayerOptions& options = {});
+                                  const layers::LayerOptions& options = {});
 
 // The logits of a backbone and a head with deterministic parameters, image
 // after image, whatever the processor computes natively.
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
-                            const LayerOptions& options);
+                            const layers::LayerOptions& options);
 
 // The answers to `images` [N, 3, H, W], normalised.
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
@@ -47,6 +47,6 @@ double LargestDifference(const std::vector<float>& a,
                          const std::vector<float>& b);
 double LargestDifference(const at::Tensor& a, const at::Tensor& b);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::model
 
 #endif  // SFMAMBA_TESTS_MODEL_TESTING_H_

@@ -9,7 +9,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 class VariantsTest : public testing::TestWithParam<ExpectedVariant> {};
@@ -46,7 +46,7 @@ ModelConfig WithoutTokens(ModelConfig config) {
 
 class StageMapsTest : public testing::TestWithParam<bool> {
  protected:
-  const LayerOptions options_{/*fuse=*/GetParam()};
+  const layers::LayerOptions options_{/*fuse=*/GetParam()};
 };
 
 TEST_P(StageMapsTest, SmallModel) {
@@ -124,4 +124,4 @@ TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -13,7 +13,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 using Vector = std::vector<double>;
@@ -207,12 +207,13 @@ TEST(VimMixerTest, AgreesWithTheDefinition) {
           expected.insert(expected.end(), token.begin(), token.end());
         }
       }
-      StateDict weights(&DeterministicParameter);
+      weights::StateDict weights(&DeterministicParameter);
       for (const bool fuse : {true, false}) {
-        const VimMixer mixer(weights.root().Sub("mixer"),
-                             {kWidth, expand, backward}, {}, {fuse});
+        const backbones::VimMixer mixer(weights.root().Sub("mixer"),
+                                        {kWidth, expand, backward}, {}, {fuse});
         for (const int rows : {1, 2, 4}) {
-          Residual y(at::zeros({rows, kSequences / rows * kLength, kWidth}));
+          layers::Residual y(
+              at::zeros({rows, kSequences / rows * kLength, kWidth}));
           mixer.AddTo(y, x.view(y.sizes()), kLength);
           const Vector got = ToVector(y.Sum());
           for (size_t i = 0; i < got.size(); ++i) {
@@ -227,11 +228,11 @@ TEST(VimMixerTest, AgreesWithTheDefinition) {
 TEST(VimMixerTest, RunsOnSequencesShorterThanItsConvolution) {
   const at::Tensor x = DeterministicImages({1, 1, 24});
   const Sequence expected = Mixer("mixer.", 1, true, {ToVector(x)});
-  StateDict weights(&DeterministicParameter);
+  weights::StateDict weights(&DeterministicParameter);
   for (const bool fuse : {true, false}) {
-    const VimMixer mixer(weights.root().Sub("mixer"), {24, 1, true}, {},
-                         {fuse});
-    Residual y(at::zeros({1, 1, 24}));
+    const backbones::VimMixer mixer(weights.root().Sub("mixer"), {24, 1, true},
+                                    {}, {fuse});
+    layers::Residual y(at::zeros({1, 1, 24}));
     mixer.AddTo(y, x, 1);
     const Vector got = ToVector(y.Sum());
     for (int c = 0; c < 24; ++c) EXPECT_NEAR(got[c], expected[0][c], 2e-6);
@@ -320,9 +321,9 @@ TEST_P(VimTest, APoisonedImageLeavesItsBatchMatesAlone) {
 
 TEST_P(VimTest, HalfPrecisionStaysClose) {
   const std::vector<float> full =
-      sfmamba::LogitsOf(config_, images_, {true, Precision::kFloat32});
+      model::LogitsOf(config_, images_, {true, Precision::kFloat32});
   const double difference = LargestDifference(
-      sfmamba::LogitsOf(config_, images_, {true, Precision::kBFloat16}), full);
+      model::LogitsOf(config_, images_, {true, Precision::kBFloat16}), full);
   EXPECT_LE(difference, 0.06);
   EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
 }
@@ -344,4 +345,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

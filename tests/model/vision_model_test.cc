@@ -13,7 +13,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::model {
 namespace {
 
 at::Tensor SmallImages(int count) {
@@ -262,4 +262,4 @@ TEST(VisionModelTest, LoadRefusesAnInvalidConfiguration) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::model

@@ -20,7 +20,7 @@
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr int kQueueItems = 100;
@@ -56,7 +56,7 @@ class HeldPool {
 // A call of Detect; the test cancels it and gRPC does nothing by itself.
 class Call {
  public:
-  Call(VisionService* service, v1::DetectRequest request)
+  Call(rpc::VisionService* service, v1::DetectRequest request)
       : request_(std::move(request)),
         reactor_(service->Detect(&context_, &request_, &response_)),
         grpc_side_(std::make_unique<GrpcSide>(reactor_)) {}
@@ -109,17 +109,19 @@ class CancellationTest : public testing::Test {
   CancellationTest()
       : folder_(NewFolder("models")),
         log_file_(GatedFile(&log_gate_)),
-        log_(log_file_.get(), LogLevel::kInfo, LogFormat::kJson),
+        log_(log_file_.get(), observability::LogLevel::kInfo,
+             observability::LogFormat::kJson),
         finish_pool_(OneThread("finish")),
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
         service_({repository_, decode_pool_, finish_pool_, decode_memory_,
-                  metrics_, log_, clients_, RequestLimits()}) {
+                  metrics_, log_, clients_, prediction::RequestLimits()}) {
     clients_.Insert("");  // Says nothing in the log about deadlines.
     EXPECT_TRUE(repository_.Scan().ok());
-    EXPECT_TRUE(
-        repository_.LoadAll([](const ModelVersion&) {}, [] { return false; })
-            .ok());
+    EXPECT_TRUE(repository_
+                    .LoadAll([](const repository::ModelVersion&) {},
+                             [] { return false; })
+                    .ok());
   }
 
   // Of as many images, each with something to be found and masked.
@@ -161,35 +163,35 @@ class CancellationTest : public testing::Test {
         Samples(prometheus::TextSerializer().Serialize(metrics_.Collect())),
         name, labels);
   }
-  Executor& executor() {
+  batching::Executor& executor() {
     return *(*repository_.List().front()->Loaded())->executor;
   }
 
   const std::string folder_;
   Gate log_gate_, model_gate_, mask_gate_;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
-  Logger log_;
-  Metrics metrics_{BuildInfo()};
-  MemoryBudget decode_memory_{1 << 20};
+  observability::Logger log_;
+  observability::Metrics metrics_{observability::BuildInfo()};
+  image::MemoryBudget decode_memory_{1 << 20};
   ClientSet clients_{1};
   ThreadPool finish_pool_;
-  ModelRepository repository_;
+  repository::ModelRepository repository_;
   ThreadPool decode_pool_;
-  VisionService service_;
+  rpc::VisionService service_;
 
  private:
-  ModelRepository::Options InFolder() {
+  repository::ModelRepository::Options InFolder() {
     WriteModel(folder_, "fake", "1",
                absl::StrCat("max_batch_size: 1 max_queue_items: ", kQueueItems),
-               VisionTask::kDetection);
-    ModelRepository::Options options;
+               model::VisionTask::kDetection);
+    repository::ModelRepository::Options options;
     options.directory = folder_;
     return options;
   }
-  ModelRepository::Load MakeLoad() {
-    return [this](const ModelDirectory& directory,
-                  const ModelRepository::CaptureFailed&)
-               -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+  repository::ModelRepository::Load MakeLoad() {
+    return [this](const repository::ModelDirectory& directory,
+                  const repository::ModelRepository::CaptureFailed&)
+               -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
       return std::make_unique<FakeModel>(directory.config, &model_gate_,
                                          &mask_gate_);
     };
@@ -208,7 +210,7 @@ TEST_F(CancellationTest, BeforeADecodeThreadIsFree) {
 
 TEST_F(CancellationTest, WhileAPictureIsDecoded) {
   auto all_memory =
-      std::make_unique<MemoryBudget::Share>(&decode_memory_, 1 << 20);
+      std::make_unique<image::MemoryBudget::Share>(&decode_memory_, 1 << 20);
   const auto call = Start();
   while (decode_pool_.busy() == 0) std::this_thread::yield();
   call->Cancel();
@@ -303,4 +305,4 @@ TEST_F(CancellationTest, OfACallThatWasRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

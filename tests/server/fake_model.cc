@@ -7,13 +7,13 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-Classification Classify(const ModelInput& image) {
-  Classification classification;
+model::Classification Classify(const model::ModelInput& image) {
+  model::Classification classification;
   classification.logits.resize(FakeModel::kClasses);
   const int count = 3 * image.height * image.width;
   for (int i = 0; i < count; ++i) {
@@ -25,7 +25,7 @@ Classification Classify(const ModelInput& image) {
   return classification;
 }
 
-bool IsRed(const ModelInput& image, int x, int y) {
+bool IsRed(const model::ModelInput& image, int x, int y) {
   const int64_t pixel = int64_t{1} * y * image.width + x;
   if (image.values != nullptr) return image.values[pixel] > 0.5f;
   const uint8_t* rgb = image.pixels + 3 * pixel;
@@ -33,9 +33,9 @@ bool IsRed(const ModelInput& image, int x, int y) {
 }
 
 // The rectangle around what is red, in the input's pixels; empty if nothing is.
-Box RedBox(const ModelInput& image) {
-  Box box = {static_cast<float>(image.width), static_cast<float>(image.height),
-             0, 0};
+model::Box RedBox(const model::ModelInput& image) {
+  model::Box box = {static_cast<float>(image.width),
+                    static_cast<float>(image.height), 0, 0};
   for (int y = 0; y < image.height; ++y) {
     for (int x = 0; x < image.width; ++x) {
       if (!IsRed(image, x, y)) continue;
@@ -48,9 +48,9 @@ Box RedBox(const ModelInput& image) {
   return box;
 }
 
-Detections Detect(const ModelInput& image, Gate* mask_gate) {
-  const DetectionOptions& options = image.detection;
-  Detection detection;
+model::Detections Detect(const model::ModelInput& image, Gate* mask_gate) {
+  const model::DetectionOptions& options = image.detection;
+  model::Detection detection;
   detection.box = RedBox(image);
   detection.class_id = 1;
   detection.score = FakeModel::kScore;
@@ -68,7 +68,7 @@ Detections Detect(const ModelInput& image, Gate* mask_gate) {
   detection.box.y1 *= scale_y;
   detection.box.y2 *= scale_y;
   if (options.masks) {
-    InstanceMask mask;
+    model::InstanceMask mask;
     mask.left = detection.box.x1;
     mask.top = detection.box.y1;
     mask.width = static_cast<int>(detection.box.x2) - mask.left;
@@ -80,14 +80,14 @@ Detections Detect(const ModelInput& image, Gate* mask_gate) {
       return mask;
     };
   }
-  Detections detections;
+  model::Detections detections;
   detections.detections.push_back(std::move(detection));
   return detections;
 }
 
-Segmentation Segment(const ModelInput& image) {
+model::Segmentation Segment(const model::ModelInput& image) {
   const bool original = image.segmentation.original_size;
-  Segmentation map;
+  model::Segmentation map;
   map.height = original ? image.original_height : image.height;
   map.width = original ? image.original_width : image.width;
   map.areas.resize(FakeModel::kClasses);
@@ -142,24 +142,24 @@ absl::Status FakeModel::health() const {
                                : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Result>> FakeModel::Run(
-    absl::Span<const ModelInput> images, RunInfo* info) {
+absl::StatusOr<std::vector<model::Result>> FakeModel::Run(
+    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
   gate_.Pass();
   if (gate_.device_broken()) return absl::InternalError("there is no device");
-  std::vector<Result> results;
-  for (const ModelInput& image : images) {
+  std::vector<model::Result> results;
+  for (const model::ModelInput& image : images) {
     if (config_.Padded(image.height) != config_.Padded(images[0].height) ||
         config_.Padded(image.width) != config_.Padded(images[0].width)) {
       return absl::InvalidArgumentError("sizes differ");
     }
     switch (config_.task) {
-      case VisionTask::kClassification:
+      case model::VisionTask::kClassification:
         results.push_back(Classify(image));
         break;
-      case VisionTask::kDetection:
+      case model::VisionTask::kDetection:
         results.push_back(Detect(image, mask_gate_));
         break;
-      case VisionTask::kSegmentation:
+      case model::VisionTask::kSegmentation:
         results.push_back(Segment(image));
         break;
     }
@@ -168,4 +168,4 @@ absl::StatusOr<std::vector<Result>> FakeModel::Run(
   return results;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

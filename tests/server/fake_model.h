@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "model/vision_model.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Makes a fake model's batches wait. Thread-safe.
 class Gate {
@@ -44,7 +44,7 @@ class Gate {
 // where it is red, else 0, with a confidence of 200 and of 100. Red are pixels
 // with more than 128 of it and less of the others, of tensors those with a
 // first value above 0.5.
-class FakeModel : public VisionModel {
+class FakeModel : public model::VisionModel {
  public:
   static constexpr int kSide = 64;  // Of a classifier's input, in pixels.
   static constexpr int kShortSide = 48, kLongSide = 96;  // Of the others'.
@@ -53,23 +53,27 @@ class FakeModel : public VisionModel {
   static constexpr float kScore = 0.75f;
 
   // Batches pass `gate`; masks, if it is not null, `mask_gate`.
-  FakeModel(const ModelConfig& config, Gate* gate, Gate* mask_gate = nullptr)
+  FakeModel(const model::ModelConfig& config, Gate* gate,
+            Gate* mask_gate = nullptr)
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}
 
-  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
-                                          RunInfo* info) override;
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return Precision::kFloat32; }
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images,
+      model::RunInfo* info) override;
+  const model::ModelConfig& config() const override { return config_; }
+  model::Precision precision() const override {
+    return model::Precision::kFloat32;
+  }
   std::string device() const override { return "fake"; }
   absl::Status health() const override;
   int fold_factor(int images) const override { return images; }
 
  private:
-  const ModelConfig config_;
+  const model::ModelConfig config_;
   Gate& gate_;
   Gate* const mask_gate_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 v1::ServerConfig Config(const std::string& device, std::vector<int> gpus = {}) {
@@ -44,4 +44,4 @@ TEST(ChooseGpusTest, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

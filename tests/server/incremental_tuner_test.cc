@@ -9,25 +9,25 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
-const ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
+const tuning::ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
 
-ScanShape Shape(int sequences, int length = 198) {
-  return {ScanShape::kBFloat16, 160, 8, sequences, length, false};
+tuning::ScanShape Shape(int sequences, int length = 198) {
+  return {tuning::ScanShape::kBFloat16, 160, 8, sequences, length, false};
 }
 
 // A plan that no default and no fallback is.
-ScanPlan OddPlan() {
-  ScanPlan plan;
-  plan.kernel = ScanPlan::kFold;
+kernels::ScanPlan OddPlan() {
+  kernels::ScanPlan plan;
+  plan.kernel = kernels::ScanPlan::kFold;
   plan.rows = 1;
   return plan;
 }
 
-bool IsOddPlan(const ScanPlan& plan) {
-  return plan.kernel == ScanPlan::kFold && plan.rows == 1;
+bool IsOddPlan(const kernels::ScanPlan& plan) {
+  return plan.kernel == kernels::ScanPlan::kFold && plan.rows == 1;
 }
 
 // A tuner of a device on which OddPlan() is always the fastest and a
@@ -38,7 +38,8 @@ class LoadTunerTest : public testing::Test {
       : folder_(testing::TempDir() + "/" +
                 testing::UnitTest::GetInstance()->current_test_info()->name()),
         log_file_(std::tmpfile(), &std::fclose),
-        log_(log_file_.get(), LogLevel::kInfo, LogFormat::kText) {
+        log_(log_file_.get(), observability::LogLevel::kInfo,
+             observability::LogFormat::kText) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
     options_.tuning.budget = absl::Hours(1);
@@ -48,9 +49,10 @@ class LoadTunerTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<LoadTuner>> Create() {
     return LoadTuner::Create(
         options_, device_,
-        [this]() -> absl::StatusOr<MeasureScan> {
+        [this]() -> absl::StatusOr<tuning::MeasureScan> {
           ++timers_;
-          return [this](const ScanShape& shape, const ScanPlan& plan) {
+          return [this](const tuning::ScanShape& shape,
+                        const kernels::ScanPlan& plan) {
             return Measure(shape, plan);
           };
         },
@@ -63,17 +65,18 @@ class LoadTunerTest : public testing::Test {
     return *std::move(tuner);
   }
 
-  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+  absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
+                                 const kernels::ScanPlan& plan) {
     time_ += absl::Milliseconds(10);
-    measured_.insert(ToString(shape));
+    measured_.insert(tuning::ToString(shape));
     if (fails_) return absl::InternalError("device lost");
     return IsOddPlan(plan) ? 1 : 2;
   }
   // How long it takes to measure these.
-  absl::Duration TimeFor(const std::vector<ScanShape>& shapes) const {
+  absl::Duration TimeFor(const std::vector<tuning::ScanShape>& shapes) const {
     size_t plans = 0;
-    for (const ScanShape& shape : shapes) {
-      plans += CandidatePlans(device_.multiprocessors, shape).size();
+    for (const tuning::ScanShape& shape : shapes) {
+      plans += tuning::CandidatePlans(device_.multiprocessors, shape).size();
     }
     return plans * absl::Milliseconds(10);
   }
@@ -88,9 +91,9 @@ class LoadTunerTest : public testing::Test {
 
   const std::string folder_;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
-  Logger log_;
+  observability::Logger log_;
   LoadTuner::Options options_;
-  ScanDevice device_ = kDevice;
+  tuning::ScanDevice device_ = kDevice;
   absl::Time time_ = absl::UnixEpoch();
   bool fails_ = false;
   int timers_ = 0;
@@ -98,10 +101,10 @@ class LoadTunerTest : public testing::Test {
 };
 
 TEST_F(LoadTunerTest, AModelRunsByWhatWasMeasuredForIt) {
-  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_EQ(table.device(), kDevice);
   ASSERT_EQ(table.entries().size(), 2);
-  EXPECT_TRUE(IsOddPlan(ChooseScanPlan(&table, kDevice, Shape(64))));
+  EXPECT_TRUE(IsOddPlan(tuning::ChooseScanPlan(&table, kDevice, Shape(64))));
 }
 
 TEST_F(LoadTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
@@ -110,7 +113,7 @@ TEST_F(LoadTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
   measured_.clear();
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(64), Shape(8)}).entries().size(),
             3);
-  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(8))}));
+  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(8))}));
   const int timers = timers_;
   tuner->TableFor({Shape(8)});
   EXPECT_EQ(timers_, timers) << "nothing was missing";
@@ -121,19 +124,19 @@ TEST_F(LoadTunerTest, TheNextStartReadsWhatThisOneWrote) {
   Start()->TableFor({Shape(1)});
   Start()->TableFor({Shape(1), Shape(64)});
   measured_.clear();
-  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_TRUE(measured_.empty());
   EXPECT_EQ(table.entries().size(), 2);
-  EXPECT_EQ(FoldTable::Read(options_.path)->Text(), table.Text());
+  EXPECT_EQ(tuning::FoldTable::Read(options_.path)->Text(), table.Text());
 }
 
 TEST_F(LoadTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
   options_.path = folder_ + "/table";
-  FoldTable known(kDevice);
+  tuning::FoldTable known(kDevice);
   known.Set({Shape(64), OddPlan(), /*microseconds=*/9});
   ASSERT_TRUE(known.Write(options_.path).ok());
-  const FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
-  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(1))}));
+  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(1))}));
   ASSERT_EQ(table.entries().size(), 2);
   EXPECT_EQ(table.entries()[0].microseconds, 9);
 }
@@ -146,8 +149,8 @@ TEST_F(LoadTunerTest, ATableOfAnotherBuildIsReplaced) {
   device_ = kDevice;
   measured_.clear();
   Start()->TableFor({Shape(64)});
-  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(64))}));
-  const auto file = FoldTable::Read(options_.path);
+  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(64))}));
+  const auto file = tuning::FoldTable::Read(options_.path);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->device(), kDevice);
   EXPECT_EQ(file->entries().size(), 1);
@@ -157,10 +160,10 @@ TEST_F(LoadTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
   options_.path = folder_ + "/table";
   device_.name = "NVIDIA A100";
   Start()->TableFor({Shape(1)});
-  const std::string text = FoldTable::Read(options_.path)->Text();
+  const std::string text = tuning::FoldTable::Read(options_.path)->Text();
   device_ = kDevice;
   EXPECT_EQ(Start()->TableFor({Shape(64)}).device(), kDevice);
-  EXPECT_EQ(FoldTable::Read(options_.path)->Text(), text);
+  EXPECT_EQ(tuning::FoldTable::Read(options_.path)->Text(), text);
   EXPECT_NE(Log().find("another GPU's"), std::string::npos) << Log();
 }
 
@@ -203,7 +206,7 @@ TEST_F(LoadTunerTest, SurvivesAFailingMeasurement) {
 TEST_F(LoadTunerTest, SurvivesAGpuWithoutATimer) {
   auto tuner = LoadTuner::Create(
       options_, kDevice,
-      []() -> absl::StatusOr<MeasureScan> {
+      []() -> absl::StatusOr<tuning::MeasureScan> {
         return absl::ResourceExhaustedError("no memory for a stream");
       },
       &log_);
@@ -242,4 +245,4 @@ TEST_F(LoadTunerTest, NothingIsMeasuredForDeterministicPlans) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

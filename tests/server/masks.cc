@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "png.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 void Read(png_structp png, png_bytep target, size_t size) {
@@ -82,4 +82,4 @@ std::vector<int> DecodeRle(const std::string& counts, int height, int width) {
   return mask;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

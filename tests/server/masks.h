@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 struct GreyPng {
   int width = 0;
@@ -22,6 +22,6 @@ GreyPng DecodeGreyPng(const std::string& bytes);
 // rules. A failure of the test unless the counts add up.
 std::vector<int> DecodeRle(const std::string& counts, int height, int width);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_TESTS_SERVER_MASKS_H_

@@ -3,14 +3,14 @@
 #include "gtest/gtest.h"
 #include "tests/server/running_server.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 TEST(ScansOfTest, HasEachScanOfEachModelOnce) {
   v1::ServerConfig config;
   config.set_model_repository(NewFolder("models"));
   WriteModel(config.model_repository(), "small", "1", "max_batch_size: 2");
-  const absl::StatusOr<std::vector<ScanShape>> one = ScansOf(config);
+  const absl::StatusOr<std::vector<tuning::ScanShape>> one = ScansOf(config);
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_FALSE(one->empty());
   WriteModel(config.model_repository(), "twin", "1", "max_batch_size: 2");
@@ -23,7 +23,7 @@ TEST(ScansOfTest, NamesTheModelThatCannotBeRead) {
   v1::ServerConfig config;
   config.set_model_repository(NewFolder("models"));
   WriteModel(config.model_repository(), "broken", "1", "",
-             VisionTask::kClassification, "num_classes: 3");
+             model::VisionTask::kClassification, "num_classes: 3");
   const absl::Status status = ScansOf(config).status();
   EXPECT_NE(status.message().find("models/broken/versions/1"),
             std::string::npos)
@@ -31,4 +31,4 @@ TEST(ScansOfTest, NamesTheModelThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

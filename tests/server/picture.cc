@@ -11,7 +11,7 @@
 #include "webp/encode.h"
 #include "zlib.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 std::string BigEndian(uint32_t value, int size) {
@@ -27,8 +27,8 @@ std::string LittleEndian(uint32_t value, int size) {
 
 }  // namespace
 
-RgbImage Gradient(int width, int height) {
-  RgbImage image;
+image::RgbImage Gradient(int width, int height) {
+  image::RgbImage image;
   image.width = width;
   image.height = height;
   for (int y = 0; y < height; ++y) {
@@ -41,8 +41,8 @@ RgbImage Gradient(int width, int height) {
   return image;
 }
 
-RgbImage WithRed(int width, int height, const PixelRect& red) {
-  RgbImage image;
+image::RgbImage WithRed(int width, int height, const image::PixelRect& red) {
+  image::RgbImage image;
   image.width = width;
   image.height = height;
   image.data.assign(size_t{3} * width * height, 100);
@@ -56,7 +56,7 @@ RgbImage WithRed(int width, int height, const PixelRect& red) {
   return image;
 }
 
-int MaxDifference(const RgbImage& a, const RgbImage& b) {
+int MaxDifference(const image::RgbImage& a, const image::RgbImage& b) {
   if (a.width != b.width || a.height != b.height ||
       a.data.size() != b.data.size()) {
     return 256;
@@ -100,7 +100,7 @@ std::string EncodeJpeg(int width, int height, int components,
   return result;
 }
 
-std::string EncodeJpeg(const RgbImage& image) {
+std::string EncodeJpeg(const image::RgbImage& image) {
   return EncodeJpeg(image.width, image.height, 3, image.data.data());
 }
 
@@ -157,7 +157,7 @@ std::string EncodePng(int width, int height, const PngOptions& options,
   return result;
 }
 
-std::string EncodePng(const RgbImage& image) {
+std::string EncodePng(const image::RgbImage& image) {
   return EncodePng(image.width, image.height, PngOptions(),
                    std::string(image.data.begin(), image.data.end()));
 }
@@ -175,7 +175,7 @@ std::string WithChunk(const std::string& png, absl::string_view chunk) {
          png.substr(kAfterHeader);
 }
 
-std::string EncodeWebp(const RgbImage& image, bool lossless) {
+std::string EncodeWebp(const image::RgbImage& image, bool lossless) {
   uint8_t* bytes = nullptr;
   const int stride = 3 * image.width;
   const size_t size =
@@ -188,4 +188,4 @@ std::string EncodeWebp(const RgbImage& image, bool lossless) {
   return result;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

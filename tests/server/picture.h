@@ -10,21 +10,21 @@
 
 struct jpeg_compress_struct;
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Smooth, with each channel different: survives lossy compression.
-RgbImage Gradient(int width, int height);
+image::RgbImage Gradient(int width, int height);
 // Grey, with a rectangle of pure red.
-RgbImage WithRed(int width, int height, const PixelRect& red);
+image::RgbImage WithRed(int width, int height, const image::PixelRect& red);
 // The largest difference of a byte; 256 if the sizes differ.
-int MaxDifference(const RgbImage& a, const RgbImage& b);
+int MaxDifference(const image::RgbImage& a, const image::RgbImage& b);
 
 // `adjust` may change parameters before compression starts; `components` bytes
 // a pixel are read from `data`: 1 is grey, 3 RGB, 4 CMYK.
 std::string EncodeJpeg(int width, int height, int components,
                        const uint8_t* data,
                        std::function<void(jpeg_compress_struct&)> adjust = {});
-std::string EncodeJpeg(const RgbImage& image);
+std::string EncodeJpeg(const image::RgbImage& image);
 // The JPEG with an APP1 segment after its start that holds `exif`.
 std::string WithExif(const std::string& jpeg, absl::string_view exif);
 // An EXIF block whose only entry is the orientation.
@@ -39,15 +39,15 @@ struct PngOptions {
 // pictures get a palette of 4 colours: PaletteColor(0..3).
 std::string EncodePng(int width, int height, const PngOptions& options,
                       const std::string& data);
-std::string EncodePng(const RgbImage& image);
+std::string EncodePng(const image::RgbImage& image);
 uint8_t PaletteColor(int index, int channel);
 // A chunk with its length and CRC.
 std::string PngChunk(absl::string_view type, absl::string_view payload);
 // The PNG with `chunk` between IHDR and what follows.
 std::string WithChunk(const std::string& png, absl::string_view chunk);
 
-std::string EncodeWebp(const RgbImage& image, bool lossless);
+std::string EncodeWebp(const image::RgbImage& image, bool lossless);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_TESTS_SERVER_PICTURE_H_

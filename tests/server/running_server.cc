@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "server/base/sha256.h"
@@ -13,7 +13,7 @@
 #include "server/server_config.h"
 #include "tests/testing/http.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -26,19 +26,20 @@ v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
 }
 
 // The lines of a model's configuration that differ between tasks.
-std::string TaskFields(VisionTask task) {
-  if (task == VisionTask::kClassification) {
+std::string TaskFields(model::VisionTask task) {
+  if (task == model::VisionTask::kClassification) {
     return absl::StrCat("input { size: ", FakeModel::kSide, " }");
   }
   return absl::StrCat(
-      "task: ", task == VisionTask::kDetection ? "DETECTION" : "SEGMENTATION",
+      "task: ",
+      task == model::VisionTask::kDetection ? "DETECTION" : "SEGMENTATION",
       " input { short_side: ", FakeModel::kShortSide,
       " long_side: ", FakeModel::kLongSide, " }");
 }
 
 // That of a dense model is opened for its shapes: no tensors, in this one.
-std::string Weights(const std::string& id, VisionTask task) {
-  if (task == VisionTask::kClassification) return "weights of " + id;
+std::string Weights(const std::string& id, model::VisionTask task) {
+  if (task == model::VisionTask::kClassification) return "weights of " + id;
   return std::string("\2\0\0\0\0\0\0\0{}", 10);
 }
 
@@ -46,7 +47,7 @@ std::string Weights(const std::string& id, VisionTask task) {
 
 void WriteModel(const std::string& repository, const std::string& id,
                 const std::string& version, const std::string& batching,
-                VisionTask task, const std::string& more) {
+                model::VisionTask task, const std::string& more) {
   const std::filesystem::path folder =
       std::filesystem::path(repository) / id / version;
   std::filesystem::create_directories(folder);
@@ -105,17 +106,18 @@ Ending EndingOf(const grpc::Status& status,
 
 RunningServer::RunningServer(v1::ServerConfig config, bool load)
     : log_file_(std::tmpfile(), &std::fclose),
-      log_(log_file_.get(), LogLevel::kDebug, LogFormat::kJson) {
+      log_(log_file_.get(), observability::LogLevel::kDebug,
+           observability::LogFormat::kJson) {
   Server::Options options;
   options.config = OnFreePorts(std::move(config));
   options.build.version = "test";
-  options.load = [this](const ModelDirectory& directory,
-                        const ModelRepository::CaptureFailed&)
-      -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+  options.load = [this](const repository::ModelDirectory& directory,
+                        const repository::ModelRepository::CaptureFailed&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
     return std::make_unique<FakeModel>(directory.config, &gate_);
   };
   options.clock = [this] {
-    return SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
+    return base::SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
   };
   options.device_failed = [this] { ++device_failures_; };
   options.refusal_window = absl::ZeroDuration();
@@ -190,4 +192,4 @@ v1::ClassifyRequest GreyRequest(int grey) {
   return request;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server

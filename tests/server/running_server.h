@@ -18,14 +18,14 @@
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/server/fake_model.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // Writes <repository>/<id>/<version>/ with a configuration of ten classes,
 // their labels and weights that FakeModel does not read. `batching`: its
 // fields; `more`: fields of the configuration.
 void WriteModel(const std::string& repository, const std::string& id,
                 const std::string& version, const std::string& batching = "",
-                VisionTask task = VisionTask::kClassification,
+                model::VisionTask task = model::VisionTask::kClassification,
                 const std::string& more = "");
 
 // An empty folder of the running test.
@@ -80,7 +80,7 @@ class RunningServer {
 
  private:
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
-  Logger log_;
+  observability::Logger log_;
   Gate gate_;
   std::atomic<int64_t> clock_advance_nanos_{0};
   std::atomic<int> device_failures_{0};
@@ -94,6 +94,6 @@ class RunningServer {
 v1::ClassifyRequest GreyRequest(int grey);
 v1::Image GreyImage(int grey);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_TESTS_SERVER_RUNNING_SERVER_H_

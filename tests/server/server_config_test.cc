@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 std::string WriteConfig(const std::string& text) {
@@ -70,4 +70,4 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -12,7 +12,7 @@
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -104,7 +104,8 @@ TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
   });
   server.gate().WaitForBatch();
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
-  server.AdvanceClock(HungAfter(VisionTask::kClassification, 1));
+  server.AdvanceClock(
+      batching::HungAfter(model::VisionTask::kClassification, 1));
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::NOT_SERVING);
   server.gate().Open();
   caller.join();
@@ -205,7 +206,8 @@ TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
 
 TEST_F(ServerTest, APortInUseIsNamed) {
   RunningServer first(config_);
-  Logger log(stderr, LogLevel::kError, LogFormat::kText);
+  observability::Logger log(stderr, observability::LogLevel::kError,
+                            observability::LogFormat::kText);
   Server::Options options;
   options.config = WithDefaults(config_);
   options.config.set_metrics_port(0);
@@ -293,4 +295,4 @@ TEST_F(ServerTest, UnknownPathsAreNotServed) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

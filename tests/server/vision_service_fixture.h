@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/running_server.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 
 // The stub's method for each type of request.
 inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
@@ -67,7 +67,7 @@ class VisionServiceTest : public testing::Test {
   // A server of one model, "fake", version 3, and of those written before.
   void Start(const std::string& batching = "",
              v1::ServerConfig config = v1::ServerConfig(), bool load = true,
-             VisionTask task = VisionTask::kClassification) {
+             model::VisionTask task = model::VisionTask::kClassification) {
     WriteModel(repository_, "fake", "3", batching, task);
     config.set_model_repository(repository_);
     server_ = std::make_unique<RunningServer>(config, load);
@@ -114,17 +114,17 @@ class VisionServiceTest : public testing::Test {
   std::string expected_;
 
  private:
-  template <typename Response, typename Result, typename Request>
-  Result One(const Request& request) {
+  template <typename Response, typename Answer, typename Request>
+  Answer One(const Request& request) {
     Response response;
     const Ending ending = Run(request, &response);
     EXPECT_EQ(ending.code, grpc::StatusCode::OK) << ending.message;
     if (response.results_size() == 1) return response.results(0);
     ADD_FAILURE() << response.results_size() << " results";
-    return Result();
+    return Answer();
   }
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::server
 
 #endif  // SFMAMBA_TESTS_SERVER_VISION_SERVICE_FIXTURE_H_

@@ -15,9 +15,9 @@ template <typename Value>
 at::Tensor Fill(absl::string_view key, at::IntArrayRef shape, Value value) {
   at::Tensor tensor = at::empty(shape, c10::kFloat);
   float* data = tensor.data_ptr<float>();
-  const uint64_t seed = KeySeed(key);
+  const uint64_t seed = weights::KeySeed(key);
   for (int64_t i = 0; i < tensor.numel(); ++i) {
-    data[i] = static_cast<float>(value(UniformAt(seed, i), i));
+    data[i] = static_cast<float>(value(weights::UniformAt(seed, i), i));
   }
   return tensor;
 }

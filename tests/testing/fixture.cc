@@ -19,25 +19,25 @@ namespace {
   std::abort();
 }
 
-at::ScalarType TypeOf(DType dtype, const std::string& key) {
+at::ScalarType TypeOf(weights::DType dtype, const std::string& key) {
   switch (dtype) {
-    case DType::kF32:
+    case weights::DType::kF32:
       return at::kFloat;
-    case DType::kI64:
+    case weights::DType::kI64:
       return at::kLong;
-    case DType::kU8:
+    case weights::DType::kU8:
       return at::kByte;
     default:
       Die("fixture tensor " + key + " is of type " +
-          std::string(DTypeName(dtype)));
+          std::string(weights::DTypeName(dtype)));
   }
 }
 
 }  // namespace
 
 Fixture::Fixture(const std::string& name) {
-  auto file = SafetensorsFile::Open("tests/testing/testdata/heads/" + name +
-                                    ".safetensors");
+  auto file = weights::SafetensorsFile::Open("tests/testing/testdata/heads/" +
+                                             name + ".safetensors");
   if (!file.ok()) Die("fixture " + name + ": " + file.status().ToString());
   file_ = *std::move(file);
 }
@@ -45,15 +45,15 @@ Fixture::Fixture(const std::string& name) {
 at::Tensor Fixture::operator[](const std::string& key) const {
   const auto it = file_->tensors().find(key);
   if (it == file_->tensors().end()) Die("no fixture tensor " + key);
-  const TensorView& view = it->second;
+  const weights::TensorView& view = it->second;
   at::Tensor tensor = at::empty(view.shape, TypeOf(view.dtype, key));
   std::memcpy(tensor.data_ptr(), view.data.data(), view.data.size());
   return tensor;
 }
 
-std::map<std::string, TensorView> Fixture::Weights(
+std::map<std::string, weights::TensorView> Fixture::Weights(
     const std::string& prefix) const {
-  std::map<std::string, TensorView> weights;
+  std::map<std::string, weights::TensorView> weights;
   for (const auto& [key, view] : file_->tensors()) {
     if (absl::StartsWith(key, prefix)) {
       weights.emplace(key.substr(prefix.size()), view);

@@ -20,10 +20,11 @@ class Fixture {
   at::Tensor operator[](const std::string& key) const;
 
   // Those whose keys begin with `prefix`, without it; views into this.
-  std::map<std::string, TensorView> Weights(const std::string& prefix) const;
+  std::map<std::string, weights::TensorView> Weights(
+      const std::string& prefix) const;
 
  private:
-  std::unique_ptr<SafetensorsFile> file_;
+  std::unique_ptr<weights::SafetensorsFile> file_;
 };
 
 // max |a - b| / (1 + max |b|), of tensors of one shape: at most 1e-4 where they

@@ -17,39 +17,41 @@ void DieUnlessOk(const absl::Status& status) {
   std::abort();
 }
 
-DType TypeOf(const at::Tensor& tensor) {
+weights::DType TypeOf(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case c10::kHalf:
-      return DType::kF16;
+      return weights::DType::kF16;
     case c10::kBFloat16:
-      return DType::kBF16;
+      return weights::DType::kBF16;
     case c10::kDouble:
-      return DType::kF64;
+      return weights::DType::kF64;
     case c10::kLong:
-      return DType::kI64;
+      return weights::DType::kI64;
     default:
       TORCH_CHECK(tensor.scalar_type() == c10::kFloat, "not a weight's type");
-      return DType::kF32;
+      return weights::DType::kF32;
   }
 }
 
 }  // namespace
 
 std::map<std::string, at::Tensor> DeterministicWeights(
-    const ModelConfig& config) {
-  DieUnlessOk(Validate(config));
+    const model::ModelConfig& config) {
+  DieUnlessOk(model::Validate(config));
   std::map<std::string, at::Tensor> taken;
-  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-    return taken[key] = DeterministicParameter(key, shape);
-  });
-  DieUnlessOk(MakeVisionModel(config, weights, {/*fuse=*/false}).status());
+  weights::StateDict weights(
+      [&](const std::string& key, at::IntArrayRef shape) {
+        return taken[key] = DeterministicParameter(key, shape);
+      });
+  DieUnlessOk(
+      engine::MakeVisionModel(config, weights, {/*fuse=*/false}).status());
   return taken;
 }
 
 absl::Status WriteWeights(const std::string& path,
                           const std::map<std::string, at::Tensor>& weights) {
   std::map<std::string, at::Tensor> dense;  // Owns what the views see.
-  std::map<std::string, TensorView> views;
+  std::map<std::string, weights::TensorView> views;
   for (const auto& [key, tensor] : weights) {
     const at::Tensor& own = dense[key] = tensor.contiguous();
     views[key] = {
@@ -57,7 +59,7 @@ absl::Status WriteWeights(const std::string& path,
         absl::MakeConstSpan(static_cast<const uint8_t*>(own.const_data_ptr()),
                             own.nbytes())};
   }
-  return WriteSafetensors(path, views);
+  return weights::WriteSafetensors(path, views);
 }
 
 }  // namespace sfmamba

@@ -13,7 +13,7 @@ namespace sfmamba {
 // Every tensor that a model of this configuration takes, with deterministic
 // parameters. Dies if the configuration is invalid.
 std::map<std::string, at::Tensor> DeterministicWeights(
-    const ModelConfig& config);
+    const model::ModelConfig& config);
 
 // Writes a safetensors file that VisionModel::Load reads. The tensors are fp32,
 // fp16, bf16, fp64 or int64.

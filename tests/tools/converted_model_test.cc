@@ -27,19 +27,20 @@ constexpr int kSide = 96;  // Pixels of the test picture.
 class ConvertedModelTest : public testing::Test {
  protected:
   // A copy, as the server follows no link out of a model's folder.
-  absl::StatusOr<ModelDirectory> Read(const std::string& task) {
+  absl::StatusOr<repository::ModelDirectory> Read(const std::string& task) {
     const fs::path copy = fs::path(testing::TempDir()) / task;
     fs::create_directories(copy);
-    for (const char* name : {kConfigFile, kLabelsFile, kWeightsFile}) {
+    for (const char* name : {repository::kConfigFile, repository::kLabelsFile,
+                             repository::kWeightsFile}) {
       fs::copy_file(fs::path("tests/tools/converted") / task / name,
                     copy / name, fs::copy_options::overwrite_existing);
     }
-    return ReadModelDirectory(copy.string());
+    return repository::ReadModelDirectory(copy.string());
   }
 
   // The file has all and only the model's tensors, bit by bit.
-  void ExpectDeterministicWeights(const ModelDirectory& directory) {
-    const auto file = SafetensorsFile::Open(directory.weights_path);
+  void ExpectDeterministicWeights(const repository::ModelDirectory& directory) {
+    const auto file = weights::SafetensorsFile::Open(directory.weights_path);
     ASSERT_TRUE(file.ok()) << file.status();
     std::map<std::string, at::Tensor> expected =
         DeterministicWeights(directory.config);
@@ -57,11 +58,13 @@ class ConvertedModelTest : public testing::Test {
   }
 
   // The loaded model's answer to a grey picture.
-  absl::StatusOr<Result> Answer(const ModelDirectory& directory) {
-    auto model = VisionModel::Load(directory.config, directory.weights_path);
+  absl::StatusOr<model::Result> Answer(
+      const repository::ModelDirectory& directory) {
+    auto model =
+        model::VisionModel::Load(directory.config, directory.weights_path);
     if (!model.ok()) return model.status();
     const std::vector<uint8_t> pixels(kSide * kSide * 3, 128);
-    ModelInput input;
+    model::ModelInput input;
     input.height = input.width = kSide;
     input.pixels = pixels.data();
     auto results = (*model)->Run({input});
@@ -73,36 +76,36 @@ class ConvertedModelTest : public testing::Test {
 TEST_F(ConvertedModelTest, AClassifierLoadsAndAnswers) {
   const auto directory = Read("classification");
   ASSERT_TRUE(directory.ok()) << directory.status();
-  EXPECT_EQ(directory->config.task, VisionTask::kClassification);
+  EXPECT_EQ(directory->config.task, model::VisionTask::kClassification);
   EXPECT_EQ(directory->labels.size(), 10);
   ExpectDeterministicWeights(*directory);
   const auto result = Answer(*directory);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(std::holds_alternative<Classification>(*result));
+  EXPECT_TRUE(std::holds_alternative<model::Classification>(*result));
 }
 
 TEST_F(ConvertedModelTest, ADetectorLoadsAndAnswers) {
   const auto directory = Read("detection");
   ASSERT_TRUE(directory.ok()) << directory.status();
-  EXPECT_EQ(directory->config.task, VisionTask::kDetection);
+  EXPECT_EQ(directory->config.task, model::VisionTask::kDetection);
   EXPECT_THAT(directory->labels, ElementsAre("cat", "dog", "traffic light"));
   EXPECT_EQ(directory->config.detector.box_stages, 3);
   ExpectDeterministicWeights(*directory);
   const auto result = Answer(*directory);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(std::holds_alternative<Detections>(*result));
+  EXPECT_TRUE(std::holds_alternative<model::Detections>(*result));
 }
 
 TEST_F(ConvertedModelTest, ASegmenterLoadsAndAnswers) {
   const auto directory = Read("segmentation");
   ASSERT_TRUE(directory.ok()) << directory.status();
-  EXPECT_EQ(directory->config.task, VisionTask::kSegmentation);
+  EXPECT_EQ(directory->config.task, model::VisionTask::kSegmentation);
   EXPECT_EQ(directory->labels.size(), 150);
   EXPECT_EQ(directory->labels.front(), "wall");
   ExpectDeterministicWeights(*directory);
   const auto result = Answer(*directory);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_TRUE(std::holds_alternative<Segmentation>(*result));
+  EXPECT_TRUE(std::holds_alternative<model::Segmentation>(*result));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 constexpr double kPercents[] = {0.1, 1, 25, 50, 90, 99, 99.9, 100};
@@ -89,4 +89,4 @@ TEST(LatencyHistogramTest, TakesTheLongestDuration) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

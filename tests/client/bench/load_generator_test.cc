@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -181,4 +181,4 @@ TEST(GenerateLoadTest, RunsForTheDurationAndTellsProgress) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

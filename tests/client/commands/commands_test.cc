@@ -16,7 +16,7 @@
 #include "tests/client/commands_testing.h"
 #include "tests/client/fake_vision_server.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -274,4 +274,4 @@ TEST(BenchTensorTest, HasTheModelsSize) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

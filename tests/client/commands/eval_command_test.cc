@@ -15,7 +15,7 @@
 #include "tests/client/fake_vision_server.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -39,8 +39,8 @@ grpc::Status SegmentHalves(const v1::SegmentRequest&,
   v1::SegmentResult* result = response->add_results();
   result->set_width(4);
   result->set_height(2);
-  result->set_png_index(
-      EncodePng(4, 2, {0, 8}, std::string(4, '\0') + std::string(4, '\3')));
+  result->set_png_index(server::EncodePng(
+      4, 2, {0, 8}, std::string(4, '\0') + std::string(4, '\3')));
   return grpc::Status::OK;
 }
 
@@ -67,7 +67,7 @@ class EvalCommandTest : public testing::Test {
   }
 
   void AddPicture(const std::string& file) {
-    Add(file, EncodePng(Gradient(8, 6)));
+    Add(file, server::EncodePng(server::Gradient(8, 6)));
   }
 
   Outcome Eval(std::vector<std::string> more = {}) {
@@ -103,9 +103,9 @@ TEST_F(EvalCommandTest, TheTableSaysTheSame) {
 TEST_F(EvalCommandTest, MapsGiveMeanIou) {
   AddPicture("images/a.png");
   Add("maps/a.png",  // One row right; of the other half, half ignored.
-      EncodePng(4, 2, {0, 8},
-                std::string(4, '\0') + std::string(2, '\3') +
-                    std::string(2, '\xff')));
+      server::EncodePng(4, 2, {0, 8},
+                        std::string(4, '\0') + std::string(2, '\3') +
+                            std::string(2, '\xff')));
   const Outcome outcome = Eval({"--json"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr(R"("miou": 1, "pixel_accuracy": 1,)"));
@@ -113,7 +113,7 @@ TEST_F(EvalCommandTest, MapsGiveMeanIou) {
 
 TEST_F(EvalCommandTest, AMapOfAnotherSizeFailsItsPicture) {
   AddPicture("images/a.png");
-  Add("maps/a.png", EncodePng(2, 2, {0, 8}, std::string(4, '\0')));
+  Add("maps/a.png", server::EncodePng(2, 2, {0, 8}, std::string(4, '\0')));
   const Outcome outcome = Eval({"--json"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, HasSubstr(R"("images": 0, "failed": 1)"));
@@ -137,7 +137,7 @@ TEST_F(EvalCommandTest, CocoGivesResultsInCocosFormat) {
 
 TEST_F(EvalCommandTest, OfTwoLayoutsTheModelDecides) {
   AddPicture("images/a.png");
-  Add("maps/a.png", EncodePng(4, 2, {0, 8}, std::string(8, '\0')));
+  Add("maps/a.png", server::EncodePng(4, 2, {0, 8}, std::string(8, '\0')));
   Add("annotations.json",
       R"({"images": [{"id": 1, "file_name": "a.png"}], "categories": []})");
   const Outcome undecided = Eval();
@@ -191,4 +191,4 @@ TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST_F(FlagSetTest, HelpShowsUsageAndDefaults) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

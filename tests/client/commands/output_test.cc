@@ -7,7 +7,7 @@
 #include "client/commands/text_table.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 TEST(JsonWriterTest, SetsCommasAtEveryDepth) {
@@ -68,4 +68,4 @@ TEST(ProgressBarTest, WipesItsLineInTheEnd) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

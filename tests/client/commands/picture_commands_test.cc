@@ -15,7 +15,7 @@
 #include "tests/client/fake_vision_server.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -66,7 +66,7 @@ grpc::Status SegmentRoom(const v1::SegmentRequest& request,
       std::string(pixels / 4, '\0') + std::string(pixels - pixels / 4, '\3');
   result->set_png_index(request.model() == "malformed"
                             ? "no map"
-                            : EncodePng(kWidth, kHeight, {0, 8}, map));
+                            : server::EncodePng(kWidth, kHeight, {0, 8}, map));
   if (!request.params().include_class_areas()) return grpc::Status::OK;
   for (const auto& [class_id, label, fraction] :
        {std::make_tuple(0, "wall", 0.25), std::make_tuple(3, "floor", 0.75)}) {
@@ -97,7 +97,8 @@ class PictureCommandsTest : public testing::Test {
         server_flag_(absl::StrCat("--server=", server_.address())),
         output_dir_(absl::StrCat(testing::TempDir(), "/out/pictures")),
         output_flag_(absl::StrCat("--output_dir=", output_dir_)),
-        picture_(WriteFile("room.png", EncodePng(Gradient(kWidth, kHeight)))) {
+        picture_(WriteFile(
+            "room.png", server::EncodePng(server::Gradient(kWidth, kHeight)))) {
     std::filesystem::remove_all(output_dir_);
   }
 
@@ -165,7 +166,7 @@ TEST_F(PictureCommandsTest, DetectDraws) {
   const Picture drawn = Drawn("room.detect.png");
   EXPECT_EQ(drawn.width, kWidth);
   EXPECT_EQ(drawn.height, kHeight);
-  EXPECT_NE(drawn.data, Gradient(kWidth, kHeight).data);
+  EXPECT_NE(drawn.data, server::Gradient(kWidth, kHeight).data);
 }
 
 TEST_F(PictureCommandsTest, DetectSaysThatThereIsNothing) {
@@ -173,7 +174,8 @@ TEST_F(PictureCommandsTest, DetectSaysThatThereIsNothing) {
       RunDetect, {server_flag_, picture_, output_flag_, "--model=empty"});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("room.png  (no object)\n"));
-  EXPECT_EQ(Drawn("room.detect.png").data, Gradient(kWidth, kHeight).data);
+  EXPECT_EQ(Drawn("room.detect.png").data,
+            server::Gradient(kWidth, kHeight).data);
 }
 
 TEST_F(PictureCommandsTest, DetectWritesJson) {
@@ -234,8 +236,8 @@ TEST_F(PictureCommandsTest, AMalformedMapIsTheServersFault) {
 }
 
 TEST_F(PictureCommandsTest, AnAnswerAboutAnotherPictureIsTheServersFault) {
-  const std::string other =
-      WriteFile("other.png", EncodePng(Gradient(kHeight, kWidth)));
+  const std::string other = WriteFile(
+      "other.png", server::EncodePng(server::Gradient(kHeight, kWidth)));
   for (const Command command : {RunDetect, RunSegment}) {
     const Outcome outcome =
         Invoke(command, {server_flag_, other, output_flag_});
@@ -283,8 +285,9 @@ TEST_F(PictureCommandsTest, ManyFilesKeepTheirOrder) {
   std::vector<std::string> arguments = {server_flag_, output_flag_};
   std::string pattern = "file.*\n";
   for (int i = 0; i < 20; ++i) {
-    arguments.push_back(WriteFile(absl::StrCat("p", i, ".png"),
-                                  EncodePng(Gradient(kWidth, kHeight))));
+    arguments.push_back(
+        WriteFile(absl::StrCat("p", i, ".png"),
+                  server::EncodePng(server::Gradient(kWidth, kHeight))));
     absl::StrAppend(&pattern, ".*/p", i, ".png .*\n +wall .*\n");
   }
   const Outcome outcome = Invoke(RunSegment, arguments);
@@ -307,4 +310,4 @@ TEST(ResultCountTest, AnAnswerWithoutResultIsTheServersFault) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 IndexMap Map(int width, std::vector<uint16_t> data) {
@@ -62,4 +62,4 @@ TEST(IouScoreTest, SizesMustAgree) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

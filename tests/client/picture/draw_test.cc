@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,8 +53,8 @@ v1::Detection* AddObject(int class_id, int left, int top, int width, int height,
   detection->mutable_box()->set_x_max(left + width);
   detection->mutable_box()->set_y_max(top + height);
   detection->set_png_crop(
-      EncodePng(width, height, {/*grey*/ 0, 1},
-                std::string((width + 7) / 8 * height, '\xFF')));
+      server::EncodePng(width, height, {/*grey*/ 0, 1},
+                        std::string((width + 7) / 8 * height, '\xFF')));
   return detection;
 }
 
@@ -167,7 +167,7 @@ TEST(DrawDetectionsTest, TheMaskNeedNotFillTheBox) {
   for (int y = 0; y < 50; ++y) {
     rows += std::string(5, '\xFF') + std::string(5, '\0');
   }
-  detection->set_png_crop(EncodePng(80, 50, {0, 1}, rows));
+  detection->set_png_crop(server::EncodePng(80, 50, {0, 1}, rows));
   const Picture drawn = Draw(picture, result);
   EXPECT_EQ(At(drawn, 70, 85), Blended(ClassColor(1)));
   EXPECT_EQ(At(drawn, 89, 85), ClassColor(1));  // The mask's own edge.
@@ -414,4 +414,4 @@ TEST(DrawSegmentationTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

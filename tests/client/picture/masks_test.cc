@@ -13,7 +13,7 @@
 #include "server/image/rle.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,13 +55,14 @@ std::vector<uint8_t> Pixels(const Mask& mask, int height, int width) {
 
 // What COCO's tools wrote.
 TEST(DecodeRleTest, AgreesWithTheFixture) {
-  const auto file = SafetensorsFile::Open(kFixture);
+  const auto file = weights::SafetensorsFile::Open(kFixture);
   ASSERT_TRUE(file.ok()) << file.status();
-  const TensorView& masks = *(*file)->Find("masks");
+  const weights::TensorView& masks = *(*file)->Find("masks");
   const int count = masks.shape[0], height = masks.shape[1],
             width = masks.shape[2];
   for (int i = 0; i < count; ++i) {
-    const TensorView& string = *(*file)->Find(absl::StrCat("string.", i));
+    const weights::TensorView& string =
+        *(*file)->Find(absl::StrCat("string.", i));
     const absl::StatusOr<Mask> mask = DecodeRle(Rle(
         height, width, std::string(string.data.begin(), string.data.end())));
     ASSERT_TRUE(mask.ok()) << mask.status();
@@ -79,26 +80,27 @@ TEST(DecodeRleTest, ReversesTheServersEncoding) {
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
     const int height = 1 + random() % 40, width = 1 + random() % 40;
-    InstanceMask instance;
+    model::InstanceMask instance;
     instance.width = width;
     instance.height = height;
     const int density = random() % 9;
     for (int k = 0; k < width * height; ++k) {
       instance.data.push_back(random() % 8 < density);
     }
-    const absl::StatusOr<Mask> mask =
-        DecodeRle(Rle(height, width, EncodeRle(instance, 0, 0, height, width)));
+    const absl::StatusOr<Mask> mask = DecodeRle(
+        Rle(height, width, image::EncodeRle(instance, 0, 0, height, width)));
     ASSERT_TRUE(mask.ok()) << mask.status();
     EXPECT_EQ(Pixels(*mask, height, width), instance.data);
   }
 }
 
 TEST(DecodeRleTest, KeepsTheSmallestRectangle) {
-  RunLengths runs;  // In a picture of 4 rows: the pixels (2, 1) and (3, 2).
+  image::RunLengths
+      runs;  // In a picture of 4 rows: the pixels (2, 1) and (3, 2).
   runs.Add(9, 10);
   runs.Add(14, 15);
   const absl::StatusOr<Mask> mask =
-      DecodeRle(Rle(4, 5, CompressCounts(runs.Counts(20))));
+      DecodeRle(Rle(4, 5, image::CompressCounts(runs.Counts(20))));
   ASSERT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->left, 2);
   EXPECT_EQ(mask->top, 1);
@@ -110,7 +112,8 @@ TEST(DecodeRleTest, KeepsTheSmallestRectangle) {
 }
 
 TEST(DecodeRleTest, NoPixelIsAnEmptyMask) {
-  const absl::StatusOr<Mask> mask = DecodeRle(Rle(4, 5, CompressCounts({20})));
+  const absl::StatusOr<Mask> mask =
+      DecodeRle(Rle(4, 5, image::CompressCounts({20})));
   ASSERT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->width, 0);
   EXPECT_EQ(mask->height, 0);
@@ -118,7 +121,7 @@ TEST(DecodeRleTest, NoPixelIsAnEmptyMask) {
 }
 
 TEST(DecodeRleTest, RefusesWhatIsMalformed) {
-  const std::string twenty = CompressCounts({20});
+  const std::string twenty = image::CompressCounts({20});
   ASSERT_TRUE(DecodeRle(Rle(4, 5, twenty)).ok());
   const auto status = [](int height, int width, const std::string& counts) {
     return DecodeRle(Rle(height, width, counts)).status();
@@ -129,7 +132,8 @@ TEST(DecodeRleTest, RefusesWhatIsMalformed) {
   ExpectMalformed(status(4, 5, ""), "0 pixels, expected 20");
   ExpectMalformed(status(4, 6, twenty), "20 pixels, expected 24");
   ExpectMalformed(status(4, 4, twenty), "20 pixels, 16 are left");
-  ExpectMalformed(status(4, 5, CompressCounts({-1, 21})), "run 0 has -1");
+  ExpectMalformed(status(4, 5, image::CompressCounts({-1, 21})),
+                  "run 0 has -1");
   // A difference that makes the fourth run negative: 2 - 3.
   ExpectMalformed(status(4, 5, "221M"), "run 3 has -1");
   ExpectMalformed(status(4, 5, " "), "no number at byte");
@@ -140,7 +144,7 @@ TEST(DecodeRleTest, RefusesWhatIsMalformed) {
 }
 
 TEST(DecodePngCropTest, CoversTheRoundedBox) {
-  const std::string png = EncodePng(3, 2, {kGrey, 1}, "\xA0\x40");
+  const std::string png = server::EncodePng(3, 2, {kGrey, 1}, "\xA0\x40");
   const absl::StatusOr<Mask> mask = DecodePngCrop(png, Box(1.5, 2.25, 3.5, 4));
   ASSERT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->left, 1);
@@ -151,12 +155,12 @@ TEST(DecodePngCropTest, CoversTheRoundedBox) {
 }
 
 TEST(DecodePngCropTest, ABoxWithoutSizeHasOnePixel) {
-  const std::string png = EncodePng(1, 1, {kGrey, 1}, "\x80");
+  const std::string png = server::EncodePng(1, 1, {kGrey, 1}, "\x80");
   EXPECT_TRUE(DecodePngCrop(png, Box(7, 7, 7, 7)).ok());
 }
 
 TEST(DecodePngCropTest, RefusesWhatIsMalformed) {
-  const std::string png = EncodePng(3, 2, {kGrey, 1}, "\xA0\x40");
+  const std::string png = server::EncodePng(3, 2, {kGrey, 1}, "\xA0\x40");
   const v1::BoundingBox box = Box(0, 0, 3, 2);
   ASSERT_TRUE(DecodePngCrop(png, box).ok());
   ExpectMalformed(DecodePngCrop("", box).status(), "no complete header");
@@ -164,10 +168,12 @@ TEST(DecodePngCropTest, RefusesWhatIsMalformed) {
   ExpectMalformed(DecodePngCrop(png, Box(0, 0, 3.5, 2)).status(),
                   "3 x 2 PNG of 1 bits, expected 4 x 2");
   ExpectMalformed(
-      DecodePngCrop(EncodePng(3, 2, {kGrey, 8}, "abcdef"), box).status(),
+      DecodePngCrop(server::EncodePng(3, 2, {kGrey, 8}, "abcdef"), box)
+          .status(),
       "of 8 bits");
   ExpectMalformed(
-      DecodePngCrop(EncodePng(3, 2, {kRgb, 8}, std::string(18, 'x')), box)
+      DecodePngCrop(server::EncodePng(3, 2, {kRgb, 8}, std::string(18, 'x')),
+                    box)
           .status(),
       "colour type 2");
   for (const float side : {-1.0f, 1e9f, NAN, INFINITY, -INFINITY}) {
@@ -186,13 +192,13 @@ TEST(DecodeIndexMapTest, ReadsPng) {
   v1::SegmentResult result;
   result.set_width(3);
   result.set_height(1);
-  result.set_png_index(EncodePng(3, 1, {kGrey, 8}, "\x01\xFE\xFF"));
+  result.set_png_index(server::EncodePng(3, 1, {kGrey, 8}, "\x01\xFE\xFF"));
   absl::StatusOr<IndexMap> map = DecodeIndexMap(result);
   ASSERT_TRUE(map.ok()) << map.status();
   EXPECT_EQ(map->ignore, 255);
   EXPECT_THAT(map->data, ElementsAre(1, 254, 255));
-  result.set_png_index(
-      EncodePng(3, 1, {kGrey, 16}, std::string("\x01\x02\x00\xFF\xFF\xFF", 6)));
+  result.set_png_index(server::EncodePng(
+      3, 1, {kGrey, 16}, std::string("\x01\x02\x00\xFF\xFF\xFF", 6)));
   map = DecodeIndexMap(result);
   ASSERT_TRUE(map.ok()) << map.status();
   EXPECT_EQ(map->ignore, 65535);
@@ -204,9 +210,9 @@ TEST(DecodeIndexMapTest, IgnoresGamma) {
   v1::SegmentResult result;
   result.set_width(3);
   result.set_height(1);
-  result.set_png_index(
-      WithChunk(EncodePng(3, 1, {kGrey, 8}, "\x01\x80\xFE"),
-                PngChunk("gAMA", std::string("\0\0\x27\x10", 4))));
+  result.set_png_index(server::WithChunk(
+      server::EncodePng(3, 1, {kGrey, 8}, "\x01\x80\xFE"),
+      server::PngChunk("gAMA", std::string("\0\0\x27\x10", 4))));
   const absl::StatusOr<IndexMap> map = DecodeIndexMap(result);
   ASSERT_TRUE(map.ok()) << map.status();
   EXPECT_THAT(map->data, ElementsAre(1, 128, 254));
@@ -244,7 +250,7 @@ TEST(DecodeIndexMapTest, ReadsRawBytes) {
 TEST(DecodeIndexMapTest, ReadsAnRleOfEachClass) {
   const std::vector<uint16_t> expected = {4, 4, 65535, 300, 4, 300};
   const std::vector<std::string> strings =
-      EncodeRlePerClass(expected, 2, 3, 301);
+      image::EncodeRlePerClass(expected, 2, 3, 301);
   v1::SegmentResult result;
   result.set_width(3);
   result.set_height(2);
@@ -279,9 +285,9 @@ TEST(DecodeIndexMapTest, RefusesWhatIsMalformed) {
   ExpectMalformed(DecodeIndexMap(result).status(), "there is none");
   result.set_png_index("");
   ExpectMalformed(DecodeIndexMap(result).status(), "no complete header");
-  result.set_png_index(EncodePng(2, 1, {kGrey, 8}, "ab"));
+  result.set_png_index(server::EncodePng(2, 1, {kGrey, 8}, "ab"));
   ExpectMalformed(DecodeIndexMap(result).status(), "2 x 1, expected 3 x 1");
-  result.set_png_index(EncodePng(3, 1, {kGrey, 4}, "ab"));
+  result.set_png_index(server::EncodePng(3, 1, {kGrey, 4}, "ab"));
   ExpectMalformed(DecodeIndexMap(result).status(), "4 bits, expected 8 or 16");
   result.mutable_rle();
   result.set_height(-1);
@@ -289,4 +295,4 @@ TEST(DecodeIndexMapTest, RefusesWhatIsMalformed) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -16,15 +16,15 @@
 #include "jpeglib.h"
 #include "server/image/image.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::HasSubstr;
 
 void ExpectDecodesAsTheServerDoes(const std::string& name,
                                   const std::string& bytes) {
-  const absl::StatusOr<RgbImage> server =
-      DecodeImage(bytes, ImageLimits(), /*apply_orientation=*/true, 0);
+  const absl::StatusOr<image::RgbImage> server = image::DecodeImage(
+      bytes, image::ImageLimits(), /*apply_orientation=*/true, 0);
   ASSERT_TRUE(server.ok()) << name << ": " << server.status();
   const absl::StatusOr<Picture> client = ReadPicture(bytes);
   ASSERT_TRUE(client.ok()) << name << ": " << client.status();
@@ -53,22 +53,26 @@ std::string Webp(const std::string& chunks) {
 }
 
 TEST(ReadPictureTest, DecodesAllFormats) {
-  const RgbImage image = Gradient(37, 23);
-  ExpectDecodesAsTheServerDoes("JPEG", EncodeJpeg(image));
-  ExpectDecodesAsTheServerDoes(
-      "progressive JPEG",
-      EncodeJpeg(37, 23, 3, image.data.data(),
-                 [](jpeg_compress_struct& c) { jpeg_simple_progression(&c); }));
-  ExpectDecodesAsTheServerDoes("PNG", EncodePng(image));
-  ExpectDecodesAsTheServerDoes("lossy WebP", EncodeWebp(image, false));
-  ExpectDecodesAsTheServerDoes("lossless WebP", EncodeWebp(image, true));
+  const image::RgbImage image = server::Gradient(37, 23);
+  ExpectDecodesAsTheServerDoes("JPEG", server::EncodeJpeg(image));
+  ExpectDecodesAsTheServerDoes("progressive JPEG",
+                               server::EncodeJpeg(37, 23, 3, image.data.data(),
+                                                  [](jpeg_compress_struct& c) {
+                                                    jpeg_simple_progression(&c);
+                                                  }));
+  ExpectDecodesAsTheServerDoes("PNG", server::EncodePng(image));
+  ExpectDecodesAsTheServerDoes("lossy WebP", server::EncodeWebp(image, false));
+  ExpectDecodesAsTheServerDoes("lossless WebP",
+                               server::EncodeWebp(image, true));
 }
 
 TEST(ReadPictureTest, DecodesAllKindsOfPixels) {
   const std::string ramp = Ramp(8 * 37 * 23);
   const uint8_t* data = reinterpret_cast<const uint8_t*>(ramp.data());
-  ExpectDecodesAsTheServerDoes("grey JPEG", EncodeJpeg(37, 23, 1, data));
-  ExpectDecodesAsTheServerDoes("CMYK JPEG", EncodeJpeg(37, 23, 4, data));
+  ExpectDecodesAsTheServerDoes("grey JPEG",
+                               server::EncodeJpeg(37, 23, 1, data));
+  ExpectDecodesAsTheServerDoes("CMYK JPEG",
+                               server::EncodeJpeg(37, 23, 4, data));
   constexpr int kGrey = 0, kRgb = 2, kPalette = 3, kGreyAlpha = 4, kRgba = 6;
   for (const bool interlaced : {false, true}) {
     for (const auto& [type, depth] :
@@ -83,31 +87,34 @@ TEST(ReadPictureTest, DecodesAllKindsOfPixels) {
                                           {kRgba, 16}}) {
       ExpectDecodesAsTheServerDoes(
           absl::StrCat("PNG of type ", type, ", ", depth, " bits"),
-          EncodePng(37, 23, {type, depth, interlaced}, ramp));
+          server::EncodePng(37, 23, {type, depth, interlaced}, ramp));
     }
   }
 }
 
 TEST(ReadPictureTest, TurnsByExif) {
-  const RgbImage image = Gradient(24, 16);
-  const std::string png = EncodePng(image);
-  const std::string webp = EncodeWebp(image, true);
+  const image::RgbImage image = server::Gradient(24, 16);
+  const std::string png = server::EncodePng(image);
+  const std::string webp = server::EncodeWebp(image, true);
   for (int orientation = 0; orientation <= 9; ++orientation) {
     for (const bool little_endian : {false, true}) {
-      const std::string exif = ExifOrientation(orientation, little_endian);
+      const std::string exif =
+          server::ExifOrientation(orientation, little_endian);
       const std::string tiff = exif.substr(6);  // Of 26 bytes.
       const std::string name = absl::StrCat("orientation ", orientation);
-      ExpectDecodesAsTheServerDoes(name, WithExif(EncodeJpeg(image), exif));
-      ExpectDecodesAsTheServerDoes(name,
-                                   WithChunk(png, PngChunk("eXIf", tiff)));
+      ExpectDecodesAsTheServerDoes(
+          name, server::WithExif(server::EncodeJpeg(image), exif));
+      ExpectDecodesAsTheServerDoes(
+          name, server::WithChunk(png, server::PngChunk("eXIf", tiff)));
       ExpectDecodesAsTheServerDoes(
           name, Webp(absl::StrCat(webp.substr(12), "EXIF\x1A",
                                   std::string(3, '\0'), tiff)));
     }
   }
   // Not only the same as the server, but upright.
-  const absl::StatusOr<Picture> turned = ReadPicture(
-      WithChunk(png, PngChunk("eXIf", ExifOrientation(6, true).substr(6))));
+  const absl::StatusOr<Picture> turned = ReadPicture(server::WithChunk(
+      png,
+      server::PngChunk("eXIf", server::ExifOrientation(6, true).substr(6))));
   ASSERT_TRUE(turned.ok());
   EXPECT_EQ(turned->width, 16);
   EXPECT_EQ(turned->height, 24);
@@ -117,15 +124,16 @@ TEST(ReadPictureTest, TurnsByExif) {
 }
 
 TEST(ReadPictureTest, CorruptExifTurnsNothing) {
-  const RgbImage image = Gradient(24, 16);
-  const std::string exif = ExifOrientation(6, true);
+  const image::RgbImage image = server::Gradient(24, 16);
+  const std::string exif = server::ExifOrientation(6, true);
   for (size_t size = 0; size < exif.size() - 4; ++size) {
     ExpectDecodesAsTheServerDoes(
         absl::StrCat(size, " bytes"),
-        WithExif(EncodeJpeg(image), exif.substr(0, size)));
+        server::WithExif(server::EncodeJpeg(image), exif.substr(0, size)));
     ExpectDecodesAsTheServerDoes(
         absl::StrCat(size, " bytes in a PNG"),
-        WithChunk(EncodePng(image), PngChunk("eXIf", exif.substr(0, size))));
+        server::WithChunk(server::EncodePng(image),
+                          server::PngChunk("eXIf", exif.substr(0, size))));
   }
 }
 
@@ -139,10 +147,10 @@ TEST(ReadPictureTest, RefusesWhatIsNoPicture) {
 }
 
 TEST(ReadPictureTest, RefusesTruncatedPictures) {
-  const RgbImage image = Gradient(60, 45);
+  const image::RgbImage image = server::Gradient(60, 45);
   for (const std::string& bytes :
-       {EncodeJpeg(image), EncodePng(image), EncodeWebp(image, false),
-        EncodeWebp(image, true)}) {
+       {server::EncodeJpeg(image), server::EncodePng(image),
+        server::EncodeWebp(image, false), server::EncodeWebp(image, true)}) {
     for (int percent = 10; percent < 100; percent += 10) {
       ExpectRefused(absl::StrCat(percent, " %"),
                     bytes.substr(0, bytes.size() * percent / 100), ": ");
@@ -151,12 +159,12 @@ TEST(ReadPictureTest, RefusesTruncatedPictures) {
 }
 
 TEST(ReadPictureTest, RefusesWhatIsTooLargeBeforeDecoding) {
-  std::string jpeg = EncodeJpeg(Gradient(16, 16));
+  std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   jpeg.replace(jpeg.find("\xFF\xC0") + 5, 4, "\x40\x01\x00\x10", 4);
   ExpectRefused("JPEG 16 x 16385", jpeg, "16 x 16385 pixels");
   const auto header = [](const std::string& sides) {
     return "\x89PNG\r\n\x1A\n" +
-           PngChunk("IHDR", sides + std::string("\x08\x02\0\0\0", 5));
+           server::PngChunk("IHDR", sides + std::string("\x08\x02\0\0\0", 5));
   };
   ExpectRefused("PNG 10000 x 10000",
                 header(std::string("\0\0\x27\x10\0\0\x27\x10", 8)),
@@ -169,7 +177,7 @@ TEST(ReadPictureTest, RefusesWhatIsTooLargeBeforeDecoding) {
 }
 
 TEST(ReadPictureTest, RefusesWrongChecksumsAndAnimations) {
-  std::string png = EncodePng(Gradient(8, 8));
+  std::string png = server::EncodePng(server::Gradient(8, 8));
   png[png.size() - 20] ^= 1;  // In IDAT.
   ExpectRefused("PNG", png, "PNG: ");
   ExpectRefused(
@@ -181,7 +189,7 @@ TEST(ReadPictureTest, RefusesWrongChecksumsAndAnimations) {
 }
 
 TEST(WritePngTest, IsReadBack) {
-  const RgbImage image = Gradient(37, 23);
+  const image::RgbImage image = server::Gradient(37, 23);
   Picture picture;
   picture.width = image.width;
   picture.height = image.height;
@@ -201,4 +209,4 @@ TEST(WritePngTest, APictureWithoutPixelsIsRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -48,4 +48,4 @@ TEST(RpcStatusTest, UnreadableDetailsAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
 
-namespace sfmamba {
+namespace sfmamba::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -265,4 +265,4 @@ TEST(VisionClientTest, AnAbsentServerIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::client

@@ -247,8 +247,8 @@ inline float Max(float x, float y) { return -Min(-x, -y); }
 // ---- Element types ----
 
 inline float ToFloat(float x) { return x; }
-inline float ToFloat(BFloat16 x) { return static_cast<float>(x); }
-inline float ToFloat(Float16 x) { return static_cast<float>(x); }
+inline float ToFloat(kernels::BFloat16 x) { return static_cast<float>(x); }
+inline float ToFloat(kernels::Float16 x) { return static_cast<float>(x); }
 
 template <typename T>
 T FromFloat(float x) {
@@ -283,7 +283,7 @@ inline int64_t Opaque(int64_t offset) { return offset; }
 
 template <typename... Parameters, typename... Args>
 absl::Status Launch(const char* name, void (*kernel)(Parameters...),
-                    dim3 blocks, dim3 threads, CudaStream /*stream*/,
+                    dim3 blocks, dim3 threads, kernels::CudaStream /*stream*/,
                     Args&&... args) {
   if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return absl::OkStatus();
   const std::tuple<Parameters...> values(std::forward<Args>(args)...);

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 TEST(BFloat16Test, RoundsToNearestEven) {
@@ -37,4 +37,4 @@ TEST(BFloat16Test, EveryValueSurvivesTheWayThroughFloat) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

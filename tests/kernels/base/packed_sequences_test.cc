@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 TEST(SegmentsTest, EqualLengthsFollowEachOther) {
@@ -40,4 +40,4 @@ TEST(SegmentsTest, SliceKeepsPositions) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

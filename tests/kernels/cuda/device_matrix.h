@@ -12,7 +12,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Tests of CUDA kernels are skipped where there is nothing to run them.
 class DeviceTest : public testing::Test {
@@ -91,6 +91,6 @@ Matrix<T> Rounded(const Matrix<float>& from, int padding) {
   return to;
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_CUDA_DEVICE_MATRIX_H_

@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Where the tests of CUDA kernels run. There are two implementations: on the
 // host emulator, and on a GPU (in //tests/gpu:suite).
@@ -82,6 +82,6 @@ class DeviceArray {
   T* const data_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_CUDA_DEVICE_MEMORY_H_

@@ -28,7 +28,7 @@ _ENTRY = re.compile(
 
 
 def demangle(names: list[str]) -> list[str]:
-    """LaneKernel<float, 8, 1, 2>, not void sfmamba::(anonymous namespace)::..."""
+    """LaneKernel<float, 8, 1, 2>, not void sfmamba::kernels::(anonymous namespace)::..."""
     result = subprocess.run(['c++filt'], input='\n'.join(names), text=True,
                             capture_output=True, check=True)
     return [_shorten(name) for name in result.stdout.splitlines()]
@@ -36,7 +36,7 @@ def demangle(names: list[str]) -> list[str]:
 
 def _shorten(name: str) -> str:
     name = name.removeprefix('void ').replace('(anonymous namespace)::', '')
-    name = re.sub(r'\bsfmamba::', '', name)
+    name = re.sub(r'\b(?:sfmamba|kernels)::', '', name)
     depth = 0
     for i, c in enumerate(name):  # The parameters begin outside of any <>.
         depth += {'<': 1, '>': -1}.get(c, 0)

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 TEST(QuantilesTest, OfElevenValuesInAnyOrder) {
@@ -24,4 +24,4 @@ TEST(QuantilesTest, AnOutlierLeavesTheMedian) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

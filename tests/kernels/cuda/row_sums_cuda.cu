@@ -1,7 +1,7 @@
 #include "simt/simt.h"
 #include "tests/kernels/cuda/row_sums_cuda.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kThreads = 64;
@@ -38,4 +38,4 @@ template absl::Status RowSumsCuda(const BFloat16*, int, int, float*,
                                   CudaStream);
 template absl::Status RowSumsCuda(const Float16*, int, int, float*, CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

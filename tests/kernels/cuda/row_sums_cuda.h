@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // sums[r] = sum over c of x[r * columns + c], in float. A small kernel that
 // uses what larger ones do, to try the build and the emulator with. T is float,
@@ -13,6 +13,6 @@ template <typename T>
 absl::Status RowSumsCuda(const T* x, int rows, int columns, float* sums,
                          CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_CUDA_ROW_SUMS_CUDA_H_

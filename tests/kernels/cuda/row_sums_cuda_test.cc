@@ -8,7 +8,7 @@
 #include "kernels/base/float16.h"
 #include "tests/kernels/cuda/device_memory.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T>
@@ -38,4 +38,4 @@ TYPED_TEST(RowSumsCudaTest, SumsEachRow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -11,7 +11,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr double kTolerance = 2e-6;  // Of the largest output.
@@ -241,4 +241,4 @@ TEST(BiasActivationCuda, GeluHandlesLargeValues) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

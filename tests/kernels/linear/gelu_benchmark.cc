@@ -3,7 +3,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T, void (*kGelu)(const GeluArgs<T>&, CpuIsa)>
@@ -18,6 +18,6 @@ BENCHMARK_TEMPLATE(Gelu, float, GeluTanhCpu<float>)->Apply(StageCases<8>);
 BENCHMARK_TEMPLATE(Gelu, BFloat16, GeluErfCpu<BFloat16>)->Apply(StageCases<8>);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

@@ -7,7 +7,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // The products of SF-Mamba T's stages 3 and 4 at 224 x 224: in_proj or qkv,
@@ -59,6 +59,6 @@ void PackedGemm(benchmark::State& state) {
 BENCHMARK(PackedGemm)->Apply(LinearCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

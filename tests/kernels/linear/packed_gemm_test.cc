@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Product {
@@ -184,4 +184,4 @@ TEST_P(PackedGemmTest, PoisonStaysInItsRow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

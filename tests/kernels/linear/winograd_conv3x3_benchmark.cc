@@ -6,7 +6,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kChannels = 256;
@@ -57,6 +57,6 @@ void WinogradConv3x3(benchmark::State& state) {
 BENCHMARK(WinogradConv3x3)->Apply(DetectorCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

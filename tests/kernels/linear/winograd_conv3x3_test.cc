@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Maps as [count * height * width, channels].
@@ -180,4 +180,4 @@ TEST_P(WinogradConv3x3Test, ANanStaysInItsMapAndPassesTheRelu) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -4,7 +4,7 @@
 #include "simt/simt.h"
 #include "tests/kernels/scan/bucket_scan_cuda.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
@@ -219,4 +219,4 @@ template absl::Status BucketScanCuda(const BucketScanArgs<BFloat16>&,
 template absl::Status BucketScanCuda(const BucketScanArgs<Float16>&,
                                      CudaStream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

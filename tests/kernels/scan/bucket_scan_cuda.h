@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "kernels/cuda/cuda_stream.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // The selective scan as SF-Mamba's authors found it and as they changed it, to
 // compare ours with: a block scan for each channel of each row, channel-major,
@@ -44,6 +44,6 @@ ScanBucket BucketOf(int tokens);
 template <typename T>
 absl::Status BucketScanCuda(const BucketScanArgs<T>& args, CudaStream stream);
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_SCAN_BUCKET_SCAN_CUDA_H_

@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/scan/device_scan.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // [rows * tokens, columns] as [rows, columns, tokens].
@@ -96,4 +96,4 @@ TEST(BucketOfTest, RoundsUpToPowersOfTwo) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -12,7 +12,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/scan/scan_problem.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Rows of these scans are aligned for pairs if their channels are even.
 constexpr int kScanPadding = 6;
@@ -160,6 +160,6 @@ void ExpectScanned(const Matrix<T>& actual, const Matrix<double>& expected,
   }
 }
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_SCAN_DEVICE_SCAN_H_

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 // The mathematics of the CUDA scan, on the host.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -61,4 +61,4 @@ TEST(CombineTest, NothingPassesAStart) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

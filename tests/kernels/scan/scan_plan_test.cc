@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kH200 = 132, kA100 = 108;  // Multiprocessors.
@@ -110,4 +110,4 @@ TEST(FoldItemsTest, AreTheFewestThatSpanTheRow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -8,7 +8,7 @@
 #include "kernels/scan/selective_scan.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // Inputs of a selective scan, distributed as in a trained model.
 template <typename T>
@@ -87,6 +87,6 @@ struct ScanProblem {
   std::vector<float> A, D, bias;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_SCAN_SCAN_PROBLEM_H_

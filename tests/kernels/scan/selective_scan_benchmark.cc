@@ -3,7 +3,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/scan/scan_problem.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T>
@@ -18,6 +18,6 @@ BENCHMARK_TEMPLATE(SelectiveScan, float)->Apply(StageCases<1>);
 BENCHMARK_TEMPLATE(SelectiveScan, BFloat16)->Apply(StageCases<1>);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

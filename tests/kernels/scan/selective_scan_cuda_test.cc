@@ -9,7 +9,7 @@
 
 // That the scan is right, whatever the plan, and that folding changes nothing.
 // What sequences do to each other is in selective_scan_isolation_cuda_test.cc.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Tokens times channels of a case.
@@ -247,4 +247,4 @@ TEST_F(SelectiveScanCudaLauncherTest, NamesTheFieldItRefuses) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

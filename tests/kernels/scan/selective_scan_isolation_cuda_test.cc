@@ -6,7 +6,7 @@
 
 // That sequences of one call know nothing of each other, nor tokens of later
 // ones, bit for bit, whatever the plan.
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -192,4 +192,4 @@ TEST(SelectiveScanBitsTest, ThreadsOfABlockChangeNoBit) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/kernels/scan/scan_problem.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -310,4 +310,4 @@ TEST(SelectiveScanReferenceTest, FollowsTheRecurrence) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

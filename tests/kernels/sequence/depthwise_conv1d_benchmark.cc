@@ -3,7 +3,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T>
@@ -28,6 +28,6 @@ BENCHMARK_TEMPLATE(DepthwiseConv1dSilu, float)->Apply(StageCases<1>);
 BENCHMARK_TEMPLATE(DepthwiseConv1dSilu, BFloat16)->Apply(StageCases<1>);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -170,4 +170,4 @@ TEST_P(DepthwiseConv1dTest, PoisonStaysInItsSequence) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

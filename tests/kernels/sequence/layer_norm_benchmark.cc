@@ -3,7 +3,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename T>
@@ -27,6 +27,6 @@ BENCHMARK_TEMPLATE(LayerNorm, float)->Apply(StageCases<2>);
 BENCHMARK_TEMPLATE(LayerNorm, BFloat16)->Apply(StageCases<2>);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

@@ -11,7 +11,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr double kTolerance = 2e-6;  // Of the largest output.
@@ -213,4 +213,4 @@ TYPED_TEST(LayerNormCudaTest, RefusesMoreChannelsThanRegistersHold) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr double kTolerance = 2e-6;  // Of the largest output.
@@ -135,4 +135,4 @@ TEST_P(LayerNormTest, PoisonStaysInItsToken) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

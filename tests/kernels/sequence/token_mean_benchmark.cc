@@ -2,7 +2,7 @@
 #include "kernels/sequence/token_mean.h"
 #include "tests/kernels/benchmark_cases.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // As before a stage: the auxiliary tokens of each sequence are filled.
@@ -24,6 +24,6 @@ BENCHMARK_TEMPLATE(TokenMean, float)->Apply(StageCases<2>);
 BENCHMARK_TEMPLATE(TokenMean, BFloat16)->Apply(StageCases<2>);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

@@ -8,7 +8,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // The scalar loop's means of float sums, rounded to T: the same bits are
@@ -139,4 +139,4 @@ TYPED_TEST(TokenMeanCudaTest, PoisonStaysInItsSequence) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

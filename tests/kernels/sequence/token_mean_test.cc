@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 class TokenMeanTest : public testing::TestWithParam<CpuIsa> {};
@@ -102,4 +102,4 @@ TEST_P(TokenMeanTest, EqualsTheScalarLoopBitForBit) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Shape {
@@ -161,4 +161,4 @@ TYPED_TEST(WindowCudaTest, TakesRowsAnyDistanceApart) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 TEST(CpuFeaturesTest, SupportedSetsEndWithTheDetectedOne) {
@@ -34,4 +34,4 @@ TEST(CpuFeaturesDeathTest, EnvironmentOnlyLowersTheActiveSet) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

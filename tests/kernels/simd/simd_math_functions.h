@@ -3,7 +3,7 @@
 
 #include "kernels/base/bfloat16.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 // kernels/simd/simd_math.h over arrays of `count` values, a multiple of 16.
 struct SimdMathFunctions {
@@ -19,6 +19,6 @@ struct SimdMathFunctions {
 SimdMathFunctions MathFunctionsAvx2();
 SimdMathFunctions MathFunctionsAvx512();
 
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_H_

@@ -5,19 +5,19 @@
 #include "kernels/simd/simd_math.h"
 #include "tests/kernels/simd/simd_math_functions.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 template <typename V>
 struct Arrays {
   static void Exp2(const float* x, float* y, int count) {
     ForEachVector<V>(count, [&](int64_t c, int) {
-      sfmamba::Exp2(V::Load(x + c)).Store(y + c);
+      kernels::Exp2(V::Load(x + c)).Store(y + c);
     });
   }
   static void Softplus2(const float* x, float* y, int count) {
     ForEachVector<V>(count, [&](int64_t c, int) {
-      sfmamba::Softplus2(V::Load(x + c)).Store(y + c);
+      kernels::Softplus2(V::Load(x + c)).Store(y + c);
     });
   }
   static void Round(const float* x, BFloat16* y, int count) {
@@ -49,6 +49,6 @@ struct Arrays {
 };
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 #endif  // SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_SIMD_H_

@@ -9,7 +9,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/kernels/simd/simd_math_functions.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -120,4 +120,4 @@ TEST_P(SimdMathTest, BFloat16RoundsAsTheScalarDoes) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Case {
@@ -132,4 +132,4 @@ TEST_P(ResizedConv3x3Test, ANanReachesItsNeighboursOnly) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

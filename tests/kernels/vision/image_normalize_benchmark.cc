@@ -4,7 +4,7 @@
 #include "kernels/vision/image_normalize.h"
 #include "tests/kernels/benchmark_cases.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int64_t kHeight = 800, kWidth = 1333, kPixels = kHeight * kWidth;
@@ -30,6 +30,6 @@ BENCHMARK_TEMPLATE(ImageNormalize, float, false)->Apply(LeastOfFive);
 BENCHMARK_TEMPLATE(ImageNormalize, BFloat16, true)->Apply(LeastOfFive);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

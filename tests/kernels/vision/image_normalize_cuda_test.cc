@@ -10,7 +10,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr std::array<float, 3> kMean = {0.485f, 0.456f, 0.406f};
@@ -154,4 +154,4 @@ TYPED_TEST(ImageNormalizeCudaTest, EveryByteHasTheCpusBits) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr std::array<float, 3> kMean = {0.485f, 0.456f, 0.406f};
@@ -76,4 +76,4 @@ TEST(ImageNormalizeTest, WritesNothingElse) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

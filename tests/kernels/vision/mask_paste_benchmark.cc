@@ -6,7 +6,7 @@
 #include "kernels/vision/mask_paste.h"
 #include "tests/kernels/benchmark_cases.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kSide = 28, kCount = 100, kHeight = 384, kWidth = 640;
@@ -40,6 +40,6 @@ void MaskPaste(benchmark::State& state) {
 BENCHMARK(MaskPaste)->Apply(IsaCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

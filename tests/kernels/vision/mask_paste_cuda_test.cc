@@ -12,7 +12,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -231,4 +231,4 @@ TEST_F(MaskPasteCudaTest, SetsThePixelsOfTheScalarLoopOfADetectorsSize) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -8,7 +8,7 @@
 #include "kernels/vision/nms.h"
 #include "tests/kernels/benchmark_cases.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // What a region proposal network of an 800 x 1333 picture hands to NMS: the
@@ -62,6 +62,6 @@ BENCHMARK_CAPTURE(Nms, All, 4819)->Apply(IsaCases);
 BENCHMARK_CAPTURE(Nms, Best1000, 1000)->Apply(IsaCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

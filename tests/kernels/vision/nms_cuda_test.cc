@@ -13,7 +13,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -318,4 +318,4 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

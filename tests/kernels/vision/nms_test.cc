@@ -11,7 +11,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 struct Candidates {
@@ -267,4 +267,4 @@ TEST_P(NmsTest, AScoreThatIsNanComesLast) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

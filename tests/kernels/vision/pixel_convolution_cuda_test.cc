@@ -13,7 +13,7 @@
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr double kTolerance = 1e-6;  // Of the largest output.
@@ -235,4 +235,4 @@ TYPED_TEST(PixelConvolutionCudaTest, SaysWhatItDoesNotTake) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

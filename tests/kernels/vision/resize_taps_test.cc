@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 std::vector<double> Resize(const std::vector<double>& in, int out_size) {
@@ -79,4 +79,4 @@ TEST(ResizeTapsTest, SpareTapsRepeatASample) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -7,7 +7,7 @@
 #include "kernels/vision/roi_align.h"
 #include "tests/kernels/benchmark_cases.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 // Regions of an 800 x 1333 picture, sides from 16 to 600 pixels, evenly in
@@ -55,6 +55,6 @@ BENCHMARK_CAPTURE(RoiAlign, Boxes, 1000, 7)->Apply(IsaCases);
 BENCHMARK_CAPTURE(RoiAlign, Masks, 100, 14)->Apply(IsaCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

@@ -15,7 +15,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -380,4 +380,4 @@ TEST_F(RoiAlignCudaFixtureTest, ChoosesTheFixturesLevels) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

@@ -9,7 +9,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -296,4 +296,4 @@ TEST_P(RoiAlignTest, ASinglePixelIsEnough) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

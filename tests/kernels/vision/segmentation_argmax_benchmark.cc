@@ -6,7 +6,7 @@
 #include "tests/kernels/benchmark_cases.h"
 #include "tests/kernels/matrix.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr int kClasses = 150;
@@ -38,6 +38,6 @@ BENCHMARK_CAPTURE(SegmentationArgmax, TwelveMegapixels, 3000, 4000, false)
     ->Apply(IsaCases);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels
 
 BENCHMARK_MAIN();

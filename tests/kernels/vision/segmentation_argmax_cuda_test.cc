@@ -14,7 +14,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -301,4 +301,4 @@ TEST_F(SegmentationArgmaxCudaFixtureTest, AgreesWithTheFixture) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

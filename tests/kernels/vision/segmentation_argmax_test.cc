@@ -9,7 +9,7 @@
 #include "tests/kernels/matrix.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -283,4 +283,4 @@ TEST_P(SegmentationArgmaxTest, PoisonStaysAmongItsNeighbours) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::kernels

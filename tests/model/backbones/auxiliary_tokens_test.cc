@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 constexpr int kWidth = 4;
@@ -17,11 +17,11 @@ at::Tensor Sequences() {  // Three of five tokens.
 }
 
 // Learnable tokens of 7 (head) and 9 (tail) are there to be taken.
-TokenSwap Make(Tokens tokens, bool swap, bool fuse) {
-  BackboneConfig config;
+TokenSwap Make(model::Tokens tokens, bool swap, bool fuse) {
+  model::BackboneConfig config;
   config.tokens = tokens;
   config.swap = swap;
-  StateDict weights([](const std::string& key, at::IntArrayRef shape) {
+  weights::StateDict weights([](const std::string& key, at::IntArrayRef shape) {
     return at::full(shape, key == "aux_head" ? 7.0 : 9.0);
   });
   return TokenSwap(weights.root(), kWidth, config, fuse);
@@ -31,7 +31,7 @@ class TokenSwapTest : public testing::TestWithParam<bool> {};
 
 TEST_P(TokenSwapTest, DataTokensAreEachSequencesMean) {
   const at::Tensor x = Sequences();
-  const at::Tensor y = Make(Tokens::kData, true, GetParam()).Attach(x);
+  const at::Tensor y = Make(model::Tokens::kData, true, GetParam()).Attach(x);
   ASSERT_EQ(y.sizes(), at::IntArrayRef({3, 7, kWidth}));
   EXPECT_TRUE(at::allclose(y.select(1, 0), x.mean(1)));
   EXPECT_TRUE(at::allclose(y.select(1, 6), x.mean(1)));
@@ -40,14 +40,14 @@ TEST_P(TokenSwapTest, DataTokensAreEachSequencesMean) {
 
 TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
   const at::Tensor y =
-      Make(Tokens::kLearnable, true, GetParam()).Attach(Sequences());
+      Make(model::Tokens::kLearnable, true, GetParam()).Attach(Sequences());
   EXPECT_TRUE(at::equal(y.select(1, 0), at::full({3, kWidth}, 7.0)));
   EXPECT_TRUE(at::equal(y.select(1, 6), at::full({3, kWidth}, 9.0)));
   EXPECT_TRUE(at::equal(TokenSwap::Detach(y), Sequences()));
 }
 
 TEST_P(TokenSwapTest, WithoutTokensNothingChanges) {
-  const TokenSwap swap = Make(Tokens::kNone, true, GetParam());
+  const TokenSwap swap = Make(model::Tokens::kNone, true, GetParam());
   EXPECT_TRUE(at::equal(swap.Attach(Sequences()), Sequences()));
   EXPECT_FALSE(swap.swaps());
 }
@@ -65,4 +65,4 @@ TEST(SwapEndsTest, ExchangesTheEndsOfEverySequenceInARow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

@@ -18,7 +18,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::backbones {
 namespace {
 
 // Deterministic parameters with larger scales, so that a tenth of the values
@@ -32,27 +32,28 @@ class LiteTrunkTest : public testing::TestWithParam<bool> {
  protected:
   std::vector<at::Tensor> Maps(const at::Tensor& images) {
     const c10::InferenceMode guard;
-    StateDict weights(LivelyParameter);
+    weights::StateDict weights(LivelyParameter);
     const LiteTrunk trunk(weights.root(), /*image_size=*/101, options_);
     return trunk.Forward(options_.fuse
                              ? images.contiguous(at::MemoryFormat::ChannelsLast)
                              : images);
   }
 
-  const LayerOptions options_{/*fuse=*/GetParam()};
+  const layers::LayerOptions options_{/*fuse=*/GetParam()};
 };
 
 TEST_P(LiteTrunkTest, MapsAreTheReferences) {
   const std::vector<at::Tensor> maps =
       Maps(DeterministicImages({2, 3, 101, 77}));
   ASSERT_EQ(maps.size(), 3);
-  ExpectMap(
+  model::ExpectMap(
       maps[0],
       {{2, 24, 26, 20}, -17315.060569, 63261.699465, -2.216007, -0.993426});
-  ExpectMap(maps[1],
-            {{2, 40, 13, 10}, 8799.934584, 34255.478912, 2.212065, 0.341276});
-  ExpectMap(maps[2],
-            {{2, 112, 7, 5}, 27.840494, 34368.245070, -1.838464, 5.903534});
+  model::ExpectMap(
+      maps[1],
+      {{2, 40, 13, 10}, 8799.934584, 34255.478912, 2.212065, 0.341276});
+  model::ExpectMap(
+      maps[2], {{2, 112, 7, 5}, 27.840494, 34368.245070, -1.838464, 5.903534});
 }
 
 TEST_P(LiteTrunkTest, WhatIsNoNumberStaysNone) {
@@ -88,8 +89,9 @@ class LiteModelTest : public testing::TestWithParam<ExpectedAnswer> {
 
 TEST_P(LiteModelTest, GivesTheReferencesLogits) {
   for (const bool fuse : {true, false}) {
-    const auto model = MakeModel(LiteModel(), {fuse});
-    EXPECT_LE(LargestDifference(Logits(*model, images_), GetParam().logits),
+    const auto model = model::MakeModel(model::LiteModel(), {fuse});
+    EXPECT_LE(model::LargestDifference(model::Logits(*model, images_),
+                                       GetParam().logits),
               1e-4)
         << fuse;
   }
@@ -125,63 +127,68 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(LitePyramidTest, MapsAreTheReferences) {
-  ModelConfig config = LiteModel();
+  model::ModelConfig config = model::LiteModel();
   config.backbone.windows = {8, 4};
   config.backbone.output_norms = true;
   for (const bool fuse : {true, false}) {
     const std::vector<at::Tensor> maps =
-        StageMaps(config, DeterministicImages({1, 3, 152, 200}), {fuse});
+        model::StageMaps(config, DeterministicImages({1, 3, 152, 200}), {fuse});
     ASSERT_EQ(maps.size(), 4);
-    ExpectMap(
+    model::ExpectMap(
         maps[0],
         {{1, 24, 38, 50}, -336.408136, 35483.544332, -1.580738, -0.352088});
-    ExpectMap(maps[1],
-              {{1, 40, 19, 25}, 264.124849, 15607.132649, -0.985225, 0.012226});
-    ExpectMap(maps[2],
-              {{1, 112, 10, 13}, 96.993461, 11653.447012, 0.189286, -1.220755});
-    ExpectMap(maps[3],
-              {{1, 224, 5, 7}, -1.990434, 6270.068847, -1.008341, -0.249441});
+    model::ExpectMap(
+        maps[1],
+        {{1, 40, 19, 25}, 264.124849, 15607.132649, -0.985225, 0.012226});
+    model::ExpectMap(
+        maps[2],
+        {{1, 112, 10, 13}, 96.993461, 11653.447012, 0.189286, -1.220755});
+    model::ExpectMap(
+        maps[3],
+        {{1, 224, 5, 7}, -1.990434, 6270.068847, -1.008341, -0.249441});
   }
 }
 
 // The next stages do not write over the trunk's maps.
 TEST(LitePyramidTest, MapsAreTheTrunks) {
   const at::Tensor images = DeterministicImages({1, 3, 152, 200});
-  const std::vector<at::Tensor> maps = StageMaps(LiteModel(), images);
+  const std::vector<at::Tensor> maps =
+      model::StageMaps(model::LiteModel(), images);
   const c10::InferenceMode guard;
-  StateDict weights(DeterministicParameter);
-  const LiteTrunk trunk(weights.root().Sub("trunk"), LiteModel().image_size,
-                        {});
+  weights::StateDict weights(DeterministicParameter);
+  const LiteTrunk trunk(weights.root().Sub("trunk"),
+                        model::LiteModel().image_size, {});
   const std::vector<at::Tensor> expected =
       trunk.Forward(images.contiguous(at::MemoryFormat::ChannelsLast));
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(maps[i], expected[i])) << i;
 }
 
 TEST(LiteRandomTest, EveryTasksAnswersAreFinite) {
-  for (const VisionTask task :
-       {VisionTask::kClassification, VisionTask::kDetection,
-        VisionTask::kSegmentation}) {
-    ModelConfig config = *VariantConfig("custom", task);
-    config.backbone = LiteModel().backbone;
-    config.backbone.output_norms = task != VisionTask::kClassification;
+  for (const model::VisionTask task :
+       {model::VisionTask::kClassification, model::VisionTask::kDetection,
+        model::VisionTask::kSegmentation}) {
+    model::ModelConfig config = *model::VariantConfig("custom", task);
+    config.backbone = model::LiteModel().backbone;
+    config.backbone.output_norms = task != model::VisionTask::kClassification;
     config.segmentation_channels = 16;
     config.detector.channels = 16;
     config.detector.fc_width = 32;
-    const auto model = VisionModel::Random(config, /*seed=*/1);
+    const auto model = model::VisionModel::Random(config, /*seed=*/1);
     ASSERT_TRUE(model.ok()) << model.status();
-    const auto results = RunModel(**model, DeterministicImages({1, 3, 64, 96}));
+    const auto results =
+        model::RunModel(**model, DeterministicImages({1, 3, 64, 96}));
     ASSERT_TRUE(results.ok()) << results.status();
-    const Result& result = (*results)[0];
-    if (const auto* answer = std::get_if<Classification>(&result)) {
+    const model::Result& result = (*results)[0];
+    if (const auto* answer = std::get_if<model::Classification>(&result)) {
       for (const float logit : answer->logits)
         EXPECT_TRUE(std::isfinite(logit));
-    } else if (const auto* answer = std::get_if<Detections>(&result)) {
+    } else if (const auto* answer = std::get_if<model::Detections>(&result)) {
       EXPECT_TRUE(answer->finite);
     } else {
-      EXPECT_TRUE(std::get<Segmentation>(result).finite);
+      EXPECT_TRUE(std::get<model::Segmentation>(result).finite);
     }
   }
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::backbones

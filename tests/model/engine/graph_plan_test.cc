@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 using Step = GraphPlan::Step;
@@ -99,4 +99,4 @@ TEST(GraphPlanTest, AfterAResetGraphsAreCapturedAnew) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

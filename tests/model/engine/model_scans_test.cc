@@ -5,13 +5,14 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
-std::vector<std::string> Names(const ModelConfig& config, int max_batch) {
+std::vector<std::string> Names(const model::ModelConfig& config,
+                               int max_batch) {
   std::vector<std::string> names;
-  for (const ScanShape& shape : ScanShapes(config, max_batch)) {
-    names.push_back(ToString(shape));
+  for (const tuning::ScanShape& shape : ScanShapes(config, max_batch)) {
+    names.push_back(tuning::ToString(shape));
   }
   return names;
 }
@@ -19,7 +20,7 @@ std::vector<std::string> Names(const ModelConfig& config, int max_batch) {
 using Strings = std::vector<std::string>;
 
 TEST(ScanShapesTest, AreThoseOfStages3And4InBatchesOfPowersOfTwo) {
-  EXPECT_EQ(Names(*VariantConfig("sf_mamba_t"), 5),
+  EXPECT_EQ(Names(*model::VariantConfig("sf_mamba_t"), 5),
             Strings({"fp32 160 channels 8 states 1 x 198",
                      "fp32 320 channels 8 states 1 x 51",
                      "fp32 160 channels 8 states 2 x 198",
@@ -29,44 +30,44 @@ TEST(ScanShapesTest, AreThoseOfStages3And4InBatchesOfPowersOfTwo) {
 }
 
 TEST(ScanShapesTest, FollowPrecisionAndTokens) {
-  ModelConfig config = *VariantConfig("mamba_vision_b");
-  config.precision = Precision::kFloat16;
+  model::ModelConfig config = *model::VariantConfig("mamba_vision_b");
+  config.precision = model::Precision::kFloat16;
   EXPECT_EQ(Names(config, 1), Strings({"fp16 256 channels 8 states 1 x 196",
                                        "fp16 512 channels 8 states 1 x 49"}));
-  config.precision = Precision::kBFloat16;
+  config.precision = model::Precision::kBFloat16;
   EXPECT_EQ(Names(config, 1)[0], "bf16 256 channels 8 states 1 x 196");
 }
 
 TEST(ScanShapesTest, WindowsAreSequences) {
-  ModelConfig config = *VariantConfig("sf_mamba_t");
+  model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
   config.image_size = 225;  // A map of 15 x 15 and one of 8 x 8.
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 4 x 198",
                                        "fp32 320 channels 8 states 4 x 51"}));
-  config.backbone.window_mode = WindowMode::kFull;
+  config.backbone.window_mode = model::WindowMode::kFull;
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 227",
                                        "fp32 320 channels 8 states 1 x 66"}));
 }
 
 TEST(ScanShapesTest, DenseModelsScanTheirPaddedPicture) {
-  const ModelConfig config =
-      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  const model::ModelConfig config =
+      *model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
   // 800 x 1344 pixels: a map of 50 x 84 and one of 25 x 42.
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 7058",
                                        "fp32 320 channels 8 states 1 x 1766"}));
 }
 
 TEST(ScanShapesTest, VimHasOneKindOfScan) {
-  EXPECT_EQ(Names(*VariantConfig("vim_s"), 1),
+  EXPECT_EQ(Names(*model::VariantConfig("vim_s"), 1),
             Strings({"fp32 768 channels 16 states 1 x 197"}));
-  EXPECT_EQ(Names(*VariantConfig("vim_s_uni_swap"), 1),
+  EXPECT_EQ(Names(*model::VariantConfig("vim_s_uni_swap"), 1),
             Strings({"fp32 800 channels 16 states 1 x 199"}));
 }
 
 TEST(ScanShapesTest, AModelWithoutMambaBlocksHasNone) {
-  ModelConfig config = *VariantConfig("sf_mamba_t");
+  model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
   config.backbone.mamba = false;
   EXPECT_TRUE(ScanShapes(config, 8).empty());
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -5,7 +5,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 // A device that takes `most` images at a time; an image's answer is its first
@@ -14,15 +14,17 @@ class FakeSlot : public BatchSlot {
  public:
   explicit FakeSlot(size_t most) : most_(most) {}
 
-  absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results, RunInfo* info) override {
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   absl::Span<model::Result> results,
+                   model::RunInfo* info) override {
     sizes.push_back(images.size());
     if (started != nullptr) started->Notify();
     if (proceed != nullptr) proceed->WaitForNotification();
     if (!status.ok()) return status;
     if (images.size() > most_) return absl::ResourceExhaustedError("too many");
     for (size_t i = 0; i < images.size(); ++i) {
-      results[i] = Classification{{static_cast<float>(*images[i].pixels)}, {}};
+      results[i] =
+          model::Classification{{static_cast<float>(*images[i].pixels)}, {}};
     }
     info->padded_images += images.size();
     return absl::OkStatus();
@@ -51,9 +53,9 @@ class SlotPoolTest : public testing::Test {
     return SlotPool(std::move(slots));
   }
 
-  std::vector<ModelInput> Images(size_t count, int height = 1) {
+  std::vector<model::ModelInput> Images(size_t count, int height = 1) {
     for (size_t i = pixels_.size(); i < count; ++i) pixels_.push_back(i);
-    std::vector<ModelInput> images(count);
+    std::vector<model::ModelInput> images(count);
     for (size_t i = 0; i < count; ++i) {
       images[i].height = height;
       images[i].width = 1;
@@ -62,23 +64,24 @@ class SlotPoolTest : public testing::Test {
     return images;
   }
 
-  absl::Status Run(SlotPool& pool, const std::vector<ModelInput>& images) {
-    results_.assign(images.size(), Result());
+  absl::Status Run(SlotPool& pool,
+                   const std::vector<model::ModelInput>& images) {
+    results_.assign(images.size(), model::Result());
     info_ = {};
     return pool.Run(images, absl::MakeSpan(results_), &info_);
   }
 
   void ExpectResults() {
     for (size_t i = 0; i < results_.size(); ++i) {
-      EXPECT_EQ(std::get<Classification>(results_[i]).logits,
+      EXPECT_EQ(std::get<model::Classification>(results_[i]).logits,
                 std::vector<float>{static_cast<float>(i)});
     }
   }
 
   std::vector<uint8_t> pixels_ = std::vector<uint8_t>(64);
   std::vector<FakeSlot*> fakes_;
-  std::vector<Result> results_;
-  RunInfo info_;
+  std::vector<model::Result> results_;
+  model::RunInfo info_;
 
  private:
   void SetUp() override {
@@ -174,10 +177,10 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
   absl::Notification started, proceed;
   fakes_[0]->started = &started;
   fakes_[0]->proceed = &proceed;
-  const std::vector<ModelInput> images = Images(2);
-  std::vector<Result> first(2);
+  const std::vector<model::ModelInput> images = Images(2);
+  std::vector<model::Result> first(2);
   std::thread busy([&] {
-    RunInfo info;
+    model::RunInfo info;
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(first), &info), absl::OkStatus());
   });
   started.WaitForNotification();
@@ -187,15 +190,15 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
   absl::Notification started_too, proceed_too;
   fakes_[1]->started = &started_too;
   fakes_[1]->proceed = &proceed_too;
-  std::vector<Result> second(2), third(2);
+  std::vector<model::Result> second(2), third(2);
   std::thread busy_too([&] {
-    RunInfo info;
+    model::RunInfo info;
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(second), &info),
               absl::OkStatus());
   });
   started_too.WaitForNotification();
   std::thread waiting([&] {
-    RunInfo info;
+    model::RunInfo info;
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(third), &info), absl::OkStatus());
   });
   fakes_[0]->started = nullptr;  // Taken: nobody reads them now.
@@ -209,4 +212,4 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::engine {
 namespace {
 
 // Tells by which threads it was made, run and destroyed.
@@ -18,12 +18,14 @@ class TellingSlot : public BatchSlot {
   }
   ~TellingSlot() override { Tell(); }
 
-  absl::Status Run(absl::Span<const ModelInput> images,
-                   absl::Span<Result> results, RunInfo*) override {
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   absl::Span<model::Result> results,
+                   model::RunInfo*) override {
     Tell();
     if (images[0].pixels == nullptr) return absl::InternalError("no pixels");
     if (images[0].height == 0) throw std::runtime_error("no height");
-    results[0] = Classification{{static_cast<float>(images[0].pixels[0])}, {}};
+    results[0] =
+        model::Classification{{static_cast<float>(images[0].pixels[0])}, {}};
     return absl::OkStatus();
   }
   absl::Status health() const override {
@@ -43,25 +45,25 @@ class SlotThreadTest : public testing::Test {
         [this] { return std::make_unique<TellingSlot>(&threads_); });
   }
   // Of an image of this one pixel.
-  static ModelInput Image(const uint8_t* pixel) {
-    ModelInput image;
+  static model::ModelInput Image(const uint8_t* pixel) {
+    model::ModelInput image;
     image.height = image.width = 1;
     image.pixels = pixel;
     return image;
   }
 
   std::vector<std::thread::id> threads_;
-  RunInfo info_;
+  model::RunInfo info_;
 };
 
 TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
   auto slot = MakeSlot();
   for (uint8_t pixel = 0; pixel < 3; ++pixel) {
     std::thread([&] {
-      Result result;
+      model::Result result;
       EXPECT_TRUE(
           slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1), &info_).ok());
-      EXPECT_EQ(std::get<Classification>(result).logits[0], pixel);
+      EXPECT_EQ(std::get<model::Classification>(result).logits[0], pixel);
     }).join();
   }
   slot.reset();
@@ -74,7 +76,7 @@ TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
 
 TEST_F(SlotThreadTest, HandsOnWhatTheSlotSays) {
   const auto slot = MakeSlot();
-  Result result;
+  model::Result result;
   EXPECT_EQ(
       slot->Run({Image(nullptr)}, absl::MakeSpan(&result, 1), &info_).message(),
       "no pixels");
@@ -84,9 +86,9 @@ TEST_F(SlotThreadTest, HandsOnWhatTheSlotSays) {
 TEST_F(SlotThreadTest, HandsOnWhatTheSlotThrows) {
   const auto slot = MakeSlot();
   const uint8_t pixel = 7;
-  ModelInput image = Image(&pixel);
+  model::ModelInput image = Image(&pixel);
   image.height = 0;
-  Result result;
+  model::Result result;
   EXPECT_THROW(
       slot->Run({image}, absl::MakeSpan(&result, 1), &info_).IgnoreError(),
       std::runtime_error);
@@ -102,4 +104,4 @@ TEST_F(SlotThreadTest, ASlotThatCannotBeMadeLeavesNoThread) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -21,10 +21,10 @@
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
-at::Tensor BoxesOf(const Detections& detections) {
+at::Tensor BoxesOf(const model::Detections& detections) {
   const int64_t count = detections.detections.size();
   const at::Tensor boxes = at::empty({count, 4}, at::kFloat);
   for (int64_t i = 0; i < count; ++i) {
@@ -33,7 +33,7 @@ at::Tensor BoxesOf(const Detections& detections) {
   return boxes;
 }
 
-at::Tensor ScoresOf(const Detections& detections) {
+at::Tensor ScoresOf(const model::Detections& detections) {
   const int64_t count = detections.detections.size();
   const at::Tensor scores = at::empty({count}, at::kFloat);
   for (int64_t i = 0; i < count; ++i) {
@@ -43,7 +43,7 @@ at::Tensor ScoresOf(const Detections& detections) {
 }
 
 // A mask laid into the picture, uint8 [height, width].
-at::Tensor Canvas(const InstanceMask& mask, int height, int width) {
+at::Tensor Canvas(const model::InstanceMask& mask, int height, int width) {
   const at::Tensor canvas = at::zeros({height, width}, at::kByte);
   for (int y = 0; y < mask.height; ++y) {
     std::memcpy(canvas[mask.top + y].data_ptr<uint8_t>() + mask.left,
@@ -53,18 +53,18 @@ at::Tensor Canvas(const InstanceMask& mask, int height, int width) {
 }
 
 // Everything a result says, byte by byte.
-std::string Bytes(const Result& result) {
-  const Detections& detections = std::get<Detections>(result);
+std::string Bytes(const model::Result& result) {
+  const model::Detections& detections = std::get<model::Detections>(result);
   std::string bytes = detections.finite ? "finite" : "not finite";
   const auto add = [&](const auto& value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
   };
-  for (const Detection& detection : detections.detections) {
+  for (const model::Detection& detection : detections.detections) {
     add(detection.box);
     add(detection.class_id);
     add(detection.score);
     if (detection.mask == nullptr) continue;
-    const InstanceMask mask = detection.mask();
+    const model::InstanceMask mask = detection.mask();
     for (const int side : {mask.left, mask.top, mask.width, mask.height}) {
       add(side);
     }
@@ -88,10 +88,10 @@ INSTANTIATE_TEST_SUITE_P(Detectors, DetectionHeadTest,
                          });
 
 void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
-  const std::vector<Result> results = head.Forward(features_, images_);
+  const std::vector<model::Result> results = head.Forward(features_, images_);
   ASSERT_EQ(results.size(), 2);
   for (int i = 0; i < 2; ++i) {
-    const auto& detections = std::get<Detections>(results[i]);
+    const auto& detections = std::get<model::Detections>(results[i]);
     EXPECT_TRUE(detections.finite);
     const at::Tensor dets = fixture_[Answer(i, "dets")];
     const at::Tensor labels = fixture_[Answer(i, "labels")];
@@ -125,7 +125,8 @@ TEST_P(DetectionHeadTest, ItsPlainFormToo) {
 }
 
 TEST_P(DetectionHeadTest, BatchMatesAndThreadsDoNotShow) {
-  const std::vector<Result> together = head_->Forward(features_, images_);
+  const std::vector<model::Result> together =
+      head_->Forward(features_, images_);
   const int threads = at::get_num_threads();
   for (const int count : {1, 2, 3}) {
     at::set_num_threads(count);
@@ -142,12 +143,13 @@ TEST_P(DetectionHeadTest, ANanStaysInItsImage) {
   const std::string clean = Bytes(head_->Forward(features_, images_)[0]);
   for (const float value : {NAN, INFINITY, -INFINITY}) {
     for (int level = 0; level < 4; ++level) {
-      Features features = features_;
+      layers::Features features = features_;
       features[level] = features[level].clone();
       features[level][1][3][1][1].fill_(value);
-      const std::vector<Result> results = head_->Forward(features, images_);
+      const std::vector<model::Result> results =
+          head_->Forward(features, images_);
       EXPECT_EQ(Bytes(results[0]), clean);
-      const auto& dirty = std::get<Detections>(results[1]);
+      const auto& dirty = std::get<model::Detections>(results[1]);
       EXPECT_FALSE(dirty.finite) << value << " in level " << level;
       EXPECT_TRUE(dirty.detections.empty());
     }
@@ -167,7 +169,7 @@ TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
 }
 
 TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
-  DetectorConfig agnostic = config_;
+  model::DetectorConfig agnostic = config_;
   agnostic.class_agnostic_boxes = agnostic.class_agnostic_masks = true;
   // The first class's, `times` times.
   const auto first_class = [](int64_t times) {
@@ -181,7 +183,7 @@ TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
   };
   const auto one = MakeChanged(agnostic, first_class(1));
   const auto each = MakeChanged(config_, first_class(kClasses));
-  const Detections expected = Run(*each, images_[0].detection);
+  const model::Detections expected = Run(*each, images_[0].detection);
   EXPECT_FALSE(expected.detections.empty());
   EXPECT_EQ(Bytes(Run(*one, images_[0].detection)), Bytes(expected));
 }
@@ -191,37 +193,37 @@ TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
   const auto head = MakeChanged([](const std::string& key, at::Tensor& tensor) {
     if (key == "rpn_head.rpn_reg.bias") tensor.fill_(1e6);
   });
-  const Detections detections = Run(*head, images_[0].detection);
+  const model::Detections detections = Run(*head, images_[0].detection);
   EXPECT_TRUE(detections.finite);
   EXPECT_TRUE(detections.detections.empty());
 }
 
 TEST_P(DetectionHeadTest, NothingPassesAHighThreshold) {
-  DetectionOptions options = images_[0].detection;
+  model::DetectionOptions options = images_[0].detection;
   options.score_threshold = 1;
-  const Detections detections = Run(*head_, options);
+  const model::Detections detections = Run(*head_, options);
   EXPECT_TRUE(detections.finite);
   EXPECT_TRUE(detections.detections.empty());
 }
 
 TEST_P(DetectionHeadTest, BoxesAreTheSameWithoutTheirMasks) {
-  DetectionOptions options;
-  const Detections with = Run(*head_, images_[0].detection);
-  const Detections without = Run(*head_, options);
+  model::DetectionOptions options;
+  const model::Detections with = Run(*head_, images_[0].detection);
+  const model::Detections without = Run(*head_, options);
   ASSERT_EQ(with.detections.size(), without.detections.size());
   for (size_t k = 0; k < with.detections.size(); ++k) {
-    const Detection &a = with.detections[k], &b = without.detections[k];
-    EXPECT_EQ(std::memcmp(&a.box, &b.box, sizeof(Box)), 0);
+    const model::Detection &a = with.detections[k], &b = without.detections[k];
+    EXPECT_EQ(std::memcmp(&a.box, &b.box, sizeof(model::Box)), 0);
     EXPECT_EQ(a.score, b.score);
     EXPECT_TRUE(b.mask == nullptr);
   }
 }
 
 TEST_P(DetectionHeadTest, FewerDetectionsAreTheBest) {
-  DetectionOptions options;
-  const Detections all = Run(*head_, options);
+  model::DetectionOptions options;
+  const model::Detections all = Run(*head_, options);
   options.max_detections = 3;
-  const Detections best = Run(*head_, options);
+  const model::Detections best = Run(*head_, options);
   ASSERT_EQ(best.detections.size(), 3);
   for (int k = 0; k < 3; ++k) {
     EXPECT_EQ(best.detections[k].score, all.detections[k].score);
@@ -231,23 +233,23 @@ TEST_P(DetectionHeadTest, FewerDetectionsAreTheBest) {
 }
 
 TEST_P(DetectionHeadTest, OnlyWantedClassesAreFound) {
-  DetectionOptions options;
+  model::DetectionOptions options;
   options.max_detections = 1000;
   std::set<int> all, some;
-  for (const Detection& d : Run(*head_, options).detections) {
+  for (const model::Detection& d : Run(*head_, options).detections) {
     all.insert(d.class_id);
   }
   ASSERT_GE(all.size(), 2);
   const int wanted = *all.begin();
   options.classes = {wanted};
-  for (const Detection& d : Run(*head_, options).detections) {
+  for (const model::Detection& d : Run(*head_, options).detections) {
     some.insert(d.class_id);
   }
   EXPECT_EQ(some, (std::set<int>{wanted}));
 }
 
 TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
-  DetectionOptions options;
+  model::DetectionOptions options;
   options.max_detections = 1000;
   const size_t usual = Run(*head_, options).detections.size();
   options.class_agnostic_nms = true;
@@ -260,18 +262,18 @@ TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
 // The widths of the published detectors, on an image small enough for a test.
 TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   const c10::InferenceMode guard;
-  DetectorConfig config;
+  model::DetectorConfig config;
   config.proposals = 40;
   config.score_threshold = 0;
   config.max_detections = 10;
-  StateDict weights(MakeRandomWeights(1));
+  weights::StateDict weights(weights::MakeRandomWeights(1));
   const std::vector<int> in_channels = {80, 160, 320, 640};
   const DetectionHead head(config, 80, in_channels, weights.root(), {});
   ImageInfo image;
   image.height = image.original_height = 150;
   image.width = image.original_width = 190;
   image.detection.masks = true;
-  Features features;
+  layers::Features features;
   for (int i = 0; i < 4; ++i) {
     const int64_t height = 160 >> (i + 2), width = 192 >> (i + 2);
     features.push_back(DeterministicImages({1, in_channels[i], height, width})
@@ -281,8 +283,8 @@ TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   std::set<std::string> answers;
   for (const int count : {1, 2, 3}) {
     at::set_num_threads(count);
-    const Result result = head.Forward(features, {image})[0];
-    EXPECT_EQ(std::get<Detections>(result).detections.size(), 10);
+    const model::Result result = head.Forward(features, {image})[0];
+    EXPECT_EQ(std::get<model::Detections>(result).detections.size(), 10);
     answers.insert(Bytes(result));
   }
   at::set_num_threads(threads);
@@ -290,4 +292,4 @@ TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

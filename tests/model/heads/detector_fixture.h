@@ -11,7 +11,7 @@
 #include "model/heads/detection_head.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 
 constexpr double kTolerance = 1e-4;
 constexpr int kClasses = 5;
@@ -19,7 +19,7 @@ constexpr int kClasses = 5;
 // A detector with weights, features and answers of the reference's.
 struct Case {
   std::string fixture, answers;  // "out." or "faster."
-  DetectorConfig config;
+  model::DetectorConfig config;
 };
 
 inline Case CascadeMaskRcnn() {
@@ -52,9 +52,9 @@ inline Case FasterRcnn() {
 inline const std::vector<int> kInChannels = {8, 16, 24, 32};
 
 // The detector's weights, checked for the surplus of other keys.
-inline std::map<std::string, TensorView> Weights(const Fixture& fixture,
-                                                 const DetectorConfig& config) {
-  std::map<std::string, TensorView> weights;
+inline std::map<std::string, weights::TensorView> Weights(
+    const Fixture& fixture, const model::DetectorConfig& config) {
+  std::map<std::string, weights::TensorView> weights;
   for (const std::string prefix : {"neck.", "rpn_head.", "roi_head."}) {
     for (const auto& [key, view] : fixture.Weights(prefix)) {
       const bool mask = key.find("mask_head") != std::string::npos;
@@ -64,8 +64,8 @@ inline std::map<std::string, TensorView> Weights(const Fixture& fixture,
   return weights;
 }
 
-inline Features FeaturesOf(const Fixture& fixture) {
-  Features features;
+inline layers::Features FeaturesOf(const Fixture& fixture) {
+  layers::Features features;
   for (int i = 0; i < 4; ++i) {
     features.push_back(fixture["in.feat." + std::to_string(i)].contiguous(
         at::MemoryFormat::ChannelsLast));
@@ -88,8 +88,8 @@ inline std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
 }
 
 // Image `i` of a batch.
-inline Features Only(const Features& features, int64_t i) {
-  Features own;
+inline layers::Features Only(const layers::Features& features, int64_t i) {
+  layers::Features own;
   for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
   return own;
 }
@@ -100,26 +100,27 @@ class DetectorFixture : public testing::TestWithParam<Case> {
   void SetUp() override { head_ = MakeDetector(true); }
 
   std::unique_ptr<DetectionHead> MakeDetector(bool fuse) {
-    StateDict weights(Weights(fixture_, config_));
+    weights::StateDict weights(Weights(fixture_, config_));
     auto head = std::make_unique<DetectionHead>(
         config_, kClasses, kInChannels, weights.root(),
-        LayerOptions{fuse, Precision::kFloat32});
+        layers::LayerOptions{fuse, model::Precision::kFloat32});
     EXPECT_EQ(weights.Finish(), absl::OkStatus());
     return head;
   }
 
   // With weights changed by change(key, tensor).
   template <typename Change>
-  std::unique_ptr<DetectionHead> MakeChanged(const DetectorConfig& config,
-                                             Change change) {
-    StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-      at::Tensor tensor = fixture_[key];
-      change(key, tensor);
-      EXPECT_EQ(tensor.sizes(), shape) << key;
-      return tensor.contiguous();
-    });
-    return std::make_unique<DetectionHead>(config, kClasses, kInChannels,
-                                           weights.root(), LayerOptions());
+  std::unique_ptr<DetectionHead> MakeChanged(
+      const model::DetectorConfig& config, Change change) {
+    weights::StateDict weights(
+        [&](const std::string& key, at::IntArrayRef shape) {
+          at::Tensor tensor = fixture_[key];
+          change(key, tensor);
+          EXPECT_EQ(tensor.sizes(), shape) << key;
+          return tensor.contiguous();
+        });
+    return std::make_unique<DetectionHead>(
+        config, kClasses, kInChannels, weights.root(), layers::LayerOptions());
   }
   template <typename Change>
   std::unique_ptr<DetectionHead> MakeChanged(Change change) {
@@ -130,21 +131,22 @@ class DetectorFixture : public testing::TestWithParam<Case> {
     return GetParam().answers + key + "." + std::to_string(i);
   }
 
-  Detections Run(const DetectionHead& head,
-                 const DetectionOptions& options) const {
+  model::Detections Run(const DetectionHead& head,
+                        const model::DetectionOptions& options) const {
     ImageInfo image = images_[0];
     image.detection = options;
-    return std::get<Detections>(head.Forward(Only(features_, 0), {image})[0]);
+    return std::get<model::Detections>(
+        head.Forward(Only(features_, 0), {image})[0]);
   }
 
   const c10::InferenceMode guard_;
-  const DetectorConfig config_ = GetParam().config;
+  const model::DetectorConfig config_ = GetParam().config;
   const Fixture fixture_{GetParam().fixture};
-  const Features features_ = FeaturesOf(fixture_);
+  const layers::Features features_ = FeaturesOf(fixture_);
   const std::vector<ImageInfo> images_ = ImagesOf(fixture_);
   std::unique_ptr<DetectionHead> head_;
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::heads
 
 #endif  // SFMAMBA_TESTS_MODEL_HEADS_DETECTOR_FIXTURE_H_

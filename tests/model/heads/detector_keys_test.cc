@@ -9,7 +9,7 @@
 #include "model/engine/make_vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // What a checkpoint holds of a part of the model ("neck", "roi_head", ...).
@@ -18,18 +18,20 @@ struct Part {
   int64_t parameters = 0;  // Without the BatchNorms' running statistics.
 };
 
-std::map<std::string, Part> PartsOf(const ModelConfig& config) {
-  EXPECT_EQ(Validate(config), absl::OkStatus());
+std::map<std::string, Part> PartsOf(const model::ModelConfig& config) {
+  EXPECT_EQ(model::Validate(config), absl::OkStatus());
   std::map<std::string, Part> parts;
-  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-    Part& part = parts[key.substr(0, key.find('.'))];
-    const at::Tensor tensor = at::empty(shape, c10::kFloat);
-    // Beside it stands num_batches_tracked.
-    part.entries += absl::EndsWith(key, ".running_var") ? 2 : 1;
-    if (!absl::StrContains(key, ".running_")) part.parameters += tensor.numel();
-    return tensor;
-  });
-  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  weights::StateDict weights(
+      [&](const std::string& key, at::IntArrayRef shape) {
+        Part& part = parts[key.substr(0, key.find('.'))];
+        const at::Tensor tensor = at::empty(shape, c10::kFloat);
+        // Beside it stands num_batches_tracked.
+        part.entries += absl::EndsWith(key, ".running_var") ? 2 : 1;
+        if (!absl::StrContains(key, ".running_"))
+          part.parameters += tensor.numel();
+        return tensor;
+      });
+  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
   EXPECT_TRUE(model.ok()) << model.status();
   return parts;
 }
@@ -58,7 +60,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.variant; });
 
 TEST_P(CascadeKeysTest, AreAsManyAsTheReferences) {
-  const auto config = VariantConfig(GetParam().variant, VisionTask::kDetection);
+  const auto config =
+      model::VariantConfig(GetParam().variant, model::VisionTask::kDetection);
   ASSERT_TRUE(config.ok()) << config.status();
   std::map<std::string, Part> parts = PartsOf(*config);
   EXPECT_EQ(parts.size(), 4);
@@ -73,7 +76,8 @@ TEST_P(CascadeKeysTest, AreAsManyAsTheReferences) {
 }
 
 TEST(DetectorKeysTest, OfOneStage) {
-  auto config = VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  auto config =
+      model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
   ASSERT_TRUE(config.ok()) << config.status();
   config->detector.box_stages = 1;
   config->detector.box_stds.resize(1);
@@ -89,4 +93,4 @@ TEST(DetectorKeysTest, OfOneStage) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -22,7 +22,7 @@
 #include "model/weights/state_dict.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 constexpr double kTolerance = 1e-4;
@@ -30,8 +30,8 @@ constexpr double kTolerance = 1e-4;
 const std::vector<float> kRatios = {0.5f, 1.0f, 2.0f};
 
 // The shapes of the fixtures' heads.
-DetectorConfig SmallConfig() {
-  DetectorConfig config;
+model::DetectorConfig SmallConfig() {
+  model::DetectorConfig config;
   config.channels = 12;
   config.fc_width = 24;
   return config;
@@ -50,7 +50,8 @@ Deltas ToDeltas(const at::Tensor& four) {
 class DetectorPartsTest : public testing::TestWithParam<bool> {
  protected:
   const c10::InferenceMode guard_;
-  const LayerOptions options_{/*fuse=*/GetParam(), Precision::kFloat32};
+  const layers::LayerOptions options_{/*fuse=*/GetParam(),
+                                      model::Precision::kFloat32};
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, DetectorPartsTest, testing::Bool(),
@@ -92,7 +93,7 @@ TEST(BoxCoderTest, MovesAnchors) {
 TEST(BoxCoderTest, MovesRegionsForEachClass) {
   const Fixture fixture("delta2bbox");
   const at::Tensor shape = fixture["rcnn.max_shape"];
-  const DetectorConfig config;
+  const model::DetectorConfig config;
   for (int stage = 0; stage < 3; ++stage) {
     const std::string number = std::to_string(stage);
     EXPECT_EQ(ToDeltas(fixture["rcnn.stds." + number]), config.box_stds[stage]);
@@ -118,7 +119,7 @@ TEST(BoxCoderTest, RefinesByTheBestForegroundClass) {
   const at::Tensor shape = fixture["rcnn.max_shape"];
   const at::Tensor refined =
       RefineBoxes(fixture["rcnn.rois"], LogitsOf(fixture["rcnn.labels"]),
-                  fixture["rcnn.deltas"], DetectorConfig().box_stds[0],
+                  fixture["rcnn.deltas"], model::DetectorConfig().box_stds[0],
                   shape[0].item<int>(), shape[1].item<int>());
   EXPECT_LE(RelativeError(refined, fixture["rcnn.by_label.0"]), 1e-5);
 }
@@ -127,7 +128,7 @@ TEST(BoxCoderTest, RefinesAllClassesAlikeByOneBox) {
   const Fixture fixture("delta2bbox");
   const at::Tensor rois = fixture["rcnn.rois"];
   const at::Tensor deltas = fixture["rcnn.deltas"].narrow(1, 0, 4);
-  const Deltas stds = DetectorConfig().box_stds[0];
+  const Deltas stds = model::DetectorConfig().box_stds[0];
   const at::Tensor refined = RefineBoxes(rois, LogitsOf(fixture["rcnn.labels"]),
                                          deltas, stds, 1000, 1000);
   EXPECT_TRUE(at::equal(
@@ -136,14 +137,14 @@ TEST(BoxCoderTest, RefinesAllClassesAlikeByOneBox) {
 
 TEST_P(DetectorPartsTest, PyramidOfOddSizes) {
   const Fixture fixture("fpn_odd_sizes");
-  StateDict weights(fixture.Weights("neck."));
+  weights::StateDict weights(fixture.Weights("neck."));
   const FeaturePyramid neck({8, 16, 24, 32}, 12, weights.root(), options_);
   ASSERT_EQ(weights.Finish(), absl::OkStatus());
-  Features features;
+  layers::Features features;
   for (int i = 0; i < 4; ++i) {
     features.push_back(fixture["in." + std::to_string(i)]);
   }
-  const Features pyramid = neck.Forward(features);
+  const layers::Features pyramid = neck.Forward(features);
   ASSERT_EQ(pyramid.size(), 5);
   for (int i = 0; i < 5; ++i) {
     EXPECT_LE(RelativeError(pyramid[i], fixture["out." + std::to_string(i)]),
@@ -156,13 +157,13 @@ TEST_P(DetectorPartsTest, BoxHeads) {
   const Fixture fixture("bbox_heads");
   for (const bool convs : {true, false}) {
     const std::string name = convs ? "conv4fc1." : "fc2.";
-    DetectorConfig config = SmallConfig();
+    model::DetectorConfig config = SmallConfig();
     config.box_convs = convs ? 4 : 0;
     config.box_fcs = convs ? 1 : 2;
-    std::map<std::string, TensorView> own = fixture.Weights(name);
+    std::map<std::string, weights::TensorView> own = fixture.Weights(name);
     own.erase("out.cls");
     own.erase("out.reg");
-    StateDict weights(own);
+    weights::StateDict weights(own);
     const BoxHead head(config, 5, weights.root(), options_);
     ASSERT_EQ(weights.Finish(), absl::OkStatus());
     const BoxOutput output = head.Forward(ChannelsLast(fixture["in"]));
@@ -175,10 +176,10 @@ TEST_P(DetectorPartsTest, BoxHeads) {
 
 TEST_P(DetectorPartsTest, MaskHead) {
   const Fixture fixture("mask_head");
-  std::map<std::string, TensorView> own = fixture.Weights("head.");
+  std::map<std::string, weights::TensorView> own = fixture.Weights("head.");
   own.erase("in");
   own.erase("out");
-  StateDict weights(own);
+  weights::StateDict weights(own);
   const MaskHead head(SmallConfig(), 5, weights.root(), options_);
   ASSERT_EQ(weights.Finish(), absl::OkStatus());
   const at::Tensor features = ChannelsLast(fixture["head.in"]);
@@ -194,21 +195,22 @@ TEST_P(DetectorPartsTest, MaskHead) {
 // In bf16 nothing is exact, but everything fits together.
 TEST(DetectorHalfPrecisionTest, IsClose) {
   const c10::InferenceMode guard;
-  const LayerOptions options{/*fuse=*/true, Precision::kBFloat16};
+  const layers::LayerOptions options{/*fuse=*/true,
+                                     model::Precision::kBFloat16};
   constexpr double kHalfTolerance = 0.03;
   const Fixture pyramids("fpn_odd_sizes"), boxes("bbox_heads");
-  StateDict neck_weights(pyramids.Weights("neck."));
+  weights::StateDict neck_weights(pyramids.Weights("neck."));
   const FeaturePyramid neck({8, 16, 24, 32}, 12, neck_weights.root(), options);
-  Features features;
+  layers::Features features;
   for (int i = 0; i < 4; ++i) {
     features.push_back(pyramids["in." + std::to_string(i)]);
   }
-  const Features pyramid = neck.Forward(features);
+  const layers::Features pyramid = neck.Forward(features);
   for (int i = 0; i < 5; ++i) {
     EXPECT_LE(RelativeError(pyramid[i], pyramids["out." + std::to_string(i)]),
               kHalfTolerance);
   }
-  StateDict box_weights(boxes.Weights("conv4fc1."));
+  weights::StateDict box_weights(boxes.Weights("conv4fc1."));
   const BoxHead head(SmallConfig(), 5, box_weights.root(), options);
   const BoxOutput output = head.Forward(ChannelsLast(boxes["in"]));
   EXPECT_LE(RelativeError(output.logits, boxes["conv4fc1.out.cls"]),
@@ -309,4 +311,4 @@ TEST_F(MulticlassNmsTest, NothingPassesANanOrAHighThreshold) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

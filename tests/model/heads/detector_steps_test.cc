@@ -8,7 +8,7 @@
 #include "model/heads/box_coder.h"
 #include "tests/model/heads/detector_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 // The rows that belong to image `i`; rois are of image index and box.
@@ -24,13 +24,14 @@ at::Tensor RoisOf(const at::Tensor& rois, int64_t i) {
 // What the parts give on the way, image by image.
 class DetectorStepsTest : public DetectorFixture {
  protected:
-  StateDict weights_{Weights(fixture_, config_)};
+  weights::StateDict weights_{Weights(fixture_, config_)};
   const FeaturePyramid neck_{kInChannels, config_.channels,
-                             weights_.root().Sub("neck"), LayerOptions()};
+                             weights_.root().Sub("neck"),
+                             layers::LayerOptions()};
   const RegionProposals rpn_{config_, weights_.root().Sub("rpn_head"),
-                             LayerOptions()};
+                             layers::LayerOptions()};
   const RoiHead roi_{config_, kClasses, weights_.root().Sub("roi_head"),
-                     LayerOptions()};
+                     layers::LayerOptions()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Detectors, DetectorStepsTest,
@@ -39,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Detectors, DetectorStepsTest,
 
 TEST_P(DetectorStepsTest, ProposalsAreTheReferences) {
   for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
+    const layers::Features pyramid = neck_.Forward(Only(features_, i));
     const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
     for (int level = 0; level < 5; ++level) {
       const std::string number = std::to_string(level);
@@ -66,7 +67,7 @@ TEST_P(DetectorStepsTest, ProposalsAreTheReferences) {
 
 TEST_P(DetectorStepsTest, StagesAreTheReferences) {
   for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
+    const layers::Features pyramid = neck_.Forward(Only(features_, i));
     for (int stage = 0; stage < roi_.stages(); ++stage) {
       const std::string prefix = "out.stage" + std::to_string(stage) + ".";
       const at::Tensor all = fixture_[prefix + "rois"];
@@ -93,7 +94,7 @@ TEST_P(DetectorStepsTest, StagesAreTheReferences) {
 TEST_P(DetectorStepsTest, MasksAreTheReferences) {
   const at::Tensor all = fixture_["out.mask_rois"];
   for (int i = 0; i < 2; ++i) {
-    const Features pyramid = neck_.Forward(Only(features_, i));
+    const layers::Features pyramid = neck_.Forward(Only(features_, i));
     const std::vector<at::Tensor> logits = roi_.ForwardMasks(
         pyramid, RoisOf(all, i), fixture_["out.labels." + std::to_string(i)]);
     at::Tensor sum = at::sigmoid(logits[0]);
@@ -103,7 +104,7 @@ TEST_P(DetectorStepsTest, MasksAreTheReferences) {
               kTolerance);
   }
   // All classes of the first two regions.
-  const Features pyramid = neck_.Forward(Only(features_, 0));
+  const layers::Features pyramid = neck_.Forward(Only(features_, 0));
   const at::Tensor rois = RoisOf(all, 0).narrow(0, 0, 2);
   for (int64_t label = 0; label < kClasses; ++label) {
     const std::vector<at::Tensor> logits =
@@ -119,7 +120,7 @@ TEST_P(DetectorStepsTest, MasksAreTheReferences) {
 }
 
 TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
-  const Features pyramid = neck_.Forward(Only(features_, 0));
+  const layers::Features pyramid = neck_.Forward(Only(features_, 0));
   const at::Tensor rois = at::zeros({2, 4}, at::kFloat);
   rois[1].fill_(30);
   const BoxOutput output = roi_.ForwardBoxes(0, pyramid, rois);
@@ -129,4 +130,4 @@ TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -14,7 +14,7 @@
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 at::Tensor ChannelsLast(const at::Tensor& map) {
@@ -22,8 +22,8 @@ at::Tensor ChannelsLast(const at::Tensor& map) {
 }
 
 // The small model as a dense task's backbone: regions of 8 and 4.
-ModelConfig SmallPyramid() {
-  ModelConfig config = SmallModel();
+model::ModelConfig SmallPyramid() {
+  model::ModelConfig config = model::SmallModel();
   config.backbone.windows = {8, 4};
   config.backbone.output_norms = true;
   return config;
@@ -35,18 +35,19 @@ TEST(PyramidTest, RegionsAreThoseOfTheReference) {
   const at::Tensor sides = fixture["window"];
   const int64_t region = sides[0].item<int64_t>();
   const int64_t sub = sides[1].item<int64_t>();
-  const Grid grid{x.size(1), x.size(2), region, region};
-  const at::Tensor regions = CutWindows(x, grid);
+  const ops::Grid grid{x.size(1), x.size(2), region, region};
+  const at::Tensor regions = ops::CutWindows(x, grid);
   EXPECT_TRUE(at::equal(regions, fixture["windows"]));
-  EXPECT_TRUE(at::equal(JoinWindows(regions * 2 + 1, grid),
+  EXPECT_TRUE(at::equal(ops::JoinWindows(regions * 2 + 1, grid),
                         ChannelsLast(fixture["reversed_2x_plus_1"])));
 
-  const Grid sub_grid{region, region, sub, sub};
+  const ops::Grid sub_grid{region, region, sub, sub};
   const at::Tensor subs =
-      CutWindows(regions.view({-1, region, region, x.size(3)}), sub_grid);
+      ops::CutWindows(regions.view({-1, region, region, x.size(3)}), sub_grid);
   EXPECT_TRUE(at::equal(subs, fixture["sub_windows"]));
-  EXPECT_TRUE(at::equal(JoinWindows(subs * 3, sub_grid).view(regions.sizes()),
-                        fixture["sub_reversed_3x"]));
+  EXPECT_TRUE(
+      at::equal(ops::JoinWindows(subs * 3, sub_grid).view(regions.sizes()),
+                fixture["sub_reversed_3x"]));
 }
 
 TEST(PyramidTest, OutputNormIsTheReferences) {
@@ -60,11 +61,11 @@ TEST(PyramidTest, OutputNormIsTheReferences) {
 
 TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
   const at::Tensor images = DeterministicImages({2, 3, 96, 80});
-  const ModelConfig config = SmallPyramid();
-  ModelConfig plain = config;
+  const model::ModelConfig config = SmallPyramid();
+  model::ModelConfig plain = config;
   plain.backbone.output_norms = false;
-  const std::vector<at::Tensor> maps = StageMaps(plain, images);
-  const std::vector<at::Tensor> normed = StageMaps(config, images);
+  const std::vector<at::Tensor> maps = model::StageMaps(plain, images);
+  const std::vector<at::Tensor> normed = model::StageMaps(config, images);
   for (int stage = 0; stage < 4; ++stage) {
     const std::string key = absl::StrCat("outnorm", stage);
     const int64_t width = maps[stage].size(1);
@@ -79,15 +80,15 @@ TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
 }
 
 TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
-  ModelConfig config = SmallPyramid();
+  model::ModelConfig config = SmallPyramid();
   for (const int sub : {0, 4}) {
     config.backbone.attention_windows[0] = sub;
     for (const auto& [height, width] :
          std::vector<std::array<int, 2>>{{1, 1}, {97, 33}, {100, 210}}) {
       const at::Tensor images = DeterministicImages({1, 3, height, width});
-      const std::vector<at::Tensor> fused = StageMaps(config, images);
+      const std::vector<at::Tensor> fused = model::StageMaps(config, images);
       const std::vector<at::Tensor> plain =
-          StageMaps(config, images, {/*fuse=*/false});
+          model::StageMaps(config, images, {/*fuse=*/false});
       int64_t rows = (height + 1) / 2, columns = (width + 1) / 2;
       for (int stage = 0; stage < 4; ++stage) {
         rows = (rows + 1) / 2;
@@ -103,16 +104,17 @@ TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
 // The last attention block leaves out what hangs over at the bottom, unless it
 // runs in sub-windows; one that is the whole region changes nothing else.
 TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
-  for (const Tokens tokens : {Tokens::kData, Tokens::kNone}) {
-    ModelConfig config = SmallPyramid();
+  for (const model::Tokens tokens :
+       {model::Tokens::kData, model::Tokens::kNone}) {
+    model::ModelConfig config = SmallPyramid();
     config.backbone.tokens = tokens;
-    ModelConfig whole = config;
+    model::ModelConfig whole = config;
     whole.backbone.attention_windows = config.backbone.windows;
     for (const auto& [height, width] :
          std::vector<std::array<int, 2>>{{96, 80}, {40, 128}, {130, 100}}) {
       const at::Tensor images = DeterministicImages({2, 3, height, width});
-      const std::vector<at::Tensor> maps = StageMaps(config, images);
-      const std::vector<at::Tensor> expected = StageMaps(whole, images);
+      const std::vector<at::Tensor> maps = model::StageMaps(config, images);
+      const std::vector<at::Tensor> expected = model::StageMaps(whole, images);
       for (int stage = 2; stage < 4; ++stage) {
         EXPECT_LE(RelativeError(maps[stage], expected[stage]), 1e-5)
             << height << "x" << width << ", stage " << stage;
@@ -122,10 +124,10 @@ TEST(PyramidTest, WhatIsCutOffNeedNoLastBlock) {
 }
 
 TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
-  const ModelConfig config = SmallPyramid();
-  StateDict weights(DeterministicParameter);
-  const auto backbone =
-      MakeBackbone(config.backbone, config.image_size, weights.root(), {});
+  const model::ModelConfig config = SmallPyramid();
+  weights::StateDict weights(DeterministicParameter);
+  const auto backbone = backbones::MakeBackbone(
+      config.backbone, config.image_size, weights.root(), {});
   // A map of 6 x 8 in regions of 8, one of 3 x 4 in regions of 4.
   EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
   // 8 x 9 and 4 x 5.
@@ -134,4 +136,4 @@ TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

@@ -15,7 +15,7 @@
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 constexpr double kTolerance = 1e-4;
@@ -23,8 +23,8 @@ const std::vector<int> kInChannels = {8, 16, 24, 32};
 constexpr int kChannels = 16, kClasses = 7;
 
 // Dense maps of two images, as a backbone gives them for inputs of this size.
-Features RandomFeatures(int height, int width) {
-  Features features;
+layers::Features RandomFeatures(int height, int width) {
+  layers::Features features;
   for (int i = 0; i < 4; ++i) {
     const int stride = 4 << i;
     features.push_back(
@@ -35,8 +35,8 @@ Features RandomFeatures(int height, int width) {
   return features;
 }
 
-Features Only(const Features& features, int64_t image) {
-  Features own;
+layers::Features Only(const layers::Features& features, int64_t image) {
+  layers::Features own;
   for (const at::Tensor& map : features) own.push_back(map.narrow(0, image, 1));
   return own;
 }
@@ -50,16 +50,17 @@ ImageInfo Info(int height, int width, int original_height, int original_width) {
   return image;
 }
 
-const Segmentation& AsMap(const Result& result) {
-  return std::get<Segmentation>(result);
+const model::Segmentation& AsMap(const model::Result& result) {
+  return std::get<model::Segmentation>(result);
 }
 
 SegmentationHead MakeRandomHead() {
-  StateDict weights(MakeRandomWeights(1));
+  weights::StateDict weights(weights::MakeRandomWeights(1));
   return SegmentationHead(kInChannels, kChannels, kClasses, weights.root(), {});
 }
 
-at::Tensor LogitsOf(const SegmentationHead& head, const Features& features) {
+at::Tensor LogitsOf(const SegmentationHead& head,
+                    const layers::Features& features) {
   return head.Classify(head.Fuse(head.Refine(head.Merge(features))));
 }
 
@@ -78,8 +79,9 @@ class UpernetTest : public testing::TestWithParam<bool> {
     }
   }
 
-  static std::map<std::string, TensorView> Keys(const Fixture& fixture) {
-    std::map<std::string, TensorView> keys;
+  static std::map<std::string, weights::TensorView> Keys(
+      const Fixture& fixture) {
+    std::map<std::string, weights::TensorView> keys;
     for (const auto& [key, view] : fixture.Weights("decode_head.")) {
       keys.emplace("decode_head." + key, view);
     }
@@ -88,12 +90,13 @@ class UpernetTest : public testing::TestWithParam<bool> {
 
   // The share of the pixels whose class is another than in `expected` [2, H,
   // W].
-  double Wrong(const std::vector<Result>& results, const std::string& key) {
+  double Wrong(const std::vector<model::Result>& results,
+               const std::string& key) {
     const at::Tensor expected = fixture_[key];
     const uint8_t* label = expected.const_data_ptr<uint8_t>();
     int64_t wrong = 0;
-    for (const Result& result : results) {
-      const Segmentation& map = AsMap(result);
+    for (const model::Result& result : results) {
+      const model::Segmentation& map = AsMap(result);
       EXPECT_EQ(map.height, expected.size(1));
       EXPECT_EQ(map.width, expected.size(2));
       for (const uint16_t own : map.labels) wrong += own != *label++;
@@ -104,9 +107,9 @@ class UpernetTest : public testing::TestWithParam<bool> {
 
   const c10::InferenceMode guard_;
   Fixture fixture_;
-  StateDict weights_;
+  weights::StateDict weights_;
   SegmentationHead head_;
-  Features features_;
+  layers::Features features_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, UpernetTest, testing::Bool(),
@@ -136,14 +139,14 @@ TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
 
 TEST(SegmentationHeadTest, FusedAndPlainAgreeAtOddSizes) {
   const c10::InferenceMode guard;
-  StateDict weights(MakeRandomWeights(1));
+  weights::StateDict weights(weights::MakeRandomWeights(1));
   const SegmentationHead plain(kInChannels, kChannels, kClasses, weights.root(),
                                {/*fuse=*/false});
   const SegmentationHead fused = MakeRandomHead();
   for (const auto& [height, width] :
        std::vector<std::pair<int, int>>{{1, 1}, {5, 200}, {130, 70}}) {
-    const Features features = RandomFeatures(height, width);
-    Features dense;
+    const layers::Features features = RandomFeatures(height, width);
+    layers::Features dense;
     for (const at::Tensor& map : features) dense.push_back(map.contiguous());
     EXPECT_LE(RelativeError(LogitsOf(fused, features), LogitsOf(plain, dense)),
               1e-5)
@@ -153,10 +156,10 @@ TEST(SegmentationHeadTest, FusedAndPlainAgreeAtOddSizes) {
 
 TEST(SegmentationHeadTest, HalfPrecisionIsNear) {
   const c10::InferenceMode guard;
-  StateDict weights(MakeRandomWeights(1));
+  weights::StateDict weights(weights::MakeRandomWeights(1));
   const SegmentationHead half(kInChannels, kChannels, kClasses, weights.root(),
-                              {/*fuse=*/true, Precision::kBFloat16});
-  const Features features = RandomFeatures(130, 70);
+                              {/*fuse=*/true, model::Precision::kBFloat16});
+  const layers::Features features = RandomFeatures(130, 70);
   const at::Tensor logits = LogitsOf(half, features);
   const at::Tensor full = LogitsOf(MakeRandomHead(), features);
   EXPECT_EQ(logits.scalar_type(), at::kFloat);
@@ -174,7 +177,7 @@ TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
   const auto confident =
       MakeRandomHead().Forward(RandomFeatures(64, 80), {image, image});
   for (int i = 0; i < 2; ++i) {
-    const Segmentation& map = AsMap(confident[i]);
+    const model::Segmentation& map = AsMap(confident[i]);
     EXPECT_TRUE(map.finite);
     EXPECT_EQ(map.labels, AsMap(results[i]).labels);
     EXPECT_EQ(map.confidence.size(), 33 * 21);
@@ -187,7 +190,7 @@ TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
 
 TEST(SegmentationHeadTest, ANanStaysInItsImage) {
   const c10::InferenceMode guard;
-  Features features = RandomFeatures(64, 80);
+  layers::Features features = RandomFeatures(64, 80);
   const std::vector<ImageInfo> images(2, Info(64, 80, 64, 80));
   const auto clean = MakeRandomHead().Forward(features, images);
   features[3][0][5][1][1] = std::numeric_limits<float>::quiet_NaN();
@@ -201,7 +204,7 @@ TEST(SegmentationHeadTest, ANanStaysInItsImage) {
 TEST(SegmentationHeadTest, ThreadsDoNotMatter) {
   const int threads = at::get_num_threads();
   const SegmentationHead head = MakeRandomHead();
-  const Features features = Only(RandomFeatures(300, 500), 0);
+  const layers::Features features = Only(RandomFeatures(300, 500), 0);
   std::vector<at::Tensor> logits;
   for (const int count : {1, 2, 3}) {
     const c10::InferenceMode guard;
@@ -214,4 +217,4 @@ TEST(SegmentationHeadTest, ThreadsDoNotMatter) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

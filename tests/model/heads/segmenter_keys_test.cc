@@ -11,21 +11,22 @@
 #include "model/engine/make_vision_model.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba {
+namespace sfmamba::heads {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
 // The keys and shapes that a segmenter takes.
-Shapes TakenBy(const ModelConfig& config) {
+Shapes TakenBy(const model::ModelConfig& config) {
   Shapes taken;
-  StateDict weights([&](const std::string& key, at::IntArrayRef shape) {
-    EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
-        << key << " is taken twice";
-    // Never written to, so that the largest models take no memory either.
-    return at::empty(shape, c10::kFloat);
-  });
-  const auto model = MakeVisionModel(config, weights, {/*fuse=*/false});
+  weights::StateDict weights(
+      [&](const std::string& key, at::IntArrayRef shape) {
+        EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
+            << key << " is taken twice";
+        // Never written to, so that the largest models take no memory either.
+        return at::empty(shape, c10::kFloat);
+      });
+  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
   EXPECT_TRUE(model.ok()) << model.status();
   return taken;
 }
@@ -67,8 +68,8 @@ class SegmenterKeysTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SegmenterKeysTest, AreAsManyAsStated) {
   const Case& c = GetParam();
-  const Shapes shapes =
-      TakenBy(*VariantConfig(c.variant, VisionTask::kSegmentation));
+  const Shapes shapes = TakenBy(
+      *model::VariantConfig(c.variant, model::VisionTask::kSegmentation));
   EXPECT_EQ(Entries(shapes, "") + 8, c.entries);
   EXPECT_EQ(Entries(shapes, "decode_head."), 74);
   EXPECT_EQ(Parameters(shapes, "backbone."), c.backbone);
@@ -87,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.variant); });
 
 TEST(SegmenterKeysTest, AreTheReferences) {
-  const Shapes shapes =
-      TakenBy(*VariantConfig("sf_mamba_t", VisionTask::kSegmentation));
+  const Shapes shapes = TakenBy(
+      *model::VariantConfig("sf_mamba_t", model::VisionTask::kSegmentation));
   Shapes expected;
   const auto module = [&](const std::string& name,
                           const std::vector<int64_t>& weight) {
@@ -123,4 +124,4 @@ TEST(SegmenterKeysTest, AreTheReferences) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::heads

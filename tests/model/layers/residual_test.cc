@@ -8,7 +8,7 @@
 #include "tests/model/emulated_device.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 constexpr int64_t kLength = 5, kWidth = 24;
@@ -44,7 +44,7 @@ TEST_F(ResidualTest, OnTheCpuAddsAtOnce) {
 }
 
 TEST_F(ResidualTest, OnADeviceTheNextNormAdds) {
-  const EmulatedDevice device;
+  const model::EmulatedDevice device;
   for (const bool swap : {false, true}) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
       const at::Tensor memory = Tokens();
@@ -64,7 +64,7 @@ TEST_F(ResidualTest, OnADeviceTheNextNormAdds) {
 }
 
 TEST_F(ResidualTest, OnADeviceWhatWaitsIsInTheSum) {
-  const EmulatedDevice device;
+  const model::EmulatedDevice device;
   Residual x(Tokens());
   x.Add(Rows(Tokens(2)));
   x.View({4, kLength, kWidth});
@@ -74,11 +74,11 @@ TEST_F(ResidualTest, OnADeviceWhatWaitsIsInTheSum) {
 }
 
 TEST_F(ResidualTest, ValuesOfAnotherTypeThanTheNormsAreRefused) {
-  const EmulatedDevice device;
+  const model::EmulatedDevice device;
   Residual x(Tokens());
   x.Add(Rows(Tokens(2)));
   EXPECT_THROW(Normalized(x, false, at::kBFloat16), c10::Error);
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

@@ -10,7 +10,7 @@
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::layers {
 namespace {
 
 at::Tensor Normalized(const at::Tensor& x, const BatchNorm& norm) {
@@ -29,7 +29,8 @@ class FuseTest : public testing::Test {
     return BatchNorm::Take(dict_.root().Sub("norm"), 5, eps);
   }
 
-  StateDict dict_{StateDict::Generator(DeterministicParameter)};
+  weights::StateDict dict_{
+      weights::StateDict::Generator(DeterministicParameter)};
   const at::Tensor images_ = DeterministicImages({2, 3, 7, 6});
   const at::Tensor weight_ = DeterministicParameter("w", {5, 3, 3, 3});
   const at::Tensor bias_ = DeterministicParameter("b", {5});
@@ -100,4 +101,4 @@ TEST_F(FuseTest, TurnsTheDecayRates) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::layers

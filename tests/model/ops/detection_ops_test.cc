@@ -12,7 +12,7 @@
 #include "model/ops/ops.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 namespace {
 
 at::Tensor ChannelsLast(const at::Tensor& map) {
@@ -66,8 +66,8 @@ TEST_F(RoiAlignOpTest, RefusesMapsInAnotherOrder) {
 
 TEST(NormalizeImageOpTest, MakesTheDetectorsReferenceBatch) {
   const Fixture fixture("preprocess");
-  const ModelConfig config =
-      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  const model::ModelConfig config =
+      *model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
   const at::Tensor batch = fixture["batch"];  // [2, 3, H, W]
   for (int i : {0, 1}) {
     const at::Tensor rgb =
@@ -107,4 +107,4 @@ TEST(NmsOpTest, NoBoxesGiveNoIndices) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

@@ -12,7 +12,7 @@
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 namespace {
 
 at::Tensor Values(const char* name, int64_t rows, int64_t columns) {
@@ -70,4 +70,4 @@ TEST(ProductTest, RefusesSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

@@ -9,7 +9,7 @@
 #include "model/result.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 namespace {
 
 constexpr int kInputHeight = 100, kInputWidth = 136;  // Of the fixture.
@@ -25,9 +25,9 @@ void OnThreads(Body body) {
   at::set_num_threads(threads);
 }
 
-Segmentation Segment(const at::Tensor& logits, int height, int width,
-                     bool confidence) {
-  Segmentation map;
+model::Segmentation Segment(const at::Tensor& logits, int height, int width,
+                            bool confidence) {
+  model::Segmentation map;
   map.height = height;
   map.width = width;
   ops::SegmentationArgmax(logits, kInputHeight, kInputWidth, confidence, &map);
@@ -39,9 +39,9 @@ TEST(OpsSegmentTest, ClassMapsAgreeWithTheReferenceOnAnyThreads) {
   const at::Tensor logits = fixture["out.logits"][1];
   const at::Tensor expected = fixture["out.pred_ori"][1];
   const int height = expected.size(0), width = expected.size(1);
-  const Segmentation first = Segment(logits, height, width, true);
+  const model::Segmentation first = Segment(logits, height, width, true);
   OnThreads([&] {
-    const Segmentation map = Segment(logits, height, width, true);
+    const model::Segmentation map = Segment(logits, height, width, true);
     EXPECT_EQ(map.labels, first.labels);
     EXPECT_EQ(map.confidence, first.confidence);
     EXPECT_EQ(map.areas, first.areas);
@@ -61,15 +61,15 @@ TEST(OpsSegmentTest, ClassMapsDoNotDependOnMemoryOrder) {
   const at::Tensor logits = Fixture("upernet")["out.logits"][0];
   const at::Tensor last =
       logits.permute({1, 2, 0}).contiguous().permute({2, 0, 1});
-  const Segmentation map = Segment(logits, 75, 102, true);
-  const Segmentation same = Segment(last, 75, 102, true);
+  const model::Segmentation map = Segment(logits, 75, 102, true);
+  const model::Segmentation same = Segment(last, 75, 102, true);
   EXPECT_EQ(map.labels, same.labels);
   EXPECT_EQ(map.confidence, same.confidence);
 }
 
 TEST(OpsSegmentTest, ConfidenceIsOnlyThereIfAskedFor) {
   const at::Tensor logits = Fixture("upernet")["out.logits"][0];
-  const Segmentation map = Segment(logits, 75, 102, false);
+  const model::Segmentation map = Segment(logits, 75, 102, false);
   EXPECT_TRUE(map.confidence.empty());
   EXPECT_EQ(map.labels, Segment(logits, 75, 102, true).labels);
 }
@@ -83,7 +83,7 @@ TEST(OpsSegmentTest, MasksAgreeWithTheReference) {
   int different = 0;
   for (int64_t i = 0; i < masks.size(0); ++i) {
     const float* corners = boxes.const_data_ptr<float>() + 4 * i;
-    const InstanceMask mask = ops::PasteMask(
+    const model::InstanceMask mask = ops::PasteMask(
         masks[i], {corners[0], corners[1], corners[2], corners[3]}, 0.5f,
         height, width);
     std::vector<uint8_t> picture(height * width);
@@ -100,7 +100,7 @@ TEST(OpsSegmentTest, MasksAgreeWithTheReference) {
 
 TEST(OpsSegmentTest, AMaskOutsideOfThePictureIsEmpty) {
   const at::Tensor masks = Fixture("mask_head")["paste.masks"].select(1, 0);
-  const InstanceMask mask =
+  const model::InstanceMask mask =
       ops::PasteMask(masks[0], {100, 10, 120, 20}, 0.5f, 60, 80);
   EXPECT_EQ(mask.width, 0);
   EXPECT_EQ(mask.height, 0);
@@ -108,4 +108,4 @@ TEST(OpsSegmentTest, AMaskOutsideOfThePictureIsEmpty) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

@@ -4,7 +4,7 @@
 #include "ATen/ops/equal.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::ops {
 namespace {
 
 // A map of two images, three rows and five columns whose only channel counts
@@ -40,4 +40,4 @@ TEST(WindowTest, OneWindowTakesTheMapsMemory) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::ops

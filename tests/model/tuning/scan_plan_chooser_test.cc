@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
@@ -16,14 +16,14 @@ ScanShape SomeShape(int sequences) {
   return shape;
 }
 
-FoldTable TableOf(const ScanDevice& device, const ScanPlan& plan) {
+FoldTable TableOf(const ScanDevice& device, const kernels::ScanPlan& plan) {
   FoldTable table(device);
   table.Set({SomeShape(128), plan, /*microseconds=*/1});
   return table;
 }
 
-ScanPlan QuarterOfTheRows() {
-  ScanPlan plan;
+kernels::ScanPlan QuarterOfTheRows() {
+  kernels::ScanPlan plan;
   plan.rows = 32;
   return plan;
 }
@@ -44,8 +44,8 @@ TEST(ScanPlannerTest, PassesAnotherDevicesTableOver) {
 
 TEST(ScanPlannerTest, FoldsAsItIsAsked) {
   const ScanPlanner planner(SomeGpu(), std::nullopt, /*deterministic=*/false);
-  const ScanPlan plan = planner.Plan(SomeShape(128), 16);
-  EXPECT_EQ(plan.kernel, ScanPlan::kFold);
+  const kernels::ScanPlan plan = planner.Plan(SomeShape(128), 16);
+  EXPECT_EQ(plan.kernel, kernels::ScanPlan::kFold);
   EXPECT_EQ(plan.rows, 16);
 }
 
@@ -53,14 +53,15 @@ TEST(ScanPlannerTest, ADeterministicPlanDoesNotDependOnTheBatch) {
   const ScanPlanner planner(SomeGpu(), TableOf(SomeGpu(), QuarterOfTheRows()),
                             /*deterministic=*/true);
   for (const int sequences : {1, 2, 128, 512}) {
-    const ScanPlan plan = planner.Plan(SomeShape(sequences), sequences);
-    const ScanPlan one = planner.Plan(SomeShape(1), 1);
-    EXPECT_EQ(plan.kernel, ScanPlan::kLane);
+    const kernels::ScanPlan plan =
+        planner.Plan(SomeShape(sequences), sequences);
+    const kernels::ScanPlan one = planner.Plan(SomeShape(1), 1);
+    EXPECT_EQ(plan.kernel, kernels::ScanPlan::kLane);
     EXPECT_EQ(plan.lanes, one.lanes);
     EXPECT_EQ(plan.channels_per_thread, one.channels_per_thread);
   }
-  EXPECT_EQ(planner.Plan(SomeShape(128), 16).kernel, ScanPlan::kLane);
+  EXPECT_EQ(planner.Plan(SomeShape(128), 16).kernel, kernels::ScanPlan::kLane);
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

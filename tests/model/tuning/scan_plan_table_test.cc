@@ -11,13 +11,17 @@
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::kernels {
 
 bool operator==(const ScanPlan& a, const ScanPlan& b) {
   return a.kernel == b.kernel && a.threads == b.threads && a.lanes == b.lanes &&
          a.channels_per_thread == b.channels_per_thread && a.rows == b.rows &&
          a.items == b.items && a.chunks == b.chunks;
 }
+
+}  // namespace sfmamba::kernels
+
+namespace sfmamba::tuning {
 
 namespace {
 
@@ -31,16 +35,16 @@ ScanShape Shape(int sequences, int length, int channels = 160,
   return {type, channels, 8, sequences, length, false};
 }
 
-ScanPlan Lane(int lanes, int rows = 0) {
-  ScanPlan plan;
+kernels::ScanPlan Lane(int lanes, int rows = 0) {
+  kernels::ScanPlan plan;
   plan.lanes = lanes;
   plan.rows = rows;
   return plan;
 }
 
-ScanPlan Fold(int rows) {
-  ScanPlan plan;
-  plan.kernel = ScanPlan::kFold;
+kernels::ScanPlan Fold(int rows) {
+  kernels::ScanPlan plan;
+  plan.kernel = kernels::ScanPlan::kFold;
   plan.rows = rows;
   plan.items = 7;
   return plan;
@@ -181,24 +185,26 @@ TEST(ChooseScanPlanTest, FallsBackWithoutAnEntryOfThisDevice) {
   const FoldTable table = SomeTable();
   const ScanShape known = Shape(128, 198), unknown = Shape(128, 198, 192);
   const auto fallback = [](const ScanShape& shape) {
-    return DefaultScanPlan(132, shape.sequences, shape.length, shape.channels,
-                           shape.states);
+    return kernels::DefaultScanPlan(132, shape.sequences, shape.length,
+                                    shape.channels, shape.states);
   };
   EXPECT_EQ(ChooseScanPlan(nullptr, kDevice, known), fallback(known));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, unknown), fallback(unknown));
   for (const ScanDevice& other : {ScanDevice{"NVIDIA H100", 132, "0123abcd"},
                                   ScanDevice{"NVIDIA H200", 132, "another"},
                                   ScanDevice{"NVIDIA H200", 120, "0123abcd"}}) {
-    EXPECT_EQ(ChooseScanPlan(&table, other, known),
-              DefaultScanPlan(other.multiprocessors, 128, 198, 160, 8));
+    EXPECT_EQ(
+        ChooseScanPlan(&table, other, known),
+        kernels::DefaultScanPlan(other.multiprocessors, 128, 198, 160, 8));
   }
 }
 
 TEST(DeterministicScanPlanTest, DependsOnChannelsAndLengthAlone) {
   for (const int channels : {160, 192, 256, 320, 384, 512, 66}) {
     for (const int length : {51, 198, 3138}) {
-      const ScanPlan one = DeterministicScanPlan(Shape(1, length, channels));
-      EXPECT_EQ(one.kernel, ScanPlan::kLane);
+      const kernels::ScanPlan one =
+          DeterministicScanPlan(Shape(1, length, channels));
+      EXPECT_EQ(one.kernel, kernels::ScanPlan::kLane);
       EXPECT_EQ(one.rows, 0);
       for (const int sequences : {2, 31, 512}) {
         EXPECT_EQ(DeterministicScanPlan(Shape(sequences, length, channels)),
@@ -220,8 +226,8 @@ TEST(FoldTableFileTest, IsTheSpecifiedText) {
 TEST(FoldTableFileTest, ComesBackWhole) {
   FoldTable table = SomeTable();
   ScanShape ragged{ScanShape::kFloat16, 512, 16, 31, 3138, true};
-  ScanPlan chunk;
-  chunk.kernel = ScanPlan::kChunk;
+  kernels::ScanPlan chunk;
+  chunk.kernel = kernels::ScanPlan::kChunk;
   chunk.threads = 256;
   chunk.lanes = 2;
   chunk.chunks = 64;
@@ -390,4 +396,4 @@ TEST_F(FoldTableFolderTest, AFolderIsNoTable) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

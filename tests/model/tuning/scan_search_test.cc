@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::tuning {
 namespace {
 
 const ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
@@ -15,24 +15,25 @@ ScanShape Shape(int sequences, int length, int channels = 160, int states = 8) {
   return {ScanShape::kBFloat16, channels, states, sequences, length, false};
 }
 
-auto Fields(const ScanPlan& plan) {
+auto Fields(const kernels::ScanPlan& plan) {
   return std::make_tuple(plan.kernel, plan.threads, plan.lanes,
                          plan.channels_per_thread, plan.rows, plan.items,
                          plan.chunks);
 }
 
-std::vector<ScanPlan> OfKernel(const std::vector<ScanPlan>& plans,
-                               ScanPlan::Kernel kernel) {
-  std::vector<ScanPlan> own;
-  for (const ScanPlan& plan : plans) {
+std::vector<kernels::ScanPlan> OfKernel(
+    const std::vector<kernels::ScanPlan>& plans,
+    kernels::ScanPlan::Kernel kernel) {
+  std::vector<kernels::ScanPlan> own;
+  for (const kernels::ScanPlan& plan : plans) {
     if (plan.kernel == kernel) own.push_back(plan);
   }
   return own;
 }
 
-std::set<int> Rows(const std::vector<ScanPlan>& plans) {
+std::set<int> Rows(const std::vector<kernels::ScanPlan>& plans) {
   std::set<int> rows;
-  for (const ScanPlan& plan : plans) rows.insert(plan.rows);
+  for (const kernels::ScanPlan& plan : plans) rows.insert(plan.rows);
   return rows;
 }
 
@@ -46,12 +47,12 @@ TEST(CandidatePlansTest, AreValidDifferentAndBeginWithTheDefault) {
           const ScanShape shape = Shape(sequences, length, channels, states);
           const auto plans = CandidatePlans(132, shape);
           EXPECT_EQ(Fields(plans[0]),
-                    Fields(DefaultScanPlan(132, sequences, length, channels,
-                                           states)));
+                    Fields(kernels::DefaultScanPlan(132, sequences, length,
+                                                    channels, states)));
           std::set<decltype(Fields(plans[0]))> seen;
-          for (const ScanPlan& plan : plans) {
+          for (const kernels::ScanPlan& plan : plans) {
             EXPECT_TRUE(seen.insert(Fields(plan)).second) << ToString(shape);
-            EXPECT_EQ(CheckScanPlan(plan), absl::OkStatus());
+            EXPECT_EQ(kernels::CheckScanPlan(plan), absl::OkStatus());
             EXPECT_LE(plan.rows, sequences);
             EXPECT_LE(plan.chunks, length);
           }
@@ -64,21 +65,21 @@ TEST(CandidatePlansTest, AreValidDifferentAndBeginWithTheDefault) {
 
 TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
   const auto one =
-      OfKernel(CandidatePlans(132, Shape(1, 198)), ScanPlan::kLane);
+      OfKernel(CandidatePlans(132, Shape(1, 198)), kernels::ScanPlan::kLane);
   EXPECT_EQ(Rows(one), std::set<int>({0}));
   const auto many =
-      OfKernel(CandidatePlans(132, Shape(512, 198)), ScanPlan::kLane);
+      OfKernel(CandidatePlans(132, Shape(512, 198)), kernels::ScanPlan::kLane);
   EXPECT_EQ(Rows(many), std::set<int>({0, 256, 128, 64}));
   std::set<int> lanes;
-  for (const ScanPlan& plan : many) lanes.insert(plan.lanes);
+  for (const kernels::ScanPlan& plan : many) lanes.insert(plan.lanes);
   EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
 }
 
 TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
   const auto folds =
-      OfKernel(CandidatePlans(132, Shape(128, 51)), ScanPlan::kFold);
+      OfKernel(CandidatePlans(132, Shape(128, 51)), kernels::ScanPlan::kFold);
   EXPECT_EQ(Rows(folds), std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
-  for (const ScanPlan& plan : folds) {
+  for (const kernels::ScanPlan& plan : folds) {
     // The fewest with which 32 threads span 51 and 102 tokens.
     if (plan.rows == 128) {
       EXPECT_EQ(plan.items, 2);
@@ -87,23 +88,26 @@ TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
     }
   }
   std::set<int> items;
-  for (const ScanPlan& plan : folds) {
+  for (const kernels::ScanPlan& plan : folds) {
     if (plan.rows == 1) items.insert(plan.items);
   }
   EXPECT_EQ(items, std::set<int>({7, 8, 13, 16}));
   // A prime number of sequences folds too.
-  EXPECT_EQ(Rows(OfKernel(CandidatePlans(132, Shape(31, 51)), ScanPlan::kFold)),
+  EXPECT_EQ(Rows(OfKernel(CandidatePlans(132, Shape(31, 51)),
+                          kernels::ScanPlan::kFold)),
             std::set<int>({1, 3, 7, 15, 31}));
 }
 
 TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
   EXPECT_TRUE(
-      OfKernel(CandidatePlans(132, Shape(1, 51)), ScanPlan::kChunk).empty());
-  EXPECT_TRUE(OfKernel(CandidatePlans(132, Shape(512, 3138)), ScanPlan::kChunk)
-                  .empty());
+      OfKernel(CandidatePlans(132, Shape(1, 51)), kernels::ScanPlan::kChunk)
+          .empty());
+  EXPECT_TRUE(
+      OfKernel(CandidatePlans(132, Shape(512, 3138)), kernels::ScanPlan::kChunk)
+          .empty());
   std::set<int> chunks;
-  for (const ScanPlan& plan :
-       OfKernel(CandidatePlans(132, Shape(1, 3138)), ScanPlan::kChunk)) {
+  for (const kernels::ScanPlan& plan : OfKernel(
+           CandidatePlans(132, Shape(1, 3138)), kernels::ScanPlan::kChunk)) {
     chunks.insert(plan.chunks);
   }
   EXPECT_EQ(chunks, std::set<int>({4, 8, 16, 32, 64}));
@@ -121,14 +125,15 @@ TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
 // A device whose fastest plan is known, on a clock of its own.
 class FakeDevice {
  public:
-  absl::StatusOr<double> Measure(const ScanShape& shape, const ScanPlan& plan) {
+  absl::StatusOr<double> Measure(const ScanShape& shape,
+                                 const kernels::ScanPlan& plan) {
     ++calls;
     time += absl::Milliseconds(10);
     if (plan.kernel == refused) return absl::InvalidArgumentError("no such");
     if (shape.length > 1000) return absl::ResourceExhaustedError("too large");
     if (calls == failing_call) return absl::InternalError("device lost");
     const bool best = plan.lanes == (shape.length < 100 ? 2 : 4) &&
-                      plan.rows == 0 && plan.kernel == ScanPlan::kLane;
+                      plan.rows == 0 && plan.kernel == kernels::ScanPlan::kLane;
     return best ? 5 : 7;
   }
 
@@ -139,7 +144,7 @@ class FakeDevice {
     options.now = [this] { return time; };
     return TuneScans(
         kDevice, shapes,
-        [this](const ScanShape& shape, const ScanPlan& plan) {
+        [this](const ScanShape& shape, const kernels::ScanPlan& plan) {
           return Measure(shape, plan);
         },
         options);
@@ -147,7 +152,7 @@ class FakeDevice {
 
   int calls = 0;
   int failing_call = -1;
-  ScanPlan::Kernel refused = ScanPlan::kChunk;
+  kernels::ScanPlan::Kernel refused = kernels::ScanPlan::kChunk;
   absl::Time time = absl::UnixEpoch();
 };
 
@@ -167,10 +172,10 @@ TEST(TuneScansTest, KeepsTheFastestPlanOfEachShape) {
 
 TEST(TuneScansTest, PlansThatTheKernelRefusesAreLeftOut) {
   FakeDevice device;
-  device.refused = ScanPlan::kLane;
+  device.refused = kernels::ScanPlan::kLane;
   const auto table = device.Tune({Shape(128, 198)});
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->entries()[0].plan.kernel, ScanPlan::kFold);
+  EXPECT_EQ(table->entries()[0].plan.kernel, kernels::ScanPlan::kFold);
 }
 
 TEST(TuneScansTest, ShapesThatDoNotFitAreLeftOut) {
@@ -208,4 +213,4 @@ TEST(TuneScansTest, AFailingDeviceEndsIt) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::tuning

@@ -9,7 +9,7 @@
 #include "ATen/ops/isfinite.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 TEST(RandomWeightsTest, FollowFromKeyAndSeedAlone) {
@@ -59,4 +59,4 @@ TEST(RandomWeightsTest, TheScanDecays) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

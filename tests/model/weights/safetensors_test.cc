@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 using ::testing::ElementsAre;
@@ -294,4 +294,4 @@ TEST(SafetensorsTest, TypesHaveNamesAndSizes) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 using ::testing::AllOf;
@@ -282,4 +282,4 @@ TEST(DeterministicTest, TheKeysEndDecidesTheRange) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

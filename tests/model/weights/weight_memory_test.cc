@@ -5,7 +5,7 @@
 #include "ATen/core/Tensor.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 constexpr int64_t kPageValues = kHugePage / sizeof(float);
@@ -34,4 +34,4 @@ TEST(WeightMemoryTest, LargeOnesBeginWithAHugePage) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

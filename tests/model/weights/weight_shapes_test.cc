@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::weights {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(WeightShapesTest, AnImpossibleShapeIsNamed) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::weights

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 TEST(ClientSetTest, AClientIsItsAddressWithoutThePort) {
@@ -25,4 +25,4 @@ TEST(ClientSetTest, StartsAnewWhenFull) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

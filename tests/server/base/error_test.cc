@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 TEST(ErrorTest, DetailSurvivesTheStatus) {
@@ -53,4 +53,4 @@ TEST(ErrorTest, WithMetadataAdds) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 TEST(GrpcStatusTest, CarriesTheDetails) {
@@ -43,4 +43,4 @@ TEST(GrpcStatusTest, AStatusWithoutDetailStillCarriesErrorInfo) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

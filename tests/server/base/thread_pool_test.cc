@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::server {
 namespace {
 
 ThreadPool::Options Options(int threads, int max_queued) {
@@ -135,4 +135,4 @@ TEST(ThreadPoolTest, ManyProducersLoseNothing) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::server

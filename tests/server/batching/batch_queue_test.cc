@@ -12,7 +12,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
@@ -390,4 +390,4 @@ INSTANTIATE_TEST_SUITE_P(Traces, BatchQueuePropertyTest,
                          ::testing::Range(0, 40));
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // Long enough never to pass in a test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
@@ -41,7 +41,8 @@ inline Task MakeTask(Answer& answer,
   task.image.height = task.image.width = 2;
   task.image.pixels.resize(12);
   task.deadline = deadline;
-  task.done = [&answer](absl::StatusOr<Result> result, const BatchInfo&) {
+  task.done = [&answer](absl::StatusOr<model::Result> result,
+                        const BatchInfo&) {
     answer.status = result.status();
     answer.done.Notify();  // Aborts if called twice.
   };
@@ -49,7 +50,7 @@ inline Task MakeTask(Answer& answer,
 }
 
 inline void AnswerAll(Batch batch) {
-  for (Task& task : batch.tasks) task.done(Result(), BatchInfo());
+  for (Task& task : batch.tasks) task.done(model::Result(), BatchInfo());
 }
 
 // A clock that tests set.
@@ -67,6 +68,6 @@ class FakeClock {
   std::atomic<int64_t> nanos_{1'000'000'000};
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_TESTS_SERVER_BATCHING_BATCH_TASKS_H_

@@ -5,13 +5,13 @@
 #include <thread>
 #include <utility>
 
-#include "base/steady_clock.h"
 #include "absl/synchronization/mutex.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"
 #include "tests/server/batching/batch_tasks.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 // Keeps each batch, of one task, until it is told to end that task's.
@@ -107,7 +107,7 @@ TEST(BatcherSlotsTest, AWaitingTaskExpiresWhileEachSlotRuns) {
   Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
   for (int i : {0, 1}) batcher.Submit(MakeNumberedTask(running[i], i));
   runs.WaitUntilRunning({0, 1});
-  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
+  batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(5)));
   EXPECT_EQ(expired.Wait().code(), absl::StatusCode::kDeadlineExceeded);
   for (int i : {0, 1}) runs.Release(i);
 }
@@ -128,4 +128,4 @@ TEST(BatcherSlotsTest, TheDestructorRunsWhatWaitsInEachSlot) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

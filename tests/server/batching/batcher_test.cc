@@ -9,18 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 #include "tests/server/batching/batch_tasks.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 std::string Reason(const absl::Status& status) {
-  return GetErrorDetail(status).reason;
+  return server::GetErrorDetail(status).reason;
 }
 
 // Its first batch blocks until Release(); keeps the sizes and triggers.
@@ -98,11 +98,11 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   Answer running, expired;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
-  batcher.Submit(MakeTask(expired, SteadyNow() + absl::Milliseconds(5)));
+  batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(5)));
   const absl::Status status = expired.Wait();  // The first batch still runs.
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Reason(status), "EXPIRED_IN_QUEUE");
-  const auto metadata = GetErrorDetail(status).metadata;
+  const auto metadata = server::GetErrorDetail(status).metadata;
   ASSERT_EQ(metadata.size(), 1);
   EXPECT_EQ(metadata[0],
             std::make_pair(std::string("stage"), std::string("queue")));
@@ -116,7 +116,7 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileNothingElseHappens) {
   runs.Release();
   Batcher batcher(Options(2, kNever), kOneSlot, runs.run());
   Answer answer;
-  batcher.Submit(MakeTask(answer, SteadyNow() + absl::Milliseconds(5)));
+  batcher.Submit(MakeTask(answer, base::SteadyNow() + absl::Milliseconds(5)));
   EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(runs.sizes().empty());
 }
@@ -239,7 +239,7 @@ TEST(BatcherTest, RefusesWhileStopping) {
     std::this_thread::yield();
   }
   EXPECT_EQ(Reason(refusal), "DRAINING");
-  EXPECT_EQ(GetErrorDetail(refusal).retry_after, absl::ZeroDuration());
+  EXPECT_EQ(server::GetErrorDetail(refusal).retry_after, absl::ZeroDuration());
   runs.Release();
   stopper.join();
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
@@ -329,7 +329,8 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
           task.bucket_width = random() % 2 + 1;
           task.image.pixels.resize(12);
           if (random() % 4 == 0) {
-            task.deadline = SteadyNow() + absl::Microseconds(random() % 400);
+            task.deadline =
+                base::SteadyNow() + absl::Microseconds(random() % 400);
           }
           flags.push_back(std::make_shared<std::atomic<bool>>(false));
           task.cancelled = flags.back();
@@ -338,7 +339,8 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
             if (room.ok()) task.reservation = *std::move(room);
           }
           task.done = [&counts, &count = answered[t * kTasks + i]](
-                          absl::StatusOr<Result> result, const BatchInfo&) {
+                          absl::StatusOr<model::Result> result,
+                          const BatchInfo&) {
             ++count;
             switch (result.status().code()) {
               case absl::StatusCode::kOk:
@@ -377,4 +379,4 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
 INSTANTIATE_TEST_SUITE_P(Slots, BatcherUnderLoadTest, testing::Values(1, 3));
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -18,7 +18,7 @@
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 
 // Answers each image with its first value as the only logit; fails a batch that
 // holds kPoison, and answers kNotANumber with NaN.
@@ -31,18 +31,20 @@ constexpr float kBreaksTheDevice = -5;  // From then on each Run fails.
 
 constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
 
-class FakeModel : public VisionModel {
+class FakeModel : public model::VisionModel {
  public:
   struct Log {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
     int prepared ABSL_GUARDED_BY(mu) = 0;  // Of the last Prepare.
-    ModelInput last ABSL_GUARDED_BY(mu);   // Of the last Run, the last image.
+    model::ModelInput last
+        ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
     std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // Of the device.
   };
 
   // `before` is called at the start of each Run.
-  FakeModel(Log* log, std::function<void()> before, VisionTask task, int slots)
+  FakeModel(Log* log, std::function<void()> before, model::VisionTask task,
+            int slots)
       : log_(log), before_(std::move(before)), slots_(slots) {
     config_.image_size = 4;
     config_.task = task;
@@ -50,16 +52,17 @@ class FakeModel : public VisionModel {
     config_.long_side = 16;
   }
 
-  absl::StatusOr<std::vector<Result>> Run(absl::Span<const ModelInput> images,
-                                          RunInfo* info) override {
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images,
+      model::RunInfo* info) override {
     {
       absl::MutexLock lock(&log_->mu);
       log_->sizes.push_back(images.size());
       log_->last = images.back();
     }
     before_();
-    std::vector<Result> results;
-    for (const ModelInput& image : images) {
+    std::vector<model::Result> results;
+    for (const model::ModelInput& image : images) {
       const float value =
           image.pixels != nullptr ? image.pixels[0] : image.values[0];
       if (value == kPoison) return absl::InternalError("poisoned");
@@ -70,7 +73,7 @@ class FakeModel : public VisionModel {
       if (value == kBreaksTheDevice) broken_.store(true);
       if (broken_.load()) return absl::InternalError("no device");
       if (image.height == 1) return absl::InvalidArgumentError("height 1");
-      Classification classification;
+      model::Classification classification;
       classification.logits = {value == kNotANumber
                                    ? std::numeric_limits<float>::quiet_NaN()
                                    : value};
@@ -87,8 +90,10 @@ class FakeModel : public VisionModel {
     log_->prepared = max_images;
     return absl::OkStatus();
   }
-  const ModelConfig& config() const override { return config_; }
-  Precision precision() const override { return Precision::kFloat32; }
+  const model::ModelConfig& config() const override { return config_; }
+  model::Precision precision() const override {
+    return model::Precision::kFloat32;
+  }
   std::string device() const override { return "fake"; }
   int fold_factor(int images) const override { return 10 * images; }
   int slots() const override { return slots_; }
@@ -102,20 +107,22 @@ class FakeModel : public VisionModel {
   std::function<void()> before_;
   const int slots_;
   std::atomic<bool> broken_{false};
-  ModelConfig config_;
+  model::ModelConfig config_;
 };
 
 struct Answer {
   absl::Notification done;
-  absl::StatusOr<Result> result;
+  absl::StatusOr<model::Result> result;
   BatchInfo info;
 
-  const absl::StatusOr<Result>& Wait() {
+  const absl::StatusOr<model::Result>& Wait() {
     done.WaitForNotification();
     return result;
   }
-  float logit() { return std::get<Classification>(*Wait()).logits[0]; }
-  std::string reason() { return GetErrorDetail(Wait().status()).reason; }
+  float logit() { return std::get<model::Classification>(*Wait()).logits[0]; }
+  std::string reason() {
+    return server::GetErrorDetail(Wait().status()).reason;
+  }
 };
 
 inline Task MakeTask(Answer& answer, float value, int height = 4) {
@@ -123,7 +130,8 @@ inline Task MakeTask(Answer& answer, float value, int height = 4) {
   task.image.height = task.bucket_height = height;
   task.image.width = task.bucket_width = 4;
   task.image.values.assign(3 * height * 4, value);
-  task.done = [&answer](absl::StatusOr<Result> result, const BatchInfo& info) {
+  task.done = [&answer](absl::StatusOr<model::Result> result,
+                        const BatchInfo& info) {
     answer.result = std::move(result);
     answer.info = info;
     answer.done.Notify();  // Aborts if called twice.
@@ -136,7 +144,8 @@ class ExecutorTest : public ::testing::Test {
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(
       int max_batch_size, std::function<void()> before = [] {},
-      VisionTask task = VisionTask::kClassification, int slots = 1) {
+      model::VisionTask task = model::VisionTask::kClassification,
+      int slots = 1) {
     Executor::Options options;
     options.name = "fake";
     options.version = "1";
@@ -163,7 +172,7 @@ class ExecutorTest : public ::testing::Test {
   }
 
   // What the model was given last; its pixels are gone.
-  ModelInput last() {
+  model::ModelInput last() {
     absl::MutexLock lock(&log_.mu);
     return log_.last;
   }
@@ -189,9 +198,9 @@ class ExecutorTest : public ::testing::Test {
   }
 
   FakeModel::Log log_;
-  Metrics metrics_{BuildInfo()};
+  observability::Metrics metrics_{observability::BuildInfo()};
 };
 
-}  // namespace sfmamba
+}  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_TESTS_SERVER_BATCHING_EXECUTOR_FIXTURE_H_

@@ -6,15 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "tests/server/batching/executor_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 TEST_F(ExecutorTest, AnswersEachImageWithItsOwnResult) {
@@ -97,17 +97,18 @@ TEST_F(ExecutorTest, AnImageTooLargeForTheDeviceMayComeAgain) {
   const absl::Status status = answer.Wait().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(answer.reason(), "DEVICE_OOM");
-  EXPECT_LT(GetErrorDetail(status).retry_after, absl::InfiniteDuration());
+  EXPECT_LT(server::GetErrorDetail(status).retry_after,
+            absl::InfiniteDuration());
 }
 
 TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
   const auto executor = MakeExecutor(2);
-  EXPECT_TRUE(executor->IsAlive(SteadyNow()));
+  EXPECT_TRUE(executor->IsAlive(base::SteadyNow()));
   Answer answers[4];
   executor->Submit(MakeTask(answers[0], 1));
   executor->Submit(MakeTask(answers[1], kBreaksTheDevice));
   for (int i : {0, 1}) EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
-  EXPECT_FALSE(executor->IsAlive(SteadyNow()));
+  EXPECT_FALSE(executor->IsAlive(base::SteadyNow()));
   for (int i : {2, 3}) executor->Submit(MakeTask(answers[i], i));
   for (int i : {2, 3}) {
     EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
@@ -119,15 +120,17 @@ TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
 }
 
 TEST(HungAfterTest, ADenseModelHasLongerForEachImageOfItsBatch) {
-  EXPECT_EQ(HungAfter(VisionTask::kClassification, 1), absl::Seconds(10));
-  EXPECT_EQ(HungAfter(VisionTask::kClassification, 256), absl::Seconds(10));
-  EXPECT_EQ(HungAfter(VisionTask::kDetection, 1), absl::Minutes(1));
-  EXPECT_EQ(HungAfter(VisionTask::kSegmentation, 4), absl::Minutes(4));
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1),
+            absl::Seconds(10));
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 256),
+            absl::Seconds(10));
+  EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1), absl::Minutes(1));
+  EXPECT_EQ(HungAfter(model::VisionTask::kSegmentation, 4), absl::Minutes(4));
 }
 
 TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
-  for (VisionTask task :
-       {VisionTask::kClassification, VisionTask::kSegmentation}) {
+  for (model::VisionTask task :
+       {model::VisionTask::kClassification, model::VisionTask::kSegmentation}) {
     absl::Notification started, go;
     const auto executor = MakeExecutor(
         1,
@@ -137,12 +140,12 @@ TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
         },
         task);
     const absl::Duration limit = HungAfter(task, 1);
-    const absl::Time before = SteadyNow();
+    const absl::Time before = base::SteadyNow();
     EXPECT_TRUE(executor->IsAlive(before + absl::Hours(1))) << "it is idle";
     Answer answer;
     executor->Submit(MakeTask(answer, 1));
     started.WaitForNotification();
-    const absl::Time after = SteadyNow();
+    const absl::Time after = base::SteadyNow();
     EXPECT_TRUE(executor->IsAlive(before + limit));
     EXPECT_FALSE(executor->IsAlive(after + limit + absl::Nanoseconds(1)));
     go.Notify();
@@ -159,7 +162,7 @@ TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
         all_started.DecrementCount();
         go.WaitForNotification();
       },
-      VisionTask::kClassification, 3);
+      model::VisionTask::kClassification, 3);
   Answer answers[3];
   for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
   all_started.Wait();
@@ -220,7 +223,7 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   executor->Submit(std::move(task));
   EXPECT_EQ(cancelled.Wait().status().code(), absl::StatusCode::kCancelled);
   task = MakeTask(late, 3);
-  task.deadline = SteadyNow();
+  task.deadline = base::SteadyNow();
   executor->Submit(std::move(task));
   EXPECT_EQ(late.reason(), "EXPIRED_IN_QUEUE");
   go.Notify();
@@ -249,7 +252,7 @@ TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
   task.segmentation.confidence = true;
   executor->Submit(std::move(task));
   EXPECT_EQ(answer.logit(), 1);
-  const ModelInput input = last();
+  const model::ModelInput input = last();
   EXPECT_EQ(input.height, 4);
   EXPECT_EQ(input.original_height, 70);
   EXPECT_EQ(input.original_width, 90);
@@ -263,7 +266,7 @@ TEST_F(ExecutorTest, ReservesWithinTheCaps) {
   EXPECT_TRUE(executor->Reserve(64, 1 << 20).ok());
   const absl::Status refused = executor->Reserve(1 << 20, 0).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(GetErrorDetail(refused).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "QUEUE_FULL");
 }
 
 TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {
@@ -294,4 +297,4 @@ TEST_F(ExecutorTest, TheDestructorLetsWhatWaitsRun) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::batching {
 namespace {
 
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
@@ -19,8 +19,8 @@ TEST(QueueRoomTest, RefusesTooManyItems) {
   EXPECT_TRUE(room.Take(1, 0).ok());
   const auto refused = room.Take(2, 0);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
-  EXPECT_EQ(GetErrorDetail(refused.status()).retry_after, kRetryAfter);
+  EXPECT_EQ(server::GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetErrorDetail(refused.status()).retry_after, kRetryAfter);
 }
 
 TEST(QueueRoomTest, RefusesTooManyBytes) {
@@ -93,4 +93,4 @@ TEST(ReservationTest, MayOutliveItsRoom) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::batching

@@ -21,7 +21,7 @@
 #include "tests/server/picture.h"
 #include "zlib.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 constexpr char kUnsupported[] = "IMAGE_FORMAT_UNSUPPORTED";
@@ -38,14 +38,15 @@ void ExpectRefused(const BadInput& input) {
   const absl::Status status =
       DecodeImage(input.bytes, ImageLimits(), true, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << input.name;
-  EXPECT_EQ(GetErrorDetail(status).reason, input.reason)
+  EXPECT_EQ(server::GetErrorDetail(status).reason, input.reason)
       << input.name << ": " << status;
   EXPECT_FALSE(status.message().empty()) << input.name;
 }
 
 // What ReadImageHeader alone must find out: before anything is allocated.
 void ExpectRefusedByHeader(const BadInput& input) {
-  EXPECT_EQ(GetErrorDetail(ReadImageHeader(input.bytes, ImageLimits()).status())
+  EXPECT_EQ(server::GetErrorDetail(
+                ReadImageHeader(input.bytes, ImageLimits()).status())
                 .reason,
             input.reason)
       << input.name;
@@ -62,7 +63,7 @@ RgbImage Noise(int width, int height) {
 }
 
 std::string Progressive(const RgbImage& image) {
-  return EncodeJpeg(
+  return server::EncodeJpeg(
       image.width, image.height, 3, image.data.data(),
       [](jpeg_compress_struct& c) { jpeg_simple_progression(&c); });
 }
@@ -88,8 +89,8 @@ std::string Sides(int width, int height) {
 // Only the header, with any size.
 std::string PngHeader(int width, int height) {
   return "\x89PNG\r\n\x1A\n" +
-         PngChunk("IHDR", Sides(width, height) +
-                              std::string("\x08\x02\x00\x00\x00", 5));
+         server::PngChunk("IHDR", Sides(width, height) +
+                                      std::string("\x08\x02\x00\x00\x00", 5));
 }
 
 std::string Deflate(const std::string& bytes) {
@@ -142,7 +143,8 @@ TEST(BadImageTest, NothingBehindTheMagicIsABrokenPicture) {
       {"JPEG, end without a frame", "\xFF\xD8\xFF\xD9 more", kFailed},
       {"PNG", "\x89PNG\r\n\x1A\n", kFailed},
       {"PNG, another chunk first",
-       "\x89PNG\r\n\x1A\n" + PngChunk("tEXt", std::string(13, 'x')), kFailed},
+       "\x89PNG\r\n\x1A\n" + server::PngChunk("tEXt", std::string(13, 'x')),
+       kFailed},
       {"WebP", "RIFF" + std::string(4, '\x20') + "WEBP", kFailed},
       {"WebP, junk chunk",
        "RIFF" + std::string(4, '\x20') + "WEBPjunk" + std::string(30, 'x'),
@@ -154,11 +156,11 @@ TEST(BadImageTest, NothingBehindTheMagicIsABrokenPicture) {
 TEST(BadImageTest, TruncatedPicturesAreNeverReturnedInPart) {
   const RgbImage picture = Noise(60, 45);
   const std::pair<std::string, std::string> pictures[] = {
-      {"JPEG", EncodeJpeg(picture)},
+      {"JPEG", server::EncodeJpeg(picture)},
       {"progressive JPEG", Progressive(picture)},
-      {"PNG", EncodePng(picture)},
-      {"lossy WebP", EncodeWebp(picture, false)},
-      {"lossless WebP", EncodeWebp(picture, true)}};
+      {"PNG", server::EncodePng(picture)},
+      {"lossy WebP", server::EncodeWebp(picture, false)},
+      {"lossless WebP", server::EncodeWebp(picture, true)}};
   for (const auto& [name, bytes] : pictures) {
     ASSERT_TRUE(DecodeImage(bytes, ImageLimits(), true, 0).ok()) << name;
     for (int percent = 10; percent < 100; percent += 10) {
@@ -172,7 +174,8 @@ TEST(BadImageTest, TruncatedPicturesAreNeverReturnedInPart) {
 
 TEST(BadImageTest, AJpegWhoseSizeIsWrongIsRefused) {
   const RgbImage picture = Noise(64, 64);
-  for (const std::string& jpeg : {EncodeJpeg(picture), Progressive(picture)}) {
+  for (const std::string& jpeg :
+       {server::EncodeJpeg(picture), Progressive(picture)}) {
     for (int field : {kHeight, kWidth}) {
       const std::string name = field == kHeight ? "height" : "width";
       ExpectRefused({name + " too large",
@@ -188,7 +191,7 @@ TEST(BadImageTest, AJpegWhoseSizeIsWrongIsRefused) {
 }
 
 TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
-  const std::string jpeg = EncodeJpeg(Gradient(16, 16));
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   ExpectRefusedByHeader(
       {"12 bits", PatchFrame(jpeg, kPrecision, "\x0C"), kUnsupported});
   ExpectRefusedByHeader(
@@ -210,13 +213,13 @@ TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
       }
     }
   }
-  const RgbImage picture = Gradient(16, 16);
+  const RgbImage picture = server::Gradient(16, 16);
   const auto encode = [&](int count) {
-    return EncodeJpeg(16, 16, 3, picture.data.data(),
-                      [&](jpeg_compress_struct& compress) {
-                        compress.scan_info = scans.data();
-                        compress.num_scans = count;
-                      });
+    return server::EncodeJpeg(16, 16, 3, picture.data.data(),
+                              [&](jpeg_compress_struct& compress) {
+                                compress.scan_info = scans.data();
+                                compress.num_scans = count;
+                              });
   };
   EXPECT_TRUE(DecodeImage(encode(100), ImageLimits(), true, 0).ok());
   ExpectRefused({"101 scans", encode(101), kFailed});
@@ -225,7 +228,7 @@ TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
 
 TEST(BadImageTest, HugeSidesAreRefusedBeforeAnythingIsAllocated) {
   const int64_t before = PeakMemory();
-  const std::string jpeg = EncodeJpeg(Gradient(16, 16));
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   const std::string max16 = "\xFF\xFF";
   const BadInput inputs[] = {
       {"JPEG 65535 x 65535", PatchFrame(jpeg, kHeight, max16 + max16),
@@ -246,7 +249,7 @@ TEST(BadImageTest, HugeSidesAreRefusedBeforeAnythingIsAllocated) {
 }
 
 TEST(BadImageTest, TheLimitsAreInclusive) {
-  const std::string png = EncodePng(Gradient(20, 10));
+  const std::string png = server::EncodePng(server::Gradient(20, 10));
   ImageLimits limits;
   limits.max_bytes = png.size();
   limits.max_pixels = 200;
@@ -257,19 +260,22 @@ TEST(BadImageTest, TheLimitsAreInclusive) {
     ImageLimits smaller = limits;
     --(smaller.*limit);
     EXPECT_EQ(
-        GetErrorDetail(DecodeImage(png, smaller, true, 0).status()).reason,
+        server::GetErrorDetail(DecodeImage(png, smaller, true, 0).status())
+            .reason,
         kTooLarge);
   }
   limits.max_side = 19;
-  EXPECT_EQ(GetErrorDetail(DecodeImage(png, limits, true, 0).status()).reason,
-            kTooLarge);
+  EXPECT_EQ(
+      server::GetErrorDetail(DecodeImage(png, limits, true, 0).status()).reason,
+      kTooLarge);
 }
 
 TEST(BadImageTest, AnimationsAreRefused) {
-  const std::string png = EncodePng(Gradient(8, 8));
+  const std::string png = server::EncodePng(server::Gradient(8, 8));
   ExpectRefusedByHeader(
       {"APNG",
-       WithChunk(png, PngChunk("acTL", std::string("\0\0\0\2\0\0\0\0", 8))),
+       server::WithChunk(
+           png, server::PngChunk("acTL", std::string("\0\0\0\2\0\0\0\0", 8))),
        kUnsupported});
   // VP8X with the animation flag (0x02) and sides of 8, then ANIM.
   const std::string webp =
@@ -281,7 +287,8 @@ TEST(BadImageTest, AnimationsAreRefused) {
 
 TEST(BadImageTest, AnyWrongPngChecksumIsAnError) {
   const std::string good =
-      WithChunk(EncodePng(Noise(20, 20)), PngChunk("tEXt", "Title chair"));
+      server::WithChunk(server::EncodePng(Noise(20, 20)),
+                        server::PngChunk("tEXt", "Title chair"));
   ASSERT_TRUE(DecodeImage(good, ImageLimits(), true, 0).ok());
   for (const char* chunk : {"IHDR", "tEXt", "IDAT", "IEND"}) {
     std::string bytes = good;
@@ -297,27 +304,28 @@ TEST(BadImageTest, AnyWrongPngChecksumIsAnError) {
 
 TEST(BadImageTest, APngThatUnpacksToMuchCostsLittle) {
   const int64_t before = PeakMemory();
-  const std::string end = PngChunk("IEND", "");
+  const std::string end = server::PngChunk("IEND", "");
   const std::string packed = Deflate(std::string(7'900'000, '\0'));
 
   const std::string pixels =
-      PngHeader(100, 100) + PngChunk("IDAT", packed) + end;
+      PngHeader(100, 100) + server::PngChunk("IDAT", packed) + end;
   ExpectRefused({"more pixels than the header says", pixels, kFailed});
 
   std::string text;
   for (int i = 0; i < 1000; ++i) {
-    text += PngChunk("zTXt", std::string("a\0\0", 3) + packed);
+    text += server::PngChunk("zTXt", std::string("a\0\0", 3) + packed);
   }
   const absl::StatusOr<RgbImage> image = DecodeImage(
-      WithChunk(EncodePng(Gradient(8, 8)), text), ImageLimits(), true, 0);
+      server::WithChunk(server::EncodePng(server::Gradient(8, 8)), text),
+      ImageLimits(), true, 0);
   EXPECT_TRUE(image.ok()) << "skipped: " << image.status();
   EXPECT_LT(PeakMemory() - before, 64 << 20) << "of 7.9 GB unpacked";
 }
 
 TEST(BadImageTest, TheErrorNamesNoFileAndIsShort) {
   const absl::Status status =
-      DecodeImage(EncodeJpeg(Noise(30, 30)).substr(0, 700), ImageLimits(), true,
-                  0)
+      DecodeImage(server::EncodeJpeg(Noise(30, 30)).substr(0, 700),
+                  ImageLimits(), true, 0)
           .status();
   EXPECT_EQ(status.message().find('/'), absl::string_view::npos) << status;
   EXPECT_LT(status.message().size(), 200);
@@ -327,12 +335,13 @@ TEST(BadImageTest, TheErrorNamesNoFileAndIsShort) {
 TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
   const RgbImage picture = Noise(24, 24);
   const std::string pictures[] = {
-      EncodeJpeg(picture),
+      server::EncodeJpeg(picture),
       Progressive(picture),
-      EncodePng(picture),
-      EncodeWebp(picture, false),
-      EncodeWebp(picture, true),
-      WithExif(EncodeJpeg(picture), ExifOrientation(6, true))};
+      server::EncodePng(picture),
+      server::EncodeWebp(picture, false),
+      server::EncodeWebp(picture, true),
+      server::WithExif(server::EncodeJpeg(picture),
+                       server::ExifOrientation(6, true))};
   ImageLimits limits;
   limits.max_pixels = 1 << 20;
   std::mt19937 random(7);
@@ -353,7 +362,7 @@ TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
         continue;
       }
       ++refused;
-      const std::string reason = GetErrorDetail(image.status()).reason;
+      const std::string reason = server::GetErrorDetail(image.status()).reason;
       EXPECT_TRUE(reason == kUnsupported || reason == kFailed ||
                   reason == kTooLarge)
           << image.status();
@@ -363,4 +372,4 @@ TEST(BadImageTest, DamagedPicturesAreDecodedWhollyOrRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

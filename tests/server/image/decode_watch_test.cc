@@ -10,7 +10,7 @@
 #include "server/image/image.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // A clock on which each look takes a second.
@@ -54,22 +54,22 @@ TEST(DecodeWatchTest, ItsClockIsTheThreadsWork) {
 }
 
 std::string ProgressiveJpeg(const RgbImage& image) {
-  return EncodeJpeg(image.width, image.height, 3, image.data.data(),
-                    [](jpeg_compress_struct& compress) {
-                      jpeg_simple_progression(&compress);
-                    });
+  return server::EncodeJpeg(image.width, image.height, 3, image.data.data(),
+                            [](jpeg_compress_struct& compress) {
+                              jpeg_simple_progression(&compress);
+                            });
 }
 
 std::string InterlacedPng(const RgbImage& image) {
-  PngOptions options;
+  server::PngOptions options;
   options.interlaced = true;
-  return EncodePng(image.width, image.height, options,
-                   std::string(image.data.begin(), image.data.end()));
+  return server::EncodePng(image.width, image.height, options,
+                           std::string(image.data.begin(), image.data.end()));
 }
 
 // Incompressible, so that its WebP has many kilobytes.
 RgbImage Noise(int width, int height) {
-  RgbImage image = Gradient(width, height);
+  RgbImage image = server::Gradient(width, height);
   uint32_t state = 1;
   for (uint8_t& value : image.data) {
     state = state * 1664525 + 1013904223;
@@ -80,7 +80,7 @@ RgbImage Noise(int width, int height) {
 
 std::string ReasonOf(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  return GetErrorDetail(status).reason;
+  return server::GetErrorDetail(status).reason;
 }
 
 TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
@@ -89,12 +89,12 @@ TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
     const char* name;
     std::string bytes;
   } kCases[] = {
-      {"JPEG", EncodeJpeg(picture)},
+      {"JPEG", server::EncodeJpeg(picture)},
       {"progressive JPEG", ProgressiveJpeg(picture)},
-      {"PNG", EncodePng(picture)},
+      {"PNG", server::EncodePng(picture)},
       {"interlaced PNG", InterlacedPng(picture)},
-      {"WebP", EncodeWebp(picture, /*lossless=*/false)},
-      {"lossless WebP", EncodeWebp(picture, /*lossless=*/true)},
+      {"WebP", server::EncodeWebp(picture, /*lossless=*/false)},
+      {"lossless WebP", server::EncodeWebp(picture, /*lossless=*/true)},
   };
   for (const auto& test : kCases) {
     CountingClock whole;
@@ -119,10 +119,11 @@ TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
 
 TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
   // A lossless WebP of one colour has a few bytes, whatever its size.
-  RgbImage flat = Gradient(600, 400);
+  RgbImage flat = server::Gradient(600, 400);
   flat.data.assign(flat.data.size(), 77);
   for (const std::string& bytes :
-       {EncodeWebp(flat, /*lossless=*/true), EncodeJpeg(Gradient(4, 4))}) {
+       {server::EncodeWebp(flat, /*lossless=*/true),
+        server::EncodeJpeg(server::Gradient(4, 4))}) {
     CountingClock clock;
     EXPECT_EQ(ReasonOf(DecodeImage(
                            bytes, ImageLimits(), true, 0,
@@ -143,4 +144,4 @@ TEST(DecodeWatchTest, ASlowPictureIsRefusedByTheRealClock) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

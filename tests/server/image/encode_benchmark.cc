@@ -14,7 +14,7 @@
 #include "server/prediction/convert_segmentation.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 constexpr int kClasses = 150;
@@ -24,8 +24,8 @@ std::vector<std::string> Labels() {
 }
 
 // Blobs with wavy edges, as objects have.
-Segmentation MakeMap(int height, int width) {
-  Segmentation map;
+model::Segmentation MakeMap(int height, int width) {
+  model::Segmentation map;
   map.height = height;
   map.width = width;
   map.areas.resize(kClasses);
@@ -44,13 +44,14 @@ Segmentation MakeMap(int height, int width) {
 }
 
 void Segment(benchmark::State& state, v1::SegmentParams::Encoding encoding) {
-  const Segmentation map = MakeMap(state.range(1), state.range(0));
+  const model::Segmentation map = MakeMap(state.range(1), state.range(0));
   v1::SegmentParams params;
   params.set_encoding(encoding);
   int64_t bytes = 0;
   for (auto _ : state) {
     v1::SegmentResult result;
-    benchmark::DoNotOptimize(ToProto(map, params, Labels(), &result));
+    benchmark::DoNotOptimize(
+        prediction::ToProto(map, params, Labels(), &result));
     bytes = result.ByteSizeLong();
   }
   state.counters["bytes"] = bytes;
@@ -79,13 +80,14 @@ BENCHMARK(BM_SegmentRaw)
     ->Unit(benchmark::kMillisecond);
 
 void BM_SegmentConfidence(benchmark::State& state) {
-  const Segmentation map = MakeMap(480, 640);
+  const model::Segmentation map = MakeMap(480, 640);
   v1::SegmentParams params;
   params.set_include_confidence_map(true);
   int64_t bytes = 0;
   for (auto _ : state) {
     v1::SegmentResult result;
-    benchmark::DoNotOptimize(ToProto(map, params, Labels(), &result));
+    benchmark::DoNotOptimize(
+        prediction::ToProto(map, params, Labels(), &result));
     bytes = result.confidence_png().size();
   }
   state.counters["bytes"] = bytes;
@@ -93,11 +95,11 @@ void BM_SegmentConfidence(benchmark::State& state) {
 BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
 
 // 100 ellipses, each a third of the picture's sides.
-Detections MakeDetections(int height, int width) {
-  Detections detections;
+model::Detections MakeDetections(int height, int width) {
+  model::Detections detections;
   for (int i = 0; i < 100; ++i) {
-    Detection detection;
-    InstanceMask mask;
+    model::Detection detection;
+    model::InstanceMask mask;
     mask.width = width / 3;
     mask.height = height / 3;
     mask.left = i % 10 * (width - mask.width) / 10;
@@ -121,14 +123,14 @@ Detections MakeDetections(int height, int width) {
 
 void Detect(benchmark::State& state, v1::DetectParams::MaskEncoding encoding) {
   const int width = state.range(0), height = state.range(1);
-  const Detections detections = MakeDetections(height, width);
+  const model::Detections detections = MakeDetections(height, width);
   PictureFrame frame;
   frame.picture = {height, width};
   int64_t bytes = 0;
   for (auto _ : state) {
     v1::DetectResult result;
     benchmark::DoNotOptimize(
-        ToProto(detections, frame, encoding, Labels(), &result));
+        prediction::ToProto(detections, frame, encoding, Labels(), &result));
     bytes = result.ByteSizeLong();
   }
   state.counters["bytes"] = bytes;
@@ -151,7 +153,7 @@ BENCHMARK(BM_DetectPng)
 
 // To a detector's input. The arguments: width, height.
 void BM_ResizeKeepRatio(benchmark::State& state) {
-  const RgbImage image = Gradient(state.range(0), state.range(1));
+  const RgbImage image = server::Gradient(state.range(0), state.range(1));
   const PictureSize size =
       KeepRatioSize({image.height, image.width}, 800, 1333);
   for (auto _ : state) benchmark::DoNotOptimize(ResizeBilinear(image, size));
@@ -162,6 +164,6 @@ BENCHMARK(BM_ResizeKeepRatio)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 BENCHMARK_MAIN();

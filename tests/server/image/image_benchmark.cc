@@ -10,12 +10,12 @@
 #include "server/image/image.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // Smooth with some texture, so that its JPEG is of a usual size.
 RgbImage Photograph(int width, int height) {
-  RgbImage image = Gradient(width, height);
+  RgbImage image = server::Gradient(width, height);
   uint32_t noise = 1;
   for (uint8_t& byte : image.data) {
     noise = noise * 1664525u + 1013904223u;
@@ -26,7 +26,7 @@ RgbImage Photograph(int width, int height) {
 
 std::string Jpeg(int width, int height) {
   const RgbImage image = Photograph(width, height);
-  return EncodeJpeg(
+  return server::EncodeJpeg(
       width, height, 3, image.data.data(),
       [](jpeg_compress_struct& c) { jpeg_set_quality(&c, 85, TRUE); });
 }
@@ -51,7 +51,7 @@ void BM_DecodeJpeg(benchmark::State& state) {
 BENCHMARK(BM_DecodeJpeg)->Arg(0)->Arg(224)->Unit(benchmark::kMillisecond);
 
 void BM_DecodePng(benchmark::State& state) {
-  const std::string bytes = EncodePng(Photograph(1000, 667));
+  const std::string bytes = server::EncodePng(Photograph(1000, 667));
   for (auto _ : state) {
     benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
   }
@@ -59,7 +59,7 @@ void BM_DecodePng(benchmark::State& state) {
 BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
 
 void BM_DecodeWebp(benchmark::State& state) {
-  const std::string bytes = EncodeWebp(Photograph(1000, 667), false);
+  const std::string bytes = server::EncodeWebp(Photograph(1000, 667), false);
   for (auto _ : state) {
     benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
   }
@@ -79,6 +79,6 @@ BENCHMARK(BM_Preprocess)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image
 
 BENCHMARK_MAIN();

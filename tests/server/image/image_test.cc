@@ -13,7 +13,7 @@
 #include "jpeglib.h"
 #include "tests/server/picture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 const ImageLimits kLimits;
@@ -31,14 +31,14 @@ int Pixel(const RgbImage& image, int x, int y, int channel) {
 }
 
 TEST(ImageHeaderTest, ReadsFormatAndSize) {
-  const RgbImage picture = Gradient(37, 21);
+  const RgbImage picture = server::Gradient(37, 21);
   const struct {
     ImageFormat format;
     std::string bytes;
-  } cases[] = {{ImageFormat::kJpeg, EncodeJpeg(picture)},
-               {ImageFormat::kPng, EncodePng(picture)},
-               {ImageFormat::kWebp, EncodeWebp(picture, true)},
-               {ImageFormat::kWebp, EncodeWebp(picture, false)}};
+  } cases[] = {{ImageFormat::kJpeg, server::EncodeJpeg(picture)},
+               {ImageFormat::kPng, server::EncodePng(picture)},
+               {ImageFormat::kWebp, server::EncodeWebp(picture, true)},
+               {ImageFormat::kWebp, server::EncodeWebp(picture, false)}};
   for (const auto& c : cases) {
     const absl::StatusOr<ImageHeader> header =
         ReadImageHeader(c.bytes, kLimits);
@@ -51,29 +51,32 @@ TEST(ImageHeaderTest, ReadsFormatAndSize) {
 }
 
 TEST(DecodeImageTest, LosslessFormatsGiveTheSamePixels) {
-  const RgbImage picture = Gradient(37, 21);
-  EXPECT_EQ(Decode(EncodePng(picture)).data, picture.data);
-  EXPECT_EQ(Decode(EncodeWebp(picture, true)).data, picture.data);
+  const RgbImage picture = server::Gradient(37, 21);
+  EXPECT_EQ(Decode(server::EncodePng(picture)).data, picture.data);
+  EXPECT_EQ(Decode(server::EncodeWebp(picture, true)).data, picture.data);
 }
 
 TEST(DecodeImageTest, LossyFormatsGiveNearlyTheSamePixels) {
-  const RgbImage picture = Gradient(64, 48);
-  EXPECT_LE(MaxDifference(Decode(EncodeJpeg(picture)), picture), 12);
-  EXPECT_LE(MaxDifference(Decode(EncodeWebp(picture, false)), picture), 16);
+  const RgbImage picture = server::Gradient(64, 48);
+  EXPECT_LE(server::MaxDifference(Decode(server::EncodeJpeg(picture)), picture),
+            12);
+  EXPECT_LE(server::MaxDifference(Decode(server::EncodeWebp(picture, false)),
+                                  picture),
+            16);
 }
 
 TEST(DecodeImageTest, ProgressiveJpegIsTheSameAsBaseline) {
-  const RgbImage picture = Gradient(64, 48);
-  const std::string progressive =
-      EncodeJpeg(64, 48, 3, picture.data.data(),
-                 [](auto& compress) { jpeg_simple_progression(&compress); });
-  EXPECT_EQ(Decode(progressive).data, Decode(EncodeJpeg(picture)).data);
+  const RgbImage picture = server::Gradient(64, 48);
+  const std::string progressive = server::EncodeJpeg(
+      64, 48, 3, picture.data.data(),
+      [](auto& compress) { jpeg_simple_progression(&compress); });
+  EXPECT_EQ(Decode(progressive).data, Decode(server::EncodeJpeg(picture)).data);
 }
 
 TEST(DecodeImageTest, GreyJpegHasEqualChannels) {
   std::vector<uint8_t> grey(32 * 32);
   for (int i = 0; i < grey.size(); ++i) grey[i] = i / 4;
-  const RgbImage image = Decode(EncodeJpeg(32, 32, 1, grey.data()));
+  const RgbImage image = Decode(server::EncodeJpeg(32, 32, 1, grey.data()));
   ASSERT_EQ(image.data.size(), 3 * grey.size());
   for (int i = 0; i < grey.size(); ++i) {
     EXPECT_NEAR(image.data[3 * i], grey[i], 8);
@@ -88,7 +91,7 @@ TEST(DecodeImageTest, CmykJpegIsTakenAsInverted) {
     cmyk.insert(cmyk.end(), {200, 100, 50, 255});
   for (int i = 0; i < 16 * 16; ++i)
     cmyk.insert(cmyk.end(), {200, 100, 50, 128});
-  const RgbImage image = Decode(EncodeJpeg(16, 32, 4, cmyk.data()));
+  const RgbImage image = Decode(server::EncodeJpeg(16, 32, 4, cmyk.data()));
   for (int c = 0; c < 3; ++c) {
     const int inked[] = {200, 100, 50};
     EXPECT_NEAR(Pixel(image, 3, 3, c), inked[c], 3);
@@ -97,7 +100,7 @@ TEST(DecodeImageTest, CmykJpegIsTakenAsInverted) {
 }
 
 TEST(DecodeImageTest, AJpegIsScaledDownToTheSmallestSufficientEighth) {
-  const std::string bytes = EncodeJpeg(Gradient(1000, 667));
+  const std::string bytes = server::EncodeJpeg(server::Gradient(1000, 667));
   const struct {
     int min_side, width, height;
   } cases[] = {{0, 1000, 667},  {1, 125, 84},     {84, 125, 84},
@@ -107,20 +110,24 @@ TEST(DecodeImageTest, AJpegIsScaledDownToTheSmallestSufficientEighth) {
     const RgbImage image = Decode(bytes, false, c.min_side);
     EXPECT_EQ(image.width, c.width) << "min_side " << c.min_side;
     EXPECT_EQ(image.height, c.height) << "min_side " << c.min_side;
-    EXPECT_LE(MaxDifference(image, Gradient(c.width, c.height)), 16);
+    EXPECT_LE(server::MaxDifference(image, server::Gradient(c.width, c.height)),
+              16);
   }
 }
 
 TEST(DecodeImageTest, OtherFormatsAreNotScaled) {
-  EXPECT_EQ(Decode(EncodePng(Gradient(64, 64)), false, 8).width, 64);
-  EXPECT_EQ(Decode(EncodeWebp(Gradient(64, 64), true), false, 8).width, 64);
+  EXPECT_EQ(Decode(server::EncodePng(server::Gradient(64, 64)), false, 8).width,
+            64);
+  EXPECT_EQ(Decode(server::EncodeWebp(server::Gradient(64, 64), true), false, 8)
+                .width,
+            64);
 }
 
 TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
   constexpr int kGrey = 0, kRgb = 2, kPalette = 3, kGreyAlpha = 4, kRgba = 6;
   const struct {
     std::string name;
-    PngOptions options;
+    server::PngOptions options;
     std::string row;            // Of 8 pixels.
     std::vector<int> expected;  // Of the first two pixels.
   } cases[] = {
@@ -149,7 +156,7 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
   };
   for (auto& c : cases) {
     for (bool interlaced : {false, true}) {
-      PngOptions options = c.options;
+      server::PngOptions options = c.options;
       options.interlaced = interlaced;
       std::string rows;
       const int bits[] = {1, 0, 3, 1, 2, 0, 4};  // Samples of a colour type.
@@ -159,7 +166,7 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
         row.resize(stride);
         rows += row;
       }
-      const RgbImage image = Decode(EncodePng(8, 8, options, rows));
+      const RgbImage image = Decode(server::EncodePng(8, 8, options, rows));
       ASSERT_EQ(image.data.size(), 3 * 8 * 8) << c.name;
       for (int y = 0; y < 8; ++y) {
         EXPECT_EQ(
@@ -172,22 +179,23 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
 }
 
 TEST(DecodeImageTest, ColourProfilesAreIgnored) {
-  const RgbImage picture = Gradient(8, 8);
-  const std::string png = EncodePng(picture);
-  EXPECT_EQ(
-      Decode(WithChunk(png, PngChunk("iCCP", "not a profile at all"))).data,
-      picture.data);
-  const std::string jpeg = EncodeJpeg(picture);
+  const RgbImage picture = server::Gradient(8, 8);
+  const std::string png = server::EncodePng(picture);
+  EXPECT_EQ(Decode(server::WithChunk(
+                       png, server::PngChunk("iCCP", "not a profile at all")))
+                .data,
+            picture.data);
+  const std::string jpeg = server::EncodeJpeg(picture);
   const std::string segment("\xFF\xE2\0\x14ICC_PROFILE\0\1\1junk", 22);
   const std::string with_profile = jpeg.substr(0, 2) + segment + jpeg.substr(2);
   EXPECT_EQ(Decode(with_profile).data, Decode(jpeg).data);
 }
 
 TEST(DecodeImageTest, WhatFollowsThePictureIsIgnored) {
-  const RgbImage picture = Gradient(8, 8);
-  EXPECT_EQ(Decode(EncodePng(picture) + "trailer").data, picture.data);
-  EXPECT_EQ(Decode(EncodeJpeg(picture) + "trailer").data,
-            Decode(EncodeJpeg(picture)).data);
+  const RgbImage picture = server::Gradient(8, 8);
+  EXPECT_EQ(Decode(server::EncodePng(picture) + "trailer").data, picture.data);
+  EXPECT_EQ(Decode(server::EncodeJpeg(picture) + "trailer").data,
+            Decode(server::EncodeJpeg(picture)).data);
 }
 
 // Where the stored corners must be seen. Source: EXIF 2.3, Orientation.
@@ -207,12 +215,12 @@ TEST(OrientationTest, PutsTheCornersWhereTheyBelong) {
       {7, {kRight, kBottom}, {kRight, kTop}},
       {8, {kLeft, kBottom}, {kLeft, kTop}},
   };
-  const RgbImage stored = Decode(EncodeJpeg(Gradient(48, 32)));
+  const RgbImage stored = Decode(server::EncodeJpeg(server::Gradient(48, 32)));
   for (const auto& c : cases) {
     for (bool little_endian : {false, true}) {
-      const std::string bytes =
-          WithExif(EncodeJpeg(Gradient(48, 32)),
-                   ExifOrientation(c.orientation, little_endian));
+      const std::string bytes = server::WithExif(
+          server::EncodeJpeg(server::Gradient(48, 32)),
+          server::ExifOrientation(c.orientation, little_endian));
       EXPECT_EQ(ReadImageHeader(bytes, kLimits)->orientation, c.orientation);
       EXPECT_EQ(ReadImageHeader(bytes, kLimits)->width, 48);
       const RgbImage seen = Decode(bytes, true);
@@ -234,7 +242,7 @@ TEST(OrientationTest, PutsTheCornersWhereTheyBelong) {
 }
 
 TEST(OrientationTest, CorruptExifIsIgnored) {
-  const std::string good = ExifOrientation(6, true);
+  const std::string good = server::ExifOrientation(6, true);
   std::vector<std::string> broken;
   for (size_t size = 6; size < 26; ++size) {
     broken.push_back(good.substr(0, size));  // Ends before the value.
@@ -250,9 +258,9 @@ TEST(OrientationTest, CorruptExifIsIgnored) {
   broken.push_back(patched(20, "\x02"));                // Two values.
   broken.push_back(patched(24, std::string(1, '\0')));  // Orientation 0.
   broken.push_back(patched(24, "\x09"));                // Orientation 9.
-  const std::string jpeg = EncodeJpeg(Gradient(16, 8));
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 8));
   for (const std::string& exif : broken) {
-    const std::string bytes = WithExif(jpeg, exif);
+    const std::string bytes = server::WithExif(jpeg, exif);
     const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, kLimits);
     ASSERT_TRUE(header.ok()) << header.status();
     EXPECT_EQ(header->orientation, 1) << exif.size() << " bytes of EXIF";
@@ -261,10 +269,10 @@ TEST(OrientationTest, CorruptExifIsIgnored) {
 }
 
 TEST(OrientationTest, IsReadFromPngAndWebpToo) {
-  const RgbImage picture = Gradient(6, 4);
-  const std::string exif = ExifOrientation(8, false);
-  const std::string png =
-      WithChunk(EncodePng(picture), PngChunk("eXIf", exif.substr(6)));
+  const RgbImage picture = server::Gradient(6, 4);
+  const std::string exif = server::ExifOrientation(8, false);
+  const std::string png = server::WithChunk(
+      server::EncodePng(picture), server::PngChunk("eXIf", exif.substr(6)));
   EXPECT_EQ(ReadImageHeader(png, kLimits)->orientation, 8);
   EXPECT_EQ(Decode(png, true).width, 4);
 
@@ -272,9 +280,10 @@ TEST(OrientationTest, IsReadFromPngAndWebpToo) {
   const auto size = [](uint32_t n) {
     return std::string({static_cast<char>(n), static_cast<char>(n >> 8), 0, 0});
   };
-  const std::string chunks =
-      "WEBPVP8X" + size(10) + std::string("\x08\0\0\0\5\0\0\3\0\0", 10) +
-      EncodeWebp(picture, true).substr(12) + "EXIF" + size(exif.size()) + exif;
+  const std::string chunks = "WEBPVP8X" + size(10) +
+                             std::string("\x08\0\0\0\5\0\0\3\0\0", 10) +
+                             server::EncodeWebp(picture, true).substr(12) +
+                             "EXIF" + size(exif.size()) + exif;
   const std::string webp = "RIFF" + size(chunks.size()) + chunks;
   const absl::StatusOr<ImageHeader> header = ReadImageHeader(webp, kLimits);
   ASSERT_TRUE(header.ok()) << header.status();
@@ -283,4 +292,4 @@ TEST(OrientationTest, IsReadFromPngAndWebpToo) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

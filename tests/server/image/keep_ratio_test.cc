@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // [height, width, 3], whatever the order of its channels.
@@ -95,4 +95,4 @@ TEST(KeepRatioTest, ThreadsGetWhatOneGets) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 TEST(MemoryBudgetTest, SharesNeverExceedIt) {
@@ -38,4 +38,4 @@ TEST(MemoryBudgetTest, WhatIsLargerThanAllOfItGetsAllOfIt) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

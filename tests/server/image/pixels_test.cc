@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 using v1::PixelBuffer;
@@ -27,7 +27,7 @@ PixelBuffer Buffer(int width, int height, PixelBuffer::Format format,
 std::string Refusal(const PixelBuffer& pixels) {
   const absl::Status status = ValidatePixels(pixels, ImageLimits());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  const ErrorDetail detail = GetErrorDetail(status);
+  const server::ErrorDetail detail = server::GetErrorDetail(status);
   return detail.reason + " " + detail.field;
 }
 
@@ -112,8 +112,8 @@ Tensor MakeTensor(Tensor::DataType type, const std::vector<T>& values,
   return tensor;
 }
 
-ModelConfig ModelOfSide(int side) {
-  ModelConfig model;
+model::ModelConfig ModelOfSide(int side) {
+  model::ModelConfig model;
   model.image_size = side;
   return model;
 }
@@ -141,8 +141,8 @@ TEST(TensorTest, Uint8ChannelsBecomePixels) {
 }
 
 TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {
-  ModelConfig model;
-  model.resize = Resize::kKeepRatio;
+  model::ModelConfig model;
+  model.resize = model::Resize::kKeepRatio;
   model.short_side = 2;
   model.long_side = 4;
   const auto status = [&model](int64_t height, int64_t width) {
@@ -157,7 +157,7 @@ TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {
   }
   for (const auto& [height, width] : {std::pair{3, 4}, {3, 3}, {5, 1}}) {
     const absl::Status refused = status(height, width);
-    EXPECT_EQ(GetErrorDetail(refused).field, ".shape");
+    EXPECT_EQ(server::GetErrorDetail(refused).field, ".shape");
     EXPECT_NE(refused.message().find(
                   "[3, H, W] with sides of 1 to 4, the shorter at most 2"),
               std::string::npos)
@@ -170,8 +170,8 @@ TEST(TensorTest, NotFiniteIsRefusedByElement) {
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), inf, -inf}) {
     const auto status =
         ToImageBuffer(MakeTensor<float>(Tensor::FP32, {0, 1, bad})).status();
-    EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
-    EXPECT_EQ(GetErrorDetail(status).field, ".data");
+    EXPECT_EQ(server::GetErrorDetail(status).reason, "INVALID_FIELD");
+    EXPECT_EQ(server::GetErrorDetail(status).field, ".data");
     EXPECT_NE(status.message().find("element 2"), std::string::npos);
   }
   EXPECT_FALSE(
@@ -185,8 +185,8 @@ TEST(TensorTest, NotFiniteIsRefusedByElement) {
 TEST(TensorTest, RefusesWhatDoesNotFit) {
   const auto field = [](const Tensor& tensor) {
     const absl::Status status = ValidateTensor(tensor, ModelOfSide(1));
-    EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
-    return GetErrorDetail(status).field;
+    EXPECT_EQ(server::GetErrorDetail(status).reason, "INVALID_FIELD");
+    return server::GetErrorDetail(status).field;
   };
   const std::vector<float> three(3);
   for (const std::vector<int64_t>& shape :
@@ -208,4 +208,4 @@ TEST(TensorTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 TEST(PngEncoderTest, EachDepthComesBack) {
@@ -35,7 +35,7 @@ TEST(PngEncoderTest, EachDepthComesBack) {
       };
       const auto png = EncodeGreyPng(width, height, bits, fill);
       ASSERT_TRUE(png.ok()) << png.status();
-      const GreyPng decoded = DecodeGreyPng(*png);
+      const server::GreyPng decoded = server::DecodeGreyPng(*png);
       EXPECT_EQ(decoded.width, width);
       EXPECT_EQ(decoded.height, height);
       EXPECT_EQ(decoded.bit_depth, bits);
@@ -52,4 +52,4 @@ TEST(PngEncoderTest, WhatLibpngRefusesIsAnError) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/image/image.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
 // The same as picture() of the script.
@@ -149,4 +149,4 @@ TEST(CropTest, KeepsAtLeastOnePixel) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

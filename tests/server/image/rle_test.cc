@@ -10,11 +10,12 @@
 #include "tests/server/masks.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::image {
 namespace {
 
-InstanceMask WholeMask(int height, int width, std::vector<uint8_t> data) {
-  InstanceMask mask;
+model::InstanceMask WholeMask(int height, int width,
+                              std::vector<uint8_t> data) {
+  model::InstanceMask mask;
   mask.height = height;
   mask.width = width;
   mask.data = std::move(data);
@@ -36,7 +37,7 @@ TEST(RleTest, AgreesWithCocosOwnStrings) {
               expected)
         << i;
     const uint8_t* pixels = masks.data_ptr<uint8_t>() + i * height * width;
-    const InstanceMask mask =
+    const model::InstanceMask mask =
         WholeMask(height, width, {pixels, pixels + height * width});
     EXPECT_EQ(EncodeRle(mask, 0, 0, height, width), expected) << i;
   }
@@ -76,7 +77,7 @@ TEST_P(RleRoundTripTest, AMaskComesBackAtItsPlace) {
   const auto [height, width, left, top, rows, columns] = GetParam();
   std::mt19937 random(1);
   for (int percent : {0, 3, 50, 97, 100}) {
-    InstanceMask mask;
+    model::InstanceMask mask;
     mask.left = left - 2;
     mask.top = top - 1;
     mask.height = rows;
@@ -89,8 +90,9 @@ TEST_P(RleRoundTripTest, AMaskComesBackAtItsPlace) {
         expected[(top + y) * width + left + x] = set;
       }
     }
-    EXPECT_EQ(DecodeRle(EncodeRle(mask, 2, 1, height, width), height, width),
-              expected)
+    EXPECT_EQ(
+        server::DecodeRle(EncodeRle(mask, 2, 1, height, width), height, width),
+        expected)
         << percent << " %";
   }
 }
@@ -128,7 +130,7 @@ TEST(RlePerClassTest, EachClassComesBack) {
         if (count == 0) {
           EXPECT_EQ(strings[id], "");
         } else {
-          EXPECT_EQ(DecodeRle(strings[id], height, width), expected);
+          EXPECT_EQ(server::DecodeRle(strings[id], height, width), expected);
         }
       }
     }
@@ -136,4 +138,4 @@ TEST(RlePerClassTest, EachClassComesBack) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::image

@@ -4,7 +4,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 // What `log` wrote to a temporary file.
@@ -118,4 +118,4 @@ TEST(LogNamesTest, UnknownNamesAreRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

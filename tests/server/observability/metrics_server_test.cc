@@ -16,7 +16,7 @@
 #include "server/observability/metrics.h"
 #include "tests/testing/http.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 // As much as the libraries for GPUs have; a thread's stack must hold it.
@@ -135,4 +135,4 @@ TEST_F(MetricsServerTest, EndsWithConnectionsOpen) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

@@ -2,12 +2,12 @@
 
 #include <map>
 
-#include "base/steady_clock.h"
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/batching/batch_task.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 // Values by "name{label=value,...}"; of a histogram its count.
@@ -107,8 +107,8 @@ TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
   EXPECT_EQ(Values(metrics)["sfmamba_queue_oldest_age_seconds{model=m,priority="
                             "normal}"],
             0);
-  one->QueueChanged(3, 300, SteadyNow() - absl::Seconds(7));
-  two->QueueChanged(1, 100, SteadyNow() - absl::Seconds(1));
+  one->QueueChanged(3, 300, base::SteadyNow() - absl::Seconds(7));
+  two->QueueChanged(1, 100, base::SteadyNow() - absl::Seconds(1));
   auto values = Values(metrics);
   EXPECT_EQ(values["sfmamba_queue_items{model=m,priority=normal}"], 4);
   EXPECT_EQ(values["sfmamba_queue_bytes{model=m,priority=normal}"], 400);
@@ -197,4 +197,4 @@ TEST(MetricsTest, ADenseModelsManyBucketsAreCountedTogether) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

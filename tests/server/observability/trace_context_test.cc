@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::observability {
 namespace {
 
 TEST(TraceContextTest, ReadsTheTraceId) {
@@ -34,4 +34,4 @@ TEST(TraceContextTest, NewIdsAreValidAndDiffer) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::observability

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 const std::vector<std::string>& Labels() {
@@ -17,7 +17,8 @@ const std::vector<std::string>& Labels() {
 v1::ClassifyResult Convert(const std::vector<float>& logits,
                            const v1::ClassifyParams& params) {
   v1::ClassifyResult result;
-  ToProto(Classification{logits, {0.5f, -0.5f}}, params, Labels(), &result);
+  ToProto(model::Classification{logits, {0.5f, -0.5f}}, params, Labels(),
+          &result);
   return result;
 }
 
@@ -59,7 +60,7 @@ TEST(ConvertClassificationTest, LogitAndSigmoid) {
 
 TEST(ConvertClassificationTest, TopKDefaultsToFive) {
   v1::ClassifyResult result;
-  ToProto(Classification{{1, 2, 3, 4, 5, 6, 7}, {}}, {},
+  ToProto(model::Classification{{1, 2, 3, 4, 5, 6, 7}, {}}, {},
           std::vector<std::string>(7), &result);
   EXPECT_EQ(Ids(result), (std::vector<int>{6, 5, 4, 3, 2}));
 }
@@ -92,4 +93,4 @@ TEST(ConvertClassificationTest, EmbeddingOnRequest) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

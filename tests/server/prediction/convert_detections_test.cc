@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 using v1::DetectParams;
@@ -18,35 +18,36 @@ const std::vector<std::string>& Labels() {
 }
 
 // A crop of 30 x 20 pixels of a picture of 100 x 80, at (10, 40).
-PictureFrame Frame() {
-  PictureFrame frame;
+image::PictureFrame Frame() {
+  image::PictureFrame frame;
   frame.picture = {80, 100};
   frame.left = 10;
   frame.top = 40;
   return frame;
 }
 
-Detection MakeDetection(Box box, int class_id = 1, float score = 0.5f) {
-  Detection detection;
+model::Detection MakeDetection(model::Box box, int class_id = 1,
+                               float score = 0.5f) {
+  model::Detection detection;
   detection.box = box;
   detection.class_id = class_id;
   detection.score = score;
-  detection.mask = [] { return InstanceMask(); };
+  detection.mask = [] { return model::InstanceMask(); };
   return detection;
 }
 
 // A full mask.
-InstanceMask MakeMask(int left, int top, int width, int height) {
+model::InstanceMask MakeMask(int left, int top, int width, int height) {
   return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
 }
 
-v1::DetectResult Convert(std::vector<Detection> detections,
-                         const PictureFrame& frame = Frame(),
+v1::DetectResult Convert(std::vector<model::Detection> detections,
+                         const image::PictureFrame& frame = Frame(),
                          DetectParams::MaskEncoding encoding =
                              DetectParams::MASK_ENCODING_UNSPECIFIED) {
   v1::DetectResult result;
-  const absl::Status status = ToProto(Detections{std::move(detections)}, frame,
-                                      encoding, Labels(), &result);
+  const absl::Status status = ToProto(model::Detections{std::move(detections)},
+                                      frame, encoding, Labels(), &result);
   EXPECT_TRUE(status.ok()) << status;
   return result;
 }
@@ -85,8 +86,8 @@ TEST(ConvertDetectionsTest, BoxesAreOfTheWholePictureAndClipped) {
 }
 
 TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
-  Detection detection = MakeDetection({2, 3, 6, 5});
-  InstanceMask mask = MakeMask(2, 3, 4, 2);
+  model::Detection detection = MakeDetection({2, 3, 6, 5});
+  model::InstanceMask mask = MakeMask(2, 3, 4, 2);
   mask.data[0] = 0;
   detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
@@ -99,30 +100,32 @@ TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
     for (int x = 12; x < 16; ++x) expected[y * 100 + x] = 1;
   }
   expected[43 * 100 + 12] = 0;
-  EXPECT_EQ(DecodeRle(rle.counts(), 80, 100), expected);
+  EXPECT_EQ(server::DecodeRle(rle.counts(), 80, 100), expected);
 }
 
 TEST(ConvertDetectionsTest, AnEmptyMaskIsAMaskStill) {
   const v1::DetectResult rle =
       Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::COCO_RLE);
-  EXPECT_EQ(DecodeRle(rle.detections(0).rle().counts(), 80, 100),
+  EXPECT_EQ(server::DecodeRle(rle.detections(0).rle().counts(), 80, 100),
             std::vector<int>(8000));
   const v1::DetectResult png =
       Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::PNG_CROP);
-  const GreyPng decoded = DecodeGreyPng(png.detections(0).png_crop());
+  const server::GreyPng decoded =
+      server::DecodeGreyPng(png.detections(0).png_crop());
   EXPECT_EQ(decoded.width, 1);
   EXPECT_EQ(decoded.values, std::vector<int>(2));
 }
 
 TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
   // The mask reaches one pixel beyond the box at each side, as pasting allows.
-  Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
-  InstanceMask mask = MakeMask(1, 2, 12, 4);
+  model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
+  model::InstanceMask mask = MakeMask(1, 2, 12, 4);
   mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
   detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
       Convert({detection}, Frame(), DetectParams::PNG_CROP);
-  const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());
+  const server::GreyPng png =
+      server::DecodeGreyPng(result.detections(0).png_crop());
   EXPECT_EQ(png.bit_depth, 1);
   EXPECT_EQ(png.width, 10);  // 2 .. 12
   EXPECT_EQ(png.height, 2);  // 3 .. 5
@@ -132,18 +135,19 @@ TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
 }
 
 TEST(ConvertDetectionsTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
-  Detection detection = MakeDetection({0, 0, 20, 10});
+  model::Detection detection = MakeDetection({0, 0, 20, 10});
   detection.mask = [] { return MakeMask(17, 8, 2, 1); };
   const v1::DetectResult result =
       Convert({detection}, Frame(), DetectParams::PNG_CROP);
-  const GreyPng png = DecodeGreyPng(result.detections(0).png_crop());
+  const server::GreyPng png =
+      server::DecodeGreyPng(result.detections(0).png_crop());
   std::vector<int> expected(200);
   expected[8 * 20 + 17] = expected[8 * 20 + 18] = 1;
   EXPECT_EQ(png.values, expected);
 }
 
 TEST(ToDetectionOptionsTest, WhatIsUnsetIsLeftToTheModel) {
-  const DetectionOptions options = ToDetectionOptions(DetectParams());
+  const model::DetectionOptions options = ToDetectionOptions(DetectParams());
   EXPECT_FALSE(options.score_threshold.has_value());
   EXPECT_FALSE(options.nms_iou_threshold.has_value());
   EXPECT_EQ(options.max_detections, 0);
@@ -158,7 +162,7 @@ TEST(ToDetectionOptionsTest, WhatIsSetIsHandedOn) {
   params.set_max_detections(9);
   for (int id : {2, 0, 2}) params.add_class_filter(id);
   params.set_class_agnostic_nms(true);
-  const DetectionOptions options = ToDetectionOptions(params);
+  const model::DetectionOptions options = ToDetectionOptions(params);
   EXPECT_EQ(options.score_threshold, 0);
   EXPECT_EQ(options.nms_iou_threshold, 0.75f);
   EXPECT_EQ(options.max_detections, 9);
@@ -167,4 +171,4 @@ TEST(ToDetectionOptionsTest, WhatIsSetIsHandedOn) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

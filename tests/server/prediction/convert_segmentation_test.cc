@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 using v1::SegmentParams;
@@ -20,8 +20,8 @@ std::vector<std::string> Labels(int classes) {
 }
 
 // 3 x 2 pixels: class 1 three times, 0 twice, the last class once.
-Segmentation MakeMap(int classes) {
-  Segmentation map;
+model::Segmentation MakeMap(int classes) {
+  model::Segmentation map;
   map.height = 2;
   map.width = 3;
   const uint16_t last = classes - 1;
@@ -44,7 +44,7 @@ v1::SegmentResult Convert(const SegmentParams& params, int classes = 5) {
 
 TEST(ConvertSegmentationTest, ByDefaultAPngOfIndices) {
   const v1::SegmentResult result = Convert({});
-  const GreyPng png = DecodeGreyPng(result.png_index());
+  const server::GreyPng png = server::DecodeGreyPng(result.png_index());
   EXPECT_EQ(png.bit_depth, 8);
   EXPECT_EQ(png.width, 3);
   EXPECT_EQ(png.values, (std::vector<int>{1, 1, 4, 0, 1, 0}));
@@ -53,11 +53,13 @@ TEST(ConvertSegmentationTest, ByDefaultAPngOfIndices) {
 }
 
 TEST(ConvertSegmentationTest, ManyClassesTakeSixteenBits) {
-  EXPECT_EQ(DecodeGreyPng(Convert({}, 255).png_index()).bit_depth, 8);
-  const GreyPng png = DecodeGreyPng(Convert({}, 256).png_index());
+  EXPECT_EQ(server::DecodeGreyPng(Convert({}, 255).png_index()).bit_depth, 8);
+  const server::GreyPng png =
+      server::DecodeGreyPng(Convert({}, 256).png_index());
   EXPECT_EQ(png.bit_depth, 16);
   EXPECT_EQ(png.values, (std::vector<int>{1, 1, 255, 0, 1, 0}));
-  EXPECT_EQ(DecodeGreyPng(Convert({}, 60000).png_index()).values[2], 59999);
+  EXPECT_EQ(server::DecodeGreyPng(Convert({}, 60000).png_index()).values[2],
+            59999);
 }
 
 TEST(ConvertSegmentationTest, FilteredClassesAreIgnored) {
@@ -66,19 +68,19 @@ TEST(ConvertSegmentationTest, FilteredClassesAreIgnored) {
   params.add_class_filter(3);
   params.set_include_class_areas(true);
   const v1::SegmentResult few = Convert(params);
-  EXPECT_EQ(DecodeGreyPng(few.png_index()).values,
+  EXPECT_EQ(server::DecodeGreyPng(few.png_index()).values,
             (std::vector<int>{255, 255, 255, 0, 255, 0}));
   ASSERT_EQ(few.areas_size(), 1);
   EXPECT_EQ(few.areas(0).class_id(), 0);
   EXPECT_FLOAT_EQ(few.areas(0).fraction(), 2 / 6.f);
-  EXPECT_EQ(DecodeGreyPng(Convert(params, 300).png_index()).values,
+  EXPECT_EQ(server::DecodeGreyPng(Convert(params, 300).png_index()).values,
             (std::vector<int>{65535, 65535, 65535, 0, 65535, 0}));
 }
 
 TEST(ConvertSegmentationTest, AreasAreLargestFirstThenById) {
   SegmentParams params;
   params.set_include_class_areas(true);
-  Segmentation map = MakeMap(5);
+  model::Segmentation map = MakeMap(5);
   map.labels = {1, 1, 4, 0, 4, 0};
   map.areas = {2, 2, 0, 0, 2};
   v1::SegmentResult result;
@@ -108,7 +110,7 @@ TEST(ConvertSegmentationTest, RunLengthsOfTheClassesThatOccur) {
     EXPECT_EQ(rle.label(), absl::StrCat("label ", rle.class_id()));
     EXPECT_EQ(rle.rle().height(), 2);
     EXPECT_EQ(rle.rle().width(), 3);
-    EXPECT_EQ(DecodeRle(rle.rle().counts(), 2, 3), expected[i]);
+    EXPECT_EQ(server::DecodeRle(rle.rle().counts(), 2, 3), expected[i]);
   }
   params.add_class_filter(4);
   ASSERT_EQ(Convert(params).rle().classes_size(), 1);
@@ -134,10 +136,11 @@ TEST(ConvertSegmentationTest, RawIndicesOfOneOrTwoBytes) {
 TEST(ConvertSegmentationTest, ConfidenceIsAPngOfItsOwn) {
   SegmentParams params;
   params.set_include_confidence_map(true);
-  const GreyPng png = DecodeGreyPng(Convert(params).confidence_png());
+  const server::GreyPng png =
+      server::DecodeGreyPng(Convert(params).confidence_png());
   EXPECT_EQ(png.bit_depth, 8);
   EXPECT_EQ(png.values, (std::vector<int>{10, 20, 30, 40, 50, 255}));
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

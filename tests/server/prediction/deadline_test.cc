@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 const absl::Time kWall = absl::FromUnixSeconds(1'700'000'000);
@@ -38,11 +38,12 @@ TEST(DeadlineTest, AHangUpJustBeforeTheDeadlineIsBecauseOfIt) {
 
 TEST(DeadlineTest, ErrorsNameTheirStage) {
   EXPECT_EQ(Expired("decode").code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(GetErrorDetail(Expired("decode")).reason, "EXPIRED_IN_QUEUE");
+  EXPECT_EQ(server::GetErrorDetail(Expired("decode")).reason,
+            "EXPIRED_IN_QUEUE");
   EXPECT_EQ(StageOf(Expired("decode"), "x"), "decode");
   EXPECT_EQ(StageOf(Cancelled("decode"), "x"), "decode");
   EXPECT_EQ(StageOf(absl::CancelledError(""), "x"), "x");
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

@@ -13,14 +13,14 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::prediction {
 namespace {
 
 using grpc::StatusCode;
 using v1::ClassifyRequest;
 using v1::ClassifyResponse;
 
-using RequestValidationTest = VisionServiceTest;
+using RequestValidationTest = server::VisionServiceTest;
 
 struct BadRequest {
   const char* name;
@@ -221,11 +221,12 @@ TEST_F(RequestValidationTest, BadRequestsGetTheirReasonAndMatesTheirBytes) {
   ExpectAlive();  // Alone: remembers the bytes.
   for (const BadRequest& bad : kBadRequests) {
     SCOPED_TRACE(bad.name);
-    ClassifyRequest request = GreyRequest(7);
+    ClassifyRequest request = server::GreyRequest(7);
     bad.change(&request);
-    Call bad_call(*server_, request);
-    Call good_call(*server_, GreyRequest(100));  // Its batch mate.
-    const Ending ending = bad_call.Wait();
+    server::Call bad_call(*server_, request);
+    server::Call good_call(*server_,
+                           server::GreyRequest(100));  // Its batch mate.
+    const server::Ending ending = bad_call.Wait();
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(ending.reason, bad.reason);
     EXPECT_EQ(ending.field, bad.field);
@@ -245,7 +246,7 @@ TEST_F(RequestValidationTest, BadRequestsGetTheirReasonAndMatesTheirBytes) {
 
 TEST_F(RequestValidationTest, NanNamesItsElement) {
   Start();
-  ClassifyRequest request = GreyRequest(7);
+  ClassifyRequest request = server::GreyRequest(7);
   SetTensor(&request, {3, 64, 64}, 3 * 64 * 64 * 4);
   const float nan = std::nanf("");
   request.mutable_images(0)->mutable_tensor()->mutable_data()->replace(
@@ -257,7 +258,7 @@ TEST_F(RequestValidationTest, NanNamesItsElement) {
 
 TEST_F(RequestValidationTest, InvalidUtf8IsRefusedAndTheServerLives) {
   Start();
-  ClassifyRequest request = GreyRequest(1);
+  ClassifyRequest request = server::GreyRequest(1);
   request.set_model("fa\xffke");
   EXPECT_NE(Classify(request).code, StatusCode::OK);
   ExpectAlive();
@@ -276,7 +277,7 @@ TEST_F(RequestValidationTest, LargeMessagesAndMetadataAreRefused) {
     context.AddMetadata("x-large", std::string(length, 'x'));
     ClassifyResponse response;
     const grpc::Status refused =
-        server_->stub().Classify(&context, GreyRequest(1), &response);
+        server_->stub().Classify(&context, server::GreyRequest(1), &response);
     EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
     server_->Connect();  // The old connection may have been closed.
     ExpectAlive();
@@ -304,4 +305,4 @@ TEST_F(RequestValidationTest, HalfCloseWithoutDataEndsTheCall) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::prediction

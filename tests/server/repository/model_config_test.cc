@@ -8,7 +8,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 constexpr char kCustom[] = R"(
@@ -27,25 +27,26 @@ v1::ModelConfig Proto(const std::string& text) {
   return proto;
 }
 
-ModelConfig Translated(const std::string& text,
-                       const WeightShapes& shapes = {}) {
+model::ModelConfig Translated(const std::string& text,
+                              const weights::WeightShapes& shapes = {}) {
   const auto config = ToModelConfig(Proto(text), 2, shapes);
   EXPECT_TRUE(config.ok()) << text << ": " << config.status();
-  return config.value_or(ModelConfig());
+  return config.value_or(model::ModelConfig());
 }
 
 // The message of the error that the custom model with `text` gives.
-std::string ErrorOf(const std::string& text, const WeightShapes& shapes = {}) {
+std::string ErrorOf(const std::string& text,
+                    const weights::WeightShapes& shapes = {}) {
   const v1::ModelConfig proto = Proto(text);
   absl::Status status = ToModelConfig(proto, 2, shapes).status();
   status.Update(
-      ToBatchOptions(proto.batching(), VisionTask::kDetection).status());
+      ToBatchOptions(proto.batching(), model::VisionTask::kDetection).status());
   return std::string(status.message());
 }
 
 // Of a single-stage detector without masks.
-WeightShapes FasterRcnn() {
-  WeightShapes shapes;
+weights::WeightShapes FasterRcnn() {
+  weights::WeightShapes shapes;
   shapes.num_classes = 2;
   shapes.box_stages = 1;
   shapes.box_convs = 0;
@@ -108,9 +109,9 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
 }
 
 TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
-  EXPECT_EQ(Translated("").backbone.stem, Stem::kConvolutions);
+  EXPECT_EQ(Translated("").backbone.stem, model::Stem::kConvolutions);
   EXPECT_EQ(Translated("backbone { stem: CONVOLUTIONS }").backbone.stem,
-            Stem::kConvolutions);
+            model::Stem::kConvolutions);
   v1::ModelConfig proto;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
     backbone {
@@ -120,12 +121,12 @@ TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
                                                             &proto));
   const auto config = ToModelConfig(proto, 20);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->backbone.stem, Stem::kEfficientNetLite0);
+  EXPECT_EQ(config->backbone.stem, model::Stem::kEfficientNetLite0);
   EXPECT_EQ(config->backbone.width(1), 40);
 }
 
 TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
-  const ModelConfig config = Translated(R"(
+  const model::ModelConfig config = Translated(R"(
     task: DETECTION
     input { short_side: 320 long_side: 480 }
     detector {
@@ -135,15 +136,15 @@ TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
       box_stds { values: [ 1, 2, 3, 4 ] } score_threshold: 0
       nms_iou_threshold: 0.25 max_detections: 7 mask_threshold: 0.75
     })");
-  EXPECT_EQ(config.task, VisionTask::kDetection);
-  EXPECT_EQ(config.resize, Resize::kKeepRatio);
+  EXPECT_EQ(config.task, model::VisionTask::kDetection);
+  EXPECT_EQ(config.resize, model::Resize::kKeepRatio);
   EXPECT_EQ(config.short_side, 320);
   EXPECT_EQ(config.long_side, 480);
   EXPECT_EQ(config.image_size, 320);
   EXPECT_EQ(config.pad_multiple, 32);
   EXPECT_TRUE(config.backbone.output_norms);
   EXPECT_EQ(config.backbone.windows, (std::array<int, 2>{4, 2}));
-  const DetectorConfig& detector = config.detector;
+  const model::DetectorConfig& detector = config.detector;
   EXPECT_EQ(detector.box_stages, 1);
   EXPECT_EQ(detector.box_convs, 0);
   EXPECT_EQ(detector.box_fcs, 2);
@@ -169,7 +170,7 @@ TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
 TEST(ToModelConfigTest, TheArchitectureIsACascadeWhereNothingSaysAnother) {
   EXPECT_EQ(Translated("task: DETECTION").detector.box_stages, 3);
   EXPECT_TRUE(Translated("task: DETECTION").detector.masks);
-  const DetectorConfig faster =
+  const model::DetectorConfig faster =
       Translated("task: DETECTION detector { architecture: FASTER_RCNN }")
           .detector;
   EXPECT_EQ(faster.box_stages, 1);
@@ -178,7 +179,7 @@ TEST(ToModelConfigTest, TheArchitectureIsACascadeWhereNothingSaysAnother) {
 }
 
 TEST(ToModelConfigTest, WhatIsUnsetIsReadFromTheWeights) {
-  const DetectorConfig detector =
+  const model::DetectorConfig detector =
       Translated("task: DETECTION", FasterRcnn()).detector;
   EXPECT_EQ(detector.box_stages, 1);
   EXPECT_EQ(detector.box_convs, 0);
@@ -189,7 +190,7 @@ TEST(ToModelConfigTest, WhatIsUnsetIsReadFromTheWeights) {
   EXPECT_EQ(detector.fc_width, 96);
   EXPECT_EQ(detector.box_stds.size(), 1);
 
-  WeightShapes segmenter;
+  weights::WeightShapes segmenter;
   segmenter.num_classes = 2;
   segmenter.segmentation_channels = 24;
   EXPECT_EQ(Translated("task: SEGMENTATION", segmenter).segmentation_channels,
@@ -221,7 +222,7 @@ TEST(ToModelConfigTest, WhatIsSetMustBeWhatTheWeightsAre) {
     EXPECT_EQ(error.substr(0, message.size()), message) << text;
     EXPECT_EQ(error.empty(), message.empty()) << error;
   }
-  WeightShapes other = FasterRcnn();
+  weights::WeightShapes other = FasterRcnn();
   other.num_classes = 80;
   EXPECT_EQ(ErrorOf(task, other),
             "num_classes: got 2, expected 80, as model.safetensors has it");
@@ -251,14 +252,18 @@ TEST(ToModelConfigTest, WindowedAttentionIsAnOverride) {
 
 TEST(ToBatchOptionsTest, DenseTasksHaveSmallerBatches) {
   v1::Batching proto;
-  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kClassification)->max_batch_size,
-            32);
-  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kDetection)->max_batch_size, 4);
-  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kSegmentation)->max_batch_size,
-            4);
+  EXPECT_EQ(
+      ToBatchOptions(proto, model::VisionTask::kClassification)->max_batch_size,
+      32);
+  EXPECT_EQ(
+      ToBatchOptions(proto, model::VisionTask::kDetection)->max_batch_size, 4);
+  EXPECT_EQ(
+      ToBatchOptions(proto, model::VisionTask::kSegmentation)->max_batch_size,
+      4);
   proto.set_max_batch_size(9);
-  EXPECT_EQ(ToBatchOptions(proto, VisionTask::kDetection)->max_batch_size, 9);
+  EXPECT_EQ(
+      ToBatchOptions(proto, model::VisionTask::kDetection)->max_batch_size, 9);
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

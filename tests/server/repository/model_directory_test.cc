@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/base/sha256.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,7 +65,7 @@ TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
   EXPECT_EQ(directory->weights_sha256, kAbcSha256);
   EXPECT_EQ(directory->batch.max_batch_size, 4);
   EXPECT_EQ(directory->batch.max_queue_delay, absl::Microseconds(1));
-  const ModelConfig& config = directory->config;
+  const model::ModelConfig& config = directory->config;
   EXPECT_EQ(config.num_classes, 2);
   EXPECT_EQ(config.image_size, 64);
   EXPECT_EQ(config.crop_pct, 0.875);
@@ -181,13 +181,13 @@ TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {
 TEST(Sha256Test, OfKnownFiles) {
   const std::string path = testing::TempDir() + "/sha256";
   std::ofstream(path) << "abc";
-  EXPECT_EQ(*FileSha256(path), kAbcSha256);
+  EXPECT_EQ(*server::FileSha256(path), kAbcSha256);
   std::ofstream(path, std::ios::trunc) << std::string(1000000, 'a');
   // FIPS 180-2, B.3.
-  EXPECT_EQ(*FileSha256(path),
+  EXPECT_EQ(*server::FileSha256(path),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  EXPECT_FALSE(FileSha256(path + "_absent").ok());
+  EXPECT_FALSE(server::FileSha256(path + "_absent").ok());
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

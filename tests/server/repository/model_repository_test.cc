@@ -11,7 +11,7 @@
 #include "server/base/error.h"
 #include "tests/server/running_server.h"
 
-namespace sfmamba {
+namespace sfmamba::repository {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,9 +19,10 @@ namespace fs = std::filesystem;
 class ModelRepositoryTest : public testing::Test {
  protected:
   ModelRepositoryTest()
-      : folder_(NewFolder("models")),
-        log_(stderr, LogLevel::kError, LogFormat::kText),
-        metrics_(BuildInfo{}) {}
+      : folder_(server::NewFolder("models")),
+        log_(stderr, observability::LogLevel::kError,
+             observability::LogFormat::kText),
+        metrics_(observability::BuildInfo{}) {}
 
   ModelRepository& Make(const std::string& model_path = "",
                         const std::string& model_name = "") {
@@ -33,12 +34,12 @@ class ModelRepositoryTest : public testing::Test {
         options,
         [this](const ModelDirectory& directory,
                const ModelRepository::CaptureFailed&)
-            -> absl::StatusOr<std::unique_ptr<VisionModel>> {
+            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
           const std::string& weights = directory.weights_path;
           if (weights.find("unloadable") != std::string::npos) {
             return absl::InvalidArgumentError(weights + ": no such tensor");
           }
-          return std::make_unique<FakeModel>(directory.config, &gate_);
+          return std::make_unique<server::FakeModel>(directory.config, &gate_);
         },
         &metrics_, &log_);
     return *repository_;
@@ -57,38 +58,38 @@ class ModelRepositoryTest : public testing::Test {
   }
 
   const std::string folder_;
-  Gate gate_;
-  Logger log_;
-  Metrics metrics_;
+  server::Gate gate_;
+  observability::Logger log_;
+  observability::Metrics metrics_;
   std::unique_ptr<ModelRepository> repository_;
 };
 
 TEST_F(ModelRepositoryTest, TakesTheHighestPublishedVersion) {
   for (const char* version : {"1", "9", "10"})
-    WriteModel(folder_, "m", version);
-  WriteModel(folder_, "m", "11");
+    server::WriteModel(folder_, "m", version);
+  server::WriteModel(folder_, "m", "11");
   fs::remove(folder_ + "/m/11/config.textproto");  // Not published yet.
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/10"}));
 }
 
 TEST_F(ModelRepositoryTest, IgnoresOtherNames) {
-  WriteModel(folder_, "m", "1");
+  server::WriteModel(folder_, "m", "1");
   for (const char* version :
        {"02", "0", "-3", "4x", "latest", "+5", "99999999999999999999"}) {
-    WriteModel(folder_, "m", version);
+    server::WriteModel(folder_, "m", version);
   }
-  WriteModel(folder_, ".hidden", "1");
-  WriteModel(folder_, "with space", "1");
+  server::WriteModel(folder_, ".hidden", "1");
+  server::WriteModel(folder_, "with space", "1");
   std::ofstream(folder_ + "/README.md") << "text";
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
 }
 
 TEST_F(ModelRepositoryTest, FollowsNoLinkOutside) {
-  const std::string outside = NewFolder("outside");
-  WriteModel(folder_, "m", "1");
-  WriteModel(outside, "other", "2");
+  const std::string outside = server::NewFolder("outside");
+  server::WriteModel(folder_, "m", "1");
+  server::WriteModel(outside, "other", "2");
   fs::create_directory_symlink(outside + "/other", folder_ + "/linked");
   fs::create_directory_symlink(outside + "/other/2", folder_ + "/m/2");
   ASSERT_TRUE(Make().Scan().ok());
@@ -102,9 +103,9 @@ TEST_F(ModelRepositoryTest, AnEmptyFolderIsAnError) {
 }
 
 TEST_F(ModelRepositoryTest, ServesASingleFolderByItsName) {
-  WriteModel(folder_, "m", "1");
-  const std::string outside = NewFolder("outside");
-  WriteModel(outside, "mnt", "7");
+  server::WriteModel(folder_, "m", "1");
+  const std::string outside = server::NewFolder("outside");
+  server::WriteModel(outside, "mnt", "7");
   ModelRepository& repository = Make(outside + "/mnt/7", "single");
   ASSERT_TRUE(repository.Scan().ok());
   ASSERT_TRUE(LoadAll(repository).ok());
@@ -117,8 +118,8 @@ TEST_F(ModelRepositoryTest, ServesASingleFolderByItsName) {
 }
 
 TEST_F(ModelRepositoryTest, AFailedLoadLeavesItsReasonWithoutPaths) {
-  WriteModel(folder_, "unloadable", "1");
-  WriteModel(folder_, "good", "1");
+  server::WriteModel(folder_, "unloadable", "1");
+  server::WriteModel(folder_, "good", "1");
   ModelRepository& repository = Make();
   ASSERT_TRUE(repository.Scan().ok());
   const absl::Status status = LoadAll(repository);
@@ -126,11 +127,12 @@ TEST_F(ModelRepositoryTest, AFailedLoadLeavesItsReasonWithoutPaths) {
             "models/unloadable/versions/1: model.safetensors: no such tensor");
   const auto version = repository.Find("unloadable", "model");
   ASSERT_TRUE(version.ok());
-  EXPECT_EQ((*version)->state(), ModelState::kUnavailable);
+  EXPECT_EQ((*version)->state(), observability::ModelState::kUnavailable);
   EXPECT_EQ((*version)->state_reason(), "model.safetensors: no such tensor");
-  EXPECT_EQ(GetErrorDetail((*version)->Loaded().status()).reason,
+  EXPECT_EQ(server::GetErrorDetail((*version)->Loaded().status()).reason,
             "MODEL_NOT_READY");
-  EXPECT_EQ((*repository.Find("good", "model"))->state(), ModelState::kReady);
+  EXPECT_EQ((*repository.Find("good", "model"))->state(),
+            observability::ModelState::kReady);
 }
 
 TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
@@ -158,7 +160,7 @@ TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
       [](const ModelDirectory& directory,
          const ModelRepository::CaptureFailed&) {
         EXPECT_EQ(directory.weights_path, "");
-        return VisionModel::Random(directory.config, /*seed=*/0);
+        return model::VisionModel::Random(directory.config, /*seed=*/0);
       },
       &metrics_, &log_);
   ASSERT_EQ(repository.Scan(), absl::OkStatus());
@@ -171,4 +173,4 @@ TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::repository

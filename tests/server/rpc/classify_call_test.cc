@@ -7,18 +7,18 @@
 #include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 using grpc::StatusCode;
 using v1::ClassifyRequest;
 using v1::ClassifyResponse;
 
-using ClassifyCallTest = VisionServiceTest;
+using ClassifyCallTest = server::VisionServiceTest;
 
 TEST_F(ClassifyCallTest, WithPartialResultsABadImageFailsAlone) {
   Start();
-  ClassifyRequest request = GreyRequest(100);
+  ClassifyRequest request = server::GreyRequest(100);
   request.add_images()->set_encoded("text");              // By its header.
   request.add_images()->set_encoded("\xff\xd8\xff\xe0");  // By its pixels.
   request.mutable_options()->set_allow_partial_results(true);
@@ -37,7 +37,7 @@ TEST_F(ClassifyCallTest, WithPartialResultsABadImageFailsAlone) {
 
 TEST_F(ClassifyCallTest, ValidateOnlyChecksAndRunsNothing) {
   Start();
-  ClassifyRequest request = GreyRequest(1);
+  ClassifyRequest request = server::GreyRequest(1);
   request.mutable_options()->set_validate_only(true);
   ClassifyResponse response;
   EXPECT_EQ(Classify(request, &response).code, StatusCode::OK);
@@ -54,8 +54,9 @@ TEST_F(ClassifyCallTest, APictureThatDecodesTooSlowlyIsRefusedAndCounted) {
   config.mutable_decode_timeout()->set_nanos(1'000'000);
   Start("", config);
   ClassifyRequest request;
-  request.add_images()->set_encoded(EncodePng(Gradient(2000, 2000)));
-  const Ending ending = Classify(request);
+  request.add_images()->set_encoded(
+      server::EncodePng(server::Gradient(2000, 2000)));
+  const server::Ending ending = Classify(request);
   EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(ending.reason, "IMAGE_DECODE_TIMEOUT");
   EXPECT_EQ(ending.field, "images[0].encoded");
@@ -68,7 +69,7 @@ TEST_F(ClassifyCallTest, APictureThatDecodesTooSlowlyIsRefusedAndCounted) {
 TEST_F(ClassifyCallTest, AClientWithoutDeadlinesIsLoggedOnce) {
   Start();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(Classify(GreyRequest(i)).code, StatusCode::OK);
+    EXPECT_EQ(Classify(server::GreyRequest(i)).code, StatusCode::OK);
   }
   const std::string log = server_->Log();
   const size_t first = log.find("sets no deadlines");
@@ -82,12 +83,12 @@ TEST_F(ClassifyCallTest, AClientWithoutDeadlinesIsLoggedOnce) {
 TEST_F(ClassifyCallTest, AFullQueueSaysWhenToComeBack) {
   Start("max_batch_size: 1 max_queue_items: 1");
   server_->gate().Close();
-  Call running(*server_, GreyRequest(1));
+  server::Call running(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();  // The queue is empty again.
-  Call queued(*server_, GreyRequest(2));
+  server::Call queued(*server_, server::GreyRequest(2));
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
-  Call refused(*server_, GreyRequest(3));
-  const Ending ending = refused.Wait();
+  server::Call refused(*server_, server::GreyRequest(3));
+  const server::Ending ending = refused.Wait();
   EXPECT_EQ(ending.code, StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ending.reason, "QUEUE_FULL");
   EXPECT_TRUE(ending.has_retry_info);
@@ -104,11 +105,11 @@ TEST_F(ClassifyCallTest, AFullQueueSaysWhenToComeBack) {
 TEST_F(ClassifyCallTest, MaxQueueWaitExpiresInTheQueue) {
   Start("max_batch_size: 1");
   server_->gate().Close();
-  Call running(*server_, GreyRequest(1));
+  server::Call running(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();
-  ClassifyRequest request = GreyRequest(2);
+  ClassifyRequest request = server::GreyRequest(2);
   request.mutable_options()->mutable_max_queue_wait()->set_nanos(30'000'000);
-  const Ending ending = Classify(request);
+  const server::Ending ending = Classify(request);
   EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(ending.reason, "EXPIRED_IN_QUEUE");
   EXPECT_EQ(ending.metadata.at("stage"), "queue");
@@ -122,11 +123,11 @@ TEST_F(ClassifyCallTest, MaxQueueWaitExpiresInTheQueue) {
 TEST_F(ClassifyCallTest, TheDefaultDeadlineHoldsAfterTheModelToo) {
   Start();
   server_->gate().Close();
-  Call call(*server_, GreyRequest(1));
+  server::Call call(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();
   server_->AdvanceClock(absl::Hours(1));
   server_->gate().Open();
-  const Ending ending = call.Wait();
+  const server::Ending ending = call.Wait();
   EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(ending.metadata.at("stage"), "postprocess");
 }
@@ -134,14 +135,14 @@ TEST_F(ClassifyCallTest, TheDefaultDeadlineHoldsAfterTheModelToo) {
 TEST_F(ClassifyCallTest, AClientsDeadlineCountsAsExpired) {
   Start("max_batch_size: 1");
   server_->gate().Close();
-  Call running(*server_, GreyRequest(1));
+  server::Call running(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
                        std::chrono::milliseconds(300));
   ClassifyResponse response;
   EXPECT_EQ(server_->stub()
-                .Classify(&context, GreyRequest(2), &response)
+                .Classify(&context, server::GreyRequest(2), &response)
                 .error_code(),
             StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
@@ -154,9 +155,9 @@ TEST_F(ClassifyCallTest, AClientsDeadlineCountsAsExpired) {
 TEST_F(ClassifyCallTest, CancellingInTheQueueFreesTheRoom) {
   Start("max_batch_size: 1 max_queue_items: 1");
   server_->gate().Close();
-  Call running(*server_, GreyRequest(1));
+  server::Call running(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();
-  Call queued(*server_, GreyRequest(2));
+  server::Call queued(*server_, server::GreyRequest(2));
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
   queued.Cancel();
   EXPECT_EQ(queued.Wait().code, StatusCode::CANCELLED);
@@ -164,7 +165,7 @@ TEST_F(ClassifyCallTest, CancellingInTheQueueFreesTheRoom) {
       server_->WaitForSum("sfmamba_requests_total", {R"(code="CANCELLED")"}, 1),
       1);
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 0), 0);
-  Call next(*server_, GreyRequest(100));
+  server::Call next(*server_, server::GreyRequest(100));
   server_->gate().Open();
   EXPECT_EQ(running.Wait().code, StatusCode::OK);
   EXPECT_EQ(next.Wait().code, StatusCode::OK);
@@ -176,7 +177,7 @@ TEST_F(ClassifyCallTest, CancellingInTheQueueFreesTheRoom) {
 TEST_F(ClassifyCallTest, CancellingWhileTheModelRuns) {
   Start();
   server_->gate().Close();
-  Call call(*server_, GreyRequest(1));
+  server::Call call(*server_, server::GreyRequest(1));
   server_->gate().WaitForBatch();
   call.Cancel();
   EXPECT_EQ(call.Wait().code, StatusCode::CANCELLED);
@@ -191,9 +192,9 @@ TEST_F(ClassifyCallTest, CancellingWhileTheModelRuns) {
 TEST_F(ClassifyCallTest, CancellingAtOnceEndsEachCallOnce) {
   Start();
   for (int i = 0; i < 50; ++i) {
-    Call call(*server_, GreyRequest(i));
+    server::Call call(*server_, server::GreyRequest(i));
     call.Cancel();
-    const Ending ending = call.Wait();
+    const server::Ending ending = call.Wait();
     EXPECT_TRUE(ending.code == StatusCode::CANCELLED ||
                 ending.code == StatusCode::OK);
   }
@@ -208,11 +209,11 @@ TEST_F(ClassifyCallTest, ADeadlineThatHasPassedIsRefused) {
                        std::chrono::seconds(1));
   ClassifyResponse response;
   EXPECT_EQ(server_->stub()
-                .Classify(&context, GreyRequest(2), &response)
+                .Classify(&context, server::GreyRequest(2), &response)
                 .error_code(),
             StatusCode::DEADLINE_EXCEEDED);
   ExpectAlive();
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

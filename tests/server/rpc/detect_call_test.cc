@@ -11,19 +11,19 @@
 #include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 using grpc::StatusCode;
 using v1::DetectParams;
 using v1::DetectRequest;
 using v1::DetectResponse;
-using DetectionCall = CallUnderWay<DetectRequest, DetectResponse>;
+using DetectionCall = server::CallUnderWay<DetectRequest, DetectResponse>;
 
 // A red rectangle of 80 x 40 in a picture of 200 x 100.
-constexpr PixelRect kRed = {40, 20, 80, 40};
+constexpr image::PixelRect kRed = {40, 20, 80, 40};
 
-RgbImage Picture() { return WithRed(200, 100, kRed); }
+image::RgbImage Picture() { return server::WithRed(200, 100, kRed); }
 
 DetectRequest RequestOf(const std::string& encoded) {
   DetectRequest request;
@@ -31,17 +31,17 @@ DetectRequest RequestOf(const std::string& encoded) {
   return request;
 }
 
-class DetectCallTest : public VisionServiceTest {
+class DetectCallTest : public server::VisionServiceTest {
  protected:
   void StartDetector(const std::string& batching = "",
                      v1::ServerConfig config = v1::ServerConfig()) {
-    Start(batching, config, /*load=*/true, VisionTask::kDetection);
+    Start(batching, config, /*load=*/true, model::VisionTask::kDetection);
   }
 
   // One object, whose box is `red` to about the pixels that were lost in the
   // resize.
-  static void ExpectBox(const v1::DetectResult& result, const PixelRect& red,
-                        float tolerance = 2) {
+  static void ExpectBox(const v1::DetectResult& result,
+                        const image::PixelRect& red, float tolerance = 2) {
     ASSERT_EQ(result.detections_size(), 1);
     const v1::BoundingBox& box = result.detections(0).box();
     EXPECT_NEAR(box.x_min(), red.left, tolerance);
@@ -53,7 +53,7 @@ class DetectCallTest : public VisionServiceTest {
 
 TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.set_request_id("abc");
   request.mutable_options()->set_include_timing(true);
   DetectResponse response;
@@ -67,7 +67,7 @@ TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
   ExpectBox(result, kRed);
   EXPECT_EQ(result.detections(0).class_id(), 1);
   EXPECT_EQ(result.detections(0).label(), "label 1");
-  EXPECT_EQ(result.detections(0).score(), FakeModel::kScore);
+  EXPECT_EQ(result.detections(0).score(), server::FakeModel::kScore);
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
   // 96 x 48 pixels, padded.
   EXPECT_EQ(response.timing().bucket(), "64x96");
@@ -88,8 +88,8 @@ TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
 TEST_F(DetectCallTest, BoxesAreOfTheOrientedPicture) {
   StartDetector();
   // Orientation 6: the stored top row is the right column of what is seen.
-  const std::string turned =
-      WithExif(EncodeJpeg(Picture()), ExifOrientation(6, true));
+  const std::string turned = server::WithExif(server::EncodeJpeg(Picture()),
+                                              server::ExifOrientation(6, true));
   const v1::DetectResult seen = DetectOne(RequestOf(turned));
   EXPECT_EQ(seen.image_width(), 100);
   EXPECT_EQ(seen.image_height(), 200);
@@ -102,7 +102,7 @@ TEST_F(DetectCallTest, BoxesAreOfTheOrientedPicture) {
 
 TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   v1::NormalizedRect& crop = *request.mutable_images(0)->mutable_crop();
   crop.set_x_min(0.1f);  // 20 .. 100
   crop.set_x_max(0.5f);
@@ -116,7 +116,7 @@ TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
   const v1::CocoRle& rle = result.detections(0).rle();
   EXPECT_EQ(rle.width(), 200);
   EXPECT_EQ(rle.height(), 100);
-  const std::vector<int> mask = DecodeRle(rle.counts(), 100, 200);
+  const std::vector<int> mask = server::DecodeRle(rle.counts(), 100, 200);
   EXPECT_EQ(mask[40 * 200 + 70], 1);   // Inside,
   EXPECT_EQ(mask[40 * 200 + 110], 0);  // right of the crop,
   EXPECT_EQ(mask[10 * 200 + 70], 0);   // above the rectangle.
@@ -124,10 +124,10 @@ TEST_F(DetectCallTest, BoxesAndMasksOfACropAreOfTheWholePicture) {
 
 TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.mutable_params()->set_mask_encoding(DetectParams::PNG_CROP);
   const v1::Detection crop = DetectOne(request).detections(0);
-  const GreyPng png = DecodeGreyPng(crop.png_crop());
+  const server::GreyPng png = server::DecodeGreyPng(crop.png_crop());
   EXPECT_EQ(png.width,
             std::ceil(crop.box().x_max()) - std::floor(crop.box().x_min()));
   EXPECT_EQ(png.height,
@@ -136,16 +136,18 @@ TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
   EXPECT_EQ(png.values[1], 1);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::Detection whole = DetectOne(request).detections(0);
-  const std::vector<int> mask = DecodeRle(whole.rle().counts(), 100, 200);
+  const std::vector<int> mask =
+      server::DecodeRle(whole.rle().counts(), 100, 200);
   EXPECT_EQ(mask[40 * 200 + 80], 1);
   EXPECT_EQ(mask[0], 0);
 }
 
 TEST_F(DetectCallTest, AModelWithoutMasksGivesNone) {
-  WriteModel(repository_, "boxes", "1", "", VisionTask::kDetection,
-             " detector { architecture: FASTER_RCNN } ");
+  server::WriteModel(repository_, "boxes", "1", "",
+                     model::VisionTask::kDetection,
+                     " detector { architecture: FASTER_RCNN } ");
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.set_model("boxes");
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::DetectResult result = DetectOne(request);
@@ -155,8 +157,8 @@ TEST_F(DetectCallTest, AModelWithoutMasksGivesNone) {
 
 TEST_F(DetectCallTest, ThresholdAndClassesReachTheModel) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
-  request.mutable_params()->set_score_threshold(FakeModel::kScore);
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
+  request.mutable_params()->set_score_threshold(server::FakeModel::kScore);
   EXPECT_EQ(DetectOne(request).detections_size(), 0);
   request.mutable_params()->set_score_threshold(0.5f);
   request.mutable_params()->add_class_filter(2);
@@ -187,14 +189,15 @@ TEST_F(DetectCallTest, ATensorIsAPictureOfItsOwnSize) {
 TEST_F(DetectCallTest, APictureWithoutObjectGivesNoDetection) {
   StartDetector();
   const v1::DetectResult result =
-      DetectOne(RequestOf(EncodePng(WithRed(200, 100, {}))));
+      DetectOne(RequestOf(server::EncodePng(server::WithRed(200, 100, {}))));
   EXPECT_EQ(result.detections_size(), 0);
   EXPECT_EQ(result.image_width(), 200);
 }
 
 TEST_F(DetectCallTest, OnePixelIsAPicture) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(WithRed(1, 1, {0, 0, 1, 1})));
+  DetectRequest request =
+      RequestOf(server::EncodePng(server::WithRed(1, 1, {0, 0, 1, 1})));
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::DetectResult result = DetectOne(request);
   ExpectBox(result, {0, 0, 1, 1}, 0);
@@ -204,18 +207,20 @@ TEST_F(DetectCallTest, OnePixelIsAPicture) {
 TEST_F(DetectCallTest, LongLinesArePictures) {
   StartDetector();
   for (const auto& [width, height] : {std::pair{16384, 1}, {1, 16384}}) {
-    const PixelRect all = {0, 0, width, height};
-    ExpectBox(DetectOne(RequestOf(EncodePng(WithRed(width, height, all)))), all,
-              0);
+    const image::PixelRect all = {0, 0, width, height};
+    ExpectBox(DetectOne(RequestOf(
+                  server::EncodePng(server::WithRed(width, height, all)))),
+              all, 0);
   }
-  const Ending ending = Detect(RequestOf(EncodePng(WithRed(16385, 1, {}))));
+  const server::Ending ending =
+      Detect(RequestOf(server::EncodePng(server::WithRed(16385, 1, {}))));
   EXPECT_EQ(ending.reason, "IMAGE_TOO_LARGE");
   EXPECT_EQ(ending.field, "images[0].encoded");
 }
 
 TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
   StartDetector();
-  const RgbImage picture = Picture();
+  const image::RgbImage picture = Picture();
   std::string rgba, deep;
   for (size_t i = 0; i < picture.data.size(); ++i) {
     rgba.push_back(picture.data[i]);
@@ -223,23 +228,26 @@ TEST_F(DetectCallTest, AlphaIsDroppedAndSixteenBitsAreCut) {
     deep.push_back(picture.data[i]);
     deep.push_back(0x7f);
   }
-  PngOptions options;
+  server::PngOptions options;
   options.color_type = 6;
-  ExpectBox(DetectOne(RequestOf(EncodePng(200, 100, options, rgba))), kRed);
+  ExpectBox(DetectOne(RequestOf(server::EncodePng(200, 100, options, rgba))),
+            kRed);
   options.color_type = 2;
   options.bit_depth = 16;
-  ExpectBox(DetectOne(RequestOf(EncodePng(200, 100, options, deep))), kRed);
+  ExpectBox(DetectOne(RequestOf(server::EncodePng(200, 100, options, deep))),
+            kRed);
 }
 
 TEST_F(DetectCallTest, CmykIsConverted) {
   StartDetector();
-  const RgbImage picture = Picture();
+  const image::RgbImage picture = Picture();
   std::vector<uint8_t> cmyk;  // Inverted, as Adobe's is, with no black.
   for (size_t i = 0; i < picture.data.size(); ++i) {
     cmyk.push_back(picture.data[i]);
     if (i % 3 == 2) cmyk.push_back(255);
   }
-  ExpectBox(DetectOne(RequestOf(EncodeJpeg(200, 100, 4, cmyk.data()))), kRed);
+  ExpectBox(DetectOne(RequestOf(server::EncodeJpeg(200, 100, 4, cmyk.data()))),
+            kRed);
 }
 
 // ---- Batches ----
@@ -247,8 +255,9 @@ TEST_F(DetectCallTest, CmykIsConverted) {
 TEST_F(DetectCallTest, ImagesOfOnePaddedSizeShareABatch) {
   StartDetector("max_batch_size: 2 max_queue_delay { seconds: 60 }");
   // 96 x 48 and 84 x 48 pixels: both 96 x 64 padded.
-  DetectRequest request = RequestOf(EncodePng(Picture()));
-  request.add_images()->set_encoded(EncodePng(WithRed(175, 100, kRed)));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
+  request.add_images()->set_encoded(
+      server::EncodePng(server::WithRed(175, 100, kRed)));
   request.mutable_options()->set_include_timing(true);
   DetectResponse response;
   ASSERT_EQ(Detect(request, &response).code, StatusCode::OK);
@@ -260,8 +269,9 @@ TEST_F(DetectCallTest, ImagesOfOnePaddedSizeShareABatch) {
 
 TEST_F(DetectCallTest, OtherSizesDoNot) {
   StartDetector("max_batch_size: 2");
-  DetectRequest request = RequestOf(EncodePng(Picture()));
-  request.add_images()->set_encoded(EncodePng(WithRed(100, 100, {})));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
+  request.add_images()->set_encoded(
+      server::EncodePng(server::WithRed(100, 100, {})));
   request.mutable_options()->set_include_timing(true);
   DetectResponse response;
   ASSERT_EQ(Detect(request, &response).code, StatusCode::OK);
@@ -273,7 +283,7 @@ TEST_F(DetectCallTest, OtherSizesDoNot) {
 TEST_F(DetectCallTest, ABadImageFailsAloneWithPartialResults) {
   StartDetector();
   DetectRequest request = RequestOf("text");
-  request.add_images()->set_encoded(EncodePng(Picture()));
+  request.add_images()->set_encoded(server::EncodePng(Picture()));
   EXPECT_EQ(Detect(request).field, "images[0].encoded");
   request.mutable_options()->set_allow_partial_results(true);
   DetectResponse response;
@@ -314,11 +324,11 @@ TEST_F(DetectCallTest, BadParametersAreNamed) {
          p->add_class_filter(10);
        }},
   };
-  const std::string picture = EncodePng(Picture());
+  const std::string picture = server::EncodePng(Picture());
   for (const auto& bad : kCases) {
     DetectRequest request = RequestOf(picture);
     bad.change(request.mutable_params());
-    const Ending ending = Detect(request);
+    const server::Ending ending = Detect(request);
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT) << bad.field;
     EXPECT_EQ(ending.reason, "INVALID_FIELD") << bad.field;
     EXPECT_EQ(ending.field, bad.field);
@@ -330,7 +340,7 @@ TEST_F(DetectCallTest, BadParametersAreNamed) {
 
 TEST_F(DetectCallTest, TheBoundsOfParametersAreTaken) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   DetectParams& params = *request.mutable_params();
   for (const float bound : {0.f, 1.f}) {
     params.set_score_threshold(bound);
@@ -342,9 +352,9 @@ TEST_F(DetectCallTest, TheBoundsOfParametersAreTaken) {
 
 TEST_F(DetectCallTest, AnotherResizeIsRefused) {
   StartDetector();
-  DetectRequest request = RequestOf(EncodePng(Picture()));
+  DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.mutable_options()->set_resize(v1::RequestOptions::STRETCH);
-  const Ending ending = Detect(request);
+  const server::Ending ending = Detect(request);
   EXPECT_EQ(ending.reason, "INVALID_FIELD");
   EXPECT_EQ(ending.field, "options.resize");
   EXPECT_NE(ending.message.find("keep_ratio is all"), std::string::npos);
@@ -365,11 +375,11 @@ TEST_F(DetectCallTest, ATensorBeyondTheLimitsIsRefused) {
 TEST_F(DetectCallTest, TheDeadlineHoldsBeforeTheEncodingToo) {
   StartDetector();
   server_->gate().Close();
-  DetectionCall call(*server_, RequestOf(EncodePng(Picture())));
+  DetectionCall call(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();
   server_->AdvanceClock(absl::Hours(1));
   server_->gate().Open();
-  const Ending ending = call.Wait();
+  const server::Ending ending = call.Wait();
   EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(ending.metadata.at("stage"), "postprocess");
 }
@@ -377,7 +387,7 @@ TEST_F(DetectCallTest, TheDeadlineHoldsBeforeTheEncodingToo) {
 TEST_F(DetectCallTest, CancellingWhileTheModelRuns) {
   StartDetector();
   server_->gate().Close();
-  DetectionCall call(*server_, RequestOf(EncodePng(Picture())));
+  DetectionCall call(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();
   call.Cancel();
   EXPECT_EQ(call.Wait().code, StatusCode::CANCELLED);
@@ -387,9 +397,9 @@ TEST_F(DetectCallTest, CancellingWhileTheModelRuns) {
       server_->WaitForSum("sfmamba_requests_total",
                           {R"(method="Detect")", R"(code="CANCELLED")"}, 1),
       1);
-  ExpectBox(DetectOne(RequestOf(EncodePng(Picture()))), kRed);
+  ExpectBox(DetectOne(RequestOf(server::EncodePng(Picture()))), kRed);
   EXPECT_EQ(server_->WaitForSum("sfmamba_in_flight_requests", {}, 0), 0);
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

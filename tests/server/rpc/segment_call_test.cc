@@ -10,18 +10,18 @@
 #include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
 
 using grpc::StatusCode;
 using v1::SegmentParams;
 using v1::SegmentRequest;
 using v1::SegmentResponse;
-using SegmentationCall = CallUnderWay<SegmentRequest, SegmentResponse>;
+using SegmentationCall = server::CallUnderWay<SegmentRequest, SegmentResponse>;
 
-constexpr PixelRect kRed = {40, 20, 80, 40};
+constexpr image::PixelRect kRed = {40, 20, 80, 40};
 
-RgbImage Picture() { return WithRed(200, 100, kRed); }
+image::RgbImage Picture() { return server::WithRed(200, 100, kRed); }
 
 SegmentRequest RequestOf(const std::string& encoded) {
   SegmentRequest request;
@@ -29,24 +29,24 @@ SegmentRequest RequestOf(const std::string& encoded) {
   return request;
 }
 
-class SegmentCallTest : public VisionServiceTest {
+class SegmentCallTest : public server::VisionServiceTest {
  protected:
   void StartSegmenter(const std::string& batching = "",
                       v1::ServerConfig config = v1::ServerConfig()) {
-    Start(batching, config, /*load=*/true, VisionTask::kSegmentation);
+    Start(batching, config, /*load=*/true, model::VisionTask::kSegmentation);
   }
 };
 
 TEST_F(SegmentCallTest, TheMapHasThePicturesSize) {
   StartSegmenter();
-  SegmentRequest request = RequestOf(EncodePng(Picture()));
+  SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   request.mutable_options()->set_include_timing(true);
   SegmentResponse response;
   ASSERT_EQ(Segment(request, &response).code, StatusCode::OK);
   const v1::SegmentResult& result = response.results(0);
   EXPECT_EQ(result.width(), 200);
   EXPECT_EQ(result.height(), 100);
-  const GreyPng map = DecodeGreyPng(result.png_index());
+  const server::GreyPng map = server::DecodeGreyPng(result.png_index());
   EXPECT_EQ(map.width, 200);
   EXPECT_EQ(map.height, 100);
   EXPECT_EQ(map.values[40 * 200 + 80], 2);
@@ -62,17 +62,17 @@ TEST_F(SegmentCallTest, TheMapHasThePicturesSize) {
 
 TEST_F(SegmentCallTest, OrTheNetworkInputs) {
   StartSegmenter();
-  SegmentRequest request = RequestOf(EncodePng(Picture()));
+  SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   request.mutable_params()->set_output_size(SegmentParams::MODEL);
   const v1::SegmentResult result = SegmentOne(request);
   EXPECT_EQ(result.width(), 96);
   EXPECT_EQ(result.height(), 48);
-  EXPECT_EQ(DecodeGreyPng(result.png_index()).width, 96);
+  EXPECT_EQ(server::DecodeGreyPng(result.png_index()).width, 96);
 }
 
 TEST_F(SegmentCallTest, OrItsCrops) {
   StartSegmenter();
-  SegmentRequest request = RequestOf(EncodePng(Picture()));
+  SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   v1::NormalizedRect& crop = *request.mutable_images(0)->mutable_crop();
   crop.set_x_min(0.25f);  // 50 .. 100
   crop.set_x_max(0.5f);
@@ -81,17 +81,17 @@ TEST_F(SegmentCallTest, OrItsCrops) {
   const v1::SegmentResult result = SegmentOne(request);
   EXPECT_EQ(result.width(), 50);
   EXPECT_EQ(result.height(), 20);
-  EXPECT_EQ(DecodeGreyPng(result.png_index()).values,
+  EXPECT_EQ(server::DecodeGreyPng(result.png_index()).values,
             std::vector<int>(1000, 2));
 }
 
 TEST_F(SegmentCallTest, TurnedPicturesHaveTurnedMaps) {
   StartSegmenter();
-  const v1::SegmentResult result = SegmentOne(
-      RequestOf(WithExif(EncodeJpeg(Picture()), ExifOrientation(6, true))));
+  const v1::SegmentResult result = SegmentOne(RequestOf(server::WithExif(
+      server::EncodeJpeg(Picture()), server::ExifOrientation(6, true))));
   EXPECT_EQ(result.width(), 100);
   EXPECT_EQ(result.height(), 200);
-  const GreyPng map = DecodeGreyPng(result.png_index());
+  const server::GreyPng map = server::DecodeGreyPng(result.png_index());
   EXPECT_EQ(map.values[80 * 100 + 60], 2);
   EXPECT_EQ(map.values[20 * 100 + 60], 0);
   EXPECT_EQ(map.values[80 * 100 + 90], 0);
@@ -99,7 +99,7 @@ TEST_F(SegmentCallTest, TurnedPicturesHaveTurnedMaps) {
 
 TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   StartSegmenter();
-  SegmentRequest request = RequestOf(EncodePng(Picture()));
+  SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   SegmentParams& params = *request.mutable_params();
   params.set_encoding(SegmentParams::RAW_INDEX);
   params.set_include_class_areas(true);
@@ -114,7 +114,8 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   EXPECT_EQ(raw.areas(1).label(), "label 2");
   EXPECT_EQ(raw.areas(1).pixel_count(), red);
   EXPECT_NEAR(red, 3200, 300);
-  const GreyPng confidence = DecodeGreyPng(raw.confidence_png());
+  const server::GreyPng confidence =
+      server::DecodeGreyPng(raw.confidence_png());
   EXPECT_EQ(confidence.values[40 * 200 + 80], 200);
   EXPECT_EQ(confidence.values[0], 100);
   params.set_encoding(SegmentParams::RLE_PER_CLASS);
@@ -122,7 +123,7 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   const v1::SegmentResult rle = SegmentOne(request);
   ASSERT_EQ(rle.rle().classes_size(), 1);
   const std::vector<int> mask =
-      DecodeRle(rle.rle().classes(0).rle().counts(), 100, 200);
+      server::DecodeRle(rle.rle().classes(0).rle().counts(), 100, 200);
   EXPECT_EQ(std::count(mask.begin(), mask.end(), 1), red);
 }
 
@@ -130,11 +131,11 @@ TEST_F(SegmentCallTest, OnePixelAndLongLinesArePictures) {
   StartSegmenter();
   for (const auto& [width, height] :
        {std::pair{1, 1}, {16384, 1}, {1, 16384}}) {
-    const v1::SegmentResult result = SegmentOne(
-        RequestOf(EncodePng(WithRed(width, height, {0, 0, width, height}))));
+    const v1::SegmentResult result = SegmentOne(RequestOf(server::EncodePng(
+        server::WithRed(width, height, {0, 0, width, height}))));
     EXPECT_EQ(result.width(), width);
     EXPECT_EQ(result.height(), height);
-    EXPECT_EQ(DecodeGreyPng(result.png_index()).values,
+    EXPECT_EQ(server::DecodeGreyPng(result.png_index()).values,
               std::vector<int>(width * height, 2));
   }
 }
@@ -164,9 +165,9 @@ TEST_F(SegmentCallTest, BadParametersAreNamed) {
       {"images", [](auto* r) { r->clear_images(); }},
   };
   for (const auto& bad : kCases) {
-    SegmentRequest request = RequestOf(EncodePng(Picture()));
+    SegmentRequest request = RequestOf(server::EncodePng(Picture()));
     bad.change(&request);
-    const Ending ending = Segment(request);
+    const server::Ending ending = Segment(request);
     EXPECT_EQ(ending.reason, "INVALID_FIELD") << bad.field;
     EXPECT_EQ(ending.field, bad.field);
   }
@@ -182,12 +183,13 @@ class LargeResponseTest : public SegmentCallTest {
     config.set_max_message_bytes(100'000);
     config.set_max_image_bytes(50'000);
     StartSegmenter("", config);
-    SegmentRequest request = RequestOf(EncodePng(WithRed(500, 500, {})));
+    SegmentRequest request =
+        RequestOf(server::EncodePng(server::WithRed(500, 500, {})));
     request.mutable_params()->set_encoding(SegmentParams::RAW_INDEX);
     return request;
   }
 
-  void ExpectTooLarge(const Ending& ending) {
+  void ExpectTooLarge(const server::Ending& ending) {
     EXPECT_EQ(ending.code, StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_EQ(ending.reason, "RESPONSE_TOO_LARGE");
     EXPECT_FALSE(ending.has_retry_info);
@@ -226,7 +228,8 @@ TEST_F(LargeResponseTest, PartialResultsAreNoExcuse) {
 
 TEST_F(LargeResponseTest, ImagesAreCountedTogether) {
   SegmentRequest request = StartAndAskForMuch();
-  request.mutable_images(0)->set_encoded(EncodePng(WithRed(300, 200, {})));
+  request.mutable_images(0)->set_encoded(
+      server::EncodePng(server::WithRed(300, 200, {})));
   EXPECT_EQ(Segment(request).code, StatusCode::OK);  // 60 KB.
   *request.add_images() = request.images(0);
   ExpectTooLarge(Segment(request));
@@ -237,11 +240,11 @@ TEST_F(LargeResponseTest, ImagesAreCountedTogether) {
 TEST_F(SegmentCallTest, MaxQueueWaitExpiresInTheQueue) {
   StartSegmenter("max_batch_size: 1");
   server_->gate().Close();
-  SegmentationCall running(*server_, RequestOf(EncodePng(Picture())));
+  SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();
-  SegmentRequest request = RequestOf(EncodePng(Picture()));
+  SegmentRequest request = RequestOf(server::EncodePng(Picture()));
   request.mutable_options()->mutable_max_queue_wait()->set_nanos(30'000'000);
-  const Ending ending = Segment(request);
+  const server::Ending ending = Segment(request);
   EXPECT_EQ(ending.code, StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(ending.reason, "EXPIRED_IN_QUEUE");
   server_->gate().Open();
@@ -252,32 +255,34 @@ TEST_F(SegmentCallTest, RoomForTheAnswerIsHeldUntilItIsEncoded) {
   // The map of 200 x 100 takes 40,000 bytes, the input 13,824.
   StartSegmenter("max_batch_size: 1 max_queue_bytes: 60000");
   server_->gate().Close();
-  SegmentationCall running(*server_, RequestOf(EncodePng(Picture())));
+  SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();
-  const Ending ending = Segment(RequestOf(EncodePng(Picture())));
+  const server::Ending ending =
+      Segment(RequestOf(server::EncodePng(Picture())));
   EXPECT_EQ(ending.code, StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ending.reason, "QUEUE_FULL");
   EXPECT_TRUE(ending.has_retry_info);
   server_->gate().Open();
   EXPECT_EQ(running.Wait().code, StatusCode::OK);
-  EXPECT_EQ(Segment(RequestOf(EncodePng(Picture()))).code, StatusCode::OK);
+  EXPECT_EQ(Segment(RequestOf(server::EncodePng(Picture()))).code,
+            StatusCode::OK);
 }
 
 TEST_F(SegmentCallTest, CancellingInTheQueueFreesTheRoom) {
   StartSegmenter("max_batch_size: 1 max_queue_items: 1");
   server_->gate().Close();
-  SegmentationCall running(*server_, RequestOf(EncodePng(Picture())));
+  SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();
-  SegmentationCall queued(*server_, RequestOf(EncodePng(Picture())));
+  SegmentationCall queued(*server_, RequestOf(server::EncodePng(Picture())));
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 1), 1);
   queued.Cancel();
   EXPECT_EQ(queued.Wait().code, StatusCode::CANCELLED);
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 0), 0);
-  SegmentationCall next(*server_, RequestOf(EncodePng(Picture())));
+  SegmentationCall next(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().Open();
   EXPECT_EQ(running.Wait().code, StatusCode::OK);
   EXPECT_EQ(next.Wait().code, StatusCode::OK);
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

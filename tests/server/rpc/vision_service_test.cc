@@ -7,8 +7,10 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba {
+namespace sfmamba::rpc {
 namespace {
+
+using server::VisionServiceTest;
 
 using grpc::StatusCode;
 using v1::ClassifyRequest;
@@ -16,7 +18,7 @@ using v1::ClassifyResponse;
 
 TEST_F(VisionServiceTest, ClassifiesAndSaysByWhat) {
   Start();
-  ClassifyRequest request = GreyRequest(200);
+  ClassifyRequest request = server::GreyRequest(200);
   request.set_request_id("abc");
   request.mutable_options()->set_include_timing(true);
   request.mutable_params()->set_top_k(3);
@@ -42,7 +44,7 @@ TEST_F(VisionServiceTest, ClassifiesAndSaysByWhat) {
 TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
   Start();
   ClassifyResponse response;
-  ASSERT_EQ(Classify(GreyRequest(1), &response).code, StatusCode::OK);
+  ASSERT_EQ(Classify(server::GreyRequest(1), &response).code, StatusCode::OK);
   EXPECT_FALSE(response.has_timing());
 }
 
@@ -52,9 +54,10 @@ TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
   ClassifyRequest all;
   for (int i = 0; i < 8; ++i) {
     ClassifyResponse response;
-    ASSERT_EQ(Classify(GreyRequest(30 * i), &response).code, StatusCode::OK);
+    ASSERT_EQ(Classify(server::GreyRequest(30 * i), &response).code,
+              StatusCode::OK);
     alone.push_back(response.results(0).SerializeAsString());
-    *all.add_images() = GreyImage(30 * i);
+    *all.add_images() = server::GreyImage(30 * i);
   }
   all.mutable_options()->set_include_timing(true);
   ClassifyResponse response;
@@ -67,11 +70,11 @@ TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
 
 TEST_F(VisionServiceTest, RequestsShareABatch) {
   Start("max_batch_size: 4 max_queue_delay { seconds: 60 }");
-  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<std::unique_ptr<server::Call>> calls;
   for (int i = 0; i < 4; ++i) {
-    ClassifyRequest request = GreyRequest(i);
+    ClassifyRequest request = server::GreyRequest(i);
     request.mutable_options()->set_include_timing(true);
-    calls.push_back(std::make_unique<Call>(*server_, request));
+    calls.push_back(std::make_unique<server::Call>(*server_, request));
   }
   for (auto& call : calls) {
     ASSERT_EQ(call->Wait().code, StatusCode::OK);
@@ -81,19 +84,20 @@ TEST_F(VisionServiceTest, RequestsShareABatch) {
 
 TEST_F(VisionServiceTest, EachFormOfAnImageGivesTheSameAnswer) {
   Start();
-  const int plane = FakeModel::kSide * FakeModel::kSide;
+  const int plane = server::FakeModel::kSide * server::FakeModel::kSide;
   std::string rgb(3 * plane, '\0'), planes(3 * plane, '\0');
   for (int i = 0; i < plane; ++i) {
     for (int c = 0; c < 3; ++c) {
       rgb[3 * i + c] = planes[c * plane + i] = (i * 7 + c * 50) % 256;
     }
   }
-  ClassifyRequest pixels = GreyRequest(0);
+  ClassifyRequest pixels = server::GreyRequest(0);
   pixels.mutable_images(0)->mutable_pixels()->set_data(rgb);
   ClassifyRequest tensor;
   v1::Tensor& t = *tensor.add_images()->mutable_tensor();
   t.set_data_type(v1::Tensor::UINT8);
-  for (int size : {3, FakeModel::kSide, FakeModel::kSide}) t.add_shape(size);
+  for (int size : {3, server::FakeModel::kSide, server::FakeModel::kSide})
+    t.add_shape(size);
   t.set_data(planes);
   ClassifyResponse a, b;
   ASSERT_EQ(Classify(pixels, &a).code, StatusCode::OK);
@@ -107,7 +111,7 @@ TEST_F(VisionServiceTest, ModelIsFoundByEachForm) {
   Start();
   for (const char* name :
        {"", "fake", "models/fake", "models/fake/versions/3"}) {
-    ClassifyRequest request = GreyRequest(1);
+    ClassifyRequest request = server::GreyRequest(1);
     request.set_model(name);
     ClassifyResponse response;
     EXPECT_EQ(Classify(request, &response).code, StatusCode::OK) << name;
@@ -120,9 +124,9 @@ TEST_F(VisionServiceTest, UnknownModelsAreNotFound) {
   for (const char* name :
        {"other", "models/other", "models/fake/versions/4",
         "models/fake/versions/03", "models/fake/labels/stable"}) {
-    ClassifyRequest request = GreyRequest(1);
+    ClassifyRequest request = server::GreyRequest(1);
     request.set_model(name);
-    const Ending ending = Classify(request);
+    const server::Ending ending = Classify(request);
     EXPECT_EQ(ending.code, StatusCode::NOT_FOUND) << name;
     EXPECT_EQ(ending.reason, "MODEL_NOT_FOUND") << name;
     EXPECT_EQ(ending.metadata.at("model"), name);
@@ -131,9 +135,9 @@ TEST_F(VisionServiceTest, UnknownModelsAreNotFound) {
        {std::string("models/fake/foo"), std::string("../fake"),
         std::string("fake/3"), std::string(129, 'a'),
         std::string(1 << 20, 'a')}) {
-    ClassifyRequest request = GreyRequest(1);
+    ClassifyRequest request = server::GreyRequest(1);
     request.set_model(name);
-    const Ending ending = Classify(request);
+    const server::Ending ending = Classify(request);
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(ending.reason, "INVALID_FIELD");
     EXPECT_EQ(ending.field, "model");
@@ -142,46 +146,49 @@ TEST_F(VisionServiceTest, UnknownModelsAreNotFound) {
 }
 
 TEST_F(VisionServiceTest, NoNameMeansTheOnlyModelNotOneOfTwo) {
-  WriteModel(repository_, "second", "1");
+  server::WriteModel(repository_, "second", "1");
   Start();
-  const Ending ending = Classify(GreyRequest(1));
+  const server::Ending ending = Classify(server::GreyRequest(1));
   EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(ending.field, "model");
 }
 
 TEST_F(VisionServiceTest, AModelThatStillLoadsIsNotReady) {
   Start("", {}, /*load=*/false);
-  const Ending ending = Classify(GreyRequest(1));
+  const server::Ending ending = Classify(server::GreyRequest(1));
   EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
   EXPECT_EQ(ending.reason, "MODEL_NOT_READY");
   EXPECT_EQ(ending.metadata.at("state"), "LOADING");
 }
 
 TEST_F(VisionServiceTest, NoNameMeansTheOnlyModelOfTheTask) {
-  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
-  WriteModel(repository_, "painter", "1", "", VisionTask::kSegmentation);
+  server::WriteModel(repository_, "finder", "1", "",
+                     model::VisionTask::kDetection);
+  server::WriteModel(repository_, "painter", "1", "",
+                     model::VisionTask::kSegmentation);
   Start();
   ClassifyResponse classified;
-  EXPECT_EQ(Classify(GreyRequest(1), &classified).code, StatusCode::OK);
+  EXPECT_EQ(Classify(server::GreyRequest(1), &classified).code, StatusCode::OK);
   EXPECT_EQ(classified.model(), "models/fake/versions/3");
   v1::DetectRequest detect;
-  *detect.add_images() = GreyImage(1);
+  *detect.add_images() = server::GreyImage(1);
   v1::DetectResponse detected;
   EXPECT_EQ(Detect(detect, &detected).code, StatusCode::OK);
   EXPECT_EQ(detected.model(), "models/finder/versions/1");
   v1::SegmentRequest segment;
-  *segment.add_images() = GreyImage(1);
+  *segment.add_images() = server::GreyImage(1);
   v1::SegmentResponse segmented;
   EXPECT_EQ(Segment(segment, &segmented).code, StatusCode::OK);
   EXPECT_EQ(segmented.model(), "models/painter/versions/1");
 }
 
 TEST_F(VisionServiceTest, NoNameWithoutAModelOfTheTaskIsRefused) {
-  WriteModel(repository_, "finder", "1", "", VisionTask::kDetection);
+  server::WriteModel(repository_, "finder", "1", "",
+                     model::VisionTask::kDetection);
   Start();
   v1::SegmentRequest request;
-  *request.add_images() = GreyImage(1);
-  const Ending ending = Segment(request);
+  *request.add_images() = server::GreyImage(1);
+  const server::Ending ending = Segment(request);
   EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(ending.field, "model");
   EXPECT_NE(ending.message.find("0 models for segmentation"),
@@ -189,11 +196,13 @@ TEST_F(VisionServiceTest, NoNameWithoutAModelOfTheTaskIsRefused) {
 }
 
 TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
-  WriteModel(repository_, "detection", "1", "", VisionTask::kDetection);
-  WriteModel(repository_, "segmentation", "1", "", VisionTask::kSegmentation);
-  WriteModel(repository_, "classification", "1");
+  server::WriteModel(repository_, "detection", "1", "",
+                     model::VisionTask::kDetection);
+  server::WriteModel(repository_, "segmentation", "1", "",
+                     model::VisionTask::kSegmentation);
+  server::WriteModel(repository_, "classification", "1");
   Start();
-  const auto expect_mismatch = [](const Ending& ending, const char* got,
+  const auto expect_mismatch = [](const server::Ending& ending, const char* got,
                                   const std::string& model) {
     SCOPED_TRACE(model);
     EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
@@ -204,19 +213,19 @@ TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
               absl::StrCat("models/", model, "/versions/1"));
   };
   for (const char* model : {"detection", "segmentation"}) {
-    ClassifyRequest request = GreyRequest(1);
+    ClassifyRequest request = server::GreyRequest(1);
     request.set_model(model);
     expect_mismatch(Classify(request), "classification", model);
   }
   for (const char* model : {"classification", "segmentation"}) {
     v1::DetectRequest request;
-    *request.add_images() = GreyImage(1);
+    *request.add_images() = server::GreyImage(1);
     request.set_model(model);
     expect_mismatch(Detect(request), "detection", model);
   }
   for (const char* model : {"classification", "detection"}) {
     v1::SegmentRequest request;
-    *request.add_images() = GreyImage(1);
+    *request.add_images() = server::GreyImage(1);
     request.set_model(model);
     expect_mismatch(Segment(request), "segmentation", model);
   }
@@ -233,7 +242,7 @@ TEST_F(VisionServiceTest, WhatIsNotBuiltSaysSo) {
   auto stream = server_->stub().StreamPredict(&stream_context);
   v1::StreamPredictResponse message;
   EXPECT_FALSE(stream->Read(&message));
-  const Ending ending = EndingOf(stream->Finish());
+  const server::Ending ending = server::EndingOf(stream->Finish());
   EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
 }
@@ -248,7 +257,7 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   EXPECT_EQ(model.name(), "models/fake/versions/3");
   EXPECT_EQ(model.task(), v1::Model::CLASSIFICATION);
   EXPECT_EQ(model.state(), v1::Model::READY);
-  EXPECT_EQ(model.input().buckets(0).width(), FakeModel::kSide);
+  EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kSide);
   EXPECT_EQ(model.input().resize(), "center_crop");
   EXPECT_EQ(model.class_count(), 10);
   ASSERT_EQ(model.classes_size(), 10);
@@ -259,12 +268,13 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   EXPECT_GT(model.load_time().seconds(), 1'000'000'000);
   grpc::ClientContext other;
   request.set_name("other");
-  EXPECT_EQ(EndingOf(server_->stub().GetModel(&other, request, &model)).reason,
+  EXPECT_EQ(server::EndingOf(server_->stub().GetModel(&other, request, &model))
+                .reason,
             "MODEL_NOT_FOUND");
 }
 
 TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
-  Start("", {}, true, VisionTask::kDetection);
+  Start("", {}, true, model::VisionTask::kDetection);
   grpc::ClientContext context;
   v1::GetModelRequest request;
   v1::Model model;
@@ -272,12 +282,13 @@ TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
   EXPECT_EQ(model.task(), v1::Model::DETECTION);
   EXPECT_EQ(model.input().resize(), "keep_ratio");
   ASSERT_EQ(model.input().buckets_size(), 1);
-  EXPECT_EQ(model.input().buckets(0).height(), FakeModel::kShortSide);
-  EXPECT_EQ(model.input().buckets(0).width(), FakeModel::kLongSide);
+  EXPECT_EQ(model.input().buckets(0).height(), server::FakeModel::kShortSide);
+  EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kLongSide);
 }
 
 TEST_F(VisionServiceTest, ListModelsGoesByPages) {
-  for (const char* id : {"c", "a", "b"}) WriteModel(repository_, id, "1");
+  for (const char* id : {"c", "a", "b"})
+    server::WriteModel(repository_, id, "1");
   Start();
   std::vector<std::string> names;
   v1::ListModelsRequest request;
@@ -305,7 +316,8 @@ TEST_F(VisionServiceTest, ListModelsGoesByPages) {
     request.set_page_size(size);
     request.set_page_token(token);
     v1::ListModelsResponse response;
-    return EndingOf(server_->stub().ListModels(&context, request, &response))
+    return server::EndingOf(
+               server_->stub().ListModels(&context, request, &response))
         .field;
   };
   EXPECT_EQ(field(-1, ""), "page_size");
@@ -355,12 +367,12 @@ TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
   grpc::ClientContext context;
   const std::string id = "4bf92f3577b34da6a3ce929d0e0e4736";
   context.AddMetadata("traceparent", "00-" + id + "-00f067aa0ba902b7-01");
-  ClassifyRequest request = GreyRequest(1);
+  ClassifyRequest request = server::GreyRequest(1);
   request.set_request_id("the \"request\"");
   request.mutable_params()->set_top_k(-1);
   ClassifyResponse response;
-  const Ending ending =
-      EndingOf(server_->stub().Classify(&context, request, &response));
+  const server::Ending ending =
+      server::EndingOf(server_->stub().Classify(&context, request, &response));
   EXPECT_EQ(ending.metadata.at("trace_id"), id);
   const std::string log = server_->Log();
   EXPECT_NE(log.find("\"trace_id\":\"" + id + "\""), std::string::npos);
@@ -370,4 +382,4 @@ TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
 }
 
 }  // namespace
-}  // namespace sfmamba
+}  // namespace sfmamba::rpc

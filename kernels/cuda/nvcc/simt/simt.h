@@ -72,10 +72,10 @@ __device__ __forceinline__ float Max(float x, float y) {
 // ---- Element types: float, BFloat16, Float16 ----
 
 __device__ __forceinline__ float ToFloat(float x) { return x; }
-__device__ __forceinline__ float ToFloat(BFloat16 x) {
+__device__ __forceinline__ float ToFloat(kernels::BFloat16 x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
 }
-__device__ __forceinline__ float ToFloat(Float16 x) {
+__device__ __forceinline__ float ToFloat(kernels::Float16 x) {
   return __half2float(__ushort_as_half(x.bits));
 }
 
@@ -87,14 +87,16 @@ __device__ __forceinline__ float FromFloat<float>(float x) {
   return x;
 }
 template <>
-__device__ __forceinline__ BFloat16 FromFloat<BFloat16>(float x) {
-  BFloat16 y;
+__device__ __forceinline__ kernels::BFloat16 FromFloat<kernels::BFloat16>(
+    float x) {
+  kernels::BFloat16 y;
   y.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
   return y;
 }
 template <>
-__device__ __forceinline__ Float16 FromFloat<Float16>(float x) {
-  Float16 y;
+__device__ __forceinline__ kernels::Float16 FromFloat<kernels::Float16>(
+    float x) {
+  kernels::Float16 y;
   y.bits = __half_as_ushort(__float2half_rn(x));
   return y;
 }
@@ -153,7 +155,7 @@ struct alignas(16) Shared {
 // is refused. An empty grid is nothing to do.
 template <typename... Parameters, typename... Args>
 absl::Status Launch(const char* name, void (*kernel)(Parameters...),
-                    dim3 blocks, dim3 threads, CudaStream stream,
+                    dim3 blocks, dim3 threads, kernels::CudaStream stream,
                     Args&&... args) {
   if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return absl::OkStatus();
   std::tuple<Parameters...> values(std::forward<Args>(args)...);
