@@ -9,14 +9,14 @@
 
 namespace sfmamba::server {
 
-absl::StatusOr<std::unique_ptr<LoadTuner>> LoadTuner::Create(
+absl::StatusOr<std::unique_ptr<IncrementalTuner>> IncrementalTuner::Create(
     Options options, const tuning::ScanDevice& device, MakeTimer make_timer,
     observability::Logger* log) {
-  tuning::FoldTable table(device);
+  tuning::ScanPlanTable table(device);
   bool keeps = !options.path.empty();
   if (keeps) {
-    absl::StatusOr<tuning::FoldTable> file =
-        tuning::FoldTable::Read(options.path);
+    absl::StatusOr<tuning::ScanPlanTable> file =
+        tuning::ScanPlanTable::Read(options.path);
     if (file.ok()) {
       keeps = file->device().name == device.name;
       if (!keeps) {
@@ -31,19 +31,20 @@ absl::StatusOr<std::unique_ptr<LoadTuner>> LoadTuner::Create(
       return file.status();
     }
   }
-  return absl::WrapUnique(new LoadTuner(std::move(options), std::move(table),
-                                        keeps, std::move(make_timer), log));
+  return absl::WrapUnique(new IncrementalTuner(
+      std::move(options), std::move(table), keeps, std::move(make_timer), log));
 }
 
-LoadTuner::LoadTuner(Options options, tuning::FoldTable table, bool keeps,
-                     MakeTimer make_timer, observability::Logger* log)
+IncrementalTuner::IncrementalTuner(Options options, tuning::ScanPlanTable table,
+                                   bool keeps, MakeTimer make_timer,
+                                   observability::Logger* log)
     : options_(std::move(options)),
       make_timer_(std::move(make_timer)),
       log_(*log),
       table_(std::move(table)),
       keeps_(keeps) {}
 
-tuning::FoldTable LoadTuner::TableFor(
+tuning::ScanPlanTable IncrementalTuner::TableFor(
     absl::Span<const tuning::ScanShape> scans) {
   std::vector<tuning::ScanShape> missing;
   for (const tuning::ScanShape& scan : scans) {
@@ -70,18 +71,19 @@ tuning::FoldTable LoadTuner::TableFor(
   return table_;
 }
 
-absl::Status LoadTuner::Measure(absl::Span<const tuning::ScanShape> scans) {
+absl::Status IncrementalTuner::Measure(
+    absl::Span<const tuning::ScanShape> scans) {
   const absl::StatusOr<tuning::MeasureScan> measure = make_timer_();
   if (!measure.ok()) return measure.status();
-  const absl::StatusOr<tuning::FoldTable> found =
-      tuning::TuneScans(table_.device(), scans, *measure, options_.tuning);
+  const absl::StatusOr<tuning::ScanPlanTable> found = tuning::SearchScanPlans(
+      table_.device(), scans, *measure, options_.tuning);
   if (!found.ok()) return found.status();
-  for (const tuning::FoldTable::Entry& entry : found->entries())
+  for (const tuning::ScanPlanTable::Entry& entry : found->entries())
     table_.Set(entry);
   return absl::OkStatus();
 }
 
-void LoadTuner::WriteBack() {
+void IncrementalTuner::WriteBack() {
   const absl::Status written = table_.Write(options_.path);
   if (written.ok()) return;
   log_.Warning(observability::LogModule::kModels,
@@ -89,8 +91,9 @@ void LoadTuner::WriteBack() {
                {{"error", written.message()}});
 }
 
-LoadTuner::Options LoadTunerOptions(const v1::ServerConfig& config) {
-  LoadTuner::Options options;
+IncrementalTuner::Options IncrementalTunerOptions(
+    const v1::ServerConfig& config) {
+  IncrementalTuner::Options options;
   options.path = config.fold_table();
   options.tuning.budget = config.deterministic()
                               ? absl::ZeroDuration()

@@ -20,14 +20,14 @@ namespace sfmamba::server {
 // so that the next start need not.
 //
 // For one thread.
-class LoadTuner {
+class IncrementalTuner {
  public:
   struct Options {
     // The table's file, which need not be there yet; empty: none. That of
     // another kind of GPU is passed over and left as it is.
     std::string path;
     // The budget is that of one model; 0: nothing is measured.
-    tuning::TuneOptions tuning;
+    tuning::ScanSearchOptions tuning;
   };
   // Makes what measures; called for each model of which something is to be
   // measured.
@@ -35,18 +35,18 @@ class LoadTuner {
 
   // Reads the file; its error if it is there and is no table. `log` outlives
   // the tuner.
-  static absl::StatusOr<std::unique_ptr<LoadTuner>> Create(
+  static absl::StatusOr<std::unique_ptr<IncrementalTuner>> Create(
       Options options, const tuning::ScanDevice& device, MakeTimer make_timer,
       observability::Logger* log);
 
   // What is known once a model's `scans` have been measured so far as there was
   // time. If measuring or writing fails that is logged: models run without.
-  tuning::FoldTable TableFor(absl::Span<const tuning::ScanShape> scans);
+  tuning::ScanPlanTable TableFor(absl::Span<const tuning::ScanShape> scans);
 
  private:
   // `keeps`: the file is the table's, or is to become it.
-  LoadTuner(Options options, tuning::FoldTable table, bool keeps,
-            MakeTimer make_timer, observability::Logger* log);
+  IncrementalTuner(Options options, tuning::ScanPlanTable table, bool keeps,
+                   MakeTimer make_timer, observability::Logger* log);
 
   // Adds what there is time for to table_.
   absl::Status Measure(absl::Span<const tuning::ScanShape> scans);
@@ -55,12 +55,13 @@ class LoadTuner {
   const Options options_;
   const MakeTimer make_timer_;
   observability::Logger& log_;
-  tuning::FoldTable table_;
+  tuning::ScanPlanTable table_;
   const bool keeps_;
 };
 
 // Of a server of this config; deterministic plans are not measured.
-LoadTuner::Options LoadTunerOptions(const v1::ServerConfig& config);
+IncrementalTuner::Options IncrementalTunerOptions(
+    const v1::ServerConfig& config);
 
 }  // namespace sfmamba::server
 

@@ -131,14 +131,15 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
   options.slots_per_gpu = config.slots_per_gpu();
   options.deterministic = config.deterministic();
   options.exact_gelu = config.exact_gelu();
-  std::shared_ptr<LoadTuner> tuner;
+  std::shared_ptr<IncrementalTuner> tuner;
   if (!gpus.empty()) {
     const int gpu = gpus.front();
     const absl::StatusOr<tuning::ScanDevice> device = engine.scan_device(gpu);
     if (!device.ok()) return device.status();
-    absl::StatusOr<std::unique_ptr<LoadTuner>> made = LoadTuner::Create(
-        LoadTunerOptions(config), *device,
-        [&engine, gpu] { return engine.scan_timer(gpu); }, log);
+    absl::StatusOr<std::unique_ptr<IncrementalTuner>> made =
+        IncrementalTuner::Create(
+            IncrementalTunerOptions(config), *device,
+            [&engine, gpu] { return engine.scan_timer(gpu); }, log);
     if (!made.ok()) return made.status();
     tuner = *std::move(made);
   }
@@ -204,8 +205,8 @@ absl::Status TuneGpu(const Engine& engine, int gpu,
   if (!device.ok()) return device.status();
   const absl::StatusOr<tuning::MeasureScan> measure = engine.scan_timer(gpu);
   if (!measure.ok()) return measure.status();
-  const absl::StatusOr<tuning::FoldTable> table =
-      tuning::TuneScans(*device, scans, *measure);
+  const absl::StatusOr<tuning::ScanPlanTable> table =
+      tuning::SearchScanPlans(*device, scans, *measure);
   return table.ok() ? table->Write(path) : table.status();
 }
 

@@ -11,7 +11,7 @@ namespace sfmamba::kernels {
 // The upper half of a float; arithmetic is done in float. The layout is that of
 // c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
 //
-// Always inlined for the reason given in segments.h.
+// Always inlined for the reason given in sequences.h.
 struct BFloat16 {
   uint16_t bits = 0;
 

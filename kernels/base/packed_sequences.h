@@ -14,7 +14,7 @@ namespace sfmamba::kernels {
 // The members are always inlined because files built for different instruction
 // sets include this header: a shared copy would be one of them at random. They
 // are constexpr so that nvcc lets device code call them.
-struct Segments {
+struct PackedSequences {
   int count;   // Sequences.
   int length;  // Tokens of each sequence; unused with offsets.
   // [count + 1], ascending, in tokens from the tensor's first row; not owned.
@@ -30,7 +30,7 @@ struct Segments {
   }
 
   // Sequences [from, to) of the same tensor: how work is shared out.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE Segments Slice(int from, int to) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE PackedSequences Slice(int from, int to) const {
     if (offsets != nullptr) return {to - from, length, offsets + from};
     return {to - from, length, nullptr, begin(from)};
   }

@@ -52,16 +52,17 @@ __device__ __forceinline__ void StoreFloats(T* to, const float (&from)[V]) {
   }
 }
 
-// The sequence that token `i` belongs to, one of `segments`' tokens.
-__device__ __forceinline__ int SequenceOf(const Segments& segments, int i) {
-  if (segments.offsets == nullptr) {
-    return (i - static_cast<int>(segments.first)) / segments.length;
+// The sequence that token `i` belongs to, one of `sequences`' tokens.
+__device__ __forceinline__ int SequenceOf(const PackedSequences& sequences,
+                                          int i) {
+  if (sequences.offsets == nullptr) {
+    return (i - static_cast<int>(sequences.first)) / sequences.length;
   }
   // The last one that begins at or before i: others there are empty.
-  int low = 0, high = segments.count;
+  int low = 0, high = sequences.count;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    if (segments.offsets[middle] <= i) {
+    if (sequences.offsets[middle] <= i) {
       low = middle;
     } else {
       high = middle;

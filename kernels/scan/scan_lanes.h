@@ -26,7 +26,7 @@ constexpr int kMostScanThreads = 256;
 
 // Consecutive tokens, and the sequences [sequence, last] that they belong to.
 struct TokenRun {
-  Segments segments;
+  PackedSequences sequences;
   int64_t first;  // Token of the tensor; all others are counted from it.
   int tokens;
   int sequence, last;
@@ -37,20 +37,20 @@ struct TokenRun {
     if (i < stop || sequence >= last) return false;
     do {  // More than once if sequences are empty.
       ++sequence;
-      stop = static_cast<int>(segments.end(sequence) - first);
+      stop = static_cast<int>(sequences.end(sequence) - first);
     } while (i >= stop && sequence < last);
     return true;
   }
 };
 
 // Sequences [begin, end), at least one.
-__device__ __forceinline__ TokenRun RunOf(const Segments& segments, int begin,
-                                          int end) {
-  TokenRun run{segments, segments.begin(begin)};
-  run.tokens = static_cast<int>(segments.end(end - 1) - run.first);
+__device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
+                                          int begin, int end) {
+  TokenRun run{sequences, sequences.begin(begin)};
+  run.tokens = static_cast<int>(sequences.end(end - 1) - run.first);
   run.sequence = begin;
   run.last = end - 1;
-  run.stop = static_cast<int>(segments.end(begin) - run.first);
+  run.stop = static_cast<int>(sequences.end(begin) - run.first);
   return run;
 }
 

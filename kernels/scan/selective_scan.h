@@ -36,11 +36,11 @@ struct SelectiveScanArgs {
   int64_t a_stride;
   const float* D;     // [channels]
   const float* bias;  // [channels], all of it: twice b_dt for MambaVision
-  Segments segments;
+  PackedSequences sequences;
 };
 
 // T is float or BFloat16. Runs on the calling thread; callers share the work
-// out by SliceChannels and Segments::Slice. `isa` must be one of
+// out by SliceChannels and PackedSequences::Slice. `isa` must be one of
 // SupportedCpuIsas().
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args,

@@ -23,15 +23,15 @@ constexpr int kCarryLoads = 8;
 constexpr int kPieceUnit = 8;
 
 // Piece `piece` of sequence k; none for pieces past its end.
-__device__ __forceinline__ TokenRun PieceOf(const Segments& segments, int k,
-                                            int piece, int pieces) {
-  const int64_t begin = segments.begin(k);
-  const int64_t length = segments.end(k) - begin;
+__device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
+                                            int k, int piece, int pieces) {
+  const int64_t begin = sequences.begin(k);
+  const int64_t length = sequences.end(k) - begin;
   const int64_t units = (length + kPieceUnit - 1) / kPieceUnit;
   const int64_t size = (units + pieces - 1) / pieces * kPieceUnit;
   const int64_t from = min(length, piece * size);
   const int tokens = static_cast<int>(min(length, from + size) - from);
-  return {segments, begin + from, tokens, k, k, tokens};
+  return {sequences, begin + from, tokens, k, k, tokens};
 }
 
 // Where the scratch memory has what a piece ends with: [states + 1, channels],
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kMostScanThreads, 1)
   const int k = blockIdx.x / ends, piece = blockIdx.x % ends;
   const int thread = blockIdx.y * blockDim.x + threadIdx.x;
   Scan scan(args, thread / kLanes);
-  scan.Walk(PieceOf(args.segments, k, piece, ends + 1),
+  scan.Walk(PieceOf(args.sequences, k, piece, ends + 1),
             thread / kWarp * kWarp / kLanes < args.channels, tiles);
   float s_sum = scan.s_sum;
 #pragma unroll
@@ -119,14 +119,14 @@ __global__ void __launch_bounds__(kMostScanThreads, 1)
       scan.h[0][n] = end[(scan.lane() * Scan::kOwn + n) * args.channels];
     }
   }
-  scan.Walk(PieceOf(args.segments, k, piece, pieces),
+  scan.Walk(PieceOf(args.sequences, k, piece, pieces),
             thread / kWarp * kWarp / kLanes < args.channels, tiles);
 }
 
 template <int kStates, int kLanes, typename T>
 absl::Status LaunchLanes(const SelectiveScanArgs<T>& args, const ScanPlan& plan,
                          float* scratch, CudaStream stream) {
-  const int count = args.segments.count, ends = plan.chunks - 1;
+  const int count = args.sequences.count, ends = plan.chunks - 1;
   const int wanted = args.channels * kLanes;
   const int threads = LaneBlockThreads(plan, wanted);
   const int blocks = (wanted + threads - 1) / threads;

@@ -10,10 +10,11 @@ constexpr int kMaxStates = 16;
 // The definition, one channel of one sequence at a time, computed in Real.
 template <typename Real, typename T>
 void Scan(const SelectiveScanArgs<T>& args) {
-  for (int k = 0; k < args.segments.count; ++k) {
+  for (int k = 0; k < args.sequences.count; ++k) {
     for (int d = 0; d < args.channels; ++d) {
       Real h[kMaxStates] = {};
-      for (int64_t i = args.segments.begin(k); i < args.segments.end(k); ++i) {
+      for (int64_t i = args.sequences.begin(k); i < args.sequences.end(k);
+           ++i) {
         const Real u = static_cast<Real>(args.u[i * args.u_stride + d]);
         const Real x = static_cast<Real>(args.dt[i * args.dt_stride + d]) +
                        static_cast<Real>(args.bias[d]);

@@ -64,10 +64,10 @@ absl::Status CheckArgs(const SelectiveScanArgs<T>& args) {
     absl::Status status = CheckStride(row.name, row.stride, row.width);
     if (!status.ok()) return status;
   }
-  const Segments& segments = args.segments;
-  if (segments.offsets == nullptr &&
-      int64_t{segments.count} * segments.length > kMost) {
-    return Invalid("tokens", int64_t{segments.count} * segments.length,
+  const PackedSequences& sequences = args.sequences;
+  if (sequences.offsets == nullptr &&
+      int64_t{sequences.count} * sequences.length > kMost) {
+    return Invalid("tokens", int64_t{sequences.count} * sequences.length,
                    "at most 2147483647");
   }
   return CheckPointers(args);
@@ -81,16 +81,16 @@ absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
                                CudaStream stream) {
   const absl::Status plan_status = CheckScanPlan(plan);
   if (!plan_status.ok()) return plan_status;
-  const Segments& segments = args.segments;
-  if (segments.count < 0) {
-    return Invalid("segments.count", segments.count, "at least 0");
+  const PackedSequences& sequences = args.sequences;
+  if (sequences.count < 0) {
+    return Invalid("sequences.count", sequences.count, "at least 0");
   }
-  if (segments.length < 0) {
-    return Invalid("segments.length", segments.length, "at least 0");
+  if (sequences.length < 0) {
+    return Invalid("sequences.length", sequences.length, "at least 0");
   }
   // No sequence, or none with a token.
-  if (segments.count == 0) return absl::OkStatus();
-  if (segments.offsets == nullptr && segments.length == 0) {
+  if (sequences.count == 0) return absl::OkStatus();
+  if (sequences.offsets == nullptr && sequences.length == 0) {
     return absl::OkStatus();
   }
   const absl::Status args_status = CheckArgs(args);
@@ -103,14 +103,15 @@ absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
     case ScanPlan::kChunk:
       break;
   }
-  if (int64_t{segments.count} * plan.chunks > kMost) {
+  if (int64_t{sequences.count} * plan.chunks > kMost) {
     return Invalid("sequences times chunks",
-                   int64_t{segments.count} * plan.chunks, "at most 2147483647");
+                   int64_t{sequences.count} * plan.chunks,
+                   "at most 2147483647");
   }
   if (plan.chunks > 1 && scratch == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "selective_scan: scratch: got null, expected ",
-        ScanScratchBytes(plan, segments.count, args.channels, args.states),
+        ScanScratchBytes(plan, sequences.count, args.channels, args.states),
         " bytes"));
   }
   return SelectiveScanChunkCuda(args, plan, static_cast<float*>(scratch),

@@ -9,7 +9,7 @@
 namespace sfmamba::kernels {
 
 // Enqueues the scan of selective_scan.h on `stream` and returns. All pointers
-// are device pointers, segments.offsets too: the sequences then follow each
+// are device pointers, sequences.offsets too: the sequences then follow each
 // other without gaps, and only the device knows their lengths. T is float,
 // BFloat16 or Float16; states are 8 or 16; any alignment of a T will do.
 //

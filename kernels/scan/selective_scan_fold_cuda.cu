@@ -27,16 +27,16 @@ class Starts {
  public:
   // Of a row of sequences [begin, end). The thread's tokens are `items` from
   // `token` on, and again each `span` tokens later.
-  __device__ __forceinline__ Starts(const Segments& segments, int begin,
+  __device__ __forceinline__ Starts(const PackedSequences& sequences, int begin,
                                     int end, int token, int items, int span)
-      : segments_(segments), items_(items), end_(end) {
+      : segments_(sequences), items_(items), end_(end) {
     if constexpr (kRagged) {
       next_ = begin;
-      first_ = segments.begin(begin);
+      first_ = sequences.begin(begin);
       boundary_ = 0;
     } else {
-      next_ = token % segments.length;  // Here: the place in the sequence.
-      step_ = (span - items) % segments.length;
+      next_ = token % sequences.length;  // Here: the place in the sequence.
+      step_ = (span - items) % sequences.length;
     }
   }
 
@@ -68,7 +68,7 @@ class Starts {
                              : std::numeric_limits<int>::max();
   }
 
-  const Segments& segments_;
+  const PackedSequences& segments_;
   const int items_, end_;
   int next_, step_;
   int64_t first_;
@@ -105,9 +105,9 @@ class FoldScan {
         carries_(carries) {}
 
   __device__ __forceinline__ void Scan(int begin, int end) {
-    const int64_t first = args_.segments.begin(begin);
-    const int tokens = static_cast<int>(args_.segments.end(end - 1) - first);
-    Starts<kRagged> starts(args_.segments, begin, end, lane_ * kItems, kItems,
+    const int64_t first = args_.sequences.begin(begin);
+    const int tokens = static_cast<int>(args_.sequences.end(end - 1) - first);
+    Starts<kRagged> starts(args_.sequences, begin, end, lane_ * kItems, kItems,
                            kSpan);
     if (threadIdx.x < kChannels * kMostStates) carries_[threadIdx.x] = 0;
     for (int token = 0; token < tokens; token += kSpan) {
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kItems>)
   __shared__ typename Scan::Planes values;
   __shared__ typename Scan::Planes bc;
   __shared__ typename Scan::Carries carries;
-  const int64_t count = args.segments.count;
+  const int64_t count = args.sequences.count;
   Scan scan(args, blockIdx.y * kChannels, values, bc, carries);
   scan.Scan(static_cast<int>(count * blockIdx.x / gridDim.x),
             static_cast<int>(count * (blockIdx.x + 1) / gridDim.x));
@@ -322,17 +322,17 @@ absl::Status LaunchItems(const SelectiveScanArgs<T>& args, int items, int rows,
 template <typename T>
 absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
                                    const ScanPlan& plan, CudaStream stream) {
-  const Segments& segments = args.segments;
+  const PackedSequences& sequences = args.sequences;
   const int rows =
-      plan.rows == 0 ? segments.count : std::min(plan.rows, segments.count);
-  if (segments.offsets != nullptr) {
+      plan.rows == 0 ? sequences.count : std::min(plan.rows, sequences.count);
+  if (sequences.offsets != nullptr) {
     // Only the device knows how long a row is.
     const int items = plan.items == 0 ? FoldItems(kWarp * 8) : plan.items;
     return LaunchItems</*kRagged=*/true>(args, items, rows, stream);
   }
-  const int64_t longest = (segments.count + rows - 1) / rows;
+  const int64_t longest = (sequences.count + rows - 1) / rows;
   const int items =
-      plan.items == 0 ? FoldItems(longest * segments.length) : plan.items;
+      plan.items == 0 ? FoldItems(longest * sequences.length) : plan.items;
   return LaunchItems</*kRagged=*/false>(args, items, rows, stream);
 }
 

@@ -22,13 +22,13 @@ __global__ void __launch_bounds__(kMostScanThreads,
     LaneKernel(const SelectiveScanArgs<T> args) {
   using Scan = LaneScan<T, kStates, kLanes, kChannels, /*kOutput=*/true>;
   __shared__ typename Scan::Tiles tiles;
-  const int64_t count = args.segments.count;
+  const int64_t count = args.sequences.count;
   const int begin = static_cast<int>(count * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(count * (blockIdx.x + 1) / gridDim.x);
   const int thread = blockIdx.y * blockDim.x + threadIdx.x;
   const int warp_begin = thread / kWarp * kWarp;
   Scan scan(args, thread / kLanes * kChannels);
-  scan.Walk(RunOf(args.segments, begin, end),
+  scan.Walk(RunOf(args.sequences, begin, end),
             warp_begin / kLanes * kChannels < args.channels, tiles);
 }
 
@@ -43,7 +43,7 @@ absl::Status LaunchLanes(const SelectiveScanArgs<T>& args, const ScanPlan& plan,
                          CudaStream stream) {
   const int wanted = (args.channels + kChannels - 1) / kChannels * kLanes;
   const int threads = LaneBlockThreads(plan, wanted);
-  const int count = args.segments.count;
+  const int count = args.sequences.count;
   const int rows = plan.rows == 0 ? count : std::min(plan.rows, count);
   return simt::Launch("selective_scan lane",
                       LaneKernel<T, kStates, kLanes, kChannels>,

@@ -151,8 +151,8 @@ void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
 template <typename V, int kStates, typename T>
 void ScanChannels(const SelectiveScanArgs<T>& args) {
   constexpr int kChannels = 16;  // Those of a cache line of floats.
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t begin = args.segments.begin(k), end = args.segments.end(k);
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t begin = args.sequences.begin(k), end = args.sequences.end(k);
     int channel = 0;
     for (; channel + kChannels <= args.channels; channel += kChannels) {
       ScanBlocks<V, kStates, kChannels / V::kWidth>(args, channel, begin, end);

@@ -28,7 +28,7 @@ struct DepthwiseConv1dArgs {
   const float* weight;  // [taps, channels]
   const float* bias;    // [channels], or null for none
   bool silu;
-  Segments segments;
+  PackedSequences sequences;
 };
 
 // T is float or BFloat16; the arithmetic is fp32. Runs on the calling thread.

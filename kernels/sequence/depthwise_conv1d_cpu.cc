@@ -6,8 +6,8 @@ namespace sfmamba::kernels {
 
 template <typename T>
 void DepthwiseConv1dScalar(const DepthwiseConv1dArgs<T>& args) {
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t begin = args.segments.begin(k), end = args.segments.end(k);
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t begin = args.sequences.begin(k), end = args.sequences.end(k);
     for (int64_t i = begin; i < end; ++i) {
       for (int c = 0; c < args.channels; ++c) {
         float v = args.bias != nullptr ? args.bias[c] : 0.0f;

@@ -41,24 +41,25 @@ struct Place {
   int length;    // Of the sequence.
 };
 
-__device__ __forceinline__ Place PlaceOf(const Segments& segments, int i) {
+__device__ __forceinline__ Place PlaceOf(const PackedSequences& sequences,
+                                         int i) {
   Place place;
-  place.sequence = SequenceOf(segments, i);
-  const int begin = static_cast<int>(segments.begin(place.sequence));
+  place.sequence = SequenceOf(sequences, i);
+  const int begin = static_cast<int>(sequences.begin(place.sequence));
   place.position = i - begin;
-  place.length = static_cast<int>(segments.end(place.sequence)) - begin;
+  place.length = static_cast<int>(sequences.end(place.sequence)) - begin;
   return place;
 }
 
 // To the next token; `end` is behind the last of all.
-__device__ __forceinline__ void Advance(const Segments& segments, int next,
-                                        int end, Place* place) {
+__device__ __forceinline__ void Advance(const PackedSequences& sequences,
+                                        int next, int end, Place* place) {
   if (++place->position < place->length) return;
   place->position = 0;
-  if (segments.offsets == nullptr || next >= end) return;
+  if (sequences.offsets == nullptr || next >= end) return;
   do {  // Sequences may be empty.
     ++place->sequence;
-    place->length = static_cast<int>(segments.end(place->sequence)) - next;
+    place->length = static_cast<int>(sequences.end(place->sequence)) - next;
   } while (place->length == 0);
 }
 
@@ -111,7 +112,7 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
                                             int end, int from, int run) {
   constexpr int kBefore = kTaps - 1;  // Rows that a token shares with the next.
   constexpr int kRight = kTaps - 1 - kLeft;
-  Place place = PlaceOf(args.segments, from);
+  Place place = PlaceOf(args.sequences, from);
   // rows[j] is token i + j - kLeft.
   Channels<V> rows[kBefore + kChunk];
 #pragma unroll
@@ -130,7 +131,7 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
         float v[V];
         Convolve<kTaps, kLeft>(&rows[t], weight, bias, place, args.silu, v);
         StoreFloats(args.y + (i + t) * args.y_stride + c, v);
-        Advance(args.segments, i + t + 1, end, &place);
+        Advance(args.sequences, i + t + 1, end, &place);
       }
     }
 #pragma unroll
@@ -151,8 +152,9 @@ __global__ void ConvolveKernel(Parts<T> parts, int run) {
     LoadFloats(args.weight + j * args.channels + c, weight[j].values);
   }
   if (args.bias != nullptr) LoadFloats(args.bias + c, bias.values);
-  const int begin = static_cast<int>(args.segments.begin(0));
-  const int end = static_cast<int>(args.segments.end(args.segments.count - 1));
+  const int begin = static_cast<int>(args.sequences.begin(0));
+  const int end =
+      static_cast<int>(args.sequences.end(args.sequences.count - 1));
   const int step = gridDim.x * blockDim.y * run;
   for (int from = begin + (blockIdx.x * blockDim.y + threadIdx.y) * run;
        from < end; from += step) {
@@ -163,7 +165,7 @@ __global__ void ConvolveKernel(Parts<T> parts, int run) {
 template <typename T, int kTaps, int kLeft, int V>
 absl::Status LaunchVectors(const Parts<T>& parts, int count,
                            CudaStream stream) {
-  const Segments& segments = parts.each[0].segments;
+  const PackedSequences& sequences = parts.each[0].sequences;
   int channels = 0;
   for (int p = 0; p < count; ++p) {
     channels = std::max(channels, parts.each[p].channels);
@@ -173,8 +175,8 @@ absl::Status LaunchVectors(const Parts<T>& parts, int count,
   const dim3 threads((groups + columns - 1) / columns,
                      std::max(1, kThreads * columns / groups));
   int run = kRaggedRun, blocks = kRaggedBlocks;
-  if (segments.offsets == nullptr) {
-    const int64_t tokens = int64_t{segments.count} * segments.length;
+  if (sequences.offsets == nullptr) {
+    const int64_t tokens = int64_t{sequences.count} * sequences.length;
     run = kLongestRun;
     while (run > kChunk && tokens * groups * count < run * kEnoughThreads) {
       run /= 2;
@@ -222,7 +224,7 @@ absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<T>* parts, int count,
         absl::StrCat("depthwise_conv1d: got ", count, " parts, expected 1, 2"));
   }
   const Parts<T> both = {{parts[0], parts[count - 1]}};
-  if (parts[0].segments.count == 0) return absl::OkStatus();
+  if (parts[0].sequences.count == 0) return absl::OkStatus();
   const int taps = parts[0].taps, left = parts[0].left;
   if (taps == 3 && left == 1) return LaunchTaps<T, 3, 1>(both, count, stream);
   if (taps == 4 && left == 3) return LaunchTaps<T, 4, 3>(both, count, stream);

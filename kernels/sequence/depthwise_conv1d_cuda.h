@@ -10,7 +10,7 @@ namespace sfmamba::kernels {
 // The convolutions of kernels/sequence/depthwise_conv1d.h, `parts` 0 to
 // count-1, by one launch; `count` is 1 or 2: both halves of a projection's
 // output go to destinations of their own. Parts agree in taps, left, silu and
-// segments; the taps are 3, centred (left 1), or 4, causal (left 3), else
+// sequences; the taps are 3, centred (left 1), or 4, causal (left 3), else
 // INVALID_ARGUMENT.
 //
 // Enqueues on `stream` and returns; INTERNAL if the launch is refused. `parts`

@@ -82,8 +82,8 @@ void ConvolveInner(const DepthwiseConv1dArgs<T>& args, int64_t from,
 template <typename V, typename T>
 void Convolve(const DepthwiseConv1dArgs<T>& args) {
   const int right = args.taps - 1 - args.left;
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t begin = args.segments.begin(k), end = args.segments.end(k);
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t begin = args.sequences.begin(k), end = args.sequences.end(k);
     int64_t i = begin;
     for (; i < end && i < begin + args.left; ++i) {
       ConvolveAnyToken<V>(args, begin, end, i);

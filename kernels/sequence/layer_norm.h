@@ -27,7 +27,7 @@ struct LayerNormArgs {
   const float* beta;   // [channels]
   float eps;
   bool swap;
-  Segments segments;
+  PackedSequences sequences;
 };
 
 // T is float or BFloat16. Runs on the calling thread.

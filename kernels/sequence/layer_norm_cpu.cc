@@ -27,9 +27,9 @@ void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
 
 template <typename T>
 void LayerNormScalar(const LayerNormArgs<T>& args) {
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t first = args.segments.begin(k),
-                  last = args.segments.end(k) - 1;
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t first = args.sequences.begin(k),
+                  last = args.sequences.end(k) - 1;
     for (int64_t i = first; i <= last; ++i) {
       const bool end = args.swap && (i == first || i == last);
       const int64_t source = end ? first + last - i : i;

@@ -139,9 +139,9 @@ __device__ __forceinline__ void NormalizeRow(
     const LayerNormCudaArgs<X, Y>& args, float share, int row) {
   int64_t head = row, tail = row;
   if (args.swap) {
-    const int sequence = SequenceOf(args.segments, row);
-    const int64_t first = args.segments.begin(sequence);
-    const int64_t last = args.segments.end(sequence) - 1;
+    const int sequence = SequenceOf(args.sequences, row);
+    const int64_t first = args.sequences.begin(sequence);
+    const int64_t last = args.sequences.end(sequence) - 1;
     if (row == first) {
       tail = last;
     } else if (row == last) {
@@ -162,8 +162,9 @@ __device__ __forceinline__ void NormalizeRow(
 // Threads: x the lanes, y the rows of a block.
 template <typename X, typename Y, int V, int N>
 __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
-  const int begin = static_cast<int>(args.segments.begin(0));
-  const int end = static_cast<int>(args.segments.end(args.segments.count - 1));
+  const int begin = static_cast<int>(args.sequences.begin(0));
+  const int end =
+      static_cast<int>(args.sequences.end(args.sequences.count - 1));
   for (int row = begin + blockIdx.x * kRows + threadIdx.y; row < end;
        row += gridDim.x * kRows) {
     NormalizeRow<V, N>(args, share, row);
@@ -173,10 +174,10 @@ __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
 template <int V, int N, typename X, typename Y>
 absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
                         CudaStream stream) {
-  const Segments& segments = args.segments;
+  const PackedSequences& sequences = args.sequences;
   int blocks = kRaggedBlocks;
-  if (segments.offsets == nullptr) {
-    const int64_t rows = int64_t{segments.count} * segments.length;
+  if (sequences.offsets == nullptr) {
+    const int64_t rows = int64_t{sequences.count} * sequences.length;
     blocks = static_cast<int>((rows + kRows - 1) / kRows);
   }
   return simt::Launch("layer_norm", NormalizeKernel<X, Y, V, N>, dim3(blocks),
@@ -205,7 +206,7 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
         absl::StrCat("layer_norm: got ", args.channels,
                      " channels, expected at most ", kLayerNormCudaChannels));
   }
-  if (args.segments.count == 0) return absl::OkStatus();
+  if (args.sequences.count == 0) return absl::OkStatus();
   // Rows are short: with wider vectors more lanes would have none of the last
   // ones.
   const bool fours = InVectors<4>(args.x, args.x_stride, args.channels) &&

@@ -30,7 +30,7 @@ struct LayerNormCudaArgs {
   const float* beta;   // [channels]
   float eps;
   bool swap;
-  Segments segments;  // Without `swap` only the tokens' range counts.
+  PackedSequences sequences;  // Without `swap` only the tokens' range counts.
 };
 
 // Enqueues on `stream` and returns; INVALID_ARGUMENT above

@@ -24,10 +24,10 @@ struct TokenMeanArgs {
   const T* x;  // [tokens, channels], rows x_stride apart
   int64_t x_stride;
   int margin = 0;  // Tokens left out at each end; at least one must remain.
-  T* mean;  // [segments.count, channels], rows mean_stride apart, written
+  T* mean;  // [sequences.count, channels], rows mean_stride apart, written
   int64_t mean_stride;
   T* copy = nullptr;  // Null, or a second destination with the same stride
-  Segments segments;
+  PackedSequences sequences;
 };
 
 // T is float or BFloat16. Runs on the calling thread.

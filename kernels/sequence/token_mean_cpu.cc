@@ -5,9 +5,9 @@
 namespace sfmamba::kernels {
 template <typename T>
 void TokenMeanScalar(const TokenMeanArgs<T>& args) {
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t begin = args.segments.begin(k) + args.margin;
-    const int64_t end = args.segments.end(k) - args.margin;
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t begin = args.sequences.begin(k) + args.margin;
+    const int64_t end = args.sequences.end(k) - args.margin;
     for (int c = 0; c < args.channels; ++c) {
       float total = 0;
       for (int64_t block = begin; block < end; block += kTokenMeanBlock) {

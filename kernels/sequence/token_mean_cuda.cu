@@ -48,8 +48,8 @@ __global__ void MeanKernel(TokenMeanArgs<T> args) {
   __shared__ simt::Shared<float, kLanes * kColumns * V> sums;
   const int c = (blockIdx.y * kColumns + threadIdx.x) * V;
   const bool active = c < args.channels;
-  const int64_t begin = args.segments.begin(blockIdx.x) + args.margin;
-  const int64_t end = args.segments.end(blockIdx.x) - args.margin;
+  const int64_t begin = args.sequences.begin(blockIdx.x) + args.margin;
+  const int64_t end = args.sequences.end(blockIdx.x) - args.margin;
   float total[V] = {};
   for (int64_t round = begin; round < end; round += kLanes * kTokenMeanBlock) {
     const int64_t from = round + threadIdx.y * kTokenMeanBlock;
@@ -87,7 +87,7 @@ absl::Status LaunchVectors(const TokenMeanArgs<T>& args, CudaStream stream) {
   constexpr int kChannels = kColumns * V;
   const int columns = (args.channels + kChannels - 1) / kChannels;
   return simt::Launch("token_mean", MeanKernel<T, V>,
-                      dim3(args.segments.count, columns),
+                      dim3(args.sequences.count, columns),
                       dim3(kColumns, kLanes), stream, args);
 }
 

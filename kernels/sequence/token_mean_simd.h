@@ -11,9 +11,9 @@ namespace {
 
 template <typename V, typename T>
 void Mean(const TokenMeanArgs<T>& args) {
-  for (int k = 0; k < args.segments.count; ++k) {
-    const int64_t begin = args.segments.begin(k) + args.margin;
-    const int64_t end = args.segments.end(k) - args.margin;
+  for (int k = 0; k < args.sequences.count; ++k) {
+    const int64_t begin = args.sequences.begin(k) + args.margin;
+    const int64_t end = args.sequences.end(k) - args.margin;
     const V count = V::Set(static_cast<float>(end - begin));
     ForEachVector<V>(args.channels, [&](int64_t c, int lanes) {
       V total = V::Set(0.0f);

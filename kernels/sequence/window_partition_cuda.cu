@@ -88,34 +88,36 @@ absl::Status LaunchAll(const WindowArgs<T, X>& args, CudaStream stream) {
 }  // namespace
 
 template <typename T, typename X>
-absl::Status CutWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream) {
+absl::Status WindowPartitionCuda(const WindowArgs<T, X>& args,
+                                 CudaStream stream) {
   return LaunchAll<Direction::kCut>(args, stream);
 }
 
 template <typename T, typename X>
-absl::Status JoinWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream) {
+absl::Status WindowReverseCuda(const WindowArgs<T, X>& args,
+                               CudaStream stream) {
   return LaunchAll<Direction::kJoin>(args, stream);
 }
 
-template absl::Status CutWindowsCuda(const WindowArgs<float, float>&,
-                                     CudaStream);
-template absl::Status CutWindowsCuda(const WindowArgs<BFloat16, BFloat16>&,
-                                     CudaStream);
-template absl::Status CutWindowsCuda(const WindowArgs<Float16, Float16>&,
-                                     CudaStream);
-template absl::Status CutWindowsCuda(const WindowArgs<BFloat16, float>&,
-                                     CudaStream);
-template absl::Status CutWindowsCuda(const WindowArgs<Float16, float>&,
-                                     CudaStream);
-template absl::Status JoinWindowsCuda(const WindowArgs<float, float>&,
-                                      CudaStream);
-template absl::Status JoinWindowsCuda(const WindowArgs<BFloat16, BFloat16>&,
-                                      CudaStream);
-template absl::Status JoinWindowsCuda(const WindowArgs<Float16, Float16>&,
-                                      CudaStream);
-template absl::Status JoinWindowsCuda(const WindowArgs<BFloat16, float>&,
-                                      CudaStream);
-template absl::Status JoinWindowsCuda(const WindowArgs<Float16, float>&,
-                                      CudaStream);
+template absl::Status WindowPartitionCuda(const WindowArgs<float, float>&,
+                                          CudaStream);
+template absl::Status WindowPartitionCuda(const WindowArgs<BFloat16, BFloat16>&,
+                                          CudaStream);
+template absl::Status WindowPartitionCuda(const WindowArgs<Float16, Float16>&,
+                                          CudaStream);
+template absl::Status WindowPartitionCuda(const WindowArgs<BFloat16, float>&,
+                                          CudaStream);
+template absl::Status WindowPartitionCuda(const WindowArgs<Float16, float>&,
+                                          CudaStream);
+template absl::Status WindowReverseCuda(const WindowArgs<float, float>&,
+                                        CudaStream);
+template absl::Status WindowReverseCuda(const WindowArgs<BFloat16, BFloat16>&,
+                                        CudaStream);
+template absl::Status WindowReverseCuda(const WindowArgs<Float16, Float16>&,
+                                        CudaStream);
+template absl::Status WindowReverseCuda(const WindowArgs<BFloat16, float>&,
+                                        CudaStream);
+template absl::Status WindowReverseCuda(const WindowArgs<Float16, float>&,
+                                        CudaStream);
 
 }  // namespace sfmamba::kernels

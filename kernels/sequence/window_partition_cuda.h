@@ -36,12 +36,13 @@ struct WindowArgs {
 // both the same or X float. Fastest where rows and pointers are multiples of 16
 // bytes.
 template <typename T, typename X>
-absl::Status CutWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream);
+absl::Status WindowPartitionCuda(const WindowArgs<T, X>& args,
+                                 CudaStream stream);
 
 // Tokens to map, rounded to T; what hangs over is dropped. Reads `tokens`,
 // writes `map`.
 template <typename T, typename X>
-absl::Status JoinWindowsCuda(const WindowArgs<T, X>& args, CudaStream stream);
+absl::Status WindowReverseCuda(const WindowArgs<T, X>& args, CudaStream stream);
 
 }  // namespace sfmamba::kernels
 

@@ -14,7 +14,7 @@ namespace sfmamba::kernels {
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
 // where places outside of y's size count 0. The resize is that of
 // kernels/vision/resize_taps.h.
-struct ResizedConv3x3Args {
+struct Conv3x3AfterResizeArgs {
   const float* taps;  // [in_height, in_width, 9, channels]
   int in_height, in_width, channels;
   float* y;  // [height, width, channels]
@@ -23,23 +23,24 @@ struct ResizedConv3x3Args {
 };
 
 // Runs on the calling thread.
-void ResizedConv3x3Cpu(const ResizedConv3x3Args& args,
-                       CpuIsa isa = ActiveCpuIsa());
+void Conv3x3AfterResizeCpu(const Conv3x3AfterResizeArgs& args,
+                           CpuIsa isa = ActiveCpuIsa());
 
 // Channels that are worked on together, so that a row of theirs stays in cache.
 constexpr int kResizedConv3x3Block = 128;
 
-// ResizedConv3x3Cpu chooses among these, one per instruction set. `rows` and
-// `columns` resize the map to y's size; `scratch` is of 3 * in_width *
+// Conv3x3AfterResizeCpu chooses among these, one per instruction set. `rows`
+// and `columns` resize the map to y's size; `scratch` is of 3 * in_width *
 // kResizedConv3x3Block.
-void ResizedConv3x3Scalar(const ResizedConv3x3Args& args,
-                          const ResizeTaps& rows, const ResizeTaps& columns,
-                          float* scratch);
-void ResizedConv3x3Avx2(const ResizedConv3x3Args& args, const ResizeTaps& rows,
-                        const ResizeTaps& columns, float* scratch);
-void ResizedConv3x3Avx512(const ResizedConv3x3Args& args,
-                          const ResizeTaps& rows, const ResizeTaps& columns,
-                          float* scratch);
+void Conv3x3AfterResizeScalar(const Conv3x3AfterResizeArgs& args,
+                              const ResizeTaps& rows, const ResizeTaps& columns,
+                              float* scratch);
+void Conv3x3AfterResizeAvx2(const Conv3x3AfterResizeArgs& args,
+                            const ResizeTaps& rows, const ResizeTaps& columns,
+                            float* scratch);
+void Conv3x3AfterResizeAvx512(const Conv3x3AfterResizeArgs& args,
+                              const ResizeTaps& rows, const ResizeTaps& columns,
+                              float* scratch);
 
 }  // namespace sfmamba::kernels
 

@@ -7,7 +7,7 @@ namespace sfmamba::kernels {
 namespace {
 
 // Channel c of what tap `tap` makes of the map, at place (row, column) of y.
-float Resized(const ResizedConv3x3Args& args, const ResizeTaps& rows,
+float Resized(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
               const ResizeTaps& columns, int row, int column, int tap, int c) {
   float sum = 0;
   for (int k = row * rows.count; k < (row + 1) * rows.count; ++k) {
@@ -24,9 +24,9 @@ float Resized(const ResizedConv3x3Args& args, const ResizeTaps& rows,
 
 }  // namespace
 
-void ResizedConv3x3Scalar(const ResizedConv3x3Args& args,
-                          const ResizeTaps& rows, const ResizeTaps& columns,
-                          float*) {
+void Conv3x3AfterResizeScalar(const Conv3x3AfterResizeArgs& args,
+                              const ResizeTaps& rows, const ResizeTaps& columns,
+                              float*) {
   for (int row = args.row_begin; row < args.row_end; ++row) {
     for (int column = 0; column < args.width; ++column) {
       float* y = args.y + (int64_t{row} * args.width + column) * args.channels;
@@ -41,7 +41,7 @@ void ResizedConv3x3Scalar(const ResizedConv3x3Args& args,
   }
 }
 
-void ResizedConv3x3Cpu(const ResizedConv3x3Args& args, CpuIsa isa) {
+void Conv3x3AfterResizeCpu(const Conv3x3AfterResizeArgs& args, CpuIsa isa) {
   const ResizeTaps rows =
       ComposeResizes(args.in_height, args.height, args.height);
   const ResizeTaps columns =
@@ -49,11 +49,11 @@ void ResizedConv3x3Cpu(const ResizedConv3x3Args& args, CpuIsa isa) {
   std::vector<float> scratch(int64_t{3} * args.in_width * kResizedConv3x3Block);
   switch (isa) {
     case CpuIsa::kScalar:
-      return ResizedConv3x3Scalar(args, rows, columns, scratch.data());
+      return Conv3x3AfterResizeScalar(args, rows, columns, scratch.data());
     case CpuIsa::kAvx2:
-      return ResizedConv3x3Avx2(args, rows, columns, scratch.data());
+      return Conv3x3AfterResizeAvx2(args, rows, columns, scratch.data());
     case CpuIsa::kAvx512:
-      return ResizedConv3x3Avx512(args, rows, columns, scratch.data());
+      return Conv3x3AfterResizeAvx512(args, rows, columns, scratch.data());
   }
 }
 

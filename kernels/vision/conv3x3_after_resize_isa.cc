@@ -3,9 +3,10 @@
 
 namespace sfmamba::kernels {
 
-void ResizedConv3x3Isa(const ResizedConv3x3Args& args, const ResizeTaps& rows,
-                       const ResizeTaps& columns, float* scratch) {
-  ResizedConv3x3<VecIsa>(args, rows, columns, scratch);
+void Conv3x3AfterResizeIsa(const Conv3x3AfterResizeArgs& args,
+                           const ResizeTaps& rows, const ResizeTaps& columns,
+                           float* scratch) {
+  Conv3x3AfterResize<VecIsa>(args, rows, columns, scratch);
 }
 
 }  // namespace sfmamba::kernels

@@ -39,7 +39,7 @@ V AddTerms(const Terms& terms, int64_t c, int lanes, V sum) {
 
 // Row `row` of y, channels from `first` on, at most a block.
 template <typename V>
-void Row(const ResizedConv3x3Args& args, const ResizeTaps& rows,
+void Row(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
          const ResizeTaps& columns, int row, int first, float* scratch) {
   const int left = args.channels - first;
   const int count = left < kResizedConv3x3Block ? left : kResizedConv3x3Block;
@@ -77,8 +77,9 @@ void Row(const ResizedConv3x3Args& args, const ResizeTaps& rows,
 }
 
 template <typename V>
-void ResizedConv3x3(const ResizedConv3x3Args& args, const ResizeTaps& rows,
-                    const ResizeTaps& columns, float* scratch) {
+void Conv3x3AfterResize(const Conv3x3AfterResizeArgs& args,
+                        const ResizeTaps& rows, const ResizeTaps& columns,
+                        float* scratch) {
   for (int row = args.row_begin; row < args.row_end; ++row) {
     for (int c = 0; c < args.channels; c += kResizedConv3x3Block) {
       Row<V>(args, rows, columns, row, c, scratch);

@@ -8,12 +8,12 @@
 
 namespace sfmamba::backbones {
 
-SeriesScan::SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed,
-                       bool mean_token)
+AlternatingScanMixer::AlternatingScanMixer(std::unique_ptr<Mixer> mixer,
+                                           bool reversed, bool mean_token)
     : mixer_(std::move(mixer)), reversed_(reversed), mean_token_(mean_token) {}
 
-void SeriesScan::AddTo(layers::Residual& residual, const at::Tensor& x,
-                       int64_t length) const {
+void AlternatingScanMixer::AddTo(layers::Residual& residual,
+                                 const at::Tensor& x, int64_t length) const {
   const int64_t rows = x.size(0), width = x.size(2);
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
   int64_t seen_length = length;

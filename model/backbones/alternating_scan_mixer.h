@@ -12,9 +12,10 @@ namespace sfmamba::backbones {
 // ends, or behind a token that is the mean of the others. The ablation that
 // scans one way in one block and the other way in the next. Source: SF-Mamba
 // (arXiv 2603.16423), 4.
-class SeriesScan : public Mixer {
+class AlternatingScanMixer : public Mixer {
  public:
-  SeriesScan(std::unique_ptr<Mixer> mixer, bool reversed, bool mean_token);
+  AlternatingScanMixer(std::unique_ptr<Mixer> mixer, bool reversed,
+                       bool mean_token);
 
   void AddTo(layers::Residual& residual, const at::Tensor& x,
              int64_t length) const override;

@@ -17,7 +17,7 @@ Attention::Attention(const weights::StateDict::Scope& scope, int width,
 void Attention::AddTo(layers::Residual& residual, const at::Tensor& x,
                       int64_t length) const {
   const int64_t width = x.size(-1);
-  const at::Tensor qkv = qkv_.forward(x)
+  const at::Tensor qkv = qkv_.Forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
   const int64_t asking =

@@ -6,8 +6,9 @@
 
 namespace sfmamba::backbones {
 
-TokenSwap::TokenSwap(const weights::StateDict::Scope& scope, int width,
-                     const model::BackboneConfig& config, bool fuse)
+AuxiliaryTokens::AuxiliaryTokens(const weights::StateDict::Scope& scope,
+                                 int width, const model::BackboneConfig& config,
+                                 bool fuse)
     : tokens_(config.tokens), swap_(config.swap), fuse_(fuse) {
   if (tokens_ == model::Tokens::kLearnable) {
     head_ = scope.Take("aux_head", {1, 1, width});
@@ -15,7 +16,7 @@ TokenSwap::TokenSwap(const weights::StateDict::Scope& scope, int width,
   }
 }
 
-at::Tensor TokenSwap::Attach(const at::Tensor& x) const {
+at::Tensor AuxiliaryTokens::Attach(const at::Tensor& x) const {
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
   if (tokens_ == model::Tokens::kLearnable) {
     return at::cat(
@@ -33,7 +34,7 @@ at::Tensor TokenSwap::Attach(const at::Tensor& x) const {
   return y;
 }
 
-void TokenSwap::Fill(at::Tensor& x) const {
+void AuxiliaryTokens::Fill(at::Tensor& x) const {
   if (tokens_ == model::Tokens::kData) {
     ops::FillEndsWithMean(x);
   } else {
@@ -42,7 +43,7 @@ void TokenSwap::Fill(at::Tensor& x) const {
   }
 }
 
-at::Tensor TokenSwap::Detach(const at::Tensor& x) {
+at::Tensor AuxiliaryTokens::Detach(const at::Tensor& x) {
   return x.narrow(1, 1, x.size(1) - 2).contiguous();
 }
 

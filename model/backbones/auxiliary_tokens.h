@@ -10,11 +10,11 @@ namespace sfmamba::backbones {
 // The auxiliary tokens of a stage: one before and one after each sequence,
 // which carry what the scan saw at its end back to its beginning. They change
 // places after each Mamba block. Source: SF-Mamba (arXiv 2603.16423), 3.2.
-class TokenSwap {
+class AuxiliaryTokens {
  public:
   // Learnable tokens are "aux_head" and "aux_tail" of `scope`, [1, 1, width].
-  TokenSwap(const weights::StateDict::Scope& scope, int width,
-            const model::BackboneConfig& config, bool fuse);
+  AuxiliaryTokens(const weights::StateDict::Scope& scope, int width,
+                  const model::BackboneConfig& config, bool fuse);
 
   // [sequences, T, width] to [sequences, T + 2, width], in memory of its own;
   // the same sequences where there are no tokens.

@@ -84,11 +84,11 @@ at::Tensor HybridBackbone::ForwardConvolutions(
     Add(maps[1], features);
     return maps[2];
   }
-  at::Tensor x = patch_embed_->forward(images);
+  at::Tensor x = patch_embed_->Forward(images);
   for (int stage = 0; stage < 2; ++stage) {
     x = conv_stages_[stage].Forward(x);
     Add(x, features);
-    x = downsamples_[stage].forward(x);
+    x = downsamples_[stage].Forward(x);
   }
   return x;
 }
@@ -98,7 +98,7 @@ layers::Features HybridBackbone::Forward(const layers::ImageBatch& images,
   layers::Features features;
   at::Tensor x = ForwardConvolutions(images, &features);
   for (const TokenStage& tokens : token_stages_) {
-    if (features.size() == 3) x = downsamples_.back().forward(x);
+    if (features.size() == 3) x = downsamples_.back().Forward(x);
     x = tokens.Forward(
         x, fold_rows > 0 ? fold_rows
                          : tokens.Sequences(x.size(0), x.size(2), x.size(3)));

@@ -77,8 +77,8 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
 }
 
 at::Tensor LiteTrunk::Block::Forward(at::Tensor x) const {
-  const at::Tensor wide = depthwise.forward(expand ? expand->forward(x) : x);
-  if (!residual) return project.forward(wide);
+  const at::Tensor wide = depthwise.Forward(expand ? expand->Forward(x) : x);
+  if (!residual) return project.Forward(wide);
   project.AddTo(x, wide);
   return x;
 }
@@ -86,7 +86,7 @@ at::Tensor LiteTrunk::Block::Forward(at::Tensor x) const {
 std::vector<at::Tensor> LiteTrunk::Forward(
     const layers::ImageBatch& images) const {
   std::vector<at::Tensor> maps;
-  at::Tensor x = stem_.forward(images);
+  at::Tensor x = stem_.Forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     // No residual follows a map, so that none is written over.
     x = blocks_[i].Forward(std::move(x));

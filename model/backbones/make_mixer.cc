@@ -27,7 +27,8 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
   const bool gap = config.scan == model::ScanMode::kSeriesGap;
   if (!gap && config.scan != model::ScanMode::kSeries) return mixer;
   const bool reversed = block % 2 == 1;
-  return std::make_unique<SeriesScan>(std::move(mixer), reversed, gap);
+  return std::make_unique<AlternatingScanMixer>(std::move(mixer), reversed,
+                                                gap);
 }
 
 }  // namespace sfmamba::backbones

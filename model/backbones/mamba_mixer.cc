@@ -31,14 +31,14 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
   if (scan == model::ScanMode::kParallelAdd) {
     backward_.emplace(
         scope, "conv1d_x", "_b",
-        ScanPath::Shape{{half_}, (width + 15) / 16, kStates, kDtBiasScale},
+        SsmBranch::Shape{{half_}, (width + 15) / 16, kStates, kDtBiasScale},
         options);
   }
 }
 
 void MambaMixer::AddTo(layers::Residual& residual, const at::Tensor& x,
                        int64_t length) const {
-  const at::Tensor xz = in_proj_.forward(x);
+  const at::Tensor xz = in_proj_.Forward(x);
   const at::Tensor out = at::empty_like(xz);  // (y | z)
   const at::Tensor u = xz.narrow(2, 0, half_), y = out.narrow(2, 0, half_);
   const at::Tensor convolved = at::empty(u.sizes(), u.options());

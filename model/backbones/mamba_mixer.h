@@ -32,8 +32,8 @@ class MambaMixer : public Mixer {
  private:
   int half_;  // Channels of the scan.
   layers::Linear in_proj_, out_proj_;
-  ScanPath forward_;
-  std::optional<ScanPath> backward_;
+  SsmBranch forward_;
+  std::optional<SsmBranch> backward_;
   layers::ShortConvolution conv_z_;
 };
 

@@ -16,8 +16,8 @@ class PatchEmbed {
   PatchEmbed(const weights::StateDict::Scope& scope, int in_dim, int dim,
              int image_size, const layers::LayerOptions& options);
 
-  at::Tensor forward(const layers::ImageBatch& images) const {
-    return second_.forward(first_.forward(images));
+  at::Tensor Forward(const layers::ImageBatch& images) const {
+    return second_.Forward(first_.Forward(images));
   }
 
  private:

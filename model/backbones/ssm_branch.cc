@@ -20,7 +20,7 @@ ops::Scan Slice(const ops::Scan& scan, int begin, int count) {
 // Whether one product instead of two, in return for one launch less, costs no
 // more than four times the operations: of 2 rank * channels it makes
 // channels^2.
-bool IsWorthComposing(const ScanPath::Shape& shape) {
+bool IsWorthComposing(const SsmBranch::Shape& shape) {
   const int64_t channels = shape.conv.channels, rest = 2 * shape.states;
   return channels + rest <= 4 * (2 * shape.rank + rest);
 }
@@ -38,9 +38,9 @@ at::Tensor Reversed(const at::Tensor& x, int64_t length) {
       .view(x.sizes());
 }
 
-ScanPath::ScanPath(const weights::StateDict::Scope& scope,
-                   absl::string_view conv, absl::string_view suffix,
-                   const Shape& shape, const layers::LayerOptions& options)
+SsmBranch::SsmBranch(const weights::StateDict::Scope& scope,
+                     absl::string_view conv, absl::string_view suffix,
+                     const Shape& shape, const layers::LayerOptions& options)
     : fuse_(options.fuse),
       shape_(shape),
       conv_(scope.Sub(absl::StrCat(conv, suffix)), shape.conv, options) {
@@ -70,23 +70,23 @@ ScanPath::ScanPath(const weights::StateDict::Scope& scope,
   reversed_scan_ = Slice(scan, forward, shape.reversed_scans);
 }
 
-void ScanPath::Forward(const at::Tensor& x, int64_t length,
-                       at::Tensor y) const {
+void SsmBranch::Forward(const at::Tensor& x, int64_t length,
+                        at::Tensor y) const {
   const at::Tensor u = EmptyLike(x);
   conv_.Forward(x, length, u);
   ForwardFrom(u, length, y);
 }
 
-ScanPath::Inputs ScanPath::Project(const at::Tensor& u) const {
-  const at::Tensor p = x_proj_->forward(u);  // (dt | B | C)
+SsmBranch::Inputs SsmBranch::Project(const at::Tensor& u) const {
+  const at::Tensor p = x_proj_->Forward(u);  // (dt | B | C)
   const int64_t states = shape_.states, first = p.size(2) - 2 * states;
   const at::Tensor dt = p.narrow(2, 0, first);
-  return {u, dt_proj_.has_value() ? dt_proj_->forward(dt) : dt,
+  return {u, dt_proj_.has_value() ? dt_proj_->Forward(dt) : dt,
           p.narrow(2, first, states), p.narrow(2, first + states, states)};
 }
 
-void ScanPath::ForwardFrom(const at::Tensor& u, int64_t length,
-                           at::Tensor y) const {
+void SsmBranch::ForwardFrom(const at::Tensor& u, int64_t length,
+                            at::Tensor y) const {
   const auto [same, dt, B, C] = Project(u);
   const int reversed = shape_.reversed_scans;
   const int forward = u.size(2) - reversed;
@@ -101,15 +101,15 @@ void ScanPath::ForwardFrom(const at::Tensor& u, int64_t length,
   y.narrow(2, forward, reversed).copy_(Reversed(backward, length));
 }
 
-void ScanPath::AddBackward(const at::Tensor& x, int64_t length,
-                           at::Tensor y) const {
+void SsmBranch::AddBackward(const at::Tensor& x, int64_t length,
+                            at::Tensor y) const {
   const at::Tensor backward = EmptyLike(x);
   Forward(Reversed(x, length), length, backward);
   y.add_(Reversed(backward, length));
 }
 
-void ScanPath::RunScan(const ops::Scan& scan, const Inputs& inputs,
-                       int64_t length, at::Tensor y) const {
+void SsmBranch::RunScan(const ops::Scan& scan, const Inputs& inputs,
+                        int64_t length, at::Tensor y) const {
   const auto& [u, dt, B, C] = inputs;
   if (!fuse_) {
     y.copy_(plain::SelectiveScan(scan, u, dt, B, C, length));

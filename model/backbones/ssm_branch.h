@@ -20,7 +20,7 @@ at::Tensor Reversed(const at::Tensor& x, int64_t length);
 // One way through a mixer's sequences: a short convolution gives u, projections
 // of u give dt, B and C, the selective scan gives y. Immutable, so thread-safe.
 // Source: Mamba (arXiv 2312.00752), 3.4.
-class ScanPath {
+class SsmBranch {
  public:
   struct Shape {
     layers::ShortConvolution::Shape conv;
@@ -33,9 +33,9 @@ class ScanPath {
 
   // The convolution is named `conv`; `suffix` ("_b" for a backward path) ends
   // the names of all parameters.
-  ScanPath(const weights::StateDict::Scope& scope, absl::string_view conv,
-           absl::string_view suffix, const Shape& shape,
-           const layers::LayerOptions& options);
+  SsmBranch(const weights::StateDict::Scope& scope, absl::string_view conv,
+            absl::string_view suffix, const Shape& shape,
+            const layers::LayerOptions& options);
 
   // x to y, both [rows, tokens, channels], their last axis dense; `length`
   // tokens in a row are a sequence. y is written.

@@ -12,12 +12,12 @@ namespace {
 
 // `length` tokens between the two auxiliary ones, cut into `grid`'s windows,
 // each between copies of the two; without auxiliary tokens if not `attached`.
-at::Tensor CutSequences(const at::Tensor& x, const ops::Grid& grid,
+at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
                         bool attached) {
   const auto cut = [&](const at::Tensor& patches) {
-    return ops::CutWindows(patches.reshape({x.size(0), grid.map_height,
-                                            grid.map_width, x.size(2)}),
-                           grid);
+    return ops::WindowPartition(patches.reshape({x.size(0), grid.map_height,
+                                                 grid.map_width, x.size(2)}),
+                                grid);
   };
   if (!attached) return cut(x);
   const int64_t last = x.size(1) - 1;
@@ -72,8 +72,8 @@ TokenStage::TokenStage(const weights::StateDict::Scope& scope, int stage,
   }
 }
 
-bool TokenStage::Windows(int64_t height, int64_t width, ops::Grid* grid,
-                         ops::Grid* sub) const {
+bool TokenStage::Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
+                         ops::WindowGrid* sub) const {
   const int64_t side = attention_window_;
   *grid = {height, width, window_, window_};
   bool split = side > 0;
@@ -91,39 +91,39 @@ bool TokenStage::Windows(int64_t height, int64_t width, ops::Grid* grid,
 
 int64_t TokenStage::Sequences(int64_t images, int64_t height,
                               int64_t width) const {
-  ops::Grid grid, sub;
+  ops::WindowGrid grid, sub;
   Windows(height, width, &grid, &sub);
   return images * grid.windows();
 }
 
 at::Tensor TokenStage::Enter(const at::Tensor& map,
-                             const ops::Grid& grid) const {
+                             const ops::WindowGrid& grid) const {
   const at::Tensor pixels = map.permute({0, 2, 3, 1});
   if (!ops::OnDevice(map)) {
-    return tokens_.Attach(ops::CutWindows(pixels, grid).to(at::kFloat));
+    return tokens_.Attach(ops::WindowPartition(pixels, grid).to(at::kFloat));
   }
-  at::Tensor x = ops::CutWindowsOnDevice(
+  at::Tensor x = ops::WindowPartitionOnDevice(
       pixels, grid, /*margin=*/tokens_.attaches() ? 1 : 0, stream_type_);
   if (tokens_.attaches()) tokens_.Fill(x);
   return x;
 }
 
 at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
-  ops::Grid grid, sub;
+  ops::WindowGrid grid, sub;
   const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
   layers::Residual stream(Enter(map, grid));
   RunMamba(stream, fold_rows);
   bool attached = tokens_.attaches();
   if (attached &&
       (discard_ == model::Discard::kBeforeAttention || attention_.empty())) {
-    stream = layers::Residual(TokenSwap::Detach(stream.Sum()));
+    stream = layers::Residual(AuxiliaryTokens::Detach(stream.Sum()));
     attached = false;
   }
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
     x = RunAttention(layers::Residual(x), attached, x.size(1));
-    x = ops::JoinWindows(x, sub).view(
+    x = ops::WindowReverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
   } else {
     // What hangs over a single window at the bottom ends here.
@@ -132,9 +132,9 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     grid.height = x.size(1) / grid.width;
   }
   if (ops::OnDevice(x)) {
-    return ops::JoinWindowsOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
+    return ops::WindowReverseOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
   }
-  x = ops::JoinWindows(x, grid).permute({0, 3, 1, 2});
+  x = ops::WindowReverse(x, grid).permute({0, 3, 1, 2});
   return fuse_ ? x : x.contiguous();
 }
 
@@ -160,7 +160,7 @@ at::Tensor TokenStage::RunAttention(layers::Residual x, bool attached,
     }
     if (attached && (discard_ == model::Discard::kAfterFirstAttention ||
                      i + 1 == attention_.size())) {
-      x = layers::Residual(TokenSwap::Detach(x.Sum()));
+      x = layers::Residual(AuxiliaryTokens::Detach(x.Sum()));
       attached = false;
     }
   }

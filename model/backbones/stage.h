@@ -50,10 +50,10 @@ class TokenStage {
  private:
   // How the stage cuts a map of this size, for all blocks and, if the result is
   // true, into smaller windows `sub` for the attention blocks.
-  bool Windows(int64_t height, int64_t width, ops::Grid* grid,
-               ops::Grid* sub) const;
+  bool Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
+               ops::WindowGrid* sub) const;
   // The map's windows as sequences between their tokens: the residual stream.
-  at::Tensor Enter(const at::Tensor& map, const ops::Grid& grid) const;
+  at::Tensor Enter(const at::Tensor& map, const ops::WindowGrid& grid) const;
   void RunMamba(layers::Residual& x, int64_t fold_rows) const;
   // Of the last block at least the first `needed` tokens of each sequence.
   at::Tensor RunAttention(layers::Residual x, bool attached,
@@ -65,7 +65,7 @@ class TokenStage {
   bool fuse_;
   // On a device: of the residual stream, and of the stage's result.
   at::ScalarType stream_type_, map_type_;
-  TokenSwap tokens_;
+  AuxiliaryTokens tokens_;
   std::vector<TokenBlock> mamba_, attention_;
 };
 

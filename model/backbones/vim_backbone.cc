@@ -55,7 +55,7 @@ VimBackbone::VimBackbone(const model::BackboneConfig& config, int image_size,
 
 at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
   const at::Tensor patches =
-      patch_embed_.forward(CutPatches(images)).to(at::kFloat);
+      patch_embed_.Forward(CutPatches(images)).to(at::kFloat);
   const int64_t middle = patches_ / 2;
   const at::Tensor class_tokens =
       class_token_.expand({images.size(0), 1, patches.size(2)});

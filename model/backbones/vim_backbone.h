@@ -45,7 +45,7 @@ class VimBackbone : public Backbone {
       patch_embed_;  // A patch's pixels, [3, kPatch, kPatch], to a token.
   at::Tensor class_token_;  // [1, 1, width]
   at::Tensor positions_;    // [1, patches + 1, width], to be added.
-  TokenSwap tokens_;
+  AuxiliaryTokens tokens_;
   std::vector<Layer> layers_;
   at::Tensor norm_;  // [width], the last RMSNorm's weight.
 };

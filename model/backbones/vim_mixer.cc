@@ -6,7 +6,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-ScanPath::Shape PathShape(const VimMixer::Shape& shape) {
+SsmBranch::Shape PathShape(const VimMixer::Shape& shape) {
   return {{shape.expand * shape.width, /*taps=*/4, /*left=*/3, /*bias=*/true},
           /*rank=*/(shape.width + 15) / 16,
           /*states=*/16,
@@ -32,7 +32,7 @@ VimMixer::VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
 
 void VimMixer::AddTo(layers::Residual& residual, const at::Tensor& x,
                      int64_t length) const {
-  const at::Tensor xz = in_proj_.forward(x);
+  const at::Tensor xz = in_proj_.Forward(x);
   const at::Tensor u = xz.narrow(2, 0, channels_);
   const at::Tensor z = xz.narrow(2, channels_, channels_);
   at::Tensor y = at::empty(u.sizes(), u.options());

@@ -32,8 +32,8 @@ class VimMixer : public Mixer {
  private:
   int channels_;  // Of the scan.
   layers::Linear in_proj_, out_proj_;
-  ScanPath forward_;
-  std::optional<ScanPath> backward_;
+  SsmBranch forward_;
+  std::optional<SsmBranch> backward_;
 };
 
 }  // namespace sfmamba::backbones

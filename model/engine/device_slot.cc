@@ -101,7 +101,7 @@ void DeviceSlot::RunPixels(absl::Span<const model::ModelInput> images,
   // A folding that was asked for wants the very number of sequences.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
-      options_.fold_rows > 0 ? count : GraphBucket(count), images[0].height,
+      options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
       images[0].width};
   CopyIn(images, key.images * PixelBytes(key.height, key.width));
   CopyOut(Answer(key), results);

@@ -45,7 +45,7 @@ struct Gpu {
 
   const int index;
   const tuning::ScanDevice device;
-  const tuning::ScanPlanner planner;
+  const tuning::ScanPlanChooser planner;
   const Network network;
 };
 
@@ -77,7 +77,7 @@ class DeviceVisionModel : public model::VisionModel {
       return pool_.RunInEachSlot(input.Batch(1));
     }
     // The largest first, so that memory is reserved once.
-    for (const int images : GraphBuckets(max_images)) {
+    for (const int images : PaddedBatchSizes(max_images)) {
       if (images < min_images) break;
       if (options_.fold_rows > 0 &&
           gpus_[0]->network.Sequences(images) % options_.fold_rows != 0) {
@@ -100,7 +100,7 @@ class DeviceVisionModel : public model::VisionModel {
   int fold_factor(int images) const override {
     const bool padded = config_.task == model::VisionTask::kClassification &&
                         options_.fold_rows == 0;
-    const int count = padded ? GraphBucket(images) : images;
+    const int count = padded ? PaddedBatchSize(images) : images;
     const int sequences = static_cast<int>(gpus_[0]->network.Sequences(count));
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
     const std::vector<tuning::ScanShape> shapes =

@@ -5,19 +5,19 @@
 
 namespace sfmamba::engine {
 
-int GraphBucket(int images) {
+int PaddedBatchSize(int images) {
   int step = 1;
   while (8 * step < images) step *= 2;
   return (images + step - 1) / step * step;
 }
 
-std::vector<int> GraphBuckets(int max_images) {
+std::vector<int> PaddedBatchSizes(int max_images) {
   std::vector<int> buckets;
-  int bucket = GraphBucket(max_images);
+  int bucket = PaddedBatchSize(max_images);
   while (bucket > 0) {
     buckets.push_back(bucket);
     --bucket;  // The next one holds all but those that need this one.
-    while (bucket > 0 && GraphBucket(bucket) != bucket) --bucket;
+    while (bucket > 0 && PaddedBatchSize(bucket) != bucket) --bucket;
   }
   return buckets;
 }

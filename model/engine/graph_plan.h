@@ -12,11 +12,11 @@ namespace sfmamba::engine {
 // Images that a batch of `images` is padded to, so that a few captured graphs
 // serve all sizes: up to 8 the number itself, then four steps to each power of
 // two. At most a fifth of a padded batch is padding.
-int GraphBucket(int images);
+int PaddedBatchSize(int images);
 
 // All sizes that batches of 1 to `max_images` images are padded to, the largest
 // first.
-std::vector<int> GraphBuckets(int max_images);
+std::vector<int> PaddedBatchSizes(int max_images);
 
 // Which batches are captured as a graph: the first of a kind is run and
 // captured, the others are replayed. Not thread-safe.

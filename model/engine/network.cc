@@ -1,7 +1,5 @@
 #include "model/engine/network.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 
 namespace sfmamba::engine {
@@ -23,16 +21,9 @@ Network::Network(const model::ModelConfig& config,
                  const layers::LayerOptions& options)
     : config_(config),
       backbone_(backbones::MakeBackbone(config.backbone, config.image_size,
-                                        BackboneScope(config, scope),
-                                        options)) {
-  if (config.task == model::VisionTask::kClassification) {
-    auto head =
-        std::make_unique<heads::ClassificationHead>(config, scope, options);
-    classifier_ = head.get();
-    head_ = std::move(head);
-  } else {
-    head_ = heads::MakeHead(config, scope, options);
-  }
+                                        BackboneScope(config, scope), options)),
+      head_(heads::MakeHead(config, scope, options)),
+      classifier_(dynamic_cast<const heads::ClassificationHead*>(head_.get())) {
 }
 
 absl::Status Network::Check(absl::Span<const model::ModelInput> images,

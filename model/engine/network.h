@@ -58,9 +58,8 @@ class Network {
  private:
   const model::ModelConfig config_;
   const std::unique_ptr<backbones::Backbone> backbone_;
-  std::unique_ptr<heads::Head> head_;
-  const heads::ClassificationHead* classifier_ =
-      nullptr;  // head_, if it is one.
+  const std::unique_ptr<heads::Head> head_;
+  const heads::ClassificationHead* const classifier_;  // head_, if it is one.
 };
 
 // What a head must know of an image.

@@ -101,7 +101,7 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
   const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
   ops::ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
     at::Tensor x = features.narrow(0, first, regions);
-    for (const layers::Convolution& conv : convs_) x = conv.forward(x);
+    for (const layers::Convolution& conv : convs_) x = conv.Forward(x);
     flat.narrow(0, first, regions).copy_(Flatten(x));
   });
   return flat;
@@ -109,8 +109,8 @@ at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
 
 BoxOutput BoxHead::Forward(const at::Tensor& features) const {
   at::Tensor x = Trunk(features);
-  for (const layers::Linear& fc : fcs_) x = fc.forward(x).relu_();
-  const at::Tensor output = output_.forward(x.to(at::kFloat));
+  for (const layers::Linear& fc : fcs_) x = fc.Forward(x).relu_();
+  const at::Tensor output = output_.Forward(x.to(at::kFloat));
   const int64_t logits = num_classes_ + 1;
   return {output.narrow(1, 0, logits),
           output.narrow(1, logits, output.size(1) - logits)};

@@ -44,7 +44,7 @@ at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
 
 at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
   const at::Tensor embedding = Embed(features.back().to(at::kFloat));
-  return at::cat({head_.forward(embedding), embedding}, 1);
+  return at::cat({head_.Forward(embedding), embedding}, 1);
 }
 
 std::vector<model::Result> ClassificationHead::ToResults(

@@ -47,12 +47,12 @@ layers::Features FeaturePyramid::Forward(
     const at::Tensor map =
         features[i].contiguous(at::MemoryFormat::ChannelsLast);
     if (!merged.defined()) {
-      merged = laterals_[i].forward(map);
+      merged = laterals_[i].Forward(map);
     } else {
       merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)});
       laterals_[i].AddTo(merged, map);
     }
-    pyramid[i] = ToChannelsLast(outputs_[i].forward(merged));
+    pyramid[i] = ToChannelsLast(outputs_[i].Forward(merged));
   }
   pyramid.push_back(
       ToChannelsLast(pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));

@@ -65,9 +65,9 @@ MaskHead::MaskHead(const model::DetectorConfig& config, int num_classes,
 at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
                                 const at::Tensor& labels) const {
   at::Tensor x = features;
-  for (const layers::Convolution& conv : convs_) x = conv.forward(x);
+  for (const layers::Convolution& conv : convs_) x = conv.Forward(x);
   const int64_t count = x.size(0), channels = x.size(1), side = x.size(2);
-  const at::Tensor pixels = upsample_.forward(x.permute({0, 2, 3, 1}))
+  const at::Tensor pixels = upsample_.Forward(x.permute({0, 2, 3, 1}))
                                 .relu_()
                                 .to(at::kFloat)
                                 .view({count, -1, channels});

@@ -24,10 +24,10 @@ layers::Weights Taps(const at::Tensor& weight) {
 
 }  // namespace
 
-ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
-                                     int out_channels, int size,
-                                     const weights::StateDict::Scope& scope,
-                                     const layers::LayerOptions& options)
+PyramidFusion::PyramidFusion(const std::vector<int>& in_channels,
+                             int out_channels, int size,
+                             const weights::StateDict::Scope& scope,
+                             const layers::LayerOptions& options)
     : first_([&] {
         const int all =
             std::accumulate(in_channels.begin(), in_channels.end(), 0);
@@ -57,8 +57,7 @@ ConcatConvolution::ConcatConvolution(const std::vector<int>& in_channels,
             std::nullopt, layers::Activation::kNone, options);
       }()) {}
 
-at::Tensor ConcatConvolution::Forward(
-    const std::vector<at::Tensor>& maps) const {
+at::Tensor PyramidFusion::Forward(const std::vector<at::Tensor>& maps) const {
   const int64_t height = maps[0].size(2), width = maps[0].size(3);
   if (taps_.empty()) {
     std::vector<at::Tensor> resized = {maps[0]};
@@ -66,15 +65,15 @@ at::Tensor ConcatConvolution::Forward(
       resized.push_back(at::upsample_bilinear2d(maps[i], {height, width},
                                                 /*align_corners=*/false));
     }
-    return first_.forward(at::cat(resized, 1)).to(at::kFloat);
+    return first_.Forward(at::cat(resized, 1)).to(at::kFloat);
   }
-  at::Tensor y = first_.forward(maps[0])
+  at::Tensor y = first_.Forward(maps[0])
                      .to(at::kFloat)
                      .contiguous(at::MemoryFormat::ChannelsLast);
   for (size_t i = 0; i < taps_.size(); ++i) {
     const at::Tensor pixels =
         maps[i + 1].permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
-    ops::AddResizedConv3x3(taps_[i].forward(pixels).to(at::kFloat), y);
+    ops::AddConv3x3AfterResize(taps_[i].Forward(pixels).to(at::kFloat), y);
   }
   return y.relu_();
 }

@@ -20,13 +20,13 @@ namespace sfmamba::heads {
 // other passes the kernel's nine taps at its own size, and what they give is
 // resized and added. That is the same sum in another order, with a quarter of
 // the products for a map of half the sides.
-class ConcatConvolution {
+class PyramidFusion {
  public:
   // Takes "conv" and "bn" from `scope`, for maps of `in_channels` in this
   // order. `size` is the expected side of the first map, a hint.
-  ConcatConvolution(const std::vector<int>& in_channels, int out_channels,
-                    int size, const weights::StateDict::Scope& scope,
-                    const layers::LayerOptions& options);
+  PyramidFusion(const std::vector<int>& in_channels, int out_channels, int size,
+                const weights::StateDict::Scope& scope,
+                const layers::LayerOptions& options);
 
   // Maps [N, in_channels[i], H_i, W_i] to [N, out_channels, H_0, W_0], fp32.
   at::Tensor Forward(const std::vector<at::Tensor>& maps) const;

@@ -112,7 +112,7 @@ std::vector<at::Tensor> RegionProposals::Forward(
     const layers::Features& pyramid) const {
   std::vector<at::Tensor> levels;
   for (const at::Tensor& map : pyramid) {
-    levels.push_back(output_.forward(hidden_.forward(map))[0]
+    levels.push_back(output_.Forward(hidden_.Forward(map))[0]
                          .permute({1, 2, 0})
                          .contiguous());
   }

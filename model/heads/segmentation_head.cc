@@ -87,7 +87,7 @@ at::Tensor SegmentationHead::Pool(const at::Tensor& map) const {
   for (size_t i = 0; i < pools_.size(); ++i) {
     const int64_t side = kPoolSides[i];
     maps.push_back(
-        pools_[i].forward(at::adaptive_avg_pool2d(map, {side, side})));
+        pools_[i].Forward(at::adaptive_avg_pool2d(map, {side, side})));
   }
   return bottleneck_.Forward(maps);
 }
@@ -97,7 +97,7 @@ layers::Features SegmentationHead::Merge(
   layers::Features merged(kMaps);
   merged.back() = Pool(features.back());
   for (int i = kMaps - 2; i >= 0; --i) {
-    at::Tensor lateral = laterals_[i].forward(features[i]).to(at::kFloat);
+    at::Tensor lateral = laterals_[i].Forward(features[i]).to(at::kFloat);
     merged[i] = lateral.add_(ResizedLike(merged[i + 1], lateral));
   }
   return merged;
@@ -107,13 +107,13 @@ layers::Features SegmentationHead::Refine(
     const layers::Features& merged) const {
   layers::Features refined = merged;
   for (int i = 0; i < kMaps - 1; ++i) {
-    refined[i] = outputs_[i].forward(merged[i]);
+    refined[i] = outputs_[i].Forward(merged[i]);
   }
   return refined;
 }
 
 at::Tensor SegmentationHead::Classify(const at::Tensor& fused) const {
-  return classifier_.forward(fused).contiguous(at::MemoryFormat::ChannelsLast);
+  return classifier_.Forward(fused).contiguous(at::MemoryFormat::ChannelsLast);
 }
 
 model::Segmentation SegmentationHead::Label(const at::Tensor& logits,

@@ -47,10 +47,10 @@ class SegmentationHead : public Head {
 
  private:
   std::vector<layers::Convolution> pools_;     // Of the pooled maps.
-  ConcatConvolution bottleneck_;               // Of the coarsest map and them.
+  PyramidFusion bottleneck_;                   // Of the coarsest map and them.
   std::vector<layers::Convolution> laterals_;  // Of the finer maps, 1x1,
   std::vector<layers::Convolution> outputs_;   // and 3x3.
-  ConcatConvolution fusion_;
+  PyramidFusion fusion_;
   layers::Convolution classifier_;
 };
 

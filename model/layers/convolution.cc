@@ -130,7 +130,7 @@ at::Tensor Convolution::Convolve(const at::Tensor& x) const {
                     groups_);
 }
 
-at::Tensor Convolution::forward(const at::Tensor& x) const {
+at::Tensor Convolution::Forward(const at::Tensor& x) const {
   const at::Tensor in = x.to(weight_.scalar_type());
   if (method_ == Method::kDevice) {
     return ForwardOnDevice(in, ToCuda(activation_));
@@ -160,7 +160,7 @@ at::Tensor Convolution::ForwardGeluTanh(const at::Tensor& x) const {
     return ops::WinogradConv(in, weight_, bias_, out_,
                              kernels::WinogradActivation::kGeluTanh);
   }
-  at::Tensor y = forward(in);
+  at::Tensor y = Forward(in);
   if (!fuse_) return at::gelu(y, "tanh");
   ops::GeluTanh(y);
   return y;
@@ -180,7 +180,7 @@ void Convolution::AddTo(at::Tensor& residual, const at::Tensor& x) const {
                                       Pixels(residual));
       break;
     case Method::kPlain:
-      residual = residual + forward(in);
+      residual = residual + Forward(in);
       break;
   }
 }

@@ -42,10 +42,10 @@ class Convolution {
   static Weights Take(const weights::StateDict::Scope& scope,
                       const Shape& shape, bool bias);
 
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor Forward(const at::Tensor& x) const;
   // The same, then GELU in its tanh form. No activation before it.
   at::Tensor ForwardGeluTanh(const at::Tensor& x) const;
-  // residual += forward(x), maybe in place: residual's memory must not be
+  // residual += Forward(x), maybe in place: residual's memory must not be
   // shared. Stride 1, one group, no activation. Fused, residual is
   // channels-last in memory.
   void AddTo(at::Tensor& residual, const at::Tensor& x) const;

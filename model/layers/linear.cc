@@ -31,8 +31,7 @@ Linear::Multiplier Linear::ChooseMultiplier(const LayerOptions& options,
                                             bool on_device) {
   if (on_device) return Multiplier::kDevice;
   if (!options.fuse) return Multiplier::kPlain;
-  if (options.precision == model::Precision::kFloat32)
-    return Multiplier::kProduct;
+  if (options.precision == model::Precision::kFloat32) return Multiplier::kGemm;
   return options.precision == model::Precision::kBFloat16 &&
                  kernels::HasAmxBf16()
              ? Multiplier::kOneDnn
@@ -53,8 +52,8 @@ Linear::Linear(const Weights& weights, const at::Tensor& scale,
     scale_ = scale;
   }
   switch (multiplier_) {
-    case Multiplier::kProduct:
-      packed_ = ops::PackProduct(used.weight);
+    case Multiplier::kGemm:
+      packed_ = ops::PackGemm(used.weight);
       break;
     case Multiplier::kOneDnn:
       weight_ = ops::PackLinearWeight(used.weight.to(type_), kTypicalRows);
@@ -78,9 +77,9 @@ at::Tensor Linear::ForwardRows(const at::Tensor& rows) const {
   const at::Tensor x = rows.to(type_);
   at::Tensor y;
   switch (multiplier_) {
-    case Multiplier::kProduct:
+    case Multiplier::kGemm:
       y = at::empty({x.size(0), out_}, x.options());
-      ops::Product(x, packed_, bias_, /*add=*/false, y);
+      ops::Gemm(x, packed_, bias_, /*add=*/false, y);
       return y;
     case Multiplier::kOneDnn:
       return ops::PackedLinear(x, weight_, bias_, "none");
@@ -108,7 +107,7 @@ at::Tensor Linear::GeluRows(const at::Tensor& rows) const {
   return y;
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
+at::Tensor Linear::Forward(const at::Tensor& x) const {
   return Like(x, ForwardRows(AsRows(x)));
 }
 
@@ -118,9 +117,9 @@ at::Tensor Linear::ForwardGelu(const at::Tensor& x) const {
 
 void Linear::AddTo(Residual& residual, const at::Tensor& x) const {
   const at::Tensor rows = AsRows(x);
-  if (multiplier_ == Multiplier::kProduct) {
-    ops::Product(rows, packed_, bias_, /*add=*/true,
-                 residual.Sum().view({-1, out_}));
+  if (multiplier_ == Multiplier::kGemm) {
+    ops::Gemm(rows, packed_, bias_, /*add=*/true,
+              residual.Sum().view({-1, out_}));
   } else if (multiplier_ == Multiplier::kDevice && !bias_.defined() &&
              residual.scalar_type() == type_) {
     ops::DeviceOpsOf(rows)->AddLinear(rows.to(type_), weight_,

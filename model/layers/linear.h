@@ -24,16 +24,16 @@ class Linear {
                       bool bias);
 
   // [..., in] to [..., out] of the compute type.
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor Forward(const at::Tensor& x) const;
   // The same, then GELU: its erf form or, where LayerOptions says so, tanh.
   at::Tensor ForwardGelu(const at::Tensor& x) const;
-  // residual += forward(x), in one pass where the library can.
+  // residual += Forward(x), in one pass where the library can.
   void AddTo(Residual& residual, const at::Tensor& x) const;
 
  private:
   // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the
   // processor has it), the device, or libtorch's addmm.
-  enum class Multiplier { kProduct, kOneDnn, kDevice, kPlain };
+  enum class Multiplier { kGemm, kOneDnn, kDevice, kPlain };
 
   static Multiplier ChooseMultiplier(const LayerOptions& options,
                                      bool on_device);
@@ -47,7 +47,7 @@ class Linear {
   at::ScalarType type_;  // What it computes in.
   Multiplier multiplier_;
   int64_t out_;
-  ops::PackedWeights packed_;  // kProduct's.
+  ops::PackedWeights packed_;  // kGemm's.
   at::Tensor weight_;          // oneDNN's own, or [out, in].
   at::Tensor bias_;            // [out] or undefined.
   at::Tensor scale_;           // [out], undefined if folded or absent.

@@ -40,10 +40,10 @@ StemConvolution::StemConvolution(const Weights& weights, const BatchNorm& norm,
   }
 }
 
-at::Tensor StemConvolution::forward(const ImageBatch& images) const {
+at::Tensor StemConvolution::Forward(const ImageBatch& images) const {
   const ops::PixelBatch* const pixels = images.pixels();
   if (pixels == nullptr || !pixel_weights_.weight.defined()) {
-    return convolution_.forward(images.Values());
+    return convolution_.Forward(images.Values());
   }
   const at::Tensor y =
       at::empty({static_cast<int64_t>(pixels->images.size()),

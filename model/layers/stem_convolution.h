@@ -19,7 +19,7 @@ class StemConvolution {
                   const LayerOptions& options);
 
   // Images of H x W pixels to [N, out, ceil(H / 2), ceil(W / 2)].
-  at::Tensor forward(const ImageBatch& images) const;
+  at::Tensor Forward(const ImageBatch& images) const;
 
  private:
   at::ScalarType type_;

@@ -36,19 +36,19 @@ void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
 }
 
 tuning::ScanShape ShapeOf(const at::Tensor& u, int64_t states,
-                          const kernels::Segments& segments) {
+                          const kernels::PackedSequences& sequences) {
   tuning::ScanShape shape;
   shape.type = ScanType(u.scalar_type());
   shape.channels = u.size(1);
   shape.states = states;
-  shape.sequences = segments.count;
-  shape.length = segments.length;
+  shape.sequences = sequences.count;
+  shape.length = sequences.length;
   return shape;
 }
 
 template <typename T, typename X>
 kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
-                                         const Grid& grid, int margin,
+                                         const WindowGrid& grid, int margin,
                                          const at::Tensor& windows) {
   TORCH_CHECK(map.stride(3) == 1 && windows.is_contiguous(),
               "expected a map with a dense last axis and contiguous windows");
@@ -114,7 +114,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
     args.beta = Floats(beta);
     args.eps = kEps;
     args.swap = swap;
-    args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
+    args.sequences = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
     CheckLaunch(kernels::LayerNormCuda(args, stream_of_(x)));
   });
 }
@@ -139,7 +139,7 @@ void CudaOps::DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
       args.weight = Floats(conv.weight);
       args.bias = Floats(conv.bias);
       args.silu = true;
-      args.segments = Sequences(conv.x, length);
+      args.sequences = Sequences(conv.x, length);
     }
     CheckLaunch(kernels::DepthwiseConv1dCuda<T>(parts, convs.size(),
                                                 stream_of_(convs[0].x)));
@@ -169,10 +169,10 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
     args.a_stride = scan.A.stride(0);
     args.D = Floats(scan.D);
     args.bias = Floats(scan.bias);
-    args.segments = Sequences(u, length);
+    args.sequences = Sequences(u, length);
     const kernels::ScanPlan plan = scan.planner->Plan(
-        ShapeOf(u, args.states, args.segments), static_cast<int>(rows));
-    const int64_t bytes = kernels::ScanScratchBytes(plan, args.segments.count,
+        ShapeOf(u, args.states, args.sequences), static_cast<int>(rows));
+    const int64_t bytes = kernels::ScanScratchBytes(plan, args.sequences.count,
                                                     args.channels, args.states);
     const at::Tensor scratch = at::empty({bytes}, u.options().dtype(at::kByte));
     CheckLaunch(kernels::SelectiveScanCuda(
@@ -213,7 +213,7 @@ void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
     args.mean = Data<T>(x);
     args.mean_stride = length * channels;
     args.copy = Data<T>(x) + (length - 1) * channels;
-    args.segments = {static_cast<int>(x.size(0)), static_cast<int>(length)};
+    args.sequences = {static_cast<int>(x.size(0)), static_cast<int>(length)};
     CheckLaunch(kernels::TokenMeanCuda(args, stream_of_(x)));
   });
 }
@@ -261,20 +261,20 @@ void CudaOps::ConvolvePixels(const PixelBatch& pixels,
   });
 }
 
-void CudaOps::CutWindows(const at::Tensor& map, const Grid& grid, int margin,
-                         const at::Tensor& windows) const {
+void CudaOps::WindowPartition(const at::Tensor& map, const WindowGrid& grid,
+                              int margin, const at::Tensor& windows) const {
   DispatchPair(windows, map, [&](auto x_type, auto map_type) {
-    CheckLaunch(kernels::CutWindowsCuda(
+    CheckLaunch(kernels::WindowPartitionCuda(
         MakeWindowArgs<decltype(map_type), decltype(x_type)>(map, grid, margin,
                                                              windows),
         stream_of_(map)));
   });
 }
 
-void CudaOps::JoinWindows(const at::Tensor& windows, const Grid& grid,
-                          const at::Tensor& map) const {
+void CudaOps::WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
+                            const at::Tensor& map) const {
   DispatchPair(windows, map, [&](auto x_type, auto map_type) {
-    CheckLaunch(kernels::JoinWindowsCuda(
+    CheckLaunch(kernels::WindowReverseCuda(
         MakeWindowArgs<decltype(map_type), decltype(x_type)>(
             map, grid, /*margin=*/0, windows),
         stream_of_(map)));

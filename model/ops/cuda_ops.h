@@ -34,10 +34,10 @@ class CudaOps : public DeviceOps {
                        const at::Tensor& y) const override;
   void ConvolvePixels(const PixelBatch& pixels, const PixelConvWeights& weights,
                       const at::Tensor& y) const override;
-  void CutWindows(const at::Tensor& map, const Grid& grid, int margin,
-                  const at::Tensor& windows) const override;
-  void JoinWindows(const at::Tensor& windows, const Grid& grid,
-                   const at::Tensor& map) const override;
+  void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
+                       int margin, const at::Tensor& windows) const override;
+  void WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
+                     const at::Tensor& map) const override;
   at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                       const std::vector<int>& strides, const at::Tensor& rois,
                       int size, float finest_scale) const override;

@@ -20,7 +20,7 @@ struct Scan {
   at::Tensor D;     // [channels]
   at::Tensor bias;  // [channels], all of it
   // On a device only, and there it must be set. Not owned.
-  const tuning::ScanPlanner* planner = nullptr;
+  const tuning::ScanPlanChooser* planner = nullptr;
 };
 
 // A convolution of x to y, as kernels/sequence/depthwise_conv1d.h has it:
@@ -110,10 +110,10 @@ class DeviceOps {
   // Between maps [N, H, W, C], whose last axis is dense, and windows [N *
   // windows, margin + height * width + margin, C], contiguous. The margins are
   // left alone. Windows may be fp32 where maps are not.
-  virtual void CutWindows(const at::Tensor& map, const Grid& grid, int margin,
-                          const at::Tensor& windows) const = 0;
-  virtual void JoinWindows(const at::Tensor& windows, const Grid& grid,
-                           const at::Tensor& map) const = 0;
+  virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
+                               int margin, const at::Tensor& windows) const = 0;
+  virtual void WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
+                             const at::Tensor& map) const = 0;
 
   virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                               const std::vector<int>& strides,

@@ -39,7 +39,7 @@ void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
 
 }  // namespace
 
-PackedWeights PackProduct(const at::Tensor& weight) {
+PackedWeights PackGemm(const at::Tensor& weight) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int64_t out = dense.size(0), in = dense.size(1);
   const at::Tensor values =
@@ -49,8 +49,8 @@ PackedWeights PackProduct(const at::Tensor& weight) {
   return {values, in, out};
 }
 
-void Product(const at::Tensor& x, const PackedWeights& weights,
-             const at::Tensor& bias, bool add, at::Tensor y) {
+void Gemm(const at::Tensor& x, const PackedWeights& weights,
+          const at::Tensor& bias, bool add, at::Tensor y) {
   RECORD_FUNCTION("sfmamba::product", c10::ArrayRef<const c10::IValue>{});
   TORCH_CHECK(x.size(1) == weights.in && y.size(1) == weights.out &&
                   x.size(0) == y.size(0) && y.stride(1) == 1,

@@ -24,7 +24,7 @@ inline const float* Floats(const at::Tensor& x) {
 }
 
 // x [tokens, ...], of which each `length` are a sequence.
-inline kernels::Segments Sequences(const at::Tensor& x, int64_t length) {
+inline kernels::PackedSequences Sequences(const at::Tensor& x, int64_t length) {
   return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
 }
 

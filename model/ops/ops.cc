@@ -36,7 +36,7 @@ void Dispatch(const at::Tensor& x, Body body) {
 // Sequences [begin, end) of what `args` describe.
 template <typename Args>
 Args Slice(Args args, int begin, int end) {
-  args.segments = args.segments.Slice(begin, end);
+  args.sequences = args.sequences.Slice(begin, end);
   return args;
 }
 
@@ -50,10 +50,10 @@ void ForEach(int64_t items, int64_t values, Body body) {
 // Calls body(sequence, first channel, last channel + 1) over all sequences and
 // channels, in parallel where it pays.
 template <typename Body>
-void ForEachChannelBlock(const kernels::Segments& segments, int64_t channels,
-                         Body body) {
+void ForEachChannelBlock(const kernels::PackedSequences& sequences,
+                         int64_t channels, Body body) {
   const int64_t blocks = (channels + kBlockChannels - 1) / kBlockChannels;
-  ForEach(segments.count * blocks, segments.length * kBlockChannels,
+  ForEach(sequences.count * blocks, sequences.length * kBlockChannels,
           [&](int64_t begin, int64_t end) {
             while (begin < end) {
               const int64_t sequence = begin / blocks;
@@ -96,8 +96,8 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
     args.swap = swap;
     // Only a swap needs to know where sequences are.
     const int64_t unit = swap ? length : 1;
-    args.segments = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
-    ForEach(args.segments.count, unit * channels, [&](int64_t b, int64_t e) {
+    args.sequences = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
+    ForEach(args.sequences.count, unit * channels, [&](int64_t b, int64_t e) {
       kernels::LayerNormCpu(Slice(args, b, e));
     });
   });
@@ -124,8 +124,8 @@ void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
       args.weight = Floats(conv.weight);
       args.bias = Floats(conv.bias);
       args.silu = true;
-      args.segments = Sequences(conv.x, length);
-      ForEach(args.segments.count, length * args.channels,
+      args.sequences = Sequences(conv.x, length);
+      ForEach(args.sequences.count, length * args.channels,
               [&](int64_t begin, int64_t end) {
                 kernels::DepthwiseConv1dCpu(Slice(args, begin, end));
               });
@@ -159,8 +159,8 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
     args.a_stride = scan.A.stride(0);
     args.D = Floats(scan.D);
     args.bias = Floats(scan.bias);
-    args.segments = Sequences(u, length);
-    ForEachChannelBlock(args.segments, args.channels,
+    args.sequences = Sequences(u, length);
+    ForEachChannelBlock(args.sequences, args.channels,
                         [&](int64_t sequence, int64_t begin, int64_t end) {
                           kernels::SelectiveScanCpu(kernels::SliceChannels(
                               Slice(args, sequence, sequence + 1), begin, end));
@@ -215,7 +215,8 @@ void FillEndsWithMean(at::Tensor& x) {
       args.mean = tokens;
       args.mean_stride = length * channels;
       args.copy = tokens + (length - 1) * channels;
-      args.segments = {static_cast<int>(end - begin), static_cast<int>(length)};
+      args.sequences = {static_cast<int>(end - begin),
+                        static_cast<int>(length)};
       kernels::TokenMeanCpu(args);
     });
   });

@@ -67,12 +67,12 @@ struct PackedWeights {
   int64_t in, out;
 };
 
-PackedWeights PackProduct(const at::Tensor& weight);
+PackedWeights PackGemm(const at::Tensor& weight);
 
 // y = x W^T + bias, or y += that: x [rows, in], bias [out] or undefined, y
 // [rows, out], all fp32. A row's bits depend on nothing but itself.
-void Product(const at::Tensor& x, const PackedWeights& weights,
-             const at::Tensor& bias, bool add, at::Tensor y);
+void Gemm(const at::Tensor& x, const PackedWeights& weights,
+          const at::Tensor& bias, bool add, at::Tensor y);
 
 // kernels/linear/winograd_conv3x3.h: weight [out, in, 3, 3], packed.
 at::Tensor PackWinograd(const at::Tensor& weight);
@@ -117,7 +117,7 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
 
 // kernels/vision/conv3x3_after_resize.h: taps [N, h, w, 9 * C], contiguous, are
 // resized and added to y [N, C, H, W], channels-last in memory; both fp32.
-void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y);
+void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops
 

@@ -73,12 +73,12 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
   });
 }
 
-void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
+void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y) {
   TORCH_CHECK(
       taps.is_contiguous() && y.is_contiguous(at::MemoryFormat::ChannelsLast),
       "expected contiguous taps and a channels-last result");
   const int64_t channels = y.size(1), height = y.size(2), width = y.size(3);
-  kernels::ResizedConv3x3Args args{};
+  kernels::Conv3x3AfterResizeArgs args{};
   args.in_height = taps.size(1);
   args.in_width = taps.size(2);
   args.channels = channels;
@@ -88,10 +88,10 @@ void AddResizedConv3x3(const at::Tensor& taps, at::Tensor& y) {
     args.taps = taps.const_data_ptr<float>() + i * taps.stride(0);
     args.y = y.data_ptr<float>() + i * channels * height * width;
     ParallelFor(height, /*grain=*/1, [&](int64_t begin, int64_t end) {
-      kernels::ResizedConv3x3Args rows = args;
+      kernels::Conv3x3AfterResizeArgs rows = args;
       rows.row_begin = begin;
       rows.row_end = end;
-      kernels::ResizedConv3x3Cpu(rows);
+      kernels::Conv3x3AfterResizeCpu(rows);
     });
   }
 }

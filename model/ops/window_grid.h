@@ -7,7 +7,7 @@ namespace sfmamba::ops {
 
 // A map cut into windows of one size, in tokens. Where the windows do not fill
 // the map's sides they hang over on the right and at the bottom.
-struct Grid {
+struct WindowGrid {
   int64_t map_height = 0, map_width = 0;
   int64_t height = 0, width = 0;  // Of a window.
 

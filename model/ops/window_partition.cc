@@ -6,9 +6,9 @@
 
 namespace sfmamba::ops {
 
-at::Tensor CutWindows(const at::Tensor& x, const Grid& grid) {
+at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid) {
   if (ops::OnDevice(x)) {
-    return CutWindowsOnDevice(x, grid, /*margin=*/0, x.scalar_type());
+    return WindowPartitionOnDevice(x, grid, /*margin=*/0, x.scalar_type());
   }
   const int64_t below = grid.rows() * grid.height - grid.map_height;
   const int64_t right = grid.columns() * grid.width - grid.map_width;
@@ -23,18 +23,18 @@ at::Tensor CutWindows(const at::Tensor& x, const Grid& grid) {
       .reshape({-1, grid.height * grid.width, x.size(3)});
 }
 
-at::Tensor CutWindowsOnDevice(const at::Tensor& x, const Grid& grid, int margin,
-                              at::ScalarType type) {
+at::Tensor WindowPartitionOnDevice(const at::Tensor& x, const WindowGrid& grid,
+                                   int margin, at::ScalarType type) {
   const at::Tensor windows =
       at::empty({x.size(0) * grid.windows(),
                  grid.height * grid.width + 2 * margin, x.size(3)},
                 x.options().dtype(type));
-  ops::DeviceOpsOf(x)->CutWindows(x, grid, margin, windows);
+  ops::DeviceOpsOf(x)->WindowPartition(x, grid, margin, windows);
   return windows;
 }
 
-at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid) {
-  if (ops::OnDevice(x)) return JoinWindowsOnDevice(x, grid, x.scalar_type());
+at::Tensor WindowReverse(const at::Tensor& x, const WindowGrid& grid) {
+  if (ops::OnDevice(x)) return WindowReverseOnDevice(x, grid, x.scalar_type());
   const int64_t images = x.size(0) / grid.windows();
   return x
       .view({images, grid.rows(), grid.columns(), grid.height, grid.width,
@@ -47,12 +47,12 @@ at::Tensor JoinWindows(const at::Tensor& x, const Grid& grid) {
       .contiguous();
 }
 
-at::Tensor JoinWindowsOnDevice(const at::Tensor& x, const Grid& grid,
-                               at::ScalarType type) {
+at::Tensor WindowReverseOnDevice(const at::Tensor& x, const WindowGrid& grid,
+                                 at::ScalarType type) {
   const at::Tensor map = at::empty(
       {x.size(0) / grid.windows(), grid.map_height, grid.map_width, x.size(2)},
       x.options().dtype(type));
-  ops::DeviceOpsOf(x)->JoinWindows(x, grid, map);
+  ops::DeviceOpsOf(x)->WindowReverse(x, grid, map);
   return map;
 }
 

@@ -70,14 +70,14 @@ class TypedScanInputs : public ScanInputs {
   }
 
   absl::Status InitSegments(const std::vector<int>& lengths) {
-    args_.segments = {shape_.sequences, shape_.length};
+    args_.sequences = {shape_.sequences, shape_.length};
     tokens_ = int64_t{shape_.sequences} * shape_.length;
     if (lengths.empty()) return absl::OkStatus();
     std::vector<int32_t> offsets = {0};
     for (const int length : lengths) offsets.push_back(offsets.back() + length);
     tokens_ = offsets.back();
     const absl::Status status = Fill(offsets_, offsets, offsets.size());
-    args_.segments.offsets = As<int32_t>(offsets_);
+    args_.sequences.offsets = As<int32_t>(offsets_);
     return status;
   }
 

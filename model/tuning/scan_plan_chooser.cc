@@ -2,7 +2,8 @@
 
 namespace sfmamba::tuning {
 
-kernels::ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
+kernels::ScanPlan ScanPlanChooser::Plan(const ScanShape& shape,
+                                        int rows) const {
   const bool folded = rows < shape.sequences;
   kernels::ScanPlan plan;
   if (deterministic_) {
@@ -17,7 +18,7 @@ kernels::ScanPlan ScanPlanner::Plan(const ScanShape& shape, int rows) const {
   return plan;
 }
 
-int ScanPlanner::Rows(const ScanShape& shape, int rows) const {
+int ScanPlanChooser::Rows(const ScanShape& shape, int rows) const {
   const kernels::ScanPlan plan = Plan(shape, rows);
   return plan.rows > 0 ? plan.rows : shape.sequences;
 }

@@ -10,12 +10,12 @@
 namespace sfmamba::tuning {
 
 // Chooses how a model's scans run on its device. Immutable, so thread-safe.
-class ScanPlanner {
+class ScanPlanChooser {
  public:
   // `table` is what was measured, if anything was; `deterministic` passes it
   // over for plans whose order of operations is fixed.
-  ScanPlanner(ScanDevice device, std::optional<FoldTable> table,
-              bool deterministic)
+  ScanPlanChooser(ScanDevice device, std::optional<ScanPlanTable> table,
+                  bool deterministic)
       : device_(std::move(device)),
         table_(std::move(table)),
         deterministic_(deterministic) {}
@@ -30,7 +30,7 @@ class ScanPlanner {
 
  private:
   ScanDevice device_;
-  std::optional<FoldTable> table_;
+  std::optional<ScanPlanTable> table_;
   bool deterministic_;
 };
 

@@ -35,15 +35,7 @@ int ShareOfRows(int sequences, double ratio) {
 
 }  // namespace
 
-std::string ToString(const ScanShape& shape) {
-  static constexpr const char* kTypes[] = {"fp32", "fp16", "bf16"};
-  return absl::StrFormat("%s %d channels %d states %d x %d%s",
-                         kTypes[shape.type], shape.channels, shape.states,
-                         shape.sequences, shape.length,
-                         shape.ragged ? " ragged" : "");
-}
-
-void FoldTable::Set(const Entry& entry) {
+void ScanPlanTable::Set(const Entry& entry) {
   for (Entry& old : entries_) {
     if (SameBucket(old.shape, entry.shape)) {
       old = entry;
@@ -53,13 +45,14 @@ void FoldTable::Set(const Entry& entry) {
   entries_.push_back(entry);
 }
 
-bool FoldTable::Has(const ScanShape& shape) const {
+bool ScanPlanTable::Has(const ScanShape& shape) const {
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return SameBucket(entry.shape, shape);
   });
 }
 
-const FoldTable::Entry* FoldTable::Nearest(const ScanShape& shape) const {
+const ScanPlanTable::Entry* ScanPlanTable::Nearest(
+    const ScanShape& shape) const {
   const Entry* nearest = nullptr;
   double least = INFINITY;
   for (const Entry& entry : entries_) {
@@ -79,12 +72,12 @@ const FoldTable::Entry* FoldTable::Nearest(const ScanShape& shape) const {
   return nearest;
 }
 
-kernels::ScanPlan ChooseScanPlan(const FoldTable* table,
+kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
                                  const ScanDevice& device,
                                  const ScanShape& shape) {
-  const FoldTable::Entry* entry = table != nullptr && table->device() == device
-                                      ? table->Nearest(shape)
-                                      : nullptr;
+  const ScanPlanTable::Entry* entry =
+      table != nullptr && table->device() == device ? table->Nearest(shape)
+                                                    : nullptr;
   if (entry == nullptr) {
     return kernels::DefaultScanPlan(device.multiprocessors, shape.sequences,
                                     shape.length, shape.channels, shape.states);

@@ -8,42 +8,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/scan/scan_plan.h"
+#include "model/tuning/scan_shape.h"
 
 namespace sfmamba::tuning {
-
-// What a selective scan is asked for, as far as its speed depends on it.
-struct ScanShape {
-  enum Type { kFloat, kFloat16, kBFloat16 };
-
-  Type type = kFloat;
-  int channels = 0;
-  int states = 0;
-  int sequences = 0;    // NB
-  int length = 0;       // Tokens of a sequence; of the longest if ragged.
-  bool ragged = false;  // Sequences differ in length.
-};
-
-// Such as "bf16 160 channels 8 states 128 x 198".
-std::string ToString(const ScanShape& shape);
-
-// Where plans were measured. Those of another device, or of other kernels, are
-// no guide. Both strings are printable ASCII, at most 200 characters.
-struct ScanDevice {
-  std::string name;  // As the driver gives it: "NVIDIA H200".
-  int multiprocessors = 0;
-  std::string build;  // Of the kernels: ScanBuildId().
-
-  bool operator==(const ScanDevice& other) const {
-    return name == other.name && multiprocessors == other.multiprocessors &&
-           build == other.build;
-  }
-};
 
 // The look-up table of batch folding (SF-Mamba, section 3.3) for one device:
 // of each shape measured the fastest plan, of which the paper's B1 is a part.
 // Among shapes alike in type, channels, states and raggedness there is one
 // entry for each power of two of length and of sequences.
-class FoldTable {
+class ScanPlanTable {
  public:
   struct Entry {
     ScanShape shape;
@@ -51,13 +24,13 @@ class FoldTable {
     double microseconds = 0;  // Of one scan.
   };
 
-  explicit FoldTable(ScanDevice device) : device_(std::move(device)) {}
+  explicit ScanPlanTable(ScanDevice device) : device_(std::move(device)) {}
 
   // Of what Text() wrote; INVALID_ARGUMENT naming the line, what was expected
   // there and what was found. Trusts nothing in `text`.
-  static absl::StatusOr<FoldTable> Parse(absl::string_view text);
+  static absl::StatusOr<ScanPlanTable> Parse(absl::string_view text);
   // Of a file; NOT_FOUND if there is none.
-  static absl::StatusOr<FoldTable> Read(const std::string& path);
+  static absl::StatusOr<ScanPlanTable> Read(const std::string& path);
 
   // A few lines on the device, then one line an entry.
   std::string Text() const;
@@ -84,7 +57,7 @@ class FoldTable {
 
 // The plan of a scan: of the table's nearest entry, with its share of rows; the
 // default for the device if `table` is null, another device's, or has none.
-kernels::ScanPlan ChooseScanPlan(const FoldTable* table,
+kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
                                  const ScanDevice& device,
                                  const ScanShape& shape);
 

@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "model/tuning/scan_plan_table.h"
 
-// The file of a FoldTable: four lines on the device, a line that names the
+// The file of a ScanPlanTable: four lines on the device, a line that names the
 // columns, then one line an entry, its values one space apart.
 namespace sfmamba::tuning {
 namespace {
@@ -139,9 +139,10 @@ class Row {
   absl::Status error_;
 };
 
-absl::StatusOr<FoldTable::Entry> ParseEntry(int line, absl::string_view text) {
+absl::StatusOr<ScanPlanTable::Entry> ParseEntry(int line,
+                                                absl::string_view text) {
   Row row(line, text);
-  FoldTable::Entry entry;
+  ScanPlanTable::Entry entry;
   ScanShape& shape = entry.shape;
   shape.type = static_cast<ScanShape::Type>(row.Word("type", kTypes));
   shape.channels = row.Count("channels", 1);
@@ -194,7 +195,7 @@ absl::StatusOr<ScanDevice> ParseDevice(
   return device;
 }
 
-std::string Line(const FoldTable::Entry& entry) {
+std::string Line(const ScanPlanTable::Entry& entry) {
   const ScanShape& shape = entry.shape;
   const kernels::ScanPlan& plan = entry.plan;
   return absl::StrFormat("%s %d %d %d %d %s %s %d %d %d %d %d %d %.3f\n",
@@ -207,7 +208,7 @@ std::string Line(const FoldTable::Entry& entry) {
 
 }  // namespace
 
-absl::StatusOr<FoldTable> FoldTable::Parse(absl::string_view text) {
+absl::StatusOr<ScanPlanTable> ScanPlanTable::Parse(absl::string_view text) {
   constexpr int kHeader = 5;
   if (text.size() > kMaxBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -230,7 +231,7 @@ absl::StatusOr<FoldTable> FoldTable::Parse(absl::string_view text) {
     return LineError(5, "columns", absl::StrCat("\"", kColumns, "\""),
                      lines[4]);
   }
-  FoldTable table(*device);
+  ScanPlanTable table(*device);
   for (size_t i = kHeader; i < lines.size(); ++i) {
     const auto entry = ParseEntry(i + 1, lines[i]);
     if (!entry.ok()) return entry.status();
@@ -244,7 +245,7 @@ absl::StatusOr<FoldTable> FoldTable::Parse(absl::string_view text) {
   return table;
 }
 
-absl::StatusOr<FoldTable> FoldTable::Read(const std::string& path) {
+absl::StatusOr<ScanPlanTable> ScanPlanTable::Read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::ErrnoToStatus(errno, path);
   std::string text(kMaxBytes + 1, '\0');
@@ -257,7 +258,7 @@ absl::StatusOr<FoldTable> FoldTable::Read(const std::string& path) {
       absl::StrCat(path, ": ", table.status().message()));
 }
 
-std::string FoldTable::Text() const {
+std::string ScanPlanTable::Text() const {
   std::string text = absl::StrCat(
       kFormat, "\ndevice ", device_.name, "\nmultiprocessors ",
       device_.multiprocessors, "\nbuild ", device_.build, "\n", kColumns, "\n");
@@ -265,7 +266,7 @@ std::string FoldTable::Text() const {
   return text;
 }
 
-absl::Status FoldTable::Write(const std::string& path) const {
+absl::Status ScanPlanTable::Write(const std::string& path) const {
   const auto failed = [](const std::string& name) {
     const int error = errno;
     return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));

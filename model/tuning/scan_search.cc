@@ -82,7 +82,7 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
 // not all of them before `late`.
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
                        const std::function<bool()>& late,
-                       FoldTable::Entry* entry) {
+                       ScanPlanTable::Entry* entry) {
   for (const kernels::ScanPlan& plan :
        CandidatePlans(multiprocessors, entry->shape)) {
     if (late()) {
@@ -131,16 +131,15 @@ std::vector<int> RaggedLengths(const ScanShape& shape) {
   return lengths;
 }
 
-absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
-                                    absl::Span<const ScanShape> shapes,
-                                    const MeasureScan& measure,
-                                    const TuneOptions& options) {
+absl::StatusOr<ScanPlanTable> SearchScanPlans(
+    const ScanDevice& device, absl::Span<const ScanShape> shapes,
+    const MeasureScan& measure, const ScanSearchOptions& options) {
   const absl::Time end = options.now() + options.budget;
   const auto late = [&] { return options.now() >= end; };
-  FoldTable table(device);
+  ScanPlanTable table(device);
   for (const ScanShape& shape : shapes) {
     if (late()) break;
-    FoldTable::Entry entry{shape};
+    ScanPlanTable::Entry entry{shape};
     const absl::Status status =
         TuneShape(device.multiprocessors, measure, late, &entry);
     if (!status.ok()) return status;

@@ -26,7 +26,7 @@ std::vector<int> RaggedLengths(const ScanShape& shape);
 using MeasureScan = std::function<absl::StatusOr<double>(
     const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
-struct TuneOptions {
+struct ScanSearchOptions {
   // Nothing is measured after this time. The shapes that are left, and one that
   // is not finished, have no entry and take the nearest one's plan.
   absl::Duration budget = absl::Seconds(60);
@@ -36,10 +36,9 @@ struct TuneOptions {
 // A table with each shape's fastest plan, first shape first. Plans that
 // `measure` does not take, and shapes that do not fit, are left out; any other
 // error of it is returned.
-absl::StatusOr<FoldTable> TuneScans(const ScanDevice& device,
-                                    absl::Span<const ScanShape> shapes,
-                                    const MeasureScan& measure,
-                                    const TuneOptions& options = {});
+absl::StatusOr<ScanPlanTable> SearchScanPlans(
+    const ScanDevice& device, absl::Span<const ScanShape> shapes,
+    const MeasureScan& measure, const ScanSearchOptions& options = {});
 
 }  // namespace sfmamba::tuning
 

@@ -5,9 +5,11 @@
 
 namespace sfmamba::batching {
 
+using observability::BatchTrigger;
+
 BatchQueue::BatchQueue(const BatchOptions& options) : options_(options) {}
 
-void BatchQueue::Push(Task task, absl::Time now) {
+void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
   const absl::Time due = task.deadline == absl::InfiniteFuture()
                              ? now + options_.patience
@@ -23,8 +25,9 @@ void BatchQueue::Push(Task task, absl::Time now) {
   bucket.tasks.emplace(Urgency(due, arrival), std::move(task));
 }
 
-Task BatchQueue::Remove(Bucket& bucket, std::map<Urgency, Task>::iterator it) {
-  Task task = std::move(it->second);
+BatchTask BatchQueue::Remove(Bucket& bucket,
+                             std::map<Urgency, BatchTask>::iterator it) {
+  BatchTask task = std::move(it->second);
   bucket.arrivals.erase(it->first.second);
   bucket.tasks.erase(it);
   --size_;
@@ -32,10 +35,10 @@ Task BatchQueue::Remove(Bucket& bucket, std::map<Urgency, Task>::iterator it) {
   return task;
 }
 
-std::vector<Task> BatchQueue::TakeDropped(absl::Time now) {
-  std::vector<Task> dropped;
+std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
+  std::vector<BatchTask> dropped;
   for (auto bucket = buckets_.begin(); bucket != buckets_.end();) {
-    std::map<Urgency, Task>& tasks = bucket->second.tasks;
+    std::map<Urgency, BatchTask>& tasks = bucket->second.tasks;
     for (auto it = tasks.begin(); it != tasks.end();) {
       const auto next = std::next(it);
       if (it->second.deadline <= now || it->second.is_cancelled()) {
@@ -60,9 +63,9 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
 
   Bucket& bucket = chosen->second;
   Batch batch;
-  batch.trigger = full(bucket) ? Trigger::kFull
-                  : draining_  ? Trigger::kDrain
-                               : Trigger::kDelay;
+  batch.trigger = full(bucket) ? BatchTrigger::kFull
+                  : draining_  ? BatchTrigger::kDrain
+                               : BatchTrigger::kDelay;
   const int size = std::min<int>(bucket.tasks.size(), options_.max_batch_size);
   for (int i = 0; i < size; ++i) {
     batch.tasks.push_back(Remove(bucket, bucket.tasks.begin()));

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "server/batching/batch_task.h"
+#include "server/observability/batch_trigger.h"
 
 namespace sfmamba::batching {
 
@@ -29,13 +30,9 @@ struct BatchOptions {
   absl::Duration patience = absl::Seconds(2);
 };
 
-// Why a batch left: it was full, its oldest task had waited long enough, or the
-// queue is being emptied.
-enum class Trigger { kFull, kDelay, kDrain };
-
 struct Batch {
-  std::vector<Task> tasks;  // Of one bucket, the most urgent first.
-  Trigger trigger = Trigger::kFull;
+  std::vector<BatchTask> tasks;  // Of one bucket, the most urgent first.
+  observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
 };
 
 // Which tasks form the next batch, and when it is due. Tasks of one bucket size
@@ -50,11 +47,11 @@ class BatchQueue {
   explicit BatchQueue(const BatchOptions& options);
 
   // Sets task.submitted to `now`.
-  void Push(Task task, absl::Time now);
+  void Push(BatchTask task, absl::Time now);
 
   // Takes out the tasks that are cancelled or whose deadline is not after
   // `now`.
-  std::vector<Task> TakeDropped(absl::Time now);
+  std::vector<BatchTask> TakeDropped(absl::Time now);
 
   // The next batch, if one is due at `now`. TakeDropped() comes first: nothing
   // is dropped here.
@@ -78,7 +75,7 @@ class BatchQueue {
   using Size = std::pair<int, int>;                 // Height, width.
   using Urgency = std::pair<absl::Time, uint64_t>;  // When due, then arrival.
   struct Bucket {
-    std::map<Urgency, Task> tasks;  // Never empty.
+    std::map<Urgency, BatchTask> tasks;  // Never empty.
     std::map<uint64_t, absl::Time>
         arrivals;       // Of the same tasks, oldest first.
     uint64_t turn = 0;  // Buckets with smaller numbers are served before.
@@ -87,7 +84,7 @@ class BatchQueue {
   absl::Time Due(const Bucket& bucket) const;
   bool full(const Bucket& bucket) const;
   // Removes the task at `it` and returns it; the bucket may be empty after.
-  Task Remove(Bucket& bucket, std::map<Urgency, Task>::iterator it);
+  BatchTask Remove(Bucket& bucket, std::map<Urgency, BatchTask>::iterator it);
 
   const BatchOptions options_;
   std::map<Size, Bucket> buckets_;

@@ -29,7 +29,7 @@ struct BatchInfo {
 };
 
 // One image of one request. Times are of SteadyNow() in base/steady_clock.h.
-struct Task {
+struct BatchTask {
   image::ImageBuffer image;
   // Images of one batch agree in it: the size with the model's padding.
   int bucket_height = 0;  // Pixels.

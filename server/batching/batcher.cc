@@ -15,7 +15,7 @@ namespace {
 // cancelled tasks; until then they only take room.
 constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
-absl::Status WhyDropped(const Task& task) {
+absl::Status WhyDropped(const BatchTask& task) {
   if (task.is_cancelled()) {
     return absl::CancelledError("the caller cancelled while the image waited");
   }
@@ -64,7 +64,7 @@ Batcher::~Batcher() {
   drop_thread_.join();
 }
 
-void Batcher::Submit(Task task) {
+void Batcher::Submit(BatchTask task) {
   absl::Status refusal;
   if (task.reservation.empty()) {
     absl::StatusOr<Reservation> room = Reserve(1, task.image.bytes());
@@ -114,7 +114,7 @@ std::optional<Batch> Batcher::NextBatch(int slot) {
       MoveDropped(now);
       std::optional<Batch> batch = queue_.PopBatch(now);
       if (batch.has_value()) {
-        for (Task& task : batch->tasks) task.reservation.Release();
+        for (BatchTask& task : batch->tasks) task.reservation.Release();
         ReportQueue();
         running_since_[slot] = now;
         return batch;
@@ -135,13 +135,13 @@ std::optional<Batch> Batcher::NextBatch(int slot) {
 void Batcher::DropLoop() {
   server::NameThisThread("batch-drop");
   while (true) {
-    std::vector<Task> dropped = NextDropped();
+    std::vector<BatchTask> dropped = NextDropped();
     if (dropped.empty()) return;
-    for (Task& task : dropped) task.done(WhyDropped(task), BatchInfo());
+    for (BatchTask& task : dropped) task.done(WhyDropped(task), BatchInfo());
   }
 }
 
-std::vector<Task> Batcher::NextDropped() {
+std::vector<BatchTask> Batcher::NextDropped() {
   absl::MutexLock lock(&mu_);
   while (true) {
     const absl::Time now = clock_();
@@ -157,9 +157,9 @@ std::vector<Task> Batcher::NextDropped() {
 }
 
 void Batcher::MoveDropped(absl::Time now) {
-  std::vector<Task> dropped = queue_.TakeDropped(now);
+  std::vector<BatchTask> dropped = queue_.TakeDropped(now);
   if (dropped.empty()) return;
-  for (Task& task : dropped) task.reservation.Release();
+  for (BatchTask& task : dropped) task.reservation.Release();
   std::move(dropped.begin(), dropped.end(), std::back_inserter(dropped_));
   ReportQueue();
   drop_wake_.Signal();

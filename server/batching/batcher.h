@@ -49,7 +49,7 @@ class Batcher {
     return room_.Take(items, bytes);
   }
 
-  void Submit(Task task) ABSL_LOCKS_EXCLUDED(mu_);
+  void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // When the oldest batch still running was handed to `run`; InfiniteFuture()
   // if none runs.
@@ -62,7 +62,7 @@ class Batcher {
   // Waits for the next batch; none: stopping, and nothing is left.
   std::optional<Batch> NextBatch(int slot) ABSL_LOCKS_EXCLUDED(turn_mu_, mu_);
   // Waits for tasks to be dropped; none: stopping, and no more will come.
-  std::vector<Task> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -78,7 +78,7 @@ class Batcher {
   absl::CondVar drop_wake_;  // The same for drop_at_.
   QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
-  std::vector<Task> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
+  std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
   // When the thread that waits for a batch, and drop_thread_, wake by
   // themselves; InfinitePast() while none waits.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

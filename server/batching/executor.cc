@@ -57,20 +57,7 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
-observability::BatchTrigger ToMetric(Trigger trigger) {
-  switch (trigger) {
-    case Trigger::kFull:
-      return observability::BatchTrigger::kFull;
-    case Trigger::kDelay:
-      return observability::BatchTrigger::kDelay;
-    case Trigger::kDrain:
-      return observability::BatchTrigger::kDrain;
-  }
-  return observability::BatchTrigger::kFull;  // Not reached: the cases are all
-                                              // there are.
-}
-
-model::ModelInput ToInput(const Task& task) {
+model::ModelInput ToInput(const BatchTask& task) {
   const image::ImageBuffer& image = task.image;
   model::ModelInput input;
   input.height = image.height;
@@ -122,13 +109,13 @@ absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
   return batcher_.Reserve(items, bytes);
 }
 
-void Executor::Submit(Task task) { batcher_.Submit(std::move(task)); }
+void Executor::Submit(BatchTask task) { batcher_.Submit(std::move(task)); }
 
 void Executor::RunBatch(Batch batch) {
   const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
   std::vector<model::ModelInput> inputs;
-  for (const Task& task : batch.tasks) inputs.push_back(ToInput(task));
+  for (const BatchTask& task : batch.tasks) inputs.push_back(ToInput(task));
   BatchInfo info;
   info.batch_size = batch.tasks.size();
   info.fold_factor = model_->fold_factor(batch.tasks.size());
@@ -139,7 +126,7 @@ void Executor::RunBatch(Batch batch) {
   info.inference = base::SteadyNow() - start;
   // Of a batch that failed nothing is known.
   info.padded_batch_size = std::max(info.padded_batch_size, info.batch_size);
-  metrics_->BatchRun(info.bucket, ToMetric(batch.trigger), info.batch_size,
+  metrics_->BatchRun(info.bucket, batch.trigger, info.batch_size,
                      info.padded_batch_size);
 
   for (size_t i = 0; i < batch.tasks.size(); ++i) {

@@ -34,9 +34,8 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size);
 class Executor {
  public:
   struct Options {
-    std::string name;                 // "<id>".
-    std::string version;              // "<n>".
-    std::vector<std::string> labels;  // One for each class.
+    std::string name;     // "<id>".
+    std::string version;  // "<n>".
     BatchOptions batch;
     // Called at most once, when the model's device has failed for good: no
     // later task can succeed. Must not block.
@@ -64,7 +63,7 @@ class Executor {
   // (also DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
   // INVALID_ARGUMENT for a size that the model does not take or, while
   // stopping, UNAVAILABLE.
-  void Submit(Task task);
+  void Submit(BatchTask task);
 
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }

@@ -80,14 +80,13 @@ absl::string_view ItemOutcomeName(ItemOutcome outcome) {
 }
 
 absl::string_view BatchTriggerName(BatchTrigger trigger) {
-  static constexpr absl::string_view kNames[] = {
-      "full", "efficient", "deadline", "idle", "delay", "drain"};
+  static constexpr absl::string_view kNames[] = {"full", "delay", "drain"};
   return kNames[static_cast<int>(trigger)];
 }
 
 absl::string_view ModelStateName(ModelState state) {
   static constexpr absl::string_view kNames[kModelStateCount] = {
-      "LOADING", "READY", "UNLOADING", "UNAVAILABLE"};
+      "LOADING", "READY", "UNAVAILABLE"};
   return kNames[static_cast<int>(state)];
 }
 

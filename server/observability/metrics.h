@@ -21,6 +21,7 @@
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/metric_family.h"
+#include "server/observability/batch_trigger.h"
 
 namespace sfmamba::observability {
 
@@ -40,11 +41,8 @@ inline constexpr int kStageCount = 5;
 enum class ItemOutcome { kOk, kRejected, kExpired, kCancelled, kError };
 inline constexpr int kItemOutcomeCount = 5;
 
-// Why a batch left its queue.
-enum class BatchTrigger { kFull, kEfficient, kDeadline, kIdle, kDelay, kDrain };
-
-enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
-inline constexpr int kModelStateCount = 4;
+enum class ModelState { kLoading, kReady, kUnavailable };
+inline constexpr int kModelStateCount = 3;
 
 // The words of labels: "Classify", "decode", "ok", "full", "READY".
 absl::string_view MethodName(Method method);

@@ -254,7 +254,6 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   batching::Executor::Options options;
   options.name = version.id();
   options.version = absl::StrCat(version.number());
-  options.labels = directory->labels;
   options.batch = directory->batch;
   options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);

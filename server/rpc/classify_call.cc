@@ -22,7 +22,7 @@ int64_t ClassifyCall::AnswerBytes(const prediction::ImageFacts&) const {
   return 0;  // Too few to count.
 }
 
-void ClassifyCall::FillTask(batching::Task*) const {}
+void ClassifyCall::FillTask(batching::BatchTask*) const {}
 
 absl::Status ClassifyCall::FillResult(int i, const model::Result& result,
                                       const image::PictureFrame&) {

@@ -17,7 +17,7 @@ class ClassifyCall final
  private:
   absl::Status CheckParams() const override;
   int64_t AnswerBytes(const prediction::ImageFacts& image) const override;
-  void FillTask(batching::Task* task) const override;
+  void FillTask(batching::BatchTask* task) const override;
   absl::Status FillResult(int i, const model::Result& result,
                           const image::PictureFrame& frame) override;
   absl::string_view SmallerResponse() const override;

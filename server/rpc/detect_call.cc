@@ -29,7 +29,7 @@ int64_t DetectCall::AnswerBytes(const prediction::ImageFacts& image) const {
   return wants_masks() ? image.seen.pixels() : 0;
 }
 
-void DetectCall::FillTask(batching::Task* task) const {
+void DetectCall::FillTask(batching::BatchTask* task) const {
   task->detection = prediction::ToDetectionOptions(params());
   task->detection.masks = wants_masks();
 }

@@ -227,7 +227,7 @@ void PredictCall::Prepare(int i) {
 
 void PredictCall::Submit(int i, image::ImageBuffer input) {
   const model::ModelConfig& config = model_->directory.config;
-  batching::Task task;
+  batching::BatchTask task;
   task.bucket_height = config.Padded(input.height);
   task.bucket_width = config.Padded(input.width);
   task.image = std::move(input);

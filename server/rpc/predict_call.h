@@ -91,7 +91,7 @@ class PredictCall : public grpc::ServerUnaryReactor {
   // Bytes that the model's answer to an image may take, about.
   virtual int64_t AnswerBytes(const prediction::ImageFacts& image) const = 0;
   // Puts into the task what is asked of the model besides its image.
-  virtual void FillTask(batching::Task* task) const = 0;
+  virtual void FillTask(batching::BatchTask* task) const = 0;
   // Prepares the response: model and request id set, a result for each image.
   virtual void StartResponse(const std::string& model, int results) = 0;
   // Fills the i-th result. Called by several threads, for different images.

@@ -28,7 +28,7 @@ int64_t SegmentCall::AnswerBytes(const prediction::ImageFacts& image) const {
   return pixels * (sizeof(uint16_t) + params().include_confidence_map());
 }
 
-void SegmentCall::FillTask(batching::Task* task) const {
+void SegmentCall::FillTask(batching::BatchTask* task) const {
   task->segmentation.original_size = original_size();
   task->segmentation.confidence = params().include_confidence_map();
 }

@@ -63,8 +63,6 @@ v1::Model::State ToProto(observability::ModelState state) {
       return v1::Model::LOADING;
     case observability::ModelState::kReady:
       return v1::Model::READY;
-    case observability::ModelState::kUnloading:
-      return v1::Model::UNLOADING;
     case observability::ModelState::kUnavailable:
       return v1::Model::UNAVAILABLE;
   }

@@ -278,7 +278,7 @@ TEST(EngineCasesTest, OptionsKeepTheDevices) {
   engine.slots = 3;
   model::ModelOptions device;
   device.gpus = {0};
-  device.fold_table = tuning::FoldTable({"NVIDIA H200", 132, "0123abcd"});
+  device.fold_table = tuning::ScanPlanTable({"NVIDIA H200", 132, "0123abcd"});
   const model::ModelOptions options = engine.Options(device);
   EXPECT_EQ(options.gpus, std::vector<int>({0}));
   EXPECT_TRUE(options.fold_table.has_value());

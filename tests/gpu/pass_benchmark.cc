@@ -40,7 +40,7 @@ class Stage {
       part.x_stride = part.y_stride = channels_;
       part.weight = parameters_.data();
       part.silu = true;
-      part.segments = segments_;
+      part.sequences = segments_;
     }
     return kernels::DepthwiseConv1dCuda(parts, 2, stream);
   }
@@ -54,7 +54,7 @@ class Stage {
     args.gamma = parameters_.data();
     args.beta = parameters_.data() + channels_;
     args.eps = 1e-5f;
-    args.segments = segments_;
+    args.sequences = segments_;
     return kernels::LayerNormCuda(args, stream);
   }
 
@@ -65,7 +65,7 @@ class Stage {
     args.x_stride = channels_;
     args.mean = y_.data();
     args.mean_stride = channels_;
-    args.segments = segments_;
+    args.sequences = segments_;
     return kernels::TokenMeanCuda(args, stream);
   }
 
@@ -83,7 +83,7 @@ class Stage {
   }
 
  private:
-  const kernels::Segments segments_;
+  const kernels::PackedSequences segments_;
   const int tokens_, channels_;
   const kernels::DeviceArray<kernels::BFloat16> wide_,
       y_;  // [tokens, 4 * channels]

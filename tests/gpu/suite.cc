@@ -88,7 +88,8 @@ absl::StatusOr<EngineOptions> OptionsOfFlags() {
   options.tiny = absl::GetFlag(FLAGS_tiny);
   const std::string path = absl::GetFlag(FLAGS_fold_table);
   if (path.empty()) return options;
-  absl::StatusOr<tuning::FoldTable> table = tuning::FoldTable::Read(path);
+  absl::StatusOr<tuning::ScanPlanTable> table =
+      tuning::ScanPlanTable::Read(path);
   if (!table.ok()) return table.status();
   const absl::StatusOr<tuning::ScanDevice> device =
       tuning::ScanDeviceOf(/*gpu=*/0);

@@ -17,9 +17,9 @@ absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
   std::vector<tuning::ScanShape> shapes = ShapesToTune();
   if (tiny) shapes = {{tuning::ScanShape::kBFloat16, 8, 8, 4, 3, false}};
   TuneRecorder recorder(setting, *measure, write);
-  tuning::TuneOptions options;
+  tuning::ScanSearchOptions options;
   options.budget = budget;
-  const absl::StatusOr<tuning::FoldTable> table = tuning::TuneScans(
+  const absl::StatusOr<tuning::ScanPlanTable> table = tuning::SearchScanPlans(
       *device, shapes,
       [&](const tuning::ScanShape& shape, const kernels::ScanPlan& plan) {
         return recorder.Measure(shape, plan);

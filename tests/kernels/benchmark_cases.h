@@ -58,16 +58,16 @@ template <typename T>
 struct StageTokens {
   explicit StageTokens(const benchmark::State& state)
       : channels(state.range(3)),
-        segments{static_cast<int>(state.range(1)),
-                 static_cast<int>(state.range(2))},
-        x(segments.end(segments.count - 1), channels, kDense),
-        y(segments.end(segments.count - 1), channels, kDense) {
+        sequences{static_cast<int>(state.range(1)),
+                  static_cast<int>(state.range(2))},
+        x(sequences.end(sequences.count - 1), channels, kDense),
+        y(sequences.end(sequences.count - 1), channels, kDense) {
     std::mt19937 random(1);
     x.FillNormal(random, 0, 1);
   }
 
   int channels;
-  Segments segments;
+  PackedSequences sequences;
   Matrix<T> x;  // [tokens, channels], random
   Matrix<T> y;  // Like x, to be written.
 };

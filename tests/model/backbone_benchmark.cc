@@ -42,7 +42,7 @@ struct Parts {
   absl::Duration convolutions, products;
 };
 
-enum class Part { kOther, kConvolution, kProduct };
+enum class Part { kOther, kConvolution, kGemm };
 
 Part PartOf(const char* name) {
   if (absl::StrContains(name, "convolution_pointwise")) {
@@ -50,7 +50,7 @@ Part PartOf(const char* name) {
   }
   for (const char* product : {"aten::mm", "aten::addmm", "sfmamba::product",
                               "mkldnn::_linear_pointwise"}) {
-    if (absl::string_view(name) == product) return Part::kProduct;
+    if (absl::string_view(name) == product) return Part::kGemm;
   }
   return Part::kOther;
 }
@@ -82,7 +82,7 @@ void End(const at::RecordFunction&, at::ObserverContext* context) {
   if (started->part == Part::kOther) return;
   const absl::Duration time = ThreadTime() - started->start;
   if (started->part == Part::kConvolution) recorded_parts->convolutions += time;
-  if (started->part == Part::kProduct) recorded_parts->products += time;
+  if (started->part == Part::kGemm) recorded_parts->products += time;
 }
 
 std::vector<ModelInput> Inputs(const at::Tensor& images) {

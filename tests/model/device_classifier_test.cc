@@ -34,7 +34,7 @@ struct Way {
   Precision precision = Precision::kFloat32;
   int fold_rows = 0;
   bool deterministic = false;
-  std::optional<tuning::FoldTable> table;
+  std::optional<tuning::ScanPlanTable> table;
   bool exact_gelu = false;
   double gamma = 1;  // Layer scales are multiplied by it.
 };
@@ -53,7 +53,8 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
   const EmulatedDevice device;
-  const tuning::ScanPlanner planner(SomeGpu(), way.table, way.deterministic);
+  const tuning::ScanPlanChooser planner(SomeGpu(), way.table,
+                                        way.deterministic);
   weights::StateDict weights(Scaled(way.gamma));
   layers::LayerOptions options = {/*fuse=*/true, way.precision, &planner};
   options.exact_gelu = way.exact_gelu;
@@ -156,8 +157,8 @@ TEST(DeviceTest, FoldingChangesRoundingOnly) {
 }
 
 // A table that says `plan` whatever the scan.
-tuning::FoldTable Always(const kernels::ScanPlan& plan) {
-  tuning::FoldTable table(SomeGpu());
+tuning::ScanPlanTable Always(const kernels::ScanPlan& plan) {
+  tuning::ScanPlanTable table(SomeGpu());
   for (const int stage : {2, 3}) {
     tuning::ScanShape shape;
     shape.channels = SmallModel().backbone.width(stage) / 2;

@@ -53,9 +53,9 @@ std::vector<heads::ImageInfo> Infos(int count) {
 std::vector<Result> RunNetwork(const ModelConfig& config,
                                const at::Tensor& images, Precision precision) {
   const c10::InferenceMode inference;
-  const tuning::ScanPlanner planner({"some GPU", 132, "some build"},
-                                    std::nullopt,
-                                    /*deterministic=*/false);
+  const tuning::ScanPlanChooser planner({"some GPU", 132, "some build"},
+                                        std::nullopt,
+                                        /*deterministic=*/false);
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const engine::Network network(config, weights.root(),
                                 {true, precision, &planner});

@@ -110,7 +110,7 @@ TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
 TEST_F(DeviceModelTest, APreparedModelHasAllGraphsOfAllSlots) {
   const auto model = MakeModel(Config(), OnGpu());
   ASSERT_TRUE(model->Prepare(12).ok());
-  const int all = 2 * static_cast<int>(engine::GraphBuckets(12).size());
+  const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) {
     for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, count);
@@ -190,7 +190,8 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
 TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   const c10::InferenceMode inference;
   const ModelConfig config = Config();
-  const tuning::ScanPlanner planner({"some GPU", 4, ""}, std::nullopt, false);
+  const tuning::ScanPlanChooser planner({"some GPU", 4, ""}, std::nullopt,
+                                        false);
   weights::StateDict weights(DeterministicParameter);
   std::unique_ptr<engine::Network> network;
   {

@@ -32,7 +32,7 @@ double ConvolutionFlopsPerUs(int channels) {
 double ModelledMicroseconds(const Launch& launch) {
   const double memory = launch.bytes / kBytesPerUs;
   switch (launch.kind) {
-    case LaunchKind::kProduct:
+    case LaunchKind::kGemm:
       return kGapUs + std::max(memory, launch.flops / kProductFlopsPerUs);
     case LaunchKind::kConvolution:
       return kGapUs + std::max(memory, launch.flops / ConvolutionFlopsPerUs(

@@ -10,7 +10,7 @@ namespace sfmamba::model {
 
 // What limits a launch.
 enum class LaunchKind {
-  kProduct,      // Matrix products: a library's.
+  kGemm,         // Matrix products: a library's.
   kConvolution,  // A library's too.
   kAttention,    // Likewise.
   kScan,

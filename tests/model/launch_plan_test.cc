@@ -77,7 +77,7 @@ TEST(LaunchModelTest, TakesTheLongerOfMemoryAndArithmetic) {
   Launch launch;
   launch.bytes = 3.65e6;
   EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 1);
-  launch.kind = LaunchKind::kProduct;
+  launch.kind = LaunchKind::kGemm;
   launch.flops = 1200e6;
   EXPECT_DOUBLE_EQ(ModelledMicroseconds(launch), 1.2 + 2);
   launch.kind = LaunchKind::kConvolution;

@@ -104,12 +104,12 @@ class RecordingOps : public ops::DeviceOps {
     launch.bytes = BytesOf(pixels) + Bytes(weights.weight) + Bytes(y);
     Record(launch);
   }
-  void CutWindows(const at::Tensor& map, const ops::Grid&, int,
-                  const at::Tensor& windows) const override {
+  void WindowPartition(const at::Tensor& map, const ops::WindowGrid&, int,
+                       const at::Tensor& windows) const override {
     RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
   }
-  void JoinWindows(const at::Tensor& windows, const ops::Grid&,
-                   const at::Tensor& map) const override {
+  void WindowReverse(const at::Tensor& windows, const ops::WindowGrid&,
+                     const at::Tensor& map) const override {
     RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
   }
 
@@ -177,7 +177,7 @@ class RecordingOps : public ops::DeviceOps {
   static void RecordProduct(const at::Tensor& x, const at::Tensor& W,
                             double result_bytes) {
     Launch launch;
-    launch.kind = LaunchKind::kProduct;
+    launch.kind = LaunchKind::kGemm;
     launch.group = "products";
     launch.flops = 2.0 * x.numel() * W.size(0);
     launch.bytes = Bytes(x) + Bytes(W) + result_bytes;
@@ -274,8 +274,8 @@ std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
     return at::empty(shape, at::TensorOptions(at::kMeta));
   });
-  const tuning::ScanPlanner planner({"an H200", 132, ""}, std::nullopt,
-                                    /*deterministic=*/false);
+  const tuning::ScanPlanChooser planner({"an H200", 132, ""}, std::nullopt,
+                                        /*deterministic=*/false);
   const engine::Network network(config, weights.root(at::kMeta),
                                 {/*fuse=*/true, config.precision, &planner});
   const int side = config.image_size;

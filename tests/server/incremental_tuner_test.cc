@@ -32,9 +32,9 @@ bool IsOddPlan(const kernels::ScanPlan& plan) {
 
 // A tuner of a device on which OddPlan() is always the fastest and a
 // measurement takes 10 ms by a clock of its own.
-class LoadTunerTest : public testing::Test {
+class IncrementalTunerTest : public testing::Test {
  protected:
-  LoadTunerTest()
+  IncrementalTunerTest()
       : folder_(testing::TempDir() + "/" +
                 testing::UnitTest::GetInstance()->current_test_info()->name()),
         log_file_(std::tmpfile(), &std::fclose),
@@ -46,8 +46,8 @@ class LoadTunerTest : public testing::Test {
     options_.tuning.now = [this] { return time_; };
   }
 
-  absl::StatusOr<std::unique_ptr<LoadTuner>> Create() {
-    return LoadTuner::Create(
+  absl::StatusOr<std::unique_ptr<IncrementalTuner>> Create() {
+    return IncrementalTuner::Create(
         options_, device_,
         [this]() -> absl::StatusOr<tuning::MeasureScan> {
           ++timers_;
@@ -59,7 +59,7 @@ class LoadTunerTest : public testing::Test {
         &log_);
   }
   // A tuner as a start of the server makes it.
-  std::unique_ptr<LoadTuner> Start() {
+  std::unique_ptr<IncrementalTuner> Start() {
     auto tuner = Create();
     EXPECT_TRUE(tuner.ok()) << tuner.status();
     return *std::move(tuner);
@@ -92,7 +92,7 @@ class LoadTunerTest : public testing::Test {
   const std::string folder_;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
-  LoadTuner::Options options_;
+  IncrementalTuner::Options options_;
   tuning::ScanDevice device_ = kDevice;
   absl::Time time_ = absl::UnixEpoch();
   bool fails_ = false;
@@ -100,14 +100,14 @@ class LoadTunerTest : public testing::Test {
   std::set<std::string> measured_;
 };
 
-TEST_F(LoadTunerTest, AModelRunsByWhatWasMeasuredForIt) {
-  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+TEST_F(IncrementalTunerTest, AModelRunsByWhatWasMeasuredForIt) {
+  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_EQ(table.device(), kDevice);
   ASSERT_EQ(table.entries().size(), 2);
   EXPECT_TRUE(IsOddPlan(tuning::ChooseScanPlan(&table, kDevice, Shape(64))));
 }
 
-TEST_F(LoadTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
+TEST_F(IncrementalTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
   const auto tuner = Start();
   tuner->TableFor({Shape(1), Shape(64)});
   measured_.clear();
@@ -119,30 +119,30 @@ TEST_F(LoadTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
   EXPECT_EQ(timers_, timers) << "nothing was missing";
 }
 
-TEST_F(LoadTunerTest, TheNextStartReadsWhatThisOneWrote) {
+TEST_F(IncrementalTunerTest, TheNextStartReadsWhatThisOneWrote) {
   options_.path = folder_ + "/table";
   Start()->TableFor({Shape(1)});
   Start()->TableFor({Shape(1), Shape(64)});
   measured_.clear();
-  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_TRUE(measured_.empty());
   EXPECT_EQ(table.entries().size(), 2);
-  EXPECT_EQ(tuning::FoldTable::Read(options_.path)->Text(), table.Text());
+  EXPECT_EQ(tuning::ScanPlanTable::Read(options_.path)->Text(), table.Text());
 }
 
-TEST_F(LoadTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
+TEST_F(IncrementalTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
   options_.path = folder_ + "/table";
-  tuning::FoldTable known(kDevice);
+  tuning::ScanPlanTable known(kDevice);
   known.Set({Shape(64), OddPlan(), /*microseconds=*/9});
   ASSERT_TRUE(known.Write(options_.path).ok());
-  const tuning::FoldTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(1))}));
   ASSERT_EQ(table.entries().size(), 2);
   EXPECT_EQ(table.entries()[0].microseconds, 9);
 }
 
 // Another build's entries are no guide to these kernels.
-TEST_F(LoadTunerTest, ATableOfAnotherBuildIsReplaced) {
+TEST_F(IncrementalTunerTest, ATableOfAnotherBuildIsReplaced) {
   options_.path = folder_ + "/table";
   device_.build = "another";
   Start()->TableFor({Shape(1), Shape(64)});
@@ -150,24 +150,24 @@ TEST_F(LoadTunerTest, ATableOfAnotherBuildIsReplaced) {
   measured_.clear();
   Start()->TableFor({Shape(64)});
   EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(64))}));
-  const auto file = tuning::FoldTable::Read(options_.path);
+  const auto file = tuning::ScanPlanTable::Read(options_.path);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->device(), kDevice);
   EXPECT_EQ(file->entries().size(), 1);
 }
 
-TEST_F(LoadTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
+TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
   options_.path = folder_ + "/table";
   device_.name = "NVIDIA A100";
   Start()->TableFor({Shape(1)});
-  const std::string text = tuning::FoldTable::Read(options_.path)->Text();
+  const std::string text = tuning::ScanPlanTable::Read(options_.path)->Text();
   device_ = kDevice;
   EXPECT_EQ(Start()->TableFor({Shape(64)}).device(), kDevice);
-  EXPECT_EQ(tuning::FoldTable::Read(options_.path)->Text(), text);
+  EXPECT_EQ(tuning::ScanPlanTable::Read(options_.path)->Text(), text);
   EXPECT_NE(Log().find("another GPU's"), std::string::npos) << Log();
 }
 
-TEST_F(LoadTunerTest, KeepsToItsBudgetForEachModel) {
+TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
   options_.tuning.budget = TimeFor({Shape(1), Shape(8)}) +
                            absl::Milliseconds(50);  // Of the third a part.
   const auto tuner = Start();
@@ -180,7 +180,7 @@ TEST_F(LoadTunerTest, KeepsToItsBudgetForEachModel) {
             3);
 }
 
-TEST_F(LoadTunerTest, SurvivesAFileThatCannotBeWritten) {
+TEST_F(IncrementalTunerTest, SurvivesAFileThatCannotBeWritten) {
   options_.path = folder_ + "/missing/table";
   const auto tuner = Start();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
@@ -192,7 +192,7 @@ TEST_F(LoadTunerTest, SurvivesAFileThatCannotBeWritten) {
   EXPECT_TRUE(measured_.empty());
 }
 
-TEST_F(LoadTunerTest, SurvivesAFailingMeasurement) {
+TEST_F(IncrementalTunerTest, SurvivesAFailingMeasurement) {
   options_.path = folder_ + "/table";
   fails_ = true;
   const auto tuner = Start();
@@ -203,8 +203,8 @@ TEST_F(LoadTunerTest, SurvivesAFailingMeasurement) {
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
 }
 
-TEST_F(LoadTunerTest, SurvivesAGpuWithoutATimer) {
-  auto tuner = LoadTuner::Create(
+TEST_F(IncrementalTunerTest, SurvivesAGpuWithoutATimer) {
+  auto tuner = IncrementalTuner::Create(
       options_, kDevice,
       []() -> absl::StatusOr<tuning::MeasureScan> {
         return absl::ResourceExhaustedError("no memory for a stream");
@@ -215,7 +215,7 @@ TEST_F(LoadTunerTest, SurvivesAGpuWithoutATimer) {
   EXPECT_NE(Log().find("no memory for a stream"), std::string::npos) << Log();
 }
 
-TEST_F(LoadTunerTest, AFileThatIsNoTableIsAnError) {
+TEST_F(IncrementalTunerTest, AFileThatIsNoTableIsAnError) {
   options_.path = folder_ + "/table";
   std::ofstream(options_.path) << "sfmamba fold table 2\n";
   const absl::Status status = Create().status();
@@ -223,21 +223,22 @@ TEST_F(LoadTunerTest, AFileThatIsNoTableIsAnError) {
   EXPECT_NE(status.message().find("line 1"), std::string::npos) << status;
 }
 
-TEST_F(LoadTunerTest, OnlyTheConfigurationsBudgetIsUsed) {
+TEST_F(IncrementalTunerTest, OnlyTheConfigurationsBudgetIsUsed) {
   v1::ServerConfig config;
   config.set_fold_table("table");
   config.mutable_tune_budget()->set_seconds(3);
-  EXPECT_EQ(LoadTunerOptions(config).path, "table");
-  EXPECT_EQ(LoadTunerOptions(config).tuning.budget, absl::Seconds(3));
+  EXPECT_EQ(IncrementalTunerOptions(config).path, "table");
+  EXPECT_EQ(IncrementalTunerOptions(config).tuning.budget, absl::Seconds(3));
   config.mutable_tune_budget()->set_seconds(0);
-  EXPECT_EQ(LoadTunerOptions(config).tuning.budget, absl::ZeroDuration());
+  EXPECT_EQ(IncrementalTunerOptions(config).tuning.budget,
+            absl::ZeroDuration());
 }
 
-TEST_F(LoadTunerTest, NothingIsMeasuredForDeterministicPlans) {
+TEST_F(IncrementalTunerTest, NothingIsMeasuredForDeterministicPlans) {
   v1::ServerConfig config;
   config.set_deterministic(true);
   config.mutable_tune_budget()->set_seconds(3);
-  options_.tuning.budget = LoadTunerOptions(config).tuning.budget;
+  options_.tuning.budget = IncrementalTunerOptions(config).tuning.budget;
   options_.path = folder_ + "/table";
   EXPECT_TRUE(Start()->TableFor({Shape(1)}).entries().empty());
   EXPECT_EQ(timers_, 0);

@@ -26,8 +26,9 @@ ScanProblem<T> MakeScan(int64_t tokens, int channels, int states = 8,
 // What SelectiveScanCuda makes of a scan, or of another function with its
 // arguments. The test fails if that writes anything but y.
 template <typename T, typename Scan>
-Matrix<T> RunOnDevice(const ScanProblem<T>& problem, const Segments& segments,
-                      int64_t scratch_bytes, Scan scan) {
+Matrix<T> RunOnDevice(const ScanProblem<T>& problem,
+                      const PackedSequences& sequences, int64_t scratch_bytes,
+                      Scan scan) {
   const DeviceMatrix<T> u(problem.u), dt(problem.dt), B(problem.B),
       C(problem.C);
   const DeviceMatrix<T> y(
@@ -36,8 +37,8 @@ Matrix<T> RunOnDevice(const ScanProblem<T>& problem, const Segments& segments,
   const DeviceArray<float> A(problem.A), D(problem.D), bias(problem.bias);
   const DeviceArray<float> scratch(scratch_bytes / sizeof(float));
   std::vector<int32_t> offsets(1);
-  if (segments.offsets != nullptr) {
-    offsets.assign(segments.offsets, segments.offsets + segments.count + 1);
+  if (sequences.offsets != nullptr) {
+    offsets.assign(sequences.offsets, sequences.offsets + sequences.count + 1);
   }
   const DeviceArray<int32_t> device_offsets(offsets);
   SelectiveScanArgs<T> args{};
@@ -56,9 +57,9 @@ Matrix<T> RunOnDevice(const ScanProblem<T>& problem, const Segments& segments,
   args.a_stride = args.channels;
   args.D = D.data();
   args.bias = bias.data();
-  args.segments = segments;
-  if (segments.offsets != nullptr) {
-    args.segments.offsets = device_offsets.data();
+  args.sequences = sequences;
+  if (sequences.offsets != nullptr) {
+    args.sequences.offsets = device_offsets.data();
   }
   EXPECT_EQ(scan(args, scratch.data(), TestStream()), absl::OkStatus());
   EXPECT_TRUE(scratch.GuardsIntact());
@@ -66,11 +67,11 @@ Matrix<T> RunOnDevice(const ScanProblem<T>& problem, const Segments& segments,
 }
 
 template <typename T>
-Matrix<T> ScanOnDevice(const ScanProblem<T>& problem, const Segments& segments,
-                       const ScanPlan& plan) {
-  return RunOnDevice(problem, segments,
-                     ScanScratchBytes(plan, segments.count, problem.u.columns(),
-                                      problem.B.columns()),
+Matrix<T> ScanOnDevice(const ScanProblem<T>& problem,
+                       const PackedSequences& sequences, const ScanPlan& plan) {
+  return RunOnDevice(problem, sequences,
+                     ScanScratchBytes(plan, sequences.count,
+                                      problem.u.columns(), problem.B.columns()),
                      [&plan](const SelectiveScanArgs<T>& args, void* scratch,
                              CudaStream stream) {
                        return SelectiveScanCuda(args, plan, scratch, stream);

@@ -35,7 +35,8 @@ struct ScanProblem {
     }
   }
 
-  SelectiveScanArgs<T> Args(const Segments& segments, Matrix<T>* y) const {
+  SelectiveScanArgs<T> Args(const PackedSequences& sequences,
+                            Matrix<T>* y) const {
     SelectiveScanArgs<T> args{};
     args.channels = u.columns();
     args.states = B.columns();
@@ -52,22 +53,22 @@ struct ScanProblem {
     args.a_stride = u.columns();
     args.D = D.data();
     args.bias = bias.data();
-    args.segments = segments;
+    args.sequences = sequences;
     return args;
   }
 
-  Matrix<T> Run(const Segments& segments, CpuIsa isa) const {
+  Matrix<T> Run(const PackedSequences& sequences, CpuIsa isa) const {
     Matrix<T> y(u.rows(), u.columns());
-    SelectiveScanCpu(Args(segments, &y), isa);
+    SelectiveScanCpu(Args(sequences, &y), isa);
     EXPECT_TRUE(y.GuardsIntact());
     return y;
   }
 
   // The fp64 answer to the same inputs.
-  Matrix<double> Reference(const Segments& segments) const {
+  Matrix<double> Reference(const PackedSequences& sequences) const {
     ScanProblem<double> exact = InDouble();
     Matrix<double> y(u.rows(), u.columns());
-    SelectiveScanReference(exact.Args(segments, &y));
+    SelectiveScanReference(exact.Args(sequences, &y));
     return y;
   }
 

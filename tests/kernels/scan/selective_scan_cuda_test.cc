@@ -22,9 +22,10 @@ class SelectiveScanCudaTest : public testing::TestWithParam<ScanPlan> {
   }
 
   template <typename T>
-  void ExpectAgreement(const ScanProblem<T>& scan, const Segments& segments) {
-    ExpectScanned(ScanOnDevice(scan, segments, GetParam()),
-                  scan.Reference(segments), ScanTolerance(GetParam()));
+  void ExpectAgreement(const ScanProblem<T>& scan,
+                       const PackedSequences& sequences) {
+    ExpectScanned(ScanOnDevice(scan, sequences, GetParam()),
+                  scan.Reference(sequences), ScanTolerance(GetParam()));
   }
 };
 
@@ -84,9 +85,9 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64AtAnyAlignment) {
 // But the first may begin anywhere.
 TEST_P(SelectiveScanCudaTest, BeginsWhereTheSegmentsDo) {
   const ScanProblem<float> scan = MakeScan<float>(90, 10);
-  const Segments segments{2, 20, nullptr, 13};
-  const Matrix<float> y = ScanOnDevice(scan, segments, GetParam());
-  const Matrix<double> expected = scan.Reference(segments);
+  const PackedSequences sequences{2, 20, nullptr, 13};
+  const Matrix<float> y = ScanOnDevice(scan, sequences, GetParam());
+  const Matrix<double> expected = scan.Reference(sequences);
   ExpectScanned(y, expected, ScanTolerance(GetParam()));
   for (int i = 0; i < 90; ++i) {
     if (i >= 13 && i < 53) continue;
@@ -98,14 +99,14 @@ TEST_P(SelectiveScanCudaTest, EveryFoldGivesTheSame) {
   for (const int length : {1, 9, 49}) {
     for (const int count : {2, 7}) {
       const ScanProblem<float> scan = MakeScan<float>(length * count, 8);
-      const Segments segments{count, length};
+      const PackedSequences sequences{count, length};
       ScanPlan plan = GetParam();
       if (plan.kernel == ScanPlan::kChunk) return;  // Has no rows.
-      const Matrix<float> unfolded = ScanOnDevice(scan, segments, plan);
+      const Matrix<float> unfolded = ScanOnDevice(scan, sequences, plan);
       for (plan.rows = 1; plan.rows <= count + 1; ++plan.rows) {
         SCOPED_TRACE(testing::Message() << count << " x " << length << " in "
                                         << plan.rows << " rows");
-        const Matrix<float> folded = ScanOnDevice(scan, segments, plan);
+        const Matrix<float> folded = ScanOnDevice(scan, sequences, plan);
         if (plan.kernel == ScanPlan::kFold) {
           ExpectScanned(folded, ToDouble(unfolded), 1e-5);
         } else {
@@ -124,11 +125,12 @@ TEST_P(SelectiveScanCudaTest, RaggedEqualsOneCallPerSequence) {
   ScanPlan plan = GetParam();
   Matrix<float> apart(168, 18, kScanPadding);
   for (int k = 0; k < count; ++k) {
-    const Segments one{1, offsets[k + 1] - offsets[k], nullptr, offsets[k]};
+    const PackedSequences one{1, offsets[k + 1] - offsets[k], nullptr,
+                              offsets[k]};
     const Matrix<float> y = ScanOnDevice(scan, one, plan);
     for (int i = offsets[k]; i < offsets[k + 1]; ++i) apart.CopyRow(i, y, i);
   }
-  const Segments all{count, 0, offsets.data()};
+  const PackedSequences all{count, 0, offsets.data()};
   for (const int rows : {0, 1, 3}) {
     if (plan.kernel == ScanPlan::kChunk && rows > 0) break;
     plan.rows = rows;
@@ -201,7 +203,7 @@ class SelectiveScanCudaLauncherTest : public DeviceTest {
     args_.A = args_.D = args_.bias = memory_.data();
     args_.u_stride = args_.dt_stride = args_.y_stride = args_.a_stride = 2;
     args_.bc_stride = 8;
-    args_.segments = {1, 1};
+    args_.sequences = {1, 1};
   }
 
   std::string Refusal(const ScanPlan& plan = {}) const {
@@ -216,10 +218,10 @@ class SelectiveScanCudaLauncherTest : public DeviceTest {
 };
 
 TEST_F(SelectiveScanCudaLauncherTest, NoSequencesAndNoTokensAreNothingToDo) {
-  args_.segments = {0, 5};
+  args_.sequences = {0, 5};
   EXPECT_EQ(SelectiveScanCuda(args_, {}, nullptr, TestStream()),
             absl::OkStatus());
-  args_.segments = {5, 0};
+  args_.sequences = {5, 0};
   EXPECT_EQ(SelectiveScanCuda(args_, {}, nullptr, TestStream()),
             absl::OkStatus());
   EXPECT_TRUE(memory_.GuardsIntact());
@@ -241,9 +243,9 @@ TEST_F(SelectiveScanCudaLauncherTest, NamesTheFieldItRefuses) {
   args_.bc_stride = 8;
   args_.D = nullptr;
   EXPECT_EQ(Refusal(), "selective_scan: D: got null, expected device memory");
-  args_.segments = {-1, 4};
+  args_.sequences = {-1, 4};
   EXPECT_EQ(Refusal(),
-            "selective_scan: segments.count: got -1, expected at least 0");
+            "selective_scan: sequences.count: got -1, expected at least 0");
 }
 
 }  // namespace

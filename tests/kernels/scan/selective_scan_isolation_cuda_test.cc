@@ -57,9 +57,9 @@ TEST_P(SelectiveScanIsolationTest, OrderOfSequencesDoesNotMatter) {
   ForRows([&](const ScanPlan& plan) {
     // Another place in a row is other bits to a block scan.
     if (plan.kernel == ScanPlan::kFold && plan.rows == 1) return;
-    const Segments segments{kCount, kLength};
-    const Matrix<float> y = ScanOnDevice(scan, segments, plan);
-    const Matrix<float> z = ScanOnDevice(permuted, segments, plan);
+    const PackedSequences sequences{kCount, kLength};
+    const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
+    const Matrix<float> z = ScanOnDevice(permuted, sequences, plan);
     for (int k = 0; k < kCount; ++k) {
       for (int i = 0; i < kLength; ++i) {
         ASSERT_TRUE(z.RowEquals(k * kLength + i, y, order[k] * kLength + i));
@@ -94,18 +94,18 @@ TEST_P(SelectiveScanIsolationTest, OutputsDoNotDependOnLaterTokens) {
 // what comes before it in the same sequence.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   const ScanProblem<float> scan = MakeScan<float>(3 * kLength, kChannels);
-  const Segments segments{3, kLength};
+  const PackedSequences sequences{3, kLength};
   ForRows([&](const ScanPlan& plan) {
     // Blocks of a row each share nothing; the emulator is slow.
     if (Emulated() && plan.kernel == ScanPlan::kFold && plan.rows == 0) return;
-    const Matrix<float> y = ScanOnDevice(scan, segments, plan);
+    const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
     for (const auto input : kInputs) {
       for (const float poison : {kNan, kInf, -kInf}) {
         for (const int position : {0, kLength / 2, kLength - 1}) {
           const int at = kLength + position;
           ScanProblem<float> poisoned = scan;
           (poisoned.*input).at(at, 3) = poison;
-          const Matrix<float> z = ScanOnDevice(poisoned, segments, plan);
+          const Matrix<float> z = ScanOnDevice(poisoned, sequences, plan);
           for (int i = 0; i < 3 * kLength; ++i) {
             if (i >= at && i < 2 * kLength) continue;
             ASSERT_TRUE(z.RowEquals(i, y, i)) << "row " << i;
@@ -124,10 +124,10 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsRaggedSequence) {
   const std::vector<int32_t> offsets = {0, 1, 6, 39, 56, 57, 58, 80};
   const int count = static_cast<int>(offsets.size()) - 1;
-  const Segments segments{count, 0, offsets.data()};
+  const PackedSequences sequences{count, 0, offsets.data()};
   const ScanProblem<float> scan = MakeScan<float>(80, kChannels);
   ForRows([&](const ScanPlan& plan) {
-    const Matrix<float> y = ScanOnDevice(scan, segments, plan);
+    const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
     for (int k = 0; k < count; ++k) {
       ScanProblem<float> poisoned = scan;
       for (const auto input : kInputs) {
@@ -138,7 +138,7 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsRaggedSequence) {
           }
         }
       }
-      const Matrix<float> z = ScanOnDevice(poisoned, segments, plan);
+      const Matrix<float> z = ScanOnDevice(poisoned, sequences, plan);
       for (int i = 0; i < 80; ++i) {
         if (i >= offsets[k] && i < offsets[k + 1]) continue;
         ASSERT_TRUE(z.RowEquals(i, y, i)) << "sequence " << k << " row " << i;

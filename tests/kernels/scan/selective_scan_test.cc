@@ -34,8 +34,8 @@ TEST_P(SelectiveScanTest, AgreesWithFp64) {
         SCOPED_TRACE(testing::Message() << count << " sequences of " << length
                                         << ", channels " << channels);
         const ScanProblem<float> scan(tokens, channels);
-        const Segments segments{count, length};
-        ExpectClose(scan.Run(segments, GetParam()), scan.Reference(segments),
+        const PackedSequences sequences{count, length};
+        ExpectClose(scan.Run(sequences, GetParam()), scan.Reference(sequences),
                     kTolerance);
       }
     }
@@ -46,8 +46,8 @@ TEST_P(SelectiveScanTest, AgreesWithFp64InBFloat16) {
   for (int length : {1, 33, 198}) {
     for (int channels : {7, 160}) {
       const ScanProblem<BFloat16> scan(2 * length, channels);
-      const Segments segments{2, length};
-      ExpectClose(scan.Run(segments, GetParam()), scan.Reference(segments),
+      const PackedSequences sequences{2, length};
+      ExpectClose(scan.Run(sequences, GetParam()), scan.Reference(sequences),
                   kTolerance);
     }
   }
@@ -56,8 +56,8 @@ TEST_P(SelectiveScanTest, AgreesWithFp64InBFloat16) {
 TEST_P(SelectiveScanTest, AgreesWithFp64ForOtherStateCounts) {
   for (int states : {1, 3, 16}) {
     const ScanProblem<float> scan(99, 20, states);
-    const Segments segments{1, 99};
-    ExpectClose(scan.Run(segments, GetParam()), scan.Reference(segments),
+    const PackedSequences sequences{1, 99};
+    ExpectClose(scan.Run(sequences, GetParam()), scan.Reference(sequences),
                 kTolerance);
   }
 }
@@ -70,14 +70,14 @@ TEST_P(SelectiveScanTest, EveryFoldGivesTheSameBits) {
         const int64_t tokens = int64_t{length} * count;
         if (tokens * channels > MostWork()) continue;
         const ScanProblem<float> scan(tokens, channels);
-        const Segments all{count, length};
+        const PackedSequences all{count, length};
         const Matrix<float> unfolded = scan.Run(all, GetParam());
         for (int rows = 1; rows <= count; ++rows) {
           if (count % rows != 0) continue;
           const int per_row = count / rows;
           Matrix<float> folded(tokens, channels);
           for (int row = 0; row < rows; ++row) {
-            const Segments slice =
+            const PackedSequences slice =
                 all.Slice(row * per_row, (row + 1) * per_row);
             SelectiveScanCpu(scan.Args(slice, &folded), GetParam());
           }
@@ -97,7 +97,8 @@ TEST_P(SelectiveScanTest, RaggedEqualsOneCallPerSequence) {
       scan.Run({count, 0, offsets.data()}, GetParam());
   Matrix<float> apart(314, 66);
   for (int k = 0; k < count; ++k) {
-    const Segments one{1, offsets[k + 1] - offsets[k], nullptr, offsets[k]};
+    const PackedSequences one{1, offsets[k + 1] - offsets[k], nullptr,
+                              offsets[k]};
     SelectiveScanCpu(scan.Args(one, &apart), GetParam());
   }
   EXPECT_TRUE(together == apart);
@@ -129,11 +130,11 @@ TEST_P(SelectiveScanTest, OrderOfSequencesDoesNotMatter) {
 
 TEST_P(SelectiveScanTest, SlicesOfChannelsGiveTheSameBits) {
   const ScanProblem<float> scan(198, 66);
-  const Segments segments{2, 99};
-  const Matrix<float> whole = scan.Run(segments, GetParam());
+  const PackedSequences sequences{2, 99};
+  const Matrix<float> whole = scan.Run(sequences, GetParam());
   for (int split : {1, 5, 8, 16, 32, 65}) {
     Matrix<float> sliced(198, 66);
-    const SelectiveScanArgs<float> args = scan.Args(segments, &sliced);
+    const SelectiveScanArgs<float> args = scan.Args(sequences, &sliced);
     SelectiveScanCpu(SliceChannels(args, 0, split), GetParam());
     SelectiveScanCpu(SliceChannels(args, split, 66), GetParam());
     EXPECT_TRUE(sliced == whole) << "split at " << split;
@@ -299,7 +300,7 @@ TEST(SelectiveScanReferenceTest, FollowsTheRecurrence) {
   args.a_stride = 1;
   args.D = &D;
   args.bias = &bias;
-  args.segments = {1, 2};
+  args.sequences = {1, 2};
   SelectiveScanReference(args);
   const double delta0 = std::log1p(std::exp(0.625));
   const double delta1 = std::log1p(std::exp(-0.875));

@@ -21,7 +21,7 @@ void DepthwiseConv1dSilu(benchmark::State& state) {
   args.y_stride = tokens.y.stride();
   args.weight = weight.data();
   args.silu = true;
-  args.segments = tokens.segments;
+  args.sequences = tokens.sequences;
   TimePerValue(state, [&](CpuIsa isa) { DepthwiseConv1dCpu(args, isa); });
 }
 BENCHMARK_TEMPLATE(DepthwiseConv1dSilu, float)->Apply(StageCases<1>);

@@ -37,16 +37,16 @@ struct Convolution {
     bias = Normals(random, channels, 0, 1);
   }
 
-  // What the kernel makes of it; Segments of host offsets.
-  Matrix<T> Run(const Segments& segments) const {
-    const Arrays arrays(*this, segments);
+  // What the kernel makes of it; PackedSequences of host offsets.
+  Matrix<T> Run(const PackedSequences& sequences) const {
+    const Arrays arrays(*this, sequences);
     const DepthwiseConv1dArgs<T> args = arrays.Args(*this);
     EXPECT_TRUE(DepthwiseConv1dCuda(&args, 1, TestStream()).ok());
     return arrays.y.ToHost();
   }
 
   // By the scalar loop in fp32.
-  Matrix<double> Reference(const Segments& segments) const {
+  Matrix<double> Reference(const PackedSequences& sequences) const {
     const Matrix<float> in = ToFloats(x);
     Matrix<float> out(x.rows(), x.columns());
     DepthwiseConv1dArgs<float> args{};
@@ -60,14 +60,14 @@ struct Convolution {
     args.weight = weight.data();
     args.bias = with_bias ? bias.data() : nullptr;
     args.silu = silu;
-    args.segments = segments;
+    args.sequences = sequences;
     DepthwiseConv1dScalar(args);
     return ToDouble(out);
   }
 
   // On the device.
   struct Arrays {
-    Arrays(const Convolution& convolution, const Segments& on_host)
+    Arrays(const Convolution& convolution, const PackedSequences& on_host)
         : x(convolution.x),
           y(Matrix<T>(x.ToHost().rows(), convolution.x.columns(),
                       static_cast<int>(convolution.x.stride()) -
@@ -79,8 +79,8 @@ struct Convolution {
                   ? std::vector<int32_t>()
                   : std::vector<int32_t>(on_host.offsets,
                                          on_host.offsets + on_host.count + 1)),
-          segments(on_host) {
-      if (on_host.offsets != nullptr) segments.offsets = offsets.data();
+          sequences(on_host) {
+      if (on_host.offsets != nullptr) sequences.offsets = offsets.data();
     }
 
     DepthwiseConv1dArgs<T> Args(const Convolution& convolution) const {
@@ -95,14 +95,14 @@ struct Convolution {
       args.weight = weight.data();
       args.bias = convolution.with_bias ? bias.data() : nullptr;
       args.silu = convolution.silu;
-      args.segments = segments;
+      args.sequences = sequences;
       return args;
     }
 
     DeviceMatrix<T> x, y;
     DeviceArray<float> weight, bias;
     DeviceArray<int32_t> offsets;
-    Segments segments;
+    PackedSequences sequences;
   };
 
   int taps, left;
@@ -119,16 +119,16 @@ TYPED_TEST(DepthwiseConv1dCudaTest, AgreesWithTheScalarLoop) {
   for (int length : {1, 2, 3, 31, 33, 51}) {
     for (int channels : {1, 7, 8, 66, 160}) {
       for (int padding : {kWide, kPairs, kOdd}) {
-        const Segments segments{3, length};
+        const PackedSequences sequences{3, length};
         Convolution<TypeParam> centred(3 * length, channels, 3, padding);
-        ExpectClose(centred.Run(segments), centred.Reference(segments),
+        ExpectClose(centred.Run(sequences), centred.Reference(sequences),
                     kTolerance);
         Convolution<TypeParam> causal(3 * length, channels, 4, padding);
         causal.with_bias = true;
-        ExpectClose(causal.Run(segments), causal.Reference(segments),
+        ExpectClose(causal.Run(sequences), causal.Reference(sequences),
                     kTolerance);
         causal.silu = false;
-        ExpectClose(causal.Run(segments), causal.Reference(segments),
+        ExpectClose(causal.Run(sequences), causal.Reference(sequences),
                     kTolerance);
       }
     }
@@ -171,11 +171,12 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RaggedAndFoldedEqualOneCallPerSequence) {
   const std::vector<int32_t> offsets = {0, 0, 1, 34, 36, 36, 39, 237, 268, 268};
   for (int taps : {3, 4}) {
     const Convolution<TypeParam> convolution(268, 66, taps);
-    for (const Segments& segments :
-         {Segments{9, 0, offsets.data()}, Segments{4, 67}, Segments{268, 1}}) {
-      const Matrix<TypeParam> together = convolution.Run(segments);
-      for (int k = 0; k < segments.count; ++k) {
-        const int64_t begin = segments.begin(k), end = segments.end(k);
+    for (const PackedSequences& sequences :
+         {PackedSequences{9, 0, offsets.data()}, PackedSequences{4, 67},
+          PackedSequences{268, 1}}) {
+      const Matrix<TypeParam> together = convolution.Run(sequences);
+      for (int k = 0; k < sequences.count; ++k) {
+        const int64_t begin = sequences.begin(k), end = sequences.end(k);
         if (begin == end) continue;
         Convolution<TypeParam> one = convolution;
         one.x = Rows(convolution.x, begin, end);
@@ -208,7 +209,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, KeepsToItsSequences) {
     Convolution<TypeParam> convolution(4 * kLength, 24, taps);
     const Matrix<TypeParam> whole = convolution.Run({4, kLength});
     const Matrix<TypeParam> some =
-        convolution.Run(Segments{4, kLength}.Slice(1, 3));
+        convolution.Run(PackedSequences{4, kLength}.Slice(1, 3));
     const Matrix<TypeParam> untouched(4 * kLength, 24, kWide);
     for (int i = 0; i < 4 * kLength; ++i) {
       const bool inside = i / kLength == 1 || i / kLength == 2;

@@ -24,14 +24,15 @@ struct Convolution {
     bias = Normals(random, channels, 0, 1);
   }
 
-  Matrix<T> Run(const Segments& segments, CpuIsa isa) const {
+  Matrix<T> Run(const PackedSequences& sequences, CpuIsa isa) const {
     Matrix<T> y(x.rows(), x.columns());
-    RunInto(segments, isa, &y);
+    RunInto(sequences, isa, &y);
     EXPECT_TRUE(y.GuardsIntact());
     return y;
   }
 
-  void RunInto(const Segments& segments, CpuIsa isa, Matrix<T>* y) const {
+  void RunInto(const PackedSequences& sequences, CpuIsa isa,
+               Matrix<T>* y) const {
     DepthwiseConv1dArgs<T> args{};
     args.channels = x.columns();
     args.taps = taps;
@@ -43,14 +44,14 @@ struct Convolution {
     args.weight = weight.data();
     args.bias = with_bias ? bias.data() : nullptr;
     args.silu = silu;
-    args.segments = segments;
+    args.sequences = sequences;
     DepthwiseConv1dCpu(args, isa);
   }
 
-  Matrix<double> Reference(const Segments& segments) const {
+  Matrix<double> Reference(const PackedSequences& sequences) const {
     Matrix<double> y(x.rows(), x.columns());
-    for (int k = 0; k < segments.count; ++k) {
-      const int64_t begin = segments.begin(k), end = segments.end(k);
+    for (int k = 0; k < sequences.count; ++k) {
+      const int64_t begin = sequences.begin(k), end = sequences.end(k);
       for (int64_t i = begin; i < end; ++i) {
         for (int c = 0; c < x.columns(); ++c) {
           double v = with_bias ? bias[c] : 0.0;
@@ -82,14 +83,14 @@ TEST_P(DepthwiseConv1dTest, AgreesWithFp64) {
   for (int length : {1, 2, 3, 31, 51, 198, 2049}) {
     for (int channels : {1, 7, 8, 66, 160}) {
       for (int count : {1, 3}) {
-        const Segments segments{count, length};
+        const PackedSequences sequences{count, length};
         Convolution<float> centred(count * length, channels, 3, 1);
-        ExpectClose(centred.Run(segments, GetParam()),
-                    centred.Reference(segments), kTolerance);
+        ExpectClose(centred.Run(sequences, GetParam()),
+                    centred.Reference(sequences), kTolerance);
         Convolution<float> causal(count * length, channels, 4, 3);
         causal.with_bias = true;
-        ExpectClose(causal.Run(segments, GetParam()),
-                    causal.Reference(segments), kTolerance);
+        ExpectClose(causal.Run(sequences, GetParam()),
+                    causal.Reference(sequences), kTolerance);
       }
     }
   }
@@ -100,9 +101,10 @@ TEST_P(DepthwiseConv1dTest, AgreesWithFp64ForOtherTapsAndWithoutSilu) {
     for (int left = 0; left < taps; ++left) {
       Convolution<float> convolution(40, 20, taps, left);
       convolution.silu = false;
-      for (const Segments& segments : {Segments{1, 40}, Segments{10, 4}}) {
-        ExpectClose(convolution.Run(segments, GetParam()),
-                    convolution.Reference(segments), kTolerance);
+      for (const PackedSequences& sequences :
+           {PackedSequences{1, 40}, PackedSequences{10, 4}}) {
+        ExpectClose(convolution.Run(sequences, GetParam()),
+                    convolution.Reference(sequences), kTolerance);
       }
     }
   }
@@ -111,9 +113,9 @@ TEST_P(DepthwiseConv1dTest, AgreesWithFp64ForOtherTapsAndWithoutSilu) {
 TEST_P(DepthwiseConv1dTest, AgreesWithFp64InBFloat16) {
   for (int channels : {7, 160}) {
     const Convolution<BFloat16> convolution(99, channels, 3, 1);
-    const Segments segments{3, 33};
-    ExpectClose(convolution.Run(segments, GetParam()),
-                convolution.Reference(segments), kTolerance);
+    const PackedSequences sequences{3, 33};
+    ExpectClose(convolution.Run(sequences, GetParam()),
+                convolution.Reference(sequences), kTolerance);
   }
 }
 
@@ -133,14 +135,14 @@ TEST_P(DepthwiseConv1dTest, RaggedAndFoldedEqualOneCallPerSequence) {
   const std::vector<int32_t> offsets = {0, 1, 34, 36, 39, 237, 268};
   for (int taps : {3, 4}) {
     const Convolution<float> convolution(268, 66, taps, taps == 3 ? 1 : 3);
-    const Segments ragged{6, 0, offsets.data()};
+    const PackedSequences ragged{6, 0, offsets.data()};
     Matrix<float> apart(268, 66);
     for (int k = 0; k < 6; ++k) {
       convolution.RunInto(ragged.Slice(k, k + 1), GetParam(), &apart);
     }
     EXPECT_TRUE(convolution.Run(ragged, GetParam()) == apart);
 
-    const Segments equal{4, 67};
+    const PackedSequences equal{4, 67};
     Matrix<float> folded(268, 66);
     convolution.RunInto(equal.Slice(0, 2), GetParam(), &folded);
     convolution.RunInto(equal.Slice(2, 4), GetParam(), &folded);

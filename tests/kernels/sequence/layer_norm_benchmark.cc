@@ -20,7 +20,7 @@ void LayerNorm(benchmark::State& state) {
   args.gamma = args.beta = gamma.data();
   args.eps = 1e-5f;
   args.swap = true;
-  args.segments = tokens.segments;
+  args.sequences = tokens.sequences;
   TimePerValue(state, [&](CpuIsa isa) { LayerNormCpu(args, isa); });
 }
 BENCHMARK_TEMPLATE(LayerNorm, float)->Apply(StageCases<2>);

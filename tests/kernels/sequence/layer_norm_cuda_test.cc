@@ -30,17 +30,18 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
-  // Segments of host offsets. x becomes what the kernel makes of it.
-  Matrix<Y> Run(const Segments& segments, bool swap, bool with_add = false) {
+  // PackedSequences of host offsets. x becomes what the kernel makes of it.
+  Matrix<Y> Run(const PackedSequences& sequences, bool swap,
+                bool with_add = false) {
     const DeviceMatrix<X> device_x(x);
     const DeviceMatrix<Y> device_add(add);
     const DeviceMatrix<Y> y(Matrix<Y>(
         x.rows(), x.columns(), static_cast<int>(x.stride()) - x.columns()));
     const DeviceArray<float> device_gamma(gamma), device_beta(beta);
     std::vector<int32_t> host_offsets;
-    if (segments.offsets != nullptr) {
-      host_offsets.assign(segments.offsets,
-                          segments.offsets + segments.count + 1);
+    if (sequences.offsets != nullptr) {
+      host_offsets.assign(sequences.offsets,
+                          sequences.offsets + sequences.count + 1);
     }
     const DeviceArray<int32_t> offsets(host_offsets);
     LayerNormCudaArgs<X, Y> args{};
@@ -55,8 +56,8 @@ struct Norm {
     args.beta = device_beta.data();
     args.eps = 1e-5f;
     args.swap = swap;
-    args.segments = segments;
-    if (segments.offsets != nullptr) args.segments.offsets = offsets.data();
+    args.sequences = sequences;
+    if (sequences.offsets != nullptr) args.sequences.offsets = offsets.data();
     EXPECT_TRUE(LayerNormCuda(args, TestStream()).ok());
     x = device_x.ToHost();
     return y.ToHost();
@@ -75,7 +76,7 @@ struct Norm {
     args.gamma = gamma.data();
     args.beta = beta.data();
     args.eps = 1e-5f;
-    args.segments = {1, static_cast<int>(x.rows())};
+    args.sequences = {1, static_cast<int>(x.rows())};
     LayerNormScalar(args);
     return ToDouble(out);
   }
@@ -129,22 +130,23 @@ TYPED_TEST(LayerNormCudaTest, KeepsTheVarianceBesideALargeMean) {
 
 TYPED_TEST(LayerNormCudaTest, SwapByIndexEqualsSwapByCopy) {
   const std::vector<int32_t> offsets = {0, 0, 1, 3, 36, 36, 87};
-  for (const Segments& segments :
-       {Segments{3, 29}, Segments{87, 1}, Segments{6, 0, offsets.data()}}) {
+  for (const PackedSequences& sequences :
+       {PackedSequences{3, 29}, PackedSequences{87, 1},
+        PackedSequences{6, 0, offsets.data()}}) {
     for (int channels : {7, 66, 320}) {
       for (bool with_add : {false, true}) {
         NormOf<TypeParam> by_index(87, channels);
         NormOf<TypeParam> by_copy = by_index;
-        for (int k = 0; k < segments.count; ++k) {
-          const int64_t head = segments.begin(k), tail = segments.end(k) - 1;
+        for (int k = 0; k < sequences.count; ++k) {
+          const int64_t head = sequences.begin(k), tail = sequences.end(k) - 1;
           if (tail < head) continue;
           by_copy.x.CopyRow(head, by_index.x, tail);
           by_copy.x.CopyRow(tail, by_index.x, head);
           by_copy.add.CopyRow(head, by_index.add, tail);
           by_copy.add.CopyRow(tail, by_index.add, head);
         }
-        const auto y = by_copy.Run(segments, false, with_add);
-        EXPECT_TRUE(by_index.Run(segments, true, with_add) == y);
+        const auto y = by_copy.Run(sequences, false, with_add);
+        EXPECT_TRUE(by_index.Run(sequences, true, with_add) == y);
         EXPECT_TRUE(by_index.x == by_copy.x);
       }
     }
@@ -176,7 +178,7 @@ TYPED_TEST(LayerNormCudaTest, KeepsToItsSequences) {
     NormOf<TypeParam> whole(36, 64), some(36, 64);
     const auto x = some.x;
     const auto y = whole.Run({4, 9}, swap);
-    const auto z = some.Run(Segments{4, 9}.Slice(1, 3), swap);
+    const auto z = some.Run(PackedSequences{4, 9}.Slice(1, 3), swap);
     for (int i = 0; i < 36; ++i) {
       const bool inside = i / 9 == 1 || i / 9 == 2;
       EXPECT_EQ(z.RowEquals(i, y, i), inside) << i;
@@ -207,7 +209,7 @@ TYPED_TEST(LayerNormCudaTest, RefusesMoreChannelsThanRegistersHold) {
                     typename TypeParam::second_type>
       args{};
   args.channels = kLayerNormCudaChannels + 1;
-  args.segments = {1, 1};
+  args.sequences = {1, 1};
   EXPECT_EQ(LayerNormCuda(args, TestStream()).code(),
             absl::StatusCode::kInvalidArgument);
 }

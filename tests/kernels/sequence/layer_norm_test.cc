@@ -22,7 +22,7 @@ struct Norm {
   }
 
   // Exchanges rows of `x` itself if `swap`.
-  Matrix<T> Run(const Segments& segments, bool swap, CpuIsa isa) {
+  Matrix<T> Run(const PackedSequences& sequences, bool swap, CpuIsa isa) {
     Matrix<T> y(x.rows(), x.columns());
     LayerNormArgs<T> args{};
     args.channels = x.columns();
@@ -34,7 +34,7 @@ struct Norm {
     args.beta = beta.data();
     args.eps = 1e-5f;
     args.swap = swap;
-    args.segments = segments;
+    args.sequences = sequences;
     LayerNormCpu(args, isa);
     EXPECT_TRUE(y.GuardsIntact());
     EXPECT_TRUE(x.GuardsIntact());
@@ -95,18 +95,19 @@ TEST_P(LayerNormTest, KeepsTheVarianceBesideALargeMean) {
 
 TEST_P(LayerNormTest, SwapByIndexEqualsSwapByCopy) {
   const std::vector<int32_t> offsets = {0, 1, 3, 36, 87};
-  for (const Segments& segments :
-       {Segments{3, 29}, Segments{87, 1}, Segments{4, 0, offsets.data()}}) {
+  for (const PackedSequences& sequences :
+       {PackedSequences{3, 29}, PackedSequences{87, 1},
+        PackedSequences{4, 0, offsets.data()}}) {
     for (int channels : {7, 66, 320}) {
       Norm<float> by_index(87, channels);
       Norm<float> by_copy = by_index;
-      for (int k = 0; k < segments.count; ++k) {
-        const int64_t head = segments.begin(k), tail = segments.end(k) - 1;
+      for (int k = 0; k < sequences.count; ++k) {
+        const int64_t head = sequences.begin(k), tail = sequences.end(k) - 1;
         by_copy.x.CopyRow(head, by_index.x, tail);
         by_copy.x.CopyRow(tail, by_index.x, head);
       }
-      const Matrix<float> y = by_copy.Run(segments, false, GetParam());
-      EXPECT_TRUE(by_index.Run(segments, true, GetParam()) == y);
+      const Matrix<float> y = by_copy.Run(sequences, false, GetParam());
+      EXPECT_TRUE(by_index.Run(sequences, true, GetParam()) == y);
       EXPECT_TRUE(by_index.x == by_copy.x);
     }
   }

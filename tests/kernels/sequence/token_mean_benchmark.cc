@@ -15,9 +15,9 @@ void TokenMean(benchmark::State& state) {
   args.x_stride = tokens.x.stride();
   args.margin = 1;
   args.mean = &tokens.x.at(0, 0);
-  args.copy = &tokens.x.at(tokens.segments.length - 1, 0);
-  args.mean_stride = tokens.segments.length * tokens.x.stride();
-  args.segments = tokens.segments;
+  args.copy = &tokens.x.at(tokens.sequences.length - 1, 0);
+  args.mean_stride = tokens.sequences.length * tokens.x.stride();
+  args.sequences = tokens.sequences;
   TimePerValue(state, [&](CpuIsa isa) { TokenMeanCpu(args, isa); });
 }
 BENCHMARK_TEMPLATE(TokenMean, float)->Apply(StageCases<2>);

@@ -14,10 +14,10 @@ namespace {
 // The scalar loop's means of float sums, rounded to T: the same bits are
 // expected.
 template <typename T>
-Matrix<T> Reference(const Matrix<T>& x, const Segments& segments, int margin,
-                    int padding) {
+Matrix<T> Reference(const Matrix<T>& x, const PackedSequences& sequences,
+                    int margin, int padding) {
   const Matrix<float> in = ToFloats(x);
-  Matrix<float> mean(segments.count, x.columns());
+  Matrix<float> mean(sequences.count, x.columns());
   TokenMeanArgs<float> args{};
   args.channels = x.columns();
   args.x = in.data();
@@ -25,20 +25,20 @@ Matrix<T> Reference(const Matrix<T>& x, const Segments& segments, int margin,
   args.margin = margin;
   args.mean = mean.data();
   args.mean_stride = mean.stride();
-  args.segments = segments;
+  args.sequences = sequences;
   TokenMeanScalar(args);
   return Rounded<T>(mean, padding);
 }
 
 template <typename T>
-Matrix<T> Run(const Matrix<T>& x, const Segments& segments, int margin,
+Matrix<T> Run(const Matrix<T>& x, const PackedSequences& sequences, int margin,
               int padding) {
   const DeviceMatrix<T> in(x);
-  const DeviceMatrix<T> mean(Matrix<T>(segments.count, x.columns(), padding));
+  const DeviceMatrix<T> mean(Matrix<T>(sequences.count, x.columns(), padding));
   std::vector<int32_t> host_offsets;
-  if (segments.offsets != nullptr) {
-    host_offsets.assign(segments.offsets,
-                        segments.offsets + segments.count + 1);
+  if (sequences.offsets != nullptr) {
+    host_offsets.assign(sequences.offsets,
+                        sequences.offsets + sequences.count + 1);
   }
   const DeviceArray<int32_t> offsets(host_offsets);
   TokenMeanArgs<T> args{};
@@ -48,8 +48,8 @@ Matrix<T> Run(const Matrix<T>& x, const Segments& segments, int margin,
   args.margin = margin;
   args.mean = mean.data();
   args.mean_stride = mean.stride();
-  args.segments = segments;
-  if (segments.offsets != nullptr) args.segments.offsets = offsets.data();
+  args.sequences = sequences;
+  if (sequences.offsets != nullptr) args.sequences.offsets = offsets.data();
   EXPECT_TRUE(TokenMeanCuda(args, TestStream()).ok());
   EXPECT_TRUE(in.ToHost() == x);
   return mean.ToHost();
@@ -71,13 +71,14 @@ TYPED_TEST(TokenMeanCudaTest, HasTheScalarLoopsBits) {
   const std::vector<int32_t> offsets = {0, 1, 66, 130};
   for (int channels : {1, 7, 66, 320}) {
     for (int padding : {8, 5}) {
-      for (const Segments& segments :
-           {Segments{3, 1}, Segments{2, 63}, Segments{1, 64}, Segments{1, 65},
-            Segments{2, 196}, Segments{3, 0, offsets.data()}}) {
+      for (const PackedSequences& sequences :
+           {PackedSequences{3, 1}, PackedSequences{2, 63},
+            PackedSequences{1, 64}, PackedSequences{1, 65},
+            PackedSequences{2, 196}, PackedSequences{3, 0, offsets.data()}}) {
         const Matrix<TypeParam> x = Tokens<TypeParam>(
-            segments.end(segments.count - 1), channels, padding);
-        EXPECT_TRUE(Run(x, segments, 0, padding) ==
-                    Reference(x, segments, 0, padding));
+            sequences.end(sequences.count - 1), channels, padding);
+        EXPECT_TRUE(Run(x, sequences, 0, padding) ==
+                    Reference(x, sequences, 0, padding));
       }
     }
   }
@@ -111,7 +112,7 @@ TYPED_TEST(TokenMeanCudaTest, FillsHeadsAndTailsInPlace) {
   args.mean = device.row(0);
   args.copy = device.row(kLength - 1);
   args.mean_stride = kLength * device.stride();
-  args.segments = {kCount, kLength};
+  args.sequences = {kCount, kLength};
   ASSERT_TRUE(TokenMeanCuda(args, TestStream()).ok());
   const Matrix<TypeParam> mean = Reference(before, {kCount, kLength}, 1, 8);
   Matrix<TypeParam> expected = before;

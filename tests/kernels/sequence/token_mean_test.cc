@@ -14,29 +14,30 @@ INSTANTIATE_TEST_SUITE_P(Isa, TokenMeanTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
 template <typename T>
-void ExpectAgreement(CpuIsa isa, const Segments& segments, int channels) {
+void ExpectAgreement(CpuIsa isa, const PackedSequences& sequences,
+                     int channels) {
   std::mt19937 random(1);
-  Matrix<T> x(segments.end(segments.count - 1), channels);
+  Matrix<T> x(sequences.end(sequences.count - 1), channels);
   x.FillNormal(random, 0.5f, 1);
-  Matrix<T> mean(segments.count, channels);
+  Matrix<T> mean(sequences.count, channels);
   TokenMeanArgs<T> args{};
   args.channels = channels;
   args.x = x.data();
   args.x_stride = x.stride();
   args.mean = mean.data();
   args.mean_stride = mean.stride();
-  args.segments = segments;
+  args.sequences = sequences;
   TokenMeanCpu(args, isa);
   EXPECT_TRUE(mean.GuardsIntact());
 
-  Matrix<double> expected(segments.count, channels);
-  for (int k = 0; k < segments.count; ++k) {
+  Matrix<double> expected(sequences.count, channels);
+  for (int k = 0; k < sequences.count; ++k) {
     for (int c = 0; c < channels; ++c) {
       double sum = 0;
-      for (int64_t i = segments.begin(k); i < segments.end(k); ++i) {
+      for (int64_t i = sequences.begin(k); i < sequences.end(k); ++i) {
         sum += static_cast<float>(x.at(i, c));
       }
-      expected.at(k, c) = sum / (segments.end(k) - segments.begin(k));
+      expected.at(k, c) = sum / (sequences.end(k) - sequences.begin(k));
     }
   }
   ExpectClose(mean, expected, 1e-6);
@@ -45,10 +46,11 @@ void ExpectAgreement(CpuIsa isa, const Segments& segments, int channels) {
 TEST_P(TokenMeanTest, AgreesWithFp64) {
   const std::vector<int32_t> offsets = {0, 1, 66, 130};
   for (int channels : {1, 7, 66, 320}) {
-    for (const Segments& segments :
-         {Segments{3, 1}, Segments{2, 196}, Segments{3, 0, offsets.data()}}) {
-      ExpectAgreement<float>(GetParam(), segments, channels);
-      ExpectAgreement<BFloat16>(GetParam(), segments, channels);
+    for (const PackedSequences& sequences :
+         {PackedSequences{3, 1}, PackedSequences{2, 196},
+          PackedSequences{3, 0, offsets.data()}}) {
+      ExpectAgreement<float>(GetParam(), sequences, channels);
+      ExpectAgreement<BFloat16>(GetParam(), sequences, channels);
     }
   }
   ExpectAgreement<float>(GetParam(), {1, 7056}, 20);
@@ -68,7 +70,7 @@ TEST_P(TokenMeanTest, FillsHeadsAndTailsInPlace) {
   args.mean = &x.at(0, 0);
   args.copy = &x.at(kLength - 1, 0);
   args.mean_stride = kLength * x.stride();
-  args.segments = {kCount, kLength};
+  args.sequences = {kCount, kLength};
   TokenMeanCpu(args, GetParam());
   EXPECT_TRUE(x.GuardsIntact());
   for (int k = 0; k < kCount; ++k) {
@@ -94,7 +96,7 @@ TEST_P(TokenMeanTest, EqualsTheScalarLoopBitForBit) {
   args.x_stride = x.stride();
   args.mean = scalar.data();
   args.mean_stride = scalar.stride();
-  args.segments = {1, 200};
+  args.sequences = {1, 200};
   TokenMeanScalar(args);
   args.mean = mean.data();
   TokenMeanCpu(args, GetParam());

@@ -97,9 +97,9 @@ TYPED_TEST(WindowCudaTest, CutsMapsIntoWindows) {
       }
       const DeviceMatrix<T> device_map(map);
       const DeviceMatrix<X> device_tokens(tokens);
-      ASSERT_TRUE(
-          CutWindowsCuda(ArgsOf(shape, device_map, device_tokens), TestStream())
-              .ok());
+      ASSERT_TRUE(WindowPartitionCuda(ArgsOf(shape, device_map, device_tokens),
+                                      TestStream())
+                      .ok());
       EXPECT_TRUE(device_tokens.ToHost() == expected);
       EXPECT_TRUE(device_map.ToHost() == map);
     }
@@ -126,8 +126,8 @@ TYPED_TEST(WindowCudaTest, JoinsWindowsToMaps) {
       }
       const DeviceMatrix<T> device_map(map);
       const DeviceMatrix<X> device_tokens(tokens);
-      ASSERT_TRUE(JoinWindowsCuda(ArgsOf(shape, device_map, device_tokens),
-                                  TestStream())
+      ASSERT_TRUE(WindowReverseCuda(ArgsOf(shape, device_map, device_tokens),
+                                    TestStream())
                       .ok());
       EXPECT_TRUE(device_map.ToHost() == expected);
       EXPECT_TRUE(device_tokens.ToHost() == tokens);
@@ -148,7 +148,7 @@ TYPED_TEST(WindowCudaTest, TakesRowsAnyDistanceApart) {
   const DeviceMatrix<X> tokens(Matrix<X>(part.tokens(), 16, 8));
   WindowArgs<T, X> args = ArgsOf(part, device_map, tokens);
   args.row_stride = whole.map_width * device_map.stride();
-  ASSERT_TRUE(CutWindowsCuda(args, TestStream()).ok());
+  ASSERT_TRUE(WindowPartitionCuda(args, TestStream()).ok());
   const Matrix<X> cut = tokens.ToHost();
   for (int i = 0; i < part.tokens(); ++i) {
     const int pixel = part.PixelOf(i);

@@ -25,7 +25,7 @@ struct Problem {
     y.FillNormal(random, 0, 1);
   }
 
-  ResizedConv3x3Args Args(float* result) const {
+  Conv3x3AfterResizeArgs Args(float* result) const {
     return {taps.data(), size.in_height, size.in_width, size.channels,
             result,      size.height,    size.width,    0,
             size.height};
@@ -33,7 +33,7 @@ struct Problem {
 
   Matrix<float> Run(CpuIsa isa) const {
     Matrix<float> result = y;
-    ResizedConv3x3Cpu(Args(result.data()), isa);
+    Conv3x3AfterResizeCpu(Args(result.data()), isa);
     EXPECT_TRUE(result.GuardsIntact());
     return result;
   }
@@ -75,12 +75,12 @@ double Expected(const Problem& problem, int row, int column, int channel) {
   return sum;
 }
 
-class ResizedConv3x3Test : public testing::TestWithParam<CpuIsa> {};
+class Conv3x3AfterResizeTest : public testing::TestWithParam<CpuIsa> {};
 
-INSTANTIATE_TEST_SUITE_P(Isa, ResizedConv3x3Test,
+INSTANTIATE_TEST_SUITE_P(Isa, Conv3x3AfterResizeTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-TEST_P(ResizedConv3x3Test, IsAConvolutionOfTheResizedMap) {
+TEST_P(Conv3x3AfterResizeTest, IsAConvolutionOfTheResizedMap) {
   for (const Case& size : std::vector<Case>{{1, 1, 1, 1, 1},
                                             {1, 1, 5, 7, 3},
                                             {3, 4, 6, 8, 16},
@@ -106,23 +106,23 @@ TEST_P(ResizedConv3x3Test, IsAConvolutionOfTheResizedMap) {
   }
 }
 
-TEST_P(ResizedConv3x3Test, RowsMayBeSharedOut) {
+TEST_P(Conv3x3AfterResizeTest, RowsMayBeSharedOut) {
   const Problem problem({4, 5, 7, 9, 20});
   const Matrix<float> whole = problem.Run(GetParam());
   Matrix<float> parts = problem.y;
   for (const auto& [begin, end] :
        std::vector<std::pair<int, int>>{{5, 7}, {0, 1}, {1, 5}}) {
-    ResizedConv3x3Args args = problem.Args(parts.data());
+    Conv3x3AfterResizeArgs args = problem.Args(parts.data());
     args.row_begin = begin;
     args.row_end = end;
-    ResizedConv3x3Cpu(args, GetParam());
+    Conv3x3AfterResizeCpu(args, GetParam());
   }
   for (int64_t i = 0; i < whole.rows(); ++i) {
     EXPECT_TRUE(parts.RowEquals(i, whole, i)) << i;
   }
 }
 
-TEST_P(ResizedConv3x3Test, ANanReachesItsNeighboursOnly) {
+TEST_P(Conv3x3AfterResizeTest, ANanReachesItsNeighboursOnly) {
   Problem problem({4, 4, 8, 8, 8});
   problem.taps.at(0, 4 * 8) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> result = problem.Run(GetParam());

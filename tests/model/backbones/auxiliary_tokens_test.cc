@@ -17,14 +17,14 @@ at::Tensor Sequences() {  // Three of five tokens.
 }
 
 // Learnable tokens of 7 (head) and 9 (tail) are there to be taken.
-TokenSwap Make(model::Tokens tokens, bool swap, bool fuse) {
+AuxiliaryTokens Make(model::Tokens tokens, bool swap, bool fuse) {
   model::BackboneConfig config;
   config.tokens = tokens;
   config.swap = swap;
   weights::StateDict weights([](const std::string& key, at::IntArrayRef shape) {
     return at::full(shape, key == "aux_head" ? 7.0 : 9.0);
   });
-  return TokenSwap(weights.root(), kWidth, config, fuse);
+  return AuxiliaryTokens(weights.root(), kWidth, config, fuse);
 }
 
 class TokenSwapTest : public testing::TestWithParam<bool> {};
@@ -35,7 +35,7 @@ TEST_P(TokenSwapTest, DataTokensAreEachSequencesMean) {
   ASSERT_EQ(y.sizes(), at::IntArrayRef({3, 7, kWidth}));
   EXPECT_TRUE(at::allclose(y.select(1, 0), x.mean(1)));
   EXPECT_TRUE(at::allclose(y.select(1, 6), x.mean(1)));
-  EXPECT_TRUE(at::equal(TokenSwap::Detach(y), x));
+  EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(y), x));
 }
 
 TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
@@ -43,11 +43,11 @@ TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
       Make(model::Tokens::kLearnable, true, GetParam()).Attach(Sequences());
   EXPECT_TRUE(at::equal(y.select(1, 0), at::full({3, kWidth}, 7.0)));
   EXPECT_TRUE(at::equal(y.select(1, 6), at::full({3, kWidth}, 9.0)));
-  EXPECT_TRUE(at::equal(TokenSwap::Detach(y), Sequences()));
+  EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(y), Sequences()));
 }
 
 TEST_P(TokenSwapTest, WithoutTokensNothingChanges) {
-  const TokenSwap swap = Make(model::Tokens::kNone, true, GetParam());
+  const AuxiliaryTokens swap = Make(model::Tokens::kNone, true, GetParam());
   EXPECT_TRUE(at::equal(swap.Attach(Sequences()), Sequences()));
   EXPECT_FALSE(swap.swaps());
 }

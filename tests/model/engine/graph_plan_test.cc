@@ -13,34 +13,34 @@ using testing::ElementsAre;
 constexpr GraphPlan::Key kKey = {8, 224, 224};
 const absl::Time kStart = absl::FromUnixSeconds(1000000);
 
-TEST(GraphBucketTest, IsTheNumberItselfUpTo8) {
+TEST(PaddedBatchSizeTest, IsTheNumberItselfUpTo8) {
   for (int images = 1; images <= 8; ++images) {
-    EXPECT_EQ(GraphBucket(images), images);
+    EXPECT_EQ(PaddedBatchSize(images), images);
   }
 }
 
-TEST(GraphBucketTest, HasFourStepsToAPowerOfTwo) {
-  EXPECT_EQ(GraphBucket(9), 10);
-  EXPECT_EQ(GraphBucket(16), 16);
-  EXPECT_EQ(GraphBucket(17), 20);
-  EXPECT_EQ(GraphBucket(33), 40);
-  EXPECT_EQ(GraphBucket(128), 128);
-  EXPECT_EQ(GraphBucket(129), 160);
+TEST(PaddedBatchSizeTest, HasFourStepsToAPowerOfTwo) {
+  EXPECT_EQ(PaddedBatchSize(9), 10);
+  EXPECT_EQ(PaddedBatchSize(16), 16);
+  EXPECT_EQ(PaddedBatchSize(17), 20);
+  EXPECT_EQ(PaddedBatchSize(33), 40);
+  EXPECT_EQ(PaddedBatchSize(128), 128);
+  EXPECT_EQ(PaddedBatchSize(129), 160);
 }
 
-TEST(GraphBucketTest, PadsLittleAndHoldsTheBatch) {
+TEST(PaddedBatchSizeTest, PadsLittleAndHoldsTheBatch) {
   for (int images = 1; images <= 1024; ++images) {
-    const int bucket = GraphBucket(images);
+    const int bucket = PaddedBatchSize(images);
     EXPECT_GE(bucket, images);
     EXPECT_LE(bucket - images, bucket / 5);
-    EXPECT_EQ(GraphBucket(bucket), bucket);
+    EXPECT_EQ(PaddedBatchSize(bucket), bucket);
   }
 }
 
-TEST(GraphBucketsTest, AreAllThatBatchesArePaddedTo) {
-  EXPECT_THAT(GraphBuckets(1), ElementsAre(1));
-  EXPECT_THAT(GraphBuckets(3), ElementsAre(3, 2, 1));
-  EXPECT_THAT(GraphBuckets(17),
+TEST(PaddedBatchSizesTest, AreAllThatBatchesArePaddedTo) {
+  EXPECT_THAT(PaddedBatchSizes(1), ElementsAre(1));
+  EXPECT_THAT(PaddedBatchSizes(3), ElementsAre(3, 2, 1));
+  EXPECT_THAT(PaddedBatchSizes(17),
               ElementsAre(20, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1));
 }
 

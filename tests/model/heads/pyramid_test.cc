@@ -35,18 +35,18 @@ TEST(PyramidTest, RegionsAreThoseOfTheReference) {
   const at::Tensor sides = fixture["window"];
   const int64_t region = sides[0].item<int64_t>();
   const int64_t sub = sides[1].item<int64_t>();
-  const ops::Grid grid{x.size(1), x.size(2), region, region};
-  const at::Tensor regions = ops::CutWindows(x, grid);
+  const ops::WindowGrid grid{x.size(1), x.size(2), region, region};
+  const at::Tensor regions = ops::WindowPartition(x, grid);
   EXPECT_TRUE(at::equal(regions, fixture["windows"]));
-  EXPECT_TRUE(at::equal(ops::JoinWindows(regions * 2 + 1, grid),
+  EXPECT_TRUE(at::equal(ops::WindowReverse(regions * 2 + 1, grid),
                         ChannelsLast(fixture["reversed_2x_plus_1"])));
 
-  const ops::Grid sub_grid{region, region, sub, sub};
-  const at::Tensor subs =
-      ops::CutWindows(regions.view({-1, region, region, x.size(3)}), sub_grid);
+  const ops::WindowGrid sub_grid{region, region, sub, sub};
+  const at::Tensor subs = ops::WindowPartition(
+      regions.view({-1, region, region, x.size(3)}), sub_grid);
   EXPECT_TRUE(at::equal(subs, fixture["sub_windows"]));
   EXPECT_TRUE(
-      at::equal(ops::JoinWindows(subs * 3, sub_grid).view(regions.sizes()),
+      at::equal(ops::WindowReverse(subs * 3, sub_grid).view(regions.sizes()),
                 fixture["sub_reversed_3x"]));
 }
 

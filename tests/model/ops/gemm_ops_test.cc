@@ -22,7 +22,7 @@ at::Tensor Values(const char* name, int64_t rows, int64_t columns) {
 at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias) {
   const at::Tensor y = at::empty({x.size(0), weight.size(0)});
-  ops::Product(x, ops::PackProduct(weight), bias, /*add=*/false, y);
+  ops::Gemm(x, ops::PackGemm(weight), bias, /*add=*/false, y);
   return y;
 }
 
@@ -50,8 +50,7 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
   const at::Tensor half = x.narrow(1, 8, 32);
   const at::Tensor expected = Multiply(half.contiguous(), w, {});
   const at::Tensor wide = at::empty({20, 96});
-  ops::Product(half, ops::PackProduct(w), {}, /*add=*/false,
-               wide.narrow(1, 16, 48));
+  ops::Gemm(half, ops::PackGemm(w), {}, /*add=*/false, wide.narrow(1, 16, 48));
   EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
   // Columns far apart, too.
   EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
@@ -60,7 +59,7 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
 TEST(ProductTest, Adds) {
   const at::Tensor x = Values("x", 20, 32), w = Values("w", 48, 32);
   const at::Tensor before = Values("y", 20, 48), y = before.clone();
-  ops::Product(x, ops::PackProduct(w), {}, /*add=*/true, y);
+  ops::Gemm(x, ops::PackGemm(w), {}, /*add=*/true, y);
   EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
 }
 

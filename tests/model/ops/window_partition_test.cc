@@ -18,7 +18,7 @@ std::vector<float> Values(const at::Tensor& x) {
 }
 
 TEST(WindowTest, CutsRowByRowAndPadsRightAndBelow) {
-  const at::Tensor windows = CutWindows(Map(), {3, 5, 2, 3});
+  const at::Tensor windows = WindowPartition(Map(), {3, 5, 2, 3});
   ASSERT_EQ(windows.sizes(), at::IntArrayRef({8, 6, 1}));
   EXPECT_EQ(Values(windows[0]), (std::vector<float>{1, 2, 3, 6, 7, 8}));
   EXPECT_EQ(Values(windows[1]), (std::vector<float>{4, 5, 0, 9, 10, 0}));
@@ -27,16 +27,18 @@ TEST(WindowTest, CutsRowByRowAndPadsRightAndBelow) {
 }
 
 TEST(WindowTest, JoinsWhatWasCut) {
-  for (const Grid& grid : {Grid{3, 5, 2, 3}, Grid{3, 5, 3, 5}, Grid{3, 5, 4, 4},
-                           Grid{3, 5, 1, 1}, Grid{3, 5, 8, 8}}) {
-    EXPECT_TRUE(at::equal(JoinWindows(CutWindows(Map(), grid), grid), Map()))
+  for (const WindowGrid& grid :
+       {WindowGrid{3, 5, 2, 3}, WindowGrid{3, 5, 3, 5}, WindowGrid{3, 5, 4, 4},
+        WindowGrid{3, 5, 1, 1}, WindowGrid{3, 5, 8, 8}}) {
+    EXPECT_TRUE(
+        at::equal(WindowReverse(WindowPartition(Map(), grid), grid), Map()))
         << grid.height << "x" << grid.width;
   }
 }
 
 TEST(WindowTest, OneWindowTakesTheMapsMemory) {
   const at::Tensor map = Map();
-  EXPECT_EQ(CutWindows(map, {3, 5, 3, 5}).data_ptr(), map.data_ptr());
+  EXPECT_EQ(WindowPartition(map, {3, 5, 3, 5}).data_ptr(), map.data_ptr());
 }
 
 }  // namespace

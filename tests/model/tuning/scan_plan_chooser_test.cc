@@ -16,8 +16,8 @@ ScanShape SomeShape(int sequences) {
   return shape;
 }
 
-FoldTable TableOf(const ScanDevice& device, const kernels::ScanPlan& plan) {
-  FoldTable table(device);
+ScanPlanTable TableOf(const ScanDevice& device, const kernels::ScanPlan& plan) {
+  ScanPlanTable table(device);
   table.Set({SomeShape(128), plan, /*microseconds=*/1});
   return table;
 }
@@ -29,29 +29,32 @@ kernels::ScanPlan QuarterOfTheRows() {
 }
 
 TEST(ScanPlannerTest, TakesTheTablesPlan) {
-  const ScanPlanner planner(SomeGpu(), TableOf(SomeGpu(), QuarterOfTheRows()),
-                            /*deterministic=*/false);
+  const ScanPlanChooser planner(SomeGpu(),
+                                TableOf(SomeGpu(), QuarterOfTheRows()),
+                                /*deterministic=*/false);
   EXPECT_EQ(planner.Rows(SomeShape(128), 128), 32);
   EXPECT_EQ(planner.Rows(SomeShape(64), 64), 16);
 }
 
 TEST(ScanPlannerTest, PassesAnotherDevicesTableOver) {
-  const ScanPlanner planner({"another GPU", 84, "some build"},
-                            TableOf(SomeGpu(), QuarterOfTheRows()),
-                            /*deterministic=*/false);
+  const ScanPlanChooser planner({"another GPU", 84, "some build"},
+                                TableOf(SomeGpu(), QuarterOfTheRows()),
+                                /*deterministic=*/false);
   EXPECT_EQ(planner.Rows(SomeShape(128), 128), 128);
 }
 
 TEST(ScanPlannerTest, FoldsAsItIsAsked) {
-  const ScanPlanner planner(SomeGpu(), std::nullopt, /*deterministic=*/false);
+  const ScanPlanChooser planner(SomeGpu(), std::nullopt,
+                                /*deterministic=*/false);
   const kernels::ScanPlan plan = planner.Plan(SomeShape(128), 16);
   EXPECT_EQ(plan.kernel, kernels::ScanPlan::kFold);
   EXPECT_EQ(plan.rows, 16);
 }
 
 TEST(ScanPlannerTest, ADeterministicPlanDoesNotDependOnTheBatch) {
-  const ScanPlanner planner(SomeGpu(), TableOf(SomeGpu(), QuarterOfTheRows()),
-                            /*deterministic=*/true);
+  const ScanPlanChooser planner(SomeGpu(),
+                                TableOf(SomeGpu(), QuarterOfTheRows()),
+                                /*deterministic=*/true);
   for (const int sequences : {1, 2, 128, 512}) {
     const kernels::ScanPlan plan =
         planner.Plan(SomeShape(sequences), sequences);

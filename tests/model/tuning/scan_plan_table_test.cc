@@ -50,8 +50,8 @@ kernels::ScanPlan Fold(int rows) {
   return plan;
 }
 
-FoldTable SomeTable() {
-  FoldTable table(kDevice);
+ScanPlanTable SomeTable() {
+  ScanPlanTable table(kDevice);
   table.Set({Shape(128, 198), Lane(4, 32), 15.4});
   table.Set({Shape(1, 198), Lane(8), 3.6});
   table.Set({Shape(128, 51, 320), Fold(4), 6.25});
@@ -76,7 +76,7 @@ std::string Changed(absl::string_view from, absl::string_view to) {
 }
 
 std::string ParseError(const std::string& text) {
-  const auto table = FoldTable::Parse(text);
+  const auto table = ScanPlanTable::Parse(text);
   if (table.ok()) return "OK";
   EXPECT_EQ(table.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(table.status().message());
@@ -121,7 +121,7 @@ TEST(FoldRowsTest, TakesTheRatioOfTheTable) {
 // ---- Look-up ----
 
 TEST(FoldTableTest, KeepsOneEntryForAPowerOfTwo) {
-  FoldTable table = SomeTable();
+  ScanPlanTable table = SomeTable();
   table.Set({Shape(120, 196), Lane(2), 14});
   ASSERT_EQ(table.entries().size(), 3);
   EXPECT_EQ(table.entries()[0].plan.lanes, 2);
@@ -132,7 +132,7 @@ TEST(FoldTableTest, KeepsOneEntryForAPowerOfTwo) {
 }
 
 TEST(FoldTableTest, HasWhatIsOfTheSamePowerOfTwo) {
-  const FoldTable table = SomeTable();
+  const ScanPlanTable table = SomeTable();
   EXPECT_TRUE(table.Has(Shape(128, 198)));
   EXPECT_TRUE(table.Has(Shape(100, 196)));
   EXPECT_FALSE(table.Has(Shape(64, 198)));
@@ -141,13 +141,13 @@ TEST(FoldTableTest, HasWhatIsOfTheSamePowerOfTwo) {
 }
 
 TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
-  const FoldTable table = SomeTable();
+  const ScanPlanTable table = SomeTable();
   EXPECT_EQ(table.Nearest(Shape(100, 196))->shape.sequences, 128);
   EXPECT_EQ(table.Nearest(Shape(2, 198))->shape.sequences, 1);
   EXPECT_EQ(table.Nearest(Shape(16, 198))->shape.sequences, 128);
   EXPECT_EQ(table.Nearest(Shape(8, 198))->shape.sequences, 1);
   // The same for lengths.
-  FoldTable lengths(kDevice);
+  ScanPlanTable lengths(kDevice);
   lengths.Set({Shape(32, 200), Lane(1), 1});
   lengths.Set({Shape(32, 1600), Lane(2), 1});
   EXPECT_EQ(lengths.Nearest(Shape(32, 500))->plan.lanes, 1);
@@ -155,7 +155,7 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
 }
 
 TEST(FoldTableTest, AnEntryIsNoGuideToAnotherKindOrFarAway) {
-  const FoldTable table = SomeTable();
+  const ScanPlanTable table = SomeTable();
   EXPECT_EQ(table.Nearest(Shape(128, 198, 192)), nullptr);
   EXPECT_EQ(table.Nearest(Shape(128, 198, 160, ScanShape::kFloat16)), nullptr);
   ScanShape other = Shape(128, 198);
@@ -170,7 +170,7 @@ TEST(FoldTableTest, AnEntryIsNoGuideToAnotherKindOrFarAway) {
 }
 
 TEST(ChooseScanPlanTest, TakesTheTablesPlanWithItsShareOfRows) {
-  const FoldTable table = SomeTable();
+  const ScanPlanTable table = SomeTable();
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(128, 198)), Lane(4, 32));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(256, 198)), Lane(4, 64));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(96, 198)), Lane(4, 24));
@@ -182,7 +182,7 @@ TEST(ChooseScanPlanTest, TakesTheTablesPlanWithItsShareOfRows) {
 }
 
 TEST(ChooseScanPlanTest, FallsBackWithoutAnEntryOfThisDevice) {
-  const FoldTable table = SomeTable();
+  const ScanPlanTable table = SomeTable();
   const ScanShape known = Shape(128, 198), unknown = Shape(128, 198, 192);
   const auto fallback = [](const ScanShape& shape) {
     return kernels::DefaultScanPlan(132, shape.sequences, shape.length,
@@ -224,7 +224,7 @@ TEST(FoldTableFileTest, IsTheSpecifiedText) {
 }
 
 TEST(FoldTableFileTest, ComesBackWhole) {
-  FoldTable table = SomeTable();
+  ScanPlanTable table = SomeTable();
   ScanShape ragged{ScanShape::kFloat16, 512, 16, 31, 3138, true};
   kernels::ScanPlan chunk;
   chunk.kernel = kernels::ScanPlan::kChunk;
@@ -232,7 +232,7 @@ TEST(FoldTableFileTest, ComesBackWhole) {
   chunk.lanes = 2;
   chunk.chunks = 64;
   table.Set({ragged, chunk, 123.456});
-  const auto copy = FoldTable::Parse(table.Text());
+  const auto copy = ScanPlanTable::Parse(table.Text());
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->device(), kDevice);
   EXPECT_EQ(copy->Text(), table.Text());
@@ -243,7 +243,7 @@ TEST(FoldTableFileTest, ComesBackWhole) {
 }
 
 TEST(FoldTableFileTest, AnEmptyTableIsATable) {
-  const auto table = FoldTable::Parse(FoldTable(kDevice).Text());
+  const auto table = ScanPlanTable::Parse(ScanPlanTable(kDevice).Text());
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_TRUE(table->entries().empty());
 }
@@ -324,17 +324,17 @@ TEST(FoldTableFileTest, NoMutantIsBelieved) {
           text.erase(at, 1 + below(6));
       }
     }
-    const auto table = FoldTable::Parse(text);
+    const auto table = ScanPlanTable::Parse(text);
     if (!table.ok()) {
       ASSERT_LT(table.status().message().size(), 700);
       continue;
     }
     ++accepted;
-    for (const FoldTable::Entry& entry : table->entries()) {
+    for (const ScanPlanTable::Entry& entry : table->entries()) {
       ASSERT_EQ(table->Nearest(entry.shape), &entry);
       ASSERT_LE(entry.plan.rows, entry.shape.sequences);
     }
-    const auto copy = FoldTable::Parse(table->Text());
+    const auto copy = ScanPlanTable::Parse(table->Text());
     ASSERT_TRUE(copy.ok()) << copy.status() << "\n" << text;
     ASSERT_EQ(copy->Text(), table->Text());
   }
@@ -364,11 +364,11 @@ class FoldTableFolderTest : public testing::Test {
 TEST_F(FoldTableFolderTest, IsWrittenWholeAndReadBack) {
   ASSERT_EQ(SomeTable().Write(path_), absl::OkStatus());
   EXPECT_EQ(Files(), 1);  // Nothing temporary is left.
-  const auto table = FoldTable::Read(path_);
+  const auto table = ScanPlanTable::Read(path_);
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->Text(), kSomeText);
-  ASSERT_EQ(FoldTable(kDevice).Write(path_), absl::OkStatus());
-  EXPECT_TRUE(FoldTable::Read(path_)->entries().empty());
+  ASSERT_EQ(ScanPlanTable(kDevice).Write(path_), absl::OkStatus());
+  EXPECT_TRUE(ScanPlanTable::Read(path_)->entries().empty());
   EXPECT_EQ(Files(), 1);
 }
 
@@ -381,10 +381,10 @@ TEST_F(FoldTableFolderTest, AFailedWriteLeavesTheFolderAsItWas) {
 }
 
 TEST_F(FoldTableFolderTest, ReadErrorsNameTheFile) {
-  EXPECT_EQ(FoldTable::Read(path_).status().code(),
+  EXPECT_EQ(ScanPlanTable::Read(path_).status().code(),
             absl::StatusCode::kNotFound);
   std::ofstream(path_) << "nonsense\n";
-  const absl::Status status = FoldTable::Read(path_).status();
+  const absl::Status status = ScanPlanTable::Read(path_).status();
   EXPECT_EQ(status.message(),
             absl::StrCat(path_,
                          ": line 1: format: expected \"sfmamba fold "
@@ -392,7 +392,7 @@ TEST_F(FoldTableFolderTest, ReadErrorsNameTheFile) {
 }
 
 TEST_F(FoldTableFolderTest, AFolderIsNoTable) {
-  EXPECT_FALSE(FoldTable::Read(folder_).ok());
+  EXPECT_FALSE(ScanPlanTable::Read(folder_).ok());
 }
 
 }  // namespace

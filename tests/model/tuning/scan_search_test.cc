@@ -137,12 +137,12 @@ class FakeDevice {
     return best ? 5 : 7;
   }
 
-  absl::StatusOr<FoldTable> Tune(const std::vector<ScanShape>& shapes,
-                                 absl::Duration budget = absl::Hours(1)) {
-    TuneOptions options;
+  absl::StatusOr<ScanPlanTable> Tune(const std::vector<ScanShape>& shapes,
+                                     absl::Duration budget = absl::Hours(1)) {
+    ScanSearchOptions options;
     options.budget = budget;
     options.now = [this] { return time; };
-    return TuneScans(
+    return SearchScanPlans(
         kDevice, shapes,
         [this](const ScanShape& shape, const kernels::ScanPlan& plan) {
           return Measure(shape, plan);

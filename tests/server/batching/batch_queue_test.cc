@@ -22,9 +22,9 @@ absl::Time At(int milliseconds) {
 }
 
 // A task that can be told by its number.
-Task MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
-              int side = 224) {
-  Task task;
+BatchTask MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
+                   int side = 224) {
+  BatchTask task;
   task.bucket_height = side;
   task.bucket_width = side;
   task.image.values = {static_cast<float>(id)};
@@ -32,11 +32,11 @@ Task MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
   return task;
 }
 
-int Id(const Task& task) { return task.image.values[0]; }
+int Id(const BatchTask& task) { return task.image.values[0]; }
 
-std::vector<int> Ids(const std::vector<Task>& tasks) {
+std::vector<int> Ids(const std::vector<BatchTask>& tasks) {
   std::vector<int> ids;
-  for (const Task& task : tasks) ids.push_back(Id(task));
+  for (const BatchTask& task : tasks) ids.push_back(Id(task));
   return ids;
 }
 
@@ -70,7 +70,7 @@ TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
 
   const std::optional<Batch> batch = queue.PopBatch(At(5));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));
-  EXPECT_EQ(batch->trigger, Trigger::kDelay);
+  EXPECT_EQ(batch->trigger, observability::BatchTrigger::kDelay);
 }
 
 TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
@@ -80,7 +80,7 @@ TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
 
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));
-  EXPECT_EQ(batch->trigger, Trigger::kFull);
+  EXPECT_EQ(batch->trigger, observability::BatchTrigger::kFull);
   EXPECT_EQ(queue.Due(), At(5)) << "the third waits for mates";
 }
 
@@ -94,8 +94,9 @@ TEST(BatchQueueTest, DrainingMakesEverythingDue) {
   BatchQueue queue(Options(2, 1000));
   for (int id : {1, 2, 3}) queue.Push(MakeTask(id), At(0));
   queue.Drain();
-  EXPECT_EQ(queue.PopBatch(At(0))->trigger, Trigger::kFull);
-  EXPECT_EQ(queue.PopBatch(At(0))->trigger, Trigger::kDrain);
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger, observability::BatchTrigger::kFull);
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger,
+            observability::BatchTrigger::kDrain);
   EXPECT_EQ(queue.size(), 0);
 }
 
@@ -142,7 +143,7 @@ TEST(BatchQueueTest, SizesNeverMix) {
 TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
   BatchQueue queue(Options(2, 5));
   for (int id : {1, 2}) {
-    Task task = MakeTask(id);
+    BatchTask task = MakeTask(id);
     task.image.height = 200 + id;  // Before the padding.
     queue.Push(std::move(task), At(0));
   }
@@ -151,7 +152,7 @@ TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
 
 TEST(BatchQueueTest, HeightAndWidthAreNotExchangeable) {
   BatchQueue queue(Options(4, 0));
-  Task tall = MakeTask(1), wide = MakeTask(2);
+  BatchTask tall = MakeTask(1), wide = MakeTask(2);
   tall.bucket_height = 300;
   wide.bucket_width = 300;
   queue.Push(std::move(tall), At(0));
@@ -173,7 +174,7 @@ TEST(BatchQueueTest, DropsWhatExpired) {
 TEST(BatchQueueTest, DropsWhatIsCancelled) {
   BatchQueue queue(Options(4, 50));
   const auto cancelled = std::make_shared<std::atomic<bool>>(false);
-  Task task = MakeTask(1);
+  BatchTask task = MakeTask(1);
   task.cancelled = cancelled;
   queue.Push(std::move(task), At(0));
   queue.Push(MakeTask(2), At(0));
@@ -194,7 +195,7 @@ TEST(BatchQueueTest, DroppingTheOldestMovesTheDueTime) {
 
 TEST(BatchQueueTest, CountsItemsAndBytes) {
   BatchQueue queue(Options(2, 0));
-  Task task = MakeTask(1);
+  BatchTask task = MakeTask(1);
   task.image.values.resize(100);
   queue.Push(std::move(task), At(0));
   queue.Push(MakeTask(2), At(1));
@@ -255,7 +256,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
                            : now_ + absl::Milliseconds(Random(-1, 60));
     waiting.cancelled = std::make_shared<std::atomic<bool>>(false);
     waiting.options = options_;
-    Task task = MakeTask(++pushed_, waiting.deadline, waiting.side);
+    BatchTask task = MakeTask(++pushed_, waiting.deadline, waiting.side);
     task.cancelled = waiting.cancelled;
     waiting_.emplace(pushed_, waiting);
     queue.Push(std::move(task), now_);
@@ -265,8 +266,8 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     return waiting.deadline <= now_ || waiting.cancelled->load();
   }
 
-  void CheckDropped(const std::vector<Task>& dropped) {
-    for (const Task& task : dropped) {
+  void CheckDropped(const std::vector<BatchTask>& dropped) {
+    for (const BatchTask& task : dropped) {
       const auto it = waiting_.find(Id(task));
       ASSERT_NE(it, waiting_.end()) << "task " << Id(task) << " came twice";
       EXPECT_TRUE(MustDrop(it->second)) << "task " << Id(task);
@@ -307,7 +308,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     const int side = batch->tasks[0].bucket_width;
     EXPECT_TRUE(due.count(side) == 1);
     absl::Time latest = absl::InfinitePast();
-    for (const Task& task : batch->tasks) {
+    for (const BatchTask& task : batch->tasks) {
       const auto it = waiting_.find(Id(task));
       ASSERT_NE(it, waiting_.end()) << "task " << Id(task) << " came twice";
       EXPECT_EQ(it->second.side, side);

@@ -35,9 +35,9 @@ struct Answer {
   }
 };
 
-inline Task MakeTask(Answer& answer,
-                     absl::Time deadline = absl::InfiniteFuture()) {
-  Task task;
+inline BatchTask MakeTask(Answer& answer,
+                          absl::Time deadline = absl::InfiniteFuture()) {
+  BatchTask task;
   task.image.height = task.image.width = 2;
   task.image.pixels.resize(12);
   task.deadline = deadline;
@@ -50,7 +50,7 @@ inline Task MakeTask(Answer& answer,
 }
 
 inline void AnswerAll(Batch batch) {
-  for (Task& task : batch.tasks) task.done(model::Result(), BatchInfo());
+  for (BatchTask& task : batch.tasks) task.done(model::Result(), BatchInfo());
 }
 
 // A clock that tests set.

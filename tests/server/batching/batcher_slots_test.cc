@@ -54,8 +54,8 @@ class HoldingRun {
   std::set<int64_t> released_ ABSL_GUARDED_BY(mu_);
 };
 
-Task MakeNumberedTask(Answer& answer, int id) {
-  Task task = MakeTask(answer);
+BatchTask MakeNumberedTask(Answer& answer, int id) {
+  BatchTask task = MakeTask(answer);
   task.image.original_width = id;
   return task;
 }

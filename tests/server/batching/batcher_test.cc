@@ -46,7 +46,7 @@ class BlockingRun {
     absl::MutexLock lock(&mu_);
     return sizes_;
   }
-  std::vector<Trigger> triggers() {
+  std::vector<observability::BatchTrigger> triggers() {
     absl::MutexLock lock(&mu_);
     return triggers_;
   }
@@ -56,7 +56,7 @@ class BlockingRun {
   absl::Notification released_;
   absl::Mutex mu_;
   std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
-  std::vector<Trigger> triggers_ ABSL_GUARDED_BY(mu_);
+  std::vector<observability::BatchTrigger> triggers_ ABSL_GUARDED_BY(mu_);
 };
 
 TEST(BatcherTest, RunsAFullBatchAtOnce) {
@@ -67,7 +67,7 @@ TEST(BatcherTest, RunsAFullBatchAtOnce) {
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
   EXPECT_EQ(runs.sizes(), std::vector<int>({3}));
-  EXPECT_EQ(runs.triggers()[0], Trigger::kFull);
+  EXPECT_EQ(runs.triggers()[0], observability::BatchTrigger::kFull);
 }
 
 TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
@@ -77,7 +77,7 @@ TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
   Answer answer;
   batcher.Submit(MakeTask(answer));
   EXPECT_TRUE(answer.Wait().ok());
-  EXPECT_EQ(runs.triggers()[0], Trigger::kDelay);
+  EXPECT_EQ(runs.triggers()[0], observability::BatchTrigger::kDelay);
 }
 
 TEST(BatcherTest, GathersWhileABatchRuns) {
@@ -158,7 +158,7 @@ TEST(BatcherTest, AnswersACancelledTaskWhileABatchRuns) {
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
   const auto flag = std::make_shared<std::atomic<bool>>(false);
-  Task task = MakeTask(cancelled);
+  BatchTask task = MakeTask(cancelled);
   task.cancelled = flag;
   batcher.Submit(std::move(task));
   flag->store(true);
@@ -197,7 +197,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   Answer refused, accepted;
   batcher.Submit(MakeTask(refused));
   EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kResourceExhausted);
-  Task task = MakeTask(accepted);
+  BatchTask task = MakeTask(accepted);
   task.reservation = *std::move(reserved);
   batcher.Submit(std::move(task));
   EXPECT_TRUE(accepted.Wait().ok());
@@ -213,7 +213,8 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
     for (int i = 0; i < 3; ++i) batcher.Submit(MakeTask(answers[i]));
   }
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].Wait().ok());
-  EXPECT_EQ(runs.triggers(), std::vector<Trigger>({Trigger::kDrain}));
+  EXPECT_EQ(runs.triggers(), std::vector<observability::BatchTrigger>(
+                                 {observability::BatchTrigger::kDrain}));
 }
 
 TEST(BatcherTest, RefusesWhileStopping) {
@@ -312,7 +313,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
     Batcher batcher(options, slots, [&](Batch batch) {
       EXPECT_LT(concurrent++, slots);
       EXPECT_LE(batch.tasks.size(), 4);
-      for (Task& task : batch.tasks) {
+      for (BatchTask& task : batch.tasks) {
         EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
       }
       --concurrent;
@@ -324,7 +325,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
         std::mt19937 random(t);
         std::vector<std::shared_ptr<std::atomic<bool>>> flags;
         for (int i = 0; i < kTasks; ++i) {
-          Task task;
+          BatchTask task;
           task.bucket_height = 2;
           task.bucket_width = random() % 2 + 1;
           task.image.pixels.resize(12);

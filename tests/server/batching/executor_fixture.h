@@ -125,8 +125,8 @@ struct Answer {
   }
 };
 
-inline Task MakeTask(Answer& answer, float value, int height = 4) {
-  Task task;
+inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
+  BatchTask task;
   task.image.height = task.bucket_height = height;
   task.image.width = task.bucket_width = 4;
   task.image.values.assign(3 * height * 4, value);

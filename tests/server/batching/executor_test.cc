@@ -46,7 +46,7 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
 TEST_F(ExecutorTest, TakesPixelsToo) {
   const auto executor = MakeExecutor(1);
   Answer answer;
-  Task task = MakeTask(answer, 0);
+  BatchTask task = MakeTask(answer, 0);
   task.image.values.clear();
   task.image.pixels.assign(3 * 4 * 4, 77);
   executor->Submit(std::move(task));
@@ -218,7 +218,7 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   executor->Submit(MakeTask(running, 1));
   started.WaitForNotification();
   const auto flag = std::make_shared<std::atomic<bool>>(true);
-  Task task = MakeTask(cancelled, 2);
+  BatchTask task = MakeTask(cancelled, 2);
   task.cancelled = flag;
   executor->Submit(std::move(task));
   EXPECT_EQ(cancelled.Wait().status().code(), absl::StatusCode::kCancelled);
@@ -244,7 +244,7 @@ TEST_F(ExecutorTest, WarmUpSaysThatTheModelCannotBePrepared) {
 TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
   const auto executor = MakeExecutor(1);
   Answer answer;
-  Task task = MakeTask(answer, 1);
+  BatchTask task = MakeTask(answer, 1);
   task.bucket_height = 32;
   task.image.original_height = 70;
   task.image.original_width = 90;

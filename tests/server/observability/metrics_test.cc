@@ -138,7 +138,7 @@ TEST(MetricsTest, SeriesGoWithTheLastOwnerAndSiblingsStay) {
     one->LoadDone(true, absl::Seconds(1));
     one->RequestDone(Method::kClassify, absl::StatusCode::kOk,
                      absl::Milliseconds(1));
-    one->BatchRun("8x8", BatchTrigger::kIdle, 1, 1);
+    one->BatchRun("8x8", BatchTrigger::kDelay, 1, 1);
     one->Rejected("QUEUE_FULL");
   }
   auto values = Values(metrics);
