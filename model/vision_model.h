@@ -56,7 +56,7 @@ struct ModelOptions {
   bool exact_gelu = false;
   // On GPUs: measured scan plans, if there are any. Those of another device are
   // passed over.
-  std::optional<tuning::ScanPlanTable> fold_table;
+  std::optional<tuning::ScanPlanTable> scan_plans;
   // On GPUs: a classifier's batches are replays of recorded graphs. False: each
   // is launched kernel by kernel, to be looked at with a profiler.
   bool graphs = true;

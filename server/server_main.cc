@@ -149,7 +149,7 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
           repository::ModelRepository::CaptureFailed capture_failed) mutable {
         options.capture_failed = std::move(capture_failed);
         if (tuner != nullptr) {
-          options.fold_table = tuner->TableFor(engine::ScanShapes(
+          options.scan_plans = tuner->TableFor(engine::ScanShapes(
               directory.config, directory.batch.max_batch_size));
         }
         return engine.load(directory.config, directory.weights_path, options);

@@ -14,7 +14,7 @@ namespace {
 ops::Scan Slice(const ops::Scan& scan, int begin, int count) {
   return {scan.A.narrow(1, begin, count).contiguous(),
           scan.D.narrow(0, begin, count), scan.bias.narrow(0, begin, count),
-          scan.planner};
+          scan.chooser};
 }
 
 // Whether one product instead of two, in return for one launch less, costs no
@@ -64,7 +64,7 @@ SsmBranch::SsmBranch(const weights::StateDict::Scope& scope,
       scope.Take(absl::StrCat("D", suffix), {channels}),
       scope.Take(absl::StrCat("dt_proj", suffix, ".bias"), {channels}) *
           shape.dt_bias_scale,
-      options.planner};
+      options.chooser};
   const int forward = channels - shape.reversed_scans;
   scan_ = Slice(scan, 0, forward);
   reversed_scan_ = Slice(scan, forward, shape.reversed_scans);

@@ -38,14 +38,14 @@ struct Gpu {
       const model::ModelOptions& options, weights::StateDict& weights)
       : index(gpu),
         device(runtime.Describe(gpu)),
-        planner(device, options.fold_table, options.deterministic),
+        chooser(device, options.scan_plans, options.deterministic),
         network(config, weights.root(runtime.device(gpu)),
-                {/*fuse=*/true, config.precision, &planner,
+                {/*fuse=*/true, config.precision, &chooser,
                  SearchOf(config, options), options.exact_gelu}) {}
 
   const int index;
   const tuning::ScanDevice device;
-  const tuning::ScanPlanChooser planner;
+  const tuning::ScanPlanChooser chooser;
   const Network network;
 };
 
@@ -108,7 +108,7 @@ class DeviceVisionModel : public model::VisionModel {
     if (shapes.empty()) return rows;  // Attention alone.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
-    return gpus_[0]->planner.Rows(shape, rows);
+    return gpus_[0]->chooser.Rows(shape, rows);
   }
 
  private:

@@ -18,7 +18,7 @@ struct LayerOptions {
   // and compute in fp32.
   model::Precision precision = model::Precision::kFloat32;
   // How scans run on a device; must be set there. Outlives the layers.
-  const tuning::ScanPlanChooser* planner = nullptr;
+  const tuning::ScanPlanChooser* chooser = nullptr;
   // How convolutions' algorithms are chosen on a device.
   ops::ConvSearch conv_search = ops::ConvSearch::kGuess;
   // Half precision on a device keeps to GELU's erf form, see tanh_gelu().

@@ -150,7 +150,7 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
                             const at::Tensor& dt, const at::Tensor& B,
                             const at::Tensor& C, int64_t length, int64_t rows,
                             const at::Tensor& y) const {
-  TORCH_CHECK(scan.planner != nullptr, "a device's scan needs a planner");
+  TORCH_CHECK(scan.chooser != nullptr, "a device's scan needs a chooser");
   CudaDispatch(u, [&](auto type) {
     using T = decltype(type);
     kernels::SelectiveScanArgs<T> args;
@@ -170,7 +170,7 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
     args.D = Floats(scan.D);
     args.bias = Floats(scan.bias);
     args.sequences = Sequences(u, length);
-    const kernels::ScanPlan plan = scan.planner->Plan(
+    const kernels::ScanPlan plan = scan.chooser->Plan(
         ShapeOf(u, args.states, args.sequences), static_cast<int>(rows));
     const int64_t bytes = kernels::ScanScratchBytes(plan, args.sequences.count,
                                                     args.channels, args.states);

@@ -20,7 +20,7 @@ struct Scan {
   at::Tensor D;     // [channels]
   at::Tensor bias;  // [channels], all of it
   // On a device only, and there it must be set. Not owned.
-  const tuning::ScanPlanChooser* planner = nullptr;
+  const tuning::ScanPlanChooser* chooser = nullptr;
 };
 
 // A convolution of x to y, as kernels/sequence/depthwise_conv1d.h has it:

@@ -38,7 +38,7 @@ class TypedScanInputs : public ScanInputs {
     shape_ = shape;
     args_.channels = shape.channels;
     args_.states = shape.states;
-    absl::Status status = InitSegments(lengths);
+    absl::Status status = InitSequences(lengths);
     if (status.ok()) status = InitTokens();
     if (status.ok()) status = InitParameters();
     return status;
@@ -69,7 +69,7 @@ class TypedScanInputs : public ScanInputs {
                                      shape_.states);
   }
 
-  absl::Status InitSegments(const std::vector<int>& lengths) {
+  absl::Status InitSequences(const std::vector<int>& lengths) {
     args_.sequences = {shape_.sequences, shape_.length};
     tokens_ = int64_t{shape_.sequences} * shape_.length;
     if (lengths.empty()) return absl::OkStatus();

@@ -278,10 +278,10 @@ TEST(EngineCasesTest, OptionsKeepTheDevices) {
   engine.slots = 3;
   model::ModelOptions device;
   device.gpus = {0};
-  device.fold_table = tuning::ScanPlanTable({"NVIDIA H200", 132, "0123abcd"});
+  device.scan_plans = tuning::ScanPlanTable({"NVIDIA H200", 132, "0123abcd"});
   const model::ModelOptions options = engine.Options(device);
   EXPECT_EQ(options.gpus, std::vector<int>({0}));
-  EXPECT_TRUE(options.fold_table.has_value());
+  EXPECT_TRUE(options.scan_plans.has_value());
   EXPECT_EQ(options.fold_rows, 4);
   EXPECT_EQ(options.slots_per_gpu, 3);
   engine.batch = 128;

@@ -99,7 +99,7 @@ absl::StatusOr<EngineOptions> OptionsOfFlags() {
                  path.c_str());
     return options;
   }
-  options.device.fold_table = *std::move(table);
+  options.device.scan_plans = *std::move(table);
   return options;
 }
 

@@ -53,10 +53,10 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
   const EmulatedDevice device;
-  const tuning::ScanPlanChooser planner(SomeGpu(), way.table,
+  const tuning::ScanPlanChooser chooser(SomeGpu(), way.table,
                                         way.deterministic);
   weights::StateDict weights(Scaled(way.gamma));
-  layers::LayerOptions options = {/*fuse=*/true, way.precision, &planner};
+  layers::LayerOptions options = {/*fuse=*/true, way.precision, &chooser};
   options.exact_gelu = way.exact_gelu;
   const engine::Network network(config, weights.root(), options);
   std::vector<float> logits;

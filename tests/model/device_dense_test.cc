@@ -53,12 +53,12 @@ std::vector<heads::ImageInfo> Infos(int count) {
 std::vector<Result> RunNetwork(const ModelConfig& config,
                                const at::Tensor& images, Precision precision) {
   const c10::InferenceMode inference;
-  const tuning::ScanPlanChooser planner({"some GPU", 132, "some build"},
+  const tuning::ScanPlanChooser chooser({"some GPU", 132, "some build"},
                                         std::nullopt,
                                         /*deterministic=*/false);
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const engine::Network network(config, weights.root(),
-                                {true, precision, &planner});
+                                {true, precision, &chooser});
   return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
                          /*fold_rows=*/0, Infos(images.size(0)));
 }

@@ -190,7 +190,7 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
 TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   const c10::InferenceMode inference;
   const ModelConfig config = Config();
-  const tuning::ScanPlanChooser planner({"some GPU", 4, ""}, std::nullopt,
+  const tuning::ScanPlanChooser chooser({"some GPU", 4, ""}, std::nullopt,
                                         false);
   weights::StateDict weights(DeterministicParameter);
   std::unique_ptr<engine::Network> network;
@@ -198,7 +198,7 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
     const EmulatedDevice device;
     network = std::make_unique<engine::Network>(
         config, weights.root(),
-        layers::LayerOptions{/*fuse=*/true, config.precision, &planner});
+        layers::LayerOptions{/*fuse=*/true, config.precision, &chooser});
   }
   absl::Time now = absl::FromUnixSeconds(1000);
   engine::DeviceSlot::Options options;

@@ -274,10 +274,10 @@ std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
     return at::empty(shape, at::TensorOptions(at::kMeta));
   });
-  const tuning::ScanPlanChooser planner({"an H200", 132, ""}, std::nullopt,
+  const tuning::ScanPlanChooser chooser({"an H200", 132, ""}, std::nullopt,
                                         /*deterministic=*/false);
   const engine::Network network(config, weights.root(at::kMeta),
-                                {/*fuse=*/true, config.precision, &planner});
+                                {/*fuse=*/true, config.precision, &chooser});
   const int side = config.image_size;
   const layers::ImageBatch batch(
       {std::vector<ops::ImagePixels>(images, {nullptr, side, side}), side, side,

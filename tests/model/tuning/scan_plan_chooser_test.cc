@@ -29,41 +29,41 @@ kernels::ScanPlan QuarterOfTheRows() {
 }
 
 TEST(ScanPlannerTest, TakesTheTablesPlan) {
-  const ScanPlanChooser planner(SomeGpu(),
+  const ScanPlanChooser chooser(SomeGpu(),
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/false);
-  EXPECT_EQ(planner.Rows(SomeShape(128), 128), 32);
-  EXPECT_EQ(planner.Rows(SomeShape(64), 64), 16);
+  EXPECT_EQ(chooser.Rows(SomeShape(128), 128), 32);
+  EXPECT_EQ(chooser.Rows(SomeShape(64), 64), 16);
 }
 
 TEST(ScanPlannerTest, PassesAnotherDevicesTableOver) {
-  const ScanPlanChooser planner({"another GPU", 84, "some build"},
+  const ScanPlanChooser chooser({"another GPU", 84, "some build"},
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/false);
-  EXPECT_EQ(planner.Rows(SomeShape(128), 128), 128);
+  EXPECT_EQ(chooser.Rows(SomeShape(128), 128), 128);
 }
 
 TEST(ScanPlannerTest, FoldsAsItIsAsked) {
-  const ScanPlanChooser planner(SomeGpu(), std::nullopt,
+  const ScanPlanChooser chooser(SomeGpu(), std::nullopt,
                                 /*deterministic=*/false);
-  const kernels::ScanPlan plan = planner.Plan(SomeShape(128), 16);
+  const kernels::ScanPlan plan = chooser.Plan(SomeShape(128), 16);
   EXPECT_EQ(plan.kernel, kernels::ScanPlan::kFold);
   EXPECT_EQ(plan.rows, 16);
 }
 
 TEST(ScanPlannerTest, ADeterministicPlanDoesNotDependOnTheBatch) {
-  const ScanPlanChooser planner(SomeGpu(),
+  const ScanPlanChooser chooser(SomeGpu(),
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/true);
   for (const int sequences : {1, 2, 128, 512}) {
     const kernels::ScanPlan plan =
-        planner.Plan(SomeShape(sequences), sequences);
-    const kernels::ScanPlan one = planner.Plan(SomeShape(1), 1);
+        chooser.Plan(SomeShape(sequences), sequences);
+    const kernels::ScanPlan one = chooser.Plan(SomeShape(1), 1);
     EXPECT_EQ(plan.kernel, kernels::ScanPlan::kLane);
     EXPECT_EQ(plan.lanes, one.lanes);
     EXPECT_EQ(plan.channels_per_thread, one.channels_per_thread);
   }
-  EXPECT_EQ(planner.Plan(SomeShape(128), 16).kernel, kernels::ScanPlan::kLane);
+  EXPECT_EQ(chooser.Plan(SomeShape(128), 16).kernel, kernels::ScanPlan::kLane);
 }
 
 }  // namespace
