@@ -58,14 +58,6 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view message,
   return status;
 }
 
-absl::Status InvalidField(absl::string_view field, absl::string_view message) {
-  ErrorDetail detail;
-  detail.reason = "INVALID_FIELD";
-  detail.field = std::string(field);
-  return MakeError(absl::StatusCode::kInvalidArgument, message,
-                   std::move(detail));
-}
-
 ErrorDetail GetErrorDetail(const absl::Status& status) {
   ErrorDetail detail;
   if (auto info = GetPayload<google::rpc::ErrorInfo>(kErrorInfo, status)) {
@@ -87,9 +79,13 @@ ErrorDetail GetErrorDetail(const absl::Status& status) {
 }
 
 absl::Status InField(absl::string_view prefix, const absl::Status& status) {
+  return AtField(absl::StrCat(prefix, GetErrorDetail(status).field), status);
+}
+
+absl::Status AtField(absl::string_view field, const absl::Status& status) {
   if (status.ok()) return status;
   ErrorDetail detail = GetErrorDetail(status);
-  detail.field = absl::StrCat(prefix, detail.field);
+  detail.field = std::string(field);
   return MakeError(status.code(), status.message(), std::move(detail));
 }
 

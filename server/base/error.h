@@ -25,15 +25,15 @@ struct ErrorDetail {
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail);
 
-// INVALID_ARGUMENT with reason INVALID_FIELD.
-absl::Status InvalidField(absl::string_view field, absl::string_view message);
-
 // The detail that MakeError put into `status`; empty if there is none.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 
 // The same error, with `prefix` put before its field ("images[2]" +
 // ".encoded").
 absl::Status InField(absl::string_view prefix, const absl::Status& status);
+
+// The same error, with `field` in place of its own.
+absl::Status AtField(absl::string_view field, const absl::Status& status);
 
 // The same error with `key`: `value` added to its ErrorInfo.
 absl::Status WithMetadata(absl::string_view key, absl::string_view value,

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::server {
@@ -26,14 +26,10 @@ ThreadPool::~ThreadPool() {
 absl::Status ThreadPool::TryRun(absl::AnyInvocable<void()>&& fn) {
   absl::MutexLock lock(&mu_);
   if (queue_.size() >= options_.max_queued) {
-    ErrorDetail detail;
-    detail.reason = "QUEUE_FULL";
-    detail.retry_after = options_.retry_after;
-    return MakeError(
-        absl::StatusCode::kResourceExhausted,
+    return QueueFull(
         absl::StrCat("all ", options_.max_queued, " places of the ",
                      options_.name, " queue are taken"),
-        std::move(detail));
+        options_.retry_after);
   }
   queue_.push_back(std::move(fn));
   changed_.Signal();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::batching {
@@ -16,24 +16,8 @@ namespace {
 constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 absl::Status WhyDropped(const BatchTask& task) {
-  if (task.is_cancelled()) {
-    return absl::CancelledError("the caller cancelled while the image waited");
-  }
-  server::ErrorDetail detail;
-  detail.reason = "EXPIRED_IN_QUEUE";
-  detail.metadata = {{"stage", "queue"}};
-  return server::MakeError(
-      absl::StatusCode::kDeadlineExceeded,
-      "the deadline passed while the image waited for its batch",
-      std::move(detail));
-}
-
-absl::Status Draining() {
-  server::ErrorDetail detail;
-  detail.reason = "DRAINING";
-  detail.retry_after = absl::ZeroDuration();
-  return server::MakeError(absl::StatusCode::kUnavailable,
-                           "the model is being stopped", std::move(detail));
+  return task.is_cancelled() ? server::Cancelled("queue")
+                             : server::Expired("queue");
 }
 
 }  // namespace
@@ -73,7 +57,7 @@ void Batcher::Submit(BatchTask task) {
   }
   {
     absl::MutexLock lock(&mu_);
-    if (stopping_) refusal = Draining();
+    if (stopping_) refusal = server::Draining("the model");
     if (refusal.ok()) {
       const bool cancel_check = queue_.size() == 0;
       const absl::Time now = clock_();

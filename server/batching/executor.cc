@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -19,29 +19,13 @@ constexpr absl::Duration kDenseHung = absl::Minutes(1);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
-absl::Status NonFinite() {
-  server::ErrorDetail detail;
-  detail.reason = "NON_FINITE_OUTPUT";
-  return server::MakeError(absl::StatusCode::kInternal,
-                           "the model's answer to this image is not finite",
-                           std::move(detail));
-}
-
 // The model's error as a client sees it: its own fault if the model says so.
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
-  server::ErrorDetail detail;
   if (absl::IsResourceExhausted(error)) {
-    detail.reason = "DEVICE_OOM";
-    detail.retry_after = kRetryAfterOom;
-    return server::MakeError(absl::StatusCode::kResourceExhausted,
-                             "the device has no memory left for this image",
-                             std::move(detail));
+    return server::DeviceOutOfMemory(kRetryAfterOom);
   }
-  detail.reason = "DEVICE_ERROR";
-  return server::MakeError(absl::StatusCode::kInternal,
-                           absl::StrCat("the model failed: ", error.message()),
-                           std::move(detail));
+  return server::DeviceError(error.message());
 }
 
 bool AreFinite(absl::Span<const float> values) {
@@ -135,7 +119,8 @@ void Executor::RunBatch(Batch batch) {
         !results[i].ok() ||
         std::visit([](const auto& result) { return IsFinite(result); },
                    *results[i]);
-    batch.tasks[i].done(finite ? std::move(results[i]) : NonFinite(), info);
+    batch.tasks[i].done(
+        finite ? std::move(results[i]) : server::NonFiniteOutput(), info);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 
 namespace sfmamba::batching {
 
@@ -57,16 +57,12 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   // Written so that no sum can overflow.
   if (items > max_items_ - taken_->items ||
       bytes > max_bytes_ - taken_->bytes) {
-    server::ErrorDetail detail;
-    detail.reason = "QUEUE_FULL";
-    detail.retry_after = retry_after_;
-    return server::MakeError(
-        absl::StatusCode::kResourceExhausted,
+    return server::QueueFull(
         absl::StrCat("the queue holds ", taken_->items, " of at most ",
                      max_items_, " images and ", taken_->bytes, " of at most ",
                      max_bytes_, " bytes; no room for ", items, " images of ",
                      bytes, " bytes"),
-        std::move(detail));
+        retry_after_);
   }
   taken_->items += items;
   taken_->bytes += bytes;

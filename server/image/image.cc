@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/image/jpeg_decoder.h"
 #include "server/image/png_decoder.h"
 #include "server/image/resample.h"
@@ -30,10 +30,7 @@ constexpr size_t kWatchedBytes = 64 << 10;
 absl::Status DecodeFailed(const absl::Status& status,
                           const DecodeWatch& watch) {
   if (absl::IsDeadlineExceeded(status)) return DecodedTooSlowly(watch);
-  server::ErrorDetail detail;
-  detail.reason = "IMAGE_DECODE_FAILED";
-  return server::MakeError(absl::StatusCode::kInvalidArgument, status.message(),
-                           std::move(detail));
+  return server::ImageDecodeFailed(status.message());
 }
 
 // Whether a WebP has as many bytes as its header says.
@@ -183,10 +180,7 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
 }
 
 absl::Status DecodedTooSlowly(const DecodeWatch& watch) {
-  server::ErrorDetail detail;
-  detail.reason = "IMAGE_DECODE_TIMEOUT";
-  return server::MakeError(absl::StatusCode::kInvalidArgument,
-                           watch.status().message(), std::move(detail));
+  return server::ImageDecodeTimeout(watch.status().message());
 }
 
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/image/image.h"
 #include "webp/decode.h"
 
@@ -22,21 +22,6 @@ constexpr absl::string_view kPngMagic = "\x89PNG\r\n\x1A\n";
 constexpr absl::string_view kExifMagic("Exif\0\0", 6);
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kTiffShort = 3;
-
-absl::Status ImageError(absl::string_view reason, absl::string_view message) {
-  server::ErrorDetail detail;
-  detail.reason = std::string(reason);
-  return server::MakeError(absl::StatusCode::kInvalidArgument, message,
-                           std::move(detail));
-}
-
-absl::Status Unsupported(absl::string_view message) {
-  return ImageError("IMAGE_FORMAT_UNSUPPORTED", message);
-}
-
-absl::Status Broken(absl::string_view message) {
-  return ImageError("IMAGE_DECODE_FAILED", message);
-}
 
 // An unsigned integer of `size` bytes at `offset`, which must lie inside.
 uint32_t BigEndian(absl::string_view bytes, size_t offset, int size) {
@@ -87,19 +72,20 @@ absl::Status ReadFrame(int marker, absl::string_view segment,
   constexpr int kDecodable[] = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA};
   if (std::find(std::begin(kDecodable), std::end(kDecodable), marker) ==
       std::end(kDecodable)) {
-    return Unsupported(
+    return server::ImageFormatUnsupported(
         absl::StrCat("JPEG: frame type SOF", marker - 0xC0,
                      " (lossless or hierarchical) is not supported"));
   }
-  if (segment.size() < 8) return Broken("JPEG: the frame header is too short");
+  if (segment.size() < 8)
+    return server::ImageDecodeFailed("JPEG: the frame header is too short");
   const int precision = BigEndian(segment, 2, 1);
   const int components = BigEndian(segment, 7, 1);
   if (precision != 8) {
-    return Unsupported(
+    return server::ImageFormatUnsupported(
         absl::StrCat("JPEG: ", precision, " bits a sample, expected 8"));
   }
   if (components != 1 && components != 3 && components != 4) {
-    return Unsupported(
+    return server::ImageFormatUnsupported(
         absl::StrCat("JPEG: ", components, " components, expected 1, 3 or 4"));
   }
   header.height = BigEndian(segment, 3, 2);
@@ -117,7 +103,7 @@ absl::Status ReadJpegHeader(absl::string_view bytes, ImageHeader& header) {
   size_t at = 2;
   while (at < bytes.size()) {
     if (BigEndian(bytes, at, 1) != 0xFF) {
-      return Broken("JPEG: no marker where one is expected");
+      return server::ImageDecodeFailed("JPEG: no marker where one is expected");
     }
     while (at < bytes.size() && BigEndian(bytes, at, 1) == 0xFF) ++at;
     if (at + 3 > bytes.size()) break;
@@ -127,7 +113,8 @@ absl::Status ReadJpegHeader(absl::string_view bytes, ImageHeader& header) {
     const absl::string_view segment = bytes.substr(at, length);
     if (IsFrame(marker)) return ReadFrame(marker, segment, header);
     if (marker == 0xDA || marker == 0xD9) {
-      return Broken("JPEG: no frame header before the first scan");
+      return server::ImageDecodeFailed(
+          "JPEG: no frame header before the first scan");
     }
     const absl::string_view payload = segment.substr(2);
     if (marker == 0xE1 && absl::StartsWith(payload, kExifMagic)) {
@@ -135,7 +122,7 @@ absl::Status ReadJpegHeader(absl::string_view bytes, ImageHeader& header) {
     }
     at += length;
   }
-  return Broken("JPEG: it ends before its frame header");
+  return server::ImageDecodeFailed("JPEG: it ends before its frame header");
 }
 
 // Source: PNG specification (third edition), 5.3 and 11.2.
@@ -143,12 +130,12 @@ absl::Status ReadPngHeader(absl::string_view bytes, ImageHeader& header) {
   constexpr size_t kFrame = 12;  // Of a chunk: length, type, CRC.
   if (bytes.size() < 33 || BigEndian(bytes, 8, 4) != 13 ||
       bytes.substr(12, 4) != "IHDR") {
-    return Broken("PNG: no complete IHDR");
+    return server::ImageDecodeFailed("PNG: no complete IHDR");
   }
   const uint32_t width = BigEndian(bytes, 16, 4);
   const uint32_t height = BigEndian(bytes, 20, 4);
   if (width > INT32_MAX || height > INT32_MAX) {
-    return Broken("PNG: a side exceeds 2^31 - 1");
+    return server::ImageDecodeFailed("PNG: a side exceeds 2^31 - 1");
   }
   header.width = width;
   header.height = height;
@@ -156,7 +143,7 @@ absl::Status ReadPngHeader(absl::string_view bytes, ImageHeader& header) {
     const uint64_t length = BigEndian(bytes, at, 4);
     if (length > bytes.size() - at - kFrame) break;
     const absl::string_view type = bytes.substr(at + 4, 4);
-    if (type == "acTL") return Unsupported("PNG: animated");
+    if (type == "acTL") return server::ImageFormatUnsupported("PNG: animated");
     if (type == "eXIf") {
       header.orientation = TiffOrientation(bytes.substr(at + 8, length));
     }
@@ -170,9 +157,10 @@ absl::Status ReadWebpHeader(absl::string_view bytes, ImageHeader& header) {
   WebPBitstreamFeatures features;
   if (WebPGetFeatures(reinterpret_cast<const uint8_t*>(bytes.data()),
                       bytes.size(), &features) != VP8_STATUS_OK) {
-    return Broken("WebP: the header is broken");
+    return server::ImageDecodeFailed("WebP: the header is broken");
   }
-  if (features.has_animation) return Unsupported("WebP: animated");
+  if (features.has_animation)
+    return server::ImageFormatUnsupported("WebP: animated");
   header.width = features.width;
   header.height = features.height;
   for (size_t at = 12; bytes.size() - at >= 8;) {
@@ -192,16 +180,15 @@ absl::Status ReadWebpHeader(absl::string_view bytes, ImageHeader& header) {
 
 absl::Status CheckSize(const ImageHeader& header, const ImageLimits& limits) {
   if (header.width <= 0 || header.height <= 0) {
-    return Broken(absl::StrCat("the picture is empty: ", header.width, " x ",
-                               header.height, " pixels"));
+    return server::ImageDecodeFailed(
+        absl::StrCat("the picture is empty: ", header.width, " x ",
+                     header.height, " pixels"));
   }
   if (std::max(header.width, header.height) > limits.max_side ||
       int64_t{header.width} * header.height > limits.max_pixels) {
-    return ImageError(
-        "IMAGE_TOO_LARGE",
-        absl::StrCat(header.width, " x ", header.height,
-                     " pixels, expected at most ", limits.max_pixels,
-                     " and sides of at most ", limits.max_side));
+    return server::ImageTooLarge(absl::StrCat(
+        header.width, " x ", header.height, " pixels, expected at most ",
+        limits.max_pixels, " and sides of at most ", limits.max_side));
   }
   return absl::OkStatus();
 }
@@ -211,9 +198,8 @@ absl::Status CheckSize(const ImageHeader& header, const ImageLimits& limits) {
 absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
                                             const ImageLimits& limits) {
   if (bytes.size() > limits.max_bytes) {
-    return ImageError("IMAGE_TOO_LARGE",
-                      absl::StrCat(bytes.size(), " bytes, expected at most ",
-                                   limits.max_bytes));
+    return server::ImageTooLarge(absl::StrCat(
+        bytes.size(), " bytes, expected at most ", limits.max_bytes));
   }
   ImageHeader header;
   absl::Status status;
@@ -228,7 +214,7 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
     header.format = ImageFormat::kWebp;
     status = ReadWebpHeader(bytes, header);
   } else {
-    return Unsupported(
+    return server::ImageFormatUnsupported(
         absl::StrCat("the first of ", bytes.size(),
                      " bytes are not those of a JPEG, PNG or WebP picture"));
   }

@@ -13,61 +13,46 @@ namespace sfmamba::image {
 namespace {
 
 PreprocessOptions PreprocessOf(const model::ModelConfig& model,
-                               v1::RequestOptions::Resize resize) {
+                               std::optional<ResizeMode> resize) {
   PreprocessOptions options;
   options.size = model.image_size;
   options.resize_size = model.resize_size();
-  switch (resize) {
-    case v1::RequestOptions::STRETCH:
-      options.mode = ResizeMode::kStretch;
-      break;
-    case v1::RequestOptions::LETTERBOX:
-      options.mode = ResizeMode::kLetterbox;
-      break;
-    case v1::RequestOptions::CENTER_CROP:
-      options.mode = ResizeMode::kCenterCrop;
-      break;
-    default:
-      options.mode = model.resize == model::Resize::kStretch
-                         ? ResizeMode::kStretch
-                         : ResizeMode::kCenterCrop;
-  }
+  options.mode = resize.value_or(model.resize == model::Resize::kStretch
+                                     ? ResizeMode::kStretch
+                                     : ResizeMode::kCenterCrop);
   return options;
 }
 
 // The side that a picture may be decoded down to, as less would have to be
 // enlarged after the crop; 0: full size.
-int MinSide(const v1::Image& image, const model::ModelConfig& model) {
+int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (model.resize == model::Resize::kKeepRatio) return 0;
   const int resize_size = model.resize_size();
-  if (!image.has_crop()) return resize_size;
-  const float part = std::min(image.crop().x_max() - image.crop().x_min(),
-                              image.crop().y_max() - image.crop().y_min());
+  if (!image.crop.has_value()) return resize_size;
+  const float part = std::min(image.crop->x_max - image.crop->x_min,
+                              image.crop->y_max - image.crop->y_min);
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
-absl::StatusOr<RgbImage> Decode(const v1::Image& image,
+absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                                 const ImageLimits& limits, int min_side) {
   const DecodeWatch watch(limits.max_decode_time);
-  if (image.has_pixels()) {
-    absl::StatusOr<RgbImage> rgb = ToRgb(image.pixels());
-    if (watch.Expired())
+  if (image.pixels() != nullptr) {
+    absl::StatusOr<RgbImage> rgb = ToRgb(*image.pixels());
+    if (watch.Expired()) {
       return server::InField(".pixels", DecodedTooSlowly(watch));
+    }
     return rgb;
   }
-  absl::StatusOr<RgbImage> rgb =
-      DecodeImage(image.encoded(), limits,
-                  image.orientation() != v1::Image::IGNORE, min_side, watch);
-  if (rgb.ok()) return rgb;
-  server::ErrorDetail detail = server::GetErrorDetail(rgb.status());
-  detail.field = ".encoded";
-  return server::MakeError(rgb.status().code(), rgb.status().message(),
-                           std::move(detail));
+  absl::StatusOr<RgbImage> rgb = DecodeImage(
+      image.encoded()->bytes, limits, image.apply_orientation, min_side, watch);
+  if (!rgb.ok()) return server::AtField(".encoded", rgb.status());
+  return rgb;
 }
 
 // The picture, cropped, as the model takes it.
 ImageBuffer ToInput(RgbImage picture, const model::ModelConfig& model,
-                    v1::RequestOptions::Resize resize) {
+                    std::optional<ResizeMode> resize) {
   ImageBuffer input;
   const PictureSize original = {picture.height, picture.width};
   if (model.resize == model::Resize::kKeepRatio) {
@@ -85,7 +70,7 @@ ImageBuffer ToInput(RgbImage picture, const model::ModelConfig& model,
   return input;
 }
 
-absl::StatusOr<PreparedInput> FromTensor(const v1::Tensor& tensor) {
+absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
   const absl::Time start = base::SteadyNow();
   absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor);
   if (!image.ok()) return server::InField(".tensor", image.status());
@@ -100,18 +85,15 @@ absl::StatusOr<PreparedInput> FromTensor(const v1::Tensor& tensor) {
 
 }  // namespace
 
-PixelRect CropOf(const v1::Image& image, const PictureSize& picture) {
-  if (!image.has_crop()) return {0, 0, picture.width, picture.height};
-  const v1::NormalizedRect& crop = image.crop();
-  return ToPixels({crop.x_min(), crop.y_min(), crop.x_max(), crop.y_max()},
-                  picture);
+PixelRect CropOf(const ImageSource& image, const PictureSize& picture) {
+  return ToPixels(image.crop.value_or(CropRect()), picture);
 }
 
-absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
+absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
-                                        v1::RequestOptions::Resize resize,
+                                        std::optional<ResizeMode> resize,
                                         const ImageLimits& limits) {
-  if (image.has_tensor()) return FromTensor(image.tensor());
+  if (image.tensor() != nullptr) return FromTensor(*image.tensor());
   const absl::Time start = base::SteadyNow();
   absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model));
   if (!rgb.ok()) return rgb.status();
@@ -122,7 +104,7 @@ absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
   const PixelRect crop = CropOf(image, input.frame.picture);
   input.frame.left = crop.left;
   input.frame.top = crop.top;
-  if (image.has_crop()) *rgb = Crop(*rgb, crop);
+  if (image.crop.has_value()) *rgb = Crop(*rgb, crop);
   input.image = ToInput(*std::move(rgb), model, resize);
   input.preprocess = base::SteadyNow() - decoded;
   return input;

@@ -1,40 +1,42 @@
 #ifndef SFMAMBA_SERVER_IMAGE_IMAGE_INPUT_H_
 #define SFMAMBA_SERVER_IMAGE_IMAGE_INPUT_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "server/image/image.h"
 #include "server/image/image_buffer.h"
-#include "sfmamba/v1/vision.pb.h"
+#include "server/image/image_source.h"
 
 namespace sfmamba::image {
 
-// Where that which the model sees, the crop, lies in the oriented picture.
+// Position of the model's crop within the oriented picture.
 struct PictureFrame {
   PictureSize picture;
-  int left = 0, top = 0;  // Of the crop, in pixels of the picture.
+  int left = 0, top = 0;  // The crop's, in pixels of the picture.
 };
 
 struct PreparedInput {
   ImageBuffer image;
   PictureFrame frame;
   absl::Duration decode;
-  absl::Duration preprocess;  // Zero of a tensor.
+  absl::Duration preprocess;  // Zero for a tensor.
 };
 
-// The crop of an image of a request that is `picture` large; all of it if the
-// image names none.
-PixelRect CropOf(const v1::Image& image, const PictureSize& picture);
+// The image's crop in pixels of its oriented picture, which has the size
+// `picture`. Without a crop it is the whole picture.
+PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
 
-// The image of a request as `model` takes it: decoded, cropped, resized; a
-// tensor as it is. For a model that keeps the ratio the picture is decoded at
-// its full size, and `resize` plays no part. The image must be valid
-// (ValidateImage). INVALID_ARGUMENT with a field relative to the image
-// (".encoded") if its bytes cannot be decoded.
-absl::StatusOr<PreparedInput> MakeInput(const v1::Image& image,
+// Turns an image into the input that `model` takes: decodes, crops and resizes
+// it; a tensor is only converted. `resize` replaces the model's own way of
+// resizing; models that keep the ratio ignore it and decode at full size. The
+// image must have passed ValidateImage. INVALID_ARGUMENT with a field relative
+// to the image (".encoded") if its bytes cannot be decoded.
+absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
-                                        v1::RequestOptions::Resize resize,
+                                        std::optional<ResizeMode> resize,
                                         const ImageLimits& limits);
 
 }  // namespace sfmamba::image

@@ -8,34 +8,31 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/error.h"
+#include "server/base/reasons.h"
 
 namespace sfmamba::image {
 namespace {
 
-using v1::PixelBuffer;
-using v1::Tensor;
-
 // Bytes a pixel; of NV12 in the Y plane.
 int PixelSize(PixelBuffer::Format format) {
   switch (format) {
-    case PixelBuffer::RGB8:
-    case PixelBuffer::BGR8:
+    case PixelBuffer::Format::kRgb8:
+    case PixelBuffer::Format::kBgr8:
       return 3;
-    case PixelBuffer::RGBA8:
-    case PixelBuffer::BGRA8:
+    case PixelBuffer::Format::kRgba8:
+    case PixelBuffer::Format::kBgra8:
       return 4;
-    case PixelBuffer::GRAY8:
-    case PixelBuffer::NV12:
+    case PixelBuffer::Format::kGray8:
+    case PixelBuffer::Format::kNv12:
       return 1;
-    default:
-      return 0;  // Not a format.
   }
+  return 0;
 }
 
 int64_t Stride(const PixelBuffer& pixels) {
-  return pixels.row_stride_bytes() != 0
-             ? pixels.row_stride_bytes()
-             : int64_t{pixels.width()} * PixelSize(pixels.format());
+  return pixels.row_stride_bytes != 0
+             ? pixels.row_stride_bytes
+             : int64_t{pixels.width} * PixelSize(pixels.format);
 }
 
 uint8_t Clamp(int value) { return std::clamp(value, 0, 255); }
@@ -66,18 +63,17 @@ void RowToRgb(const uint8_t* row, int width, int size, int red, int green,
   }
 }
 
-int ElementSize(Tensor::DataType type) {
+int ElementSize(InputTensor::Type type) {
   switch (type) {
-    case Tensor::FP32:
+    case InputTensor::Type::kFloat32:
       return 4;
-    case Tensor::FP16:
-    case Tensor::BF16:
+    case InputTensor::Type::kFloat16:
+    case InputTensor::Type::kBfloat16:
       return 2;
-    case Tensor::UINT8:
+    case InputTensor::Type::kUint8:
       return 1;
-    default:
-      return 0;  // Not a type.
   }
+  return 0;
 }
 
 float FromBits(uint32_t bits) {
@@ -99,14 +95,14 @@ float HalfToFloat(uint16_t half) {
 }
 
 // Reads `count` little-endian elements; this machine is little-endian.
-std::vector<float> ToFloats(const Tensor& tensor, int64_t count) {
+std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
-  const char* data = tensor.data().data();
-  if (tensor.data_type() == Tensor::FP32) {
+  const char* data = tensor.data.data();
+  if (tensor.type == InputTensor::Type::kFloat32) {
     std::memcpy(values.data(), data, count * sizeof(float));
     return values;
   }
-  const bool half = tensor.data_type() == Tensor::FP16;
+  const bool half = tensor.type == InputTensor::Type::kFloat16;
   for (int64_t i = 0; i < count; ++i) {
     uint16_t bits;
     std::memcpy(&bits, data + 2 * i, sizeof(bits));
@@ -142,14 +138,9 @@ absl::Status CheckLength(int64_t got, int64_t expected) {
 
 absl::Status ValidatePixels(const PixelBuffer& pixels,
                             const ImageLimits& limits) {
-  const int size = PixelSize(pixels.format());
-  if (size == 0) {
-    return server::InvalidField(
-        ".format",
-        absl::StrCat("got ", pixels.format(), ", expected a known format"));
-  }
-  const int64_t width = pixels.width(), height = pixels.height();
-  const bool nv12 = pixels.format() == PixelBuffer::NV12;
+  const int size = PixelSize(pixels.format);
+  const int64_t width = pixels.width, height = pixels.height;
+  const bool nv12 = pixels.format == PixelBuffer::Format::kNv12;
   for (const auto& [field, side] :
        {std::make_pair(".width", width), std::make_pair(".height", height)}) {
     if (side <= 0) {
@@ -165,15 +156,11 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
   }
   if (std::max(width, height) > limits.max_side ||
       width * height > limits.max_pixels) {
-    server::ErrorDetail detail;
-    detail.reason = "IMAGE_TOO_LARGE";
-    detail.field = ".width";
-    return server::MakeError(
-        absl::StatusCode::kInvalidArgument,
-        absl::StrCat("got ", width, " x ", height, " pixels, expected at most ",
-                     limits.max_pixels, ", and sides of at most ",
-                     limits.max_side),
-        std::move(detail));
+    return server::AtField(
+        ".width",
+        server::ImageTooLarge(absl::StrCat(
+            "got ", width, " x ", height, " pixels, expected at most ",
+            limits.max_pixels, ", and sides of at most ", limits.max_side)));
   }
   const int64_t stride = Stride(pixels);
   if (stride < width * size) {
@@ -181,71 +168,67 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
         ".row_stride_bytes",
         absl::StrCat("got ", stride, ", expected at least ", width * size));
   }
-  return CheckLength(pixels.data().size(),
+  return CheckLength(pixels.data.size(),
                      stride * (nv12 ? height / 2 * 3 : height));
 }
 
 RgbImage ToRgb(const PixelBuffer& pixels) {
-  const int width = pixels.width(), height = pixels.height();
+  const int width = pixels.width, height = pixels.height;
   const int64_t stride = Stride(pixels);
-  const uint8_t* data = reinterpret_cast<const uint8_t*>(pixels.data().data());
+  const uint8_t* data = reinterpret_cast<const uint8_t*>(pixels.data.data());
   RgbImage image{width, height, {}};
   image.data.resize(int64_t{3} * width * height);
   for (int y = 0; y < height; ++y) {
     const uint8_t* row = data + y * stride;
     uint8_t* rgb = image.data.data() + int64_t{3} * width * y;
-    switch (pixels.format()) {
-      case PixelBuffer::BGR8:
+    switch (pixels.format) {
+      case PixelBuffer::Format::kBgr8:
         RowToRgb(row, width, 3, 2, 1, 0, rgb);
         break;
-      case PixelBuffer::RGBA8:
+      case PixelBuffer::Format::kRgba8:
         RowToRgb(row, width, 4, 0, 1, 2, rgb);
         break;
-      case PixelBuffer::BGRA8:
+      case PixelBuffer::Format::kBgra8:
         RowToRgb(row, width, 4, 2, 1, 0, rgb);
         break;
-      case PixelBuffer::GRAY8:
+      case PixelBuffer::Format::kGray8:
         RowToRgb(row, width, 1, 0, 0, 0, rgb);
         break;
-      case PixelBuffer::NV12:
+      case PixelBuffer::Format::kNv12:
         Nv12RowToRgb(row, data + (height + y / 2) * stride, width, rgb);
         break;
-      default:
+      case PixelBuffer::Format::kRgb8:
         RowToRgb(row, width, 3, 0, 1, 2, rgb);
+        break;
     }
   }
   return image;
 }
 
-absl::Status ValidateTensor(const Tensor& tensor,
+absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model) {
-  const int size = ElementSize(tensor.data_type());
-  if (size == 0) {
-    return server::InvalidField(
-        ".data_type",
-        absl::StrCat("got ", tensor.data_type(), ", expected a known type"));
-  }
-  const auto& shape = tensor.shape();
+  const int size = ElementSize(tensor.type);
+  const auto& shape = tensor.shape;
   if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
     // A hostile shape may have millions of entries.
-    const auto end = shape.begin() + std::min(shape.size(), 8);
+    const auto end = shape.begin() + std::min<size_t>(shape.size(), 8);
     return server::InvalidField(
         ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),
                                end == shape.end() ? "" : ", ...",
                                "], expected ", ExpectedShape(model)));
   }
-  return CheckLength(tensor.data().size(), 3 * shape[1] * shape[2] * size);
+  return CheckLength(tensor.data.size(), 3 * shape[1] * shape[2] * size);
 }
 
-absl::StatusOr<ImageBuffer> ToImageBuffer(const Tensor& tensor) {
+absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor) {
   ImageBuffer buffer;
-  buffer.height = tensor.shape(1);
-  buffer.width = tensor.shape(2);
+  buffer.height = tensor.shape[1];
+  buffer.width = tensor.shape[2];
   const int64_t plane = int64_t{buffer.height} * buffer.width;
-  if (tensor.data_type() == Tensor::UINT8) {
+  if (tensor.type == InputTensor::Type::kUint8) {
     buffer.pixels.resize(3 * plane);
     for (int c = 0; c < 3; ++c) {
-      const char* from = tensor.data().data() + c * plane;
+      const char* from = tensor.data.data() + c * plane;
       uint8_t* to = buffer.pixels.data() + c;
       for (int64_t i = 0; i < plane; ++i) to[3 * i] = from[i];
     }

@@ -1,11 +1,13 @@
 #include "server/prediction/request_validation.h"
 
 #include <cmath>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "base/utf8.h"
 #include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/image/image_input.h"
 #include "server/image/keep_ratio.h"
 #include "server/image/pixels.h"
@@ -15,53 +17,36 @@ namespace {
 
 constexpr int kMaxRequestIdLength = 128;  // Characters.
 constexpr int kMaxDetections = 1000;
-// Of a protobuf Duration: about 10,000 years.
-constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
-                        int64_t max) {
-  return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected ", min, " to ", max));
+const char* ResizeName(image::ResizeMode mode) {
+  switch (mode) {
+    case image::ResizeMode::kStretch:
+      return "STRETCH";
+    case image::ResizeMode::kLetterbox:
+      return "LETTERBOX";
+    case image::ResizeMode::kCenterCrop:
+      return "CENTER_CROP";
+  }
+  return "";
 }
 
-absl::Status NotAnEnumerator(absl::string_view field, int got) {
-  return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected a known value"));
-}
-
-absl::Status ValidateOptions(const v1::RequestOptions& options) {
-  if (!v1::RequestOptions::Priority_IsValid(options.priority())) {
-    return NotAnEnumerator("options.priority", options.priority());
+absl::Status ValidateOptions(const RequestOptions& options,
+                             const model::ModelConfig& model) {
+  if (options.max_queue_wait.has_value() &&
+      *options.max_queue_wait <= absl::ZeroDuration()) {
+    return server::InvalidField(
+        "options.max_queue_wait",
+        absl::StrCat("got ", absl::FormatDuration(*options.max_queue_wait),
+                     ", expected a positive duration"));
   }
-  if (!v1::RequestOptions::Resize_IsValid(options.resize())) {
-    return NotAnEnumerator("options.resize", options.resize());
-  }
-  if (options.has_max_queue_wait()) {
-    const auto& wait = options.max_queue_wait();
-    const bool positive = wait.seconds() > 0 || wait.nanos() > 0;
-    if (!positive || wait.seconds() < 0 ||
-        wait.seconds() > kMaxDurationSeconds || wait.nanos() < 0 ||
-        wait.nanos() > 999'999'999) {
-      return server::InvalidField(
-          "options.max_queue_wait",
-          absl::StrCat("got ", wait.seconds(), " s and ", wait.nanos(),
-                       " ns, expected a positive duration"));
-    }
+  if (options.resize.has_value() && model.resize == model::Resize::kKeepRatio) {
+    return server::InvalidField(
+        "options.resize",
+        absl::StrCat("got ", ResizeName(*options.resize),
+                     ", expected none: keep_ratio is all that the model "
+                     "takes"));
   }
   return absl::OkStatus();
-}
-
-absl::Status ValidateResize(v1::RequestOptions::Resize resize,
-                            const model::ModelConfig& model) {
-  if (model.resize != model::Resize::kKeepRatio ||
-      resize == v1::RequestOptions::RESIZE_UNSPECIFIED) {
-    return absl::OkStatus();
-  }
-  return server::InvalidField(
-      "options.resize",
-      absl::StrCat("got ", v1::RequestOptions::Resize_Name(resize),
-                   ", expected none: keep_ratio is all that "
-                   "the model takes"));
 }
 
 absl::Status ValidateFraction(absl::string_view field, float fraction) {
@@ -70,12 +55,12 @@ absl::Status ValidateFraction(absl::string_view field, float fraction) {
       field, absl::StrCat("got ", fraction, ", expected 0 to 1"));
 }
 
-absl::Status ValidateClassFilter(
-    const google::protobuf::RepeatedField<int32_t>& filter, int classes) {
-  for (int i = 0; i < filter.size(); ++i) {
+absl::Status ValidateClassFilter(absl::Span<const int32_t> filter,
+                                 int classes) {
+  for (size_t i = 0; i < filter.size(); ++i) {
     if (filter[i] < 0 || filter[i] >= classes) {
-      return OutOfRange(absl::StrCat("params.class_filter[", i, "]"), filter[i],
-                        0, classes - 1);
+      return server::OutOfRange(absl::StrCat("params.class_filter[", i, "]"),
+                                filter[i], 0, classes - 1);
     }
   }
   return absl::OkStatus();
@@ -86,27 +71,19 @@ absl::Status ValidateCount(int got, int max) {
     return server::InvalidField(
         "images", absl::StrCat("got 0 images, expected 1 to ", max));
   }
-  if (got <= max) return absl::OkStatus();
-  server::ErrorDetail detail;
-  detail.reason = "TOO_MANY_IMAGES";
-  detail.field = "images";
-  detail.metadata = {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}};
-  return server::MakeError(
-      absl::StatusCode::kInvalidArgument,
-      absl::StrCat("got ", got, " images, expected 1 to ", max),
-      std::move(detail));
+  if (got > max) return server::TooManyImages(got, max);
+  return absl::OkStatus();
 }
 
-absl::Status ValidateCrop(const v1::NormalizedRect& crop) {
+absl::Status ValidateCrop(const image::CropRect& crop) {
   const auto check = [](absl::string_view field, float min, float max) {
     if (0 <= min && min < max && max <= 1) return absl::OkStatus();  // No NaN.
     return server::InvalidField(field,
                                 absl::StrCat("got ", min, " to ", max,
                                              ", expected 0 <= min < max <= 1"));
   };
-  const absl::Status status = check(".crop.x_min", crop.x_min(), crop.x_max());
-  return status.ok() ? check(".crop.y_min", crop.y_min(), crop.y_max())
-                     : status;
+  const absl::Status status = check(".crop.x_min", crop.x_min, crop.x_max);
+  return status.ok() ? check(".crop.y_min", crop.y_min, crop.y_max) : status;
 }
 
 absl::string_view FormatName(image::ImageFormat format) {
@@ -123,7 +100,7 @@ absl::string_view FormatName(image::ImageFormat format) {
 
 // Fills what follows from the oriented picture's size and from how many
 // pictures of it there are at once.
-void FillSizes(const v1::Image& image, const model::ModelConfig& model,
+void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, int copies,
                ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);
@@ -135,52 +112,47 @@ void FillSizes(const v1::Image& image, const model::ModelConfig& model,
           : image::PictureSize{model.image_size, model.image_size};
   facts->input_bytes = 3 * facts->input.pixels();
   facts->decode_bytes = 3 * copies * facts->pixels + facts->input_bytes;
-  if (image.has_crop()) facts->decode_bytes += 3 * facts->seen.pixels();
+  if (image.crop.has_value()) facts->decode_bytes += 3 * facts->seen.pixels();
 }
 
-absl::Status ValidateEncoded(const v1::Image& image,
+absl::Status ValidateEncoded(const image::ImageSource& image,
                              const model::ModelConfig& model,
                              const image::ImageLimits& limits,
                              ImageFacts* facts) {
   absl::StatusOr<image::ImageHeader> header =
-      image::ReadImageHeader(image.encoded(), limits);
-  if (!header.ok()) {
-    server::ErrorDetail detail = server::GetErrorDetail(header.status());
-    detail.field = ".encoded";
-    return server::MakeError(header.status().code(), header.status().message(),
-                             std::move(detail));
-  }
-  const bool orient = image.orientation() != v1::Image::IGNORE;
+      image::ReadImageHeader(image.encoded()->bytes, limits);
+  if (!header.ok()) return server::AtField(".encoded", header.status());
+  const bool orient = image.apply_orientation;
   facts->format = FormatName(header->format);
   FillSizes(image, model, image::OrientedSize(*header, orient),
             orient && header->orientation != 1 ? 2 : 1, facts);
   return absl::OkStatus();
 }
 
-absl::Status ValidatePixelBuffer(const v1::Image& image,
+absl::Status ValidatePixelBuffer(const image::ImageSource& image,
                                  const model::ModelConfig& model,
                                  const image::ImageLimits& limits,
                                  ImageFacts* facts) {
-  const v1::PixelBuffer& pixels = image.pixels();
+  const image::PixelBuffer& pixels = *image.pixels();
   facts->format = "pixels";
   const absl::Status status = image::ValidatePixels(pixels, limits);
   if (!status.ok()) return server::InField(".pixels", status);
-  FillSizes(image, model, {pixels.height(), pixels.width()}, 1, facts);
+  FillSizes(image, model, {pixels.height, pixels.width}, 1, facts);
   return absl::OkStatus();
 }
 
-absl::Status ValidateTensorImage(const v1::Tensor& tensor,
+absl::Status ValidateTensorImage(const image::InputTensor& tensor,
                                  const model::ModelConfig& model,
                                  ImageFacts* facts) {
   facts->format = "tensor";
   const absl::Status status = image::ValidateTensor(tensor, model);
   if (!status.ok()) return server::InField(".tensor", status);
-  facts->input = {static_cast<int>(tensor.shape(1)),
-                  static_cast<int>(tensor.shape(2))};
+  facts->input = {static_cast<int>(tensor.shape[1]),
+                  static_cast<int>(tensor.shape[2])};
   facts->seen = facts->input;
   facts->pixels = facts->input.pixels();
   facts->input_bytes = 3 * facts->pixels;
-  if (tensor.data_type() != v1::Tensor::UINT8) {
+  if (tensor.type != image::InputTensor::Type::kUint8) {
     facts->input_bytes *= sizeof(float);
   }
   facts->decode_bytes = facts->input_bytes;
@@ -189,7 +161,7 @@ absl::Status ValidateTensorImage(const v1::Tensor& tensor,
 
 }  // namespace
 
-absl::Status ValidateRequestId(const std::string& request_id) {
+absl::Status ValidateRequestId(absl::string_view request_id) {
   const int length = base::Utf8Length(request_id);
   if (length >= 0 && length <= kMaxRequestIdLength) return absl::OkStatus();
   return server::InvalidField(
@@ -198,84 +170,68 @@ absl::Status ValidateRequestId(const std::string& request_id) {
                    kMaxRequestIdLength));
 }
 
-absl::Status ValidateRequest(int images, const v1::RequestOptions& options,
+absl::Status ValidateRequest(const PredictionRequest& request,
                              const model::ModelConfig& model,
                              const RequestLimits& limits) {
-  absl::Status status = ValidateCount(images, limits.max_images);
-  if (status.ok()) status = ValidateOptions(options);
-  if (status.ok()) status = ValidateResize(options.resize(), model);
+  absl::Status status = ValidateCount(request.images, limits.max_images);
+  if (status.ok()) status = request.malformed;
+  if (status.ok()) status = ValidateOptions(request.options, model);
   return status;
 }
 
-absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
-  if (params.top_k() < 0 || params.top_k() > classes) {
-    return OutOfRange("params.top_k", params.top_k(), 0, classes);
+absl::Status ValidateParams(const ClassifyParams& params, int classes) {
+  if (params.top_k < 0 || params.top_k > classes) {
+    return server::OutOfRange("params.top_k", params.top_k, 0, classes);
   }
-  if (!std::isfinite(params.min_score())) {
+  if (!std::isfinite(params.min_score)) {
     return server::InvalidField(
         "params.min_score",
-        absl::StrCat("got ", params.min_score(), ", expected a finite number"));
+        absl::StrCat("got ", params.min_score, ", expected a finite number"));
   }
-  if (!v1::ClassifyParams::ScoreType_IsValid(params.score_type())) {
-    return NotAnEnumerator("params.score_type", params.score_type());
-  }
-  return ValidateClassFilter(params.class_filter(), classes);
+  return ValidateClassFilter(params.class_filter, classes);
 }
 
-absl::Status ValidateParams(const v1::DetectParams& params, int classes) {
-  // What is unset is 0 and passes.
-  absl::Status status =
-      ValidateFraction("params.score_threshold", params.score_threshold());
+absl::Status ValidateParams(const DetectParams& params, int classes) {
+  absl::Status status = ValidateFraction("params.score_threshold",
+                                         params.score_threshold.value_or(0));
   if (status.ok()) {
     status = ValidateFraction("params.nms_iou_threshold",
-                              params.nms_iou_threshold());
+                              params.nms_iou_threshold.value_or(0));
   }
   if (!status.ok()) return status;
-  if (params.max_detections() < 0 || params.max_detections() > kMaxDetections) {
-    return OutOfRange("params.max_detections", params.max_detections(), 0,
-                      kMaxDetections);
+  if (params.max_detections < 0 || params.max_detections > kMaxDetections) {
+    return server::OutOfRange("params.max_detections", params.max_detections, 0,
+                              kMaxDetections);
   }
-  if (!v1::DetectParams::MaskEncoding_IsValid(params.mask_encoding())) {
-    return NotAnEnumerator("params.mask_encoding", params.mask_encoding());
-  }
-  return ValidateClassFilter(params.class_filter(), classes);
+  return ValidateClassFilter(params.class_filter, classes);
 }
 
-absl::Status ValidateParams(const v1::SegmentParams& params, int classes) {
-  if (!v1::SegmentParams::Encoding_IsValid(params.encoding())) {
-    return NotAnEnumerator("params.encoding", params.encoding());
-  }
-  if (!v1::SegmentParams::OutputSize_IsValid(params.output_size())) {
-    return NotAnEnumerator("params.output_size", params.output_size());
-  }
-  return ValidateClassFilter(params.class_filter(), classes);
+absl::Status ValidateParams(const SegmentParams& params, int classes) {
+  return ValidateClassFilter(params.class_filter, classes);
 }
 
-absl::Status ValidateImage(const v1::Image& image,
+absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts) {
-  if (!v1::Image::Orientation_IsValid(image.orientation())) {
-    return NotAnEnumerator(".orientation", image.orientation());
-  }
-  if (image.has_crop()) {
-    if (image.has_tensor()) {
+  if (image.crop.has_value()) {
+    if (image.tensor() != nullptr) {
       return server::InvalidField(".crop",
                                   "got a crop, expected none of a tensor");
     }
-    const absl::Status status = ValidateCrop(image.crop());
+    const absl::Status status = ValidateCrop(*image.crop);
     if (!status.ok()) return status;
   }
-  switch (image.source_case()) {
-    case v1::Image::kEncoded:
-      return ValidateEncoded(image, model, limits.image, facts);
-    case v1::Image::kPixels:
-      return ValidatePixelBuffer(image, model, limits.image, facts);
-    case v1::Image::kTensor:
-      return ValidateTensorImage(image.tensor(), model, facts);
-    default:
-      return server::InvalidField(
-          "", "got no source, expected encoded, pixels or tensor");
+  if (image.encoded() != nullptr) {
+    return ValidateEncoded(image, model, limits.image, facts);
   }
+  if (image.pixels() != nullptr) {
+    return ValidatePixelBuffer(image, model, limits.image, facts);
+  }
+  if (image.tensor() != nullptr) {
+    return ValidateTensorImage(*image.tensor(), model, facts);
+  }
+  return server::InvalidField(
+      "", "got no source, expected encoded, pixels or tensor");
 }
 
 }  // namespace sfmamba::prediction

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
-#include "server/base/error.h"
+#include "server/base/reasons.h"
 #include "server/batching/batch_task.h"
 
 namespace sfmamba::repository {
@@ -41,17 +41,6 @@ int64_t VersionNumber(absl::string_view name) {
     return 0;
   }
   return number;
-}
-
-absl::Status NotFound(absl::string_view name) {
-  server::ErrorDetail detail;
-  detail.reason = "MODEL_NOT_FOUND";
-  // A name may be as long as the message limit allows.
-  const std::string shown(name.substr(0, 200));
-  detail.metadata = {{"model", shown}};
-  return server::MakeError(absl::StatusCode::kNotFound,
-                           absl::StrCat("there is no model \"", shown, "\""),
-                           std::move(detail));
 }
 
 // A folder inside `root` wherever links lead.
@@ -134,16 +123,8 @@ std::string ModelVersion::state_reason() const {
 absl::StatusOr<std::shared_ptr<LoadedModel>> ModelVersion::Loaded() const {
   absl::MutexLock lock(&mu_);
   if (loaded_ != nullptr) return loaded_;
-  server::ErrorDetail detail;
-  detail.reason = "MODEL_NOT_READY";
-  detail.metadata = {
-      {"model", name()},
-      {"state", std::string(observability::ModelStateName(state_))}};
-  return server::MakeError(
-      absl::StatusCode::kUnavailable,
-      absl::StrCat(name(), " is ", observability::ModelStateName(state_),
-                   reason_.empty() ? "" : ": ", reason_),
-      std::move(detail));
+  return server::ModelNotReady(name(), observability::ModelStateName(state_),
+                               reason_);
 }
 
 void ModelVersion::SetReady(std::shared_ptr<LoadedModel> loaded) {
@@ -338,9 +319,9 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
       id = id.substr(0, slash);
       if (absl::ConsumePrefix(&rest, "versions/")) {
         number = VersionNumber(rest);
-        if (number == 0) return NotFound(name);
+        if (number == 0) return server::ModelNotFound(name);
       } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
-        return NotFound(name);  // No label is ever set.
+        return server::ModelNotFound(name);  // No label is ever set.
       } else {
         return server::InvalidField(field,
                                     "expected {id}, models/{id}, "
@@ -356,7 +337,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
   const auto found = versions_.find(std::string(id));
   if (found == versions_.end() ||
       (number != 0 && number != found->second->number())) {
-    return NotFound(name);
+    return server::ModelNotFound(name);
   }
   return found->second;
 }

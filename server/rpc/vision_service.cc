@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "grpcpp/support/message_allocator.h"
-#include "server/base/error.h"
-#include "server/rpc/classify_call.h"
-#include "server/rpc/detect_call.h"
-#include "server/rpc/segment_call.h"
+#include "server/base/reasons.h"
+#include "server/observability/request_record.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/predict_call.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -48,14 +48,6 @@ class RefusedStream final
   explicit RefusedStream(const grpc::Status& status) { Finish(status); }
   void OnDone() override { delete this; }
 };
-
-absl::Status NotSupported(absl::string_view what) {
-  server::ErrorDetail detail;
-  detail.reason = "NOT_SUPPORTED";
-  return server::MakeError(absl::StatusCode::kUnimplemented,
-                           absl::StrCat(what, " is not supported"),
-                           std::move(detail));
-}
 
 v1::Model::State ToProto(observability::ModelState state) {
   switch (state) {
@@ -164,7 +156,7 @@ absl::Status FillPage(
 
 }  // namespace
 
-VisionService::VisionService(CallEnvironment environment)
+VisionService::VisionService(prediction::PredictionEnvironment environment)
     : env_(std::move(environment)),
       classify_messages_(
           std::make_unique<
@@ -181,77 +173,84 @@ VisionService::VisionService(CallEnvironment environment)
 }
 
 absl::Status VisionService::CheckServing() const {
-  if (!draining_.load()) return absl::OkStatus();
-  server::ErrorDetail detail;
-  detail.reason = "DRAINING";
-  detail.retry_after = absl::ZeroDuration();
-  return server::MakeError(absl::StatusCode::kUnavailable,
-                           "the server is stopping", std::move(detail));
+  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+}
+
+observability::RequestRecord VisionService::Record(
+    observability::Method method, int64_t message_bytes,
+    const grpc::CallbackServerContext& context) const {
+  return observability::RequestRecord(method, message_bytes, context.peer(),
+                                      TraceparentOf(context), &env_.metrics,
+                                      &env_.log);
 }
 
 grpc::ServerUnaryReactor* VisionService::Classify(
     grpc::CallbackServerContext* context, const v1::ClassifyRequest* request,
     v1::ClassifyResponse* response) {
-  auto* call = new ClassifyCall(env_, context, request, response);
-  call->Start(CheckServing());
+  auto* call = new ClassifyCall(observability::Method::kClassify, env_, context,
+                                request, response);
+  call->Run(CheckServing());
   return call;
 }
 
 grpc::ServerUnaryReactor* VisionService::Detect(
     grpc::CallbackServerContext* context, const v1::DetectRequest* request,
     v1::DetectResponse* response) {
-  auto* call = new DetectCall(env_, context, request, response);
-  call->Start(CheckServing());
+  auto* call = new DetectCall(observability::Method::kDetect, env_, context,
+                              request, response);
+  call->Run(CheckServing());
   return call;
 }
 
 grpc::ServerUnaryReactor* VisionService::Segment(
     grpc::CallbackServerContext* context, const v1::SegmentRequest* request,
     v1::SegmentResponse* response) {
-  auto* call = new SegmentCall(env_, context, request, response);
-  call->Start(CheckServing());
+  auto* call = new SegmentCall(observability::Method::kSegment, env_, context,
+                               request, response);
+  call->Run(CheckServing());
   return call;
 }
 
 grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
 VisionService::StreamPredict(grpc::CallbackServerContext* context) {
-  CallRecord record(observability::Method::kStreamPredict,
-                    v1::StreamPredictRequest(), context, &env_.metrics,
-                    &env_.log);
+  auto record = Record(observability::Method::kStreamPredict, 0, *context);
   record.set_no_model();
-  return new RefusedStream(record.Finish(NotSupported("StreamPredict")));
+  const absl::Status status =
+      record.Finish(server::NotSupported("StreamPredict"));
+  return new RefusedStream(EndCall(status, context));
 }
 
 grpc::ServerUnaryReactor* VisionService::GetModel(
     grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
     v1::Model* response) {
-  CallRecord record(observability::Method::kGetModel, *request, context,
-                    &env_.metrics, &env_.log);
+  auto record = Record(observability::Method::kGetModel,
+                       request->ByteSizeLong(), *context);
   absl::Status status = CheckServing();
   if (status.ok()) {
     const auto version = env_.repository.Find(request->name(), "name");
     status = version.status();
     if (status.ok()) {
-      record.set_model(**version);
+      record.set_model((*version)->name(), (*version)->metrics());
       ToProto(**version, /*with_classes=*/true, response);
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(record.Finish(status));
+  reactor->Finish(EndCall(record.Finish(status), context));
   return reactor;
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(
     grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
     v1::ListModelsResponse* response) {
-  CallRecord record(observability::Method::kListModels, *request, context,
-                    &env_.metrics, &env_.log);
+  auto record = Record(observability::Method::kListModels,
+                       request->ByteSizeLong(), *context);
   record.set_no_model();
   absl::Status status = CheckServing();
-  if (status.ok())
+  if (status.ok()) {
     status = FillPage(*request, env_.repository.List(), response);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(record.Finish(status));
+  reactor->Finish(EndCall(record.Finish(status), context));
   return reactor;
 }
 

@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "grpcpp/support/message_allocator.h"
-#include "server/rpc/predict_call.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/prediction.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
 namespace sfmamba::rpc {
@@ -14,7 +15,7 @@ namespace sfmamba::rpc {
 // Thread-safe.
 class VisionService final : public v1::VisionService::CallbackService {
  public:
-  explicit VisionService(CallEnvironment environment);
+  explicit VisionService(prediction::PredictionEnvironment environment);
 
   // From now on new calls are answered UNAVAILABLE with reason DRAINING, to be
   // tried elsewhere at once.
@@ -41,8 +42,13 @@ class VisionService final : public v1::VisionService::CallbackService {
       v1::ListModelsResponse* response) override;
 
  private:
+  // UNAVAILABLE while draining.
   absl::Status CheckServing() const;
-  const CallEnvironment env_;
+  observability::RequestRecord Record(
+      observability::Method method, int64_t message_bytes,
+      const grpc::CallbackServerContext& context) const;
+
+  const prediction::PredictionEnvironment env_;
   template <typename Request, typename Response>
   using Allocator = std::unique_ptr<grpc::MessageAllocator<Request, Response>>;
   const Allocator<v1::ClassifyRequest, v1::ClassifyResponse> classify_messages_;

@@ -11,7 +11,10 @@
 #include "server/base/textproto.h"
 #include "server/image/image_input.h"
 #include "server/observability/trace_context.h"
+#include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
+#include "server/prediction/task_handler.h"
+#include "server/rpc/from_proto.h"
 #include "server/server_config.h"
 #include "sfmamba/v1/config.pb.h"
 #include "tests/fuzz/mutator.h"
@@ -71,21 +74,30 @@ void FuzzRequests(const model::ModelConfig& model) {
   const google::protobuf::LogSilencer silencer;
   Mutator mutator;
   int refused = 0, accepted = 0;
+  repository::ModelDirectory directory;
+  directory.config = model;
+  directory.labels.resize(10);
   for (int i = 0; i < kMutants; ++i) {
     Request request;
     if (!request.ParseFromString(mutator.Mutate(valid))) continue;
-    absl::Status whole =
-        prediction::ValidateRequest(request.images_size(), request.options(),
-                                    model, prediction::RequestLimits());
-    if (whole.ok()) whole = prediction::ValidateParams(request.params(), 10);
+    const prediction::PredictionRequest translated = rpc::FromProto(request);
+    absl::Status whole = prediction::ValidateRequest(
+        translated, model, prediction::RequestLimits());
+    if (whole.ok()) {
+      whole = prediction::MakeTaskHandler(translated.params)
+                  ->CheckParams(directory);
+    }
     if (!whole.ok()) {
       EXPECT_NE(server::GetErrorDetail(whole).reason, "");
       ++refused;
     }
-    for (const v1::Image& image : request.images()) {
+    for (int j = 0; j < translated.images; ++j) {
+      const absl::StatusOr<image::ImageSource> source = translated.image(j);
       prediction::ImageFacts facts;
-      const absl::Status status = prediction::ValidateImage(
-          image, model, prediction::RequestLimits(), &facts);
+      const absl::Status status =
+          source.ok() ? prediction::ValidateImage(
+                            *source, model, prediction::RequestLimits(), &facts)
+                      : source.status();
       if (!status.ok()) {
         EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
         EXPECT_NE(server::GetErrorDetail(status).reason, "");
@@ -93,7 +105,7 @@ void FuzzRequests(const model::ModelConfig& model) {
         continue;
       }
       const absl::StatusOr<image::PreparedInput> input = image::MakeInput(
-          image, model, request.options().resize(), image::ImageLimits());
+          *source, model, translated.options.resize, image::ImageLimits());
       if (!input.ok()) continue;  // Not finite.
       const image::ImageBuffer& made = input->image;
       EXPECT_EQ(made.height, facts.input.height);

@@ -1,6 +1,7 @@
 #include "server/base/error.h"
 
 #include "gtest/gtest.h"
+#include "server/base/reasons.h"
 
 namespace sfmamba::server {
 namespace {
@@ -35,6 +36,14 @@ TEST(ErrorTest, InFieldPutsThePrefixFirstAndKeepsTheRest) {
   EXPECT_EQ(GetErrorDetail(status).field, "images[3].tensor.shape");
   EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
   EXPECT_TRUE(InField("images[3]", absl::OkStatus()).ok());
+}
+
+TEST(ErrorTest, AtFieldReplacesTheFieldAndKeepsTheRest) {
+  const absl::Status status = AtField(".encoded", InvalidField("old", "wrong"));
+  EXPECT_EQ(GetErrorDetail(status).field, ".encoded");
+  EXPECT_EQ(GetErrorDetail(status).reason, "INVALID_FIELD");
+  EXPECT_EQ(status.message(), "wrong");
+  EXPECT_TRUE(AtField(".encoded", absl::OkStatus()).ok());
 }
 
 TEST(ErrorTest, WithErrorInfoNamesTheCodeOnlyWhereNoReasonIs) {

@@ -10,18 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "server/image/keep_ratio.h"
-#include "server/prediction/convert_detections.h"
-#include "server/prediction/convert_segmentation.h"
+#include "server/prediction/task_handler.h"
 #include "tests/server/picture.h"
 
 namespace sfmamba::image {
 namespace {
 
 constexpr int kClasses = 150;
-
-std::vector<std::string> Labels() {
-  return std::vector<std::string>(kClasses, "label");
-}
 
 // Blobs with wavy edges, as objects have.
 model::Segmentation MakeMap(int height, int width) {
@@ -43,28 +38,38 @@ model::Segmentation MakeMap(int height, int width) {
   return map;
 }
 
-void Segment(benchmark::State& state, v1::SegmentParams::Encoding encoding) {
-  const model::Segmentation map = MakeMap(state.range(1), state.range(0));
-  v1::SegmentParams params;
-  params.set_encoding(encoding);
-  int64_t bytes = 0;
+repository::ModelDirectory DenseModel() {
+  repository::ModelDirectory model;
+  model.labels = std::vector<std::string>(kClasses, "label");
+  model.config.detector.masks = true;
+  return model;
+}
+
+// Encodes the answer to `result` again and again.
+void Encode(benchmark::State& state, const prediction::TaskParams& params,
+            const model::Result& result, const PictureFrame& frame) {
+  const repository::ModelDirectory model = DenseModel();
+  const auto handler = prediction::MakeTaskHandler(params);
   for (auto _ : state) {
-    v1::SegmentResult result;
-    benchmark::DoNotOptimize(
-        prediction::ToProto(map, params, Labels(), &result));
-    bytes = result.ByteSizeLong();
+    benchmark::DoNotOptimize(handler->ToAnswer(model, result, frame));
   }
-  state.counters["bytes"] = bytes;
+}
+
+void Segment(benchmark::State& state,
+             prediction::SegmentParams::Encoding encoding) {
+  prediction::SegmentParams params;
+  params.encoding = encoding;
+  Encode(state, params, MakeMap(state.range(1), state.range(0)), {});
 }
 
 void BM_SegmentPng(benchmark::State& state) {
-  Segment(state, v1::SegmentParams::PNG_INDEX);
+  Segment(state, prediction::SegmentParams::Encoding::kPngIndex);
 }
 void BM_SegmentRle(benchmark::State& state) {
-  Segment(state, v1::SegmentParams::RLE_PER_CLASS);
+  Segment(state, prediction::SegmentParams::Encoding::kRlePerClass);
 }
 void BM_SegmentRaw(benchmark::State& state) {
-  Segment(state, v1::SegmentParams::RAW_INDEX);
+  Segment(state, prediction::SegmentParams::Encoding::kRawIndex);
 }
 BENCHMARK(BM_SegmentPng)
     ->Args({640, 480})
@@ -80,17 +85,9 @@ BENCHMARK(BM_SegmentRaw)
     ->Unit(benchmark::kMillisecond);
 
 void BM_SegmentConfidence(benchmark::State& state) {
-  const model::Segmentation map = MakeMap(480, 640);
-  v1::SegmentParams params;
-  params.set_include_confidence_map(true);
-  int64_t bytes = 0;
-  for (auto _ : state) {
-    v1::SegmentResult result;
-    benchmark::DoNotOptimize(
-        prediction::ToProto(map, params, Labels(), &result));
-    bytes = result.confidence_png().size();
-  }
-  state.counters["bytes"] = bytes;
+  prediction::SegmentParams params;
+  params.include_confidence_map = true;
+  Encode(state, params, MakeMap(480, 640), {});
 }
 BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
 
@@ -121,26 +118,21 @@ model::Detections MakeDetections(int height, int width) {
   return detections;
 }
 
-void Detect(benchmark::State& state, v1::DetectParams::MaskEncoding encoding) {
+void Detect(benchmark::State& state,
+            prediction::DetectParams::MaskEncoding encoding) {
   const int width = state.range(0), height = state.range(1);
-  const model::Detections detections = MakeDetections(height, width);
+  prediction::DetectParams params;
+  params.mask_encoding = encoding;
   PictureFrame frame;
   frame.picture = {height, width};
-  int64_t bytes = 0;
-  for (auto _ : state) {
-    v1::DetectResult result;
-    benchmark::DoNotOptimize(
-        prediction::ToProto(detections, frame, encoding, Labels(), &result));
-    bytes = result.ByteSizeLong();
-  }
-  state.counters["bytes"] = bytes;
+  Encode(state, params, MakeDetections(height, width), frame);
 }
 
 void BM_DetectRle(benchmark::State& state) {
-  Detect(state, v1::DetectParams::COCO_RLE);
+  Detect(state, prediction::DetectParams::MaskEncoding::kCocoRle);
 }
 void BM_DetectPng(benchmark::State& state) {
-  Detect(state, v1::DetectParams::PNG_CROP);
+  Detect(state, prediction::DetectParams::MaskEncoding::kPngCrop);
 }
 BENCHMARK(BM_DetectRle)
     ->Args({640, 480})

@@ -2,25 +2,24 @@
 
 #include <cstring>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
 namespace sfmamba::image {
 namespace {
 
-using v1::PixelBuffer;
-using v1::Tensor;
+using Format = PixelBuffer::Format;
+using Type = InputTensor::Type;
 
-PixelBuffer Buffer(int width, int height, PixelBuffer::Format format,
-                   const std::string& data, int stride = 0) {
-  PixelBuffer pixels;
-  pixels.set_width(width);
-  pixels.set_height(height);
-  pixels.set_format(format);
-  pixels.set_data(data);
-  pixels.set_row_stride_bytes(stride);
-  return pixels;
+// A view of `data`, which must outlive it.
+PixelBuffer Buffer(int width, int height, Format format, absl::string_view data,
+                   int stride = 0) {
+  return {width, height, format, stride, data};
 }
 
 // "reason field" of a refused buffer.
@@ -39,18 +38,16 @@ std::vector<uint8_t> Rgb(const PixelBuffer& pixels) {
 
 TEST(PixelsTest, EachFormatBecomesRgb) {
   const std::vector<uint8_t> expected = {1, 2, 3, 4, 5, 6};
-  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::RGB8, "\1\2\3\4\5\6")), expected);
-  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::BGR8, "\3\2\1\6\5\4")), expected);
-  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::RGBA8, "\1\2\3\x9\4\5\6\x9")),
-            expected);
-  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::BGRA8, "\3\2\1\x9\6\5\4\x9")),
-            expected);
-  EXPECT_EQ(Rgb(Buffer(2, 1, PixelBuffer::GRAY8, "\1\4")),
+  EXPECT_EQ(Rgb(Buffer(2, 1, Format::kRgb8, "\1\2\3\4\5\6")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, Format::kBgr8, "\3\2\1\6\5\4")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, Format::kRgba8, "\1\2\3\x9\4\5\6\x9")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, Format::kBgra8, "\3\2\1\x9\6\5\4\x9")), expected);
+  EXPECT_EQ(Rgb(Buffer(2, 1, Format::kGray8, "\1\4")),
             (std::vector<uint8_t>{1, 1, 1, 4, 4, 4}));
 }
 
 TEST(PixelsTest, StrideSkipsTheRestOfARow) {
-  EXPECT_EQ(Rgb(Buffer(1, 2, PixelBuffer::RGB8, "\1\2\3xx\4\5\6xx", 5)),
+  EXPECT_EQ(Rgb(Buffer(1, 2, Format::kRgb8, "\1\2\3xx\4\5\6xx", 5)),
             (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
 }
 
@@ -59,7 +56,7 @@ TEST(PixelsTest, Nv12IsBt601VideoRange) {
   const auto image = [](int y, int u, int v) {
     std::string data(4, static_cast<char>(y));
     data += {static_cast<char>(u), static_cast<char>(v)};
-    return Rgb(Buffer(2, 2, PixelBuffer::NV12, data));
+    return Rgb(Buffer(2, 2, Format::kNv12, data));
   };
   EXPECT_EQ(image(16, 128, 128), std::vector<uint8_t>(12, 0));
   EXPECT_EQ(image(235, 128, 128), std::vector<uint8_t>(12, 255));
@@ -72,12 +69,12 @@ TEST(PixelsTest, Nv12IsBt601VideoRange) {
 TEST(PixelsTest, Nv12StrideHoldsForBothPlanes) {
   std::string data = "\x10\x10xx\x10\x10xx";
   data += "\x80\x80xx";
-  EXPECT_EQ(Rgb(Buffer(2, 2, PixelBuffer::NV12, data, 4)),
+  EXPECT_EQ(Rgb(Buffer(2, 2, Format::kNv12, data, 4)),
             std::vector<uint8_t>(12, 0));
 }
 
 TEST(PixelsTest, RefusesWhatDoesNotFit) {
-  const auto rgb = PixelBuffer::RGB8;
+  const auto rgb = Format::kRgb8;
   EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "12345")), "INVALID_FIELD .data");
   EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "1234567")), "INVALID_FIELD .data");
   EXPECT_EQ(Refusal(Buffer(2, 1, rgb, "")), "INVALID_FIELD .data");
@@ -89,27 +86,30 @@ TEST(PixelsTest, RefusesWhatDoesNotFit) {
             "INVALID_FIELD .row_stride_bytes");
   EXPECT_EQ(Refusal(Buffer(2, 16384, rgb, "123456", INT32_MAX)),
             "INVALID_FIELD .data");
-  EXPECT_EQ(Refusal(Buffer(3, 2, PixelBuffer::NV12, "123456789")),
+  EXPECT_EQ(Refusal(Buffer(3, 2, Format::kNv12, "123456789")),
             "INVALID_FIELD .width");
-  EXPECT_EQ(Refusal(Buffer(2, 3, PixelBuffer::NV12, "123456789")),
+  EXPECT_EQ(Refusal(Buffer(2, 3, Format::kNv12, "123456789")),
             "INVALID_FIELD .height");
   EXPECT_EQ(Refusal(Buffer(INT32_MAX, INT32_MAX, rgb, "1")),
             "IMAGE_TOO_LARGE .width");
   EXPECT_EQ(Refusal(Buffer(10000, 10000, rgb, "1")), "IMAGE_TOO_LARGE .width");
-  EXPECT_EQ(Refusal(Buffer(1, 1, PixelBuffer::FORMAT_UNSPECIFIED, "1")),
-            "INVALID_FIELD .format");
-  EXPECT_EQ(Refusal(Buffer(1, 1, PixelBuffer::Format(99), "1")),
-            "INVALID_FIELD .format");
 }
 
+// A tensor with the memory that it is a view of.
+struct OwnedTensor {
+  Type type;
+  std::vector<int64_t> shape;
+  std::string data;
+
+  operator InputTensor() const { return {type, shape, data}; }
+};
+
 template <typename T>
-Tensor MakeTensor(Tensor::DataType type, const std::vector<T>& values,
-                  std::vector<int64_t> shape = {3, 1, 1}) {
-  Tensor tensor;
-  tensor.set_data_type(type);
-  tensor.mutable_shape()->Add(shape.begin(), shape.end());
-  tensor.set_data(values.data(), values.size() * sizeof(T));
-  return tensor;
+OwnedTensor MakeTensor(Type type, const std::vector<T>& values,
+                       std::vector<int64_t> shape = {3, 1, 1}) {
+  return {type, std::move(shape),
+          std::string(reinterpret_cast<const char*>(values.data()),
+                      values.size() * sizeof(T))};
 }
 
 model::ModelConfig ModelOfSide(int side) {
@@ -119,19 +119,19 @@ model::ModelConfig ModelOfSide(int side) {
 }
 
 TEST(TensorTest, EachTypeIsRead) {
-  const auto f32 = MakeTensor<float>(Tensor::FP32, {-1.5f, 0, 3e38f});
+  const auto f32 = MakeTensor<float>(Type::kFloat32, {-1.5f, 0, 3e38f});
   EXPECT_EQ(ToImageBuffer(f32)->values, (std::vector<float>{-1.5f, 0, 3e38f}));
   // -1.5, the smallest subnormal, the largest.
-  const auto f16 = MakeTensor<uint16_t>(Tensor::FP16, {0xBE00, 1, 0x7BFF});
+  const auto f16 = MakeTensor<uint16_t>(Type::kFloat16, {0xBE00, 1, 0x7BFF});
   EXPECT_EQ(ToImageBuffer(f16)->values,
             (std::vector<float>{-1.5f, 5.9604645e-8f, 65504}));
-  const auto bf16 = MakeTensor<uint16_t>(Tensor::BF16, {0xBFC0, 0, 0x4040});
+  const auto bf16 = MakeTensor<uint16_t>(Type::kBfloat16, {0xBFC0, 0, 0x4040});
   EXPECT_EQ(ToImageBuffer(bf16)->values, (std::vector<float>{-1.5f, 0, 3}));
 }
 
 TEST(TensorTest, Uint8ChannelsBecomePixels) {
   const auto tensor = MakeTensor<uint8_t>(
-      Tensor::UINT8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
+      Type::kUint8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
   EXPECT_TRUE(ValidateTensor(tensor, ModelOfSide(2)).ok());
   const auto buffer = ToImageBuffer(tensor);
   ASSERT_TRUE(buffer.ok());
@@ -147,7 +147,7 @@ TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {
   model.long_side = 4;
   const auto status = [&model](int64_t height, int64_t width) {
     return ValidateTensor(
-        MakeTensor(Tensor::UINT8, std::vector<uint8_t>(3 * height * width),
+        MakeTensor(Type::kUint8, std::vector<uint8_t>(3 * height * width),
                    {3, height, width}),
         model);
   };
@@ -169,21 +169,22 @@ TEST(TensorTest, NotFiniteIsRefusedByElement) {
   const float inf = std::numeric_limits<float>::infinity();
   for (float bad : {std::numeric_limits<float>::quiet_NaN(), inf, -inf}) {
     const auto status =
-        ToImageBuffer(MakeTensor<float>(Tensor::FP32, {0, 1, bad})).status();
+        ToImageBuffer(MakeTensor<float>(Type::kFloat32, {0, 1, bad})).status();
     EXPECT_EQ(server::GetErrorDetail(status).reason, "INVALID_FIELD");
     EXPECT_EQ(server::GetErrorDetail(status).field, ".data");
     EXPECT_NE(status.message().find("element 2"), std::string::npos);
   }
   EXPECT_FALSE(
-      ToImageBuffer(MakeTensor<uint16_t>(Tensor::FP16, {0, 0x7C00, 0})).ok());
+      ToImageBuffer(MakeTensor<uint16_t>(Type::kFloat16, {0, 0x7C00, 0})).ok());
   EXPECT_FALSE(
-      ToImageBuffer(MakeTensor<uint16_t>(Tensor::FP16, {0xFE00, 0, 0})).ok());
+      ToImageBuffer(MakeTensor<uint16_t>(Type::kFloat16, {0xFE00, 0, 0})).ok());
   EXPECT_FALSE(
-      ToImageBuffer(MakeTensor<uint16_t>(Tensor::BF16, {0, 0x7FC0, 0})).ok());
+      ToImageBuffer(MakeTensor<uint16_t>(Type::kBfloat16, {0, 0x7FC0, 0}))
+          .ok());
 }
 
 TEST(TensorTest, RefusesWhatDoesNotFit) {
-  const auto field = [](const Tensor& tensor) {
+  const auto field = [](const InputTensor& tensor) {
     const absl::Status status = ValidateTensor(tensor, ModelOfSide(1));
     EXPECT_EQ(server::GetErrorDetail(status).reason, "INVALID_FIELD");
     return server::GetErrorDetail(status).field;
@@ -198,13 +199,10 @@ TEST(TensorTest, RefusesWhatDoesNotFit) {
         {3, 0, 1},
         {3, 2, 2},
         {int64_t{1} << 62, int64_t{1} << 62, 16}}) {
-    EXPECT_EQ(field(MakeTensor(Tensor::FP32, three, shape)), ".shape");
+    EXPECT_EQ(field(MakeTensor(Type::kFloat32, three, shape)), ".shape");
   }
-  EXPECT_EQ(field(MakeTensor(Tensor::FP16, three)), ".data");
-  EXPECT_EQ(field(MakeTensor(Tensor::FP32, std::vector<float>(2))), ".data");
-  EXPECT_EQ(field(MakeTensor(Tensor::DATA_TYPE_UNSPECIFIED, three)),
-            ".data_type");
-  EXPECT_EQ(field(MakeTensor(Tensor::DataType(7), three)), ".data_type");
+  EXPECT_EQ(field(MakeTensor(Type::kFloat16, three)), ".data");
+  EXPECT_EQ(field(MakeTensor(Type::kFloat32, std::vector<float>(2))), ".data");
 }
 
 }  // namespace

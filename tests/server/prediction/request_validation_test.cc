@@ -85,6 +85,11 @@ const BadRequest kBadRequests[] = {
            static_cast<v1::RequestOptions::Priority>(99));
      },
      "INVALID_FIELD", "options.priority"},
+    {"priority HIGH",
+     [](auto* r) {
+       r->mutable_options()->set_priority(v1::RequestOptions::HIGH);
+     },
+     "INVALID_FIELD", "options.priority"},
     {"resize -1",
      [](auto* r) {
        r->mutable_options()->set_resize(
@@ -95,6 +100,8 @@ const BadRequest kBadRequests[] = {
      [](auto* r) {
        r->mutable_options()->mutable_max_queue_wait()->set_seconds(-1);
      },
+     "INVALID_FIELD", "options.max_queue_wait"},
+    {"no wait", [](auto* r) { r->mutable_options()->mutable_max_queue_wait(); },
      "INVALID_FIELD", "options.max_queue_wait"},
     {"wait of too many nanoseconds",
      [](auto* r) {

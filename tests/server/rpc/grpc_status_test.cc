@@ -1,11 +1,14 @@
-#include "server/base/grpc_status.h"
+#include "server/rpc/grpc_status.h"
 
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
-namespace sfmamba::server {
+namespace sfmamba::rpc {
 namespace {
+
+using server::ErrorDetail;
+using server::MakeError;
 
 TEST(GrpcStatusTest, CarriesTheDetails) {
   ErrorDetail detail;
@@ -43,4 +46,4 @@ TEST(GrpcStatusTest, AStatusWithoutDetailStillCarriesErrorInfo) {
 }
 
 }  // namespace
-}  // namespace sfmamba::server
+}  // namespace sfmamba::rpc

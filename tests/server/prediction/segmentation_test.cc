@@ -1,4 +1,4 @@
-#include "server/prediction/convert_segmentation.h"
+// Results as a caller of sfmamba.v1 sees them.
 
 #include <cmath>
 #include <string>
@@ -7,11 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
+#include "tests/server/prediction/through_proto.h"
 
 namespace sfmamba::prediction {
 namespace {
-
-using v1::SegmentParams;
 
 std::vector<std::string> Labels(int classes) {
   std::vector<std::string> labels;
@@ -32,17 +31,20 @@ model::Segmentation MakeMap(int classes) {
   return map;
 }
 
-v1::SegmentResult Convert(const SegmentParams& params, int classes = 5) {
-  v1::SegmentResult result;
-  const absl::Status status =
-      ToProto(MakeMap(classes), params, Labels(classes), &result);
-  EXPECT_TRUE(status.ok()) << status;
+v1::SegmentResult Convert(const v1::SegmentParams& params,
+                          const model::Segmentation& map, int classes) {
+  return AnswerThroughProto<SegmentationAnswer, v1::SegmentResult>(
+      params, ModelOf(Labels(classes)), map);
+}
+
+v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
+  const v1::SegmentResult result = Convert(params, MakeMap(classes), classes);
   EXPECT_EQ(result.width(), 3);
   EXPECT_EQ(result.height(), 2);
   return result;
 }
 
-TEST(ConvertSegmentationTest, ByDefaultAPngOfIndices) {
+TEST(SegmentationTest, ByDefaultAPngOfIndices) {
   const v1::SegmentResult result = Convert({});
   const server::GreyPng png = server::DecodeGreyPng(result.png_index());
   EXPECT_EQ(png.bit_depth, 8);
@@ -52,7 +54,7 @@ TEST(ConvertSegmentationTest, ByDefaultAPngOfIndices) {
   EXPECT_EQ(result.confidence_png(), "");
 }
 
-TEST(ConvertSegmentationTest, ManyClassesTakeSixteenBits) {
+TEST(SegmentationTest, ManyClassesTakeSixteenBits) {
   EXPECT_EQ(server::DecodeGreyPng(Convert({}, 255).png_index()).bit_depth, 8);
   const server::GreyPng png =
       server::DecodeGreyPng(Convert({}, 256).png_index());
@@ -62,8 +64,8 @@ TEST(ConvertSegmentationTest, ManyClassesTakeSixteenBits) {
             59999);
 }
 
-TEST(ConvertSegmentationTest, FilteredClassesAreIgnored) {
-  SegmentParams params;
+TEST(SegmentationTest, FilteredClassesAreIgnored) {
+  v1::SegmentParams params;
   params.add_class_filter(0);
   params.add_class_filter(3);
   params.set_include_class_areas(true);
@@ -77,14 +79,13 @@ TEST(ConvertSegmentationTest, FilteredClassesAreIgnored) {
             (std::vector<int>{65535, 65535, 65535, 0, 65535, 0}));
 }
 
-TEST(ConvertSegmentationTest, AreasAreLargestFirstThenById) {
-  SegmentParams params;
+TEST(SegmentationTest, AreasAreLargestFirstThenById) {
+  v1::SegmentParams params;
   params.set_include_class_areas(true);
   model::Segmentation map = MakeMap(5);
   map.labels = {1, 1, 4, 0, 4, 0};
   map.areas = {2, 2, 0, 0, 2};
-  v1::SegmentResult result;
-  ASSERT_TRUE(ToProto(map, params, Labels(5), &result).ok());
+  const v1::SegmentResult result = Convert(params, map, 5);
   ASSERT_EQ(result.areas_size(), 3);
   EXPECT_EQ(result.areas(0).class_id(), 0);
   EXPECT_EQ(result.areas(1).class_id(), 1);
@@ -97,9 +98,9 @@ TEST(ConvertSegmentationTest, AreasAreLargestFirstThenById) {
   EXPECT_EQ(other.areas(2).class_id(), 4);
 }
 
-TEST(ConvertSegmentationTest, RunLengthsOfTheClassesThatOccur) {
-  SegmentParams params;
-  params.set_encoding(SegmentParams::RLE_PER_CLASS);
+TEST(SegmentationTest, RunLengthsOfTheClassesThatOccur) {
+  v1::SegmentParams params;
+  params.set_encoding(v1::SegmentParams::RLE_PER_CLASS);
   const v1::SegmentResult result = Convert(params);
   ASSERT_EQ(result.rle().classes_size(), 3);
   const std::vector<std::vector<int>> expected = {
@@ -117,9 +118,9 @@ TEST(ConvertSegmentationTest, RunLengthsOfTheClassesThatOccur) {
   EXPECT_EQ(Convert(params).rle().classes(0).class_id(), 4);
 }
 
-TEST(ConvertSegmentationTest, RawIndicesOfOneOrTwoBytes) {
-  SegmentParams params;
-  params.set_encoding(SegmentParams::RAW_INDEX);
+TEST(SegmentationTest, RawIndicesOfOneOrTwoBytes) {
+  v1::SegmentParams params;
+  params.set_encoding(v1::SegmentParams::RAW_INDEX);
   const v1::SegmentResult one = Convert(params);
   EXPECT_EQ(one.raw().bytes_per_pixel(), 1);
   EXPECT_EQ(one.raw().width(), 3);
@@ -133,8 +134,8 @@ TEST(ConvertSegmentationTest, RawIndicesOfOneOrTwoBytes) {
       std::string("\xff\xff\xff\xff\x2b\x01\xff\xff\xff\xff\xff\xff", 12));
 }
 
-TEST(ConvertSegmentationTest, ConfidenceIsAPngOfItsOwn) {
-  SegmentParams params;
+TEST(SegmentationTest, ConfidenceIsAPngOfItsOwn) {
+  v1::SegmentParams params;
   params.set_include_confidence_map(true);
   const server::GreyPng png =
       server::DecodeGreyPng(Convert(params).confidence_png());

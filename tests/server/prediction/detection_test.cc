@@ -1,15 +1,17 @@
-#include "server/prediction/convert_detections.h"
+// Results as a caller of sfmamba.v1 sees them.
 
-#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
+#include "tests/server/prediction/through_proto.h"
 
 namespace sfmamba::prediction {
 namespace {
 
-using v1::DetectParams;
+using MaskEncoding = v1::DetectParams::MaskEncoding;
 
 const std::vector<std::string>& Labels() {
   static const auto* const labels =
@@ -41,29 +43,30 @@ model::InstanceMask MakeMask(int left, int top, int width, int height) {
   return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
 }
 
-v1::DetectResult Convert(std::vector<model::Detection> detections,
-                         const image::PictureFrame& frame = Frame(),
-                         DetectParams::MaskEncoding encoding =
-                             DetectParams::MASK_ENCODING_UNSPECIFIED) {
-  v1::DetectResult result;
-  const absl::Status status = ToProto(model::Detections{std::move(detections)},
-                                      frame, encoding, Labels(), &result);
-  EXPECT_TRUE(status.ok()) << status;
-  return result;
+v1::DetectResult Convert(
+    std::vector<model::Detection> detections,
+    const image::PictureFrame& frame = Frame(),
+    MaskEncoding encoding = v1::DetectParams::MASK_ENCODING_UNSPECIFIED) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = true;
+  v1::DetectParams params;
+  params.set_mask_encoding(encoding);
+  return AnswerThroughProto<DetectionAnswer, v1::DetectResult>(
+      params, model, model::Detections{std::move(detections)}, frame);
 }
 
 std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
-TEST(ConvertDetectionsTest, NothingFoundStillTellsThePicturesSize) {
+TEST(DetectionTest, NothingFoundStillTellsThePicturesSize) {
   const v1::DetectResult result = Convert({});
   EXPECT_EQ(result.detections_size(), 0);
   EXPECT_EQ(result.image_width(), 100);
   EXPECT_EQ(result.image_height(), 80);
 }
 
-TEST(ConvertDetectionsTest, KeepsOrderClassAndScore) {
+TEST(DetectionTest, KeepsOrderClassAndScore) {
   const v1::DetectResult result =
       Convert({MakeDetection({1, 2, 3, 4}, 2, 0.9f),
                MakeDetection({5, 6, 7, 8}, 0, 0.25f)});
@@ -76,7 +79,7 @@ TEST(ConvertDetectionsTest, KeepsOrderClassAndScore) {
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
-TEST(ConvertDetectionsTest, BoxesAreOfTheWholePictureAndClipped) {
+TEST(DetectionTest, BoxesAreOfTheWholePictureAndClipped) {
   const v1::DetectResult result = Convert(
       {MakeDetection({1.5f, 2, 30, 20}), MakeDetection({-50, -50, 200, 200})});
   EXPECT_EQ(Corners(result.detections(0).box()),
@@ -85,13 +88,13 @@ TEST(ConvertDetectionsTest, BoxesAreOfTheWholePictureAndClipped) {
             (std::vector<float>{0, 0, 100, 80}));
 }
 
-TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
+TEST(DetectionTest, RleMasksAreOfTheWholePicture) {
   model::Detection detection = MakeDetection({2, 3, 6, 5});
   model::InstanceMask mask = MakeMask(2, 3, 4, 2);
   mask.data[0] = 0;
   detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
-      Convert({detection}, Frame(), DetectParams::COCO_RLE);
+      Convert({detection}, Frame(), v1::DetectParams::COCO_RLE);
   const v1::CocoRle& rle = result.detections(0).rle();
   EXPECT_EQ(rle.height(), 80);
   EXPECT_EQ(rle.width(), 100);
@@ -103,27 +106,27 @@ TEST(ConvertDetectionsTest, RleMasksAreOfTheWholePicture) {
   EXPECT_EQ(server::DecodeRle(rle.counts(), 80, 100), expected);
 }
 
-TEST(ConvertDetectionsTest, AnEmptyMaskIsAMaskStill) {
-  const v1::DetectResult rle =
-      Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::COCO_RLE);
+TEST(DetectionTest, AnEmptyMaskIsAMaskStill) {
+  const v1::DetectResult rle = Convert({MakeDetection({2, 3, 2, 5})}, Frame(),
+                                       v1::DetectParams::COCO_RLE);
   EXPECT_EQ(server::DecodeRle(rle.detections(0).rle().counts(), 80, 100),
             std::vector<int>(8000));
-  const v1::DetectResult png =
-      Convert({MakeDetection({2, 3, 2, 5})}, Frame(), DetectParams::PNG_CROP);
+  const v1::DetectResult png = Convert({MakeDetection({2, 3, 2, 5})}, Frame(),
+                                       v1::DetectParams::PNG_CROP);
   const server::GreyPng decoded =
       server::DecodeGreyPng(png.detections(0).png_crop());
   EXPECT_EQ(decoded.width, 1);
   EXPECT_EQ(decoded.values, std::vector<int>(2));
 }
 
-TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
+TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
   // The mask reaches one pixel beyond the box at each side, as pasting allows.
   model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
   model::InstanceMask mask = MakeMask(1, 2, 12, 4);
   mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
   detection.mask = [mask] { return mask; };
   const v1::DetectResult result =
-      Convert({detection}, Frame(), DetectParams::PNG_CROP);
+      Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
   const server::GreyPng png =
       server::DecodeGreyPng(result.detections(0).png_crop());
   EXPECT_EQ(png.bit_depth, 1);
@@ -134,11 +137,11 @@ TEST(ConvertDetectionsTest, PngMasksCoverTheBoxRoundedOutwards) {
   EXPECT_EQ(png.values, expected);
 }
 
-TEST(ConvertDetectionsTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
+TEST(DetectionTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
   model::Detection detection = MakeDetection({0, 0, 20, 10});
   detection.mask = [] { return MakeMask(17, 8, 2, 1); };
   const v1::DetectResult result =
-      Convert({detection}, Frame(), DetectParams::PNG_CROP);
+      Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
   const server::GreyPng png =
       server::DecodeGreyPng(result.detections(0).png_crop());
   std::vector<int> expected(200);
@@ -146,28 +149,53 @@ TEST(ConvertDetectionsTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
   EXPECT_EQ(png.values, expected);
 }
 
-TEST(ToDetectionOptionsTest, WhatIsUnsetIsLeftToTheModel) {
-  const model::DetectionOptions options = ToDetectionOptions(DetectParams());
+model::DetectionOptions OptionsFor(const v1::DetectParams& params,
+                                   bool model_has_masks) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = model_has_masks;
+  batching::BatchTask task;
+  HandlerOf(params)->FillTask(model, &task);
+  return task.detection;
+}
+
+TEST(DetectionOptionsTest, WhatIsUnsetIsLeftToTheModel) {
+  const model::DetectionOptions options = OptionsFor({}, true);
   EXPECT_FALSE(options.score_threshold.has_value());
   EXPECT_FALSE(options.nms_iou_threshold.has_value());
   EXPECT_EQ(options.max_detections, 0);
   EXPECT_TRUE(options.classes.empty());
   EXPECT_FALSE(options.class_agnostic_nms);
+  EXPECT_FALSE(options.masks);
 }
 
-TEST(ToDetectionOptionsTest, WhatIsSetIsHandedOn) {
-  DetectParams params;
+TEST(DetectionOptionsTest, WhatIsSetIsHandedOn) {
+  v1::DetectParams params;
   params.set_score_threshold(0);
   params.set_nms_iou_threshold(0.75f);
   params.set_max_detections(9);
   for (int id : {2, 0, 2}) params.add_class_filter(id);
   params.set_class_agnostic_nms(true);
-  const model::DetectionOptions options = ToDetectionOptions(params);
+  params.set_mask_encoding(v1::DetectParams::PNG_CROP);
+  const model::DetectionOptions options = OptionsFor(params, true);
   EXPECT_EQ(options.score_threshold, 0);
   EXPECT_EQ(options.nms_iou_threshold, 0.75f);
   EXPECT_EQ(options.max_detections, 9);
   EXPECT_EQ(options.classes, (std::vector<int>{0, 2}));
   EXPECT_TRUE(options.class_agnostic_nms);
+  EXPECT_TRUE(options.masks);
+  EXPECT_FALSE(OptionsFor(params, false).masks);
+}
+
+TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = false;
+  v1::DetectParams params;
+  params.set_mask_encoding(v1::DetectParams::COCO_RLE);
+  const v1::DetectResult result =
+      AnswerThroughProto<DetectionAnswer, v1::DetectResult>(
+          params, model, model::Detections{{MakeDetection({1, 2, 3, 4})}},
+          Frame());
+  EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
-#include "server/prediction/convert_classification.h"
+// Results as a caller of sfmamba.v1 sees them.
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/server/prediction/through_proto.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -15,11 +18,10 @@ const std::vector<std::string>& Labels() {
 }
 
 v1::ClassifyResult Convert(const std::vector<float>& logits,
-                           const v1::ClassifyParams& params) {
-  v1::ClassifyResult result;
-  ToProto(model::Classification{logits, {0.5f, -0.5f}}, params, Labels(),
-          &result);
-  return result;
+                           const v1::ClassifyParams& params,
+                           const std::vector<std::string>& labels = Labels()) {
+  return AnswerThroughProto<ClassificationAnswer, v1::ClassifyResult>(
+      params, ModelOf(labels), model::Classification{logits, {0.5f, -0.5f}});
 }
 
 std::vector<int> Ids(const v1::ClassifyResult& result) {
@@ -30,7 +32,7 @@ std::vector<int> Ids(const v1::ClassifyResult& result) {
   return ids;
 }
 
-TEST(ConvertClassificationTest, SoftmaxIsDefaultInDescendingOrder) {
+TEST(ClassificationTest, SoftmaxIsDefaultInDescendingOrder) {
   const v1::ClassifyResult result = Convert({1, 3, 0, 2}, {});
   EXPECT_EQ(Ids(result), (std::vector<int>{1, 3, 0, 2}));
   const double sum = std::exp(1.) + std::exp(3.) + std::exp(0.) + std::exp(2.);
@@ -40,17 +42,17 @@ TEST(ConvertClassificationTest, SoftmaxIsDefaultInDescendingOrder) {
   EXPECT_EQ(result.embedding_size(), 0);
 }
 
-TEST(ConvertClassificationTest, SoftmaxOfLargeLogitsStaysFinite) {
+TEST(ClassificationTest, SoftmaxOfLargeLogitsStaysFinite) {
   const v1::ClassifyResult result = Convert({1e30f, -1e30f, 0, 1e30f}, {});
   EXPECT_FLOAT_EQ(result.categories(0).score(), 0.5f);
   EXPECT_EQ(result.categories(3).score(), 0);
 }
 
-TEST(ConvertClassificationTest, TiesGoByClassId) {
+TEST(ClassificationTest, TiesGoByClassId) {
   EXPECT_EQ(Ids(Convert({2, 2, 5, 2}, {})), (std::vector<int>{2, 0, 1, 3}));
 }
 
-TEST(ConvertClassificationTest, LogitAndSigmoid) {
+TEST(ClassificationTest, LogitAndSigmoid) {
   v1::ClassifyParams params;
   params.set_score_type(v1::ClassifyParams::LOGIT);
   EXPECT_EQ(Convert({1, 3, 0, 2}, params).categories(0).score(), 3);
@@ -58,14 +60,13 @@ TEST(ConvertClassificationTest, LogitAndSigmoid) {
   EXPECT_FLOAT_EQ(Convert({1, 3, 0, 2}, params).categories(3).score(), 0.5f);
 }
 
-TEST(ConvertClassificationTest, TopKDefaultsToFive) {
-  v1::ClassifyResult result;
-  ToProto(model::Classification{{1, 2, 3, 4, 5, 6, 7}, {}}, {},
-          std::vector<std::string>(7), &result);
-  EXPECT_EQ(Ids(result), (std::vector<int>{6, 5, 4, 3, 2}));
+TEST(ClassificationTest, TopKDefaultsToFive) {
+  EXPECT_EQ(
+      Ids(Convert({1, 2, 3, 4, 5, 6, 7}, {}, std::vector<std::string>(7))),
+      (std::vector<int>{6, 5, 4, 3, 2}));
 }
 
-TEST(ConvertClassificationTest, FilterChoosesWhoCompetesAndCountsRepeatsOnce) {
+TEST(ClassificationTest, FilterChoosesWhoCompetesAndCountsRepeatsOnce) {
   v1::ClassifyParams params;
   for (int id : {2, 0, 2}) params.add_class_filter(id);
   const v1::ClassifyResult result = Convert({1, 3, 0, 2}, params);
@@ -74,7 +75,7 @@ TEST(ConvertClassificationTest, FilterChoosesWhoCompetesAndCountsRepeatsOnce) {
             Convert({1, 3, 0, 2}, {}).categories(2).score());
 }
 
-TEST(ConvertClassificationTest, MinScoreLeavesOutWhatIsBelow) {
+TEST(ClassificationTest, MinScoreLeavesOutWhatIsBelow) {
   v1::ClassifyParams params;
   params.set_score_type(v1::ClassifyParams::LOGIT);
   EXPECT_EQ(Convert({1, -3, 0, 2}, params).categories_size(), 4);
@@ -84,7 +85,7 @@ TEST(ConvertClassificationTest, MinScoreLeavesOutWhatIsBelow) {
   EXPECT_EQ(Convert({1, -3, 0, 2}, params).categories_size(), 3);
 }
 
-TEST(ConvertClassificationTest, EmbeddingOnRequest) {
+TEST(ClassificationTest, EmbeddingOnRequest) {
   v1::ClassifyParams params;
   params.set_include_embedding(true);
   const v1::ClassifyResult result = Convert({1, 3, 0, 2}, params);

@@ -1,0 +1,168 @@
+#include "server/base/reasons.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/error.h"
+
+namespace sfmamba::server {
+namespace {
+
+// Names come from clients and may be as long as the message limit allows.
+constexpr size_t kMaxNameShown = 200;
+
+ErrorDetail WithReason(absl::string_view reason) {
+  ErrorDetail detail;
+  detail.reason = std::string(reason);
+  return detail;
+}
+
+absl::Status InvalidArgument(absl::string_view reason,
+                             absl::string_view message) {
+  return MakeError(absl::StatusCode::kInvalidArgument, message,
+                   WithReason(reason));
+}
+
+absl::Status AtStage(absl::StatusCode code, absl::string_view reason,
+                     absl::string_view message, absl::string_view stage) {
+  ErrorDetail detail = WithReason(reason);
+  detail.metadata = {{"stage", std::string(stage)}};
+  return MakeError(code, absl::StrCat(message, ", stage: ", stage),
+                   std::move(detail));
+}
+
+}  // namespace
+
+absl::Status InvalidField(absl::string_view field, absl::string_view message) {
+  ErrorDetail detail = WithReason("INVALID_FIELD");
+  detail.field = std::string(field);
+  return MakeError(absl::StatusCode::kInvalidArgument, message,
+                   std::move(detail));
+}
+
+absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
+                        int64_t max) {
+  return InvalidField(
+      field, absl::StrCat("got ", got, ", expected ", min, " to ", max));
+}
+
+absl::Status TooManyImages(int got, int max) {
+  ErrorDetail detail = WithReason("TOO_MANY_IMAGES");
+  detail.field = "images";
+  detail.metadata = {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("got ", got, " images, expected 1 to ", max),
+                   std::move(detail));
+}
+
+absl::Status ImageFormatUnsupported(absl::string_view message) {
+  return InvalidArgument("IMAGE_FORMAT_UNSUPPORTED", message);
+}
+
+absl::Status ImageDecodeFailed(absl::string_view message) {
+  return InvalidArgument("IMAGE_DECODE_FAILED", message);
+}
+
+absl::Status ImageDecodeTimeout(absl::string_view message) {
+  return InvalidArgument("IMAGE_DECODE_TIMEOUT", message);
+}
+
+absl::Status ImageTooLarge(absl::string_view message) {
+  return InvalidArgument("IMAGE_TOO_LARGE", message);
+}
+
+absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
+                          absl::string_view expected) {
+  ErrorDetail detail = WithReason("TASK_MISMATCH");
+  detail.metadata = {{"model", std::string(model)},
+                     {"got", std::string(got)},
+                     {"expected", std::string(expected)}};
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   absl::StrCat(model, ": got ", got, ", expected ", expected),
+                   std::move(detail));
+}
+
+absl::Status ModelNotFound(absl::string_view name) {
+  const std::string shown(name.substr(0, kMaxNameShown));
+  ErrorDetail detail = WithReason("MODEL_NOT_FOUND");
+  detail.metadata = {{"model", shown}};
+  return MakeError(absl::StatusCode::kNotFound,
+                   absl::StrCat("there is no model \"", shown, "\""),
+                   std::move(detail));
+}
+
+absl::Status NotSupported(absl::string_view what) {
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   absl::StrCat(what, " is not supported"),
+                   WithReason("NOT_SUPPORTED"));
+}
+
+absl::Status QueueFull(absl::string_view message, absl::Duration retry_after) {
+  ErrorDetail detail = WithReason("QUEUE_FULL");
+  detail.retry_after = retry_after;
+  return MakeError(absl::StatusCode::kResourceExhausted, message,
+                   std::move(detail));
+}
+
+absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
+                              absl::string_view smaller) {
+  ErrorDetail detail = WithReason("RESPONSE_TOO_LARGE");
+  detail.metadata = {{"bytes", absl::StrCat(bytes)},
+                     {"max_bytes", absl::StrCat(max_bytes)}};
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat("the response has ", bytes,
+                                " bytes or more, expected at most ", max_bytes,
+                                "; smaller are ", smaller),
+                   std::move(detail));
+}
+
+absl::Status DeviceOutOfMemory(absl::Duration retry_after) {
+  ErrorDetail detail = WithReason("DEVICE_OOM");
+  detail.retry_after = retry_after;
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "the device has no memory left for this image",
+                   std::move(detail));
+}
+
+absl::Status Draining(absl::string_view what) {
+  ErrorDetail detail = WithReason("DRAINING");
+  detail.retry_after = absl::ZeroDuration();
+  return MakeError(absl::StatusCode::kUnavailable,
+                   absl::StrCat(what, " is stopping"), std::move(detail));
+}
+
+absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
+                           absl::string_view reason) {
+  ErrorDetail detail = WithReason("MODEL_NOT_READY");
+  detail.metadata = {{"model", std::string(model)},
+                     {"state", std::string(state)}};
+  return MakeError(
+      absl::StatusCode::kUnavailable,
+      absl::StrCat(model, " is ", state, reason.empty() ? "" : ": ", reason),
+      std::move(detail));
+}
+
+absl::Status Expired(absl::string_view stage) {
+  return AtStage(absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
+                 "the deadline has passed", stage);
+}
+
+absl::Status Cancelled(absl::string_view stage) {
+  return AtStage(absl::StatusCode::kCancelled, "CANCELLED",
+                 "the caller has cancelled", stage);
+}
+
+absl::Status NonFiniteOutput() {
+  return MakeError(absl::StatusCode::kInternal,
+                   "the model's answer to this image is not finite",
+                   WithReason("NON_FINITE_OUTPUT"));
+}
+
+absl::Status DeviceError(absl::string_view message) {
+  return MakeError(absl::StatusCode::kInternal,
+                   absl::StrCat("the model failed: ", message),
+                   WithReason("DEVICE_ERROR"));
+}
+
+}  // namespace sfmamba::server

@@ -1,0 +1,78 @@
+#ifndef SFMAMBA_SERVER_BASE_REASONS_H_
+#define SFMAMBA_SERVER_BASE_REASONS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::server {
+
+// One constructor for each ErrorInfo.reason that a client may see, with the
+// code and the metadata that belong to it. Reasons are stable: clients compare
+// them. docs/serving.md lists them for users.
+
+// ---- INVALID_ARGUMENT ----
+
+// INVALID_FIELD. `field` is a BadRequest path such as "params.top_k".
+absl::Status InvalidField(absl::string_view field, absl::string_view message);
+// INVALID_FIELD: an integer outside `min` to `max`.
+absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
+                        int64_t max);
+// TOO_MANY_IMAGES, of field "images".
+absl::Status TooManyImages(int got, int max);
+// IMAGE_FORMAT_UNSUPPORTED: neither JPEG, PNG nor still WebP.
+absl::Status ImageFormatUnsupported(absl::string_view message);
+// IMAGE_DECODE_FAILED: the bytes are truncated or corrupt.
+absl::Status ImageDecodeFailed(absl::string_view message);
+// IMAGE_DECODE_TIMEOUT: decoding took longer than decode_timeout.
+absl::Status ImageDecodeTimeout(absl::string_view message);
+// IMAGE_TOO_LARGE: too many bytes or pixels, or too long a side.
+absl::Status ImageTooLarge(absl::string_view message);
+
+// ---- FAILED_PRECONDITION, NOT_FOUND, UNIMPLEMENTED ----
+
+// TASK_MISMATCH: `model` performs the task `expected`.
+absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
+                          absl::string_view expected);
+// MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
+absl::Status ModelNotFound(absl::string_view name);
+// NOT_SUPPORTED: `what` names a feature.
+absl::Status NotSupported(absl::string_view what);
+
+// ---- RESOURCE_EXHAUSTED ----
+
+// QUEUE_FULL, to be tried again after `retry_after`.
+absl::Status QueueFull(absl::string_view message, absl::Duration retry_after);
+// RESPONSE_TOO_LARGE. `smaller` says what makes responses smaller.
+absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
+                              absl::string_view smaller);
+// DEVICE_OOM, to be tried again after `retry_after`.
+absl::Status DeviceOutOfMemory(absl::Duration retry_after);
+
+// ---- UNAVAILABLE: another replica may answer at once ----
+
+// DRAINING: `what`, such as "the server", is being stopped.
+absl::Status Draining(absl::string_view what);
+// MODEL_NOT_READY. `reason` may be empty.
+absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
+                           absl::string_view reason);
+
+// ---- DEADLINE_EXCEEDED, CANCELLED ----
+
+// EXPIRED_IN_QUEUE: the deadline had passed when `stage` looked at it.
+absl::Status Expired(absl::string_view stage);
+// CANCELLED: the caller had gone when `stage` looked.
+absl::Status Cancelled(absl::string_view stage);
+
+// ---- INTERNAL ----
+
+// NON_FINITE_OUTPUT: the model's answer has a NaN or an infinity.
+absl::Status NonFiniteOutput();
+// DEVICE_ERROR: the model failed on its device.
+absl::Status DeviceError(absl::string_view message);
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_BASE_REASONS_H_

@@ -1,0 +1,66 @@
+#ifndef SFMAMBA_SERVER_IMAGE_IMAGE_SOURCE_H_
+#define SFMAMBA_SERVER_IMAGE_IMAGE_SOURCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "server/image/image.h"
+
+namespace sfmamba::image {
+
+// An image of a request as it arrived. The bytes are views of the transport's
+// message, which outlives them.
+
+// A JPEG, PNG or still WebP file.
+struct EncodedImage {
+  absl::string_view bytes;
+};
+
+// Uncompressed 8-bit pixels.
+struct PixelBuffer {
+  enum class Format {
+    kRgb8,
+    kBgr8,
+    kRgba8,  // Alpha is dropped, not blended.
+    kBgra8,
+    kGray8,
+    kNv12,  // The Y plane, then interleaved UV. Width and height are even.
+  };
+  int width = 0;
+  int height = 0;
+  Format format = Format::kRgb8;
+  int row_stride_bytes = 0;  // 0: rows are tight.
+  absl::string_view data;
+};
+
+// A preprocessed model input.
+struct InputTensor {
+  // kUint8 is pixels before normalisation; the others are normalised values.
+  enum class Type { kFloat32, kFloat16, kBfloat16, kUint8 };
+  Type type = Type::kFloat32;
+  absl::Span<const int64_t> shape;  // Expected: 3, height, width.
+  absl::string_view data;           // Little-endian, row-major.
+};
+
+struct ImageSource {
+  std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor> source;
+  std::optional<CropRect> crop;   // After orientation. Unset: all of it.
+  bool apply_orientation = true;  // EXIF's, of encoded images.
+
+  const EncodedImage* encoded() const {
+    return std::get_if<EncodedImage>(&source);
+  }
+  const PixelBuffer* pixels() const {
+    return std::get_if<PixelBuffer>(&source);
+  }
+  const InputTensor* tensor() const {
+    return std::get_if<InputTensor>(&source);
+  }
+};
+
+}  // namespace sfmamba::image
+
+#endif  // SFMAMBA_SERVER_IMAGE_IMAGE_SOURCE_H_

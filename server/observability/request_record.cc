@@ -1,0 +1,56 @@
+#include "server/observability/request_record.h"
+
+#include <utility>
+
+#include "base/steady_clock.h"
+#include "server/base/error.h"
+#include "server/observability/trace_context.h"
+
+namespace sfmamba::observability {
+namespace {
+
+std::string TraceId(absl::string_view traceparent) {
+  std::string id = TraceIdOf(traceparent);
+  return id.empty() ? NewTraceId() : id;
+}
+
+}  // namespace
+
+RequestRecord::RequestRecord(Method method, int64_t message_bytes,
+                             std::string peer, absl::string_view traceparent,
+                             Metrics* metrics, Logger* log)
+    : method_(method),
+      peer_(std::move(peer)),
+      metrics_(*metrics),
+      log_(*log),
+      start_(base::SteadyNow()),
+      trace_id_(TraceId(traceparent)),
+      model_(&metrics->UnknownModel()) {
+  metrics_.RequestStarted(method_, message_bytes);
+}
+
+void RequestRecord::set_model(std::string name,
+                              std::shared_ptr<ModelMetrics> metrics) {
+  model_name_ = std::move(name);
+  held_ = std::move(metrics);
+  model_ = held_.get();
+}
+
+absl::Status RequestRecord::Finish(const absl::Status& status) {
+  const absl::Duration duration = base::SteadyNow() - start_;
+  model_->RequestDone(method_, status.code(), duration);
+  metrics_.RequestFinished(method_);
+  log_.Access({{"method", MethodName(method_)},
+               {"model", model_name_},
+               {"code", absl::StatusCodeToString(status.code())},
+               {"reason", server::GetErrorDetail(status).reason},
+               {"error", status.message()},
+               {"images", images_},
+               {"milliseconds", absl::ToDoubleMilliseconds(duration)},
+               {"request_id", request_id_},
+               {"trace_id", trace_id_},
+               {"peer", peer_}});
+  return server::WithMetadata("trace_id", trace_id_, status);
+}
+
+}  // namespace sfmamba::observability

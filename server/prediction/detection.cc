@@ -1,0 +1,136 @@
+#include "server/prediction/detection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "server/image/png_encoder.h"
+#include "server/image/rle.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// The box in the oriented picture, clipped to it.
+model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
+  const float width = frame.picture.width, height = frame.picture.height;
+  return {std::clamp(frame.left + box.x1, 0.f, width),
+          std::clamp(frame.top + box.y1, 0.f, height),
+          std::clamp(frame.left + box.x2, 0.f, width),
+          std::clamp(frame.top + box.y2, 0.f, height)};
+}
+
+// The box rounded outwards, at least one pixel each way.
+image::PixelRect Outwards(const model::Box& box) {
+  image::PixelRect rect;
+  rect.left = std::floor(box.x1);
+  rect.top = std::floor(box.y1);
+  rect.width = std::max<int>(1, std::ceil(box.x2) - rect.left);
+  rect.height = std::max<int>(1, std::ceil(box.y2) - rect.top);
+  return rect;
+}
+
+// The part of `mask`, of what the model saw, inside `rect` of the picture.
+absl::StatusOr<std::string> EncodePngCrop(const model::InstanceMask& mask,
+                                          const image::PictureFrame& frame,
+                                          const image::PixelRect& rect) {
+  // The mask's place inside the rectangle.
+  const int left = frame.left + mask.left - rect.left;
+  const int top = frame.top + mask.top - rect.top;
+  const int begin = std::max(left, 0);
+  const int end = std::min(left + mask.width, rect.width);
+  return image::EncodeGreyPng(
+      rect.width, rect.height, 1, [&](int y, uint8_t* row) {
+        std::memset(row, 0, (rect.width + 7) / 8);
+        if (y < top || y >= top + mask.height) return;
+        const uint8_t* pixels = &mask.data[size_t{1} * (y - top) * mask.width];
+        for (int x = begin; x < end; ++x) {
+          if (pixels[x - left] != 0) row[x / 8] |= 0x80 >> x % 8;
+        }
+      });
+}
+
+absl::Status FillMask(const model::InstanceMask& mask,
+                      const image::PictureFrame& frame,
+                      DetectParams::MaskEncoding encoding,
+                      DetectedObject* object) {
+  if (encoding == DetectParams::MaskEncoding::kPngCrop) {
+    absl::StatusOr<std::string> png =
+        EncodePngCrop(mask, frame, Outwards(object->box));
+    if (!png.ok()) return png.status();
+    object->mask = PngCrop{*std::move(png)};
+  } else {
+    object->mask =
+        CocoRle{frame.picture.height, frame.picture.width,
+                image::EncodeRle(mask, frame.left, frame.top,
+                                 frame.picture.height, frame.picture.width)};
+  }
+  return absl::OkStatus();
+}
+
+// Whether masks were asked for and the model has any.
+bool WantsMasks(const DetectParams& params,
+                const repository::ModelDirectory& model) {
+  return params.mask_encoding != DetectParams::MaskEncoding::kNone &&
+         model.config.detector.masks;
+}
+
+}  // namespace
+
+absl::Status DetectionHandler::CheckParams(
+    const repository::ModelDirectory& model) const {
+  return ValidateParams(params_, model.labels.size());
+}
+
+int64_t DetectionHandler::ResultBytes(const repository::ModelDirectory& model,
+                                      const ImageFacts& image) const {
+  // A byte a pixel of the mask that is being encoded.
+  return WantsMasks(params_, model) ? image.seen.pixels() : 0;
+}
+
+void DetectionHandler::FillTask(const repository::ModelDirectory& model,
+                                batching::BatchTask* task) const {
+  model::DetectionOptions& options = task->detection;
+  options.score_threshold = params_.score_threshold;
+  options.nms_iou_threshold = params_.nms_iou_threshold;
+  options.max_detections = params_.max_detections;
+  options.classes.assign(params_.class_filter.begin(),
+                         params_.class_filter.end());
+  std::sort(options.classes.begin(), options.classes.end());
+  options.classes.erase(
+      std::unique(options.classes.begin(), options.classes.end()),
+      options.classes.end());
+  options.class_agnostic_nms = params_.class_agnostic_nms;
+  options.masks = WantsMasks(params_, model);
+}
+
+absl::StatusOr<Answer> DetectionHandler::ToAnswer(
+    const repository::ModelDirectory& model, const model::Result& result,
+    const image::PictureFrame& frame) const {
+  const bool masks = WantsMasks(params_, model);
+  const auto& detections = std::get<model::Detections>(result).detections;
+  DetectionAnswer answer;
+  answer.picture = frame.picture;
+  answer.objects.reserve(detections.size());
+  for (const model::Detection& detection : detections) {
+    DetectedObject& object = answer.objects.emplace_back();
+    object.box = InPicture(detection.box, frame);
+    object.class_id = detection.class_id;
+    object.label = model.labels[detection.class_id];
+    object.score = detection.score;
+    if (!masks) continue;
+    const absl::Status status =
+        FillMask(detection.mask(), frame, params_.mask_encoding, &object);
+    if (!status.ok()) return status;
+  }
+  return Answer(std::move(answer));
+}
+
+absl::string_view DetectionHandler::SmallerResponse() const {
+  return "fewer images, a smaller max_detections, a higher score_threshold, or "
+         "another mask_encoding";
+}
+
+}  // namespace sfmamba::prediction

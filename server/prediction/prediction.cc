@@ -1,0 +1,368 @@
+#include "server/prediction/prediction.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "model/config.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/prediction/deadline.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
+// stays here.
+template <typename Fn>
+auto Guarded(const Fn& fn) -> decltype(fn()) {
+  try {
+    return fn();
+  } catch (const std::exception&) {
+    return absl::InternalError("the image could not be handled");
+  }
+}
+
+// The error of the i-th image: its field is a path of the request.
+absl::Status AtImage(int i, const absl::Status& status) {
+  server::ErrorDetail detail = server::GetErrorDetail(status);
+  detail.field = absl::StrCat("images[", i, "]", detail.field);
+  const std::string message =
+      absl::StrCat(detail.field, ": ", status.message());
+  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
+  return server::MakeError(status.code(), message, std::move(detail));
+}
+
+observability::ItemOutcome OutcomeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return observability::ItemOutcome::kOk;
+    case absl::StatusCode::kResourceExhausted:
+      return observability::ItemOutcome::kRejected;
+    case absl::StatusCode::kDeadlineExceeded:
+      return observability::ItemOutcome::kExpired;
+    case absl::StatusCode::kCancelled:
+      return observability::ItemOutcome::kCancelled;
+    default:
+      return observability::ItemOutcome::kError;
+  }
+}
+
+}  // namespace
+
+Prediction::Prediction(const PredictionEnvironment& environment,
+                       PredictionRequest request, ResponseWriter* writer)
+    : env_(environment),
+      request_(std::move(request)),
+      writer_(*writer),
+      handler_(MakeTaskHandler(request_.params)),
+      record_(request_.method, request_.message_bytes, request_.peer,
+              request_.traceparent, &environment.metrics, &environment.log),
+      deadline_(SteadyDeadline(request_.deadline, absl::Now(), record_.start(),
+                               environment.default_deadline,
+                               environment.max_deadline)),
+      queue_deadline_(std::min(
+          deadline_, record_.start() + request_.options.max_queue_wait.value_or(
+                                           absl::InfiniteDuration()))) {}
+
+void Prediction::Start(const absl::Status& serving) {
+  record_.set_images(request_.images);
+  if (request_.deadline == absl::InfiniteFuture() &&
+      env_.without_deadline.Insert(request_.peer)) {
+    env_.log.Info(observability::LogModule::kRequests,
+                  "a client sets no deadlines: the default applies",
+                  {{"peer", request_.peer},
+                   {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
+  }
+  const absl::Status status =
+      serving.ok() ? Guarded([this] { return Admit(); }) : serving;
+  if (!status.ok()) {
+    const int count = std::min(request_.images, env_.limits.max_images);
+    for (int i = 0; i < count && version_ != nullptr; ++i) {
+      CountItem(status);
+    }
+    return Finish(status);
+  }
+  const int count = items_.size();
+  writer_.Start(version_->name(), count);
+  if (request_.options.validate_only) {
+    WriteErrors();
+    return Finish(absl::OkStatus());
+  }
+  pending_.store(count);
+  for (int i = 0; i < count; ++i) {
+    if (items_[i].status.ok()) {
+      Schedule(i);
+    } else {
+      EndItem(i, items_[i].status);
+    }
+  }
+}
+
+void Prediction::Cancel() {
+  client_gone_.store(true);
+  dropped_->store(true);
+}
+
+absl::Status Prediction::Admit() {
+  absl::Status status = ValidateRequestId(request_.request_id);
+  if (!status.ok()) return status;
+  record_.set_request_id(request_.request_id);
+  auto version =
+      env_.repository.Find(request_.model, "model", handler_->task());
+  if (!version.ok()) return version.status();
+  version_ = *std::move(version);
+  record_.set_model(version_->name(), version_->metrics());
+  auto model = version_->Loaded();
+  if (!model.ok()) return model.status();
+  model_ = *std::move(model);
+  status = CheckTask();
+  if (status.ok()) {
+    status = ValidateRequest(request_, model_->directory.config, env_.limits);
+  }
+  if (status.ok()) status = handler_->CheckParams(model_->directory);
+  if (status.ok()) status = CheckImages();
+  if (status.ok()) status = CheckAlive("arrival", deadline_);
+  if (status.ok()) status = Reserve();
+  return status;
+}
+
+absl::Status Prediction::CheckTask() const {
+  const model::VisionTask task = model_->directory.config.task;
+  if (task == handler_->task()) return absl::OkStatus();
+  return server::TaskMismatch(version_->name(),
+                              repository::TaskName(handler_->task()),
+                              repository::TaskName(task));
+}
+
+absl::Status Prediction::CheckImages() {
+  items_.resize(request_.images);
+  for (int i = 0; i < request_.images; ++i) {
+    Item& item = items_[i];
+    absl::StatusOr<image::ImageSource> source = request_.image(i);
+    item.status = source.status();
+    if (source.ok()) {
+      item.source = *source;
+      item.status = ValidateImage(item.source, model_->directory.config,
+                                  env_.limits, &item.facts);
+    }
+    if (item.status.ok()) continue;
+    env_.metrics.ImageFailed(item.facts.format,
+                             server::GetErrorDetail(item.status).reason);
+    item.status = AtImage(i, item.status);
+    if (!request_.options.allow_partial_results) return item.status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Prediction::Reserve() {
+  const auto result_bytes = [this](const Item& item) {
+    return handler_->ResultBytes(model_->directory, item.facts);
+  };
+  int items = 0;
+  int64_t bytes = 0;
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    ++items;
+    bytes += item.facts.input_bytes + result_bytes(item);
+  }
+  if (items == 0) return absl::OkStatus();
+  absl::StatusOr<batching::Reservation> reservation =
+      model_->executor->Reserve(items, bytes);
+  if (!reservation.ok()) return reservation.status();
+  for (Item& item : items_) {
+    if (!item.status.ok()) continue;
+    item.input_room = reservation->Split(1, item.facts.input_bytes);
+    item.answer_room = reservation->Split(0, result_bytes(item));
+  }
+  return absl::OkStatus();
+}
+
+void Prediction::Schedule(int i) {
+  observability::Metrics& metrics = env_.metrics;
+  metrics.DecodeQueued();
+  const absl::Status status = env_.decode_pool.TryRun([this, i, &metrics] {
+    metrics.DecodeStarted();
+    Prepare(i);  // May delete this.
+    metrics.DecodeDone();
+  });
+  if (status.ok()) return;
+  metrics.DecodeStarted();
+  metrics.DecodeDone();
+  EndItem(i, status);
+}
+
+void Prediction::Prepare(int i) {
+  absl::Status status = CheckAlive("decode", queue_deadline_);
+  if (!status.ok()) return EndItem(i, status);
+  Item& item = items_[i];
+  absl::StatusOr<image::PreparedInput> input =
+      Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
+        const image::MemoryBudget::Share memory(&env_.decode_memory,
+                                                item.facts.decode_bytes);
+        return image::MakeInput(item.source, model_->directory.config,
+                                request_.options.resize, env_.limits.image);
+      });
+  if (!input.ok()) {
+    env_.metrics.ImageFailed(item.facts.format,
+                             server::GetErrorDetail(input.status()).reason);
+    return EndItem(i, AtImage(i, input.status()));
+  }
+  item.frame = input->frame;
+  item.decode = input->decode;
+  item.preprocess = input->preprocess;
+  env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
+  status = CheckAlive("decode", queue_deadline_);
+  if (!status.ok()) return EndItem(i, status);
+  Submit(i, std::move(input->image));
+}
+
+void Prediction::Submit(int i, image::ImageBuffer input) {
+  const model::ModelConfig& config = model_->directory.config;
+  batching::BatchTask task;
+  task.bucket_height = config.Padded(input.height);
+  task.bucket_width = config.Padded(input.width);
+  task.image = std::move(input);
+  task.deadline = queue_deadline_;
+  task.cancelled = dropped_;
+  task.reservation = std::move(items_[i].input_room);
+  handler_->FillTask(model_->directory, &task);
+  task.done = [this, i](absl::StatusOr<model::Result> result,
+                        const batching::BatchInfo& batch) {
+    const absl::Status status = env_.finish_pool.TryRun(
+        [this, i, result = std::move(result), batch]() mutable {
+          Postprocess(i, std::move(result), batch);
+        });
+    // The batch thread encodes nothing itself.
+    if (!status.ok()) EndItem(i, status);
+  };
+  model_->executor->Submit(std::move(task));
+}
+
+void Prediction::Postprocess(int i, absl::StatusOr<model::Result> result,
+                             const batching::BatchInfo& batch) {
+  Item& item = items_[i];
+  item.batch = batch;
+  absl::Status status = result.status();
+  if (status.ok()) status = CheckAlive("postprocess", deadline_);
+  if (status.ok()) {
+    const absl::Time start = base::SteadyNow();
+    status = Guarded([this, i, &result, &item] {
+      absl::StatusOr<Answer> answer =
+          handler_->ToAnswer(model_->directory, *result, item.frame);
+      if (!answer.ok()) return answer.status();
+      return CheckSize(answer_bytes_ +=
+                       writer_.SetAnswer(i, *std::move(answer)));
+    });
+    item.postprocess = base::SteadyNow() - start;
+    if (absl::IsResourceExhausted(status)) dropped_->store(true);
+  }
+  EndItem(i, status);
+}
+
+void Prediction::EndItem(int i, absl::Status status) {
+  Item& item = items_[i];
+  item.input_room.Release();
+  item.answer_room.Release();
+  if (absl::IsCancelled(status) && client_gone_.load() &&
+      HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
+    status = server::Expired(StageOf(status, "queue"));
+  }
+  CountItem(status);
+  observability::ModelMetrics& metrics = *version_->metrics();
+  if (status.ok()) {
+    if (item.source.tensor() == nullptr) {
+      metrics.StageDone(observability::Stage::kDecode, item.decode);
+      metrics.StageDone(observability::Stage::kPreprocess, item.preprocess);
+    }
+    metrics.StageDone(observability::Stage::kQueue, item.batch.queue);
+    metrics.StageDone(observability::Stage::kInference, item.batch.inference);
+    metrics.StageDone(observability::Stage::kPostprocess, item.postprocess);
+  } else if (!request_.options.allow_partial_results) {
+    dropped_->store(true);
+  }
+  item.status = std::move(status);
+  if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) FinishAll();
+}
+
+void Prediction::Finish(const absl::Status& status) {
+  writer_.Done(record_.Finish(status));
+}
+
+void Prediction::FinishAll() {
+  absl::Status status = Outcome();
+  if (status.ok()) {
+    WriteErrors();
+    if (request_.options.include_timing) writer_.SetTiming(SlowestTiming());
+    status = CheckSize(writer_.Bytes());
+  }
+  Finish(status);
+}
+
+absl::Status Prediction::Outcome() const {
+  if (client_gone_.load()) {
+    return HungUpAtDeadline(record_.start(), deadline_, env_.clock())
+               ? server::Expired("queue")
+               : server::Cancelled("queue");
+  }
+  if (request_.options.allow_partial_results) return absl::OkStatus();
+  // Those dropped for another's sake are CANCELLED; the first other is the
+  // cause.
+  for (const Item& item : items_) {
+    if (!item.status.ok() && !absl::IsCancelled(item.status)) {
+      return item.status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Prediction::WriteErrors() {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!items_[i].status.ok()) writer_.SetError(i, items_[i].status);
+  }
+}
+
+Timing Prediction::SlowestTiming() const {
+  Timing timing;
+  for (const Item& item : items_) {
+    timing.decode = std::max(timing.decode, item.decode);
+    timing.preprocess = std::max(timing.preprocess, item.preprocess);
+    timing.postprocess = std::max(timing.postprocess, item.postprocess);
+    const absl::Duration queue = std::max(timing.batch.queue, item.batch.queue);
+    if (item.batch.inference >= timing.batch.inference) {
+      timing.batch = item.batch;
+    }
+    timing.batch.queue = queue;
+  }
+  timing.total = base::SteadyNow() - record_.start();
+  timing.device = model_->executor->device();
+  return timing;
+}
+
+absl::Status Prediction::CheckAlive(absl::string_view stage,
+                                    absl::Time deadline) const {
+  if (dropped_->load()) return server::Cancelled(stage);
+  if (env_.clock() >= deadline) return server::Expired(stage);
+  return absl::OkStatus();
+}
+
+absl::Status Prediction::CheckSize(int64_t bytes) const {
+  if (bytes <= env_.max_response_bytes) return absl::OkStatus();
+  return server::ResponseTooLarge(bytes, env_.max_response_bytes,
+                                  handler_->SmallerResponse());
+}
+
+void Prediction::CountItem(const absl::Status& status) {
+  observability::ModelMetrics& metrics = *version_->metrics();
+  const observability::ItemOutcome outcome = OutcomeOf(status);
+  metrics.ItemDone(outcome);
+  if (outcome == observability::ItemOutcome::kRejected) {
+    metrics.Rejected(server::GetErrorDetail(status).reason);
+  } else if (outcome == observability::ItemOutcome::kExpired) {
+    metrics.DeadlineMissed(StageOf(status, "queue"));
+  }
+}
+
+}  // namespace sfmamba::prediction

@@ -1,0 +1,181 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_PREDICTION_H_
+#define SFMAMBA_SERVER_PREDICTION_PREDICTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/steady_clock.h"
+#include "model/result.h"
+#include "server/base/client_set.h"
+#include "server/base/thread_pool.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/reservation.h"
+#include "server/image/image_buffer.h"
+#include "server/image/image_input.h"
+#include "server/image/image_source.h"
+#include "server/image/memory_budget.h"
+#include "server/observability/log.h"
+#include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/answer.h"
+#include "server/prediction/prediction_request.h"
+#include "server/prediction/request_validation.h"
+#include "server/prediction/task_handler.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::prediction {
+
+// What predictions work with. All of it outlives them.
+struct PredictionEnvironment {
+  repository::ModelRepository& repository;
+  server::ThreadPool& decode_pool;
+  // Encodes answers. It is a pool of its own, so that answers do not queue
+  // behind pictures that wait to be decoded.
+  server::ThreadPool& finish_pool;
+  image::MemoryBudget& decode_memory;
+  observability::Metrics& metrics;
+  observability::Logger& log;
+  // Peers already logged as sending no deadline.
+  server::ClientSet& without_deadline;
+  RequestLimits limits;
+  int64_t max_response_bytes = 64 << 20;
+  absl::Duration default_deadline = absl::Seconds(30);
+  absl::Duration max_deadline = absl::Seconds(120);
+  std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
+};
+
+// Where a request's time went; of several images the slowest for each stage.
+struct Timing {
+  absl::Duration decode;
+  absl::Duration preprocess;
+  absl::Duration postprocess;
+  absl::Duration total;
+  batching::BatchInfo batch;
+  std::string device;
+};
+
+// Writes a prediction's response in the words of a transport. The methods are
+// called one after another, but for SetAnswer().
+class ResponseWriter {
+ public:
+  virtual ~ResponseWriter() = default;
+
+  // Called once, before any other, unless the whole request is refused.
+  virtual void Start(const std::string& model, int images) = 0;
+  // Writes the answer to the i-th image and returns how many bytes it takes in
+  // the message. Several threads call it at once, for different images.
+  virtual int64_t SetAnswer(int i, Answer answer) = 0;
+  virtual void SetError(int i, const absl::Status& error) = 0;
+  virtual void SetTiming(const Timing& timing) = 0;
+  // The bytes of the whole message.
+  virtual int64_t Bytes() const = 0;
+  // Called exactly once, as the last. Unless `status` is OK, nothing else that
+  // was written is sent. May destroy the prediction.
+  virtual void Done(const absl::Status& status) = 0;
+};
+
+// One request from admission to its last answer, whatever transport it came by:
+// checks it, reserves room, sends each image through the decode pool and the
+// model's executor, encodes the answers on the finish pool, and calls the
+// writer's Done() exactly once, when the last image has ended. No thread ever
+// waits for another.
+//
+//   Prediction prediction(environment, std::move(request), &writer);
+//   prediction.Start(absl::OkStatus());
+//
+// Start() is called once. Cancel() may be called at any time by any thread.
+// Once started, the prediction must live until Done() was called.
+class Prediction {
+ public:
+  // `writer` outlives the prediction.
+  Prediction(const PredictionEnvironment& environment,
+             PredictionRequest request, ResponseWriter* writer);
+
+  // `serving` is the error to answer at once, or OK. Never blocks for long:
+  // only checks that need no decoding are made here.
+  void Start(const absl::Status& serving);
+
+  // The caller has gone or wants no answer. Done() is still called.
+  void Cancel();
+
+ private:
+  // One image. Used by the thread that it is on.
+  struct Item {
+    image::ImageSource source;
+    ImageFacts facts;
+    batching::Reservation input_room;   // Until it is submitted.
+    batching::Reservation answer_room;  // Until it has ended.
+    absl::Status status;
+    image::PictureFrame frame;
+    absl::Duration decode;
+    absl::Duration preprocess;
+    absl::Duration postprocess;
+    batching::BatchInfo batch;
+  };
+
+  // Finds the model, checks the request and reserves room for its images. Fills
+  // the status of images that allow_partial_results lets fail alone.
+  absl::Status Admit();
+  absl::Status CheckTask() const;
+  absl::Status CheckImages();
+  absl::Status Reserve();
+
+  // The steps of an image: on the decode pool, then in the executor, then on
+  // the finish pool.
+  void Schedule(int i);
+  void Prepare(int i);
+  void Submit(int i, image::ImageBuffer input);
+  void Postprocess(int i, absl::StatusOr<model::Result> result,
+                   const batching::BatchInfo& batch);
+  // The image's last step; the last image's may destroy this.
+  void EndItem(int i, absl::Status status);
+
+  // Ends the request; may destroy this.
+  void Finish(const absl::Status& status);
+  void FinishAll();
+  // The status of the request as a whole, once each image has ended.
+  absl::Status Outcome() const;
+  void WriteErrors();
+  Timing SlowestTiming() const;
+
+  // CANCELLED or DEADLINE_EXCEEDED if so; `deadline` is due.
+  absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
+  // RESOURCE_EXHAUSTED if a response of `bytes` would not be sent.
+  absl::Status CheckSize(int64_t bytes) const;
+  void CountItem(const absl::Status& status);
+
+  const PredictionEnvironment& env_;
+  const PredictionRequest request_;
+  ResponseWriter& writer_;
+  const std::unique_ptr<const TaskHandler> handler_;
+  observability::RequestRecord record_;
+  const absl::Time deadline_;  // Of the request; SteadyNow().
+  // To be in a batch by; not after deadline_.
+  const absl::Time queue_deadline_;
+
+  // Fixed by Admit().
+  std::shared_ptr<repository::ModelVersion> version_;
+  std::shared_ptr<repository::LoadedModel> model_;
+
+  std::vector<Item> items_;
+  // Items not ended. The thread that takes it to zero may read all of them.
+  std::atomic<int> pending_{0};
+  std::atomic<int64_t> answer_bytes_{0};  // Of the answers written so far.
+  std::atomic<bool> client_gone_{false};
+  // Tells the batcher to drop what is left: the client has gone, an image of an
+  // atomic request has failed, or the response is too large already.
+  const std::shared_ptr<std::atomic<bool>> dropped_ =
+      std::make_shared<std::atomic<bool>>(false);
+};
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_PREDICTION_H_

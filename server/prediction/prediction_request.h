@@ -1,0 +1,88 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_PREDICTION_REQUEST_H_
+#define SFMAMBA_SERVER_PREDICTION_PREDICTION_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/image/image.h"
+#include "server/image/image_source.h"
+#include "server/observability/metrics.h"
+
+namespace sfmamba::prediction {
+
+// A request in the words of no transport. Its views are of the transport's
+// message, which outlives it. The fields mean what the fields of the same name
+// in proto/sfmamba/v1/vision.proto mean.
+
+struct ClassifyParams {
+  enum class Score { kSoftmax, kLogit, kSigmoid };
+  int top_k = 0;  // 0: 5, or all classes if there are fewer.
+  float min_score = 0;
+  Score score = Score::kSoftmax;
+  bool include_embedding = false;
+  absl::Span<const int32_t> class_filter;
+};
+
+struct DetectParams {
+  enum class MaskEncoding { kNone, kCocoRle, kPngCrop };
+  std::optional<float> score_threshold;
+  std::optional<float> nms_iou_threshold;
+  int max_detections = 0;  // 0: the model's own.
+  absl::Span<const int32_t> class_filter;
+  MaskEncoding mask_encoding = MaskEncoding::kNone;
+  bool class_agnostic_nms = false;
+};
+
+struct SegmentParams {
+  enum class Encoding { kPngIndex, kRlePerClass, kRawIndex };
+  enum class OutputSize { kOriginal, kModel };
+  Encoding encoding = Encoding::kPngIndex;
+  OutputSize output_size = OutputSize::kOriginal;
+  bool include_class_areas = false;
+  absl::Span<const int32_t> class_filter;
+  bool include_confidence_map = false;
+};
+
+// The alternative says which task is asked for.
+using TaskParams = std::variant<ClassifyParams, DetectParams, SegmentParams>;
+
+struct RequestOptions {
+  std::optional<absl::Duration> max_queue_wait;  // Positive.
+  bool include_timing = false;
+  bool allow_partial_results = false;
+  std::optional<image::ResizeMode> resize;  // Unset: the model's own.
+  bool validate_only = false;
+};
+
+struct PredictionRequest {
+  observability::Method method = observability::Method::kClassify;
+  absl::string_view model;
+  absl::string_view request_id;
+  TaskParams params;
+  RequestOptions options;
+  // The number of images, and a translation of the i-th, whose error has a
+  // field relative to the image. No image is translated before the number is
+  // known to be allowed, so that a message of millions of empty images costs
+  // nothing.
+  int images = 0;
+  absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
+  // An error if the transport could not translate the parameters or options.
+  absl::Status malformed;
+
+  int64_t message_bytes = 0;
+  std::string peer;
+  std::string traceparent;  // The W3C header; may be empty.
+  absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
+};
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_PREDICTION_REQUEST_H_

@@ -1,0 +1,50 @@
+#include "server/rpc/grpc_status.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/error.h"
+
+namespace sfmamba::rpc {
+
+google::rpc::Status ToRpcStatus(const absl::Status& status) {
+  google::rpc::Status proto;
+  if (status.ok()) return proto;
+  const absl::Status detailed = server::WithErrorInfo(status);
+  proto.set_code(static_cast<int>(detailed.code()));
+  proto.set_message(std::string(detailed.message()));
+  detailed.ForEachPayload(
+      [&proto](absl::string_view url, const absl::Cord& payload) {
+        google::protobuf::Any* any = proto.add_details();
+        any->set_type_url(std::string(url));
+        any->set_value(std::string(payload));
+      });
+  return proto;
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  const google::rpc::Status proto = ToRpcStatus(status);
+  return grpc::Status(static_cast<grpc::StatusCode>(proto.code()),
+                      proto.message(), proto.SerializeAsString());
+}
+
+grpc::Status EndCall(const absl::Status& status,
+                     grpc::ServerContextBase* context) {
+  const absl::Duration delay = server::GetErrorDetail(status).retry_after;
+  if (delay != absl::InfiniteDuration()) {
+    const absl::Duration rounded = absl::Ceil(delay, absl::Milliseconds(1));
+    context->AddTrailingMetadata(
+        "grpc-retry-pushback-ms",
+        absl::StrCat(absl::ToInt64Milliseconds(rounded)));
+  }
+  return ToGrpcStatus(status);
+}
+
+std::string TraceparentOf(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("traceparent");
+  if (found == metadata.end()) return "";
+  return std::string(found->second.data(), found->second.size());
+}
+
+}  // namespace sfmamba::rpc
