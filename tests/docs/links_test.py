@@ -1,0 +1,131 @@
+"""Links in Markdown files lead somewhere, and so do the sections that comments cite."""
+
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+# In Bazel's folder of a test's files this one is a link into the repository.
+REPOSITORY = pathlib.Path(os.path.realpath(__file__)).parents[2]
+# What is built or fetched; hidden folders are left out, too.
+LEFT_OUT = re.compile(r'bazel-.*|out|__pycache__|\..+')
+SOURCES = {'.bzl', '.cc', '.cu', '.h', '.proto', '.py', '.sh'}
+
+FENCED = re.compile(r'^ *(```|~~~).*?^ *\1', re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r'(`+).+?\1')
+# [text](target "title") with or without a picture as text, [name]: target, <img src="target">.
+LINK = re.compile(r'\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)|<img[^>]*\ssrc="([^"]+)"',
+                  re.MULTILINE)
+ELSEWHERE = re.compile(r'[a-z][a-z0-9+.-]*:|//', re.IGNORECASE)
+HEADING = re.compile(r'^#{1,6}\s+(.+?)\s*#*\s*$', re.MULTILINE)
+# docs/heads.md, "Box coder": in a comment, whose lines may begin with // or #.
+CITATION = re.compile(r'\bdocs/(\w+\.md)(?:,\s+"([^"]+)")?')
+COMMENT_BREAK = re.compile(r'\s*\n\s*(?://|#)\s*')
+
+
+def files(root):
+    """All files of the repository at `root`."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not LEFT_OUT.fullmatch(name)]
+        for name in names:
+            yield pathlib.Path(folder, name)
+
+
+def headings(text):
+    """The headings of a page, and the anchors that GitHub gives them."""
+    titles, anchors = [], set()
+    for title in HEADING.findall(FENCED.sub('', text)):
+        title = re.sub(r'\[([^\]]*)\]\([^)]*\)|[`*]', r'\1', title)
+        slug = re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-')
+        anchor, count = slug, 0
+        while anchor in anchors:
+            count += 1
+            anchor = f'{slug}-{count}'
+        titles.append(title)
+        anchors.add(anchor)
+    return titles, anchors
+
+
+def broken_links(page):
+    """Each link of a Markdown file that leads nowhere, and why."""
+    text = INLINE.sub('', FENCED.sub('', page.read_text(encoding='utf-8')))
+    for groups in LINK.findall(text):
+        target = next(filter(None, groups))
+        if ELSEWHERE.match(target):
+            continue
+        path, _, anchor = target.partition('#')
+        file = page.parent / path if path else page
+        if not file.exists():
+            yield f'{target}: there is no such file'
+        elif anchor and anchor not in headings(file.read_text(encoding='utf-8'))[1]:
+            yield f'{target}: there is no such heading'
+
+
+def broken_citations(source, docs):
+    """Each page of the folder `docs`, or section of it, that a source cites in vain."""
+    text = COMMENT_BREAK.sub(' ', source.read_text(encoding='utf-8'))
+    for name, section in CITATION.findall(text):
+        page = docs / name
+        if not page.exists():
+            yield f'docs/{name}: there is no such page'
+        elif section and section not in headings(page.read_text(encoding='utf-8'))[0]:
+            yield f'docs/{name}: there is no section "{section}"'
+
+
+class LinksTest(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        pages = [file for file in files(REPOSITORY) if file.suffix == '.md']
+        self.assertIn(REPOSITORY / 'README.md', pages)
+        broken = [f'{page.relative_to(REPOSITORY)}: {error}'
+                  for page in pages for error in broken_links(page)]
+        self.assertEqual(broken, [])
+
+    def test_cited_sections_exist(self):
+        broken = [f'{file.relative_to(REPOSITORY)}: {error}'
+                  for file in files(REPOSITORY)
+                  if file.suffix in SOURCES and file != pathlib.Path(os.path.realpath(__file__))
+                  for error in broken_citations(file, REPOSITORY / 'docs')]
+        self.assertEqual(broken, [])
+
+
+class FindsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.docs = pathlib.Path(folder.name)
+        self.page = self.docs / 'page.md'
+
+    def links(self, text):
+        self.page.write_text(text, encoding='utf-8')
+        return list(broken_links(self.page))
+
+    def test_a_file_that_is_missing(self):
+        self.assertEqual(self.links('[a](page.md) [b](no.md)'), ['no.md: there is no such file'])
+
+    def test_a_picture_that_is_missing(self):
+        self.assertEqual(self.links('[![a](no.png "A")](page.md)'),
+                         ['no.png: there is no such file'])
+
+    def test_a_heading_that_is_missing(self):
+        text = '# One `two`, three\n\n[a](#one-two-three) [b](page.md#four)'
+        self.assertEqual(self.links(text), ['page.md#four: there is no such heading'])
+
+    def test_the_second_heading_of_a_name(self):
+        self.assertEqual(self.links('# A\n# A\n[a](#a) [b](#a-1)'), [])
+
+    def test_neither_code_nor_other_places(self):
+        self.assertEqual(self.links('`[a](no)` <https://x.y>\n```\n[a](no)\n```\n[a](https://x.y)'),
+                         [])
+
+    def test_a_section_cited_in_vain(self):
+        self.page.write_text('# Box coder', encoding='utf-8')
+        source = self.docs / 'a.h'
+        source.write_text('// See docs/page.md, "Box\n// coder"; docs/page.md, "Box"; docs/no.md.')
+        self.assertEqual(list(broken_citations(source, self.docs)),
+                         ['docs/page.md: there is no section "Box"',
+                          'docs/no.md: there is no such page'])
+
+
+if __name__ == '__main__':
+    unittest.main()
