@@ -200,7 +200,7 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
 
 // What the paper's models on COCO and on ADE20K have besides their backbone's
 // row. The sides of the windows are those of the largest inputs, or of the
-// training's. Source: heads.md, 2 and 3, of the specification.
+// training's. Source: docs/network.md, "Preprocessing" and "Layers".
 void ForDetection(bool sf_mamba, ModelConfig* config) {
   config->task = VisionTask::kDetection;
   config->num_classes = 80;

@@ -7,7 +7,8 @@
 namespace sfmamba::model {
 
 // A two-stage detector on a feature pyramid. The defaults are Cascade Mask
-// R-CNN's of heads.md; plain values, checked by Validate() of model/config.h.
+// R-CNN's of docs/heads.md; plain values, checked by Validate() of
+// model/config.h.
 struct DetectorConfig {
   // Shapes, as the checkpoint has them.
   int box_stages = 3;   // 3: the cascade; 1: Mask and Faster R-CNN.

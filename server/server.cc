@@ -51,7 +51,7 @@ std::string Address(const std::string& host, int port) {
               : absl::StrCat(host, ":", port);
 }
 
-// Limits of serving.md 5.3 that protect the server from its clients.
+// Limits that protect the server from its clients: docs/serving.md, "Limits".
 void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(config.max_message_bytes());
   builder->SetMaxSendMessageSize(config.max_message_bytes());

@@ -277,7 +277,7 @@ Picture AddLegend(Picture picture, const std::vector<LegendEntry>& legend) {
 
 }  // namespace
 
-// Source: heads.md of the specification, 15.
+// Source: docs/heads.md, "Labels and colours".
 std::array<uint8_t, 3> ClassColor(int class_id) {
   Color color = {0, 0, 0};
   uint32_t value = static_cast<uint32_t>(class_id) + 1;

@@ -22,7 +22,7 @@ std::string SizeName(int64_t width, int64_t height) {
 }
 
 // Reads the next number of `counts` from `*at` on; false if it is cut off or
-// too long. Source: COCO's mask format (heads.md of the specification, 12).
+// too long. Source: COCO's mask format; docs/heads.md, "COCO run lengths".
 bool ReadNumber(const std::string& counts, size_t* at, int64_t* number) {
   constexpr int kMaxShift = 35;  // A run, signed, has 32 bits at most.
   *number = 0;

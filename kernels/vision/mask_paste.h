@@ -19,7 +19,7 @@ struct PixelRect {
 // An instance's mask, laid onto its box in the picture: pixel (x, y) reads the
 // mask at u = (x + 0.5 - x1) / (x2 - x1) * side - 0.5 (v likewise), bilinear,
 // cells outside counting 0, and is set if that is >= threshold.
-// Source: heads.md, 12, of the specification; Mask R-CNN (arXiv 1703.06870).
+// Source: docs/heads.md, "Masks"; Mask R-CNN (arXiv 1703.06870).
 struct MaskPasteArgs {
   const float* mask;  // [side, side] probabilities
   int side;

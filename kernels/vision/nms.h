@@ -16,7 +16,7 @@ namespace sfmamba::kernels {
 // that shift decides borderline cases. 0 / 0 is not greater than anything.
 // A NaN among the scores counts as the lowest; what boxes with values that are
 // not finite do is unspecified but harmless.
-// Source: heads.md, 7, of the specification; torchvision's batched_nms.
+// Source: docs/heads.md, "Non-maximum suppression"; torchvision's batched_nms.
 struct NmsArgs {
   int num_boxes;
   const float* boxes;     // [num_boxes, 4] x1, y1, x2, y2, all >= 0, finite

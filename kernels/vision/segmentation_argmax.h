@@ -14,8 +14,7 @@ namespace sfmamba::kernels {
 // a NaN never does; class 0 if none is above minus infinity. Both resizes are
 // bilinear, as in kernels/vision/resize_taps.h, and are done as one: rows
 // first, then columns. Memory is taken for one row only, width * classes
-// floats. Source: heads.md, 13, of the specification; UperNet (arXiv
-// 1807.10221).
+// floats. Source: docs/heads.md, "Class maps"; UperNet (arXiv 1807.10221).
 struct SegmentationArgmaxArgs {
   const float* logits;         // [height, width, classes]
   int height, width, classes;  // classes <= 65535

@@ -10,7 +10,7 @@ namespace sfmamba::heads {
 
 // The anchors of one level of a pyramid: around the corner of every pixel a box
 // of each ratio (height / width), all of the area of a square of `scale`
-// strides. Source: heads.md, 5, of the specification.
+// strides. Source: docs/heads.md, "Anchors and proposals".
 class Anchors {
  public:
   Anchors(int stride, float scale, const std::vector<float>& ratios);

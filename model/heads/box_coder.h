@@ -12,8 +12,7 @@ namespace sfmamba::heads {
 // c and s that box's centre and size,
 //   c' = c + s * d[0,1] * stds[0,1],  s' = s * exp(d[2,3] * stds[2,3]),
 // the exponent clamped to +-|ln(16 / 1000)|.
-// Source: Fast R-CNN (arXiv 1504.08083), 2.3; heads.md, 6, of the
-// specification.
+// Source: Fast R-CNN (arXiv 1504.08083), 2.3; docs/heads.md, "Box coder".
 using Deltas = std::array<float, 4>;
 
 model::Box DecodeBox(const model::Box& source, const Deltas& deltas,

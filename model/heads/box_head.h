@@ -20,7 +20,7 @@ struct BoxOutput {
 
 // Classifies regions and moves their boxes: convolutions with BatchNorm and
 // ReLU, hidden linear layers with ReLU, two linear outputs.
-// Source: heads.md, 9, of the specification. Immutable, so thread-safe.
+// Source: docs/heads.md, "Box heads". Immutable, so thread-safe.
 class BoxHead {
  public:
   // Takes "shared_convs", "shared_fcs", "fc_cls" and "fc_reg" from `scope`.

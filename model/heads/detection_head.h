@@ -13,7 +13,7 @@
 namespace sfmamba::heads {
 
 // Cascade Mask R-CNN, Mask R-CNN and Faster R-CNN: boxes, classes and masks in
-// the pixels of the picture. Source: heads.md, 4 to 12, of the specification.
+// the pixels of the picture. Source: docs/heads.md, "The cascade".
 class DetectionHead : public Head {
  public:
   // Takes "neck", "rpn_head" and "roi_head" from `scope`. The backbone's maps

@@ -15,7 +15,7 @@ inline int PyramidStride(int level) { return 4 << level; }
 
 // The backbone's maps brought to one width, the coarse ones' content added to
 // the finer ones, and a coarser level on top.
-// Source: FPN (arXiv 1612.03144), 3; heads.md, 4, of the specification.
+// Source: FPN (arXiv 1612.03144), 3; docs/heads.md, "Feature pyramid".
 // Immutable, so thread-safe.
 class FeaturePyramid {
  public:

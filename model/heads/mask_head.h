@@ -14,8 +14,8 @@ namespace sfmamba::heads {
 
 // The mask of what a region shows: convolutions with ReLU, a transposed
 // convolution (2x2, stride 2) with ReLU, a linear output a class. Source: Mask
-// R-CNN (arXiv 1703.06870), 3; heads.md, 12, of the specification. Immutable,
-// so thread-safe.
+// R-CNN (arXiv 1703.06870), 3; docs/heads.md, "Masks". Immutable, so
+// thread-safe.
 class MaskHead {
  public:
   // Takes "convs", "upsample" and "conv_logits" from `scope`.

@@ -25,7 +25,7 @@ struct ScoredBoxes {
 
 // Non-maximum suppression of boxes [n, 4 classes], or [n, 4] for all classes
 // alike, with probabilities [n, classes + 1], the background's last. Finite.
-// Source: heads.md, 7, of the specification.
+// Source: docs/heads.md, "Non-maximum suppression".
 ScoredBoxes MulticlassNms(const at::Tensor& boxes,
                           const at::Tensor& probabilities,
                           const MulticlassNmsOptions& options);

@@ -22,7 +22,7 @@ struct Proposals {
 
 // The region proposal network: scores and moves the anchors of every level of a
 // pyramid and keeps the best of what does not overlap. Source: Faster R-CNN
-// (arXiv 1506.01497), 3; heads.md, 5, of the specification. Immutable, so
+// (arXiv 1506.01497), 3; docs/heads.md, "Anchors and proposals". Immutable, so
 // thread-safe.
 class RegionProposals {
  public:

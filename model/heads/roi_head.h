@@ -16,9 +16,8 @@ namespace sfmamba::heads {
 // What a detector does with regions of an image: one box head a stage of the
 // cascade, and as many mask heads if there are masks. Regions are [n, 4],
 // pixels of the network's input. Source: Cascade R-CNN (arXiv 1712.00726), 4;
-// heads.md, 8 to 12, of the specification. Regions and labels come from the
-// CPU's memory and answers lie there, wherever the pyramid lies. Immutable, so
-// thread-safe.
+// docs/heads.md, "The cascade". Regions and labels come from the CPU's memory
+// and answers lie there, wherever the pyramid lies. Immutable, so thread-safe.
 class RoiHead {
  public:
   // Takes "bbox_head" and "mask_head", each with the stage's number if there

@@ -13,8 +13,8 @@ namespace sfmamba::heads {
 // UperNet: pooled context joins the coarsest map, each map's content is added
 // to the finer ones, and all together are classified at stride 4; the logits
 // are resized to the input, then to the picture, and the best class of each
-// pixel is the answer. Source: UPerNet (arXiv 1807.10221), 3; heads.md, 13, of
-// the specification.
+// pixel is the answer. Source: UPerNet (arXiv 1807.10221), 3; docs/heads.md,
+// "UperNet".
 class SegmentationHead : public Head {
  public:
   // Takes "decode_head" from `scope`. The backbone's four maps have

@@ -98,7 +98,7 @@ RgbImage Crop(const RgbImage& image, const PixelRect& rect);
 
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
 // around the middle. Only what the crop needs is computed.
-// Source: model.md 9.1 of the specification; Pillow's published resampling.
+// Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
 ImageBuffer Preprocess(const RgbImage& image, const PreprocessOptions& options);
 
 }  // namespace sfmamba::image

@@ -6,7 +6,7 @@
 namespace sfmamba::image {
 
 // The preprocessing of detectors and segmenters, as mmdetection's and
-// mmsegmentation's is. Source: heads.md 3 of the specification.
+// mmsegmentation's is. Source: docs/network.md, "Preprocessing".
 
 // The largest size of the same shape, up to rounding, whose sides do not exceed
 // `short_side` and `long_side`, which way round it is; at least one pixel each

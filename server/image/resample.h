@@ -19,7 +19,7 @@ struct ResizeWindow {
 // Resizes `rgb` [height, width, 3] as Pillow's bicubic filter does, bit for
 // bit, and returns the window: [rows, columns, 3]. Only what the window needs
 // is computed, so a large size with a small window is cheap. Source:
-// model.md 9.1 of the specification; Pillow's published resampling.
+// docs/network.md, "Preprocessing"; Pillow's published resampling.
 std::vector<uint8_t> ResizeBicubic(const uint8_t* rgb, int width, int height,
                                    const ResizeWindow& window);
 

@@ -12,7 +12,7 @@ namespace sfmamba::image {
 
 // COCO's run lengths of a mask: it is read column by column, and the lengths
 // alternate between unset and set pixels, beginning with unset ones. Source:
-// heads.md 12 of the specification.
+// docs/heads.md, "COCO run lengths".
 //
 //   RunLengths runs;
 //   runs.Add(3, 7);  // Pixels 3 to 6 are set,

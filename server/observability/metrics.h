@@ -121,7 +121,7 @@ struct BuildInfo {
 };
 
 // Every metric of the server: names, help, buckets, and verbs to be called
-// where things happen. Source: serving.md 4 of the specification.
+// where things happen. docs/serving.md, "Metrics", lists them.
 //
 // Thread-safe. Outlives the ModelMetrics it makes.
 class Metrics {

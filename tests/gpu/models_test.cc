@@ -72,7 +72,7 @@ void ExpectClose(const std::vector<float>& logits,
   EXPECT_LE(difference, tolerance) << what;
 }
 
-// ---- What the specification says ----
+// ---- The expected logits ----
 
 class GpuSmallModelTest
     : public GpuModelTest,

@@ -48,8 +48,8 @@ const char* NameOf(kernels::ScanPlan::Kernel kernel);
 // "4 lanes", "8 items, B1 = 32", "64 chunks, 8 lanes"
 std::string ToString(const kernels::ScanPlan& plan);
 
-// The least microseconds that a device could take by each of its limits, and
-// by all: specification of the kernels, 2.2. Two bytes a value unless fp32.
+// The least microseconds that a device could take by each of its limits, and by
+// all. Two bytes a value unless fp32.
 struct ScanBound {
   double memory, special_functions, fp32, issue;
   double largest() const;

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kClasses = 10;
 
-// A kind of scan and the small model's logits for two images, as the
-// specification states them, computed in fp64; none are stated for the last.
+// A kind of scan and the small model's logits for two images, computed in fp64;
+// none for the last. Source: docs/network.md, "Other forms".
 struct Ablation {
   const char* name;
   ScanMode scan;

@@ -8,8 +8,9 @@
 
 namespace sfmamba::model {
 
-// What the specification says of models with deterministic parameters on
-// deterministic images, computed in fp64: to be met within 1e-4 in fp32.
+// Logits of models with deterministic parameters on deterministic images,
+// computed in fp64: to be met within 1e-4 in fp32. docs/network.md, "How it is
+// checked", says what they rest on.
 
 // Of a published variant on two images of 224 x 224.
 struct ExpectedVariant {

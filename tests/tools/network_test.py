@@ -33,7 +33,7 @@ def entries(tensors):
 
 
 class CountTest(unittest.TestCase):
-    """The counts that the specification took from real modules."""
+    """The counts of docs/network.md and docs/heads.md, taken from real modules."""
 
     def test_classifiers(self):
         for name, count, total in (
