@@ -8,10 +8,10 @@
 
 namespace sfmamba::kernels {
 
-// The upper half of a float; arithmetic is done in float. The layout is that of
-// c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
+// The upper 16 bits of a float. Arithmetic is done in float. The layout is that
+// of c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
 //
-// Always inlined for the reason given in sequences.h.
+// The members are always inlined for the reason given in packed_sequences.h.
 struct BFloat16 {
   uint16_t bits = 0;
 

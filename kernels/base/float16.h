@@ -6,14 +6,15 @@
 
 namespace sfmamba::kernels {
 
-// IEEE half precision; arithmetic is done in float. The layout is that of
+// IEEE half precision. Arithmetic is done in float. The layout is that of
 // c10::Half (one uint16_t), so that pointers may be reinterpreted.
 struct Float16 {
   uint16_t bits;
 
   Float16() = default;
 
-  // Rounds to nearest, ties to even; beyond 65504 infinity; a NaN stays a NaN.
+  // Rounds to nearest, ties to even. Values that round to more than 65504
+  // become infinite; a NaN stays a NaN.
   explicit Float16(float value) {
     uint32_t word;
     std::memcpy(&word, &value, sizeof(word));
@@ -23,14 +24,17 @@ struct Float16 {
       bits = static_cast<uint16_t>(sign | 0x7e00);
     } else if (word >= 0x477ff000) {  // Rounds to 65536 or more.
       bits = static_cast<uint16_t>(sign | 0x7c00);
-    } else if (word < 0x38800000) {  // Below 2^-14: a multiple of 2^-24.
+    } else if (word < 0x38800000) {  // Below 2^-14 the result is subnormal.
       float magnitude;
       std::memcpy(&magnitude, &word, sizeof(magnitude));
-      magnitude += 0.5f;  // 0.5's last bit is 2^-24: the addition rounds.
+      // The last bit of 0.5f is 2^-24, so the addition rounds to a multiple of
+      // it, as a subnormal half needs.
+      magnitude += 0.5f;
       std::memcpy(&word, &magnitude, sizeof(word));
       bits = static_cast<uint16_t>(sign | (word - 0x3f000000));
     } else {
-      word += 0xc8000fff + ((word >> 13) & 1);  // Exponent bias 127 to 15.
+      // Rounds, and changes the exponent's bias from 127 to 15.
+      word += 0xc8000fff + ((word >> 13) & 1);
       bits = static_cast<uint16_t>(sign | (word >> 13));
     }
   }

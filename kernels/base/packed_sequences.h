@@ -7,19 +7,20 @@
 
 namespace sfmamba::kernels {
 
-// Where the sequences of a packed tensor [tokens, ...] lie: sequence k is
-// tokens begin(k) .. end(k)-1. Folding, windows and ragged batches are all such
-// a list, so no kernel knows a batch, a row or a period.
+// The boundaries of the sequences in a packed tensor [tokens, ...]: sequence k
+// consists of tokens begin(k) .. end(k) - 1. Folded batches, windows and ragged
+// batches are all described this way, so kernels need no notion of them.
 //
 // The members are always inlined because files built for different instruction
-// sets include this header: a shared copy would be one of them at random. They
-// are constexpr so that nvcc lets device code call them.
+// sets include this header: the linker would keep only one of their copies, and
+// it might need instructions that the processor lacks. They are constexpr so
+// that nvcc lets device code call them.
 struct PackedSequences {
-  int count;   // Sequences.
-  int length;  // Tokens of each sequence; unused with offsets.
+  int count;   // The number of sequences.
+  int length;  // Tokens in each sequence; ignored if offsets is set.
   // [count + 1], ascending, in tokens from the tensor's first row; not owned.
   const int32_t* offsets = nullptr;
-  int64_t first = 0;  // Where sequence 0 begins; unused with offsets.
+  int64_t first = 0;  // The first token; ignored if offsets is set.
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE constexpr int64_t begin(int k) const {
     return offsets != nullptr ? int64_t{offsets[k]}
@@ -29,7 +30,7 @@ struct PackedSequences {
     return begin(k + 1);
   }
 
-  // Sequences [from, to) of the same tensor: how work is shared out.
+  // Returns sequences [from, to) of the same tensor, to divide work.
   ABSL_ATTRIBUTE_ALWAYS_INLINE PackedSequences Slice(int from, int to) const {
     if (offsets != nullptr) return {to - from, length, offsets + from};
     return {to - from, length, nullptr, begin(from)};
