@@ -12,7 +12,7 @@ namespace {
 
 constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
 
-// The state components that the operating system saves.
+// Returns a bit for each state component that the operating system saves.
 __attribute__((target("xsave"))) unsigned long long ReadXcr0() {
   return _xgetbv(0);
 }
@@ -67,7 +67,8 @@ bool HasAmxBf16() {
   constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
   constexpr unsigned kAmx =
       (1u << 22) | (1u << 24);  // Leaf 7, edx: bf16, tile.
-  constexpr unsigned long long kTileState = 3u << 17;  // XCR0: config and data.
+  // XCR0: the tiles' configuration and their data.
+  constexpr unsigned long long kTileState = 3u << 17;
   unsigned eax, ebx, ecx, edx;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave))
     return false;

@@ -5,27 +5,27 @@
 
 namespace sfmamba::kernels {
 
-// The instruction sets that kernels are written for, each including the ones
-// before it. kAvx2: AVX2 and FMA. kAvx512: also AVX-512 F, BW, DQ and VL.
+// The instruction sets that kernels are written for. Each includes those before
+// it: kAvx2 means AVX2 and FMA, kAvx512 adds AVX-512 F, BW, DQ and VL.
 enum class CpuIsa { kScalar, kAvx2, kAvx512 };
 
-// The best one that this processor and its operating system offer.
+// Returns the best one that the processor and the operating system support.
 CpuIsa DetectCpuIsa();
 
-// The one that kernels use unless told otherwise: DetectCpuIsa(), or less if
-// the environment variable SFMAMBA_CPU_ISA (scalar, avx2, avx512) says so.
-// Decided at the first call. Any other value of the variable has no effect.
+// Returns the one that kernels use by default: DetectCpuIsa(), or a lesser one
+// if the environment variable SFMAMBA_CPU_ISA names it (scalar, avx2, avx512).
+// Other values of the variable are ignored. It is read at the first call only.
 CpuIsa ActiveCpuIsa();
 
-// From kScalar to DetectCpuIsa(), for tests.
+// Returns all from kScalar to DetectCpuIsa(), for tests.
 std::vector<CpuIsa> SupportedCpuIsas();
 
-// "scalar", "avx2" or "avx512".
+// Returns "scalar", "avx2" or "avx512".
 const char* CpuIsaName(CpuIsa isa);
 
-// Whether the processor multiplies bf16 matrices natively (AMX) and the
-// operating system saves the tiles. Without it, bf16 matrix products are slower
-// than fp32.
+// Returns whether the processor multiplies bf16 matrices natively (AMX) and the
+// operating system saves the tile registers. Without this, bf16 matrix products
+// are slower than fp32 ones.
 bool HasAmxBf16();
 
 }  // namespace sfmamba::kernels

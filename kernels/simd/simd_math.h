@@ -1,5 +1,6 @@
-// Elementary functions over a vector type V (Vec8 or Vec16), for the files of
-// one instruction set. Arguments that are NaN give NaN unless said otherwise.
+// Elementary functions over a vector type V (Vec8, Vec16 or a VecPair of them).
+// Only files compiled for one instruction set include this header. A NaN
+// argument gives NaN unless a function says otherwise.
 #ifndef SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
 #define SFMAMBA_KERNELS_SIMD_SIMD_MATH_H_
 
@@ -11,17 +12,17 @@ namespace {
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
 
-// Adding it to a value of magnitude below 2^22 rounds to an integer, which then
-// stands in the lowest bits of the sum.
+// Adding this to a value of magnitude below 2^22 rounds the value to an
+// integer, which the lowest bits of the sum then hold.
 constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
 
-// 2^f for f in [-1/2, 1/2] and exactly 1 at 0, so that a state whose decay is 1
-// stays as it is. Relative error 1e-7 (minimax with the first coefficient
-// fixed).
+// Coefficients of a polynomial for 2^f, f in [-1/2, 1/2], of relative error
+// 1e-7 (minimax with the first coefficient fixed). It is exactly 1 at 0, so
+// that a state with decay 1 does not change.
 constexpr float kExp2[] = {1.0f,          0.693146978f,   0.240222421f,
                            0.0555073374f, 0.00967151264f, 0.00132647272f};
 
-// 2^x for |x| <= 126; anything for other x and for NaN.
+// Returns 2^x for |x| <= 126. Unspecified for other x and for NaN.
 template <typename V>
 inline V Exp2(V x) {
   const V t = x + V::Set(kRound);
@@ -33,9 +34,9 @@ inline V Exp2(V x) {
   return AddExponent(p, t);
 }
 
-// power[m] = 2^(a[m]*b) for m < kCount and |a[m]*b| <= 126; anything otherwise.
-// Several at a time and step by step: one after another, the processor's queue
-// fills with instructions that wait for each other.
+// Sets power[m] = 2^(a[m]*b) for m < kCount if |a[m]*b| <= 126. Unspecified
+// otherwise. The powers advance together, step by step: computed one after
+// another, they would fill the processor's queue with dependent instructions.
 template <int kCount, typename V>
 inline void Exp2Products(const V* a, V b, V* power) {
   V t[kCount], f[kCount], p[kCount];
@@ -53,8 +54,8 @@ inline void Exp2Products(const V* a, V b, V* power) {
   for (int m = 0; m < kCount; ++m) power[m] = AddExponent(p[m], t[m]);
 }
 
-// The same for any a[m]*b <= 126: 0 below -126, NaN for NaN, and elsewhere the
-// same bits.
+// The same for any a[m]*b <= 126: 0 for products of -126 and below, NaN for
+// NaN, and elsewhere the same bits as Exp2Products.
 template <int kCount, typename V>
 inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
   Exp2Products<kCount>(a, b, power);
@@ -65,8 +66,9 @@ inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
   }
 }
 
-// The polynomial with coefficients c[0] .. c[kCount-1], even and odd powers
-// apart: two chains of half the length keep the processor busier than one.
+// Evaluates the polynomial with coefficients c[0] .. c[kCount-1]. Even and odd
+// powers are summed separately: two chains of half the length keep the
+// processor busier than one.
 template <int kCount, typename V>
 inline V Polynomial(const float (&c)[kCount], V x) {
   const V square = x * x;
@@ -79,29 +81,32 @@ inline V Polynomial(const float (&c)[kCount], V x) {
   return Fma(high, x, low);
 }
 
-// log2(1 + t) / t for t in [0, 1]: relative error 3e-8 (minimax).
+// Coefficients of a polynomial for log2(1 + t) / t, t in [0, 1], of relative
+// error 3e-8 (minimax).
 constexpr float kLog2OnePlus[] = {
     1.442694997f,   -0.721340208f,  0.4806929571f,
     -0.3584084709f, 0.2756414075f,  -0.1971189623f,
     0.112856187f,   -0.0425670595f, 0.007549181843f};
 
-// log2(1 + 2^v), which is softplus in base 2. Relative error below 4e-7 for v
-// above -126; not 0 below, but at most 2^-125.
+// Returns log2(1 + 2^v), the softplus in base 2. The relative error is below
+// 4e-7 for v above -126. For smaller v the result is positive and at most
+// 2^-125.
 template <typename V>
 inline V Softplus2(V v) {
-  // t = 2^-|v| is in (0, 1]; log2(1+t) has no cancellation as a product.
+  // t = 2^-|v| is in (0, 1]. The product with t computes log2(1 + t) without
+  // cancellation.
   const V t = Exp2(Max(V::Set(-126.0f), Negate(Abs(v))));
   return Fma(Polynomial(kLog2OnePlus, t), t, Max(V::Set(0.0f), v));
 }
 
-// v / (1 + 2^x): SiLU if x = -v*log2(e).
+// Returns v / (1 + 2^x), which is SiLU for x = -v*log2(e).
 template <typename V>
 inline V OverOnePlusExp2(V v, V x) {
   const V inside = Max(V::Set(-126.0f), Min(V::Set(126.0f), x));
   return v / (V::Set(1.0f) + Exp2(inside));
 }
 
-// The first `lanes` <= kWidth values at p; the others are 0.
+// Loads the first `lanes` <= kWidth values at p; the other lanes are 0.
 template <typename V, typename T>
 inline V LoadLanes(const T* p, int lanes) {
   if (lanes == V::kWidth) return V::Load(p);
@@ -110,7 +115,7 @@ inline V LoadLanes(const T* p, int lanes) {
   return V::Load(values);
 }
 
-// Writes the first `lanes` <= kWidth values.
+// Stores the first `lanes` <= kWidth values.
 template <typename V, typename T>
 inline void StoreLanes(V v, T* p, int lanes) {
   if (lanes == V::kWidth) return v.Store(p);
@@ -119,7 +124,8 @@ inline void StoreLanes(V v, T* p, int lanes) {
   for (int i = 0; i < lanes; ++i) p[i] = values[i];
 }
 
-// Calls f(c, lanes) for each vector of `count` values, the last one shorter.
+// Calls f(c, lanes) for each vector of `count` values, from value c on. `lanes`
+// is kWidth except for a shorter last vector.
 template <typename V, typename F>
 inline void ForEachVector(int64_t count, F f) {
   int64_t c = 0;

@@ -1,5 +1,5 @@
-// Sixteen floats in an AVX-512 register: Vec8's counterpart, for the
-// *_avx512.cc files alone.
+// Sixteen floats in an AVX-512 register: Vec8's counterpart, included only by
+// the *_avx512.cc files.
 #ifndef SFMAMBA_KERNELS_SIMD_VEC16_H_
 #define SFMAMBA_KERNELS_SIMD_VEC16_H_
 
@@ -28,7 +28,7 @@ struct Vec16 {
   }
   static bool Any(Mask mask) { return mask != 0; }
   static bool All(Mask mask) { return mask == 0xffff; }
-  // 1 for each lane that is set, 0 for the others.
+  // Writes 1 for each lane that is set in `mask` and 0 for the others.
   static void StoreFlags(Mask mask, uint8_t* p) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm_maskz_set1_epi8(mask, 1));
@@ -54,7 +54,7 @@ inline Vec16 operator-(Vec16 a, Vec16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Vec16 operator*(Vec16 a, Vec16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Vec16 operator/(Vec16 a, Vec16 b) { return {_mm512_div_ps(a.v, b.v)}; }
 
-// a*b + c and a*b - c, rounded once.
+// These return a*b + c and a*b - c, rounded once.
 inline Vec16 Fma(Vec16 a, Vec16 b, Vec16 c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
@@ -62,7 +62,7 @@ inline Vec16 Fms(Vec16 a, Vec16 b, Vec16 c) {
   return {_mm512_fmsub_ps(a.v, b.v, c.v)};
 }
 
-// If either is a NaN, the second.
+// If either argument is a NaN, these return the second.
 inline Vec16 Min(Vec16 a, Vec16 b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec16 Max(Vec16 a, Vec16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 
@@ -71,20 +71,21 @@ inline Vec16 Negate(Vec16 a) {
   return {_mm512_xor_ps(_mm512_set1_ps(-0.0f), a.v)};
 }
 
-// The larger of two values without sign bit; a NaN is larger than all others.
+// Returns the larger of two values whose sign bits are 0. A NaN counts as
+// larger than all numbers.
 inline Vec16 MaxMagnitude(Vec16 a, Vec16 b) {
   return {_mm512_castsi512_ps(
       _mm512_max_epu32(_mm512_castps_si512(a.v), _mm512_castps_si512(b.v)))};
 }
 
-// The bits of p plus the lowest bits of t in the place of the exponent.
+// Adds the integer in the lowest bits of t to the exponent of p.
 inline Vec16 AddExponent(Vec16 p, Vec16 t) {
   const __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(t.v), 23);
   return {_mm512_castsi512_ps(
       _mm512_add_epi32(_mm512_castps_si512(p.v), exponent))};
 }
 
-// These two: false for a NaN.
+// These three comparisons are false if either argument is a NaN.
 inline Vec16::Mask LessEqual(Vec16 a, Vec16 b) {
   return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ);
 }
@@ -103,7 +104,7 @@ inline Vec16 Select(Vec16::Mask mask, Vec16 yes, Vec16 no) {
 
 inline float Sum(Vec16 a) { return _mm512_reduce_add_ps(a.v); }
 
-// Of values none of which is a NaN.
+// Return the largest and the smallest lane. No lane may be a NaN.
 inline float Largest(Vec16 a) { return _mm512_reduce_max_ps(a.v); }
 inline float Smallest(Vec16 a) { return _mm512_reduce_min_ps(a.v); }
 

@@ -1,6 +1,6 @@
-// Eight floats in an AVX2 register. Included only by the *_avx2.cc files, which
-// alone are compiled for AVX2 and FMA; everything has internal linkage, so that
-// no wide code can be linked into another file.
+// Eight floats in an AVX2 register. Only the *_avx2.cc files include this
+// header, since only they are compiled for AVX2 and FMA. Everything has
+// internal linkage, so that no AVX2 code can be linked into another file.
 #ifndef SFMAMBA_KERNELS_SIMD_VEC8_H_
 #define SFMAMBA_KERNELS_SIMD_VEC8_H_
 
@@ -15,7 +15,7 @@ namespace {
 
 struct Vec8 {
   static constexpr int kWidth = 8;
-  using Mask = __m256;  // All bits of a lane set, or none.
+  using Mask = __m256;  // In each lane all bits are set, or none.
 
   __m256 v;
 
@@ -28,7 +28,7 @@ struct Vec8 {
   }
   static bool Any(Mask mask) { return _mm256_movemask_ps(mask) != 0; }
   static bool All(Mask mask) { return _mm256_movemask_ps(mask) == 0xff; }
-  // 1 for each lane that is set, 0 for the others.
+  // Writes 1 for each lane that is set in `mask` and 0 for the others.
   static void StoreFlags(Mask mask, uint8_t* p) {
     const __m256i flags =
         _mm256_and_si256(_mm256_castps_si256(mask), _mm256_set1_epi32(1));
@@ -59,7 +59,7 @@ inline Vec8 operator-(Vec8 a, Vec8 b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Vec8 operator*(Vec8 a, Vec8 b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Vec8 operator/(Vec8 a, Vec8 b) { return {_mm256_div_ps(a.v, b.v)}; }
 
-// a*b + c and a*b - c, rounded once.
+// These return a*b + c and a*b - c, rounded once.
 inline Vec8 Fma(Vec8 a, Vec8 b, Vec8 c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
@@ -67,7 +67,7 @@ inline Vec8 Fms(Vec8 a, Vec8 b, Vec8 c) {
   return {_mm256_fmsub_ps(a.v, b.v, c.v)};
 }
 
-// If either is a NaN, the second.
+// If either argument is a NaN, these return the second.
 inline Vec8 Min(Vec8 a, Vec8 b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec8 Max(Vec8 a, Vec8 b) { return {_mm256_max_ps(a.v, b.v)}; }
 
@@ -78,20 +78,21 @@ inline Vec8 Negate(Vec8 a) {
   return {_mm256_xor_ps(_mm256_set1_ps(-0.0f), a.v)};
 }
 
-// The larger of two values without sign bit; a NaN is larger than all others.
+// Returns the larger of two values whose sign bits are 0. A NaN counts as
+// larger than all numbers.
 inline Vec8 MaxMagnitude(Vec8 a, Vec8 b) {
   return {_mm256_castsi256_ps(
       _mm256_max_epu32(_mm256_castps_si256(a.v), _mm256_castps_si256(b.v)))};
 }
 
-// The bits of p plus the lowest bits of t in the place of the exponent.
+// Adds the integer in the lowest bits of t to the exponent of p.
 inline Vec8 AddExponent(Vec8 p, Vec8 t) {
   const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(t.v), 23);
   return {_mm256_castsi256_ps(
       _mm256_add_epi32(_mm256_castps_si256(p.v), exponent))};
 }
 
-// These two: false for a NaN.
+// These three comparisons are false if either argument is a NaN.
 inline Vec8::Mask LessEqual(Vec8 a, Vec8 b) {
   return _mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ);
 }
@@ -115,7 +116,7 @@ inline float Sum(Vec8 a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Of values none of which is a NaN.
+// Return the largest and the smallest lane. No lane may be a NaN.
 inline float Largest(Vec8 a) {
   const __m128 four =
       _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));

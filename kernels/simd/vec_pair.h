@@ -1,7 +1,7 @@
-// Two vectors that undergo the same arithmetic side by side: where it is a long
-// chain, one's operations fill the time in which the other's wait for each
-// other. V is Vec8 or Vec16, or a pair itself; what simd_math.h computes of a
-// vector it computes of a pair.
+// Two vectors that go through the same arithmetic together. In a long chain of
+// dependent operations, those on one vector hide the latency of those on the
+// other. V is Vec8, Vec16 or a pair itself. The functions of simd_math.h that
+// use only the operations below take a pair in place of a vector.
 #ifndef SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 #define SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 
