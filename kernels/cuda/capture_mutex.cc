@@ -5,7 +5,7 @@
 namespace sfmamba::kernels {
 
 absl::Mutex& CaptureMutex(int gpu) {
-  // Kept for ever: threads may still hold one while the process ends.
+  // Never destroyed: threads may still hold a mutex while the process ends.
   static absl::Mutex& mu = *new absl::Mutex;
   static auto& mutexes = *new std::map<int, absl::Mutex>;
   absl::MutexLock lock(&mu);

@@ -5,10 +5,11 @@
 
 namespace sfmamba::kernels {
 
-// The mutex of CUDA device `gpu`, one for the whole process. While a graph is
-// recorded on a device no thread may wait for that whole device, as libraries
-// do where they measure their algorithms: who records holds the mutex alone,
-// who runs such work holds it shared. A replay needs neither.
+// Returns the mutex of CUDA device `gpu`, which the whole process shares. While
+// a graph is recorded on a device, no thread may synchronise with the whole
+// device, as libraries do when they time their algorithms. So recording a graph
+// takes the mutex exclusively, and work that may synchronise with the device
+// takes it shared. Replaying a graph needs neither.
 absl::Mutex& CaptureMutex(int gpu);
 
 }  // namespace sfmamba::kernels

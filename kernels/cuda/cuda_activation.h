@@ -3,13 +3,14 @@
 
 namespace sfmamba::kernels {
 
-// What a kernel applies to each value v of a convolution or a linear layer.
+// The function that a kernel applies to each value v of a convolution or a
+// linear layer.
 enum class CudaActivation {
-  kNone,     // v
-  kRelu,     // 0 below 0
-  kRelu6,    // 0 below 0, 6 above 6
-  kGeluErf,  // The two forms of kernels/linear/gelu.h.
-  kGeluTanh,
+  kNone,      // v
+  kRelu,      // max(v, 0)
+  kRelu6,     // min(max(v, 0), 6)
+  kGeluErf,   // GeluErfCpu() of kernels/linear/gelu.h
+  kGeluTanh,  // GeluTanhCpu() of kernels/linear/gelu.h
 };
 
 }  // namespace sfmamba::kernels

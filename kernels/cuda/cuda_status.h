@@ -9,10 +9,12 @@
 
 namespace sfmamba::kernels {
 
-// What a call of the CUDA runtime came to, with `what` it was for. Too little
-// memory is RESOURCE_EXHAUSTED, any other error INTERNAL. The runtime forgets
-// it, unless it is for good: others on this thread, such as libtorch, would
-// take it for their own.
+// Converts the result of a CUDA runtime call; `what` names the call in the
+// message. A failed allocation is RESOURCE_EXHAUSTED, any other error INTERNAL.
+//
+// Also clears the thread's last CUDA error, which later calls from other
+// libraries, such as libtorch, would otherwise report as theirs. CUDA does not
+// let errors that corrupt the context be cleared.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();

@@ -5,7 +5,7 @@ struct CUstream_st;
 
 namespace sfmamba::kernels {
 
-// cudaStream_t, for headers that must not need CUDA.
+// The same type as cudaStream_t, for headers that must not include CUDA's.
 using CudaStream = CUstream_st*;
 
 }  // namespace sfmamba::kernels

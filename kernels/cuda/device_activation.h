@@ -1,5 +1,5 @@
-// The activations of kernels/cuda/cuda_activation.h in device code: for .cu
-// files.
+// The activations of kernels/cuda/cuda_activation.h in device code. Only .cu
+// files include this header.
 #ifndef SFMAMBA_KERNELS_CUDA_DEVICE_ACTIVATION_H_
 #define SFMAMBA_KERNELS_CUDA_DEVICE_ACTIVATION_H_
 
@@ -10,7 +10,7 @@
 
 namespace sfmamba::kernels {
 
-// The nearest value between `low` and `high`; a NaN stays one.
+// Limits v to [low, high]; a NaN stays a NaN.
 struct Clamp {
   float low, high;
 
@@ -19,9 +19,10 @@ struct Clamp {
   }
 };
 
-// v * Phi(v), where Phi is the normal distribution. Its lower tail at -|v| is
-// exp(-v^2 / 2) / 2 times a polynomial in 1 / (1 + p |v| / sqrt(2)), absolute
-// error 7.5e-8. Source: Abramowitz and Stegun, 7.1.26.
+// v * Phi(v), where Phi is the standard normal distribution function. Phi(-|v|)
+// is computed as exp(-v^2 / 2) / 2 times a polynomial in
+// 1 / (1 + p |v| / sqrt(2)), with an absolute error of 7.5e-8.
+// Source: Abramowitz and Stegun, 7.1.26.
 struct GeluErf {
   __device__ __forceinline__ float operator()(float v) const {
     constexpr float kLog2E = 1.44269504f;
@@ -45,7 +46,7 @@ struct GeluTanh {
   }
 };
 
-// Of kNone, kRelu or kRelu6.
+// Returns the limits of kNone, kRelu or kRelu6.
 inline Clamp ClampOf(CudaActivation activation) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const bool rectified = activation != CudaActivation::kNone;

@@ -1,4 +1,5 @@
-// Rows of packed tensors in device code: for .cu files.
+// Access to rows of packed tensors in device code. Only .cu files include this
+// header.
 #ifndef SFMAMBA_KERNELS_CUDA_DEVICE_ROWS_H_
 #define SFMAMBA_KERNELS_CUDA_DEVICE_ROWS_H_
 
@@ -9,16 +10,16 @@
 
 namespace sfmamba::kernels {
 
-// Values of type T that the widest memory access moves.
+// The number of values of type T that one instruction can load or store.
 template <typename T>
 constexpr int kWidestVector = 16 / sizeof(T);
 
-// Blocks of a launch over as many tokens as the device's offsets say, which
-// the host does not know: threads go round until these are done.
+// The number of blocks in a launch whose token count is known only to the
+// device, from the offsets. Each thread loops until all tokens are done.
 constexpr int kRaggedBlocks = 1024;
 
-// Whether rows of `channels` values, `stride` apart, can be accessed by V
-// values at a time: by one instruction up to 16 bytes, by several beyond.
+// Returns whether rows of `channels` values, `stride` apart, can be accessed V
+// values at a time: by one instruction for up to 16 bytes, by several beyond.
 template <int V, typename T>
 bool InVectors(const T* data, int64_t stride, int64_t channels) {
   constexpr size_t kBytes = V < kWidestVector<T> ? V * sizeof(T) : 16;
@@ -26,7 +27,7 @@ bool InVectors(const T* data, int64_t stride, int64_t channels) {
          reinterpret_cast<uintptr_t>(data) % kBytes == 0;
 }
 
-// V values, a power of two, from where InVectors<V> holds.
+// Loads V values, a power of two, from rows for which InVectors<V> is true.
 template <int V, typename T>
 __device__ __forceinline__ void LoadFloats(const T* from, float (&to)[V]) {
   constexpr int kPiece = V < kWidestVector<T> ? V : kWidestVector<T>;
@@ -52,13 +53,14 @@ __device__ __forceinline__ void StoreFloats(T* to, const float (&from)[V]) {
   }
 }
 
-// The sequence that token `i` belongs to, one of `sequences`' tokens.
+// Returns the sequence that contains token `i`. One of them must.
 __device__ __forceinline__ int SequenceOf(const PackedSequences& sequences,
                                           int i) {
   if (sequences.offsets == nullptr) {
     return (i - static_cast<int>(sequences.first)) / sequences.length;
   }
-  // The last one that begins at or before i: others there are empty.
+  // Finds the last sequence that begins at or before i. Others that begin at
+  // the same token are empty.
   int low = 0, high = sequences.count;
   while (high - low > 1) {
     const int middle = (low + high) / 2;

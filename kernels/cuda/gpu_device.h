@@ -10,31 +10,31 @@
 
 namespace sfmamba::kernels {
 
-// What measurements ask of a CUDA device besides kernels. There are two
+// The CUDA runtime calls that timing kernels needs. There are two
 // implementations: gpu_device_cuda.cc, and the emulator's for tests.
 
 struct GpuDevice {
-  std::string name;  // As the driver gives it: "NVIDIA H200".
+  std::string name;  // The driver's name of it, such as "NVIDIA H200".
   int multiprocessors = 0;
-  double clock_hz = 0;     // The highest of the multiprocessors.
-  int fp32_per_clock = 0;  // Multiply-adds of a multiprocessor.
+  double clock_hz = 0;     // The multiprocessors' maximum clock rate.
+  int fp32_per_clock = 0;  // Multiply-adds per multiprocessor and clock.
 };
 
-// INTERNAL if there is no device of this number.
+// INTERNAL if no device has the index `gpu`.
 absl::StatusOr<GpuDevice> DescribeGpu(int gpu);
 
-// Makes the device current to the calling thread.
+// Makes the device current in the calling thread.
 absl::Status SelectGpu(int gpu);
 
-// The runtime forgets the error of a refused launch, which others on this
-// thread, such as libtorch, would take for their own.
+// Clears the calling thread's last CUDA error after a refused launch. Other
+// libraries, such as libtorch, would otherwise report it as theirs.
 void ForgetGpuError();
 
 // Enqueues a copy within the current device.
 absl::Status CopyOnGpu(void* to, const void* from, size_t bytes,
                        CudaStream stream);
 
-// Memory of the current device.
+// Owns memory of the device that is current when it is resized.
 class GpuBuffer {
  public:
   GpuBuffer() = default;
@@ -42,10 +42,11 @@ class GpuBuffer {
   GpuBuffer(const GpuBuffer&) = delete;
   GpuBuffer& operator=(const GpuBuffer&) = delete;
 
-  // What it held before is lost. RESOURCE_EXHAUSTED if the memory is short.
+  // Discards the contents. RESOURCE_EXHAUSTED if there is too little memory.
   absl::Status Resize(size_t bytes);
 
-  // Fills all of it with copies of the `bytes` at `host`, one behind the other.
+  // Fills the buffer with consecutive copies of the `bytes` bytes at `host`.
+  // The last copy may be cut short.
   absl::Status Fill(const void* host, size_t bytes);
 
   void* data() const { return data_; }

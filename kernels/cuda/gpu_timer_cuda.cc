@@ -24,9 +24,9 @@ struct Destroy {
 template <typename T>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, Destroy>;
 
-constexpr int kLaunches = 10;  // Of a graph.
+constexpr int kLaunches = 10;  // Repetitions of the work in one graph.
 constexpr int kFewestRepeats = 5;
-constexpr size_t kFlushBytes = size_t{256} << 20;  // Above any L2 cache's size.
+constexpr size_t kFlushBytes = size_t{256} << 20;  // Exceeds every L2 cache.
 
 class CudaGpuTimer : public GpuTimer {
  public:
@@ -42,7 +42,8 @@ class CudaGpuTimer : public GpuTimer {
 
   absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                  const Options& options) override {
-    // Kernels are loaded at their first launch, better not in a capture.
+    // CUDA loads a kernel at its first launch, which is better not in a
+    // capture.
     absl::Status status = enqueue(stream_.get());
     if (!status.ok()) return status;
     Owned<cudaGraphExec_t> graph;
@@ -60,8 +61,8 @@ class CudaGpuTimer : public GpuTimer {
                                  const Options& options) override {
     const absl::Status reserved = ReserveFlush();
     if (!reserved.ok()) return reserved;
-    // The flush takes longer than the launches behind it, which are therefore
-    // in the queue when it ends.
+    // The flush takes longer than enqueueing the work. So the work is already
+    // queued when the flush ends, and its launch overhead is not timed.
     return Measure(
         options, /*launches=*/1,
         [&] {
@@ -92,7 +93,8 @@ class CudaGpuTimer : public GpuTimer {
     for (int i = 0; i < kLaunches && status.ok(); ++i) {
       status = enqueue(stream_.get());
     }
-    cudaGraph_t captured = nullptr;  // Capturing must end in any case.
+    // The capture must end even if enqueue() failed.
+    cudaGraph_t captured = nullptr;
     const cudaError_t error = cudaStreamEndCapture(stream_.get(), &captured);
     const Owned<cudaGraph_t> nodes(captured);
     if (!status.ok()) return status;
@@ -104,13 +106,13 @@ class CudaGpuTimer : public GpuTimer {
     return status;
   }
 
-  // Microseconds of one of the `launches` that work() enqueues, after
-  // prepare().
+  // Returns the microseconds of one of the `launches` repetitions that work()
+  // enqueues. Calls prepare() before each work().
   template <typename Prepare, typename Work>
   absl::StatusOr<Quantiles> Measure(const Options& options, int launches,
                                     Prepare prepare, Work work) {
     std::vector<double> times;
-    // The first one warms up and tells how many there is time for.
+    // The first run warms up. The second shows how many fit into the limit.
     absl::Status status = Repeat(1, prepare, work, &times);
     if (status.ok()) status = Repeat(1, prepare, work, &times);
     if (!status.ok()) return status;
@@ -125,7 +127,8 @@ class CudaGpuTimer : public GpuTimer {
     return Quantiles::Of(std::move(times));
   }
 
-  // Appends the microseconds of each repeat of work().
+  // Runs prepare() and work() `repeats` times; appends the microseconds that
+  // each work() took.
   template <typename Prepare, typename Work>
   absl::Status Repeat(int repeats, Prepare prepare, Work work,
                       std::vector<double>* times) {

@@ -12,31 +12,34 @@
 
 namespace sfmamba::kernels {
 
-// Times what a function enqueues on a CUDA device, by the device's own clock.
-// For one thread; of the device that is current when it is made.
+// Times the work that a function enqueues on a CUDA device, by events on the
+// device. Not thread-safe. Uses the device that is current at Create().
 class GpuTimer {
  public:
   struct Options {
-    // Measurements, and the time after which fewer will do.
+    // The number of measurements. There are fewer, but at least five, if they
+    // would take longer than `limit`.
     int repeats = 200;
     absl::Duration limit = absl::Milliseconds(200);
   };
-  // Enqueues the work once. Must not allocate, synchronise or wait.
+  // Enqueues the work once. Must not allocate memory, synchronise or block.
   using Enqueue = std::function<absl::Status(CudaStream stream)>;
 
   static absl::StatusOr<std::unique_ptr<GpuTimer>> Create();
   virtual ~GpuTimer() = default;
 
-  // Microseconds of the work done over and over: a graph of ten is replayed, so
-  // that the processor's time to launch stays out of it, and inputs that fit
-  // are found in the L2 cache.
+  // Returns the microseconds that the work takes when it is repeated. A graph
+  // of ten repetitions is replayed, which excludes the CPU's launch overhead.
+  // Inputs that fit stay in the L2 cache.
   virtual absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                          const Options& options) = 0;
-  // The same with the L2 cache flushed before each time.
+  // Returns the microseconds that the work takes after the L2 cache has been
+  // flushed. It is launched directly, without a graph.
   virtual absl::StatusOr<Quantiles> Cold(const Enqueue& enqueue,
                                          const Options& options) = 0;
 
-  // For work of the caller's own, such as copies before a measurement.
+  // The stream that the work runs on. Callers may enqueue other work on it,
+  // such as copies before a measurement.
   virtual CudaStream stream() const = 0;
 };
 

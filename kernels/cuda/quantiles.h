@@ -7,12 +7,12 @@
 
 namespace sfmamba::kernels {
 
-// What a series of times comes to.
+// The 10th percentile, the median and the 90th percentile of a series.
 struct Quantiles {
   double p10 = 0, median = 0, p90 = 0;
 
-  // Of at least one value: the one that a tenth, a half, nine tenths of the
-  // others do not exceed.
+  // Takes at least one value. Each quantile is the value of the nearest rank,
+  // without interpolation.
   static Quantiles Of(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const auto at = [&](double share) {

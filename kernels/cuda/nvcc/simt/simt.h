@@ -16,9 +16,9 @@
 #include "kernels/cuda/cuda_stream.h"
 
 // What kernels (.cu files) use beyond plain CUDA C++. This is the header for
-// nvcc; tests/emulator/simt/simt.h has the same names for a host compiler, and
-// BUILD decides which of the two "simt/simt.h" is. So that both compile the
-// same source, kernels keep to:
+// nvcc; tests/emulator/simt/simt.h declares the same names for a host compiler.
+// BUILD decides which of the two is included as "simt/simt.h". So that both can
+// compile the same source, kernels use only:
 //   - threadIdx, blockIdx, blockDim, gridDim, dim3, __syncthreads, __syncwarp,
 //     __shfl_sync, __shfl_up_sync, __shfl_down_sync, __shfl_xor_sync,
 //     __ballot_sync, __any_sync, __all_sync, atomicAdd, atomicMax, atomicMin,
@@ -26,29 +26,30 @@
 //     __int_as_float, fmaf, fminf, fmaxf, min, max, rsqrtf, sqrtf, floorf,
 //     ceilf;
 //   - shared memory as `__shared__ simt::Shared<float, 64> tile;`, at most
-//     48 KB a block, never dynamic; every thread of a block reaches each
-//     __syncthreads;
-//   - no inline PTX, no <<<>>>, no warp-synchronous assumption, no local
-//     statics, no printf.
+//     48 KB per block, never dynamic.
+// Every thread of a block reaches each __syncthreads. Kernels contain no inline
+// PTX, no <<<>>>, no warp-synchronous assumption, no local statics, no printf.
 namespace sfmamba::simt {
 
-// ---- Arithmetic: approximate instructions of the hardware ----
+// ---- Arithmetic: the hardware's approximate instructions ----
 
-// 2^x, relative error 2^-22; subnormal results are 0.
+// Returns 2^x with a relative error of 2^-22. Subnormal results become 0.
 __device__ __forceinline__ float Exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// log2(x), absolute error 2^-22 in [0.5, 2], relative beyond.
+// Returns log2(x). The error is 2^-22: absolute for x in [0.5, 2], relative
+// elsewhere.
 __device__ __forceinline__ float Log2(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// 1 / x, relative error 2^-23; 0 of an infinity, or above 2^126.
+// Returns 1 / x with a relative error of 2^-23, and 0 if |x| is infinite or
+// above 2^126.
 __device__ __forceinline__ float Reciprocal(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -57,7 +58,8 @@ __device__ __forceinline__ float Reciprocal(float x) {
 
 // ---- Arithmetic: one instruction each ----
 
-// The lesser and the greater one, -0 less than 0; NaN if either is NaN.
+// These return the minimum and the maximum, with -0 less than 0. The result is
+// NaN if either argument is.
 __device__ __forceinline__ float Min(float x, float y) {
   float least;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
@@ -103,7 +105,8 @@ __device__ __forceinline__ kernels::Float16 FromFloat<kernels::Float16>(
 
 // ---- Memory ----
 
-// N values that are moved by one instruction: at most 16 bytes, a power of two.
+// N values that one instruction loads or stores. N is a power of two; the
+// values take at most 16 bytes.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Vector {
   T values[N];
@@ -114,7 +117,7 @@ struct alignas(sizeof(T) * N) Vector {
   }
 };
 
-// `from` and `to` are multiples of N values from an aligned address.
+// `from` and `to` are aligned to N values.
 template <int N, typename T>
 __device__ __forceinline__ Vector<T, N> Load(const T* from) {
   return *reinterpret_cast<const Vector<T, N>*>(from);
@@ -124,21 +127,22 @@ __device__ __forceinline__ void Store(T* to, const Vector<T, N>& vector) {
   *reinterpret_cast<Vector<T, N>*>(to) = vector;
 }
 
-// `offset`, of which the compiler forgets how it came about. It splits a
-// Store() if it has computed each value's address for itself, as in an unrolled
-// loop; from to + Opaque(offset) it cannot.
+// Returns `offset` and hides from the compiler how it was computed. In an
+// unrolled loop the compiler may compute each value's address separately and
+// split a Store() into single values. With to + Opaque(offset) it cannot.
 __device__ __forceinline__ int64_t Opaque(int64_t offset) {
   asm("" : "+l"(offset));
   return offset;
 }
 
-// An array in shared memory. T has a trivial constructor: float, int, uint16_t.
+// An array in shared memory. T must have a trivial constructor, like float, int
+// and uint16_t.
 template <typename T, int N>
 struct alignas(16) Shared {
   T values[N];
 
   __device__ __forceinline__ T& operator[](int i) { return values[i]; }
-  // M values by one instruction; `i` is a multiple of M.
+  // These move M values by one instruction; `i` is a multiple of M.
   template <int M>
   __device__ __forceinline__ Vector<T, M> Load(int i) {
     return *reinterpret_cast<const Vector<T, M>*>(values + i);
@@ -151,8 +155,8 @@ struct alignas(16) Shared {
 
 // ---- Launching ----
 
-// Enqueues `kernel` on `stream` and returns; INTERNAL naming it if the launch
-// is refused. An empty grid is nothing to do.
+// Enqueues `kernel` on `stream` and returns. INTERNAL with `name` in the
+// message if the launch is refused. Does nothing for an empty grid.
 template <typename... Parameters, typename... Args>
 absl::Status Launch(const char* name, void (*kernel)(Parameters...),
                     dim3 blocks, dim3 threads, kernels::CudaStream stream,
