@@ -3,9 +3,8 @@
 
 namespace sfmamba::kernels {
 
-// Which CUDA scan this program was built with: 16 hexadecimal digits that
-// change with its sources, so that what was measured of an older one is not
-// used. BUILD writes the .cc.
+// Returns a hash, 16 hexadecimal digits, of the CUDA scan's sources. Times that
+// were measured with another hash are not reused. BUILD generates the .cc.
 const char* ScanBuildId();
 
 }  // namespace sfmamba::kernels

@@ -8,34 +8,39 @@
 #include "kernels/scan/selective_scan.h"
 #include "simt/simt.h"
 
-// Device code: a block walks over consecutive tokens with the states in its
-// threads' registers. kLanes neighbouring threads share a channel, each with
-// kStates / kLanes states; with one lane a thread has kChannels channels.
+// Device code of the lane and the chunk scan. A block walks over consecutive
+// tokens and keeps the states in its threads' registers. kLanes neighbouring
+// threads ("lanes") share a channel; each holds kStates / kLanes states. With
+// one lane, a thread has kChannels channels.
 //
-// All lanes need s and delta * u of all tokens: each computes them for one
-// token of kLanes and hands them round. All lanes have a part of each y: the
-// parts of kLanes tokens are added up so that each lane ends with one token.
+// All lanes need s and delta * u of every token. Each lane computes them for
+// one token of kLanes and passes them to the others. Each lane also computes a
+// part of every y. The parts are summed so that each lane ends up with the y of
+// one token of kLanes.
 namespace sfmamba::kernels {
 
-// Tokens whose B and C lie in shared memory at a time, twice.
+// Tokens in one tile of B and C. Two tiles in shared memory alternate.
 constexpr int kScanTile = 32;
 
-// Of a block. Threads beyond the channels help to bring B and C.
+// The limits of a block's threads. Those beyond the channels only help to load
+// B and C.
 constexpr int kLeastScanThreads = 128;
 constexpr int kMostScanThreads = 256;
 
-// Consecutive tokens, and the sequences [sequence, last] that they belong to.
+// A run of consecutive tokens, and the sequences that contain them.
 struct TokenRun {
   PackedSequences sequences;
-  int64_t first;  // Token of the tensor; all others are counted from it.
+  int64_t first;  // The run's first token in the tensor.
   int tokens;
+  // The sequence that the walk has reached, and the run's last one.
   int sequence, last;
-  int stop;  // Where `sequence` ends.
+  int stop;  // The end of `sequence`, counted from `first`.
 
-  // Whether token i, reached from the one before, starts a sequence.
+  // Returns whether token i, counted from `first`, starts a sequence. Must be
+  // called for increasing i.
   __device__ __forceinline__ bool Starts(int i) {
     if (i < stop || sequence >= last) return false;
-    do {  // More than once if sequences are empty.
+    do {  // Skips empty sequences.
       ++sequence;
       stop = static_cast<int>(sequences.end(sequence) - first);
     } while (i >= stop && sequence < last);
@@ -43,7 +48,7 @@ struct TokenRun {
   }
 };
 
-// Sequences [begin, end), at least one.
+// Returns the run of sequences [begin, end), at least one.
 __device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
                                           int begin, int end) {
   TokenRun run{sequences, sequences.begin(begin)};
@@ -54,8 +59,8 @@ __device__ __forceinline__ TokenRun RunOf(const PackedSequences& sequences,
   return run;
 }
 
-// The sum over `lanes` threads of each of as many values; `lane` keeps the one
-// of its number. Every value is summed in the same order.
+// Sums each of kLanes values over kLanes neighbouring threads, in the same
+// order. Thread number `lane` gets the sum of values[lane].
 template <int kLanes>
 __device__ __forceinline__ float SumScattered(float (&values)[kLanes],
                                               int lane) {
@@ -72,26 +77,28 @@ __device__ __forceinline__ float SumScattered(float (&values)[kLanes],
   return values[0];
 }
 
-// `value` of the lane numbered `from`.
+// Returns the `value` that lane `from` passes.
 template <int kLanes>
 __device__ __forceinline__ float FromLane(float value, int from) {
   if constexpr (kLanes == 1) return value;
   return __shfl_sync(0xffffffffu, value, from, kLanes);
 }
 
-// kOutput: y is computed, else the sum of s.
+// The scan of kChannels channels by kLanes threads. With kOutput it writes y,
+// otherwise it only sums s.
 template <typename T, int kStates, int kLanes, int kChannels, bool kOutput>
 class LaneScan {
  public:
   static_assert(kLanes == 1 || kChannels == 1);
 
-  static constexpr int kOwn = kStates / kLanes;  // States of a thread.
+  static constexpr int kOwn = kStates / kLanes;  // States in a thread.
 
-  // B and C of two tiles: of each token, lane after lane, what the lane reads.
+  // B and C of two tiles. A token's values are grouped by the lane that reads
+  // them.
   using Tiles = simt::Shared<float, 2 * kScanTile * 2 * kStates>;
 
-  // For the thread's channels, from `d` on; beyond the last channel the thread
-  // gives no output.
+  // Prepares the thread for its kChannels channels from `d` on. A thread beyond
+  // the last channel writes no output.
   __device__ __forceinline__ LaneScan(const SelectiveScanArgs<T>& args, int d)
       : args_(args),
         active_(d < args.channels),
@@ -108,9 +115,9 @@ class LaneScan {
     }
   }
 
-  // Walks over the run, the same for all threads of the block. `working` is
-  // the same for all of a warp: without it, the warp only helps to fill the
-  // tiles.
+  // Walks over the run, which must be the same in all threads of the block.
+  // `working` must be the same in all threads of a warp; if false, the warp
+  // only helps to fill the tiles.
   __device__ __forceinline__ void Walk(TokenRun run, bool working,
                                        Tiles& tiles) {
     SetPointers(run);
@@ -135,21 +142,22 @@ class LaneScan {
   }
 
   float h[kChannels][kOwn] = {};
-  float s_sum = 0;  // Of the lane's tokens.
+  float s_sum = 0;  // The sum of s over the lane's tokens.
 
   __device__ __forceinline__ bool active() const { return active_; }
   __device__ __forceinline__ int d() const { return d_; }
   __device__ __forceinline__ int lane() const { return lane_; }
 
  private:
-  // Tokens that are loaded and prepared together: their special functions do
-  // not wait for each other.
+  // Tokens in a unit, which are loaded and prepared together so that their
+  // special functions (exp2, log2) overlap.
   static constexpr int kUnit = kLanes == 1 && kChannels * kStates > 8 ? 4 : 8;
-  static constexpr int kLoads = kUnit / kLanes;  // Tokens of a lane.
-  // Units between a load and its use: some 900 cycles, the latency of memory.
+  static constexpr int kLoads = kUnit / kLanes;  // A lane's tokens in a unit.
+  // Units between a load and its use. They cover the latency of memory, about
+  // 900 cycles.
   static constexpr int kAhead = kLanes >= 4 ? 4 : kLanes * 8 / kUnit;
   static constexpr int kTileSize = kScanTile * 2 * kStates;
-  // Values of a tile that a thread of the smallest block brings.
+  // Values of a tile that a thread of the smallest block loads.
   static constexpr int kStaged = kTileSize / kLeastScanThreads;
 
   using Values = simt::Vector<T, kChannels>;
@@ -160,8 +168,8 @@ class LaneScan {
     T values[kStaged];
   };
 
-  // `rows` rows of `stride` values after p, by one instruction: the product of
-  // 32-bit factors, the sum of 64.
+  // Returns the address `rows` rows of `stride` values after p. One instruction
+  // multiplies the 32-bit factors and adds the product to the 64-bit address.
   template <typename U>
   static __device__ __forceinline__ U* After(U* p, int rows, int stride) {
     return p + int64_t{rows} * stride;
@@ -172,7 +180,7 @@ class LaneScan {
     u_ = args_.u + first * args_.u_stride + d_;
     dt_ = args_.dt + first * args_.dt_stride + d_;
     y_ = args_.y + first * args_.y_stride + d_;
-    // A thread brings one state of B or of C, of every so many tokens.
+    // A thread loads one state of B or of C, for tokens at a fixed distance.
     const int n = threadIdx.x % kStates;
     const int of_c = threadIdx.x / kStates % 2;
     const int64_t token = run.first + threadIdx.x / (2 * kStates);
@@ -180,7 +188,7 @@ class LaneScan {
     bc_place_ = (n / kOwn * 2 + of_c) * kOwn + n % kOwn;
   }
 
-  // Loads the unit at token i, the next one that was not loaded.
+  // Loads the unit at token i, which must be the next one.
   __device__ __forceinline__ void Fetch(int i, int tokens, Unit& unit) {
     const int u_stride = static_cast<int>(args_.u_stride);
     const int dt_stride = static_cast<int>(args_.dt_stride);
@@ -205,8 +213,8 @@ class LaneScan {
     dt_ = After(dt_, kUnit, dt_stride);
   }
 
-  // The thread's values of the tile at token `begin`, the next one; zeros
-  // beyond the run.
+  // Loads the thread's values of the tile at token `begin`, which must be the
+  // next one. They are 0 beyond the run.
   __device__ __forceinline__ Staged FetchTile(int begin, int tokens) {
     Staged staged;
     const int stride = static_cast<int>(args_.bc_stride);
@@ -234,7 +242,7 @@ class LaneScan {
     }
   }
 
-  // The unit at token i, whose B and C begin at `tile`.
+  // Scans the unit at token i. Its B and C begin at tiles[tile].
   __device__ __forceinline__ void Advance(TokenRun& run, int i, Tiles& tiles,
                                           int tile) {
     Unit unit = queue_[0];
@@ -270,7 +278,8 @@ class LaneScan {
     }
   }
 
-  // kWhole: all tokens of the unit are of the sequence that the state is of.
+  // Runs the recurrence over the unit at token i. kWhole promises that all its
+  // tokens exist and continue the current sequence.
   template <bool kWhole>
   __device__ __forceinline__ void Recur(TokenRun& run, int i, Tiles& tiles,
                                         int tile,
@@ -331,11 +340,12 @@ class LaneScan {
   const bool active_;
   const int d_, lane_;
   float A_[kChannels][kOwn], D_[kChannels], bias_[kChannels];
-  const T* u_;    // Of the lane's first token of the next unit to load,
-  const T* dt_;   // and
-  T* y_;          // of the unit that is computed.
-  const T* bc_;   // What the thread brings of the next tile,
-  int bc_place_;  // and its place among the values of a token.
+  // The lane's first token in the next unit to load.
+  const T* u_;
+  const T* dt_;
+  T* y_;          // The lane's first token in the unit being computed.
+  const T* bc_;   // The thread's first value of the next tile.
+  int bc_place_;  // The index of the thread's value within a token's.
   Unit queue_[kAhead];
 };
 

@@ -3,19 +3,20 @@
 
 #include "simt/simt.h"
 
-// The selective scan in base 2: with v = (dt + bias) * log2(e) and
-// s = log2(1 + 2^v),
+// The arithmetic of the selective scan in base 2, for device code and for tests
+// on the host. With v = (dt + bias) * log2(e) and s = log2(1 + 2^v),
 //   exp(delta * A) = 2^(A * s)   and   delta * u = s * ln(2) * u.
-// For device code and for tests on the host.
 namespace sfmamba::kernels {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
 
-// log2(1 + 2^v), relative error 5e-7; v above 125 as it is.
+// Returns log2(1 + 2^v) with a relative error of 5e-7. For v above 125 this is
+// v itself.
 __device__ __forceinline__ float Softplus2(float v) {
   const float t = simt::Exp2(-fabsf(v));
-  // log2(1 + t) / t. 1 + t would drop the bits of a small t.
+  // A polynomial for log2(1 + t) / t serves small t, whose low bits the sum
+  // 1 + t would lose.
   float quotient = fmaf(t, -0.297839126f, 0.476213636f);
   quotient = fmaf(t, quotient, -0.721232999f);
   quotient = fmaf(t, quotient, 1.4426946f);
@@ -23,19 +24,20 @@ __device__ __forceinline__ float Softplus2(float v) {
   return fmaxf(v, 0.0f) + (t < 0.125f ? small : simt::Log2(1.0f + t));
 }
 
-// One token of one state: what h becomes. `g` is delta * u.
+// Returns state h after one more token. `g` is delta * u.
 __device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
                                           float B) {
   return fmaf(simt::Exp2(A * s), h, g * B);
 }
 
-// What a run of tokens does to the state: h becomes decay * h + state.
+// The effect of a run of tokens on a state: h becomes decay * h + state.
 struct ScanSpan {
   float decay, state;
 };
 
-// `before` and then `after`. If a sequence starts within `after`, nothing of
-// `before` passes: a select, so that its NaNs do not either.
+// Returns the effect of `before` followed by `after`. If a sequence starts
+// within `after`, the result does not depend on `before`. It is selected rather
+// than multiplied by 0, so that NaNs in `before` do not pass either.
 __device__ __forceinline__ ScanSpan Combine(const ScanSpan& before,
                                             const ScanSpan& after,
                                             bool after_starts) {

@@ -14,19 +14,20 @@ constexpr int kWarp = 32;
 constexpr int kMostChunks = 1024;
 constexpr int kItems[] = {2, 4, 7, 8, 13, 16};
 
-// Shorter pieces spend their time on filling the pipeline.
+// The fewest tokens in a chunk. Shorter chunks spend their time on filling the
+// pipeline.
 constexpr int kShortestChunk = 32;
 
-// The two launches that kChunk has beside its last and the chain over its
-// chunks, in cycles.
+// The cycles of kChunk's two additional launches, including the chain over the
+// chunks.
 constexpr int64_t kChunkOverhead = 6000;
 
-// A way to run the lane kernel with what a warp then needs for a token, in
-// cycles of its scheduler: the larger of the instructions issued, as compiled
-// for sm_90, and of 8 for each special function.
+// A variant of the lane kernel and the scheduler cycles that a warp needs for a
+// token. These are the number of instructions issued, as compiled for sm_90, or
+// 8 times the number of special functions, whichever is larger.
 struct Variant {
   int lanes, channels_per_thread;
-  int cycles8, cycles16;  // With 8 and with 16 states.
+  int cycles8, cycles16;  // For 8 and for 16 states.
 };
 
 constexpr Variant kVariants[] = {
@@ -36,7 +37,8 @@ constexpr Variant kVariants[] = {
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Cycles of a walk over `length` tokens by `groups` times the channels.
+// Returns the cycles of a scan of `groups` sequences (or chunks) of `length`
+// tokens each, which run concurrently.
 int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
                int64_t length, int channels, int states) {
   const int64_t warps =
@@ -45,7 +47,7 @@ int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
   const int64_t schedulers = int64_t{4} * multiprocessors;
   const int cycles = states <= 8 ? variant.cycles8 : variant.cycles16;
   const int64_t walk = length * cycles;
-  // A warp alone on its scheduler waits for its own results.
+  // A warp that has a scheduler to itself must wait for its own results.
   if (warps <= schedulers) return walk * 13 / 10;
   return walk * CeilDivide(warps, schedulers);
 }
@@ -131,7 +133,7 @@ ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
 int64_t ScanScratchBytes(const ScanPlan& plan, int sequences, int channels,
                          int states) {
   if (plan.kernel != ScanPlan::kChunk) return 0;
-  // Of each piece but the last: its states and its sum of time steps.
+  // Each chunk but the last stores its states and its sum of time steps.
   return int64_t{sequences} * (plan.chunks - 1) * (states + 1) * channels *
          static_cast<int64_t>(sizeof(float));
 }

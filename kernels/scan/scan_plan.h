@@ -7,44 +7,61 @@
 
 namespace sfmamba::kernels {
 
-// How the CUDA selective scan spreads its work. Every plan that CheckScanPlan
-// accepts gives a valid result; a field that its kernel does not read is
+// How the CUDA selective scan divides its work. Every plan that CheckScanPlan
+// accepts gives a valid result. A field that the plan's kernel does not read is
 // ignored.
 struct ScanPlan {
-  // kLane: `lanes` threads a channel, in sequence over the tokens; the bits of
-  //   a sequence depend on nothing but itself.
-  // kFold: a block scan over folded rows (SF-Mamba's batch folding).
-  // kChunk: each sequence in `chunks` pieces, for few long ones.
+  // kLane: `lanes` threads per channel walk over the tokens in order. A
+  //   sequence's output bits depend on that sequence alone.
+  // kFold: each row of folded sequences is scanned in parallel (SF-Mamba's
+  //   batch folding).
+  // kChunk: each sequence is cut into `chunks` pieces that are scanned
+  //   concurrently, which suits few long sequences.
   enum Kernel { kLane, kFold, kChunk };
 
   Kernel kernel = kLane;
-  int threads = 0;  // kLane, kChunk: of a block, 128 to 256; 0: the kernel's
-                    // own choice.
-  int lanes = 1;    // kLane, kChunk: 1, 2, 4 or 8 threads a channel.
-  int channels_per_thread = 1;  // kLane with one lane: 1 or 2.
-  int rows = 0;   // kLane, kFold: B1, the rows that the sequences are shared
-                  // out over, evenly but for one; 0: one row a sequence.
-  int items = 0;  // kFold: tokens a thread, 2, 4, 7, 8, 13 or 16; 0: the fewest
-                  // with which 32 threads span a row.
-  int chunks = 0;  // kChunk: pieces of a sequence, 1 to 1024.
+
+  // kLane, kChunk: threads per block, a multiple of 32 from 128 to 256; 0 lets
+  // the kernel choose.
+  int threads = 0;
+
+  // kLane, kChunk: threads per channel; 1, 2, 4 or 8.
+  int lanes = 1;
+
+  // kLane with one lane: 1 or 2.
+  int channels_per_thread = 1;
+
+  // kLane, kFold: the paper's B1, the number of rows that the sequences are
+  // distributed over. Rows differ by at most one sequence. 0 gives each
+  // sequence its own row.
+  int rows = 0;
+
+  // kFold: consecutive tokens per thread; 2, 4, 7, 8, 13 or 16. 0 takes the
+  // fewest with which 32 threads span a row, at most 16, or 8 where
+  // sequences.offsets is set.
+  int items = 0;
+
+  // kChunk: pieces per sequence, 1 to 1024.
+  int chunks = 0;
 };
 
-// INVALID_ARGUMENT naming the field, what it is and what it may be.
+// INVALID_ARGUMENT that names the field, its value and the values allowed.
 absl::Status CheckScanPlan(const ScanPlan& plan);
 
-// The plan that the issue model of the lane kernel expects to be fastest, of
-// kLane and kChunk: cycles a token and warp, times waves of warps over the
-// schedulers. A pure function; `multiprocessors` of the device, the rest of the
-// scan, all positive. `length` is that of the longest sequence.
+// Returns the kLane or kChunk plan that a model of the lane kernel's
+// instruction issue expects to be fastest. The model multiplies the cycles per
+// token and warp by the waves of warps over the schedulers. All arguments are
+// positive; `length` is that of the longest sequence. A pure function.
 ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
                          int channels, int states);
 
-// Device memory, in bytes, that a scan by `plan` needs as scratch; 0 unless
-// kChunk.
+// Returns the bytes of device memory that a scan by `plan` needs as scratch: 0
+// unless the plan is kChunk.
 int64_t ScanScratchBytes(const ScanPlan& plan, int sequences, int channels,
                          int states);
 
-// kFold: what items = 0 stands for with rows of `tokens`.
+// Returns the items that a kFold plan with items = 0 uses for rows of `tokens`
+// tokens: the fewest with which 32 threads span a row, at most 16.
 int FoldItems(int64_t tokens);
 
 }  // namespace sfmamba::kernels

@@ -9,16 +9,17 @@
 
 namespace sfmamba::kernels {
 
-// Selective scan over packed sequences, with the state reset at the start of
-// each. For each channel d, with a state h[n] that is 0 before a sequence:
+// Selective scan over packed sequences. For each channel d, with a state h[n]
+// that is 0 at the start of each sequence:
 //   delta  = log(1 + exp(dt[i,d] + bias[d]))
 //   h[n]   = exp(delta * A[n,d]) * h[n] + delta * B[i,n] * u[i,d]
 //   y[i,d] = sum over n of C[i,n] * h[n], plus D[d] * u[i,d]
-// computed in fp32 whatever T. A NaN or an infinity in one sequence never
-// reaches another, and the outputs of a sequence do not depend, in any bit, on
-// what else is in the call or on how channels and sequences are split over
-// calls. Source: Mamba (arXiv 2312.00752), section 3; SF-Mamba (arXiv
-// 2603.16423), 3.3.
+// The arithmetic is fp32 for every T but double. A NaN or an infinity in one
+// sequence never reaches another. A sequence's outputs are bit-identical
+// whatever else is in the call and however channels and sequences are split
+// over calls.
+// Source: Mamba (arXiv 2312.00752), section 3; SF-Mamba (arXiv 2603.16423),
+// 3.3.
 template <typename T>
 struct SelectiveScanArgs {
   int channels;  // Any number; multiples of 16 are fastest.
@@ -30,17 +31,17 @@ struct SelectiveScanArgs {
   const T* B;  // [tokens, states], rows bc_stride apart
   const T* C;  // [tokens, states], rows bc_stride apart
   int64_t bc_stride;
-  T* y;  // [tokens, channels], written; apart from every input
+  T* y;  // [tokens, channels], written; must not overlap an input
   int64_t y_stride;
   const float* A;  // [states, channels], negative, rows a_stride apart
   int64_t a_stride;
   const float* D;     // [channels]
-  const float* bias;  // [channels], all of it: twice b_dt for MambaVision
+  const float* bias;  // [channels], twice dt_proj's bias for MambaVision
   PackedSequences sequences;
 };
 
-// T is float or BFloat16. Runs on the calling thread; callers share the work
-// out by SliceChannels and PackedSequences::Slice. `isa` must be one of
+// T is float or BFloat16. Runs on the calling thread; callers divide the work
+// by SliceChannels and PackedSequences::Slice. `isa` must be one of
 // SupportedCpuIsas().
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args,
@@ -54,10 +55,10 @@ void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
 template <typename T>
 void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
 
-// The same in fp64 throughout, for tests.
+// The same scan with all arithmetic in fp64, for tests.
 void SelectiveScanReference(const SelectiveScanArgs<double>& args);
 
-// Channels [begin, end) of the same scan.
+// Returns the arguments for channels [begin, end) of the same scan.
 template <typename T>
 SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
                                    int end) {

@@ -6,23 +6,27 @@
 #include "kernels/scan/selective_scan_lane_cuda.h"
 #include "simt/simt.h"
 
-// Each sequence is cut into pieces of equal length that are walked at once:
-//   1. all but the last, from h = 0, for the state at their ends and the sum of
-//      s, which says how much of an earlier state would be left;
-//   2. a chain over these ends gives the state each piece begins with;
-//   3. all pieces again, from those states, for y.
+// Each sequence is cut into pieces of equal length that are scanned
+// concurrently, by three kernels:
+//   1. EndsKernel scans all pieces but the last from h = 0. It stores the state
+//      at each piece's end and the piece's sum of s, which determines the decay
+//      of an earlier state.
+//   2. CarryKernel chains these ends into the state that each piece starts
+//   with.
+//   3. OutputKernel scans all pieces from those states and writes y.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
 constexpr int kCarryThreads = 128;
-// Pieces whose ends are loaded at a time, before the chain needs them.
+// The number of ends that a thread loads together, before it chains them.
 constexpr int kCarryLoads = 8;
-// Pieces are multiples of this, so that no walk but a last one ends within the
-// tokens that it prepares together.
+// A piece's length is a multiple of this, the largest unit of LaneScan. So only
+// a sequence's last piece can end within a unit.
 constexpr int kPieceUnit = 8;
 
-// Piece `piece` of sequence k; none for pieces past its end.
+// Returns piece `piece` of sequence k, which is empty beyond the sequence's
+// end.
 __device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
                                             int k, int piece, int pieces) {
   const int64_t begin = sequences.begin(k);
@@ -34,8 +38,8 @@ __device__ __forceinline__ TokenRun PieceOf(const PackedSequences& sequences,
   return {sequences, begin + from, tokens, k, k, tokens};
 }
 
-// Where the scratch memory has what a piece ends with: [states + 1, channels],
-// last the sum of s. `ends` is the number of pieces that have an end.
+// Returns the piece's end in scratch memory: [states + 1, channels], the states
+// followed by the sum of s. `ends` is the number of ends per sequence.
 template <typename T>
 __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
                                         float* scratch, int k, int piece,
@@ -44,7 +48,7 @@ __device__ __forceinline__ float* EndOf(const SelectiveScanArgs<T>& args,
   return scratch + end * (args.states + 1) * args.channels;
 }
 
-// Blocks: x the pieces, y over channels.
+// Grid: x is over the pieces, y over channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     EndsKernel(const SelectiveScanArgs<T> args, float* scratch, int ends) {
@@ -69,8 +73,8 @@ __global__ void __launch_bounds__(kMostScanThreads, 1)
   if (scan.lane() == 0) end[kStates * args.channels] = s_sum;
 }
 
-// Turns the end of each piece, as if it began with h = 0, into what it is.
-// Blocks: x the sequences, y the states, z over channels.
+// Replaces the state at each piece's end, computed from h = 0, by the true one.
+// Grid: x is the sequence, y the state, z is over channels.
 template <typename T>
 __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
                             int ends) {
@@ -102,7 +106,7 @@ __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
   }
 }
 
-// Blocks: x the pieces, y over channels.
+// Grid: x is over the pieces, y over channels.
 template <typename T, int kStates, int kLanes>
 __global__ void __launch_bounds__(kMostScanThreads, 1)
     OutputKernel(const SelectiveScanArgs<T> args, float* scratch, int pieces) {

@@ -8,7 +8,8 @@
 
 namespace sfmamba::kernels {
 
-// SelectiveScanCuda by ScanPlan::kChunk; it has checked the arguments.
+// SelectiveScanCuda's implementation of ScanPlan::kChunk, called with checked
+// arguments.
 template <typename T>
 absl::Status SelectiveScanChunkCuda(const SelectiveScanArgs<T>& args,
                                     const ScanPlan& plan, float* scratch,

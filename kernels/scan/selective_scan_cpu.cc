@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kMaxStates = 16;
 
-// The definition, one channel of one sequence at a time, computed in Real.
+// The recurrence as defined, one channel of one sequence at a time, computed in
+// Real.
 template <typename Real, typename T>
 void Scan(const SelectiveScanArgs<T>& args) {
   for (int k = 0; k < args.sequences.count; ++k) {

@@ -88,7 +88,7 @@ absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
   if (sequences.length < 0) {
     return Invalid("sequences.length", sequences.length, "at least 0");
   }
-  // No sequence, or none with a token.
+  // There is nothing to scan.
   if (sequences.count == 0) return absl::OkStatus();
   if (sequences.offsets == nullptr && sequences.length == 0) {
     return absl::OkStatus();

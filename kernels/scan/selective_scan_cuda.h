@@ -8,20 +8,21 @@
 
 namespace sfmamba::kernels {
 
-// Enqueues the scan of selective_scan.h on `stream` and returns. All pointers
-// are device pointers, sequences.offsets too: the sequences then follow each
-// other without gaps, and only the device knows their lengths. T is float,
-// BFloat16 or Float16; states are 8 or 16; any alignment of a T will do.
+// Enqueues the scan of selective_scan.h on `stream` and returns. All pointers,
+// sequences.offsets included, are device pointers. With offsets, only the
+// device knows the sequences' lengths. T is float, BFloat16 or Float16.
+// `states` is 8 or 16. The pointers need only be aligned to T.
 //
-// Outputs of a sequence do not depend, in any bit, on what else is in the call
-// or on plan.rows, except by ScanPlan::kFold, where another place in its row
-// may change them by a few roundings of fp32. A NaN or an infinity stays in its
-// sequence by every plan.
+// A sequence's outputs are bit-identical whatever else is in the call and
+// whatever plan.rows is. ScanPlan::kFold is the exception: a sequence's
+// position in its row may change its outputs by a few fp32 roundings. A NaN or
+// an infinity stays in its sequence under every plan.
 //
-// `scratch` is ScanScratchBytes() of device memory, aligned for floats, that no
-// other call uses until this one has run; null where that is 0.
-// INVALID_ARGUMENT naming the field for a plan or arguments that no kernel
-// takes, INTERNAL if a launch is refused.
+// `scratch` is ScanScratchBytes() of device memory, aligned to floats, or null
+// where that is 0. No other call may use it until this scan has run.
+//
+// INVALID_ARGUMENT that names the field if the plan or the arguments are not
+// supported, INTERNAL if a launch is refused.
 template <typename T>
 absl::Status SelectiveScanCuda(const SelectiveScanArgs<T>& args,
                                const ScanPlan& plan, void* scratch,

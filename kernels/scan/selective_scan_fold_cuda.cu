@@ -10,23 +10,24 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kChannels = 8;  // Of a block, a warp each.
+constexpr int kChannels = 8;  // Channels in a block; each has a warp.
 constexpr int kThreads = kWarp * kChannels;
-constexpr int kGroup = 4;  // States whose B and C are in shared memory at once.
+constexpr int kGroup = 4;  // States whose B and C are loaded together.
 constexpr int kMostStates = 16;
 constexpr unsigned kAll = 0xffffffffu;
 
-// Blocks of a multiprocessor: so many that the compiler spills no register.
+// Blocks per multiprocessor: the most with which no registers are spilled.
 template <int kItems>
 constexpr int kBlocks = kItems > 13 ? 1 : 2;
 
-// Tells which of a thread's tokens start a sequence, span after span: by a
-// counter where all sequences have one length, else by their offsets.
+// Finds which of a thread's tokens start a sequence, span after span. It counts
+// tokens if all sequences have the same length and reads their offsets
+// otherwise.
 template <bool kRagged>
 class Starts {
  public:
-  // Of a row of sequences [begin, end). The thread's tokens are `items` from
-  // `token` on, and again each `span` tokens later.
+  // For a row of sequences [begin, end). In each span of `span` tokens, the
+  // thread has `items` tokens; the first span's begin at `token`.
   __device__ __forceinline__ Starts(const PackedSequences& sequences, int begin,
                                     int end, int token, int items, int span)
       : segments_(sequences), items_(items), end_(end) {
@@ -35,12 +36,13 @@ class Starts {
       first_ = sequences.begin(begin);
       boundary_ = 0;
     } else {
-      next_ = token % sequences.length;  // Here: the place in the sequence.
+      next_ = token % sequences.length;
       step_ = (span - items) % sequences.length;
     }
   }
 
-  // Bit j of the result: token + j starts a sequence.
+  // Returns bit j set if token + j starts a sequence. `token` is the thread's
+  // first token of the next span.
   __device__ __forceinline__ unsigned Bits(int token) {
     unsigned bits = 0;
     if constexpr (kRagged) {
@@ -48,7 +50,7 @@ class Starts {
       for (int j = 0; j < items_; ++j) {
         if (boundary_ != token + j) continue;
         bits |= 1u << j;
-        while (boundary_ == token + j) ToNext();  // Empty ones too.
+        while (boundary_ == token + j) ToNext();  // Skips empty sequences.
       }
     } else {
       for (int j = 0; j < items_; ++j) {
@@ -70,21 +72,24 @@ class Starts {
 
   const PackedSequences& segments_;
   const int items_, end_;
+  // With kRagged, next_ is the next sequence. Otherwise it is the next token's
+  // position in its sequence, and advances by step_ between spans.
   int next_, step_;
   int64_t first_;
   int boundary_;  // Where sequence next_ begins in the row.
 };
 
-// A block scans kChannels channels of one row in spans of kWarp * kItems
-// tokens, kItems consecutive ones a thread.
+// A block scans kChannels channels of one row, in spans of kWarp * kItems
+// tokens. Each thread has kItems consecutive tokens of a span.
 template <typename T, int kItems, bool kRagged>
 class FoldScan {
  public:
   static constexpr int kSpan = kWarp * kItems;
 
-  // Planes of a span's tokens. A thread's items are an odd number of values
-  // apart from its neighbour's, and planes 4 values: no two threads of a warp
-  // meet in a bank, be it items or rows of kChannels tokens that they access.
+  // A plane holds one value of each of a span's tokens. The items of
+  // neighbouring threads lie an odd number of values apart, and planes are
+  // padded by 4 values. So a warp has no bank conflicts, whether its threads
+  // access their items or one token in all planes.
   static constexpr int kPitch = kItems | 1;
   static constexpr int kPlane = kWarp * kPitch + 4;
   using Planes = simt::Shared<float, kChannels * kPlane>;
@@ -117,13 +122,13 @@ class FoldScan {
   }
 
  private:
-  // The place in a plane of token t.
+  // Returns the index of token t in a plane.
   static __device__ __forceinline__ int Place(int t) {
     return t / kItems * kPitch + t % kItems;
   }
 
-  // Of element q of the thread, when all threads move a span of kChannels
-  // values a token: its token and its value.
+  // When all threads load or store a span with kChannels values per token, the
+  // thread's element q belongs to this token and to this one of its values.
   static __device__ __forceinline__ int TokenOf(int q) {
     return (threadIdx.x + q * kThreads) / kChannels;
   }
@@ -131,12 +136,12 @@ class FoldScan {
     return threadIdx.x % kChannels;
   }
 
-  // The span of `count` tokens at token `first` of the tensor.
+  // Scans the span of `count` tokens at token `first` of the tensor.
   __device__ __forceinline__ void ScanSpanAt(int64_t first, int count,
                                              unsigned starts) {
     Prepare(first, count);
-    // The nearest thread at or before this one within whose tokens a sequence
-    // starts: nothing passes it. 0 if there is none.
+    // The nearest lane, at or before this one, with a token that starts a
+    // sequence, or 0. No state from earlier lanes passes it.
     const unsigned resets = __ballot_sync(kAll, starts != 0);
     const unsigned before = resets & (kAll >> (kWarp - 1 - lane_));
     const int source = before == 0 ? 0 : kWarp - 1 - __clz(before);
@@ -148,7 +153,7 @@ class FoldScan {
     Finish(first, count);
   }
 
-  // Loads u and dt, for s_, g_ and y_.
+  // Loads u and dt and computes s_, g_ and the initial y_ = D * u.
   __device__ __forceinline__ void Prepare(int64_t first, int count) {
     const int column = ColumnOf();
     const bool active = first_channel_ + column < args_.channels;
@@ -174,7 +179,8 @@ class FoldScan {
     }
   }
 
-  // From the order in which a span was loaded to items of the warp's channel.
+  // Redistributes loaded values so that each thread gets its items of the
+  // warp's channel.
   __device__ __forceinline__ void Exchange(const T (&loaded)[kItems],
                                            float (&items)[kItems]) {
     __syncthreads();
@@ -213,7 +219,7 @@ class FoldScan {
     __syncthreads();
   }
 
-  // Adds to y_ what state n gives; `plane` is its B's among those loaded.
+  // Adds state n's contribution to y_. `plane` is the plane of its B.
   __device__ __forceinline__ void ScanState(int n, int plane, unsigned starts,
                                             int source) {
     const int B = plane * kPlane + lane_ * kPitch, C = B + kGroup * kPlane;
@@ -270,16 +276,16 @@ class FoldScan {
 
   const SelectiveScanArgs<T>& args_;
   const int first_channel_, warp_, lane_;
-  const int d_;  // The warp's channel; of a warp without one, the last.
+  const int d_;  // The warp's channel; the last one if it has none.
   const float bias_, D_;
-  Planes& values_;    // Of u, dt or y, a plane a channel.
-  Planes& bc_;        // Of B, then of C, a plane a state of the group.
-  Carries& carries_;  // [channel, state]: where the last span ended.
+  Planes& values_;    // u, dt or y: a plane for each channel.
+  Planes& bc_;        // A plane for each B, then each C, of the group's states.
+  Carries& carries_;  // [channel, state]: the states after the last span.
   float s_[kItems], g_[kItems], y_[kItems];
 };
 
-// Blocks: x the rows, y over channels. Row r has sequences
-// [count * r / rows, count * (r + 1) / rows), one after another.
+// Grid: x is the row, y is over channels. Row r consists of sequences
+// [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kItems, bool kRagged>
 __global__ void __launch_bounds__(kThreads, kBlocks<kItems>)
     FoldKernel(const SelectiveScanArgs<T> args) {
@@ -326,7 +332,7 @@ absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
   const int rows =
       plan.rows == 0 ? sequences.count : std::min(plan.rows, sequences.count);
   if (sequences.offsets != nullptr) {
-    // Only the device knows how long a row is.
+    // The host does not know how long a row is.
     const int items = plan.items == 0 ? FoldItems(kWarp * 8) : plan.items;
     return LaunchItems</*kRagged=*/true>(args, items, rows, stream);
   }

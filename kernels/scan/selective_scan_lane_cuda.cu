@@ -10,12 +10,12 @@ namespace {
 
 constexpr int kWarp = 32;
 
-// Blocks of a multiprocessor: so many that the compiler spills no register.
+// Blocks per multiprocessor: the most with which no registers are spilled.
 template <int kStates, int kLanes, int kChannels>
 constexpr int kBlocks = kLanes <= 2 && (kStates * kChannels > 8) ? 1 : 2;
 
-// Blocks: x the rows, y over channels. Row r has sequences
-// [count * r / rows, count * (r + 1) / rows), one after another.
+// Grid: x is the row, y is over channels. Row r consists of sequences
+// [count * r / rows, count * (r + 1) / rows).
 template <typename T, int kStates, int kLanes, int kChannels>
 __global__ void __launch_bounds__(kMostScanThreads,
                                   kBlocks<kStates, kLanes, kChannels>)

@@ -8,16 +8,18 @@
 
 namespace sfmamba::kernels {
 
-// SelectiveScanCuda by ScanPlan::kLane; it has checked the arguments. Two
-// channels a thread need rows of u, dt and y that are aligned for pairs: else
-// one is taken, for the same bits.
+// SelectiveScanCuda's implementation of ScanPlan::kLane, called with checked
+// arguments. Two channels per thread need an even number of channels and rows
+// of u, dt and y that are aligned to pairs. Otherwise a thread takes one
+// channel, with bit-identical results.
 template <typename T>
 absl::Status SelectiveScanLaneCuda(const SelectiveScanArgs<T>& args,
                                    const ScanPlan& plan, CudaStream stream);
 
-// Threads of a block of the lane and the chunk kernel, where `plan` leaves it
-// open: of the sizes that leave the fewest idle, the smallest, which spreads a
-// small batch widest.
+// Returns the threads per block of the lane and chunk kernels when `threads`
+// are needed in total: plan.threads unless that is 0. Otherwise it is the
+// smallest of the sizes that leave the fewest threads idle, since smaller
+// blocks spread a small batch over more multiprocessors.
 int LaneBlockThreads(const ScanPlan& plan, int threads);
 
 }  // namespace sfmamba::kernels

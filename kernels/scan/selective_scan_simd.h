@@ -1,5 +1,5 @@
-// The selective scan over a vector type V, one lane a channel; for the files of
-// one instruction set, which choose V.
+// The selective scan over a vector type V, with a channel in each lane. The
+// files of one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 #define SFMAMBA_KERNELS_SCAN_SELECTIVE_SCAN_SIMD_H_
 
@@ -9,8 +9,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Tokens per tile. A tile is prepared token by token (softplus), then the
-// recurrence runs over it: two short loops that each fit the registers.
+// Tokens per tile. One loop prepares a tile's tokens (softplus), a second runs
+// the recurrence over them. Each loop's values fit the registers.
 constexpr int kTile = 32;
 
 // States whose decays are computed together.
@@ -39,7 +39,8 @@ struct TileInputs {
 template <typename V, int kStates, typename T>
 class ChannelBlock {
  public:
-  // Channels from `channel` on, as many as there are; the state is 0.
+  // Starts a sequence for up to kWidth channels from `channel` on, with state
+  // 0.
   void Start(const SelectiveScanArgs<T>& args, int channel) {
     args_ = &args;
     channel_ = channel;
@@ -60,8 +61,8 @@ class ChannelBlock {
   // Continues the scan over `tokens` <= kTile tokens from `tile`.
   void ScanTile(const TileInputs<kStates>& inputs, int64_t tile, int tokens) {
     Prepare(tile, tokens);
-    // Not true if anything is a NaN. Below 126, where the two forms part, so
-    // that one token's result never depends on the choice made for its tile.
+    // False if anything is a NaN. The limit is below 126, where the two forms
+    // begin to differ, so a token's result never depends on this choice.
     if (V::All(LessEqual(largest_s_ * steepest_, V::Set(125.0f)))) {
       Recur<Exp2Products<kGroup, V>>(inputs, tile, tokens);
     } else {
@@ -75,7 +76,7 @@ class ChannelBlock {
     return kernels::LoadLanes<V>(p, lanes_);
   }
 
-  // s_, g_ = delta*u and y_ = D*u of a tile.
+  // Computes s_, g_ = delta*u and y_ = D*u of a tile.
   void Prepare(int64_t tile, int tokens) {
     V largest = V::Set(0.0f);
     for (int i = 0; i < tokens; ++i) {
@@ -118,11 +119,11 @@ class ChannelBlock {
 
   const SelectiveScanArgs<T>* args_;
   int channel_;
-  int lanes_;   // Channels that exist, up to kWidth.
+  int lanes_;   // The number of channels, at most kWidth.
   V steepest_;  // The largest |A| of each channel.
   V D_;
-  V bias_;       // Times log2(e).
-  V largest_s_;  // Of the tile.
+  V bias_;       // The bias times log2(e).
+  V largest_s_;  // The largest s of each channel in the tile.
   alignas(64) float A_[kStates][V::kWidth];
   alignas(64) float h_[kStates][V::kWidth];  // The state.
   alignas(64) float s_[kTile][V::kWidth];
@@ -130,8 +131,8 @@ class ChannelBlock {
   alignas(64) float y_[kTile][V::kWidth];
 };
 
-// Scans tokens [begin, end), one sequence, in the channels of kBlocks blocks.
-// They take turns tile by tile, while its cache lines are at hand.
+// Scans the sequence of tokens [begin, end) in the channels of kBlocks blocks.
+// The blocks take turns at each tile, while it is in the cache.
 template <typename V, int kStates, int kBlocks, typename T>
 void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
                 int64_t end) {
@@ -147,10 +148,11 @@ void ScanBlocks(const SelectiveScanArgs<T>& args, int channel, int64_t begin,
   }
 }
 
-// Sequence by sequence: one fits the second-level cache, a batch does not.
+// Scans one sequence after another: a sequence fits the second-level cache, a
+// batch does not.
 template <typename V, int kStates, typename T>
 void ScanChannels(const SelectiveScanArgs<T>& args) {
-  constexpr int kChannels = 16;  // Those of a cache line of floats.
+  constexpr int kChannels = 16;  // The floats in a cache line.
   for (int k = 0; k < args.sequences.count; ++k) {
     const int64_t begin = args.sequences.begin(k), end = args.sequences.end(k);
     int channel = 0;
