@@ -19,11 +19,10 @@ template <typename T>
 struct DepthwiseConv1dArgs {
   int channels;
   int taps;
-  int left;    // Taps before the token itself: 1 centres 3 taps, 3 makes 4
-               // causal.
+  int left;    // Taps before the token: 1 centres 3 taps, 3 makes 4 causal.
   const T* x;  // [tokens, channels], rows x_stride apart
   int64_t x_stride;
-  T* y;  // [tokens, channels], written; apart from x
+  T* y;  // [tokens, channels], written; must not overlap x
   int64_t y_stride;
   const float* weight;  // [taps, channels]
   const float* bias;    // [channels], or null for none

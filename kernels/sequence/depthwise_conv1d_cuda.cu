@@ -9,14 +9,14 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 128;  // Of a block, at most.
-// Tokens whose rows a thread loads before it computes: four loads under way
-// hide the latency of memory at the 4 or 5 warps a scheduler that registers
-// allow.
+constexpr int kThreads = 128;  // The most threads in a block.
+// Tokens whose rows a thread loads before it computes. Registers allow 4 or 5
+// warps per scheduler; with four loads in flight each, they hide the latency of
+// memory.
 constexpr int kChunk = 4;
-// Tokens of a thread, a multiple of kChunk. The rows beside them are loaded for
-// their taps alone, so a run is as long as leaves kEnoughThreads, which fill a
-// large GPU.
+// A thread computes a run of tokens, a multiple of kChunk. It must also load
+// the rows beside the run. So runs are as long as possible, up to kLongestRun,
+// while at least kEnoughThreads, which fill a large GPU, have work.
 constexpr int kLongestRun = 16;
 constexpr int64_t kEnoughThreads = 1 << 16;
 constexpr int kRaggedRun = 8;
@@ -34,11 +34,11 @@ struct Channels {
   float values[V];
 };
 
-// The token's place in its sequence as a run goes along.
+// The current token's position in its sequence.
 struct Place {
   int sequence;
-  int position;  // In the sequence.
-  int length;    // Of the sequence.
+  int position;
+  int length;  // The sequence's length.
 };
 
 __device__ __forceinline__ Place PlaceOf(const PackedSequences& sequences,
@@ -51,19 +51,19 @@ __device__ __forceinline__ Place PlaceOf(const PackedSequences& sequences,
   return place;
 }
 
-// To the next token; `end` is behind the last of all.
+// Advances to token `next`. `end` is the end of the last sequence.
 __device__ __forceinline__ void Advance(const PackedSequences& sequences,
                                         int next, int end, Place* place) {
   if (++place->position < place->length) return;
   place->position = 0;
   if (sequences.offsets == nullptr || next >= end) return;
-  do {  // Sequences may be empty.
+  do {  // Skips empty sequences.
     ++place->sequence;
     place->length = static_cast<int>(sequences.end(place->sequence)) - next;
   } while (place->length == 0);
 }
 
-// Row i, or zeros outside of all sequences.
+// Loads row i, or zeros outside of all sequences.
 template <int V, typename T>
 __device__ __forceinline__ void LoadRow(const DepthwiseConv1dArgs<T>& args,
                                         int c, int begin, int end, int i,
@@ -76,7 +76,8 @@ __device__ __forceinline__ void LoadRow(const DepthwiseConv1dArgs<T>& args,
   }
 }
 
-// One token: rows[j] is tap j's. Taps outside of the sequence are not taken.
+// Computes one token. Tap j multiplies rows[j]. Taps outside of the sequence
+// are skipped.
 template <int kTaps, int kLeft, int V>
 __device__ __forceinline__ void Convolve(const Channels<V>* rows,
                                          const Channels<V> (&weight)[kTaps],
@@ -103,14 +104,14 @@ __device__ __forceinline__ void Convolve(const Channels<V>* rows,
   }
 }
 
-// Tokens [from, from + run), V channels from c on.
+// Computes tokens [from, from + run) in V channels from c on.
 template <int kTaps, int kLeft, int V, typename T>
 __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
                                             int c,
                                             const Channels<V> (&weight)[kTaps],
                                             const Channels<V>& bias, int begin,
                                             int end, int from, int run) {
-  constexpr int kBefore = kTaps - 1;  // Rows that a token shares with the next.
+  constexpr int kBefore = kTaps - 1;  // Rows shared by neighbouring tokens.
   constexpr int kRight = kTaps - 1 - kLeft;
   Place place = PlaceOf(args.sequences, from);
   // rows[j] is token i + j - kLeft.
@@ -139,8 +140,8 @@ __device__ __forceinline__ void ConvolveRun(const DepthwiseConv1dArgs<T>& args,
   }
 }
 
-// Threads: x over V channels each, y over runs of tokens. Blocks: x over runs,
-// y over channels, z over parts.
+// Block: x is over groups of V channels, y over runs of tokens. Grid: x is over
+// runs, y over channels, z over parts.
 template <typename T, int kTaps, int kLeft, int V>
 __global__ void ConvolveKernel(Parts<T> parts, int run) {
   const DepthwiseConv1dArgs<T>& args = parts.each[blockIdx.z];

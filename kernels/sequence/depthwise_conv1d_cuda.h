@@ -7,17 +7,16 @@
 
 namespace sfmamba::kernels {
 
-// The convolutions of kernels/sequence/depthwise_conv1d.h, `parts` 0 to
-// count-1, by one launch; `count` is 1 or 2: both halves of a projection's
-// output go to destinations of their own. Parts agree in taps, left, silu and
-// sequences; the taps are 3, centred (left 1), or 4, causal (left 3), else
-// INVALID_ARGUMENT.
+// Runs `count` convolutions of kernels/sequence/depthwise_conv1d.h in one
+// launch. `count` is 1 or 2, so that the two halves of a projection's output
+// can be written to two places. All parts must have the same taps, left, silu
+// and sequences. The taps are 3, centred (left = 1), or 4, causal (left = 3).
 //
-// Enqueues on `stream` and returns; INTERNAL if the launch is refused. `parts`
-// itself is host memory, all pointers in it, offsets included, are the
-// device's. T is float, BFloat16 or Float16. A sequence's bits depend on
-// nothing but itself. Fastest where rows and pointers are multiples of 16
-// bytes.
+// Enqueues on `stream` and returns. INVALID_ARGUMENT for other taps or counts,
+// INTERNAL if the launch is refused. `parts` is host memory; all pointers in
+// it, offsets included, are device pointers. T is float, BFloat16 or Float16. A
+// sequence's output bits depend on that sequence alone. Fastest where pointers
+// and strides are multiples of 16 bytes.
 template <typename T>
 absl::Status DepthwiseConv1dCuda(const DepthwiseConv1dArgs<T>* parts, int count,
                                  CudaStream stream);

@@ -1,5 +1,5 @@
-// The depthwise convolution over a vector type V, one lane a channel; for the
-// files of one instruction set, which choose V.
+// The depthwise convolution over a vector type V, with a channel in each lane.
+// The files of one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_DEPTHWISE_CONV1D_SIMD_H_
 
@@ -10,8 +10,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Token i from taps [from, to) only. Inlined, so that constant taps unroll; by
-// value, so that writing y does not make the compiler read the arguments again.
+// Computes token i from taps [from, to) only. It is inlined so that constant
+// taps are unrolled. It takes `args` by value so that the compiler need not
+// reload them after each store to y.
 template <typename V, typename T>
 inline __attribute__((always_inline)) void ConvolveToken(
     const DepthwiseConv1dArgs<T> args, int64_t i, int from, int to) {
@@ -30,7 +31,7 @@ inline __attribute__((always_inline)) void ConvolveToken(
   });
 }
 
-// Token i of the sequence [begin, end), from those taps that lie in it.
+// Computes token i of the sequence [begin, end) from the taps inside it.
 template <typename V, typename T>
 void ConvolveAnyToken(const DepthwiseConv1dArgs<T>& args, int64_t begin,
                       int64_t end, int64_t i) {
@@ -40,9 +41,8 @@ void ConvolveAnyToken(const DepthwiseConv1dArgs<T>& args, int64_t begin,
                    inside < args.taps ? static_cast<int>(inside) : args.taps);
 }
 
-// Tokens i .. i+3, each with all of its kTaps taps. Together: they share
-// weights and neighbours, and a SiLU alone would mostly wait for its own
-// results.
+// Computes tokens i .. i+3, all of whose kTaps taps lie in the sequence. The
+// four share weights and neighbours, and their SiLUs hide each other's latency.
 template <typename V, int kTaps, typename T>
 inline __attribute__((always_inline)) void ConvolveFourTokens(
     const DepthwiseConv1dArgs<T> args, int64_t i) {
@@ -71,7 +71,7 @@ inline __attribute__((always_inline)) void ConvolveFourTokens(
   });
 }
 
-// Tokens [from, to), each with all of its kTaps taps.
+// Computes tokens [from, to), all of whose kTaps taps lie in the sequence.
 template <typename V, int kTaps, typename T>
 void ConvolveInner(const DepthwiseConv1dArgs<T>& args, int64_t from,
                    int64_t to) {

@@ -11,17 +11,17 @@ namespace sfmamba::kernels {
 
 // Layer normalisation of each token over its channels:
 //   y[i,c] = (x[i,c] - mean) / sqrt(variance + eps) * gamma[c] + beta[c]
-// with the biased variance, in two passes and fp32.
+// The variance is the biased one, computed in fp32 in a second pass.
 //
-// With `swap`, the first and the last token of each sequence change places on
-// the way: both in y and, in place, in x. This is SF-Mamba's auxiliary token
-// swap (arXiv 2603.16423, 3.2), done where the rows are being read anyway.
+// With `swap`, the first and the last token of each sequence are exchanged, in
+// y and also in x itself. This is SF-Mamba's auxiliary token swap (arXiv
+// 2603.16423, 3.2), which costs little here because the rows are read anyway.
 template <typename T>
 struct LayerNormArgs {
   int channels;
-  T* x;  // [tokens, channels], rows x_stride apart; written only by `swap`
+  T* x;  // [tokens, channels], rows x_stride apart; written only with `swap`
   int64_t x_stride;
-  T* y;  // [tokens, channels], written; apart from x
+  T* y;  // [tokens, channels], written; must not overlap x
   int64_t y_stride;
   const float* gamma;  // [channels]
   const float* beta;   // [channels]

@@ -9,11 +9,11 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kWarp = 32;
-// Warps of a block; each has a row to itself.
+// Warps in a block. Each processes one row at a time.
 constexpr int kRows = 4;
 constexpr unsigned kAllLanes = 0xffffffff;
 
-// The same sum on all lanes.
+// Returns the sum of x over the warp, bit-identical on all lanes.
 __device__ __forceinline__ float WarpSum(float x) {
 #pragma unroll
   for (int lane = kWarp / 2; lane > 0; lane /= 2) {
@@ -22,8 +22,8 @@ __device__ __forceinline__ float WarpSum(float x) {
   return x;
 }
 
-// A row in a warp's registers: lane l has channels (n * 32 + l) * V on, V of
-// them, for n below N; zeros beyond the last channel.
+// A row in a warp's registers. For each n below N, lane l holds V channels from
+// (n * 32 + l) * V on, or zeros beyond the last channel.
 template <int V, int N>
 struct Row {
   float values[N][V];
@@ -34,7 +34,7 @@ __device__ __forceinline__ int FirstChannel(int n) {
   return (n * kWarp + threadIdx.x) * V;
 }
 
-// x's values after the addition, as x holds them.
+// Reads V values of x after the addition, rounded to X.
 template <int V, typename X, typename Y>
 __device__ __forceinline__ void ReadVector(const LayerNormCudaArgs<X, Y>& args,
                                            int64_t row, int c, float (&to)[V]) {
@@ -74,8 +74,8 @@ __device__ __forceinline__ void WriteX(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// `held`, which is x's row `head`, and x's row `tail` change places: in x, and
-// `held` becomes the tail.
+// Exchanges rows `head` and `tail` of x. `held` is row `head` on entry and row
+// `tail` on return.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Exchange(const LayerNormCudaArgs<X, Y>& args,
                                          int64_t head, int64_t tail,
@@ -93,8 +93,8 @@ __device__ __forceinline__ void Exchange(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// Row `row` of y; `share` is 1 / channels. Nothing is left to the compiler's
-// contraction, which might treat two calls differently.
+// Writes row `row` of y. `share` is 1 / channels. Multiply-adds are explicit,
+// since the compiler might contract the two calls of this function differently.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
                                           float share, const Row<V, N>& x,
@@ -133,7 +133,8 @@ __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// One row, or both ends of a sequence for the warp that has its head.
+// Normalises one row. With `swap`, the warp with a sequence's first row also
+// normalises the last one.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void NormalizeRow(
     const LayerNormCudaArgs<X, Y>& args, float share, int row) {
@@ -145,7 +146,7 @@ __device__ __forceinline__ void NormalizeRow(
     if (row == first) {
       tail = last;
     } else if (row == last) {
-      return;  // The head's warp has it.
+      return;  // The warp with the first row normalises this one.
     }
   }
   Row<V, N> x;
@@ -159,7 +160,7 @@ __device__ __forceinline__ void NormalizeRow(
   }
 }
 
-// Threads: x the lanes, y the rows of a block.
+// Block: x is the lane, y is over rows. Grid: x is over rows.
 template <typename X, typename Y, int V, int N>
 __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
   const int begin = static_cast<int>(args.sequences.begin(0));
@@ -184,7 +185,7 @@ absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
                       dim3(kWarp, kRows), stream, args, 1.0f / args.channels);
 }
 
-// The first of kN, kMore... that holds a row.
+// Launches with the first N of kN, kMore... for which a Row holds all channels.
 template <int V, typename X, typename Y, int kN, int... kMore>
 absl::Status LaunchFitting(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream) {
@@ -207,15 +208,15 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                      " channels, expected at most ", kLayerNormCudaChannels));
   }
   if (args.sequences.count == 0) return absl::OkStatus();
-  // Rows are short: with wider vectors more lanes would have none of the last
-  // ones.
+  // Vectors are no wider than 4 values because rows are short: with wider ones,
+  // more lanes would be idle at the end of a row.
   const bool fours = InVectors<4>(args.x, args.x_stride, args.channels) &&
                      InVectors<4>(args.add, args.add_stride, args.channels) &&
                      InVectors<4>(args.y, args.y_stride, args.channels) &&
                      InVectors<4>(args.gamma, 0, args.channels) &&
                      InVectors<4>(args.beta, 0, args.channels);
   if (!fours) return LaunchFitting<1, X, Y, 8, 64>(args, stream);
-  // The variants are 80, 96, 98 or 128 wide, and up to 16 times that.
+  // The models' stages have 80, 96, 98 or 128 channels, or up to 16 times that.
   return LaunchFitting<4, X, Y, 1, 2, 3, 4, 5, 6, 8, 16>(args, stream);
 }
 

@@ -13,31 +13,35 @@ namespace sfmamba::kernels {
 constexpr int kLayerNormCudaChannels = 2048;
 
 // Layer normalisation as in kernels/sequence/layer_norm.h, `swap` included,
-// with a residual addition before it: first x[i,c] += add[i,c], rounded to X
-// and written to x, then the normalisation of what was written.
+// preceded by a residual addition: first x[i,c] += add[i,c], rounded to X and
+// written to x; then the new x is swapped and normalised.
 template <typename X, typename Y>
 struct LayerNormCudaArgs {
   int channels;  // At most kLayerNormCudaChannels.
-  X* x;  // [tokens, channels], rows x_stride apart; written by `add`, `swap`
+  // [tokens, channels], rows x_stride apart; written only with `add` or `swap`.
+  X* x;
   int64_t x_stride;
-  const Y* add = nullptr;  // [tokens, channels], rows add_stride apart, where
-                           // x's rows lie before a swap; or null for none
+  // [tokens, channels], rows add_stride apart, in the order before the swap.
+  // Null if there is nothing to add.
+  const Y* add = nullptr;
   int64_t add_stride = 0;
-  Y* y;  // [tokens, channels], written; apart from x; may be `add` itself if
-         // nothing is swapped
+  // [tokens, channels], written. Must not overlap x; may be `add` itself unless
+  // `swap` is set.
+  Y* y;
   int64_t y_stride;
   const float* gamma;  // [channels]
   const float* beta;   // [channels]
   float eps;
   bool swap;
-  PackedSequences sequences;  // Without `swap` only the tokens' range counts.
+  // Without `swap`, only the first token and the end of the last one matter.
+  PackedSequences sequences;
 };
 
-// Enqueues on `stream` and returns; INVALID_ARGUMENT above
-// kLayerNormCudaChannels, INTERNAL if the launch is refused. All pointers in
-// `args`, offsets included, are the device's. X, Y are float, BFloat16 or
-// Float16, both the same or X float. A token's bits depend on nothing but
-// itself. Fastest where rows and pointers are multiples of 16 bytes.
+// Enqueues on `stream` and returns. INVALID_ARGUMENT for more than
+// kLayerNormCudaChannels channels, INTERNAL if the launch is refused. All
+// pointers in `args`, offsets included, are device pointers. Y is float,
+// BFloat16 or Float16; X is Y or float. A token's output bits depend on that
+// token alone. Fastest where pointers and strides are multiples of 16 bytes.
 template <typename X, typename Y>
 absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream);

@@ -1,5 +1,5 @@
-// Layer normalisation over a vector type V; for the files of one instruction
-// set, which choose V.
+// Layer normalisation over a vector type V. The files of one instruction set
+// include this header and choose V.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_LAYER_NORM_SIMD_H_
 
@@ -9,7 +9,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The sum of value(c, lanes) over the vectors of a row, in four chains.
+// Returns the sum of value(c, lanes) over the vectors of a row, in four chains.
 template <typename V, typename F>
 inline float SumRow(int channels, F value) {
   V sums[4] = {V::Set(0.0f), V::Set(0.0f), V::Set(0.0f), V::Set(0.0f)};
@@ -26,7 +26,7 @@ inline float SumRow(int channels, F value) {
   return Sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-// v with zeros after the first `lanes`.
+// Returns v with all but the first `lanes` set to 0.
 template <typename V>
 inline V KeepLanes(V v, int lanes) {
   if (lanes == V::kWidth) return v;

@@ -9,24 +9,26 @@
 
 namespace sfmamba::kernels {
 
-// Tokens summed at a time, the sums then added up, against rounding.
+// The tokens in a block. Blocks are summed first and their sums added up, which
+// keeps the rounding error small.
 constexpr int64_t kTokenMeanBlock = 64;
 
-// The mean over the tokens of each sequence, summed in fp32: the first value of
-// SF-Mamba's auxiliary tokens (arXiv 2603.16423, 3.2).
+// The mean over the tokens of each sequence, summed in fp32: the initial value
+// of SF-Mamba's auxiliary tokens (arXiv 2603.16423, 3.2).
 //
-// For sequences [head, x_0 .. x_{T-1}, tail] whose end tokens are yet to be
-// filled, `margin` = 1 leaves those out of the mean, and `mean` and `copy` may
-// point at the first head and the first tail, one sequence apart.
+// This can fill the auxiliary tokens of sequences [head, x_0 .. x_{T-1}, tail]
+// in place. With margin = 1 the mean excludes head and tail. `mean` then points
+// at the first head, `copy` at the first tail, and mean_stride is the distance
+// from one sequence to the next.
 template <typename T>
 struct TokenMeanArgs {
   int channels;
   const T* x;  // [tokens, channels], rows x_stride apart
   int64_t x_stride;
-  int margin = 0;  // Tokens left out at each end; at least one must remain.
+  int margin = 0;  // Tokens excluded at each end; at least one must remain.
   T* mean;  // [sequences.count, channels], rows mean_stride apart, written
   int64_t mean_stride;
-  T* copy = nullptr;  // Null, or a second destination with the same stride
+  T* copy = nullptr;  // A second destination with the same stride, or null
   PackedSequences sequences;
 };
 

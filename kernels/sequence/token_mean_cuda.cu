@@ -7,17 +7,17 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Threads along the channels, each with a vector of them: of 16 bytes, a line
-// of 128 bytes together.
+// Threads along the channels. Each has a vector of up to 16 bytes, so together
+// they read a line of 128 bytes.
 constexpr int kColumns = 8;
-// Threads along the tokens, each with kTokenMeanBlock tokens at a time: 1024 a
-// round, in which the usual sequences need one.
+// Threads along the tokens. In each round, a thread sums kTokenMeanBlock tokens
+// and a block 1024, so most sequences need one round.
 constexpr int kLanes = 16;
 constexpr int kLoads = 8;  // Tokens that a thread loads before it adds.
 
 static_assert(kTokenMeanBlock % kLoads == 0);
 
-// The sum of tokens [begin, end), in their order.
+// Sums tokens [begin, end) in order.
 template <int V, typename T>
 __device__ __forceinline__ void Sum(const TokenMeanArgs<T>& args, int c,
                                     int64_t begin, int64_t end,
@@ -41,8 +41,9 @@ __device__ __forceinline__ void Sum(const TokenMeanArgs<T>& args, int c,
   }
 }
 
-// Blocks: x the sequences, y over channels. Threads: x over V channels each, y
-// over blocks of tokens, whose sums the threads of y = 0 add up in order.
+// Grid: x is the sequence, y is over channels. Block: x is over groups of V
+// channels, y over kTokenMeanBlock tokens each. The threads with y = 0 add up
+// the sums in order.
 template <typename T, int V>
 __global__ void MeanKernel(TokenMeanArgs<T> args) {
   __shared__ simt::Shared<float, kLanes * kColumns * V> sums;

@@ -7,12 +7,13 @@
 
 namespace sfmamba::kernels {
 
-// The means of kernels/sequence/token_mean.h, bit for bit those of
+// The means of kernels/sequence/token_mean.h, bit-identical to those of
 // TokenMeanScalar.
 //
-// Enqueues on `stream` and returns; INTERNAL if the launch is refused. All
-// pointers in `args`, offsets included, are the device's. T is float, BFloat16
-// or Float16. Fastest where rows and pointers are multiples of 16 bytes.
+// Enqueues on `stream` and returns. INTERNAL if the launch is refused. All
+// pointers in `args`, offsets included, are device pointers. T is float,
+// BFloat16 or Float16. Fastest where pointers and strides are multiples of 16
+// bytes.
 template <typename T>
 absl::Status TokenMeanCuda(const TokenMeanArgs<T>& args, CudaStream stream);
 

@@ -1,5 +1,6 @@
-// The token mean over a vector type V, one lane a channel; for the files of one
-// instruction set, which choose V. Sums in the order of the scalar loop.
+// The token mean over a vector type V, with a channel in each lane. The files
+// of one instruction set include this header and choose V. Tokens are summed in
+// the order of the scalar loop.
 #ifndef SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_TOKEN_MEAN_SIMD_H_
 

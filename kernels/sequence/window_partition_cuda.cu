@@ -8,12 +8,12 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 256;  // Of a block, at most.
+constexpr int kThreads = 256;  // The most threads in a block.
 
-// Values from map to tokens, or back.
+// kCut copies from the map to the tokens, kJoin from the tokens to the map.
 enum class Direction { kCut, kJoin };
 
-// V channels of one token of a window.
+// Copies V channels of one token. `inside` tells whether the map contains it.
 template <Direction kDirection, int V, typename T, typename X>
 __device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
   float values[V];
@@ -32,8 +32,8 @@ __device__ __forceinline__ void Move(T* pixel, X* token, bool inside) {
   }
 }
 
-// Blocks: x over the rows of all windows, y over channels. Threads: x over V
-// channels each, y over the tokens of a window's row.
+// Grid: x is over the rows of all windows, y over channels. Block: x is over
+// groups of V channels, y over the tokens in a window's row.
 template <Direction kDirection, typename T, typename X, int V>
 __global__ void MoveKernel(WindowArgs<T, X> args) {
   const int c = (blockIdx.y * blockDim.x + threadIdx.x) * V;
@@ -42,11 +42,11 @@ __global__ void MoveKernel(WindowArgs<T, X> args) {
   const int columns = (args.map_width + args.width - 1) / args.width;
   const int window = blockIdx.x / args.height;
   const int i = blockIdx.x - window * args.height;
-  const int window_row = window / columns;  // Of all images'.
+  const int window_row = window / columns;  // Counted over all images.
   const int image = window_row / rows;
   const int map_i = (window_row - image * rows) * args.height + i;
   const int map_j = (window - window_row * columns) * args.width;
-  const int64_t before =  // Tokens.
+  const int64_t before =  // The number of tokens before the row's first.
       int64_t{window} * (args.height * args.width + 2 * args.margin) +
       args.margin + i * args.width;
   T* pixels = args.map + image * args.image_stride + map_i * args.row_stride +

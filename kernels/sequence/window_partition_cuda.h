@@ -8,39 +8,40 @@
 
 namespace sfmamba::kernels {
 
-// Maps [images, map_height, map_width, channels] and the windows that they are
-// cut into, as tokens. Where windows do not fill a map's sides they hang over
-// on the right and at the bottom. Image by image, windows and the tokens in
-// them lie row by row; each window is `margin` auxiliary tokens, its own height
-// * width, and `margin` more.
+// Feature maps [images, map_height, map_width, channels] and their partition
+// into windows of tokens. If the window size does not divide the map size, the
+// last windows extend beyond the map on the right and at the bottom. The
+// windows of each image, and the tokens of each window, are in row-major order.
+// A window consists of `margin` auxiliary tokens, its height * width tokens,
+// and `margin` more auxiliary tokens.
 template <typename T, typename X>
 struct WindowArgs {
   int images;
   int map_height, map_width;
-  int height, width;  // Of a window, in tokens.
+  int height, width;  // The size of a window, in tokens.
   int channels;
-  // Pixel (i, j), channel c of image n at n*image_stride + i*row_stride +
+  // Channel c of pixel (i, j) of image n is at n*image_stride + i*row_stride +
   // j*pixel_stride + c.
   T* map;
   int64_t image_stride, row_stride, pixel_stride;
-  X* tokens;  // [images * windows * (height * width + 2 * margin), channels],
-              // rows token_stride apart
+  // [images * windows * (height * width + 2 * margin), channels], rows
+  // token_stride apart.
+  X* tokens;
   int64_t token_stride;
-  int margin = 0;  // Tokens at each end of a window that are left alone.
+  int margin = 0;  // Auxiliary tokens at each end of a window; not touched.
 };
 
-// Map to tokens, zeros where windows hang over. Reads `map`, writes `tokens`.
+// Copies `map` to `tokens`, with zeros for tokens beyond the map.
 //
-// Both enqueue on `stream` and return; INTERNAL if the launch is refused. All
-// pointers in `args` are the device's. T, X are float, BFloat16 or Float16,
-// both the same or X float. Fastest where rows and pointers are multiples of 16
-// bytes.
+// Both functions enqueue on `stream` and return. INTERNAL if the launch is
+// refused. All pointers in `args` are device pointers. T is float, BFloat16 or
+// Float16; X is T or float. Fastest where pointers and strides are multiples of
+// 16 bytes.
 template <typename T, typename X>
 absl::Status WindowPartitionCuda(const WindowArgs<T, X>& args,
                                  CudaStream stream);
 
-// Tokens to map, rounded to T; what hangs over is dropped. Reads `tokens`,
-// writes `map`.
+// Copies `tokens` to `map`, rounded to T, without the tokens beyond the map.
 template <typename T, typename X>
 absl::Status WindowReverseCuda(const WindowArgs<T, X>& args, CudaStream stream);
 
