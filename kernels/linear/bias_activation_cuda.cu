@@ -9,15 +9,15 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 256;  // Of a block, at most.
+constexpr int kThreads = 256;  // The most threads in a block.
 // Rows that a thread loads before it computes.
 constexpr int kRows = 4;
-constexpr int kMostBlocks = 65535;  // Along y.
-// Values that a dense array's rows may have: a power of two that divides it.
+constexpr int kMostBlocks = 65535;  // CUDA's limit along y.
+// The limits of the row length that a contiguous array without bias is given.
 constexpr int kLongestRow = 4096, kShortestRow = 256;
 
-// Threads: x over V channels each, y over rows; blocks likewise. kAdd: whether
-// args.add is there.
+// Block and grid: x is over groups of V channels, y over rows. kAdd tells
+// whether args.add is set.
 template <typename Function, bool kAdd, typename T, int V>
 __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   const int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V;
@@ -50,7 +50,8 @@ __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   }
 }
 
-// A dense array has no rows of its own: into rows that suit the kernel.
+// Divides a contiguous array without bias into rows whose length, a power of
+// two, suits the kernel. Other arguments are returned as they are.
 template <typename T>
 BiasActivationArgs<T> Reshape(BiasActivationArgs<T> args) {
   const auto dense = [&](int64_t stride) {

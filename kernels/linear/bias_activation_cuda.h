@@ -11,13 +11,14 @@
 
 namespace sfmamba::kernels {
 
-// What follows a convolution or a linear layer, in one pass over memory:
+// Bias, activation and residual addition after a convolution or a linear layer,
+// in one pass over memory:
 //   y[i,c] = activation(x[i,c] + bias[c]) + add[i,c]
-// The arithmetic is fp32, rounded to T once, at the end. A NaN stays where it
-// is, under every activation; GELU of -infinity is NaN.
+// The arithmetic is fp32, rounded to T once at the end. Every activation of a
+// NaN is NaN, and so is GELU of -infinity.
 template <typename T>
 struct BiasActivationArgs {
-  // A contiguous array without bias is one row.
+  // A contiguous array without bias can be passed as one row.
   int64_t rows;
   int64_t channels;
   const T* x;  // [rows, channels], rows x_stride apart
@@ -26,17 +27,16 @@ struct BiasActivationArgs {
   int64_t y_stride;
   CudaActivation activation;
   const float* bias = nullptr;  // [channels], or null for none
-  const T* add = nullptr;  // [rows, channels], rows add_stride apart, or null
-                           // for none; may be y itself
+  // [rows, channels], rows add_stride apart, or null for none; may be y itself.
+  const T* add = nullptr;
   int64_t add_stride = 0;
 };
 
-// Reads x and `add` once and writes y once: 2 sizeof(T) bytes a value, or
-// 3 sizeof(T) with `add`.
+// Reads x and `add` once and writes y once.
 //
-// Enqueues on `stream` and returns; INTERNAL if the launch is refused. All
-// pointers in `args` are the device's. T is float, BFloat16 or Float16. Fastest
-// where rows and pointers are multiples of 16 bytes.
+// Enqueues on `stream` and returns. INTERNAL if the launch is refused. All
+// pointers in `args` are device pointers. T is float, BFloat16 or Float16.
+// Fastest where pointers and strides are multiples of 16 bytes.
 template <typename T>
 absl::Status BiasActivationCuda(const BiasActivationArgs<T>& args,
                                 CudaStream stream);

@@ -8,7 +8,8 @@
 
 namespace sfmamba::kernels {
 
-// y = gelu(x + bias), row by row. A contiguous array without bias is one row.
+// y = gelu(x + bias), row by row. A contiguous array without bias can be passed
+// as one row.
 template <typename T>
 struct GeluArgs {
   int64_t rows;
@@ -20,14 +21,15 @@ struct GeluArgs {
   const float* bias = nullptr;  // [channels], or null for none
 };
 
-// gelu(v) = v/2 * (1 + erf(v / sqrt(2))): the one of the transformer MLPs.
-// T is float or BFloat16; the arithmetic is fp32. Both run on the calling
-// thread.
+// gelu(v) = v/2 * (1 + erf(v / sqrt(2))), as in the transformer MLPs.
+//
+// For both functions, T is float or BFloat16 and the arithmetic is fp32. Both
+// run on the calling thread.
 template <typename T>
 void GeluErfCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
-// gelu(v) = v/2 * (1 + tanh(sqrt(2/pi) * (v + 0.044715 v^3))): the one of the
-// convolution blocks. The two differ by up to 4.7e-4.
+// gelu(v) = v/2 * (1 + tanh(sqrt(2/pi) * (v + 0.044715 v^3))), as in the
+// convolution blocks. It differs from GeluErfCpu by up to 4.7e-4.
 template <typename T>
 void GeluTanhCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 

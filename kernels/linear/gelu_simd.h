@@ -1,5 +1,5 @@
-// GELU over a vector type V; for the files of one instruction set, which choose
-// V.
+// GELU over a vector type V. The files of one instruction set include this
+// header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_GELU_SIMD_H_
 
@@ -9,12 +9,14 @@
 namespace sfmamba::kernels {
 namespace {
 
-// v * Phi(v), where Phi is the normal distribution: Phi(v) - 1/2 is odd, v
-// times a polynomial in v^2, fitted (minimax, weighted by v) for |v| <=
-// kGeluErfRange and constant to within fp32 beyond. Absolute error 3e-7 before
-// rounding.
+// GELU is v * Phi(v), where Phi is the standard normal distribution function.
+// Phi(v) - 1/2 is odd, so it is computed as v times a polynomial in v^2. The
+// polynomial is fitted (minimax, weighted by v) for |v| <= kGeluErfRange,
+// beyond which Phi is constant to within fp32. The absolute error is 3e-7
+// before rounding.
 constexpr float kGeluErfRange = 5.4f;
-// Coefficients over w = 2 v^2 / kGeluErfRange^2 - 1, in [-1, 1].
+// The polynomial's coefficients in w = 2 v^2 / kGeluErfRange^2 - 1, which is in
+// [-1, 1].
 constexpr float kGeluErf[] = {0.130928119f,    -0.0653276918f,  0.0484985975f,
                               -0.0392195587f,  0.0321395992f,   -0.0256216276f,
                               0.0194577936f,   -0.0144772676f,  0.0103465295f,
@@ -29,7 +31,7 @@ struct GeluErf {
     const V w = Fma(x * x, V::Set(2.0f / (kGeluErfRange * kGeluErfRange)),
                     V::Set(-1.0f));
     const V phi = Fma(Polynomial(kGeluErf, w), x, V::Set(0.5f));
-    // Beyond the range exactly 0: v may be large.
+    // Below the range phi must be exactly 0, since |v| may be large.
     return v * Select(LessEqual(v, Negate(limit)), V::Set(0.0f), phi);
   }
 };

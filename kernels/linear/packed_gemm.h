@@ -7,13 +7,14 @@
 
 namespace sfmamba::kernels {
 
-// y = x W^T + bias, or y += that, in fp32, with weights packed once: panels of
-// PanelWidth() outputs, in a panel the weights of one input side by side, zeros
-// for the outputs that the last panel lacks.
+// y = x W^T + bias, or y += x W^T + bias, in fp32, with weights that have been
+// packed beforehand. The packed weights are panels of PanelWidth() outputs. In
+// a panel, the weights of one input are contiguous. The last panel is padded
+// with zeros.
 //
-// An output sums its products in the order of the inputs, in blocks that follow
-// from `in` alone. So on one instruction set a row has the same bits beside any
-// other rows, whatever part of the outputs is asked for, on any thread.
+// Products are summed in the order of the inputs, in blocks that depend on `in`
+// alone. So with one instruction set a row's outputs are bit-identical whatever
+// the other rows, the requested outputs and the thread are.
 struct PackedGemmArgs {
   int64_t rows;
   int64_t in, out;
@@ -26,17 +27,19 @@ struct PackedGemmArgs {
   int64_t y_stride;
 };
 
+// Returns the number of outputs in a panel.
 int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
-// Values in the packed weights of `in` inputs and `out` outputs.
+// Returns the number of floats in the packed weights.
 int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
-// From [out, in], dense, to `packed`.
+// Packs `weights`, [out, in] and contiguous, into `packed`, which must hold
+// PackedWeightsSize() floats.
 void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
                  CpuIsa isa = ActiveCpuIsa());
 
-// Rows or outputs [begin, end) of what `args` describe; outputs begin with a
-// panel.
+// Return the arguments for rows or outputs [begin, end) of the same product.
+// The first output must be a multiple of PanelWidth().
 PackedGemmArgs SliceRows(PackedGemmArgs args, int64_t begin, int64_t end);
 PackedGemmArgs SliceOutputs(PackedGemmArgs args, int64_t begin, int64_t end);
 

@@ -5,7 +5,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Two vectors, and at least a cache line.
+// Two vectors, but at least a cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
 
 }  // namespace

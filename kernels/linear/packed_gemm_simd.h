@@ -1,5 +1,6 @@
-// The product over a vector type V, two vectors of outputs by kTileRows rows at
-// a time; for the files of one instruction set, which choose V.
+// The packed product over a vector type V, in tiles of kTileRows rows by two
+// vectors of outputs. The files of one instruction set include this header and
+// choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 
@@ -12,14 +13,15 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Inputs of a block at most: a panel's block and a few rows' stay in the L1
-// cache. Rows of a block: theirs stay in the L2 cache.
+// The most inputs and rows in a block. The inputs are limited so that a panel's
+// weights and a few rows of x stay in the L1 cache, the rows so that x stays in
+// the L2 cache.
 constexpr int64_t kBlockDepth = 384, kBlockRows = 240;
 
-// A block of the product. The first block of inputs begins y (unless it is
-// added to) and adds the bias, the others add to it.
+// The part of the product that comes from a range of inputs. The first block
+// sets y, or adds to it with args.add, and adds the bias. The others add to y.
 struct Block {
-  int64_t depth;   // Inputs.
+  int64_t depth;   // The number of inputs.
   const float* x;  // [rows, depth], rows x_stride apart
   int64_t x_stride;
   const float* weights;  // [depth, panel]
@@ -29,8 +31,8 @@ struct Block {
   int64_t y_stride;
 };
 
-// kRows rows of a block. The sums are in registers only if every loop over them
-// is unrolled.
+// Computes kRows rows of a block. The sums stay in registers only if every loop
+// over them is unrolled.
 template <typename V, int kRows>
 void MultiplyRows(const Block& block) {
   const float *x = block.x, *weights = block.weights;
@@ -68,7 +70,7 @@ void MultiplyRows(const Block& block) {
   }
 }
 
-// 1 .. kRows rows.
+// Computes `rows` rows, 1 .. kRows.
 template <typename V, int kRows>
 void MultiplyUpTo(int64_t rows, const Block& block) {
   if constexpr (kRows > 1) {
@@ -77,12 +79,14 @@ void MultiplyUpTo(int64_t rows, const Block& block) {
   MultiplyRows<V, kRows>(block);
 }
 
-// Most of the registers hold sums: 12 of AVX2's 16, 16 of AVX-512's 32, where
-// pointers to rows would run out before.
+// Rows in a tile. The sums take 12 of AVX2's 16 vector registers. They take
+// only 16 of AVX-512's 32, because there are too few registers for more row
+// pointers.
 template <typename V>
 constexpr int kTileRows = V::kWidth == 8 ? 6 : 8;
 
-// A tile of the last panel, of which only `columns` exist in y and bias.
+// Computes a tile of the last panel. y and the bias have only `columns` of the
+// panel's outputs.
 template <typename V>
 void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   constexpr int kPanel = 2 * V::kWidth;
@@ -106,8 +110,8 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   }
 }
 
-// `rows` rows of a block, in tiles as even as possible: small ones are slower.
-// While it is at it, it fetches the weights `next` of the block after this.
+// Computes `rows` rows of a block in tiles of nearly equal height, since small
+// tiles are slower. Meanwhile prefetches the weights of the next block, `next`.
 template <typename V>
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const float* next) {
@@ -133,7 +137,7 @@ void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
   }
 }
 
-// Rows of which x stays in the L2 cache.
+// Computes all outputs of at most kBlockRows rows.
 template <typename V>
 void MultiplyBlockOfRows(const PackedGemmArgs& args) {
   constexpr int kPanel = 2 * V::kWidth;

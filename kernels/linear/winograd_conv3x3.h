@@ -7,62 +7,63 @@
 
 namespace sfmamba::kernels {
 
-// What a convolution does to its sums.
+// The function applied to the convolution's sums.
 enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 
 // A 3x3 convolution of stride 1 and padding 1 in fp32 by Winograd's method
-// F(4x4, 3x3): tiles of 4x4 outputs are made of 6x6 inputs d by
-//   A^T ((G g G^T) . (B^T d B)) A,
-// which takes 36 products a pair of channels where the plain sum takes 144;
-// over all tiles they are 36 matrix products. It rounds more: the error is some
-// 1e-6 of the largest output.
+// F(4x4, 3x3). Each tile of 4x4 outputs is computed from 6x6 inputs d as
+//   A^T ((G g G^T) . (B^T d B)) A.
+// This takes 36 products per pair of channels instead of 144; over all tiles
+// they form 36 matrix products. The rounding error is larger than that of a
+// direct convolution: about 1e-6 of the largest output.
 //
-// A tile has the same bits beside any other tiles, on any thread; a NaN stays
-// in its tile and in those that read it. Source: Lavin and Gray (arXiv
-// 1509.09308), 4.
+// A tile's outputs are bit-identical whatever the other tiles and the thread
+// are. A NaN affects only the tiles that read it.
+// Source: Lavin and Gray (arXiv 1509.09308), 4.
 struct WinogradConv3x3Args {
-  int count, height, width;       // Maps.
+  int count, height, width;       // The number and size of the maps.
   int in, out;                    // Channels.
   const float* x;                 // [count, height, width, in]
-  const float* weights;           // As PackWinogradWeights leaves them.
+  const float* weights;           // From PackWinogradWeights, for the same isa.
   const float* bias;              // [out] or null.
-  WinogradActivation activation;  // Of the sums with bias; a NaN stays.
+  WinogradActivation activation;  // Applied after the bias; keeps NaNs.
   bool add;                       // y += instead of y =.
   float* y;                       // [count, height, width, out], written
 };
 
-// Values in the packed weights.
+// Returns the number of floats in the packed weights.
 int64_t WinogradWeightsSize(int in, int out, CpuIsa isa = ActiveCpuIsa());
 
-// From [out, in, 3, 3], dense, to `packed`, for the same isa.
+// Transforms `weights`, [out, in, 3, 3] and contiguous, and packs them into
+// `packed`, which must hold WinogradWeightsSize() floats.
 void PackWinogradWeights(const float* weights, int in, int out, float* packed,
                          CpuIsa isa = ActiveCpuIsa());
 
-// Tiles of all maps.
+// Returns the number of tiles in all maps.
 int64_t WinogradTiles(const WinogradConv3x3Args& args);
 
-// Writes tiles [begin, end). Runs on the calling thread.
+// Computes tiles [begin, end). Runs on the calling thread.
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// The method's points are 0, +-kWinogradA, +-kWinogradB and infinity. These
-// round a third as much as the paper's 1 and 2 do.
+// The method's points are 0, +-kWinogradA, +-kWinogradB and infinity. Their
+// rounding error is a third of that of the paper's points 1 and 2.
 constexpr float kWinogradA = 0.75f, kWinogradB = 1.5f;
 
-// Tiles that are worked on together at most: what is kept of them stays in
-// cache.
+// The most tiles in a block, so that its transformed values stay in the cache.
 constexpr int64_t kWinogradBlock = 96;
 
-// `count` tiles from `first` on, between the maps and the products.
+// The transformed values of `count` tiles from `first` on.
 struct WinogradBlock {
   int64_t first, count;
-  float* inputs;   // Of the products, 36 of [count, in], input_stride apart.
-  float* outputs;  // 36 of [count, out], output_stride apart.
-  int64_t input_stride, output_stride;
-  const float* padding;  // [in] zeros.
+  float* inputs;   // The products' inputs: 36 matrices [count, in].
+  float* outputs;  // The products' outputs: 36 matrices [count, out].
+  int64_t input_stride, output_stride;  // From one matrix to the next.
+  const float* padding;                 // [in] zeros.
 };
 
-// WinogradConv3x3Cpu chooses among these, one per instruction set.
+// The transforms before and after the products. WinogradConv3x3Cpu chooses
+// among these, one per instruction set.
 void WinogradInputScalar(const WinogradConv3x3Args& args,
                          const WinogradBlock& block);
 void WinogradInputAvx2(const WinogradConv3x3Args& args,
@@ -76,7 +77,7 @@ void WinogradOutputAvx2(const WinogradConv3x3Args& args,
 void WinogradOutputAvx512(const WinogradConv3x3Args& args,
                           const WinogradBlock& block);
 
-// Where a tile's outputs begin.
+// The position of a tile's first output.
 struct WinogradTile {
   int64_t map;
   int row, column;
@@ -89,7 +90,8 @@ inline WinogradTile WinogradTileAt(const WinogradConv3x3Args& args,
           static_cast<int>(index % across * 4)};
 }
 
-// The channels of pixel (row, column) of a map of x, or `padding` outside.
+// Returns the channels of pixel (row, column) of a map of x, or `padding` if it
+// is outside the map.
 inline const float* WinogradPixel(const WinogradConv3x3Args& args, int64_t map,
                                   int row, int column, const float* padding) {
   if (row < 0 || row >= args.height || column < 0 || column >= args.width) {

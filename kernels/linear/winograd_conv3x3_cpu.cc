@@ -11,11 +11,11 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int kPositions = 36;
-// A cache line between the products: a tile's values at the 36 positions would
-// else fall into one set of the cache.
+// A cache line of padding after each of the 36 matrices. Without it, a tile's
+// values in all of them could map to the same cache set.
 constexpr int64_t kSkew = 16;
 
-// Values that begin with a cache line and are not set.
+// Uninitialised floats, aligned to a cache line.
 constexpr std::align_val_t kLine{64};
 struct Free {
   void operator()(float* values) const { ::operator delete[](values, kLine); }
@@ -47,7 +47,8 @@ constexpr float kOutput[4][6] = {{1, 1, 1, 1, 1, 0},
                                  {0, kA2, kA2, kB2, kB2, 0},
                                  {0, kA* kA2, -kA* kA2, kB* kB2, -kB* kB2, 1}};
 
-// Value (i, j) of matrix * values * matrix^T, values being read by at(a, b).
+// Returns element (i, j) of matrix * values * matrix^T, where at(a, b) returns
+// element (a, b) of `values`.
 template <typename T, int kRows, int kSize, typename At>
 T Transformed(const T (&matrix)[kRows][kSize], int i, int j, At at) {
   T sum = 0;
@@ -83,7 +84,7 @@ void WinogradOutput(const WinogradConv3x3Args& args, const WinogradBlock& block,
   }
 }
 
-// The products of a block: at each of the 36 positions of a tile a matrix.
+// Computes a block's 36 matrix products, one for each position in a tile.
 void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
               CpuIsa isa) {
   const int64_t size = PackedWeightsSize(args.in, args.out, isa);
@@ -101,7 +102,8 @@ void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
   }
 }
 
-// The sums of a pixel, bias included, to y.
+// Applies the activation to a pixel's sums, which include the bias, and writes
+// or adds them to y. Overwrites `sums`.
 void Finish(const WinogradConv3x3Args& args, float* sums, float* y) {
   if (args.activation == WinogradActivation::kGeluTanh) {
     GeluTanhCpu<float>({1, args.out, sums, args.out, sums, args.out},
@@ -150,7 +152,7 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
   const std::vector<float> padding(args.in);
   const int64_t tiles = end - begin;
   const int64_t blocks = (tiles + kWinogradBlock - 1) / kWinogradBlock;
-  for (int64_t b = 0; b < blocks; ++b) {  // As even as possible.
+  for (int64_t b = 0; b < blocks; ++b) {  // Blocks are nearly equal in size.
     const int64_t first = begin + tiles * b / blocks;
     const WinogradBlock block{
         first,         begin + tiles * (b + 1) / blocks - first,

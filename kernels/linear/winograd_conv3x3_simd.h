@@ -1,5 +1,6 @@
-// The transforms to and from the products over a vector type V of channels; for
-// the files of one instruction set, which choose V.
+// The transforms before and after the products, over a vector type V with a
+// channel in each lane. The files of one instruction set include this header
+// and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 
@@ -14,7 +15,7 @@ namespace {
 constexpr float kA = kWinogradA, kB = kWinogradB;
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 
-// to = B^T from.
+// Computes to = B^T from.
 template <typename V>
 inline void TransformInput(const V from[6], V to[6]) {
   const V sum = V::Set(-kA2 - kB2), product = V::Set(kA2 * kB2);
@@ -30,7 +31,7 @@ inline void TransformInput(const V from[6], V to[6]) {
   to[5] = Fma(product, from[1], Fma(sum, from[3], from[5]));
 }
 
-// to = A^T from.
+// Computes to = A^T from.
 template <typename V>
 inline void TransformOutput(const V from[6], V to[4]) {
   const V even_a = from[1] + from[2], even_b = from[3] + from[4];
@@ -56,7 +57,7 @@ void WinogradInput(const WinogradConv3x3Args& args,
     }
     float* to = block.inputs + t * args.in;
     ForEachVector<V>(args.in, [&](int64_t c, int lanes) {
-      V half[6][6];  // Transposed: B^T d, column after column.
+      V half[6][6];  // B^T d, computed column by column.
 #pragma GCC unroll 6
       for (int j = 0; j < 6; ++j) {
         V column[6];
@@ -82,7 +83,7 @@ void WinogradInput(const WinogradConv3x3Args& args,
   }
 }
 
-// Activations besides GeluTanh.
+// The other activations; GeluTanh is in gelu_simd.h.
 struct Identity {
   template <typename V>
   V operator()(V v) const {
