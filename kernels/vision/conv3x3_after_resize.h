@@ -6,32 +6,33 @@
 
 namespace sfmamba::kernels {
 
-// Adds to y what a 3x3 convolution with padding 1 makes of a smaller map that
-// is resized to y's size first, given what each of the convolution's taps makes
-// of each pixel before the resize. A resize is linear and treats channels
-// alike, so it may come after the taps' products; on the smaller map these are
-// as many times fewer as it is smaller:
+// The second half of a 3x3 convolution with padding 1 over a small map that is
+// resized to y's size. The first half, done by the caller, multiplies each
+// pixel of the small map by the weights of each of the nine taps. This is
+// cheaper than convolving the resized map, and equivalent, because a resize is
+// linear and treats all channels alike. The second half adds the resized
+// products to y:
 //   y[r, c] += sum over i, j < 3 of resized(taps[3i + j])[r + i - 1, c + j - 1]
-// where places outside of y's size count 0. The resize is that of
+// Positions outside of the resized map count as 0. The resize is that of
 // kernels/vision/resize_taps.h.
 struct Conv3x3AfterResizeArgs {
-  const float* taps;  // [in_height, in_width, 9, channels]
+  const float* taps;  // [in_height, in_width, 9, channels], the products
   int in_height, in_width, channels;
-  float* y;  // [height, width, channels]
+  float* y;  // [height, width, channels], added to
   int height, width;
-  int row_begin, row_end;  // Of y, which are written: shares of the work.
+  int row_begin, row_end;  // The rows of y to compute.
 };
 
 // Runs on the calling thread.
 void Conv3x3AfterResizeCpu(const Conv3x3AfterResizeArgs& args,
                            CpuIsa isa = ActiveCpuIsa());
 
-// Channels that are worked on together, so that a row of theirs stays in cache.
+// Channels that are processed together, so that their rows stay in the cache.
 constexpr int kResizedConv3x3Block = 128;
 
 // Conv3x3AfterResizeCpu chooses among these, one per instruction set. `rows`
-// and `columns` resize the map to y's size; `scratch` is of 3 * in_width *
-// kResizedConv3x3Block.
+// and `columns` resize the map to y's size. `scratch` has room for 3 * in_width
+// * kResizedConv3x3Block floats.
 void Conv3x3AfterResizeScalar(const Conv3x3AfterResizeArgs& args,
                               const ResizeTaps& rows, const ResizeTaps& columns,
                               float* scratch);

@@ -6,7 +6,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Channel c of what tap `tap` makes of the map, at place (row, column) of y.
+// Returns channel c of the resized products of tap `tap` at (row, column) of y.
 float Resized(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
               const ResizeTaps& columns, int row, int column, int tap, int c) {
   float sum = 0;

@@ -1,6 +1,7 @@
-// The resized 3x3 convolution over a vector type V, one lane a channel; for the
-// files of one instruction set, which choose V. Rows are resized before
-// columns: a column of the small map serves several of y.
+// The resized 3x3 convolution over a vector type V, with a channel in each
+// lane. The files of one instruction set include this header and choose V. Rows
+// are resized before columns, since each column of the small map serves several
+// columns of y.
 #ifndef SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_
 #define SFMAMBA_KERNELS_VISION_CONV3X3_AFTER_RESIZE_SIMD_H_
 
@@ -12,14 +13,14 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A weighted sum of vectors: three taps, of two neighbours each.
+// A weighted sum of at most six vectors: three taps with two neighbours each.
 struct Terms {
   int count = 0;
   const float* values[6];
   float weights[6];
 
-  // The samples that make place `i` of a resized line, `stride` values apart
-  // from `line` on.
+  // Adds the samples that determine element i of a resized line. The line's
+  // samples begin at `line` and lie `stride` values apart.
   void Add(const ResizeTaps& resize, int i, const float* line, int64_t stride) {
     for (int k = i * resize.count; k < (i + 1) * resize.count; ++k) {
       values[count] = line + resize.index[k] * stride;
@@ -37,7 +38,8 @@ V AddTerms(const Terms& terms, int64_t c, int lanes, V sum) {
   return sum;
 }
 
-// Row `row` of y, channels from `first` on, at most a block.
+// Computes row `row` of y in at most kResizedConv3x3Block channels from `first`
+// on.
 template <typename V>
 void Row(const Conv3x3AfterResizeArgs& args, const ResizeTaps& rows,
          const ResizeTaps& columns, int row, int first, float* scratch) {

@@ -7,7 +7,7 @@ namespace sfmamba::kernels {
 
 // An image in device memory.
 struct CudaImage {
-  const uint8_t* rgb;  // [height, width, 3], dense
+  const uint8_t* rgb;  // [height, width, 3], contiguous
   int height, width;
 };
 

@@ -1,4 +1,5 @@
-// Normalised pixels of images in device code: for .cu files.
+// Normalised pixels of images in device code. Only .cu files include this
+// header.
 #ifndef SFMAMBA_KERNELS_VISION_DEVICE_PIXELS_H_
 #define SFMAMBA_KERNELS_VISION_DEVICE_PIXELS_H_
 
@@ -9,15 +10,15 @@
 
 namespace sfmamba::kernels {
 
-// Images of a launch: their descriptions are kernel parameters.
+// The most images in a launch. Their descriptions are kernel parameters.
 constexpr int kImages = 64;
-constexpr int kPixels = 4;  // That a thread reads at a time: 12 bytes.
+constexpr int kPixels = 4;  // A thread reads four pixels (12 bytes) at a time.
 
-// [256 c + v]: what value v of channel c becomes.
+// Entry [256 c + v] is the normalised value of byte v in channel c.
 using PixelTable = simt::Shared<float, 3 * 256>;
 
-// Makes entries `thread`, `thread` + `threads`, ... of each channel:
-// (v / 255 - mean[c]) / std[c], in three rounded operations.
+// Sets entries `thread`, `thread` + `threads`, ... of each channel to
+// (v / 255 - mean[c]) / std[c], each of the three operations rounded.
 __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
                                                const float (&std)[3],
                                                int thread, int threads,
@@ -31,8 +32,8 @@ __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
   }
 }
 
-// The bytes of four pixels, the first one lowest; 0 for all but the first
-// `count`.
+// Loads the bytes of four pixels, the first byte lowest. Pixels beyond the
+// first `count` are left as they are.
 __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
                                            uint32_t (&words)[3]) {
   if (count >= kPixels && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
@@ -48,8 +49,8 @@ __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
   }
 }
 
-// values[3 p + c]: pixel j+p of row i, normalised; 0 outside of the image. j is
-// a multiple of 4; i and j may be negative.
+// Sets values[3 p + c] to channel c of pixel j + p of row i, normalised, or to
+// 0 outside of the image. j is a multiple of 4; i and j may be negative.
 __device__ __forceinline__ void ReadPixels(const CudaImage& image,
                                            PixelTable& table, int i, int j,
                                            float (&values)[3 * kPixels]) {
@@ -61,7 +62,7 @@ __device__ __forceinline__ void ReadPixels(const CudaImage& image,
   }
 #pragma unroll
   for (int b = 0; b < 3 * kPixels; ++b) {
-    // Looked up in any case: a load on a condition costs more than a choice.
+    // Looked up unconditionally: a conditional load costs more than a select.
     const uint32_t byte = words[b / 4] >> (b % 4 * 8) & 255;
     const float value = table[256 * (b % 3) + byte];
     values[b] = b / 3 < count ? value : 0.0f;

@@ -8,15 +8,15 @@
 
 namespace sfmamba::kernels {
 
-// A uint8 RGB image to the model's input: y = (v / 255 - mean[c]) / std[c],
-// each of the three operations rounded to fp32 in this order, and to T at the
-// end. That is what PyTorch's preprocessing computes, bit for bit, on every
-// processor.
+// Converts a uint8 RGB image to the model's input:
+//   y = (v / 255 - mean[c]) / std[c]
+// Each of the three operations is rounded to fp32 in this order, and the result
+// to T. It is bit-identical to PyTorch's preprocessing on every processor.
 template <typename T>
 struct ImageNormalizeArgs {
   int64_t height, width;
   const uint8_t* rgb;  // [height, width, 3]
-  // Written; pixel (i, j), channel c at i*row_stride + j*pixel_stride +
+  // Written: channel c of pixel (i, j) at i*row_stride + j*pixel_stride +
   // c*channel_stride.
   T* y;
   int64_t row_stride;

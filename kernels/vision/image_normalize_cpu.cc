@@ -4,7 +4,7 @@ namespace sfmamba::kernels {
 
 template <typename T>
 void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args) {
-  // A byte has 256 values: each result is computed once, then looked up.
+  // A byte has only 256 values, so each result is computed once and looked up.
   T table[3][256];
   for (int c = 0; c < 3; ++c) {
     for (int v = 0; v < 256; ++v) {

@@ -9,14 +9,14 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kColumns = 32, kRows = 8;  // Threads of a block.
-// Rows of an image that a block makes, against the cost of its table.
+constexpr int kColumns = 32, kRows = 8;  // Threads in a block, along x and y.
+// Rows of an image that a block writes, which spread the cost of its table.
 constexpr int kBlockRows = 16;
 
-// How four pixels lie in y.
+// The memory layout of four neighbouring pixels in y.
 enum class Layout {
-  kPlanes,  // Each channel dense and aligned.
-  kPixels,  // All twelve values dense and aligned.
+  kPlanes,  // The values of each channel are contiguous and aligned.
+  kPixels,  // All twelve values are contiguous and aligned.
   kAny,
 };
 
@@ -30,7 +30,7 @@ struct Parameters {
   Layout layout;
 };
 
-// Pixels j to j+3 of the row at `row`, those up to the place's width.
+// Writes pixels j to j+3 of the row at `row`, without those beyond the width.
 template <typename T>
 __device__ __forceinline__ void WritePixels(
     const Parameters<T>& parameters, T* row, int j,
@@ -61,8 +61,8 @@ __device__ __forceinline__ void WritePixels(
   }
 }
 
-// Blocks: x over rows, y the images. Threads: x over four pixels each, y over
-// rows.
+// Grid: x is over rows, y is the image. Block: x is over groups of four pixels,
+// y over rows.
 template <typename T>
 __global__ void NormalizeKernel(Parameters<T> parameters) {
   __shared__ PixelTable table;

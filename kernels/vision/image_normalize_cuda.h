@@ -10,15 +10,15 @@
 
 namespace sfmamba::kernels {
 
-// The normalisation of kernels/vision/image_normalize.h of a batch of images of
-// any sizes, each in the upper left corner of its place in y; the rest of the
-// place becomes 0.
+// Normalises a batch of images of any sizes as in
+// kernels/vision/image_normalize.h. Each image is written to the upper left
+// corner of its element of y; the rest of the element is set to 0.
 template <typename T>
 struct ImageNormalizeCudaArgs {
   int count;
   const CudaImage* images;  // [count], host memory, read before the return
-  int height, width;        // Of a place in y; no image is larger.
-  // Written; pixel (i, j), channel c of image n at n*image_stride +
+  int height, width;        // The size of y's elements; no image is larger.
+  // Written: channel c of pixel (i, j) of image n at n*image_stride +
   // i*row_stride + j*pixel_stride + c*channel_stride.
   T* y;
   int64_t image_stride;
@@ -29,11 +29,11 @@ struct ImageNormalizeCudaArgs {
   std::array<float, 3> std;
 };
 
-// Bit for bit what ImageNormalizeCpu computes.
+// Bit-identical to ImageNormalizeCpu.
 //
-// Enqueues on `stream` and returns; INTERNAL if the launch is refused. y and
+// Enqueues on `stream` and returns. INTERNAL if the launch is refused. y and
 // the images' pixels are device memory. T is float, BFloat16 or Float16.
-// Fastest where channels or pixels are dense and their rows a multiple of 4
+// Fastest where channels or pixels are contiguous and rows are a multiple of 4
 // pixels.
 template <typename T>
 absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<T>& args,

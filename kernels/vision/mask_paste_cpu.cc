@@ -6,14 +6,15 @@
 namespace sfmamba::kernels {
 namespace {
 
-// `value`, a whole number, within [0, limit].
+// Limits `value`, a whole number or a NaN, to [0, limit]; a NaN becomes 0.
 int Clamp(float value, int limit) {
   if (!(value > 0)) return 0;
   return value < static_cast<float>(limit) ? static_cast<int>(value) : limit;
 }
 
-// The mask cells of `count` pixels from `first` on, of a box from `begin` to
-// `end`. Those outside the mask have weight 0.
+// Returns the mask cells that each of `count` pixels from `first` on samples on
+// one axis. The box extends from `begin` to `end`. Cells outside the mask have
+// weight 0.
 ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
   ResizeTaps taps;
   taps.count = 2;
@@ -23,7 +24,7 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
     const float place = (static_cast<float>(first + i) + 0.5f - begin) /
                             (end - begin) * static_cast<float>(side) -
                         0.5f;
-    // Beyond this it can be too large for an int.
+    // Other positions are outside the mask, and may be too large for an int.
     if (!(place > -1.0f && place < static_cast<float>(side))) continue;
     const float low = std::floor(place);
     const int cell = static_cast<int>(low);
@@ -39,7 +40,7 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
 
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width) {
-  // Not finite if a coordinate is not, or if it overflows.
+  // The differences are not finite if a coordinate is not or if they overflow.
   if (!(x2 > x1 && y2 > y1 && std::isfinite(x2 - x1) &&
         std::isfinite(y2 - y1))) {
     return {};

@@ -3,13 +3,14 @@
 #include "kernels/vision/mask_paste_cuda.h"
 #include "simt/simt.h"
 
-// Compiled without contraction of multiplications and additions: every value is
-// rounded as by the scalar loop, so that the pixels are the same.
+// This file is compiled without contraction of multiplications and additions.
+// Every value is rounded as in the scalar loop, so that the pixels are the
+// same.
 namespace sfmamba::kernels {
 namespace {
 
-// A block takes every kSlices-th band of kRows rows of a mask, whatever the
-// mask's size; a warp has a row.
+// A block computes every kSlices-th band of kRows rows of a mask, whatever the
+// mask's size. Each warp computes a row of a band.
 constexpr int kColumns = 32;
 constexpr int kRows = 8;
 constexpr int kSlices = 16;
@@ -17,11 +18,11 @@ constexpr int kSlices = 16;
 // The mask cells that a pixel reads on one axis.
 struct Cells {
   int low, high;
-  float low_weight, high_weight;  // 0 outside of the mask.
+  float low_weight, high_weight;  // 0 for cells outside of the mask.
 };
 
-// Of pixel `pixel`, of a box from `begin` to `end`: PasteTaps() of
-// mask_paste_cpu.cc.
+// Returns the cells of pixel `pixel` of a box from `begin` to `end`, as
+// PasteTaps() in mask_paste_cpu.cc does.
 __device__ Cells CellsOf(int pixel, float begin, float end, int side) {
   const float place = (static_cast<float>(pixel) + 0.5f - begin) /
                           (end - begin) * static_cast<float>(side) -
@@ -36,7 +37,7 @@ __device__ Cells CellsOf(int pixel, float begin, float end, int side) {
           cell + 1 < side ? place - floor : 0.0f};
 }
 
-// Block x is a mask, block y a slice of it.
+// Grid: x is the mask, y a slice of it.
 __global__ void MaskPasteKernel(const MaskPasteArgs* masks) {
   const MaskPasteArgs& args = masks[blockIdx.x];
   const int side = args.side;

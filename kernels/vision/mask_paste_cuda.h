@@ -7,11 +7,11 @@
 
 namespace sfmamba::kernels {
 
-// Pastes `count` masks, each into bytes of its own, and sets the pixels that
-// MaskPasteScalar() sets. `masks` [count] and all pointers in it are device
-// pointers; an empty area is nothing to do.
+// Pastes `count` masks and sets the same pixels as MaskPasteScalar(). The
+// masks' outputs must not overlap. `masks`, [count], and all pointers in it are
+// device pointers. Masks with an empty area are skipped.
 //
-// Enqueues on `stream` and returns; INTERNAL if the launch is refused.
+// Enqueues on `stream` and returns. INTERNAL if the launch is refused.
 absl::Status MaskPasteCuda(const MaskPasteArgs* masks, int count,
                            CudaStream stream);
 

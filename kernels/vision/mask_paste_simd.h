@@ -1,5 +1,5 @@
-// Pasting a mask over a vector type V, one lane a pixel; for the files of one
-// instruction set, which choose V.
+// Mask pasting over a vector type V, with a pixel in each lane. The files of
+// one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_VISION_MASK_PASTE_SIMD_H_
 #define SFMAMBA_KERNELS_VISION_MASK_PASTE_SIMD_H_
 
@@ -9,8 +9,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Mask rows stretched to the columns [begin, begin + count) of the area; the
-// two last ones asked for are kept, since neighbouring pixel rows share them.
+// Mask rows resized to columns [begin, begin + count) of the area. The last two
+// rows are kept, since neighbouring pixel rows share them.
 class StretchedRows {
  public:
   static constexpr int kMaxColumns = 256;
@@ -22,7 +22,8 @@ class StretchedRows {
         weight_(columns.weight.data() + 2 * begin),
         count_(count) {}
 
-  // [count], until two other rows have been asked for.
+  // Returns the resized row, [count]. It stays valid during the next call, if
+  // that asks for a neighbouring row.
   const float* Get(int mask_row) {
     const int slot = mask_row % 2;
     if (kept_[slot] != mask_row) {

@@ -7,42 +7,43 @@
 
 namespace sfmamba::kernels {
 
-// Greedy non-maximum suppression, group by group. From the best score down
-// (equal scores: the lower index first) a box is kept unless its IoU with a
-// kept box of its group is greater than `iou_threshold`.
+// Greedy non-maximum suppression within each group. Boxes are visited from the
+// best score down; of equal scores, the lower index comes first. A box is kept
+// unless its IoU with a kept box of its group is greater than `iou_threshold`.
 //
-// As the reference does, IoUs are those of boxes shifted in fp32 by
-// group * (m + 1), m being the largest coordinate of all boxes: the rounding of
-// that shift decides borderline cases. 0 / 0 is not greater than anything.
-// A NaN among the scores counts as the lowest; what boxes with values that are
-// not finite do is unspecified but harmless.
+// As in the reference, boxes are first shifted in fp32 by group * (m + 1),
+// where m is the largest coordinate of all boxes. The rounding of this shift
+// decides borderline cases. An IoU of 0 / 0 suppresses nothing. A NaN score
+// counts as the lowest. With boxes that are not finite, the choice is
+// unspecified but memory-safe.
 // Source: docs/heads.md, "Non-maximum suppression"; torchvision's batched_nms.
 struct NmsArgs {
   int num_boxes;
-  const float* boxes;     // [num_boxes, 4] x1, y1, x2, y2, all >= 0, finite
-  const float* scores;    // [num_boxes], finite
-  const int32_t* groups;  // [num_boxes] >= 0, small: memory grows with the
-                          // largest; null: one group, no shift
+  const float* boxes;   // [num_boxes, 4] x1, y1, x2, y2, all >= 0, finite
+  const float* scores;  // [num_boxes], finite
+  // [num_boxes], >= 0. Memory grows with the largest. Null means that all boxes
+  // are in one group, without a shift.
+  const int32_t* groups;
   float iou_threshold;
-  int max_kept;   // The best so many; the search ends there.
+  int max_kept;   // The search ends when this many boxes are kept.
   int32_t* kept;  // [min(max_kept, num_boxes)] indices, best first, written
 };
 
-// Returns how many are kept. Runs on the calling thread. Every instruction set
-// keeps the same boxes.
+// Returns the number of boxes kept, which is the same for every instruction
+// set, as are the boxes. Runs on the calling thread.
 int NmsCpu(const NmsArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// NmsCpu's choice kScalar, and the reference: each kept box strikes out later
+// The reference, which NmsCpu calls for kScalar. Each kept box removes later
 // ones.
 int NmsScalar(const NmsArgs& args);
 
-// A box, shifted, and its area.
+// A shifted box and its area.
 struct NmsBox {
   float x1, y1, x2, y2, area;
 };
 
-// Shifted boxes as columns, readable up to the next multiple of kPadding; the
-// areas there are NaN.
+// Shifted boxes as one array per coordinate. The arrays are padded to a
+// multiple of kPadding; the areas in the padding are NaN.
 struct NmsColumns {
   static constexpr int kPadding = 16;
 
@@ -50,8 +51,8 @@ struct NmsColumns {
   const float *x1, *y1, *x2, *y2, *area;  // [count]
 };
 
-// The inner loop of NmsCpu's other choices: whether the IoU of `box` with any
-// of `kept` is greater than `iou_threshold`.
+// The inner loop of NmsCpu for the other instruction sets. Returns whether the
+// IoU of `box` with any of `kept` is greater than `iou_threshold`.
 bool OverlapsAnyAvx2(const NmsColumns& kept, const NmsBox& box,
                      float iou_threshold);
 bool OverlapsAnyAvx512(const NmsColumns& kept, const NmsBox& box,

@@ -7,7 +7,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// As the vector instructions do it: of a NaN and a number, the second.
+// Like the vector instructions, these return b if either argument is a NaN.
 float Min(float a, float b) { return a < b ? a : b; }
 float Max(float a, float b) { return a > b ? a : b; }
 
@@ -31,7 +31,7 @@ std::vector<NmsBox> ShiftedBoxes(const NmsArgs& args) {
   return boxes;
 }
 
-// All indices, the best score first.
+// Returns all boxes' indices, the best score first.
 std::vector<int32_t> BestFirst(const NmsArgs& args) {
   struct Entry {
     float score;
@@ -57,7 +57,7 @@ float Iou(const NmsBox& a, const NmsBox& b) {
   return overlap / (a.area + b.area - overlap);
 }
 
-// The kept boxes of each group, as columns of one block of memory.
+// The kept boxes of each group. All groups share one array per coordinate.
 class KeptBoxes {
  public:
   explicit KeptBoxes(const NmsArgs& args) {

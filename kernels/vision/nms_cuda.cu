@@ -5,32 +5,34 @@
 #include "kernels/vision/nms_cuda.h"
 #include "simt/simt.h"
 
-// Four kernels: survey an image's boxes, sort them, find which pairs overlap,
-// and sweep over them from the best one down. Compiled without contraction of
-// multiplications and additions: shifts and IoUs are rounded as by the scalar
-// loop, so that every decision is the same.
+// There are four kernels. They survey an image's boxes, sort them, find the
+// pairs that overlap, and sweep over the boxes from the best one down. This
+// file is compiled without contraction of multiplications and additions. Shifts
+// and IoUs are rounded as in the scalar loop, so that every decision is the
+// same.
 namespace sfmamba::kernels {
 namespace {
 
 constexpr int kLanes = 32;
 constexpr unsigned kAll = 0xffffffff;
-// Boxes of a tile: a word has a bit for each.
+// Boxes in a tile. A 64-bit word has a bit for each.
 constexpr int kTile = 64;
 constexpr int kMaxTiles = kNmsCudaMaxBoxes / kTile;
 
 using Box = simt::Vector<float, 4>;  // x1, y1, x2, y2
 
-// The scratch memory of all images, one after another. "Sorted" is from the
-// best score down.
+// The scratch memory. Each array holds the values of all images, one after
+// another. Sorted boxes are ordered from the best score down.
 struct Scratch {
-  Box* boxes;          // [num_boxes] sorted, shifted
-  uint64_t* overlaps;  // [tiles][tiles * kTile]: bit j of word [t][i] tells
-                       // that sorted box i, if kept, strikes out those of
-                       // t * kTile + j that come later; t not before i's tile
-  int32_t* order;      // [num_boxes] sorted boxes' indices
-  int32_t* groups;     // [num_boxes] sorted boxes' groups
-  float* largest;      // The largest coordinate of boxes that are there.
-  int* present;        // How many are there.
+  Box* boxes;  // [num_boxes] the sorted boxes, shifted
+  // [tiles][tiles * kTile], set for tiles t from that of box i on. Bit j of
+  // word [t][i] tells whether sorted boxes i and t * kTile + j overlap, so that
+  // the former, if kept, removes the latter.
+  uint64_t* overlaps;
+  int32_t* order;   // [num_boxes] the sorted boxes' indices
+  int32_t* groups;  // [num_boxes] the sorted boxes' groups
+  float* largest;   // The largest coordinate of boxes with a group >= 0.
+  int* present;     // The number of boxes with a group >= 0.
 };
 
 __host__ __device__ constexpr int64_t Tiles(int num_boxes) {
@@ -41,7 +43,7 @@ __host__ __device__ constexpr int64_t Words(int num_boxes) {
   return Tiles(num_boxes) * Tiles(num_boxes) * kTile;
 }
 
-// `memory` for all images.
+// Divides `memory` into the arrays for all images.
 Scratch Divide(void* memory, int num_images, int num_boxes) {
   const int64_t count = int64_t{num_images} * num_boxes;
   Scratch scratch;
@@ -62,7 +64,7 @@ __device__ Scratch OfImage(const Scratch& all, int64_t image, int num_boxes) {
       all.largest + image,           all.present + image};
 }
 
-// An image's boxes as they came.
+// An image's boxes in their original order.
 struct Image {
   __device__ Image(const NmsCudaArgs& args, int64_t image)
       : boxes(args.boxes + 4 * image * args.num_boxes),
@@ -79,7 +81,7 @@ struct Image {
   const int32_t* groups;
 };
 
-// As nms_cpu.cc does it: of a NaN and a number, the second.
+// As in nms_cpu.cc, these return b if either argument is a NaN.
 __device__ float Min(float a, float b) { return a < b ? a : b; }
 __device__ float Max(float a, float b) { return a > b ? a : b; }
 
@@ -87,7 +89,8 @@ __device__ float Max(float a, float b) { return a > b ? a : b; }
 
 constexpr int kSurveyThreads = 512;
 
-// Block x is an image.
+// Counts an image's boxes with a group >= 0 and finds their largest coordinate.
+// Grid: x is the image.
 __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const Image image(args, blockIdx.x);
@@ -104,7 +107,7 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   __shared__ simt::Shared<int, 2> totals;
   if (threadIdx.x < 2) totals[threadIdx.x] = 0;
   __syncthreads();
-  // Floats that are not negative are in the order of their bits.
+  // Non-negative floats compare like their bits as integers.
   atomicMax(&totals[0], __float_as_int(largest));
   atomicAdd(&totals[1], present);
   __syncthreads();
@@ -114,16 +117,17 @@ __global__ void SurveyKernel(NmsCudaArgs args, Scratch all) {
   }
 }
 
-// ---- Sort: a box's place is the number of boxes that come before it ----
+// ---- Sort: a box's rank is the number of boxes that come before it ----
 
-// A block places kLanes boxes; each of its warps looks through a part of the
-// others. All pairs are met anyway by the next kernel, which does more to each.
+// A block ranks kLanes boxes; each of its warps compares them with a part of
+// the others. Comparing all pairs is no bottleneck, since the next kernel
+// visits all pairs too and does more work for each.
 constexpr int kSortWarps = 8;
 constexpr int kSortThreads = kSortWarps * kLanes;
-constexpr int kKeys = 1024;  // In shared memory at a time.
+constexpr int kKeys = 1024;  // Keys in shared memory at a time.
 constexpr uint64_t kAbsent = ~uint64_t{0};
 
-// Ascends as the score falls, among equal ones with the index.
+// Returns a key that orders boxes by descending score, then by ascending index.
 __device__ uint64_t SortKey(const Image& image, int i) {
   if (image.Group(i) < 0) return kAbsent;
   float score = Max(image.scores[i], -__builtin_inff());
@@ -140,7 +144,7 @@ __device__ Box Shifted(const Image& image, int i, float largest) {
   return box;
 }
 
-// Block x is a part of the boxes, block y an image.
+// Grid: x is over boxes, y is the image.
 __global__ void SortKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.y, args.num_boxes);
   const Image image(args, blockIdx.y);
@@ -187,8 +191,8 @@ __device__ float Iou(const Box& a, float a_area, const Box& b, float b_area) {
   return overlap / (a_area + b_area - overlap);
 }
 
-// Block x is a tile of boxes to strike out, block y one of boxes that do, a
-// thread for each; block z an image.
+// Grid: x is the tile of the boxes that may be removed, y the tile of the boxes
+// that may remove them, z the image. Each thread has one box of tile y.
 __global__ void OverlapsKernel(NmsCudaArgs args, Scratch all) {
   const Scratch scratch = OfImage(all, blockIdx.z, args.num_boxes);
   const int present = *scratch.present;
@@ -232,8 +236,8 @@ __device__ int CountBits(uint64_t word) {
          __popc(static_cast<unsigned>(word >> 32));
 }
 
-// Whom of a tile of `count` to keep: not those in `struck`, nor whom an earlier
-// one of the tile strikes out.
+// Returns which of a tile's `count` boxes are kept: those that are not in
+// `struck` and not removed by an earlier kept box of the tile.
 __device__ uint64_t Keep(uint64_t struck, int count,
                          simt::Shared<uint64_t, kTile>& overlaps) {
   uint64_t kept = 0;
@@ -245,14 +249,16 @@ __device__ uint64_t Keep(uint64_t struck, int count,
   return kept;
 }
 
-// Tile by tile, the best first. Block x is an image.
+// Selects the boxes to keep, tile by tile from the best one down. Grid: x is
+// the image.
 __global__ void SweepKernel(NmsCudaArgs args, Scratch all, int most) {
   const Scratch scratch = OfImage(all, blockIdx.x, args.num_boxes);
   const int thread = threadIdx.x;
   const int present = *scratch.present;
   int32_t* const out = args.kept + int64_t{blockIdx.x} * most;
-  __shared__ simt::Shared<uint64_t, kMaxTiles> kept;  // Words of [0, tile).
-  __shared__ simt::Shared<uint64_t, kTile> overlaps;  // Within the tile.
+  // The boxes kept in earlier tiles, and the overlaps within this tile.
+  __shared__ simt::Shared<uint64_t, kMaxTiles> kept;
+  __shared__ simt::Shared<uint64_t, kTile> overlaps;
   __shared__ simt::Shared<uint64_t, kSweepThreads / kLanes> struck;
   int num_kept = 0;
   for (int tile = 0; tile * kTile < present && num_kept < most; ++tile) {

@@ -1,6 +1,6 @@
-// The IoUs of one box with many over a vector type V, one lane a box; for the
-// files of one instruction set, which choose V. Operation by operation as in
-// nms_cpu.cc, so that every decision is the same.
+// The IoUs of one box with many over a vector type V, with a box in each lane.
+// The files of one instruction set include this header and choose V. The
+// operations are those of nms_cpu.cc, so that every decision is the same.
 #ifndef SFMAMBA_KERNELS_VISION_NMS_SIMD_H_
 #define SFMAMBA_KERNELS_VISION_NMS_SIMD_H_
 

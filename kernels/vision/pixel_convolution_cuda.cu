@@ -8,19 +8,19 @@
 #include "kernels/vision/pixel_convolution_cuda.h"
 #include "simt/simt.h"
 
-// Bound by fused multiply-adds. A thread does 1728 of them for 8 pixels by 8
-// channels: 9 times through a loop that is on sm_90
+// This kernel is bound by fused multiply-adds. A thread does 1728 of them for 8
+// pixels by 8 channels, in 9 iterations of a loop. On sm_90 an iteration takes
 //   192 FFMA, 12 LDS (10 of them of 16 bytes), 7 others,
-// that is 64 FFMA and 4 LDS a tap. Besides, a square costs each thread about
-// 400 instructions and each 32 channels 400 more, so that of all instructions
-// FFMA are 64 % with 32 channels and 69 % with 64.
+// that is 64 FFMA and 4 LDS per tap. In addition, each thread needs about 400
+// instructions per square and 400 more per 32 channels. So FFMA are 64 % of all
+// instructions with 32 channels and 69 % with 64.
 namespace sfmamba::kernels {
 namespace {
 
-// A block makes a square of output pixels, 32 channels at a time.
+// A block computes a square of output pixels, 32 channels at a time.
 constexpr int kSide = 16;
-constexpr int kChannels = 8;  // Of a thread.
-constexpr int kLanes = 4;     // Threads that share their pixels.
+constexpr int kChannels = 8;  // A thread's channels.
+constexpr int kLanes = 4;     // Threads with the same pixels.
 constexpr int kGroup = kLanes * kChannels;
 constexpr int kTaps = 27;
 
@@ -30,23 +30,24 @@ constexpr int kApart = kSide / kRuns;
 constexpr int kThreads = kSide * kSide / (kRuns * kRun) * kLanes;
 using Sums = float[kRuns][kRun][kChannels];
 
-// The normalised pixels under a square, from the row and the column before it:
-// of each row each colour's even columns of the image, then its odd ones, of
-// which the first is the column before. The 8 places that a warp reads 16 bytes
-// from at a time, 2 in each of 4 rows, lie on different banks: 2 rows are 216
-// values, 24 beyond a multiple of 32.
+// The normalised pixels under a square, from the row above and the column left
+// of it on. Each row holds, for each colour, first the even columns of the
+// image and then the odd ones, of which the first is the column left of the
+// square. A warp reads 16 bytes each from 8 addresses at a time, 2 in each of 4
+// rows. They lie in different banks, since 2 rows are 216 values apart, 24 more
+// than a multiple of 32.
 constexpr int kRows = 2 * kSide + 1;
 constexpr int kEven = kSide, kOdd = kSide + 4;
 constexpr int kLine = kEven + kOdd;
 using Tile = simt::Shared<float, kRows * 3 * kLine>;
 
-// [ky][colour][kx][kGroup]: the order in which the taps are summed.
+// [ky][colour][kx][kGroup]. The taps are summed in this order.
 using Weights = simt::Shared<float, kTaps * kGroup>;
 
 template <typename T>
 struct Parameters {
   CudaImage images[kImages];
-  int height, width;  // Of y.
+  int height, width;  // The size of y.
   int channels;
   const float *weight, *bias;
   T* y;
@@ -54,11 +55,12 @@ struct Parameters {
   Clamp activation;
 };
 
-// The tile of the square at (row, column) of y.
+// Fills the tile for the square at (row, column) of y.
 __device__ __forceinline__ void FillTile(const CudaImage& image,
                                          PixelTable& table, int row, int column,
                                          Tile* tile) {
-  // Four pixels at a time; of a row's first four only the last one counts.
+  // Four pixels are read at a time. Of a row's first four only the last is
+  // used.
   constexpr int kSteps = 2 * kSide / kPixels + 1;
   for (int n = threadIdx.x; n < kRows * kSteps; n += kThreads) {
     const int i = n / kSteps, step = n % kSteps - 1;
@@ -77,7 +79,8 @@ __device__ __forceinline__ void FillTile(const CudaImage& image,
   }
 }
 
-// Of the group of channels from `first` on; 0 for those that do not exist.
+// Loads the weights of the group of channels from `first` on, or 0 beyond the
+// last channel.
 template <typename T>
 __device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
                                             int first, Weights* weights) {
@@ -94,8 +97,9 @@ __device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
   }
 }
 
-// Which of a group's channels a thread's n-th one is, if pixels of T are
-// written: V of them side by side, then those of the other lanes.
+// Returns the index in the group of a thread's n-th channel. Each lane has V
+// contiguous channels, followed by V of each other lane, so that it can write
+// them as one vector of T.
 template <typename T>
 __device__ __forceinline__ int Channel(int lane, int n) {
   constexpr int V = kWidestVector<T>;
@@ -122,7 +126,7 @@ __device__ __forceinline__ void BeginWithBias(const Parameters<T>& parameters,
   }
 }
 
-// Adds to a run's sums what one of its taps multiplies: x[p] under pixel p.
+// Adds the products of one tap to a run's sums. x[p] is its input for pixel p.
 __device__ __forceinline__ void AddTap(const float* x,
                                        const float (&weight)[kChannels],
                                        float (&sums)[kRun][kChannels]) {
@@ -135,13 +139,14 @@ __device__ __forceinline__ void AddTap(const float* x,
   }
 }
 
-// `from`: where the tile holds the row and the columns above the first run.
+// Adds the products of all taps. `from` is the index in the tile of the first
+// run's top row.
 template <typename T>
 __device__ __forceinline__ void AddTaps(Tile& tile, Weights& weights, int from,
                                         int lane, Sums& sums) {
 #pragma unroll 1
   for (int line = 0; line < 9; ++line) {  // 3 ky + colour
-    // Under pixel p of a run: columns odd[p], even[p], odd[p + 1].
+    // Pixel p of a run reads columns odd[p], even[p] and odd[p + 1].
     float even[kRuns][kRun], odd[kRuns][kRun + 1];
 #pragma unroll
     for (int k = 0; k < kRuns; ++k) {
@@ -173,7 +178,7 @@ __device__ __forceinline__ void AddTaps(Tile& tile, Weights& weights, int from,
   }
 }
 
-// Pixel (y, x) is the first of the thread's.
+// Applies the activation and writes y. The thread's first pixel is (y, x).
 template <typename T>
 __device__ __forceinline__ void StoreSums(const Parameters<T>& parameters,
                                           const Sums& sums, int y, int x,
@@ -204,7 +209,7 @@ __device__ __forceinline__ void StoreSums(const Parameters<T>& parameters,
   }
 }
 
-// Blocks: x, y over squares, z the images.
+// Grid: x and y are over squares, z is the image.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 4)
     ConvolveKernel(Parameters<T> parameters) {
@@ -212,7 +217,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   __shared__ Tile tile;
   __shared__ Weights weights;
   const int lane = threadIdx.x % kLanes, pixels = threadIdx.x / kLanes;
-  const int i = pixels / kRuns, j = pixels % kRuns * kRun;  // In the square.
+  // The thread's first pixel in the square.
+  const int i = pixels / kRuns, j = pixels % kRuns * kRun;
   const int row = blockIdx.y * kSide, column = blockIdx.x * kSide;
   FillPixelTable(parameters.mean, parameters.std, threadIdx.x, kThreads,
                  &table);
@@ -251,7 +257,7 @@ absl::Status Check(const PixelConvolutionArgs<T>& args) {
   return absl::OkStatus();
 }
 
-// All but the images and y.
+// Sets all parameters but the images and y.
 template <typename T>
 Parameters<T> MakeParameters(const PixelConvolutionArgs<T>& args) {
   Parameters<T> parameters{};

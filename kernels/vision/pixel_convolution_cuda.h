@@ -13,34 +13,34 @@
 
 namespace sfmamba::kernels {
 
-// A network's first layers, from the bytes of images of any sizes: each image
-// is normalised like kernels/vision/image_normalize.h and lies in the upper
-// left corner of a place of zeros, and then
-//   y = activation(convolution of the place, 3x3, stride 2, padding 1, + bias)
-// The arithmetic is fp32, rounded to T once, at the end.
+// A network's first layers, applied to the bytes of images of any sizes. Each
+// image is normalised as in kernels/vision/image_normalize.h and padded with
+// zeros on the right and at the bottom to height x width. Then
+//   y = activation(conv(image) + bias), with 3x3 taps, stride 2 and padding 1.
+// The arithmetic is fp32, rounded to T once at the end.
 template <typename T>
 struct PixelConvolutionArgs {
   int count;
   const CudaImage* images;  // [count], host memory, read before the return
-  int height, width;        // Of a place; no image is larger.
-  int channels;             // Of y, a multiple of 8.
-  // Row (ky*3 + kx)*3 + colour holds what that tap multiplies.
-  const float* weight;  // [27, channels]
-  const float* bias;    // [channels]
+  int height, width;        // The padded size; no image is larger.
+  int channels;             // y's channels, a multiple of 8.
+  // [27, channels]; row (ky*3 + kx)*3 + colour holds the weights of that tap.
+  const float* weight;
+  const float* bias;  // [channels]
   std::array<float, 3> mean;
   std::array<float, 3> std;
   CudaActivation activation;  // kNone, kRelu or kRelu6.
   T* y;  // [count, ceil(height/2), ceil(width/2), channels], written
 };
 
-// Reads 3 bytes a pixel of the images, about once, and writes y once.
+// Reads the images about once and writes y once.
 //
-// Enqueues on `stream` and returns; INVALID_ARGUMENT for other channels or
-// activations or where weight, bias or y is not 16-byte aligned, INTERNAL if
-// the launch is refused. All pointers but `images` are the device's. T is
-// float, BFloat16 or Float16. An image's bits in y depend neither on the rest
-// of the batch nor on its place there. Fastest where channels are a multiple of
-// 32 and images' rows begin at multiples of 4 bytes.
+// Enqueues on `stream` and returns. INVALID_ARGUMENT for other channels or
+// activations, or if weight, bias or y is not 16-byte aligned; INTERNAL if the
+// launch is refused. All pointers but `images` are device pointers. T is float,
+// BFloat16 or Float16. An image's output bits do not depend on the rest of the
+// batch or on the image's index in it. Fastest where channels are a multiple of
+// 32 and the images' rows begin at multiples of 4 bytes.
 template <typename T>
 absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
                                   CudaStream stream);

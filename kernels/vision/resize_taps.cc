@@ -10,7 +10,7 @@ struct Tap {
   float weight;
 };
 
-// At most four samples that an output depends on, none of them twice.
+// The samples that an output depends on: at most four, all different.
 class TapList {
  public:
   void Add(Tap tap) {
@@ -34,7 +34,7 @@ class TapList {
   int count_ = 0;
 };
 
-// The two neighbours of output i of one resize.
+// The two samples that output i of one resize depends on.
 struct Neighbours {
   Neighbours(int size, int out_size, int i) {
     const float scale = static_cast<float>(size) / static_cast<float>(out_size);

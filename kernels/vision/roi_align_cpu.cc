@@ -9,25 +9,25 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Samples of a bin at most: up to here their numbers are exact in fp32.
+// The most samples of a bin on one axis. Indices up to this are exact in fp32.
 constexpr float kMaxGrid = 1 << 23;
 
-// A bilinear sample on one axis: 1 - fraction of pixel `low`, fraction of
-// `high`.
+// A bilinear sample on one axis. Pixel `low` has weight 1 - fraction, pixel
+// `high` has weight `fraction`.
 struct Sample {
   int low, high;
   float fraction;
 };
 
-// Where the bins of a region sample one axis of a map.
+// The samples of a region's bins on one axis of a map.
 struct AxisSamples {
-  int grid;                     // Samples of a bin, those off the map included.
-  std::vector<Sample> samples;  // Those on the map, bin by bin.
-  std::vector<int> begin;       // [bins + 1]: where each bin's samples begin.
+  int grid;                     // Samples per bin, on or off the map.
+  std::vector<Sample> samples;  // The samples on the map, bin by bin.
+  std::vector<int> begin;  // [bins + 1]: the index of a bin's first sample.
 };
 
-// The first and the last + 1 of a bin's samples that can be on the map, with
-// one to spare: of a far larger region they are few.
+// A range [begin, end) that contains all of a bin's samples on the map. If the
+// region is far larger than the map, these are few of the grid's samples.
 struct SampleRange {
   int begin, end;
 };
@@ -56,14 +56,15 @@ void SampleBin(float origin, float bin, const SampleRange& range, int extent,
   }
 }
 
-// The region spans from .. to; the map has `extent` pixels.
+// Computes the samples of a region that spans from .. to on an axis of `extent`
+// pixels.
 void SampleAxis(float from, float to, float scale, int bins, int sampling_ratio,
                 int extent, AxisSamples* axis) {
   axis->grid = 0;
   axis->samples.clear();
   axis->begin.assign(bins + 1, 0);
-  // The difference of the scaled corners: its rounding is the reference's, and
-  // decides the grid where a bin is a whole number of pixels.
+  // The size is the difference of the scaled corners, as in the reference. Its
+  // rounding decides the grid where a bin is a whole number of pixels.
   const float start = from * scale - 0.5f;
   const float size = (to * scale - 0.5f) - start;
   if (!std::isfinite(start) || !std::isfinite(size)) return;
@@ -97,11 +98,11 @@ struct RegionSamples {
   }
 };
 
-// An axis's samples summed up: a bin's mean over its grid as one weight a
-// pixel.
+// The weight of each pixel of an axis in each bin's mean, summed over the bin's
+// samples.
 struct AxisWeights {
   std::vector<RoiBin> bins;
-  std::vector<float> weights;  // Of all bins, one after another.
+  std::vector<float> weights;  // The weights of all bins, one after another.
 
   void Set(const AxisSamples& axis) {
     bins.clear();
@@ -111,7 +112,7 @@ struct AxisWeights {
       const Sample* end = axis.samples.data() + axis.begin[b + 1];
       RoiBin bin{0, 0, nullptr};
       if (begin < end) {
-        // Samples of a region turned inside out run backwards.
+        // The samples of a region with negative size run backwards.
         bin.first = std::min(begin->low, end[-1].low);
         bin.count = std::max(begin->high, end[-1].high) + 1 - bin.first;
       }
@@ -136,7 +137,7 @@ const RoiAlignArgs::Level& LevelOf(const RoiAlignArgs& args, const float* roi) {
   return args.levels[RoiLevel(roi, args.num_levels, args.finest_scale)];
 }
 
-// out[channels] += the sample at y, x.
+// Adds the sample at (y, x) to out[channels].
 void AddSample(const RoiAlignArgs::Level& level, int channels, const Sample& y,
                const Sample& x, float* out) {
   const auto pixel = [&](int row, int column) {
@@ -154,8 +155,8 @@ void AddSample(const RoiAlignArgs::Level& level, int channels, const Sample& y,
   }
 }
 
-// The regions' indices, by level and from top to bottom: one after another they
-// then find much of what they read in the cache.
+// Returns the regions' indices sorted by level and from top to bottom, so that
+// consecutive regions find much of their input in the cache.
 std::vector<int> ByPlace(const RoiAlignArgs& args) {
   struct Place {
     int level;

@@ -3,25 +3,27 @@
 #include "kernels/vision/roi_align_cuda.h"
 #include "simt/simt.h"
 
-// Compiled without contraction of multiplications and additions: where samples
-// lie decides grids, so it is rounded as on the host. Sums of features ask for
-// fmaf themselves.
+// This file is compiled without contraction of multiplications and additions,
+// so that positions, which decide grids, are rounded as on the host. Sums of
+// features call fmaf explicitly.
 namespace sfmamba::kernels {
 namespace {
 
-// A warp has a bin, its lanes share the channels. Each lane works out where the
-// samples lie: a few instructions beside 4 loads of 16 bytes a sample.
+// A warp computes a bin; its lanes divide the channels. Every lane computes the
+// samples' positions itself: this takes few instructions in comparison with the
+// 4 loads of 16 bytes per sample.
 constexpr int kLanes = 32;
-constexpr int kBins = 4;  // Of a block, all of one region.
+constexpr int kBins = 4;  // Bins in a block, all of one region.
 
-// As in roi_align_cpu.cc: up to here samples' numbers are exact in fp32.
+// As in roi_align_cpu.cc, sample indices up to this are exact in fp32.
 constexpr float kMaxGrid = 1 << 23;
 constexpr float kLargest = 3.402823466e38f;
 
 __device__ bool IsFinite(float x) { return x >= -kLargest && x <= kLargest; }
 
-// RoiLevel() without the logarithm. Where its rounding matters: log2f of the
-// largest number below 8 is 3, of those below 2 and 4 it is less than 1 and 2.
+// RoiLevel() without the logarithm. It follows log2f's rounding: log2f of the
+// largest float below 8 is 3, but of those below 2 and 4 it is less than 1
+// and 2.
 __device__ int LevelOf(const float* roi, int num_levels, float finest_scale) {
   static_assert(RoiAlignArgs::kMaxLevels == 4, "expected 3 boundaries");
   const float side = sqrtf((roi[2] - roi[0]) * (roi[3] - roi[1]));
@@ -31,15 +33,15 @@ __device__ int LevelOf(const float* roi, int num_levels, float finest_scale) {
   return min(level, num_levels - 1);
 }
 
-// A bilinear sample on one axis: 1 - fraction of pixel `low`, fraction of
-// `high`. Off the map `low` is -1.
+// A bilinear sample on one axis. Pixel `low` has weight 1 - fraction, pixel
+// `high` has weight `fraction`. `low` is -1 for a sample off the map.
 struct Sample {
   int low, high;
   float fraction;
 };
 
-// A bin's samples on one axis. Of `grid` only begin .. end - 1 can be on the
-// map: of a far larger region they are few.
+// A bin's samples on one axis. Only begin .. end - 1 of the `grid` samples can
+// be on the map. If the region is far larger than the map, these are few.
 struct BinSamples {
   float origin, bin;
   int grid, begin, end;
@@ -58,10 +60,11 @@ struct BinSamples {
   }
 };
 
-// Of bin `index` of `bins`, of a region that spans from .. to.
+// Returns the samples of bin `index` of `bins` in a region that spans from ..
+// to.
 __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
                                 int index, int sampling_ratio, int extent) {
-  // The difference of the scaled corners, as on the host.
+  // The size is the difference of the scaled corners, as on the host.
   const float start = from * scale - 0.5f;
   const float size = (to * scale - 0.5f) - start;
   if (!IsFinite(start) || !IsFinite(size)) return {0.0f, 0.0f, 0, 0, 0};
@@ -72,7 +75,7 @@ __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
   }
   const float grid = fminf(fmaxf(ceilf(bin), 0.0f), kMaxGrid);
   if (grid == 0) return {origin, bin, 0, 0, 0};
-  // With one to spare.
+  // The range has one sample to spare on either side.
   const float step = bin / grid;
   const float begin = floorf((-1.0f - origin) / step) - 2.0f;
   const float end = ceilf((static_cast<float>(extent) - origin) / step) + 2.0f;
@@ -81,7 +84,7 @@ __device__ BinSamples SamplesOf(float from, float to, float scale, int bins,
           static_cast<int>(fminf(fmaxf(end, 0.0f), grid))};
 }
 
-// sum += weight * the kVector channels at `from`.
+// Adds weight * the kVector channels at `from` to `sum`.
 template <typename T, int kVector>
 __device__ void AddPixel(const T* from, float weight, float (&sum)[kVector]) {
   const simt::Vector<T, kVector> pixel = simt::Load<kVector>(from);
@@ -90,7 +93,7 @@ __device__ void AddPixel(const T* from, float weight, float (&sum)[kVector]) {
   }
 }
 
-// Block x is a region, block y kBins of its bins.
+// Grid: x is the region, y is over groups of kBins of its bins.
 template <typename T, int kVector>
 __global__ void RoiAlignKernel(RoiAlignCudaArgs<T> args) {
   const int64_t region = blockIdx.x;

@@ -1,5 +1,5 @@
-// One region's bins over a vector type V, one lane a channel; for the files of
-// one instruction set, which choose V.
+// One region's bins over a vector type V, with a channel in each lane. The
+// files of one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_VISION_ROI_ALIGN_SIMD_H_
 #define SFMAMBA_KERNELS_VISION_ROI_ALIGN_SIMD_H_
 
@@ -11,8 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Channels c .. c + kVectors vectors, the last one of `lanes`, of one bin;
-// `pixel` is the first that it takes.
+// Computes kVectors vectors of channels of one bin; the last vector has `lanes`
+// channels. `pixel` points at these channels of the bin's first pixel.
 template <typename V, int kVectors>
 inline void AlignBin(const float* pixel, int64_t row_stride, int channels,
                      const RoiBin& rows, const RoiBin& columns, int lanes,
@@ -40,7 +40,7 @@ inline void AlignBin(const float* pixel, int64_t row_stride, int channels,
 template <typename V>
 void AlignRegion(const RoiAlignArgs& args, const RoiAlignArgs::Level& level,
                  const RoiBin* rows, const RoiBin* columns, float* out) {
-  constexpr int kBlock = 8;  // Vectors.
+  constexpr int kBlock = 8;  // Vectors that are computed together.
   const int channels = args.channels;
   const int64_t row_stride = int64_t{level.width} * channels;
   for (int i = 0; i < args.out_height; ++i) {

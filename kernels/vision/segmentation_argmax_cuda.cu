@@ -3,38 +3,38 @@
 #include "kernels/vision/segmentation_argmax_cuda.h"
 #include "simt/simt.h"
 
-// Compiled without contraction of multiplications and additions: every logit is
-// rounded as by the scalar loop, so that the labels are the same.
+// This file is compiled without contraction of multiplications and additions.
+// Every logit is rounded as in the scalar loop, so that the labels are the
+// same.
 namespace sfmamba::kernels {
 namespace {
 
-// A warp takes kStrip pixels of a row one after another, its lanes the classes
-// of one: what they read lies together whatever the two resizes are, and
-// neighbouring pixels find it in the cache. Of a strip areas are counted by
-// runs, since neighbours mostly have one label.
+// A warp classifies kStrip pixels of a row, one after another; its lanes divide
+// the classes. So the lanes read contiguous memory whatever the resizes are,
+// and neighbouring pixels find it in the cache. A strip's areas are counted by
+// runs of equal labels, since neighbours mostly have the same label.
 constexpr int kLanes = 32;
 constexpr int kStrip = 16;
-constexpr int kWarps = 4;  // Of a block.
+constexpr int kWarps = 4;  // Warps in a block.
 constexpr int kMaxTaps = 4;
 constexpr unsigned kAll = 0xffffffff;
 constexpr float kInfinity = __builtin_inff();
 constexpr float kLog2E = 1.44269504088896341f;
 
-// ---- Taps: what kernels/vision/resize_taps.h computes, operation by operation
-// ----
+// ---- Taps: the same operations as in kernels/vision/resize_taps.cc ----
 
 struct alignas(8) Tap {
   int index;
   float weight;
 };
 
-// The scratch memory.
+// The arrays in the scratch memory.
 struct Taps {
   int* counts;          // [2]: ResizeTaps::count of rows and of columns.
   Tap *rows, *columns;  // [out_height], [out_width], kMaxTaps of each
 };
 
-// The two neighbours of output i of one resize.
+// The two samples that output i of one resize depends on.
 struct Neighbours {
   __device__ Neighbours(int size, int out_size, int i) {
     const float scale = static_cast<float>(size) / static_cast<float>(out_size);
@@ -49,8 +49,7 @@ struct Neighbours {
   Tap taps[2];
 };
 
-// Adds to a list of `count` taps, none of them twice; returns how many it has
-// then.
+// Adds `tap` to a list of `count` different taps. Returns the new count.
 __device__ int AddTap(Tap tap, Tap* list, int count) {
   if (tap.weight == 0) return count;
   for (int t = 0; t < count; ++t) {
@@ -63,7 +62,8 @@ __device__ int AddTap(Tap tap, Tap* list, int count) {
   return count + 1;
 }
 
-// Returns how many taps of `list` [kMaxTaps] count.
+// Fills `list`, [kMaxTaps], with the taps of output i. Returns how many are
+// used; the others have weight 0.
 __device__ int ComposeTaps(int size, int middle_size, int out_size, int i,
                            Tap* list) {
   int count = 0;
@@ -78,7 +78,7 @@ __device__ int ComposeTaps(int size, int middle_size, int out_size, int i,
   return count;
 }
 
-// Block 0 has the rows, block 1 the columns.
+// Computes the taps of the rows in block 0 and of the columns in block 1.
 __global__ void TapsKernel(int height, int width, int input_height,
                            int input_width, int out_height, int out_width,
                            Taps taps) {
@@ -102,10 +102,11 @@ __global__ void TapsKernel(int height, int width, int input_height,
 
 // ---- Classes ----
 
-// One pixel's logits.
+// One pixel's interpolated logits.
 template <typename T>
 struct Pixel {
-  // Rows are resized first, then columns; sums begin with the first tap.
+  // Rows are resized before columns. Taps are summed in the scalar loop's
+  // order.
   __device__ float Logit(int k) const {
     float value = 0;
     for (int c = 0; c < column_count; ++c) {
@@ -127,13 +128,13 @@ struct Pixel {
   const Tap *rows, *columns;
 };
 
-// The best class that a lane has met, and the sum of exp(logit - best) over
-// all, if asked for.
+// The best class that a lane has seen. With kSum, also the sum of
+// exp(logit - best) over all classes.
 template <bool kSum>
 struct Best {
   __device__ void Meet(float logit, int k) {
     if (logit > value) {
-      // From minus infinity on this is 1, or a NaN that was met.
+      // The first logit above minus infinity makes this 1, or NaN after a NaN.
       if (kSum) sum = sum * simt::Exp2((value - logit) * kLog2E) + 1;
       value = logit;
       label = k;
@@ -142,7 +143,7 @@ struct Best {
     }
   }
 
-  // Makes the lanes' classes one; all lanes get the same.
+  // Combines the lanes' results; all lanes get the same one.
   __device__ void Join() {
     const float own = value;
     for (int offset = kLanes / 2; offset > 0; offset /= 2) {
@@ -165,11 +166,12 @@ struct Best {
   float sum = 0;
 };
 
-// A lane's pixel of a strip of `count`: counts it in areas[label].
+// Adds a strip of `count` pixels to `areas`. `label` is the label of the
+// strip's pixel number `lane`.
 __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
   const int before = __shfl_up_sync(kAll, label, 1);
   const bool begins = lane < count && (lane == 0 || label != before);
-  // Where runs begin, and where the last one ends.
+  // Bits are set where a run begins and where the last one ends.
   const unsigned edges = __ballot_sync(kAll, begins) | 1u << count;
   if (!begins) return;
   const int run = __ffs(edges >> (lane + 1));
@@ -178,7 +180,7 @@ __device__ void CountAreas(int lane, int count, int label, int64_t* areas) {
             static_cast<unsigned long long>(run));
 }
 
-// Block x is a row, block y kWarps strips of it.
+// Grid: x is the row, y is over groups of kWarps of its strips.
 template <typename T, bool kConfidence>
 __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
   static_assert(kStrip < kLanes, "a strip's end is a bit too");
@@ -191,7 +193,7 @@ __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
                     args.classes,   taps.counts[0],
                     taps.counts[1], taps.rows + int64_t{y} * kMaxTaps,
                     nullptr};
-  int label = 0;  // Of pixel `lane`.
+  int label = 0;  // The label of pixel `lane` in the strip.
   float sum = 0;
   for (int i = 0; i < count; ++i) {
     pixel.columns = taps.columns + int64_t{begin + i} * kMaxTaps;
@@ -215,7 +217,7 @@ __global__ void ArgmaxKernel(SegmentationArgmaxCudaArgs<T> args, Taps taps) {
   }
 }
 
-// Bytes before the taps.
+// The bytes reserved for the counts, before the taps.
 constexpr size_t kCountsBytes = 16;
 constexpr int kTapsThreads = 256;
 

@@ -17,23 +17,24 @@ struct SegmentationArgmaxCudaArgs {
   int height, width, classes;  // classes <= 65535
   int input_height, input_width;
   int out_height, out_width;
-  // Rows of the result to write.
+  // The rows of the result to compute: [row_begin, row_end).
   int row_begin, row_end;
-  uint16_t* labels;  // [out_height, out_width]; rows in range are written
-  // The same of 255 * softmax of the winner, rounded, 0 if that is no number;
-  // null: none.
+  uint16_t* labels;  // [out_height, out_width]; only those rows are written
+  // 255 times the softmax probability of the label, rounded, or 0 if that is
+  // NaN; of the same shape as `labels`, or null for none.
   uint8_t* confidence;
-  int64_t* areas;  // [classes], to which pixels are added; null: none
-  void* scratch;   // SegmentationArgmaxCudaScratchBytes(), 16-byte aligned
+  // [classes], or null for none: the number of pixels with each label is added.
+  int64_t* areas;
+  void* scratch;  // SegmentationArgmaxCudaScratchBytes(), 16-byte aligned
 };
 
 size_t SegmentationArgmaxCudaScratchBytes(int out_height, int out_width);
 
-// The labels and areas are those that SegmentationArgmaxScalar() gives for the
-// same logits in fp32; confidences differ by rounding. A pixel's bits depend on
-// nothing but its neighbours' logits.
+// Labels and areas are equal to those of SegmentationArgmaxScalar() for the
+// same logits in fp32. Confidences may differ by rounding. A pixel's output
+// bits depend only on the logits that it is interpolated from.
 //
-// Enqueues on `stream` and returns; INTERNAL if a launch is refused.
+// Enqueues on `stream` and returns. INTERNAL if a launch is refused.
 template <typename T>
 absl::Status SegmentationArgmaxCuda(const SegmentationArgmaxCudaArgs<T>& args,
                                     CudaStream stream);

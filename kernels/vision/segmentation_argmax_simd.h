@@ -1,5 +1,5 @@
-// The argmax of resized logits over a vector type V, one lane a class; for the
-// files of one instruction set, which choose V.
+// The argmax of resized logits over a vector type V, with a class in each lane.
+// The files of one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_VISION_SEGMENTATION_ARGMAX_SIMD_H_
 #define SFMAMBA_KERNELS_VISION_SEGMENTATION_ARGMAX_SIMD_H_
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-// The sum of kTaps sources, added up in the order of the scalar loop.
+// Returns the weighted sum of kTaps sources, in the order of the scalar loop.
 template <typename V, int kTaps>
 inline V WeightedSum(const float* const (&source)[kTaps],
                      const V (&weight)[kTaps], int64_t i) {
@@ -24,7 +24,7 @@ inline V WeightedSum(const float* const (&source)[kTaps],
   return sum;
 }
 
-// Output row y before its columns are resized.
+// Computes output row y before its columns are resized.
 template <typename V, int kTaps>
 void ResizeRow(const SegmentationArgmaxArgs& args, const ResizeTaps& taps,
                int y, float* row) {
@@ -48,7 +48,7 @@ void ResizeRow(const SegmentationArgmaxArgs& args, const ResizeTaps& taps,
   }
 }
 
-// One pixel's logits, from the resized row.
+// One pixel's logits, interpolated from the resized row.
 template <typename V, int kTaps>
 struct Pixel {
   void Set(const float* row, int classes, const ResizeTaps& columns, int x) {
@@ -58,14 +58,15 @@ struct Pixel {
     }
   }
 
-  // Of classes k .. k + kWidth - 1; beyond the last they mean nothing.
+  // Returns the logits of classes k .. k + kWidth - 1. Those beyond the last
+  // class are meaningless.
   V Logits(int k) const { return WeightedSum<V>(source, weight, k); }
 
   const float* source[kTaps];
   V weight[kTaps];
 };
 
-// The best class that each lane has met.
+// The best class that each lane has seen.
 template <typename V>
 struct Best {
   void Meet(V logits, V index) {
@@ -77,7 +78,7 @@ struct Best {
   V label = V::Set(0.0f);
 };
 
-// Lane i is i.
+// Returns a vector whose lane i holds i.
 template <typename V>
 inline V LaneIndices() {
   static constexpr float kLanes[] = {0, 1, 2,  3,  4,  5,  6,  7,
@@ -86,8 +87,8 @@ inline V LaneIndices() {
 }
 
 // Calls f(k, index) for each vector of classes k .. k + kWidth - 1 but the
-// last, and f_last for that, of which the lanes whose index is below `classes`
-// count.
+// last, and f_last(k, index) for the last. Lane i of `index` holds k + i; in
+// the last vector, lanes from `classes` on must be ignored.
 template <typename V, typename F, typename Last>
 inline void ForEachClass(int classes, F f, Last f_last) {
   V index = LaneIndices<V>();
@@ -101,7 +102,7 @@ inline void ForEachClass(int classes, F f, Last f_last) {
 
 template <typename V, int kTaps>
 uint8_t Confidence(const Pixel<V, kTaps>& pixel, int classes, float best) {
-  // At most 1, or a NaN if the logit is one.
+  // The result is at most 1, or NaN if the logit is NaN.
   const auto exponential = [&](int k) {
     const V power = (pixel.Logits(k) - V::Set(best)) * V::Set(kLog2E);
     return Select(IsNan(power), power, Exp2(Max(V::Set(-126.0f), power)));
@@ -117,8 +118,8 @@ uint8_t Confidence(const Pixel<V, kTaps>& pixel, int classes, float best) {
   return total >= 1 ? static_cast<uint8_t>(255.0f / total + 0.5f) : 0;
 }
 
-// kPixels of row y from x on: together, so that the comparisons of one need not
-// wait for each other.
+// Classifies kPixels pixels of row y from x on. They are processed together so
+// that one pixel's dependent comparisons overlap with the others'.
 template <typename V, int kTaps, int kPixels>
 void ClassifyPixels(const SegmentationArgmaxArgs& args,
                     const ResizeTaps& columns, const float* row, int y, int x) {
@@ -167,7 +168,7 @@ void ClassifyRow(const SegmentationArgmaxArgs& args, const ResizeTaps& columns,
   }
 }
 
-// Calls f with `taps`, 1 to 4, as a type.
+// Calls f with `taps`, 1 to 4, as a compile-time constant.
 template <typename F>
 inline void WithTaps(int taps, F f) {
   switch (taps) {
