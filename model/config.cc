@@ -10,8 +10,8 @@
 namespace sfmamba::model {
 namespace {
 
-// A row of the table of hybrid variants; the name follows "sf_mamba_" or
-// "mamba_vision_".
+// A row of the table of hybrid variants. The name is what follows "sf_mamba_"
+// or "mamba_vision_".
 struct Row {
   const char* name;
   int dim, in_dim;
@@ -198,9 +198,10 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
                                           absl::StrJoin(VariantNames(), ", ")));
 }
 
-// What the paper's models on COCO and on ADE20K have besides their backbone's
-// row. The sides of the windows are those of the largest inputs, or of the
-// training's. Source: docs/network.md, "Preprocessing" and "Layers".
+// These set the values of the paper's models for COCO and ADE20K. The windows'
+// sides are those of the largest inputs of the evaluation, or of the
+// training's. Source: docs/network.md, "Preprocessing" and 3, of the
+// specification.
 void ForDetection(bool sf_mamba, ModelConfig* config) {
   config->task = VisionTask::kDetection;
   config->num_classes = 80;

@@ -9,7 +9,8 @@
 namespace sfmamba::model {
 namespace {
 
-// Got and expected for one field; OK if `fits`.
+// OK if `fits`, else INVALID_ARGUMENT with the field's value and the expected
+// one.
 template <typename T>
 absl::Status Check(bool fits, absl::string_view field, const T& got,
                    absl::string_view expected) {
@@ -65,7 +66,7 @@ absl::Status CheckDepth(const BackboneConfig& config, int stage) {
                     1, 1 << 8);
 }
 
-// What only stages 3 and 4 have; `stage` is 2 or 3.
+// Checks the fields that only stages 3 and 4 have; `stage` is 2 or 3.
 absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
   const int width = config.width(stage);
   const int heads = config.num_heads[stage];
@@ -89,7 +90,7 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
                absl::StrCat("a divisor of the window ", window));
 }
 
-// What comes before stage 3.
+// Checks the layers before stage 3.
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
@@ -174,7 +175,7 @@ absl::Status CheckDetector(const DetectorConfig& config) {
   return status;
 }
 
-// How the task, the input's form and the backbone's outputs go together.
+// Checks that the task, the input's size and the backbone's outputs match.
 absl::Status CheckTask(const ModelConfig& config) {
   const bool dense = config.task != VisionTask::kClassification;
   absl::Status status = FirstError({
@@ -192,7 +193,7 @@ absl::Status CheckTask(const ModelConfig& config) {
             "architecture", "Vim", "hybrid for a dense task"),
       CheckRange("short_side", config.short_side, 1, 1 << 13),
       CheckRange("long_side", config.long_side, config.short_side, 1 << 13),
-      // Class maps are of 16 bits.
+      // Class maps have 16 bits per pixel.
       CheckRange("num_classes", config.num_classes, 1, (1 << 16) - 1),
   });
   if (!status.ok()) return status;

@@ -10,30 +10,32 @@ namespace sfmamba::model {
 // R-CNN's of docs/heads.md; plain values, checked by Validate() of
 // model/config.h.
 struct DetectorConfig {
-  // Shapes, as the checkpoint has them.
-  int box_stages = 3;   // 3: the cascade; 1: Mask and Faster R-CNN.
-  int box_convs = 4;    // 3x3 convolutions with BatchNorm, a box head.
-  int box_fcs = 1;      // Hidden linear layers, a box head.
-  bool masks = true;    // False: Faster R-CNN.
-  int mask_convs = 4;   // 3x3 convolutions, a mask head.
-  int channels = 256;   // Of the pyramid, the RPN and the heads.
-  int fc_width = 1024;  // Of the box heads' hidden layers.
-  bool class_agnostic_boxes = false;  // One box a region, not one a class.
+  // The checkpoint's shapes.
+  int box_stages = 3;   // 3 for Cascade, 1 for Mask and Faster R-CNN.
+  int box_convs = 4;    // 3x3 convolutions with BatchNorm in each box head.
+  int box_fcs = 1;      // Hidden linear layers in each box head.
+  bool masks = true;    // False for Faster R-CNN.
+  int mask_convs = 4;   // 3x3 convolutions in each mask head.
+  int channels = 256;   // Channels of the pyramid, the RPN and the heads.
+  int fc_width = 1024;  // Outputs of the box heads' hidden layers.
+  // Whether a region has one box (or mask) for all classes, not one per class.
+  bool class_agnostic_boxes = false;
   bool class_agnostic_masks = false;
 
   // Anchors.
-  float anchor_scale = 8;  // Side of the square anchor, in strides.
+  float anchor_scale = 8;  // The side of the square anchor, in strides.
   std::vector<float> anchor_ratios = {0.5f, 1.0f, 2.0f};  // Height / width.
 
   // Region proposals.
-  int rpn_candidates = 1000;  // A level, before suppression ("nms_pre").
+  int rpn_candidates = 1000;  // Per level, before suppression ("nms_pre").
   float rpn_iou_threshold = 0.7f;
-  int proposals = 1000;  // An image, after it.
+  int proposals = 1000;  // Per image, after suppression.
 
   // Regions.
-  float finest_scale = 56;  // Pixels; twice that side is the first of level 1.
+  // In pixels. Regions with sides of twice this or more use level 1 or higher.
+  float finest_scale = 56;
   int box_roi_size = 7, mask_roi_size = 14;
-  // Deviations of dx, dy, dw, dh, a box stage.
+  // The standard deviations of dx, dy, dw and dh for each box stage.
   std::vector<std::array<float, 4>> box_stds = {
       {0.1f, 0.1f, 0.2f, 0.2f},
       {0.05f, 0.05f, 0.1f, 0.1f},

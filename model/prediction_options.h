@@ -6,20 +6,24 @@
 
 namespace sfmamba::model {
 
-// What is asked of a detector for one image; unset: the model's configuration.
+// A request's options for detection in one image. Unset values are those of the
+// model's configuration.
 struct DetectionOptions {
-  std::optional<float> score_threshold;    // Kept: greater.
-  std::optional<float> nms_iou_threshold;  // Suppressed: greater.
-  int max_detections = 0;                  // 0: the configuration's.
-  std::vector<int> classes;                // Kept; empty: all. Sorted.
-  bool class_agnostic_nms = false;         // Boxes of all classes compete.
-  bool masks = false;  // Also compute masks, if the model has any.
+  // Detections with a greater score are kept.
+  std::optional<float> score_threshold;
+  // Detections with a greater IoU with a better one are suppressed.
+  std::optional<float> nms_iou_threshold;
+  int max_detections = 0;           // 0 means the configuration's.
+  std::vector<int> classes;         // The classes to keep, sorted; empty: all.
+  bool class_agnostic_nms = false;  // Suppress across classes.
+  bool masks = false;               // Compute masks, if the model has any.
 };
 
-// What is asked of a segmenter for one image.
+// A request's options for the segmentation of one image.
 struct SegmentationOptions {
-  bool original_size = true;  // False: the map is of the network input's size.
-  bool confidence = false;    // Also the winner's probability.
+  // Whether the result has the picture's size or the network input's.
+  bool original_size = true;
+  bool confidence = false;  // Compute the label's probability for each pixel.
 };
 
 }  // namespace sfmamba::model

@@ -13,12 +13,12 @@ struct Classification {
   std::vector<float> embedding;  // [feature_width], normalised and pooled.
 };
 
-// Pixels of the picture, origin top-left, half-open.
+// In pixels of the picture, with the origin at the top left.
 struct Box {
   float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
-// The part of the picture that an instance's mask can cover; 0 elsewhere.
+// An instance's mask within a part of the picture. It is 0 elsewhere.
 struct InstanceMask {
   int left = 0, top = 0, width = 0, height = 0;
   std::vector<uint8_t> data;  // [height, width] 0 or 1
@@ -28,28 +28,31 @@ struct Detection {
   Box box;
   int class_id = 0;
   float score = 0;
-  // Lays the mask into the picture; on any thread, while the result or a copy
-  // of it lives. Null unless masks were asked for and the model has any. All
-  // masks together may be far larger than the picture, so each is made when it
-  // is wanted.
+  // Computes the mask in the picture's pixels. Thread-safe; valid while the
+  // result or a copy of it lives. Null unless masks were requested and the
+  // model has any. Masks are computed on demand because together they may be
+  // far larger than the picture.
   std::function<InstanceMask()> mask;
 };
 
 struct Detections {
-  std::vector<Detection> detections;  // Score descending.
-  // False: the network's values were not, and the rest is empty.
+  std::vector<Detection> detections;  // In descending order of scores.
+  // Whether all values of the network were finite. If not, there are no
+  // detections.
   bool finite = true;
 };
 
 struct Segmentation {
   int height = 0, width = 0;
-  std::vector<uint16_t> labels;     // [height, width] class indices
-  std::vector<uint8_t> confidence;  // The same of 0..255, if it was asked for.
-  std::vector<int64_t> areas;       // [num_classes] pixels
-  bool finite = true;               // As of Detections.
+  std::vector<uint16_t> labels;  // [height, width] class indices
+  // [height, width]: the label's probability times 255; empty unless requested.
+  std::vector<uint8_t> confidence;
+  std::vector<int64_t> areas;  // [num_classes] in pixels
+  // Whether all values of the network were finite. If not, the rest is empty.
+  bool finite = true;
 };
 
-// What a model says of one image: one alternative a kind of head.
+// A model's result for one image. Each kind of head has its alternative.
 using Result = std::variant<Classification, Detections, Segmentation>;
 
 }  // namespace sfmamba::model

@@ -19,50 +19,49 @@
 
 namespace sfmamba::model {
 
-// One image as the model takes it, owned by the caller. Exactly one pointer is
-// set; rows are tight.
+// One input image, owned by the caller. Exactly one of the pointers is set. The
+// memory is contiguous.
 struct ModelInput {
-  int height = 0;  // Pixels.
+  int height = 0;  // In pixels.
   int width = 0;
-  const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, to be normalised.
-  const float* values = nullptr;    // [3, height, width], normalised already.
+  const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, not normalised.
+  const float* values = nullptr;    // [3, height, width], normalised.
 
-  // The picture that the input was resized from, in whose pixels the dense
-  // heads answer; 0: the input itself.
+  // The size of the picture that the input was resized from. The dense heads'
+  // results are in its pixels. 0 means the input's own size.
   int original_height = 0, original_width = 0;
-  DetectionOptions detection;        // Read by detectors alone,
-  SegmentationOptions segmentation;  // and by segmenters.
+  DetectionOptions detection;        // Used by detectors only.
+  SegmentationOptions segmentation;  // Used by segmenters only.
 };
 
 struct ModelOptions {
-  // Load-time rewrites (BatchNorm into convolutions, packed weights, fast
-  // kernels). False keeps the plain form, for tests.
+  // Whether to optimise the model at load: fold BatchNorms into convolutions,
+  // pack weights, use fast kernels. False is for tests on the CPU.
   bool fuse = true;
-  // Rows that the sequences of a stage are folded into (B1); 0: the fallback
-  // for this device. Must divide the number of sequences, else
-  // INVALID_ARGUMENT.
+  // The rows that each stage's sequences are folded into (SF-Mamba's B1). 0
+  // lets the device choose. Run() returns INVALID_ARGUMENT if they do not
+  // divide the number of sequences.
   int fold_rows = 0;
 
-  // CUDA devices that the model is loaded on, each whole; none: the CPU.
+  // The CUDA devices, each of which holds the whole model; empty means the CPU.
   std::vector<int> gpus;
-  // Batches that may be on their way through one GPU at a time: while one
-  // computes the next is copied. Each takes memory for its activations.
+  // The most batches that run concurrently on a GPU: one batch is copied while
+  // another is computed. Each needs memory for its activations.
   int slots_per_gpu = 2;
-  // On GPUs: kernels whose order of operations is fixed, so that an image's
-  // answer does not depend on the batch in any bit of ours.
+  // On GPUs: whether kernels use a fixed order of operations. An image's result
+  // is then bit-identical across batches, except inside cuBLAS and cuDNN.
   bool deterministic = false;
-  // On GPUs in half precision: GELU of MLPs by erf in a pass of its own,
-  // instead of its tanh form in the matrix product.
+  // On GPUs in half precision: whether the MLPs' GELU is computed by erf in a
+  // separate pass, not in its tanh form as part of the matrix product.
   bool exact_gelu = false;
-  // On GPUs: measured scan plans, if there are any. Those of another device are
-  // passed over.
+  // On GPUs: measured scan plans, if any. Those of another device are ignored.
   std::optional<tuning::ScanPlanTable> scan_plans;
-  // On GPUs: a classifier's batches are replays of recorded graphs. False: each
-  // is launched kernel by kernel, to be looked at with a profiler.
+  // On GPUs: whether a classifier's batches replay recorded CUDA graphs. False
+  // launches every kernel separately, for profilers.
   bool graphs = true;
-  // Told of each graph that could not be recorded; its batches run kernel by
-  // kernel, and recording is tried again after a while. Called on any thread;
-  // must not block.
+  // Called with the error when a graph could not be recorded. Batches of that
+  // size are then launched kernel by kernel, and recording is retried later.
+  // Called on any thread; must not block.
   std::function<void(const absl::Status&)> capture_failed =
       [](const absl::Status&) {};
 };
@@ -83,16 +82,19 @@ struct RunInfo {
 class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
-  // prepares it for this processor. NOT_FOUND if there is no file;
-  // INVALID_ARGUMENT naming each missing, surplus, misshapen or mistyped
-  // tensor, or if there are `gpus` and no CUDA in this build, no such device or
-  // fuse is off. A precision that the processor does not compute natively (on
-  // the CPU fp16 always, bf16 mostly) is converted to fp32; precision() tells.
+  // prepares it for the processor or GPU. A precision that the processor does
+  // not support natively (on CPUs fp16, and bf16 without AMX) is replaced by
+  // fp32; see precision().
+  //
+  // NOT_FOUND if there is no file. INVALID_ARGUMENT, naming each of them, for
+  // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if
+  // `gpus` is not empty and the build has no CUDA, a device does not exist or
+  // `fuse` is false.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});
 
-  // The same with random weights that follow from `seed`, for trials and
+  // The same with random weights that are determined by `seed`, for trials and
   // benchmarks.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Random(
       const ModelConfig& config, uint64_t seed,
@@ -100,36 +102,39 @@ class VisionModel {
 
   virtual ~VisionModel() = default;
 
-  // One result for each image, in order. All images must have one size (of a
-  // model that pads, one padded size), which may differ from
-  // config().image_size; else INVALID_ARGUMENT. INTERNAL for a
-  // failure of the library below (its exceptions end here). Fills `info`, if it
-  // is not null, when it succeeds.
+  // Returns one result for each image, in order. INVALID_ARGUMENT unless all
+  // images have the same size (or the same padded size, if the model pads),
+  // which may differ from config().image_size. INTERNAL if libtorch fails; its
+  // exceptions do not leave this function. If it succeeds, fills `info` unless
+  // that is null.
   virtual absl::StatusOr<std::vector<Result>> Run(
       absl::Span<const ModelInput> images, RunInfo* info = nullptr) = 0;
 
-  // Does for batches of `min_images` to `max_images` what else the first of
-  // them would: allocates, chooses algorithms, records graphs, one slot after
-  // another while nothing else runs. Takes seconds. RESOURCE_EXHAUSTED if there
-  // is no memory for a single image. By default there is nothing to do.
+  // Prepares for batches of `min_images` to `max_images`: allocates memory,
+  // chooses algorithms and records graphs, which the first batches would do
+  // otherwise. Takes seconds, during which Run() must not be called.
+  // RESOURCE_EXHAUSTED if there is not enough memory for a single image. By
+  // default there is nothing to prepare.
   virtual absl::Status Prepare(int /*max_images*/, int /*min_images*/ = 1) {
     return absl::OkStatus();
   }
 
-  // Batches that may run at a time.
+  // Returns the number of batches that may run concurrently.
   virtual int slots() const { return 1; }
 
-  // Not OK once the device has failed for good: no later Run() can succeed.
+  // Not OK once the device has failed permanently, so that no Run() can
+  // succeed.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;
-  // What the model computes in.
+  // Returns the precision that the model computes in.
   virtual Precision precision() const = 0;
-  // Such as "cpu (avx2)" or "NVIDIA H200".
+  // Returns the device's name, such as "cpu (avx2)" or "NVIDIA H200".
   virtual std::string device() const = 0;
-  // Rows that the sequences of stage 3 lie in (SF-Mamba's B1) when `images`
-  // images of config().image_size come together. The CPU runs them one by one,
-  // each sequence in a row of its own, unless fold_rows says otherwise.
+  // Returns the number of rows that the sequences of stage 3 are folded into
+  // (SF-Mamba's B1) for a batch of `images` images of config().image_size. The
+  // CPU runs images one by one, with each sequence in its own row, unless
+  // fold_rows is set.
   virtual int fold_factor(int images) const = 0;
 };
 

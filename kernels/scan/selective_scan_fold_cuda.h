@@ -10,8 +10,8 @@ namespace sfmamba::kernels {
 
 // SelectiveScanCuda's implementation of ScanPlan::kFold, called with checked
 // arguments. Sequences are folded into rows. Each row is one parallel scan
-// whose state is reset where a sequence starts. Source: SF-Mamba (arXiv
-// 2603.16423), 3.3.
+// whose state is reset where a sequence starts.
+// Source: SF-Mamba (arXiv 2603.16423), 3.3.
 template <typename T>
 absl::Status SelectiveScanFoldCuda(const SelectiveScanArgs<T>& args,
                                    const ScanPlan& plan, CudaStream stream);
