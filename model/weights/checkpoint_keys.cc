@@ -8,7 +8,7 @@
 namespace sfmamba::weights {
 namespace {
 
-// Keeps the tensors whose keys begin with `prefix`, without it.
+// Returns the tensors whose keys begin with `prefix`, and strips it.
 std::map<std::string, TensorView> Strip(
     const std::map<std::string, TensorView>& tensors,
     absl::string_view prefix) {

@@ -8,9 +8,10 @@
 
 namespace sfmamba::weights {
 
-// The tensors without the prefixes that training wrappers leave on every key
-// ("module.", "model.", "backbone."); where the alphabetically first key then
-// begins with "encoder.", only those that do, without it.
+// Strips from the keys the prefixes that training wrappers add to all of them
+// ("module.", "model.", "backbone."). If the alphabetically first key then
+// begins with "encoder.", keeps only the tensors whose keys do, and strips this
+// prefix too.
 std::map<std::string, TensorView> WithoutPrefixes(
     std::map<std::string, TensorView> tensors);
 

@@ -7,7 +7,7 @@
 
 namespace sfmamba::weights {
 
-// Where the random numbers of a tensor begin: FNV-1a of its key.
+// Returns the seed of a tensor's random numbers: a hash (FNV-1a) of its key.
 inline uint64_t KeySeed(absl::string_view key, uint64_t seed = 0) {
   uint64_t hash = 0xcbf29ce484222325 + seed;
   for (const char c : key) {
@@ -16,8 +16,8 @@ inline uint64_t KeySeed(absl::string_view key, uint64_t seed = 0) {
   return hash;
 }
 
-// Number `i` of the sequence that begins at `seed`, in [-1, 1), a multiple of
-// 2^-23: splitmix64.
+// Returns random number `i` of the sequence with seed `seed` (splitmix64). It
+// is in [-1, 1) and a multiple of 2^-23.
 inline float UniformAt(uint64_t seed, uint64_t i) {
   uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -12,17 +12,18 @@
 namespace sfmamba::weights {
 namespace {
 
-// Of [out, in, ...]: each output is a sum over so many inputs.
+// Returns the number of inputs that each output of a weight [out, in, ...]
+// sums.
 int64_t FanIn(at::IntArrayRef shape) {
   int64_t size = 1;
   for (const int64_t dimension : shape.slice(1)) size *= dimension;
   return size;
 }
 
-// What the standard deviation of a layer's answer is, in that of its input.
+// Returns the ratio of the standard deviations of a layer's output and input.
 float Gain(absl::string_view key, at::IntArrayRef shape) {
   if (absl::StrContains(key, "fc_cls.")) return 4;
-  // Boxes stay near their anchors and regions.
+  // A small gain keeps boxes near their anchors and regions.
   if (absl::StrContains(key, "_reg.")) return 0.25f;
   if (absl::StrContains(key, "shared_fcs.")) return std::sqrt(2.0f);
   // The mixers' convolutions are depthwise: [channels, 1, taps].
@@ -37,7 +38,7 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   at::Tensor tensor = at::empty(shape, c10::kFloat);
   float* values = tensor.data_ptr<float>();
   const int64_t count = tensor.numel();
-  if (ends("A_log") || ends("A_b_log")) {  // Of A = -1, -2, ...
+  if (ends("A_log") || ends("A_b_log")) {  // A = -1, -2, ...
     for (int64_t i = 0; i < count; ++i) {
       values[i] = std::log(static_cast<float>(i % shape.back() + 1));
     }
@@ -47,7 +48,7 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   if (shape.size() != 1) {
     range = Gain(key, shape) * std::sqrt(3.0f / FanIn(shape));
   } else if (ends("dt_proj.bias") || ends("dt_proj_b.bias")) {
-    offset = -2, range = 1;  // Steps of 0.002 to 0.1, for it counts twice.
+    offset = -2, range = 1;  // Time steps of 0.002 to 0.1; the bias is doubled.
   } else if (ends("gamma_1") || ends("gamma_2")) {
     offset = 0.5f;
   } else if (ends("weight") || ends("running_var") || ends(".D") ||

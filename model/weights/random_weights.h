@@ -7,12 +7,12 @@
 
 namespace sfmamba::weights {
 
-// Weights for trials and benchmarks of models that nobody has trained. Each
-// follows from its key and `seed` alone, on any machine. Scales are those of an
-// initialisation, so that activations neither die out nor explode: layers keep
-// the variance (convolutions that of a ReLU's answer), norms change nothing.
-// Only the detectors' classifiers are bolder, so that some classes win.
-// Thread-safe.
+// Returns a generator of random weights, for trials and benchmarks of untrained
+// models. A weight depends only on its key and `seed`, on every machine. The
+// scales are those of an initialisation, so that activations neither vanish nor
+// explode: layers preserve the variance (convolutions that after a ReLU), and
+// norms are the identity. Only the detectors' classifiers have larger weights,
+// so that some classes score high. Thread-safe.
 StateDict::Generator MakeRandomWeights(uint64_t seed);
 
 }  // namespace sfmamba::weights

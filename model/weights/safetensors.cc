@@ -22,7 +22,7 @@ namespace sfmamba::weights {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-// A hundred times the header of the largest model.
+// A hundred times the size of the largest model's header.
 constexpr uint64_t kMaxHeaderBytes = 10'000'000;
 
 struct DTypeRow {
@@ -47,7 +47,8 @@ const DTypeRow& RowOf(DType dtype) {
                        [&](const DTypeRow& row) { return row.dtype == dtype; });
 }
 
-// The file's name without its folders: what messages to clients may contain.
+// Returns the file's name without its folders, which messages to clients must
+// not contain.
 std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
@@ -57,7 +58,7 @@ std::string Quoted(absl::string_view name) {
                       absl::Utf8SafeCHexEscape(name.substr(0, 200)), "\"");
 }
 
-// The bytes that a tensor takes; -1 if they do not fit an int64.
+// Returns the size of a tensor in bytes, or -1 if it does not fit an int64.
 int64_t ByteSize(const std::vector<int64_t>& shape, int element_size) {
   int64_t size = element_size;
   for (const int64_t dimension : shape) {
@@ -66,7 +67,7 @@ int64_t ByteSize(const std::vector<int64_t>& shape, int element_size) {
   return size;
 }
 
-// The tensor that `entry` describes inside `data`.
+// Returns the tensor that `entry` describes within `data`.
 absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
                                     absl::Span<const uint8_t> data) {
   const auto row = std::find_if(
@@ -92,7 +93,7 @@ absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
   return TensorView{row->dtype, entry.shape, data.subspan(entry.begin, size)};
 }
 
-// OK if the entries cover `data_size` bytes once each.
+// OK if the entries cover each of `data_size` bytes exactly once.
 absl::Status CheckCoverage(
     const std::map<std::string, SafetensorsEntry>& entries, size_t data_size) {
   using Item = std::pair<const std::string, SafetensorsEntry>;
@@ -145,7 +146,7 @@ absl::StatusOr<std::map<std::string, TensorView>> ParseFile(
   return tensors;
 }
 
-// `text` as a JSON string.
+// Returns `text` as a JSON string.
 std::string JsonQuote(absl::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -171,7 +172,8 @@ int DTypeSize(DType dtype) { return RowOf(dtype).size; }
 absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
     const std::string& path) {
   const std::string name = BaseName(path);
-  // Not blocking: a named pipe is refused below, not waited for.
+  // O_NONBLOCK keeps open() from waiting on a named pipe, which is refused
+  // below.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return absl::ErrnoToStatus(errno, name);
   const absl::Cleanup closer = [fd] { close(fd); };

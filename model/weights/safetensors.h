@@ -14,8 +14,8 @@
 
 namespace sfmamba::weights {
 
-// The element types of the file format; the names in a file are the constants'
-// without the k, in capitals ("F32").
+// The element types of the file format. Their names in a file are those of the
+// constants, without the k and in capitals ("F32").
 enum class DType {
   kBool,
   kU8,
@@ -35,28 +35,28 @@ enum class DType {
 };
 
 absl::string_view DTypeName(DType dtype);
-int DTypeSize(DType dtype);  // Bytes an element.
+int DTypeSize(DType dtype);  // In bytes.
 
-// A tensor in somebody else's memory.
+// A tensor in memory that it does not own.
 struct TensorView {
   DType dtype = DType::kF32;
-  std::vector<int64_t> shape;  // Empty: a scalar.
+  std::vector<int64_t> shape;  // Empty for a scalar.
   absl::Span<const uint8_t>
       data;  // Row-major, little-endian, maybe misaligned.
 };
 
-// A safetensors file, mapped into memory: 8 bytes with the header's length (N,
-// little-endian), N bytes of JSON that give each tensor's type, shape and
-// place, then the data. Immutable, so thread-safe. The file must not shrink
-// meanwhile.
+// A safetensors file, mapped into memory. The file consists of the header's
+// length N (8 bytes, little-endian), N bytes of JSON with each tensor's type,
+// shape and offsets, and the data. Immutable, so thread-safe. The file must not
+// shrink while this object lives.
 //
-// Nothing in the header is believed: its length is checked before it is read;
-// every tensor's size must follow from its shape and type; the tensors must
-// fill the rest of the file without gap or overlap.
+// The header is not trusted. Its length is checked before it is read. Every
+// tensor's size must match its shape and type. The tensors must fill the rest
+// of the file without gaps or overlaps.
 class SafetensorsFile {
  public:
-  // NOT_FOUND if there is no such file; INVALID_ARGUMENT naming the file and,
-  // as far as known, the tensor if it breaks the format.
+  // NOT_FOUND if there is no such file. INVALID_ARGUMENT, naming the file and
+  // if possible the tensor, if the file violates the format.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(
       const std::string& path);
 
@@ -64,22 +64,22 @@ class SafetensorsFile {
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  // By name, in ascending order; the data lives as long as this object.
+  // The tensors by name. Their data lives as long as this object.
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
-  // Null if there is no such tensor.
+  // Returns the tensor called `name`, or null if there is none.
   const TensorView* Find(const std::string& name) const;
 
  private:
   SafetensorsFile(const uint8_t* mapping, size_t size)
       : mapping_(mapping), size_(size) {}
 
-  const uint8_t* mapping_;  // Owned: unmapped by the destructor.
-  size_t size_;             // Bytes of the whole file.
+  const uint8_t* mapping_;  // Owned; the destructor unmaps it.
+  size_t size_;             // The size of the file in bytes.
   std::map<std::string, TensorView> tensors_;
 };
 
-// Writes `tensors` to `path`, over what is there. INVALID_ARGUMENT if a
-// tensor's data does not have the size of its shape and type.
+// Writes `tensors` to `path` and replaces an existing file. INVALID_ARGUMENT if
+// the size of a tensor's data does not match its shape and type.
 absl::Status WriteSafetensors(const std::string& path,
                               const std::map<std::string, TensorView>& tensors);
 

@@ -11,8 +11,9 @@ namespace {
 
 using Entries = std::map<std::string, SafetensorsEntry>;
 
-// The length of the UTF-8 character that `text` begins with; 0 if it is not
-// one (overlong, a surrogate, above U+10FFFF, cut off). `text` is not empty.
+// Returns the length of the UTF-8 character that `text` begins with, or 0 if it
+// is invalid (overlong, a surrogate, above U+10FFFF, truncated). `text` is not
+// empty.
 size_t Utf8Length(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -54,8 +55,9 @@ void AppendUtf8(uint32_t code, std::string* out) {
   }
 }
 
-// Recursive descent over the header's grammar. Each method consumes its part
-// and returns false at the first byte that does not fit, having said why.
+// A recursive-descent parser for the header's grammar. Each method consumes its
+// part of the text. At the first invalid byte it records the error and returns
+// false.
 class Parser {
  public:
   explicit Parser(absl::string_view text) : text_(text) {}

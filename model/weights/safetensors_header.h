@@ -11,24 +11,25 @@
 
 namespace sfmamba::weights {
 
-// What a safetensors header says of one tensor.
+// A tensor's entry in a safetensors header.
 struct SafetensorsEntry {
-  std::string dtype;           // Such as "F32"; any string.
+  std::string dtype;           // Such as "F32"; not checked.
   std::vector<int64_t> shape;  // At most kMaxRank sizes, none negative.
-  int64_t begin = 0;           // Bytes from the start of the data.
+  int64_t begin = 0;           // In bytes from the start of the data, as `end`.
   int64_t end = 0;
 };
 
 constexpr int kMaxRank = 8;
 
-// Reads a header: a JSON object that gives each tensor an object with dtype,
-// shape and data_offsets (each exactly once, nothing else), and perhaps
-// "__metadata__", an object of strings, which is dropped. It begins with the
-// brace; white space may follow it. Strict JSON: valid UTF-8 and escapes, plain
-// integers, no name twice. Depth is bounded by the grammar.
+// Parses a header, by tensor name. A header is a JSON object with a member for
+// each tensor: an object with dtype, shape and data_offsets, each exactly once,
+// and nothing else. An optional member "__metadata__", an object of strings, is
+// ignored. The header begins with the brace and may end with white space. JSON
+// is parsed strictly: UTF-8 and escapes must be valid, numbers are integers,
+// and names are unique. The grammar bounds the nesting depth.
 //
-// Says nothing about types, sizes or overlap. INVALID_ARGUMENT with the offset
-// of the first byte that does not fit, and the tensor if inside one.
+// Types, sizes and overlaps are not checked. INVALID_ARGUMENT with the offset
+// of the first invalid byte and, if it is inside a tensor's entry, the tensor.
 absl::StatusOr<std::map<std::string, SafetensorsEntry>> ParseSafetensorsHeader(
     absl::string_view header);
 

@@ -27,7 +27,7 @@ bool IsIgnored(const std::string& key) {
          absl::StartsWith(key, "auxiliary_head.");
 }
 
-// Whether `stored` will do for a tensor of `shape`.
+// Returns whether a tensor of shape `stored` can be used for one of `shape`.
 bool Fits(const std::string& key, const std::vector<int64_t>& stored,
           at::IntArrayRef shape) {
   if (shape == stored) return true;
@@ -36,7 +36,7 @@ bool Fits(const std::string& key, const std::vector<int64_t>& stored,
          shape == at::IntArrayRef(stored).slice(0, shape.size());
 }
 
-// The types that a parameter may be stored in.
+// Returns libtorch's type for those that a parameter may be stored in.
 absl::optional<c10::ScalarType> FloatType(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -50,7 +50,7 @@ absl::optional<c10::ScalarType> FloatType(DType dtype) {
   }
 }
 
-// A copy, as fp32. `view` holds a type that FloatType() knows.
+// Returns a copy in fp32. FloatType() must know the type of `view`.
 at::Tensor CopyToFloat(const TensorView& view) {
   at::Tensor stored = at::empty(view.shape, *FloatType(view.dtype));
   if (!view.data.empty()) {

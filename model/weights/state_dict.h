@@ -14,33 +14,33 @@
 
 namespace sfmamba::weights {
 
-// A checkpoint's tensors by name, handed out while a model is built. Strict:
-// what the model asks for must be there in that shape, and nothing else may be
-// there (BatchNorm's num_batches_tracked and auxiliary_head, which is for
-// training only, apart).
+// A checkpoint's tensors by name, from which a model is built. The tensors must
+// match the model exactly: every tensor that the model takes must exist with
+// that shape, and no other tensors may exist except BatchNorm's
+// num_batches_tracked and the auxiliary_head used in training.
 //
-// Errors are collected, so that a model is built to its end in one straight
-// line and the first answer names all that is wrong:
+// Errors are collected, so that a model can be built without checks in between
+// and Finish() reports all of them:
 //
 //   StateDict weights(file->tensors());
 //   Backbone backbone(config, weights.root());
 //   absl::Status status = weights.Finish();
 //
-// Prefixes that training wrappers leave on every key ("module.", "model.",
-// "backbone.") are stripped; where the alphabetically first key begins with
-// "encoder.", only the keys that do are kept, without it. dt_proj.weight may be
-// stored as a convolution of length 1, [out, in, 1]. Not thread-safe.
+// Prefixes of training wrappers are stripped, see WithoutPrefixes().
+// dt_proj.weight may be stored as a convolution of length 1, [out, in, 1]. Not
+// thread-safe.
 class StateDict {
  public:
-  // Gives the fp32 tensor of this name and shape.
+  // Returns an fp32 tensor for this name and shape.
   using Generator =
       std::function<at::Tensor(const std::string& key, at::IntArrayRef shape)>;
 
-  // Part of a StateDict: the keys that begin with a prefix, for a model on one
-  // device. Cheap to copy; used while the StateDict lives.
+  // The part of a StateDict whose keys begin with a prefix. Tensors are taken
+  // to one device. Cheap to copy. The StateDict must outlive it.
   class Scope {
    public:
-    // The keys that begin with `name` and a dot, as in Sub("levels.2").
+    // Returns the part whose keys continue with `name` and a dot, as in
+    // Sub("levels.2").
     Scope Sub(absl::string_view name) const;
     at::Tensor Take(absl::string_view key, at::IntArrayRef shape) const;
 
@@ -51,13 +51,13 @@ class StateDict {
 
     StateDict* dict_;
     std::string prefix_;  // Empty or ends with a dot.
-    at::Device device_;   // That tensors are taken to.
+    at::Device device_;   // The device that tensors are taken to.
   };
 
-  // What the tensors view must outlive the StateDict, but not the tensors taken
-  // from it.
+  // The memory that the tensors view must outlive the StateDict, but need not
+  // outlive the tensors taken from it.
   explicit StateDict(const std::map<std::string, TensorView>& tensors);
-  // Has every key in every shape, so that nothing is ever surplus.
+  // Generates every tensor that is taken, so none is missing or surplus.
   explicit StateDict(Generator generate);
 
   StateDict(const StateDict&) = delete;
@@ -65,20 +65,21 @@ class StateDict {
 
   Scope root(at::Device device = at::kCPU) { return Scope(this, "", device); }
 
-  // The tensor `key`: fp32, contiguous, its own memory; fp16 and bf16 are
-  // widened. If it is missing, misshapen or of another type, Finish() will say
-  // so and the result is zeros of that shape.
+  // Returns a copy of the tensor `key`, fp32 and contiguous; fp16 and bf16 are
+  // converted. If it is missing, misshapen or of another type, returns zeros of
+  // that shape, and Finish() will return an error.
   at::Tensor Take(const std::string& key, at::IntArrayRef shape);
 
-  // INVALID_ARGUMENT listing each missing, surplus, misshapen or mistyped
-  // tensor (the first 20 and how many more).
+  // INVALID_ARGUMENT that lists the missing, surplus, misshapen or mistyped
+  // tensors (the first 20, and the number of others).
   absl::Status Finish() const;
 
  private:
-  Generator generate_;                        // The source, or null,
-  std::map<std::string, TensorView> stored_;  // and then this is.
-  std::set<std::string> taken_;               // Keys that were asked for.
-  std::vector<std::string> errors_;  // Of Take(), in the order of the calls.
+  // Tensors come from generate_ or, if that is null, from stored_.
+  Generator generate_;
+  std::map<std::string, TensorView> stored_;
+  std::set<std::string> taken_;      // The keys that Take() was called with.
+  std::vector<std::string> errors_;  // Take()'s errors, in order.
 };
 
 }  // namespace sfmamba::weights

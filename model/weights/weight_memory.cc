@@ -17,7 +17,7 @@ at::Tensor EmptyWeights(int64_t count) {
   const int64_t pages = (bytes + kHugePage - 1) / kHugePage;
   void* const memory = std::aligned_alloc(kHugePage, pages * kHugePage);
   if (memory == nullptr) throw std::bad_alloc();
-  // Advice: refused, the memory is as good with small pages.
+  // An error is ignored: the memory then has small pages.
   (void)madvise(memory, pages * kHugePage, MADV_HUGEPAGE);
   return at::from_blob(
       memory, {count}, [](void* values) { std::free(values); }, options);

@@ -7,12 +7,13 @@
 
 namespace sfmamba::weights {
 
-// What Linux calls a huge page on x86-64, in bytes.
+// The size of a huge page of Linux on x86-64, in bytes.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// fp32 [count], not set, for packed weights. From half a huge page on they
-// begin with one and lie in huge pages if the system has some: each batch reads
-// all weights once, and with small pages waits for their addresses, too.
+// Returns uninitialised fp32 [count] for packed weights. If they take at least
+// half a huge page, they are aligned to one and placed in huge pages if
+// possible: each batch reads all weights once, which with small pages costs
+// many TLB misses.
 at::Tensor EmptyWeights(int64_t count);
 
 }  // namespace sfmamba::weights

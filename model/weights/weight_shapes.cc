@@ -10,7 +10,7 @@
 namespace sfmamba::weights {
 namespace {
 
-// More than any model has of layers, channels or classes.
+// Exceeds the number of layers, channels or classes of every model.
 constexpr int64_t kMaxSize = 1 << 24;
 
 class Reader {
@@ -20,8 +20,8 @@ class Reader {
 
   bool Has(const std::string& key) const { return tensors_.count(key) > 0; }
 
-  // Size `axis` of a tensor of `dims` axes, at least 1; 1 and an error if it
-  // has no such shape.
+  // Returns size `axis`, at least 1, of a tensor with `dims` axes. If the
+  // tensor has another shape, records an error and returns 1.
   int Size(const std::string& key, int dims, int axis) {
     const auto it = tensors_.find(key);
     if (it == tensors_.end()) {
@@ -39,7 +39,7 @@ class Reader {
     return shape[axis];
   }
 
-  // How many of <before>0<after>, <before>1<after>, ... there are.
+  // Returns how many of <before>0<after>, <before>1<after>, ... exist in a row.
   int Count(const std::string& before, const std::string& after) const {
     int count = 0;
     while (Has(absl::StrCat(before, count, after))) ++count;
@@ -60,7 +60,7 @@ void ReadSegmenter(Reader& reader, WeightShapes* shapes) {
   shapes->segmentation_channels = reader.Size(logits, 4, 1);
 }
 
-// `heads` is "bbox_head" or "mask_head": the first of them, and their number.
+// Returns the prefix of the first head; `heads` is "bbox_head" or "mask_head".
 std::string FirstHead(const std::string& heads, int stages) {
   return absl::StrCat("roi_head.", heads, stages > 0 ? ".0." : ".");
 }

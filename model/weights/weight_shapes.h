@@ -10,22 +10,22 @@
 
 namespace sfmamba::weights {
 
-// What the names and shapes of a dense model's tensors say of its
-// configuration; empty where they say nothing. Whether all tensors fit
-// together is for the loader of the model.
+// The part of a dense model's configuration that follows from the names and
+// shapes of its tensors. Fields that do not follow from them are empty. Whether
+// the tensors are consistent is checked when the model is loaded.
 struct WeightShapes {
   std::optional<int> num_classes;  // Without the background.
   std::optional<int> segmentation_channels;
 
-  // Set together, for a detector. As in DetectorConfig.
+  // The fields of DetectorConfig, set for detectors only.
   std::optional<int> box_stages, box_convs, box_fcs, mask_convs;
   std::optional<bool> masks, class_agnostic_boxes, class_agnostic_masks;
   std::optional<int> channels, fc_width;
-  std::optional<int> anchor_ratios;  // How many.
+  std::optional<int> anchor_ratios;  // The number of ratios.
   std::optional<int> box_roi_size;
 };
 
-// INVALID_ARGUMENT naming a tensor of impossible shape.
+// INVALID_ARGUMENT that names the tensor if one has an impossible shape.
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors);
 
