@@ -14,7 +14,7 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Enough that no two rows near each other are alike.
+// Enough values, which are then repeated, that no two nearby rows are equal.
 constexpr size_t kRandomValues = 100003;
 
 template <typename T>
@@ -22,7 +22,7 @@ T* As(const kernels::GpuBuffer& buffer) {
   return static_cast<T*>(buffer.data());
 }
 
-// Resizes it to `count` values: `values`, over and over if these are fewer.
+// Resizes `buffer` to `count` values and fills it with copies of `values`.
 template <typename T>
 absl::Status Fill(kernels::GpuBuffer& buffer, const std::vector<T>& values,
                   size_t count) {
@@ -89,7 +89,7 @@ class TypedScanInputs : public ScanInputs {
     absl::Status status =
         Fill(u_, Normals<T>(kRandomValues, 0, 1), tokens_ * args_.u_stride);
     if (status.ok()) {
-      // B and C take the deviation of dt: the speed does not depend on it.
+      // B and C have the standard deviation of dt, which does not affect speed.
       status = Fill(dtbc_, Normals<T>(kRandomValues, 0, 0.5f),
                     tokens_ * args_.dt_stride);
     }

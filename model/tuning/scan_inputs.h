@@ -13,18 +13,20 @@
 
 namespace sfmamba::tuning {
 
-// A scan's inputs and output on the current CUDA device, to be timed: random
-// values, distributed as in a trained model, in matrices as the model has them
-// (dt, B and C are columns of one, y the first half of another's).
+// The inputs and the output of a scan that is to be timed, on the current CUDA
+// device. Values are random, distributed as in a trained model. The matrices
+// are laid out as in the model: dt, B and C are columns of one matrix, y is the
+// first half of the columns of another.
 class ScanInputs {
  public:
-  // RESOURCE_EXHAUSTED if they do not fit. `lengths` are those of the
-  // sequences; empty: shape.length each, or RaggedLengths(shape).
+  // `lengths` are the sequences' lengths. If it is empty they are
+  // RaggedLengths(shape) for a ragged shape and shape.length otherwise.
+  // RESOURCE_EXHAUSTED if there is too little memory.
   static absl::StatusOr<std::unique_ptr<ScanInputs>> Create(
       const ScanShape& shape, std::vector<int> lengths = {});
   virtual ~ScanInputs() = default;
 
-  // Allocates the scratch that Enqueue(plan) needs.
+  // Allocates the scratch memory that Enqueue(plan) needs.
   virtual absl::Status Prepare(const kernels::ScanPlan& plan) = 0;
   // Enqueues one scan. FAILED_PRECONDITION without Prepare(plan).
   virtual absl::Status Enqueue(const kernels::ScanPlan& plan,

@@ -9,23 +9,25 @@
 
 namespace sfmamba::tuning {
 
-// Chooses how a model's scans run on its device. Immutable, so thread-safe.
+// Chooses the plans by which a model's scans run on its device. Immutable, so
+// thread-safe.
 class ScanPlanChooser {
  public:
-  // `table` is what was measured, if anything was; `deterministic` passes it
-  // over for plans whose order of operations is fixed.
+  // `table` holds measured plans, if there are any. With `deterministic` it is
+  // ignored and plans with a fixed order of operations are chosen.
   ScanPlanChooser(ScanDevice device, std::optional<ScanPlanTable> table,
                   bool deterministic)
       : device_(std::move(device)),
         table_(std::move(table)),
         deterministic_(deterministic) {}
 
-  // `rows` below shape.sequences is a folding that was asked for (SF-Mamba's
-  // B1): the paper's kernel folds so, or a deterministic one. As many rows as
-  // sequences leave the choice to the table.
+  // Returns the plan for a scan. If `rows` is below shape.sequences, it is a
+  // requested folding (SF-Mamba's B1), and the plan is the paper's fold kernel,
+  // or the deterministic plan, with that many rows. If `rows` equals
+  // shape.sequences, the table determines the rows.
   kernels::ScanPlan Plan(const ScanShape& shape, int rows) const;
 
-  // Rows that such a plan has.
+  // Returns the number of rows of that plan.
   int Rows(const ScanShape& shape, int rows) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Whether what was measured at `a` is a guide to `b`.
+// Returns whether a plan measured at `a` may be used at `b`.
 bool Near(int64_t a, int64_t b) { return a <= 8 * b && b <= 8 * a; }
 
 bool Alike(const ScanShape& a, const ScanShape& b) {
@@ -24,8 +24,8 @@ bool SameBucket(const ScanShape& a, const ScanShape& b) {
          Bucket(a.sequences) == Bucket(b.sequences);
 }
 
-// Rows for `sequences` in the share of `ratio` a sequence: rows of one length
-// if there is a divisor close by, else uneven ones.
+// Returns about sequences * ratio rows: a divisor of `sequences`, so that rows
+// are equally long, if there is one within a factor of 2.
 int ShareOfRows(int sequences, double ratio) {
   const double wanted = std::max(1.0, sequences * ratio);
   const int divisor = NearestDivisor(sequences, wanted);
@@ -91,8 +91,9 @@ kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
 }
 
 kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape) {
-  // Of one sequence the threads of about 20 warps: few enough for a full batch,
-  // enough for one image. Long sequences come few at a time.
+  // A sequence gets the threads of about 20 warps, which suits both a full
+  // batch and a single image. Long sequences get more, since a batch has few of
+  // them.
   constexpr int kThreads = 640, kLong = 800;
   kernels::ScanPlan plan;
   if (shape.length >= kLong) {

@@ -12,39 +12,41 @@
 
 namespace sfmamba::tuning {
 
-// The look-up table of batch folding (SF-Mamba, section 3.3) for one device:
-// of each shape measured the fastest plan, of which the paper's B1 is a part.
-// Among shapes alike in type, channels, states and raggedness there is one
-// entry for each power of two of length and of sequences.
+// The look-up table of batch folding (SF-Mamba, arXiv 2603.16423, 3.3) for one
+// device. It holds the fastest plan, of which the paper's B1 is a part, for
+// each measured shape. Among shapes of the same type, channels, states and
+// raggedness, there is at most one entry for each pair of length and number of
+// sequences, both rounded to powers of two.
 class ScanPlanTable {
  public:
   struct Entry {
     ScanShape shape;
     kernels::ScanPlan plan;
-    double microseconds = 0;  // Of one scan.
+    double microseconds = 0;  // The time of one scan.
   };
 
   explicit ScanPlanTable(ScanDevice device) : device_(std::move(device)) {}
 
-  // Of what Text() wrote; INVALID_ARGUMENT naming the line, what was expected
-  // there and what was found. Trusts nothing in `text`.
+  // Parses the output of Text(). `text` is not trusted. INVALID_ARGUMENT with
+  // the line, what was expected there and what was found.
   static absl::StatusOr<ScanPlanTable> Parse(absl::string_view text);
-  // Of a file; NOT_FOUND if there is none.
+  // Parses a file. NOT_FOUND if it does not exist.
   static absl::StatusOr<ScanPlanTable> Read(const std::string& path);
 
-  // A few lines on the device, then one line an entry.
+  // Returns a few lines that describe the device, then one line per entry.
   std::string Text() const;
-  // Replaces the file as a whole or, on an error, not at all.
+  // Replaces the file atomically. If there is an error, the file is unchanged.
   absl::Status Write(const std::string& path) const;
 
-  // Replaces the entry of that power of two, if there is one.
+  // Adds an entry or replaces the one with the same rounded shape.
   void Set(const Entry& entry);
 
-  // Whether there is an entry of that power of two.
+  // Returns whether there is an entry with the same rounded shape.
   bool Has(const ScanShape& shape) const;
 
-  // The nearest entry alike in all else, by the distance of log2(length) and
-  // log2(sequences); null if the nearest is more than 8 times off in either.
+  // Returns the entry of the same type, channels, states and raggedness whose
+  // log2(length) and log2(sequences) are nearest. Entries that differ by more
+  // than a factor of 8 in either do not count. Null if there is none.
   const Entry* Nearest(const ScanShape& shape) const;
 
   const ScanDevice& device() const { return device_; }
@@ -55,21 +57,22 @@ class ScanPlanTable {
   std::vector<Entry> entries_;
 };
 
-// The plan of a scan: of the table's nearest entry, with its share of rows; the
-// default for the device if `table` is null, another device's, or has none.
+// Returns the plan of the table's nearest entry, with rows in proportion to the
+// number of sequences. Returns the device's default plan if `table` is null,
+// another device's, or has no such entry.
 kernels::ScanPlan ChooseScanPlan(const ScanPlanTable* table,
                                  const ScanDevice& device,
                                  const ScanShape& shape);
 
-// The plan that sums up in one order whatever the batch and the device: it
-// follows from channels and length alone.
+// Returns a plan that depends on channels and length alone, so that the order
+// of summation is the same for every batch and device.
 kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape);
 
-// f(a, b) of the paper: the divisor of `count` nearest to `wanted`; of two the
-// smaller.
+// Returns the divisor of `count` nearest to `wanted`, the smaller one if two
+// are equally near. This is f(a, b) of the paper.
 int NearestDivisor(int count, double wanted);
 
-// The paper's B1 for sequences whose table says `ratio` rows a sequence.
+// Returns the paper's B1 for a table's ratio of rows to sequences.
 inline int FoldRows(int sequences, double ratio) {
   return NearestDivisor(sequences, sequences * ratio);
 }

@@ -18,8 +18,9 @@
 #include "absl/strings/strip.h"
 #include "model/tuning/scan_plan_table.h"
 
-// The file of a ScanPlanTable: four lines on the device, a line that names the
-// columns, then one line an entry, its values one space apart.
+// The file of a ScanPlanTable has four lines that describe the device, a line
+// with the columns' names, and a line per entry with values separated by single
+// spaces.
 namespace sfmamba::tuning {
 namespace {
 
@@ -29,11 +30,11 @@ constexpr absl::string_view kColumns =
     "channels_per_thread rows items chunks microseconds";
 constexpr int kColumnCount = 14;
 constexpr size_t kMaxBytes = 1 << 18;
-constexpr int kMaxName = 200;  // Characters of the device and of the build.
+constexpr int kMaxName = 200;  // Limits the names of the device and the build.
 constexpr int kMaxCount = 1 << 24;
 constexpr double kMaxMicroseconds = 1e9;
 
-// Words of the enumerations, in their order.
+// The words for the values of the enumerations, in order.
 constexpr absl::string_view kTypes[] = {"fp32", "fp16", "bf16"};
 constexpr absl::string_view kBatches[] = {"uniform", "ragged"};
 constexpr absl::string_view kKernels[] = {"lane", "fold", "chunk"};
@@ -49,7 +50,7 @@ absl::Status LineError(int line, absl::string_view what,
       "line ", line, ": ", what, ": expected ", expected, ", ", Found(found)));
 }
 
-// Digits alone, without a leading zero; at most kMaxCount.
+// Parses digits without a leading zero; the value is at most kMaxCount.
 bool ParseCount(absl::string_view text, int* value) {
   if (text.empty() || text.size() > 8) return false;
   if (text.size() > 1 && text[0] == '0') return false;
@@ -59,7 +60,7 @@ bool ParseCount(absl::string_view text, int* value) {
   return absl::SimpleAtoi(text, value) && *value <= kMaxCount;
 }
 
-// Digits with one point, as Text() writes them.
+// Parses digits with a decimal point, as Text() writes them.
 bool ParseMicroseconds(absl::string_view text, double* value) {
   if (text.find_first_not_of("0123456789.") != text.npos) return false;
   if (!absl::ascii_isdigit(text.empty() ? ' ' : text[0])) return false;
@@ -75,8 +76,7 @@ bool IsName(absl::string_view text) {
   return text.front() != ' ' && text.back() != ' ';
 }
 
-// Reads the columns of one line, from left to right; the first that is wrong
-// stays as the error.
+// Reads the columns of one line, from left to right. Keeps the first error.
 class Row {
  public:
   Row(int line, absl::string_view text)
@@ -167,7 +167,7 @@ absl::StatusOr<ScanPlanTable::Entry> ParseEntry(int line,
       absl::StrCat("line ", line, ": ", valid.message()));
 }
 
-// The value of a line "<key> <value>".
+// Returns the value of a line "<key> <value>".
 absl::StatusOr<std::string> ParseHeader(int line, absl::string_view key,
                                         absl::string_view text) {
   absl::string_view value = text;

@@ -20,8 +20,9 @@ void Add(const kernels::ScanPlan& plan, std::vector<kernels::ScanPlan>* plans) {
   plans->push_back(plan);
 }
 
-// The sequences of a row share the loads of parameters, but rows must be enough
-// to fill the device: one warp for each of its four schedulers at least.
+// Adds plans of the lane kernel. Sequences in the same row share the loads of
+// parameters, but there must be enough rows to fill the device: at least one
+// warp for each of a multiprocessor's four schedulers.
 void AddLane(int multiprocessors, const ScanShape& shape,
              std::vector<kernels::ScanPlan>* plans) {
   for (int lanes = 1; lanes <= 8; lanes *= 2) {
@@ -41,8 +42,9 @@ void AddLane(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Each of the paper's B1. Rows that are walked span by span anyway may do so
-// with fewer tokens a thread.
+// Adds plans of the fold kernel, with the paper's B1 halved from one row per
+// sequence down to one row. Rows that need several spans anyway are also tried
+// with fewer tokens per thread.
 void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   constexpr int kMost = 16;
   for (int rows = shape.sequences; rows >= 1; rows /= 2) {
@@ -60,10 +62,11 @@ void AddFold(const ScanShape& shape, std::vector<kernels::ScanPlan>* plans) {
   }
 }
 
-// For sequences that are too few to fill the device and long enough to be cut.
+// Adds plans of the chunk kernel, if the sequences are too few to fill the
+// device and long enough to be cut.
 void AddChunk(int multiprocessors, const ScanShape& shape,
               std::vector<kernels::ScanPlan>* plans) {
-  constexpr int kLeast = 32;  // Tokens of a piece.
+  constexpr int kLeast = 32;  // The fewest tokens in a piece.
   const int warps = (shape.channels + 31) / 32 * shape.sequences;
   if (warps >= 8 * multiprocessors) return;
   for (int chunks = 4; chunks <= 256 && shape.length / chunks >= kLeast;
@@ -78,8 +81,9 @@ void AddChunk(int multiprocessors, const ScanShape& shape,
   }
 }
 
-// Sets entry->plan and its time; leaves the time 0 if no plan was measured, or
-// not all of them before `late`.
+// Sets entry->plan to the fastest plan and entry->microseconds to its time. The
+// time is 0 if no plan could be measured or `late` returned true before the
+// last one.
 absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
                        const std::function<bool()>& late,
                        ScanPlanTable::Entry* entry) {
@@ -121,7 +125,7 @@ std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
 std::vector<int> RaggedLengths(const ScanShape& shape) {
   std::vector<int> lengths;
   for (int i = 0; i < shape.sequences; ++i) {
-    // 0, last, 1, last - 1, ...
+    // The places are 0, last, 1, last - 1, ...
     const int place = i % 2 == 0 ? i / 2 : shape.sequences - 1 - i / 2;
     const double share =
         shape.sequences == 1 ? 1 : double(place) / (shape.sequences - 1);

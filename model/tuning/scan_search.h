@@ -13,29 +13,33 @@
 
 namespace sfmamba::tuning {
 
-// The plans worth timing for `shape`, the default among them, none twice.
+// Returns the plans worth timing for `shape`, including the default, without
+// duplicates.
 std::vector<kernels::ScanPlan> CandidatePlans(int multiprocessors,
                                               const ScanShape& shape);
 
-// The lengths of a ragged shape's sequences: evenly from a quarter of its
-// length up to all of it, short and long ones in turn.
+// Returns the lengths of a ragged shape's sequences. They are evenly spaced
+// from a quarter of shape.length to shape.length; short and long ones
+// alternate.
 std::vector<int> RaggedLengths(const ScanShape& shape);
 
-// Microseconds of one scan. INVALID_ARGUMENT: the kernel does not take the
-// plan; RESOURCE_EXHAUSTED: the shape does not fit into the device.
+// Returns the microseconds of one scan. INVALID_ARGUMENT if the kernel does not
+// support the plan, RESOURCE_EXHAUSTED if the shape does not fit into the
+// device's memory.
 using MeasureScan = std::function<absl::StatusOr<double>(
     const ScanShape& shape, const kernels::ScanPlan& plan)>;
 
 struct ScanSearchOptions {
-  // Nothing is measured after this time. The shapes that are left, and one that
-  // is not finished, have no entry and take the nearest one's plan.
+  // No measurement starts after this time. Shapes that are not finished then
+  // get no entry, so that they use the plan of the nearest entry.
   absl::Duration budget = absl::Seconds(60);
   std::function<absl::Time()> now = absl::Now;
 };
 
-// A table with each shape's fastest plan, first shape first. Plans that
-// `measure` does not take, and shapes that do not fit, are left out; any other
-// error of it is returned.
+// Returns a table with each shape's fastest plan. Shapes are measured in order.
+// Plans for which `measure` returns INVALID_ARGUMENT are skipped, and so is the
+// rest of a shape for which it returns RESOURCE_EXHAUSTED. Other errors are
+// returned.
 absl::StatusOr<ScanPlanTable> SearchScanPlans(
     const ScanDevice& device, absl::Span<const ScanShape> shapes,
     const MeasureScan& measure, const ScanSearchOptions& options = {});

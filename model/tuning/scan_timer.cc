@@ -12,11 +12,11 @@
 namespace sfmamba::tuning {
 namespace {
 
-// Of ten launches each.
+// GpuTimer::Warm() launches the scan ten times in each measurement.
 constexpr kernels::GpuTimer::Options kMeasurements = {/*repeats=*/20,
                                                       absl::Milliseconds(20)};
 
-// Measures plan after plan; keeps the inputs of the shape that came last.
+// Measures plans one after another. Keeps the inputs of the last shape.
 class ScanTimer {
  public:
   explicit ScanTimer(std::unique_ptr<kernels::GpuTimer> timer)
@@ -26,7 +26,7 @@ class ScanTimer {
                                  const kernels::ScanPlan& plan) {
     const std::string name = ToString(shape);
     if (name != shape_) {
-      inputs_.reset();  // Its memory first.
+      inputs_.reset();  // Frees its memory before more is allocated.
       shape_.clear();
       auto inputs = ScanInputs::Create(shape);
       if (!inputs.ok()) return inputs.status();
@@ -46,7 +46,7 @@ class ScanTimer {
 
  private:
   std::unique_ptr<kernels::GpuTimer> timer_;
-  std::string shape_;  // Of inputs_.
+  std::string shape_;  // The shape of inputs_.
   std::unique_ptr<ScanInputs> inputs_;
 };
 

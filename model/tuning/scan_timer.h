@@ -7,12 +7,13 @@
 
 namespace sfmamba::tuning {
 
-// The device number `gpu`, as a fold table names it.
+// Returns the ScanDevice of CUDA device `gpu`.
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 
-// Times scans of random inputs on that device, each 200 times if they are not
-// slow: the median. For the calling thread, to which the device is made
-// current; holds memory of the device for the shape that came last.
+// Returns a function that times scans of random inputs on that device. Its
+// result is the median of up to 20 measurements of 10 scans each. Makes the
+// device current in the calling thread, which alone may call the function. The
+// function keeps device memory for the last shape.
 absl::StatusOr<MeasureScan> MakeScanTimer(int gpu);
 
 }  // namespace sfmamba::tuning
