@@ -19,7 +19,7 @@ inline at::ScalarType ComputeType(model::Precision precision) {
   return at::kFloat;
 }
 
-// `type` is one of those.
+// `type` is a result of ComputeType().
 inline tuning::ScanShape::Type ScanType(at::ScalarType type) {
   if (type == at::kBFloat16) return tuning::ScanShape::kBFloat16;
   return type == at::kHalf ? tuning::ScanShape::kFloat16

@@ -14,7 +14,7 @@
 namespace sfmamba::ops {
 namespace {
 
-// Copies a device's tensor to a vector of as many bytes; waits for it.
+// Copies a device's tensor to a vector of the same size and waits for the copy.
 template <typename T>
 void CopyTo(std::vector<T>& host, const at::Tensor& x) {
   at::from_blob(host.data(), x.sizes(), at::TensorOptions(x.scalar_type()))

@@ -10,8 +10,8 @@
 
 namespace sfmamba::ops {
 
-// Calls `body` with a value of the tensor's element type, as CUDA kernels know
-// it.
+// Calls `body` with a value of the CUDA kernels' type for the tensor's
+// elements.
 template <typename Body>
 void CudaDispatch(const at::Tensor& x, Body body) {
   switch (x.scalar_type()) {

@@ -20,7 +20,8 @@ namespace {
 
 constexpr float kEps = 1e-5f;
 
-// Calls body(value of x's type, value of y's), which are the same or X float.
+// Calls body(value of x's type, value of y's type). The types are equal, or x
+// is float.
 template <typename Body>
 void DispatchPair(const at::Tensor& x, const at::Tensor& y, Body body) {
   TORCH_CHECK(
@@ -77,7 +78,8 @@ std::vector<kernels::CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
   return sources;
 }
 
-// Of y = activation(x + bias), which lie alike.
+// Returns the arguments for y = activation(x + bias), where x and y are [rows,
+// channels] and contiguous.
 template <typename T>
 kernels::BiasActivationArgs<T> MakeActivationArgs(
     const at::Tensor& x, const at::Tensor& bias,
@@ -97,7 +99,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
       "expected as many values to add, contiguous, of ", y.scalar_type());
   const int64_t channels = x.size(-1);
   const int64_t tokens = x.numel() / channels;
-  // Only a swap needs to know where sequences are.
+  // Only a swap depends on the sequences.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     using X = decltype(x_type);

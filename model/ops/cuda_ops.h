@@ -6,12 +6,11 @@
 
 namespace sfmamba::ops {
 
-// DeviceOps by the kernels of kernels/*_cuda.h and by libtorch's operators,
-// which on a GPU call cuBLAS and cuDNN. A launch that is refused throws
-// c10::Error.
+// DeviceOps implemented by our CUDA kernels and by libtorch's operators, which
+// call cuBLAS and cuDNN. A refused launch throws c10::Error.
 class CudaOps : public DeviceOps {
  public:
-  // The stream that work on a tensor is to be enqueued on.
+  // Returns the stream on which work on `x` is enqueued.
   using StreamOf = kernels::CudaStream (*)(const at::Tensor& x);
 
   explicit CudaOps(StreamOf stream_of) : stream_of_(stream_of) {}

@@ -27,7 +27,7 @@ at::Tensor CudaOps::Convolve(const at::Tensor& x,
                              const ConvWeights& weights) const {
   return at::conv2d(x, weights.weight, /*bias=*/{}, weights.stride,
                     weights.padding, /*dilation=*/1, weights.groups)
-      .contiguous(at::MemoryFormat::ChannelsLast);  // As it mostly is already.
+      .contiguous(at::MemoryFormat::ChannelsLast);  // Usually no copy.
 }
 
 at::Tensor CudaOps::Attention(const at::Tensor& q, const at::Tensor& k,

@@ -14,32 +14,31 @@
 
 namespace sfmamba::ops {
 
-// A scan's parameters, as kernels/scan/selective_scan.h has them.
+// A scan's parameters, see kernels/scan/selective_scan.h.
 struct Scan {
   at::Tensor A;     // [states, channels], negative
   at::Tensor D;     // [channels]
-  at::Tensor bias;  // [channels], all of it
-  // On a device only, and there it must be set. Not owned.
+  at::Tensor bias;  // [channels], the whole bias of dt
+  // Required on a device, unused on the CPU. Not owned.
   const tuning::ScanPlanChooser* chooser = nullptr;
 };
 
-// A convolution of x to y, as kernels/sequence/depthwise_conv1d.h has it:
-// weight [taps, channels], bias [channels] or undefined.
+// A depthwise convolution of x to y, see kernels/sequence/depthwise_conv1d.h.
 struct ShortConv {
   at::Tensor x;
-  at::Tensor weight, bias;
+  at::Tensor weight, bias;  // [taps, channels], and [channels] or undefined
   at::Tensor y;
 };
 
 // How a GPU's library chooses the algorithm of a convolution.
 enum class ConvSearch {
-  kFixed,    // One whose order of operations is fixed.
-  kGuess,    // By the library's rules: for sizes that seldom come again.
-  kMeasure,  // By trying all at the first batch of a size, which takes long.
+  kFixed,    // One with a fixed order of operations.
+  kGuess,    // By the library's heuristics, for sizes that rarely recur.
+  kMeasure,  // By timing all at the first batch of a size, which takes long.
 };
 
-// A two-dimensional convolution's weight [out, in / groups, kernel, kernel],
-// channels-last in memory, and how it moves.
+// The weight [out, in / groups, kernel, kernel], channels-last in memory, and
+// the parameters of a two-dimensional convolution.
 struct ConvWeights {
   at::Tensor weight;
   int stride = 1;
@@ -48,30 +47,30 @@ struct ConvWeights {
   ConvSearch search = ConvSearch::kGuess;
 };
 
-// A uint8 image [height, width, 3], dense.
+// A uint8 image [height, width, 3], contiguous.
 struct ImagePixels {
   const uint8_t* rgb;
   int height, width;
 };
 
-// Images on a device, each in the upper left corner of a place of this size,
-// and how they are normalised.
+// Images on a device and the parameters of their normalisation. Each image is
+// padded on the right and at the bottom to height x width.
 struct PixelBatch {
   std::vector<ImagePixels> images;
   int height = 0, width = 0;  // No image is larger.
   std::array<float, 3> mean{}, std{};
 };
 
-// A convolution that reads pixels, 3x3 and of stride 2: weight [27, out], a tap
-// of a colour a row, and bias [out], both fp32.
+// A 3x3 convolution of stride 2 that reads pixels. The weight is [27, out],
+// with a row for each tap of each colour, the bias [out]. Both are fp32.
 struct PixelConvWeights {
   at::Tensor weight, bias;
   kernels::CudaActivation activation = kernels::CudaActivation::kNone;
 };
 
-// The operations of model/ops/ops.h by the kernels of a device. They enqueue on
-// the calling thread's stream and return, unless they give something on the
-// host. Tensors lie on the device and are fp32, fp16 or bf16; otherwise
+// The operations of model/ops/ops.h on a device. They enqueue on the calling
+// thread's stream and return, except those with results on the host, which
+// wait. Tensors are on the device and are fp32, fp16 or bf16; otherwise
 // arguments are as in model/ops/ops.h. Thread-safe.
 class DeviceOps {
  public:
@@ -82,34 +81,35 @@ class DeviceOps {
                          const at::Tensor& gamma, const at::Tensor& beta,
                          int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
-  // One or two convolutions alike in taps, left and length.
+  // Runs one or two convolutions with the same taps, left and length.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                                  int64_t length) const = 0;
   virtual void SelectiveScan(const Scan& scan, const at::Tensor& u,
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,
                              const at::Tensor& y) const = 0;
-  // x = activation(x + bias) in place: x [rows, channels], contiguous, bias
-  // [channels], fp32, or undefined.
+  // x = activation(x + bias) in place. x is [rows, channels], contiguous; bias
+  // is [channels], fp32, or undefined.
   virtual void Activate(const at::Tensor& x, const at::Tensor& bias,
                         kernels::CudaActivation activation) const = 0;
-  // y += x + bias, of the same shapes.
+  // y += x + bias, with shapes as above.
   virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                          const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
 
-  // Into y [N, 3, H, W] of any strides; 0 beyond an image.
+  // Writes the normalised images to y [N, 3, H, W] of any strides, and 0 to the
+  // padding.
   virtual void NormalizeImages(const PixelBatch& pixels,
                                const at::Tensor& y) const = 0;
-  // The same, then a convolution: y [N, out, ceil(H / 2), ceil(W / 2)],
-  // channels-last in memory.
+  // Writes the convolution of the normalised images to y [N, out, ceil(H / 2),
+  // ceil(W / 2)], channels-last in memory.
   virtual void ConvolvePixels(const PixelBatch& pixels,
                               const PixelConvWeights& weights,
                               const at::Tensor& y) const = 0;
 
-  // Between maps [N, H, W, C], whose last axis is dense, and windows [N *
-  // windows, margin + height * width + margin, C], contiguous. The margins are
-  // left alone. Windows may be fp32 where maps are not.
+  // Copy between maps [N, H, W, C], whose last axis is contiguous, and windows
+  // [N * windows, margin + height * width + margin, C], contiguous. The margins
+  // are not touched. The windows' type is the map's or fp32.
   virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
                                int margin, const at::Tensor& windows) const = 0;
   virtual void WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
@@ -122,10 +122,10 @@ class DeviceOps {
   virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                          const at::Tensor& groups, float iou_threshold,
                          int64_t max_kept) const = 0;
-  // ---- What a GPU's libraries compute ----
+  // ---- Operations of the GPU's libraries ----
 
-  // x W^T + bias: x [rows, in], W [out, in], bias [out] or undefined, all of
-  // one type. The result is [rows, out].
+  // Returns x W^T + bias, [rows, out]. x is [rows, in], W [out, in], bias [out]
+  // or undefined, all of one type.
   virtual at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const = 0;
   // The same, then GELU in its tanh form.
@@ -134,24 +134,23 @@ class DeviceOps {
   // y += x W^T.
   virtual void AddLinear(const at::Tensor& x, const at::Tensor& W,
                          const at::Tensor& y) const = 0;
-  // x [N, in, H, W] through a convolution of these weights; the result is
-  // channels-last in memory.
+  // Returns the convolution of x [N, in, H, W], channels-last in memory.
   virtual at::Tensor Convolve(const at::Tensor& x,
                               const ConvWeights& weights) const = 0;
-  // softmax(q k^T / sqrt(d)) v: q [N, heads, asking, d], k and v [N, heads,
-  // tokens, d], of any strides.
+  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]; k and v
+  // are [N, heads, tokens, d], of any strides.
   virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v) const = 0;
 
-  // Fills host memory.
+  // Writes the result to host memory.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
 };
 
-// The operations of the device that x lies on; null for the CPU. What a build
-// without CUDA, one with it and the tests on the emulator link differs in this
-// function.
+// Returns the operations of the device that x is on, or null for the CPU. A
+// build with CUDA, one without it and the tests on the emulator link different
+// definitions of this function.
 const DeviceOps* DeviceOpsOf(const at::Tensor& x);
 
 inline bool OnDevice(const at::Tensor& x) { return DeviceOpsOf(x) != nullptr; }

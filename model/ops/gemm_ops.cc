@@ -10,16 +10,16 @@
 namespace sfmamba::ops {
 namespace {
 
-// Products of numbers that a thread should have to itself before another is
-// woken for the rest: some 10 us.
+// The fewest multiplications per thread, which take about 10 us, to outweigh
+// the cost of waking a thread.
 constexpr int64_t kGrainProducts = 1 << 19;
 
 int64_t Grain(int64_t products) {
   return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
 }
 
-// Threads share the panels of outputs out where there are enough, so that each
-// reads its own weights; if not, the rows.
+// Divides the panels of outputs among the threads if there are enough, so that
+// each thread reads different weights. Otherwise divides the rows.
 void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
   const int64_t width = kernels::PanelWidth();
   const int64_t panels = (args.out + width - 1) / width;

@@ -8,7 +8,7 @@
 
 namespace sfmamba::ops {
 
-// From tensors to what kernels take.
+// Conversions from tensors to the kernels' types.
 
 static_assert(sizeof(c10::BFloat16) == sizeof(kernels::BFloat16));
 static_assert(sizeof(c10::Half) == sizeof(kernels::Float16));
@@ -18,12 +18,12 @@ T* Data(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
-// Null if undefined.
+// Returns null if x is undefined.
 inline const float* Floats(const at::Tensor& x) {
   return x.defined() ? x.const_data_ptr<float>() : nullptr;
 }
 
-// x [tokens, ...], of which each `length` are a sequence.
+// Returns the sequences of x [tokens, ...], each of `length` tokens.
 inline kernels::PackedSequences Sequences(const at::Tensor& x, int64_t length) {
   return {static_cast<int>(x.size(0) / length), static_cast<int>(length)};
 }

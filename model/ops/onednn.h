@@ -7,30 +7,30 @@
 
 namespace sfmamba::ops {
 
-// oneDNN through libtorch's dispatcher: the only door, for libtorch exports
-// none of its symbols. Tensors are fp32 or bf16; packed weights are opaque, of
-// use here only.
+// oneDNN, called through libtorch's dispatcher because libtorch exports none of
+// oneDNN's symbols. Tensors are fp32 or bf16. Packed weights are opaque and can
+// only be passed to these functions.
 
-// weight [out, in]; `rows` is the number expected at run time, a hint.
+// Packs weight [out, in]. `rows` is the expected number of rows, a hint.
 at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows);
 
-// x [rows, in] times weight^T plus bias [out] (may be undefined), then `attr`:
-// "none", or "gelu" (the erf form).
+// Returns attr(x W^T + bias). x is [rows, in], bias [out] or undefined; `attr`
+// is "none" or "gelu" (the erf form).
 at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, const std::string& attr);
 
-// weight [out, in / groups, k, k]; `input_shape` [N, in, H, W] is what is
-// expected at run time, a hint.
+// Packs weight [out, in / groups, k, k]. `input_shape` [N, in, H, W] is the
+// expected shape of the input, a hint.
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
                                  int padding, int groups,
                                  at::IntArrayRef input_shape);
 
-// Channels-last in and out.
+// The input and the result are channels-last in memory.
 at::Tensor PackedConvolution(const at::Tensor& x, const at::Tensor& weight,
                              const at::Tensor& bias, int stride, int padding,
                              int groups);
 
-// The same of stride 1 and one group, added to `residual` in place.
+// Adds a convolution with stride 1 and one group to `residual` in place.
 void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
                           const at::Tensor& weight, const at::Tensor& bias,
                           int padding);

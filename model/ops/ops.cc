@@ -15,13 +15,13 @@
 namespace sfmamba::ops {
 namespace {
 
-// Values that a thread should have to itself before another is woken for the
-// rest: some 10 us of the cheaper kernels.
+// The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
+// the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// Channels of a task of the scan and of the convolution.
+// The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
 
-// Calls `body` with a value of the tensor's element type, as kernels know it.
+// Calls `body` with a value of the kernels' type for the tensor's elements.
 template <typename Body>
 void Dispatch(const at::Tensor& x, Body body) {
   if (x.scalar_type() == at::kBFloat16) {
@@ -33,14 +33,15 @@ void Dispatch(const at::Tensor& x, Body body) {
   }
 }
 
-// Sequences [begin, end) of what `args` describe.
+// Returns the arguments for sequences [begin, end).
 template <typename Args>
 Args Slice(Args args, int begin, int end) {
   args.sequences = args.sequences.Slice(begin, end);
   return args;
 }
 
-// Work on `items` of `values` values each, in parallel where it pays.
+// Calls body(begin, end) over `items` items of `values` values each, in
+// parallel if there are enough values.
 template <typename Body>
 void ForEach(int64_t items, int64_t values, Body body) {
   const int64_t grain = std::max<int64_t>(1, kGrainValues / values);
@@ -48,7 +49,7 @@ void ForEach(int64_t items, int64_t values, Body body) {
 }
 
 // Calls body(sequence, first channel, last channel + 1) over all sequences and
-// channels, in parallel where it pays.
+// channels, in parallel if there are enough values.
 template <typename Body>
 void ForEachChannelBlock(const kernels::PackedSequences& sequences,
                          int64_t channels, Body body) {
@@ -94,7 +95,7 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
     args.beta = Floats(beta);
     args.eps = 1e-5f;
     args.swap = swap;
-    // Only a swap needs to know where sequences are.
+    // Only a swap depends on the sequences.
     const int64_t unit = swap ? length : 1;
     args.sequences = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
     ForEach(args.sequences.count, unit * channels, [&](int64_t b, int64_t e) {

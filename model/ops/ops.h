@@ -12,56 +12,58 @@
 
 namespace sfmamba::ops {
 
-// The kernels as operations on tensors. The one place that takes tensors' data
-// pointers, and shares work out over libtorch's intra-op threads or, where
-// OnDevice(tensor), enqueues it on the calling thread's stream.
+// The kernels as operations on tensors. On the CPU, the operations divide their
+// work among libtorch's intra-op threads. If OnDevice(tensor), they enqueue it
+// on the calling thread's stream.
 //
-// Activations are [tokens, channels], fp32 or bf16 (on a device also fp16), all
-// of one type in a call; the last axis is dense, rows may be any distance
-// apart. `length` tokens in a row are one sequence. Parameters are contiguous
-// fp32. All of them lie on one device or on the CPU. Results do not depend on
-// the number of threads.
+// Activations are [tokens, channels], fp32 or bf16 (on a device also fp16), and
+// of the same type in a call. The last axis is contiguous; rows may be any
+// distance apart. Each `length` consecutive tokens are a sequence. Parameters
+// are contiguous fp32. All tensors of a call are on the same device or on the
+// CPU. Results do not depend on the number of threads.
 
-// As in kernels/sequence/layer_norm.h, eps 1e-5; x is written only by `swap`. x
-// is contiguous, the result like it and of `type`, which is x's unless x is
-// fp32 on a device. There x += `add` comes before, if it is defined: as many
-// values, contiguous, of `type`.
+// kernels/sequence/layer_norm.h with eps = 1e-5. x is contiguous and written
+// only with `swap` or `add`. The result has x's shape and `type`, which must be
+// x's type unless x is fp32 on a device. On a device, `add` may be defined:
+// x += add is then done first. `add` has as many values as x, is contiguous and
+// of `type`.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, int64_t length, bool swap,
                      at::ScalarType type, const at::Tensor& add = {});
 
-// kernels/sequence/depthwise_conv1d.h with SiLU: one convolution, or two alike
-// in taps, `left` (taps before the token itself) and length; each y is written.
+// kernels/sequence/depthwise_conv1d.h with SiLU. Runs one convolution, or two
+// with the same taps, `left` (taps before the token) and length. Each y is
+// written.
 void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                        int64_t length);
 
-// kernels/scan/selective_scan.h. u, dt, y [tokens, channels], B, C [tokens,
-// states] with B's and C's rows the same distance apart; y is written. The
-// sequences are folded into `rows` rows: the CPU, whose order of operations is
-// always the same, does not care.
+// kernels/scan/selective_scan.h. u, dt and y are [tokens, channels]; B and C
+// are [tokens, states] with the same distance between rows; y is written. On a
+// device the sequences are folded into `rows` rows. The CPU ignores `rows`,
+// since its results do not depend on the folding.
 void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
                    const at::Tensor& B, const at::Tensor& C, int64_t length,
                    int64_t rows, at::Tensor y);
 
-// x = gelu(x) in place, exact form; x contiguous [rows, channels].
+// x = gelu(x) in place, in the erf form. x is [rows, channels], contiguous.
 void GeluErf(at::Tensor& x);
 
-// x = gelu(x) in place, tanh form, on the CPU; x is dense in memory, in any
-// order.
+// x = gelu(x) in place, in the tanh form, on the CPU. x is dense in memory,
+// with its axes in any order.
 void GeluTanh(at::Tensor& x);
 
-// Of x [sequences, tokens, channels], contiguous: the first and the last token
-// of each sequence become the mean of the others.
+// Sets the first and the last token of each sequence to the mean of the others.
+// x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// A uint8 image [height, width, 3] into `image`, a view [3, height, width] of
-// any strides, on the CPU. As in kernels/vision/image_normalize.h.
+// kernels/vision/image_normalize.h, on the CPU. `rgb` is [height, width, 3];
+// the result is written to `image`, a view [3, height, width] of any strides.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
 
 // ---- Products ----
 
-// A weight [out, in] as kernels/linear/packed_gemm.h wants it.
+// A weight [out, in], packed by kernels/linear/packed_gemm.h.
 struct PackedWeights {
   at::Tensor values;
   int64_t in, out;
@@ -69,54 +71,59 @@ struct PackedWeights {
 
 PackedWeights PackGemm(const at::Tensor& weight);
 
-// y = x W^T + bias, or y += that: x [rows, in], bias [out] or undefined, y
-// [rows, out], all fp32. A row's bits depend on nothing but itself.
+// y = x W^T + bias, or y += x W^T + bias if `add`. x is [rows, in], bias [out]
+// or undefined, y [rows, out], all fp32. A row's output bits depend on that row
+// alone.
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, bool add, at::Tensor y);
 
-// kernels/linear/winograd_conv3x3.h: weight [out, in, 3, 3], packed.
+// Packs weight [out, in, 3, 3] by kernels/linear/winograd_conv3x3.h.
 at::Tensor PackWinograd(const at::Tensor& weight);
 
-// x [N, in, H, W] to [N, out, H, W], fp32, both channels-last in memory; bias
-// [out] or undefined.
+// Returns the convolution of x [N, in, H, W], [N, out, H, W]. Both are fp32 and
+// channels-last in memory. `weight` is packed; bias is [out] or undefined.
 at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
                         const at::Tensor& bias, int64_t out,
                         kernels::WinogradActivation activation);
 
-// residual += that, without activation; residual's memory must not be shared.
+// Adds the convolution, without activation, to `residual`, whose memory must
+// not be shared.
 void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
                      const at::Tensor& bias, at::Tensor& residual);
 
 // ---- Dense heads ----
 
-// kernels/vision/roi_align.h on the maps of one image, fp32 [C, H, W] each (on
-// a device of any type), channels-last in memory, from fine to coarse: level i
-// has stride strides[i]. rois [n, 4] to [n, C, size, size], channels-last.
+// kernels/vision/roi_align.h on the maps of one image, from fine to coarse. The
+// maps are [C, H, W], channels-last in memory, and fp32 (on a device of any
+// type). Level i has stride strides[i]. rois is [n, 4]. Returns [n, C, size,
+// size], channels-last in memory.
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale);
 
-// kernels/vision/nms.h: boxes [n, 4], scores [n], groups [n] int32 or undefined
-// (one group), to the indices of those kept, int64, best first, at most
-// `max_kept`.
+// kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
+// undefined for one group. Returns the indices of at most `max_kept` boxes,
+// int64, the best first.
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold, int64_t max_kept);
 
-// kernels/vision/mask_paste.h: mask [S, S] of `box` in a picture. On this
-// thread.
+// kernels/vision/mask_paste.h: pastes mask [S, S] into `box` of a picture. Runs
+// on the calling thread.
 model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
                               float threshold, int picture_height,
                               int picture_width);
 
-// kernels/vision/segmentation_argmax.h: logits [C, H, W], channels-last in
-// memory, of an input of input_height x input_width, at the size that `out` has
-// already; fills its labels, areas and, if `confidence`, its confidence.
+// kernels/vision/segmentation_argmax.h. logits is [C, H, W], channels-last in
+// memory, computed from an input of input_height x input_width. The result has
+// the size that is already set in `out`. Fills out's labels, areas and, if
+// `confidence`, its confidence.
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence,
                         model::Segmentation* out);
 
-// kernels/vision/conv3x3_after_resize.h: taps [N, h, w, 9 * C], contiguous, are
-// resized and added to y [N, C, H, W], channels-last in memory; both fp32.
+// kernels/vision/conv3x3_after_resize.h: resizes taps [N, h, w, 9 * C],
+// contiguous, and adds them to y [N, C, H, W], channels-last in memory. Both
+// are fp32.
 void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops

@@ -6,18 +6,18 @@
 
 namespace sfmamba::plain {
 
-// The mixer's operations in libtorch's operators, as SF-Mamba defines them on a
-// folded batch (arXiv 2603.16423, 3.3): slow, made to be read and compared
-// with. x, u, dt, B, C are [rows, tokens, channels]; a new sequence begins at
-// each multiple of `length` tokens.
+// The mixer's operations on a folded batch, as SF-Mamba (arXiv 2603.16423, 3.3)
+// defines them, by libtorch's operators. They are slow and serve as a readable
+// reference. x, u, dt, B and C are [rows, tokens, channels]. A new sequence
+// begins at each multiple of `length` tokens.
 
-// weight [taps, channels], of which `left` before the token itself, bias
-// [channels] or undefined; a tap beyond its sequence is left out.
+// weight is [taps, channels], with `left` taps before the token; bias is
+// [channels] or undefined. Taps beyond the sequence are skipped.
 at::Tensor DepthwiseConv(const at::Tensor& x, const at::Tensor& weight,
                          const at::Tensor& bias, int left, int64_t length);
 
-// The recurrence token by token; the state is forgotten, not multiplied by 0,
-// where a sequence begins.
+// Runs the recurrence token by token. Where a sequence begins, the state is
+// replaced, not multiplied by 0.
 at::Tensor SelectiveScan(const ops::Scan& scan, const at::Tensor& u,
                          const at::Tensor& dt, const at::Tensor& B,
                          const at::Tensor& C, int64_t length);

@@ -12,8 +12,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// What a thread should have to itself before another is woken for the rest:
-// some 50 us.
+// The fewest logits per thread, which take about 50 us, to outweigh the cost of
+// waking a thread.
 constexpr int64_t kGrainLogits = 1 << 19;
 
 }  // namespace
@@ -67,7 +67,7 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
     args.confidence = confidence ? out->confidence.data() : nullptr;
     args.areas = areas.data();
     kernels::SegmentationArgmaxCpu(args);
-    // Sums of whole numbers: the order does not matter.
+    // Sums of integers do not depend on the order.
     absl::MutexLock lock(&mu);
     for (int64_t k = 0; k < classes; ++k) out->areas[k] += areas[k];
   });

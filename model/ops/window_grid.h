@@ -5,11 +5,12 @@
 
 namespace sfmamba::ops {
 
-// A map cut into windows of one size, in tokens. Where the windows do not fill
-// the map's sides they hang over on the right and at the bottom.
+// The partition of a map into windows of one size. All sizes are in tokens. If
+// the window size does not divide the map size, the last windows extend beyond
+// the map on the right and at the bottom.
 struct WindowGrid {
   int64_t map_height = 0, map_width = 0;
-  int64_t height = 0, width = 0;  // Of a window.
+  int64_t height = 0, width = 0;  // The size of a window.
 
   int64_t rows() const { return (map_height + height - 1) / height; }
   int64_t columns() const { return (map_width + width - 1) / width; }

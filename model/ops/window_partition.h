@@ -6,19 +6,20 @@
 
 namespace sfmamba::ops {
 
-// [N, map_height, map_width, C] to [N * windows, height * width, C]: image by
-// image, windows and the tokens in them row by row, zeros where they hang over.
-// Contiguous; x's memory where that is possible.
+// Converts x [N, map_height, map_width, C] to windows [N * windows, height *
+// width, C]. The windows of an image, and the tokens of a window, are in
+// row-major order. Tokens beyond the map are zeros. The result is contiguous
+// and shares x's memory if possible.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid);
 
-// The same on a device, as `type`, with `margin` tokens at each end of a window
-// that are yet to be filled. x's last axis is dense.
+// The same on a device. The result has `type`, and `margin` uninitialised
+// tokens at each end of a window. x's last axis is contiguous.
 at::Tensor WindowPartitionOnDevice(const at::Tensor& x, const WindowGrid& grid,
                                    int margin, at::ScalarType type);
 
-// The inverse of WindowPartition; what hangs over is dropped.
+// The inverse of WindowPartition. Tokens beyond the map are dropped.
 at::Tensor WindowReverse(const at::Tensor& x, const WindowGrid& grid);
-// The same on a device, as `type`.
+// The same on a device. The result has `type`.
 at::Tensor WindowReverseOnDevice(const at::Tensor& x, const WindowGrid& grid,
                                  at::ScalarType type);
 

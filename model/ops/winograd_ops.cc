@@ -8,11 +8,11 @@
 namespace sfmamba::ops {
 namespace {
 
-// Tiles that a thread should have to itself before another is woken for the
-// rest: fewer make products of too few rows.
+// The fewest tiles per thread. With fewer, the matrix products have too few
+// rows to be efficient.
 constexpr int64_t kGrainTiles = 24;
 
-// x [N, in, H, W] to y [N, H, W, out], contiguous.
+// Convolves x [N, in, H, W] into y [N, H, W, out], contiguous.
 void Convolve(const at::Tensor& x, const at::Tensor& weight,
               const at::Tensor& bias, kernels::WinogradActivation activation,
               bool add, const at::Tensor& y) {
