@@ -26,7 +26,7 @@ at::Tensor Activated(at::Tensor x, Activation activation) {
   return x;
 }
 
-// A channels-last map [N, C, H, W] as [N * H * W, C].
+// Views a channels-last map [N, C, H, W] as [N * H * W, C].
 at::Tensor Pixels(const at::Tensor& map) {
   return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
 }
@@ -147,7 +147,7 @@ at::Tensor Convolution::Forward(const at::Tensor& x) const {
                        /*training=*/false, /*momentum=*/0, norm_->eps,
                        /*cudnn_enabled=*/false);
   }
-  // Apart from the convolution: oneDNN's ReLU makes a NaN a zero.
+  // The activation is a separate step because oneDNN's ReLU turns NaN into 0.
   return Activated(std::move(y), activation_);
 }
 

@@ -7,9 +7,9 @@
 
 namespace sfmamba::layers {
 
-// What a backbone makes of images: maps [N, C, H, W], from fine to coarse. Of
-// the hybrid architecture four, at strides 4, 8, 16 and 32, in fp32 or in the
-// compute type; of Vim one of a single pixel, the class token.
+// A backbone's result: maps [N, C, H, W], from fine to coarse. The hybrid
+// architecture has four, at strides 4, 8, 16 and 32, in fp32 or in the compute
+// type. Vim has one map of a single pixel, the class token.
 using Features = std::vector<at::Tensor>;
 
 }  // namespace sfmamba::layers

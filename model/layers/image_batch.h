@@ -9,23 +9,23 @@
 
 namespace sfmamba::layers {
 
-// Images as a network takes them: normalised values, or pixels on a device,
-// which a first convolution normalises on its way.
+// A network's input: normalised values, or pixels on a device, which the first
+// convolution normalises.
 class ImageBatch {
  public:
-  // values [N, 3, H, W], normalised.
+  // `values` is [N, 3, H, W], normalised.
   ImageBatch(at::Tensor values)  // NOLINT: a tensor is a batch.
       : values_(std::move(values)) {}
-  // Pixels on `device`, whose values are to be of `type`.
+  // `pixels` are on `device`. Values() are of `type`.
   ImageBatch(ops::PixelBatch pixels, at::Device device, at::ScalarType type)
       : pixels_(std::move(pixels)), device_(device), type_(type) {}
 
-  // Null where there are values.
+  // Returns null if the batch was made from values.
   const ops::PixelBatch* pixels() const {
     return pixels_.has_value() ? &*pixels_ : nullptr;
   }
 
-  // [N, 3, H, W], normalised; 0 beyond an image.
+  // Returns the normalised values [N, 3, H, W], which are 0 in the padding.
   at::Tensor Values() const;
 
  private:

@@ -7,26 +7,28 @@
 
 namespace sfmamba::layers {
 
-// How every layer of a model computes. Where it does, its weights say: a layer
-// whose weights lie on a device runs there.
+// How every layer of a model computes. A layer runs on the device that holds
+// its weights.
 struct LayerOptions {
-  // Weights rewritten and packed at load, our kernels. False: libtorch's own
-  // operators one by one, as the papers write them; fp32 and the CPU only.
+  // Whether weights are transformed and packed at load and our kernels are
+  // used. If false, layers call libtorch's operators one by one, as in the
+  // papers; this requires fp32 and the CPU.
   bool fuse = true;
-  // Of matrix products and convolutions. On the CPU norms, the scan and the
-  // residual stream stay fp32; on a device they read and write this type, too,
-  // and compute in fp32.
+  // The type of matrix products and convolutions. On the CPU, norms, the scan
+  // and the residual stream are always fp32. On a device they read and write
+  // this type too and compute in fp32.
   model::Precision precision = model::Precision::kFloat32;
-  // How scans run on a device; must be set there. Outlives the layers.
+  // Chooses the plans of scans on a device, where it is required. Not owned;
+  // outlives the layers.
   const tuning::ScanPlanChooser* chooser = nullptr;
   // How convolutions' algorithms are chosen on a device.
   ops::ConvSearch conv_search = ops::ConvSearch::kGuess;
-  // Half precision on a device keeps to GELU's erf form, see tanh_gelu().
+  // Whether half precision on a device uses GELU's erf form; see tanh_gelu().
   bool exact_gelu = false;
 
-  // Whether a device computes an MLP's GELU in its tanh form, which libraries
-  // have as a product's epilogue: the two differ by 4.7e-4 at most, about what
-  // bf16 rounds.
+  // Returns whether a device computes an MLP's GELU in its tanh form, which
+  // libraries offer as an epilogue of matrix products. The two forms differ by
+  // at most 4.7e-4, about the rounding of bf16.
   bool tanh_gelu() const {
     return !exact_gelu && precision != model::Precision::kFloat32;
   }

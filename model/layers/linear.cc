@@ -12,13 +12,14 @@
 namespace sfmamba::layers {
 namespace {
 
-// Rows of a stage-3 window of the base size: what oneDNN packs for.
+// The number of rows that oneDNN packs weights for: those of a stage-3 window.
 constexpr int64_t kTypicalRows = 196;
 
-// x [..., in] as [rows, in], without a copy if the rows are evenly apart.
+// Returns x [..., in] as [rows, in], without a copy if the rows are evenly
+// spaced.
 at::Tensor AsRows(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// y [rows, out] with the leading sizes of `x`.
+// Views y [rows, out] with the leading sizes of x.
 at::Tensor Like(const at::Tensor& x, const at::Tensor& y) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = y.size(1);

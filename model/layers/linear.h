@@ -11,11 +11,11 @@ namespace sfmamba::layers {
 
 // y = (x W^T + b) * scale over the last axis of x. Immutable, so thread-safe.
 //
-// Fused in fp32 on the CPU, a row's answer has the same bits beside any other
-// rows and with any number of threads.
+// If fused, in fp32 and on the CPU, a row's result is bit-identical whatever
+// the other rows and the number of threads are.
 class Linear {
  public:
-  // scale [out] is a layer scale, undefined where there is none.
+  // `scale` [out] is a layer scale, or undefined.
   Linear(const Weights& weights, const at::Tensor& scale,
          const LayerOptions& options);
 
@@ -23,11 +23,12 @@ class Linear {
   static Weights Take(const weights::StateDict::Scope& scope, int in, int out,
                       bool bias);
 
-  // [..., in] to [..., out] of the compute type.
+  // Maps x [..., in] to [..., out] of the compute type.
   at::Tensor Forward(const at::Tensor& x) const;
-  // The same, then GELU: its erf form or, where LayerOptions says so, tanh.
+  // The same, followed by GELU in its erf form or, on a device where
+  // LayerOptions::tanh_gelu() is true, in its tanh form.
   at::Tensor ForwardGelu(const at::Tensor& x) const;
-  // residual += Forward(x), in one pass where the library can.
+  // residual += Forward(x), in one pass if the library supports it.
   void AddTo(Residual& residual, const at::Tensor& x) const;
 
  private:
@@ -38,17 +39,17 @@ class Linear {
   static Multiplier ChooseMultiplier(const LayerOptions& options,
                                      bool on_device);
 
-  // Of [rows, in].
+  // Forward() and ForwardGelu() for x [rows, in].
   at::Tensor ForwardRows(const at::Tensor& rows) const;
   at::Tensor GeluRows(const at::Tensor& rows) const;
 
   bool fuse_;
   bool tanh_gelu_;
-  at::ScalarType type_;  // What it computes in.
+  at::ScalarType type_;  // The compute type.
   Multiplier multiplier_;
   int64_t out_;
-  ops::PackedWeights packed_;  // kGemm's.
-  at::Tensor weight_;          // oneDNN's own, or [out, in].
+  ops::PackedWeights packed_;  // For kGemm only.
+  at::Tensor weight_;          // [out, in], or packed for kOneDnn.
   at::Tensor bias_;            // [out] or undefined.
   at::Tensor scale_;           // [out], undefined if folded or absent.
 };

@@ -9,33 +9,34 @@
 namespace sfmamba::layers {
 
 // A residual stream: x [rows, tokens, width], contiguous, which layers add to.
-// It is fp32 or, on a device, maybe of the compute type.
+// It is fp32 or, on a device, possibly of the compute type.
 //
-// On a device what a layer gave may wait for the next LayerNorm, which reads x
-// anyway and adds it on the way: one pass over memory less.
+// On a device, a layer's result may be kept until the next LayerNorm, which
+// reads x anyway and adds the result to it. This saves a pass over memory.
 class Residual {
  public:
-  // x's memory is not shared.
+  // x's memory must not be shared.
   explicit Residual(at::Tensor x) : x_(std::move(x)) {}
 
-  // x, with all that was added; to be changed or replaced at will.
+  // Returns x with everything that was added. The caller may change or replace
+  // it.
   at::Tensor& Sum();
   at::IntArrayRef sizes() const { return x_.sizes(); }
   at::ScalarType scalar_type() const { return x_.scalar_type(); }
-  // The same values in rows of another length.
+  // Reshapes x to the same values in rows of another length.
   void View(at::IntArrayRef sizes) { x_ = x_.view(sizes); }
 
-  // x += y: y has the values of x in its order and, on a device, the type that
-  // Normalized() gives.
+  // x += y. y has as many values as x, in the same order. On a device it has
+  // the type that the next Normalized() is called with.
   void Add(const at::Tensor& y);
 
-  // ops::LayerNorm of Sum().
+  // Returns ops::LayerNorm of Sum().
   at::Tensor Normalized(const at::Tensor& gamma, const at::Tensor& beta,
                         int64_t length, bool swap, at::ScalarType type);
 
  private:
   at::Tensor x_;
-  at::Tensor waiting_;  // To be added to x_; undefined: nothing.
+  at::Tensor waiting_;  // Still to be added to x_; undefined if nothing is.
 };
 
 }  // namespace sfmamba::layers

@@ -8,27 +8,26 @@
 
 namespace sfmamba::layers {
 
-// A mixer's depthwise convolution along each sequence, then SiLU. Immutable, so
-// thread-safe.
+// A mixer's depthwise convolution along each sequence, followed by SiLU.
+// Immutable, so thread-safe.
 class ShortConvolution {
  public:
   struct Shape {
     int channels;
     int taps = 3;
-    int left = 1;  // Taps before the token itself.
+    int left = 1;  // Taps before the token.
     bool bias = false;
   };
 
-  // Takes "weight" [channels, 1, taps] and, if the shape says so, "bias"
-  // [channels].
+  // Takes "weight" [channels, 1, taps] and, if shape.bias, "bias" [channels].
   ShortConvolution(const weights::StateDict::Scope& scope, const Shape& shape,
                    const LayerOptions& options);
 
-  // x to y, both [rows, tokens, channels], their last axis dense; `length`
-  // tokens in a row are a sequence. y is written.
+  // Convolves x into y. Both are [rows, tokens, channels] with a contiguous
+  // last axis. Each `length` consecutive tokens are a sequence.
   void Forward(const at::Tensor& x, int64_t length, at::Tensor y) const;
 
-  // Two convolutions alike in taps, of two tensors, as one step of a device.
+  // Two convolutions with the same taps, which a device runs in one launch.
   struct Step {
     const ShortConvolution& convolution;
     at::Tensor x, y;

@@ -8,7 +8,7 @@ namespace sfmamba::layers {
 namespace {
 
 constexpr int kColours = 3, kKernel = 3;
-// The device's kernel makes channels by so many.
+// The device's kernel needs a multiple of this many channels.
 constexpr int64_t kChannelStep = 8;
 
 Convolution::Shape ShapeOf(const Weights& weights, int image_size) {
@@ -16,7 +16,8 @@ Convolution::Shape ShapeOf(const Weights& weights, int image_size) {
           image_size};
 }
 
-// [out, colour, row, column] as [row, column, colour, out], in fp32.
+// Converts weights [out, colour, row, column], with the BatchNorm folded in, to
+// [row, column, colour, out] in fp32.
 ops::PixelConvWeights ForPixels(const Weights& weights, const BatchNorm& norm,
                                 Activation activation) {
   const Weights folded = FoldBatchNorm(weights, norm);

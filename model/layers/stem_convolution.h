@@ -7,24 +7,25 @@
 
 namespace sfmamba::layers {
 
-// The first convolution of a network: 3x3, stride 2, a BatchNorm and an
-// activation. A device that has pixels normalises them on the way and so reads
-// three bytes a pixel instead of writing and reading values.
+// The first convolution of a network: 3x3 with stride 2, followed by a
+// BatchNorm and an activation. On a device it normalises pixels itself, so that
+// normalised values are never written to memory.
 class StemConvolution {
  public:
-  // `weights` [out, 3, 3, 3]; `image_size` is the side of the images expected,
-  // a hint.
+  // The weight is [out, 3, 3, 3]. `image_size` is the expected side of the
+  // images, a hint.
   StemConvolution(const Weights& weights, const BatchNorm& norm,
                   Activation activation, int image_size,
                   const LayerOptions& options);
 
-  // Images of H x W pixels to [N, out, ceil(H / 2), ceil(W / 2)].
+  // Maps images of H x W pixels to [N, out, ceil(H / 2), ceil(W / 2)].
   at::Tensor Forward(const ImageBatch& images) const;
 
  private:
   at::ScalarType type_;
   Convolution convolution_;
-  ops::PixelConvWeights pixel_weights_;  // Undefined unless a device can.
+  ops::PixelConvWeights pixel_weights_;  // Undefined if the device's kernel
+                                         // cannot be used.
 };
 
 }  // namespace sfmamba::layers

@@ -15,14 +15,14 @@ at::Tensor ToFloat(const at::Tensor& x) {
   return x.to(at::kFloat).contiguous();
 }
 
-// scale [out] seen as [out, 1, ...] beside `weight`.
+// Views scale [out] as [out, 1, ...], which broadcasts with `weight`.
 at::Tensor PerOutput(const at::Tensor& scale, const at::Tensor& weight) {
   std::vector<int64_t> shape(weight.dim(), 1);
   shape[0] = -1;
   return scale.view(shape);
 }
 
-// Scale and shift of `norm` in double.
+// Returns the scale and shift of `norm` in double.
 Affine ExactAffine(const BatchNorm& norm) {
   const at::Tensor scale =
       ToDouble(norm.weight) / (ToDouble(norm.var) + norm.eps).sqrt();

@@ -6,8 +6,8 @@
 
 namespace sfmamba::layers {
 
-// Load-time rewrites. They are exact in real arithmetic, are computed in double
-// and rounded once to fp32.
+// Transformations of weights at load. They are exact in real arithmetic,
+// computed in double and rounded once to fp32.
 
 // A BatchNorm's parameters, each [C].
 struct BatchNorm {
@@ -18,7 +18,7 @@ struct BatchNorm {
                         double eps);
 };
 
-// y = x * scale + shift, per channel: what a BatchNorm does in inference.
+// y = x * scale + shift per channel, as a BatchNorm computes in inference.
 struct Affine {
   at::Tensor scale, shift;  // fp32 [C]
 };
@@ -27,20 +27,22 @@ Affine ToAffine(const BatchNorm& norm);
 // The weights of a convolution or of a linear layer.
 struct Weights {
   at::Tensor weight;  // [out, ...]
-  at::Tensor bias;    // [out], or undefined: none.
+  at::Tensor bias;    // [out], or undefined.
 };
 
-// The convolution that gives the BatchNorm's answer.
+// Returns the convolution that equals `weights` followed by `norm`.
 Weights FoldBatchNorm(const Weights& weights, const BatchNorm& norm);
 
-// The layer whose answer is multiplied by scale [out] already.
+// Returns the layer that equals `weights` followed by a multiplication by scale
+// [out].
 Weights FoldScale(const Weights& weights, const at::Tensor& scale);
 
-// The projection (dt | B | C) of a scan's input as one product: `x_proj`, [rank
-// + rest, channels], whose first outputs pass `dt_proj`, [channels, rank].
+// Returns a scan's projections as one layer with outputs (dt | B | C). It
+// equals `x_proj`, [rank + rest, channels], with its first `rank` outputs
+// followed by `dt_proj`, [channels, rank].
 Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
 
-// The scan's A = -exp(A_log), turned to lie as the kernel reads it: A_log
+// Returns the scan's A = -exp(A_log), transposed for the kernel: from
 // [channels, states] to [states, channels].
 at::Tensor DecayRates(const at::Tensor& A_log);
 
