@@ -8,10 +8,10 @@
 
 namespace sfmamba::backbones {
 
-// A mixer that shows another one its sequences in another form: from their
-// ends, or behind a token that is the mean of the others. The ablation that
-// scans one way in one block and the other way in the next. Source: SF-Mamba
-// (arXiv 2603.16423), 4.
+// Applies another mixer to reversed sequences, or to sequences preceded by a
+// token with the mean of the others, or both. With it, blocks scan in
+// alternating directions, which is an ablation. Source: SF-Mamba (arXiv
+// 2603.16423), 4.
 class AlternatingScanMixer : public Mixer {
  public:
   AlternatingScanMixer(std::unique_ptr<Mixer> mixer, bool reversed,

@@ -27,7 +27,8 @@ void Attention::AddTo(layers::Residual& residual, const at::Tensor& x,
   const at::Tensor y =
       device != nullptr ? device->Attention(q, qkv[1], qkv[2])
                         : at::scaled_dot_product_attention(q, qkv[1], qkv[2]);
-  // [sequences, heads, asking, width / heads] to [sequences, asking, width].
+  // [sequences, heads, asking, width / heads] becomes [sequences, asking,
+  // width].
   proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
 }
 

@@ -8,12 +8,13 @@
 
 namespace sfmamba::backbones {
 
-// Multi-head softmax attention over the tokens of each sequence, unmasked. The
-// residual [sequences, tokens, width] may hold the first tokens of each
-// sequence only: for these the others are seen, and nothing else is computed.
+// Multi-head softmax attention over the tokens of each sequence, without a
+// mask. If the residual [sequences, tokens, width] holds only the first tokens
+// of each sequence, the result is computed for these tokens only; they still
+// attend to all tokens of x.
 class Attention : public Mixer {
  public:
-  // gamma [width] is the layer scale of the result, or undefined.
+  // `gamma` [width] is the layer scale of the result, or undefined.
   Attention(const weights::StateDict::Scope& scope, int width, int heads,
             const at::Tensor& gamma, const layers::LayerOptions& options);
 

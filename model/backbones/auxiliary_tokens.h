@@ -7,25 +7,26 @@
 
 namespace sfmamba::backbones {
 
-// The auxiliary tokens of a stage: one before and one after each sequence,
-// which carry what the scan saw at its end back to its beginning. They change
-// places after each Mamba block. Source: SF-Mamba (arXiv 2603.16423), 3.2.
+// The auxiliary tokens of a stage, one before and one after each sequence. They
+// are exchanged between Mamba blocks, so that information from the end of a
+// sequence reaches its beginning. Source: SF-Mamba (arXiv 2603.16423), 3.2.
 class AuxiliaryTokens {
  public:
-  // Learnable tokens are "aux_head" and "aux_tail" of `scope`, [1, 1, width].
+  // Takes learnable tokens, "aux_head" and "aux_tail" [1, 1, width], from
+  // `scope`.
   AuxiliaryTokens(const weights::StateDict::Scope& scope, int width,
                   const model::BackboneConfig& config, bool fuse);
 
-  // [sequences, T, width] to [sequences, T + 2, width], in memory of its own;
-  // the same sequences where there are no tokens.
+  // Maps x [sequences, T, width] to [sequences, T + 2, width] in new memory.
+  // Returns x if attaches() is false.
   at::Tensor Attach(const at::Tensor& x) const;
-  // Fills the first and the last token of each sequence x [sequences, T + 2,
-  // width], contiguous. Only if attaches().
+  // Sets the first and the last token of each sequence in x [sequences, T + 2,
+  // width], which is contiguous. Requires attaches().
   void Fill(at::Tensor& x) const;
-  // The inverse, contiguous.
+  // The inverse of Attach(). The result is contiguous.
   static at::Tensor Detach(const at::Tensor& x);
 
-  // Whether blocks see tokens, and whether these change places.
+  // Return whether there are auxiliary tokens, and whether they are exchanged.
   bool attaches() const { return tokens_ != model::Tokens::kNone; }
   bool swaps() const { return attaches() && swap_; }
 
@@ -33,11 +34,11 @@ class AuxiliaryTokens {
   model::Tokens tokens_;
   bool swap_;
   bool fuse_;
-  at::Tensor head_, tail_;  // Learnable tokens only.
+  at::Tensor head_, tail_;  // For learnable tokens only.
 };
 
-// x [rows, tokens, width] with the first and the last of each `length` tokens
-// exchanged.
+// Returns x [rows, tokens, width] with the first and the last of each `length`
+// tokens exchanged.
 at::Tensor SwapEnds(const at::Tensor& x, int64_t length);
 
 }  // namespace sfmamba::backbones

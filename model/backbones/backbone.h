@@ -13,24 +13,24 @@
 
 namespace sfmamba::backbones {
 
-// Immutable, so thread-safe.
+// Computes features from images. Immutable, so thread-safe.
 class Backbone {
  public:
   virtual ~Backbone() = default;
 
-  // N images of H x W pixels. Mamba blocks run on `fold_rows` rows
-  // (SF-Mamba's B1), which divides each of Sequences(N, H, W); 0: one row a
-  // sequence.
+  // Returns the features of N images of H x W pixels. Mamba blocks run on
+  // `fold_rows` rows (SF-Mamba's B1), which must divide each of Sequences(N, H,
+  // W). 0 gives each sequence its own row.
   virtual layers::Features Forward(const layers::ImageBatch& images,
                                    int64_t fold_rows) const = 0;
 
-  // Sequences that such a batch becomes in each stage of tokens.
+  // Returns the number of sequences that a batch has in each token stage.
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                          int64_t width) const = 0;
 };
 
-// Takes the backbone's tensors from `scope`. `image_size` is the side of the
-// images expected, a hint.
+// Takes the backbone's tensors from `scope`. `image_size` is the expected side
+// of the images, a hint.
 std::unique_ptr<Backbone> MakeBackbone(const model::BackboneConfig& config,
                                        int image_size,
                                        const weights::StateDict::Scope& scope,

@@ -8,7 +8,7 @@
 namespace sfmamba::backbones {
 
 // The residual block of stages 1 and 2, on maps [N, width, H, W]: convolution,
-// BatchNorm, GELU in its tanh form, convolution, BatchNorm.
+// BatchNorm, GELU in the tanh form, convolution, BatchNorm.
 // Source: MambaVision (arXiv 2407.08083), 3.2.
 class ConvBlock {
  public:
@@ -16,7 +16,7 @@ class ConvBlock {
   ConvBlock(const weights::StateDict::Scope& scope, int width, int size,
             const layers::LayerOptions& options);
 
-  // x += block(x), maybe in place: x's memory must not be shared.
+  // x += block(x). May write to x's memory, which must not be shared.
   void Forward(at::Tensor& x) const;
 
  private:

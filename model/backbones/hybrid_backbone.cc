@@ -7,7 +7,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-// What a convolution of stride 2 leaves of a side, `times` times.
+// Returns the size of a side after `times` convolutions of stride 2.
 int64_t Halved(int64_t size, int times) {
   for (; times > 0; --times) size = (size + 1) / 2;
   return size;
@@ -57,7 +57,7 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
 
 at::Tensor HybridBackbone::Normalized(const Norm& norm,
                                       const at::Tensor& map) const {
-  // In channels-last memory the channels of a pixel are a token.
+  // In channels-last memory, the channels of a pixel form a token.
   at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
   if (fuse_) {
     return ops::LayerNorm(x, norm.gamma, norm.beta, /*length=*/1,

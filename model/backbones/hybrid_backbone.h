@@ -14,10 +14,10 @@
 namespace sfmamba::backbones {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
-// 2603.16423): two stages of convolutions, in whose place a LiteTrunk may
-// stand, and two of tokens. Its features are the stages' maps before their
-// downsampling; with output_norms each behind a LayerNorm of its own, in fp32,
-// which the next stage does not see.
+// 2603.16423): two convolution stages, which a LiteTrunk may replace, and two
+// token stages. Its features are the stages' maps before downsampling. With
+// output_norms, a LayerNorm is applied to each feature, in fp32, but not to the
+// next stage's input.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
@@ -35,20 +35,20 @@ class HybridBackbone : public Backbone {
     at::Tensor gamma, beta;  // [C]
   };
   at::Tensor Normalized(const Norm& norm, const at::Tensor& map) const;
-  // Adds the next stage's map.
+  // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
-  // Runs what comes before stage 3 and returns its input.
+  // Runs the layers before stage 3 and returns stage 3's input.
   at::Tensor ForwardConvolutions(const layers::ImageBatch& images,
                                  layers::Features* features) const;
 
   bool fuse_;
-  std::optional<LiteTrunk> trunk_;  // Instead of the next two members.
+  std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
   std::vector<layers::Convolution>
-      downsamples_;                 // After stage 3, and those before.
-  std::vector<Norm> output_norms_;  // One a stage, or none.
+      downsamples_;                 // The last one follows stage 3.
+  std::vector<Norm> output_norms_;  // One per stage, or none.
 };
 
 }  // namespace sfmamba::backbones

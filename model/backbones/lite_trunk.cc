@@ -12,7 +12,7 @@ constexpr int kStemChannels = 32;
 
 struct BlockShape {
   int kernel, stride, expansion, in, out;
-  bool is_map;  // The last of its stride.
+  bool is_map;  // Whether the block is the last one of its stride.
 };
 
 constexpr BlockShape kBlocks[] = {
@@ -88,7 +88,7 @@ std::vector<at::Tensor> LiteTrunk::Forward(
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.Forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // No residual follows a map, so that none is written over.
+    // No residual block follows a map, so no map is overwritten.
     x = blocks_[i].Forward(std::move(x));
     if (kBlocks[i].is_map) maps.push_back(x);
   }

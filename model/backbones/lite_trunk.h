@@ -14,25 +14,27 @@
 namespace sfmamba::backbones {
 
 // The layers of EfficientNet-Lite0 down to stride 16: a convolution and eleven
-// inverted residuals, each behind a BatchNorm. Source: EfficientNet (arXiv
-// 1905.11946), section 4, in its "lite" form: ReLU6, no squeeze-excitation;
-// padding is symmetric. Immutable, so thread-safe.
+// inverted residual blocks, with a BatchNorm after each convolution. The "lite"
+// form has ReLU6 and no squeeze-excitation. Padding is symmetric. Immutable, so
+// thread-safe.
+// Source: EfficientNet (arXiv 1905.11946), section 4.
 class LiteTrunk {
  public:
-  // `image_size` is the side of the images expected, a hint.
+  // `image_size` is the expected side of the images, a hint.
   LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
             const layers::LayerOptions& options);
 
-  // Images of H x W pixels to three maps [N, C, ceil(H / stride),
+  // Maps images of H x W pixels to three maps [N, C, ceil(H / stride),
   // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.
   std::vector<at::Tensor> Forward(const layers::ImageBatch& images) const;
 
  private:
-  // Wider, convolved channel by channel, narrower.
+  // An inverted residual block: a 1x1 expansion, if any, a depthwise
+  // convolution and a 1x1 projection.
   struct Block {
     std::optional<layers::Convolution> expand;
     layers::Convolution depthwise, project;
-    bool residual;  // The answer is added to x, whose memory it takes.
+    bool residual;  // Whether the result is added to x, in x's memory.
 
     at::Tensor Forward(at::Tensor x) const;
   };

@@ -11,8 +11,9 @@
 
 namespace sfmamba::backbones {
 
-// The mixer of block `block` of stage `stage` (2 or 3), with its tensors from
-// `scope`. gamma [width] is the block's layer scale, or undefined.
+// Makes the mixer of block `block` of stage `stage` (2 or 3) and takes its
+// tensors from `scope`. `gamma` [width] is the block's layer scale, or
+// undefined.
 std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                  const model::BackboneConfig& config, int stage,
                                  int block, const at::Tensor& gamma,

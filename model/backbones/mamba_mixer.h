@@ -13,15 +13,16 @@
 
 namespace sfmamba::backbones {
 
-// The MambaVision mixer: half of the channels pass a convolution and the
-// selective scan, half the convolution only. Source: MambaVision (arXiv
-// 2407.08083), 3.3; the dt bias counts twice there, and so it does here.
+// The MambaVision mixer. Half of the channels go through a convolution and the
+// selective scan, the other half through a convolution only. dt's bias is added
+// twice, as in MambaVision.
+// Source: MambaVision (arXiv 2407.08083), 3.3.
 class MambaMixer : public Mixer {
  public:
-  // gamma [width] is the layer scale of the result, or undefined. `scan` is
-  // kUni, or else kParallelCat (half of the scanned channels are scanned from
-  // the sequences' ends) or kParallelAdd (a second path of parameters "..._b"
-  // reads from the ends, and its answer is added).
+  // `gamma` [width] is the layer scale of the result, or undefined. With
+  // kParallelCat, half of the scanned channels are scanned backward. With
+  // kParallelAdd, a second branch with parameters "..._b" scans backward and
+  // its result is added. Other scan modes are treated as kUni.
   MambaMixer(const weights::StateDict::Scope& scope, int width,
              model::ScanMode scan, const at::Tensor& gamma,
              const layers::LayerOptions& options);
@@ -30,7 +31,7 @@ class MambaMixer : public Mixer {
              int64_t length) const override;
 
  private:
-  int half_;  // Channels of the scan.
+  int half_;  // The number of scanned channels.
   layers::Linear in_proj_, out_proj_;
   SsmBranch forward_;
   std::optional<SsmBranch> backward_;

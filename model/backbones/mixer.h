@@ -8,16 +8,16 @@
 
 namespace sfmamba::backbones {
 
-// What lets the tokens of a sequence see each other: a scan or attention.
+// Mixes information between the tokens of a sequence, by a scan or attention.
 // Immutable, so thread-safe.
 class Mixer {
  public:
   virtual ~Mixer() = default;
 
-  // residual += gamma * mixer(x), gamma being the block's layer scale, if any.
-  // Both are [rows, tokens, width], contiguous; each `length` tokens in a row
-  // are a sequence, `tokens` a multiple of it: a folded batch has
-  // several sequences in a row.
+  // residual += gamma * mixer(x), where gamma is the block's layer scale, if
+  // any. Both are [rows, tokens, width], contiguous. Each `length` consecutive
+  // tokens are a sequence. In a folded batch a row consists of several
+  // sequences.
   virtual void AddTo(layers::Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
 };

@@ -7,14 +7,14 @@
 
 namespace sfmamba::backbones {
 
-// fc1 to four times the width, GELU (the erf form), fc2 back.
+// A layer "fc1" to four times the width, GELU, and a layer "fc2" back.
 class Mlp {
  public:
-  // gamma [width] is the layer scale of the result, or undefined.
+  // `gamma` [width] is the layer scale of the result, or undefined.
   Mlp(const weights::StateDict::Scope& scope, int width,
       const at::Tensor& gamma, const layers::LayerOptions& options);
 
-  // residual += gamma * mlp(x); both [..., width].
+  // residual += gamma * mlp(x). Both are [..., width].
   void AddTo(layers::Residual& residual, const at::Tensor& x) const {
     fc2_.AddTo(residual, fc1_.ForwardGelu(x));
   }

@@ -3,7 +3,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-constexpr double kEps = 1e-4;  // Of the stem only; 1e-5 everywhere else.
+constexpr double kEps = 1e-4;  // Other layers of the backbone use 1e-5.
 
 layers::Convolution::Shape FirstShape(int in_dim, int image_size) {
   return {3, in_dim, /*stride=*/2, image_size};

@@ -9,8 +9,8 @@
 
 namespace sfmamba::backbones {
 
-// The stem: images of H x W pixels to [N, dim, ceil(H/4), ceil(W/4)] by two
-// convolutions of stride 2. Source: MambaVision (arXiv 2407.08083), 3.1.
+// The stem: two convolutions of stride 2 that map images of H x W pixels to [N,
+// dim, ceil(H/4), ceil(W/4)]. Source: MambaVision (arXiv 2407.08083), 3.1.
 class PatchEmbed {
  public:
   PatchEmbed(const weights::StateDict::Scope& scope, int in_dim, int dim,

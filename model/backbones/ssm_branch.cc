@@ -10,23 +10,23 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Channels [begin, begin + count) of a scan.
+// Returns the parameters of channels [begin, begin + count).
 ops::Scan Slice(const ops::Scan& scan, int begin, int count) {
   return {scan.A.narrow(1, begin, count).contiguous(),
           scan.D.narrow(0, begin, count), scan.bias.narrow(0, begin, count),
           scan.chooser};
 }
 
-// Whether one product instead of two, in return for one launch less, costs no
-// more than four times the operations: of 2 rank * channels it makes
-// channels^2.
+// Returns whether composing both projections, which saves a launch, takes at
+// most four times the operations. It replaces 2 * rank * channels
+// multiplications by channels^2.
 bool IsWorthComposing(const SsmBranch::Shape& shape) {
   const int64_t channels = shape.conv.channels, rest = 2 * shape.states;
   return channels + rest <= 4 * (2 * shape.rank + rest);
 }
 
 at::Tensor EmptyLike(const at::Tensor& x) {
-  return at::empty(x.sizes(), x.options());  // Dense, whatever x is.
+  return at::empty(x.sizes(), x.options());  // Contiguous even if x is not.
 }
 
 }  // namespace

@@ -13,41 +13,43 @@
 
 namespace sfmamba::backbones {
 
-// x [rows, tokens, channels] with each `length` tokens in reverse order, in
-// memory of its own.
+// Returns x [rows, tokens, channels] with each `length` tokens in reverse
+// order, in new memory.
 at::Tensor Reversed(const at::Tensor& x, int64_t length);
 
-// One way through a mixer's sequences: a short convolution gives u, projections
-// of u give dt, B and C, the selective scan gives y. Immutable, so thread-safe.
-// Source: Mamba (arXiv 2312.00752), 3.4.
+// A mixer's scan in one direction. A short convolution computes u, projections
+// of u compute dt, B and C, and the selective scan computes y. Immutable, so
+// thread-safe. Source: Mamba (arXiv 2312.00752), 3.4.
 class SsmBranch {
  public:
   struct Shape {
     layers::ShortConvolution::Shape conv;
-    int rank;                // Of the projection that gives dt.
-    int states;              // Of each channel.
-    double dt_bias_scale;    // What dt's bias is multiplied by.
-    int reversed_scans = 0;  // So many channels, the last ones, are scanned
-                             // from the ends of the sequences: an ablation.
+    int rank;              // The rank of dt's projection.
+    int states;            // States per channel.
+    double dt_bias_scale;  // The factor of dt's bias.
+    // The number of channels, at the end, that are scanned backward. This is an
+    // ablation.
+    int reversed_scans = 0;
   };
 
-  // The convolution is named `conv`; `suffix` ("_b" for a backward path) ends
-  // the names of all parameters.
+  // `conv` is the convolution's name. `suffix` ("_b" for a backward branch) is
+  // appended to the names of all layers and parameters.
   SsmBranch(const weights::StateDict::Scope& scope, absl::string_view conv,
             absl::string_view suffix, const Shape& shape,
             const layers::LayerOptions& options);
 
-  // x to y, both [rows, tokens, channels], their last axis dense; `length`
-  // tokens in a row are a sequence. y is written.
+  // Computes y from x. Both are [rows, tokens, channels] with a contiguous last
+  // axis. Each `length` consecutive tokens are a sequence.
   void Forward(const at::Tensor& x, int64_t length, at::Tensor y) const;
-  // The same in two steps: x through convolution(), then from u on.
+  // The two steps of Forward(): convolution() computes u from x, ForwardFrom()
+  // computes y from u.
   const layers::ShortConvolution& convolution() const { return conv_; }
   void ForwardFrom(const at::Tensor& u, int64_t length, at::Tensor y) const;
-  // Adds to y what Forward says of the sequences read from their ends.
+  // Adds to y the result of Forward() on the reversed sequences, reversed back.
   void AddBackward(const at::Tensor& x, int64_t length, at::Tensor y) const;
 
  private:
-  // What the scan reads, each [rows, tokens, ...].
+  // The scan's inputs, each [rows, tokens, ...].
   struct Inputs {
     at::Tensor u, dt, B, C;
   };
@@ -58,11 +60,12 @@ class SsmBranch {
   bool fuse_;
   Shape shape_;
   layers::ShortConvolution conv_;
-  // u to (dt before its own projection | B | C), and that projection; or, where
-  // it is absent, u to (dt | B | C) at once.
+  // x_proj_ computes (low-rank dt | B | C) from u, and dt_proj_ expands dt. If
+  // dt_proj_ is empty, x_proj_ computes (dt | B | C) directly.
   std::optional<layers::Linear> x_proj_, dt_proj_;
-  ops::Scan scan_;           // Of all channels but the last reversed_scans,
-  ops::Scan reversed_scan_;  // and of these.
+  // The scans of the forward channels and of the last reversed_scans channels.
+  ops::Scan scan_;
+  ops::Scan reversed_scan_;
 };
 
 }  // namespace sfmamba::backbones

@@ -10,8 +10,8 @@
 namespace sfmamba::backbones {
 namespace {
 
-// `length` tokens between the two auxiliary ones, cut into `grid`'s windows,
-// each between copies of the two; without auxiliary tokens if not `attached`.
+// Partitions each sequence of x into the windows of `grid`. If `attached`, the
+// sequence has auxiliary tokens, and each window gets copies of them.
 at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
                         bool attached) {
   const auto cut = [&](const at::Tensor& patches) {
@@ -27,8 +27,9 @@ at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
   return at::cat({copies(0), cut(x.narrow(1, 1, last - 1)), copies(last)}, 1);
 }
 
-// Of the residual stream on a device. What layer scales make small is added to
-// a large sum, which fp16 might not hold: there the stream stays fp32.
+// Returns the type of the residual stream on a device. With layer scales, small
+// values are added to a large sum, for which fp16 may be too narrow; the stream
+// is then fp32.
 at::ScalarType StreamType(const model::BackboneConfig& config,
                           const layers::LayerOptions& options) {
   const bool wide =
@@ -77,7 +78,7 @@ bool TokenStage::Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
   const int64_t side = attention_window_;
   *grid = {height, width, window_, window_};
   bool split = side > 0;
-  if (window_ == 0) {  // One window: the map, in whole sub-windows.
+  if (window_ == 0) {  // The map is one window, padded to whole sub-windows.
     split = side > 0 && (height > side || width > side);
     const auto whole = [&](int64_t size) {
       return split ? (size + side - 1) / side * side : size;
@@ -126,7 +127,7 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     x = ops::WindowReverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
   } else {
-    // What hangs over a single window at the bottom ends here.
+    // Rows beyond the bottom of the map are dropped if there is one window.
     const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
     x = RunAttention(std::move(stream), attached, height * grid.width);
     grid.height = x.size(1) / grid.width;
@@ -142,8 +143,9 @@ void TokenStage::RunMamba(layers::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
-    // The exchange after each block but the last, whose tokens go to attention,
-    // where places mean nothing.
+    // The paper exchanges the tokens after each block. Here the next block does
+    // it. After the last block it is omitted, since attention does not depend
+    // on positions.
     mamba_[i].Forward(x, sizes[1], tokens_.swaps() && i > 0);
   }
   x.View(sizes);

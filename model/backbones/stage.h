@@ -18,21 +18,21 @@ namespace sfmamba::backbones {
 // Stages 1 and 2: convolution blocks on maps [N, width, H, W].
 class ConvStage {
  public:
-  // `stage` is 0 or 1; `size` the expected side of the map, a hint.
+  // `stage` is 0 or 1. `size` is the expected side of the map, a hint.
   ConvStage(const weights::StateDict::Scope& scope, int stage, int size,
             const model::BackboneConfig& config,
             const layers::LayerOptions& options);
 
-  // Takes the memory of x for its result where it can.
+  // Reuses the memory of x for the result if possible.
   at::Tensor Forward(at::Tensor x) const;
 
  private:
   std::vector<ConvBlock> blocks_;
 };
 
-// Stages 3 and 4: Mamba blocks, then attention blocks, on the windows of the
-// map as sequences, between two auxiliary tokens. A window, padded where it
-// hangs over the map, is a sequence of its own everywhere.
+// Stages 3 and 4: Mamba blocks followed by attention blocks. Each window of the
+// map is a sequence, padded where it extends beyond the map, with an auxiliary
+// token at either end.
 class TokenStage {
  public:
   // `stage` is 2 or 3.
@@ -40,30 +40,33 @@ class TokenStage {
              const model::BackboneConfig& config,
              const layers::LayerOptions& options);
 
-  // x [N, width, H, W] to the same, taking x's memory where it can. The Mamba
-  // blocks run on `fold_rows` rows, a divisor of Sequences(N, H, W).
+  // Maps x [N, width, H, W] to a map of the same shape and reuses x's memory if
+  // possible. The Mamba blocks run on `fold_rows` rows, a divisor of
+  // Sequences(N, H, W).
   at::Tensor Forward(const at::Tensor& x, int64_t fold_rows) const;
 
-  // Sequences that N maps of this size become.
+  // Returns the number of sequences of `images` maps of this size.
   int64_t Sequences(int64_t images, int64_t height, int64_t width) const;
 
  private:
-  // How the stage cuts a map of this size, for all blocks and, if the result is
-  // true, into smaller windows `sub` for the attention blocks.
+  // Sets `grid` to the windows of a map of this size. Returns true if attention
+  // blocks use smaller windows; `sub` is then set to the partition of a window.
   bool Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
                ops::WindowGrid* sub) const;
-  // The map's windows as sequences between their tokens: the residual stream.
+  // Returns the residual stream: the map's windows as sequences, with auxiliary
+  // tokens.
   at::Tensor Enter(const at::Tensor& map, const ops::WindowGrid& grid) const;
   void RunMamba(layers::Residual& x, int64_t fold_rows) const;
-  // Of the last block at least the first `needed` tokens of each sequence.
+  // Runs the attention blocks. The result holds at least the first `needed`
+  // tokens of each sequence.
   at::Tensor RunAttention(layers::Residual x, bool attached,
                           int64_t needed) const;
 
-  int window_;            // Side; 0: the whole map.
-  int attention_window_;  // Side; 0: as the Mamba blocks.
+  int window_;            // The side of a window; 0 means the whole map.
+  int attention_window_;  // The side of a sub-window; 0 means none.
   model::Discard discard_;
   bool fuse_;
-  // On a device: of the residual stream, and of the stage's result.
+  // The types of the residual stream and of the stage's result on a device.
   at::ScalarType stream_type_, map_type_;
   AuxiliaryTokens tokens_;
   std::vector<TokenBlock> mamba_, attention_;

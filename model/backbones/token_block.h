@@ -13,8 +13,8 @@
 
 namespace sfmamba::backbones {
 
-// The block of stages 3 and 4: a mixer, then an MLP, each behind a LayerNorm
-// and added to the residual stream.
+// The block of stages 3 and 4: a mixer followed by an MLP. Each reads the
+// residual stream through a LayerNorm and adds its result to the stream.
 class TokenBlock {
  public:
   // Block `block` of stage `stage` (2 or 3).
@@ -22,11 +22,11 @@ class TokenBlock {
              const model::BackboneConfig& config, int stage, int block,
              const layers::LayerOptions& options);
 
-  // `length` tokens in a row of x are a sequence. `swap`: the first and the
-  // last token of each sequence change places before.
+  // Each `length` consecutive tokens of x are a sequence. With `swap`, the
+  // first and the last token of each sequence are exchanged before the mixer.
   void Forward(layers::Residual& x, int64_t length, bool swap) const;
-  // Of an attention block: the same of the first `count` tokens of each
-  // sequence, a row of x, which are all that is left of x.
+  // The same for an attention block, where each row of x is a sequence.
+  // Computes only the first `count` tokens of each and drops the others from x.
   void ForwardFirst(layers::Residual& x, int64_t count) const;
 
  private:
@@ -38,7 +38,7 @@ class TokenBlock {
                         bool swap) const;
 
   bool fuse_;
-  at::ScalarType norm_type_;  // What LayerNorms give.
+  at::ScalarType norm_type_;  // The type of the LayerNorms' results.
   Norm norm1_, norm2_;
   std::unique_ptr<Mixer> mixer_;
   std::unique_ptr<Mlp> mlp_;

@@ -12,7 +12,7 @@ namespace {
 constexpr int kExpand = 2;
 constexpr double kEps = 1e-5;
 
-// The patches' convolution, whose stride is its size, as a matrix product.
+// Takes the patch convolution, whose stride equals its size, as a linear layer.
 layers::Weights TakePatchEmbed(const weights::StateDict::Scope& scope,
                                int width) {
   constexpr int kSide = VimBackbone::kPatch;
@@ -20,7 +20,8 @@ layers::Weights TakePatchEmbed(const weights::StateDict::Scope& scope,
           scope.Take("bias", {width})};
 }
 
-// [N, 3, H, W] to [N, patches, 3 * kPatch * kPatch], patches row by row.
+// Maps images [N, 3, H, W] to [N, patches, 3 * kPatch * kPatch], with patches
+// in row-major order.
 at::Tensor CutPatches(const at::Tensor& images) {
   constexpr int kSide = VimBackbone::kPatch;
   const int64_t count = images.size(0);
@@ -68,7 +69,7 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
 layers::Features VimBackbone::Forward(const layers::ImageBatch& images,
                                       int64_t fold_rows) const {
   const at::Tensor x =
-      Embed(images.Values());  // Vim's residual and hidden, summed.
+      Embed(images.Values());  // The sum of Vim's residual and hidden state.
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
   layers::Residual residual(
       x.view({fold_rows > 0 ? fold_rows : count, -1, width}));

@@ -11,18 +11,18 @@
 
 namespace sfmamba::backbones {
 
-// The mixer of Vim: scans over all channels, forward and perhaps backward, with
-// causal convolutions, gated by a second half of the projection. Source: Vim
-// (arXiv 2401.09417), 3.3.
+// The mixer of Vim. All channels are scanned forward, after a causal
+// convolution, and optionally backward too. The result is gated by the other
+// half of the input projection. Source: Vim (arXiv 2401.09417), 3.3.
 class VimMixer : public Mixer {
  public:
   struct Shape {
     int width;
-    int expand;     // Scanned channels for each channel of the width.
-    bool backward;  // Whether the mean of both directions is taken.
+    int expand;     // The number of scanned channels divided by the width.
+    bool backward;  // If true, the result is the mean of both directions.
   };
 
-  // gamma [width] is the layer scale of the result, or undefined.
+  // `gamma` [width] is the layer scale of the result, or undefined.
   VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
            const at::Tensor& gamma, const layers::LayerOptions& options);
 
@@ -30,7 +30,7 @@ class VimMixer : public Mixer {
              int64_t length) const override;
 
  private:
-  int channels_;  // Of the scan.
+  int channels_;  // The number of scanned channels.
   layers::Linear in_proj_, out_proj_;
   SsmBranch forward_;
   std::optional<SsmBranch> backward_;
