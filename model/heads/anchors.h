@@ -8,8 +8,8 @@
 
 namespace sfmamba::heads {
 
-// The anchors of one level of a pyramid: around the corner of every pixel a box
-// of each ratio (height / width), all of the area of a square of `scale`
+// The anchors of one level of a pyramid. Around the corner of every pixel there
+// is a box of each ratio (height / width), with the area of a square of `scale`
 // strides. Source: docs/heads.md, "Anchors and proposals".
 class Anchors {
  public:
@@ -17,13 +17,13 @@ class Anchors {
 
   int per_pixel() const { return bases_.size(); }
 
-  // Anchor `index` of a map `map_width` pixels wide; they are counted row by
-  // row, pixel by pixel, ratio by ratio.
+  // Returns anchor `index` of a map `map_width` pixels wide. Anchors are
+  // ordered by row, then by column, then by ratio.
   model::Box At(int64_t index, int64_t map_width) const;
 
  private:
   int stride_;
-  std::vector<model::Box> bases_;  // Those around the origin.
+  std::vector<model::Box> bases_;  // The anchors around the origin.
 };
 
 }  // namespace sfmamba::heads

@@ -11,13 +11,13 @@ namespace {
 
 constexpr float kMaxExponent = 4.135166556742356f;  // |ln(16 / 1000)|
 
-// Deltas 4 * slot .. 4 * slot + 3 of a row.
+// Returns deltas 4 * slot .. 4 * slot + 3 of a row.
 Deltas DeltasAt(const float* row, int64_t slot) {
   const float* deltas = row + 4 * slot;
   return {deltas[0], deltas[1], deltas[2], deltas[3]};
 }
 
-// The first and last coordinate along an axis.
+// Returns a box's first and last coordinate on an axis.
 std::pair<float, float> DecodeSide(float low, float high, float shift,
                                    float exponent) {
   const float centre = (low + high) * 0.5f;

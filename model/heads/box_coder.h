@@ -8,31 +8,32 @@
 
 namespace sfmamba::heads {
 
-// How a detector says where a box is: by four deltas from a box it knows, with
-// c and s that box's centre and size,
+// A detector encodes a box as four deltas d from a known box. With the known
+// box's centre c and size s,
 //   c' = c + s * d[0,1] * stds[0,1],  s' = s * exp(d[2,3] * stds[2,3]),
-// the exponent clamped to +-|ln(16 / 1000)|.
+// where the exponent is clamped to +-|ln(16 / 1000)|.
 // Source: Fast R-CNN (arXiv 1504.08083), 2.3; docs/heads.md, "Box coder".
 using Deltas = std::array<float, 4>;
 
 model::Box DecodeBox(const model::Box& source, const Deltas& deltas,
                      const Deltas& stds);
 
-// The part of `box` inside an image of height x width: coordinates of 0 to the
-// size.
+// Returns `box` with its coordinates clamped to an image of height x width.
 model::Box ClipBox(const model::Box& box, int height, int width);
 
-// Row `row` of boxes [n, 4], fp32.
+// Read and write row `row` of boxes [n, 4], fp32.
 model::Box BoxAt(const at::Tensor& boxes, int64_t row);
 void SetBox(const at::Tensor& boxes, int64_t row, const model::Box& box);
 
-// Boxes [n, 4] moved by deltas [n, 4 K], K boxes a row, and clipped: [n, 4 K].
+// Returns boxes [n, 4] moved by deltas [n, 4 K], K boxes per row, and clipped,
+// [n, 4 K].
 at::Tensor DecodeBoxes(const at::Tensor& boxes, const at::Tensor& deltas,
                        const Deltas& stds, int height, int width);
 
-// Boxes [n, 4] moved by the deltas of the class with the largest of logits
-// [n, classes + 1], the background's, the last, apart; clipped. deltas [n, 4
-// classes], or [n, 4] for all classes alike.
+// Returns boxes [n, 4], moved by the deltas of their best class and clipped.
+// The best class is the one with the largest of logits [n, classes + 1], except
+// the background, which is last. deltas is [n, 4 classes], or [n, 4] for all
+// classes.
 at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
                        const at::Tensor& deltas, const Deltas& stds, int height,
                        int width);

@@ -10,13 +10,14 @@ namespace sfmamba::heads {
 namespace {
 
 constexpr double kEps = 1e-5;
-// Regions that go through the convolutions together. Fixed, so that a region's
-// answer does not depend on the number of threads; small enough that these get
-// even shares of the usual 1000. A device takes all at once.
+// Regions that go through the convolutions together on the CPU. The number is
+// fixed, so that a region's result does not depend on the number of threads. It
+// is small enough to divide the usual 1000 regions evenly. A device takes all
+// regions at once.
 constexpr int64_t kRegionsAtOnce = 50;
 
-// A linear layer on maps [C, S, S] that lie as [S, S, C]: its inputs
-// rearranged.
+// Rearranges the inputs of a linear layer on maps [C, S, S] for maps that are
+// stored as [S, S, C].
 layers::Weights ForChannelsLast(const layers::Weights& weights,
                                 const model::DetectorConfig& config) {
   const int64_t out = weights.weight.size(0), size = config.box_roi_size;
@@ -44,7 +45,7 @@ std::vector<layers::Convolution> MakeConvolutions(
   return convs;
 }
 
-// Values of a region's features.
+// Returns the number of values in a region's features.
 int FlatWidth(const model::DetectorConfig& config) {
   return config.channels * config.box_roi_size * config.box_roi_size;
 }
@@ -63,7 +64,7 @@ std::vector<layers::Linear> MakeHidden(const model::DetectorConfig& config,
   return fcs;
 }
 
-// The two outputs as one layer, fp32.
+// Makes one fp32 layer of the two outputs.
 layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                           const weights::StateDict::Scope& scope,
                           const layers::LayerOptions& options) {
@@ -78,7 +79,8 @@ layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                         {}, {options.fuse, model::Precision::kFloat32});
 }
 
-// Maps [n, C, S, S] as [n, S * S * C]; no copy of channels-last ones.
+// Returns maps [n, C, S, S] as [n, S * S * C], without a copy if they are
+// channels-last in memory.
 at::Tensor Flatten(const at::Tensor& maps) {
   return maps.permute({0, 2, 3, 1}).reshape({maps.size(0), -1});
 }

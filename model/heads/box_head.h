@@ -12,10 +12,10 @@
 
 namespace sfmamba::heads {
 
-// What a box head says of n regions.
+// A box head's result for n regions.
 struct BoxOutput {
-  at::Tensor logits;  // [n, classes + 1], the background's last
-  at::Tensor deltas;  // [n, 4 classes], or [n, 4] for all classes alike
+  at::Tensor logits;  // [n, classes + 1], the background last
+  at::Tensor deltas;  // [n, 4 classes], or [n, 4] for all classes
 };
 
 // Classifies regions and moves their boxes: convolutions with BatchNorm and
@@ -28,18 +28,19 @@ class BoxHead {
           const weights::StateDict::Scope& scope,
           const layers::LayerOptions& options);
 
-  // features [n, C, S, S], channels-last in memory; fp32 out.
+  // `features` is [n, C, S, S], channels-last in memory. The result is fp32.
   BoxOutput Forward(const at::Tensor& features) const;
 
  private:
-  // The convolutions' answer as [n, S * S * C]. Threads share the regions out;
-  // each takes a few through all layers, in its own cache.
+  // Returns the convolutions' result as [n, S * S * C]. The regions are divided
+  // among the threads. Each thread runs a few regions through all layers, so
+  // that they stay in its cache.
   at::Tensor Trunk(const at::Tensor& features) const;
 
   int num_classes_;
   std::vector<layers::Convolution> convs_;
   std::vector<layers::Linear> fcs_;
-  layers::Linear output_;  // Logits, then deltas.
+  layers::Linear output_;  // Computes the logits, followed by the deltas.
 };
 
 }  // namespace sfmamba::heads

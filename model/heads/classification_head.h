@@ -10,8 +10,8 @@
 
 namespace sfmamba::heads {
 
-// A linear classifier on the last map, pooled and normalised (the embedding).
-// fp32 whatever the backbone computes in.
+// A linear classifier on the embedding, which is the last map pooled and
+// normalised. Computes in fp32 whatever the backbone's type is.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -22,22 +22,22 @@ class ClassificationHead : public Head {
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
 
-  // The two steps of Forward(): the logits and behind them the embedding, fp32
-  // [N, num_classes + feature_width], where the features lie;
+  // The two steps of Forward(). Answers() returns the logits followed by the
+  // embedding, fp32 [N, num_classes + feature_width], on the features' device.
   at::Tensor Answers(const layers::Features& features) const;
-  // and that in the CPU's memory as results.
+  // ToResults() converts these, copied to the CPU, to results.
   std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:
-  // The last map [N, C, H, W] to [N, C]. Pooling and BatchNorm may change
-  // places; the plain form normalises first, as the paper does. Vim's feature
-  // is normalised already.
+  // Maps the last map [N, C, H, W] to the embedding [N, C]. Pooling and
+  // BatchNorm commute; the plain form normalises first, as the paper does.
+  // Vim's feature is normalised already.
   at::Tensor Embed(const at::Tensor& map) const;
 
   bool fuse_;
   int num_classes_;
   std::optional<layers::BatchNorm> norm_;
-  layers::Affine affine_;  // The same as norm_.
+  layers::Affine affine_;  // Equivalent to norm_.
   layers::Linear head_;
 };
 

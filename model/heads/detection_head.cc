@@ -18,7 +18,7 @@ namespace sfmamba::heads {
 namespace {
 
 bool IsFinite(const at::Tensor& x) {
-  const auto [least, largest] = at::aminmax(x);  // A NaN is both.
+  const auto [least, largest] = at::aminmax(x);  // Both are NaN if a value is.
   return std::isfinite(least.item<float>()) &&
          std::isfinite(largest.item<float>());
 }
@@ -33,20 +33,21 @@ model::Detections NotFinite() {
   return detections;
 }
 
-// Pixels of the network's input a pixel of the picture, along x and y. The two
-// differ a little, since sides are whole.
+// Returns the size of the network's input divided by the picture's, along x and
+// y. The two differ slightly because sides are whole numbers of pixels.
 std::array<double, 2> Scale(const ImageInfo& image) {
   return {static_cast<double>(image.width) / image.original_width,
           static_cast<double>(image.height) / image.original_height};
 }
 
-// x, y, x, y to go with boxes [n, 4].
+// Returns [x, y, x, y], which broadcasts with boxes [n, 4].
 at::Tensor PerCoordinate(double x, double y) {
   return at::tensor({x, y, x, y}, at::kFloat);
 }
 
-// Division by the factors and multiplication by their inverses round apart;
-// the two ways are the reference's, with masks and without.
+// Division by the factors and multiplication by their inverses round
+// differently. The reference divides if the model has masks and multiplies
+// otherwise.
 at::Tensor DivideByScale(const at::Tensor& boxes, const ImageInfo& image) {
   const auto [x, y] = Scale(image);
   return boxes / PerCoordinate(x, y);
@@ -67,7 +68,7 @@ MulticlassNmsOptions NmsOptions(const model::DetectorConfig& config,
       asked.classes, asked.class_agnostic_nms};
 }
 
-// The mean over the stages of probabilities, [n, S, S].
+// Returns the stages' mean mask probabilities, [n, S, S].
 at::Tensor MeanMask(const std::vector<at::Tensor>& logits) {
   at::Tensor sum = at::sigmoid(logits.front());
   for (size_t i = 1; i < logits.size(); ++i) sum += at::sigmoid(logits[i]);
@@ -121,7 +122,7 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
       PredictBoxes(pyramid, rois, image);
   if (!predictions.has_value()) return NotFinite();
   const MulticlassNmsOptions options = NmsOptions(config_, image.detection);
-  // A model without masks suppresses in the picture's pixels.
+  // Without masks, suppression uses boxes in the picture's pixels.
   const ScoredBoxes kept = MulticlassNms(
       config_.masks ? predictions->boxes
                     : MultiplyByInverseScale(predictions->boxes, image),
@@ -144,7 +145,7 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
                       threshold = config_.mask_threshold,
                       height = image.original_height,
                       width = image.original_width] {
-      const c10::InferenceMode guard;  // Of the thread that calls.
+      const c10::InferenceMode guard;  // For the calling thread.
       return ops::PasteMask(mask, box, threshold, height, width);
     };
   }
@@ -154,7 +155,7 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
 std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
     const layers::Features& pyramid, at::Tensor rois,
     const ImageInfo& image) const {
-  at::Tensor logits;  // Summed over the stages.
+  at::Tensor logits;  // The sum over the stages.
   for (int stage = 0;; ++stage) {
     const BoxOutput output = roi_.ForwardBoxes(stage, pyramid, rois);
     if (!IsFinite(output.logits) || !IsFinite(output.deltas)) return {};

@@ -16,15 +16,15 @@ namespace sfmamba::heads {
 // the pixels of the picture. Source: docs/heads.md, "The cascade".
 class DetectionHead : public Head {
  public:
-  // Takes "neck", "rpn_head" and "roi_head" from `scope`. The backbone's maps
-  // have `in_channels` channels.
+  // Takes "neck", "rpn_head" and "roi_head" from `scope`. `in_channels` are the
+  // channels of the backbone's maps.
   DetectionHead(const model::DetectorConfig& config, int num_classes,
                 const std::vector<int>& in_channels,
                 const weights::StateDict::Scope& scope,
                 const layers::LayerOptions& options);
 
-  // Images go through one by one: that bounds memory, and an image's answer has
-  // the same bytes in any batch.
+  // Processes images one by one. This bounds memory, and an image's result is
+  // bit-identical in every batch.
   std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
@@ -35,12 +35,12 @@ class DetectionHead : public Head {
     at::Tensor probabilities;  // [n, classes + 1]
   };
 
-  // Of features of one image.
+  // Detects objects in one image. `features` are those of this image.
   model::Detections Detect(const layers::Features& features,
                            const ImageInfo& image) const;
 
-  // What the stages make of proposals, of which there are some; nothing if
-  // their values are not finite.
+  // Returns the box stages' predictions for at least one proposal, or nothing
+  // if they are not finite.
   std::optional<BoxPredictions> PredictBoxes(const layers::Features& pyramid,
                                              at::Tensor rois,
                                              const ImageInfo& image) const;

@@ -7,10 +7,11 @@
 namespace sfmamba::heads {
 namespace {
 
-// Pixels a side of the first of the maps, mostly: a hint.
+// The typical side of the first map in pixels, a hint.
 constexpr int kTypicalSide = 200;
 
-// fp32 for the CPU's RoIAlign; a device reads any type.
+// Converts to fp32 on the CPU, whose RoIAlign needs it. A device's reads any
+// type.
 at::Tensor ToChannelsLast(const at::Tensor& map) {
   return (ops::OnDevice(map) ? map : map.to(at::kFloat))
       .contiguous(at::MemoryFormat::ChannelsLast);
@@ -42,7 +43,7 @@ FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
 layers::Features FeaturePyramid::Forward(
     const layers::Features& features) const {
   layers::Features pyramid(features.size());
-  at::Tensor merged;  // Of the level above.
+  at::Tensor merged;  // The merged map of the next coarser level.
   for (int i = features.size() - 1; i >= 0; --i) {
     const at::Tensor map =
         features[i].contiguous(at::MemoryFormat::ChannelsLast);

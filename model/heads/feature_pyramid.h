@@ -10,23 +10,24 @@
 
 namespace sfmamba::heads {
 
-// Pixels of the network's input a pixel of level `level`, along a side.
+// Returns the stride of level `level` in pixels of the network's input.
 inline int PyramidStride(int level) { return 4 << level; }
 
-// The backbone's maps brought to one width, the coarse ones' content added to
-// the finer ones, and a coarser level on top.
+// Converts the backbone's maps to the same number of channels, adds each map to
+// the next finer one, and appends a coarser level.
 // Source: FPN (arXiv 1612.03144), 3; docs/heads.md, "Feature pyramid".
 // Immutable, so thread-safe.
 class FeaturePyramid {
  public:
-  // Takes "lateral_convs" and "fpn_convs" from `scope`. The backbone's maps
-  // have `in_channels` channels, from fine to coarse.
+  // Takes "lateral_convs" and "fpn_convs" from `scope`. `in_channels` are the
+  // channels of the backbone's maps, from fine to coarse.
   FeaturePyramid(const std::vector<int>& in_channels, int channels,
                  const weights::StateDict::Scope& scope,
                  const layers::LayerOptions& options);
 
-  // Maps [N, channels, H, W], fp32, channels-last in memory: one for each of
-  // `features` and one of half the last one's sides, rounded up.
+  // Returns maps [N, channels, H, W], channels-last in memory and fp32 (on a
+  // device possibly of the compute type): one for each of `features`, and one
+  // with half the last one's sides, rounded up.
   layers::Features Forward(const layers::Features& features) const;
 
  private:

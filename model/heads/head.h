@@ -14,26 +14,26 @@
 
 namespace sfmamba::heads {
 
-// An image of a batch as a dense head must know it. Pixels.
+// The sizes, in pixels, and the options of an image, which dense heads need.
 struct ImageInfo {
-  int height = 0, width = 0;  // Of the network's input, without padding.
-  int original_height = 0, original_width = 0;  // Of the picture.
+  int height = 0, width = 0;  // The network's input without padding.
+  int original_height = 0, original_width = 0;  // The picture.
   model::DetectionOptions detection;
   model::SegmentationOptions segmentation;
 };
 
-// From a backbone's features to results. Immutable, so thread-safe.
+// Computes results from a backbone's features. Immutable, so thread-safe.
 class Head {
  public:
   virtual ~Head() = default;
 
-  // One result for each image of the features, in order.
+  // Returns one result for each image of the features, in order.
   virtual std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const = 0;
 };
 
-// Takes the head's tensors from `scope`.
+// Makes the head that config.task needs. Takes its tensors from `scope`.
 std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope,
                                const layers::LayerOptions& options);

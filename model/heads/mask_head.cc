@@ -10,9 +10,10 @@
 namespace sfmamba::heads {
 namespace {
 
-// Regions that go through the layers together. Fixed, so that a region's answer
-// does not depend on the number of threads; small enough that these get even
-// shares of the usual 100. A device takes all at once.
+// Regions that go through the layers together on the CPU. The number is fixed,
+// so that a region's result does not depend on the number of threads. It is
+// small enough to divide the usual 100 regions evenly. A device takes all
+// regions at once.
 constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<layers::Convolution> MakeConvolutions(
@@ -31,8 +32,8 @@ std::vector<layers::Convolution> MakeConvolutions(
   return convs;
 }
 
-// A transposed convolution whose stride is its kernel's side is a linear layer
-// from a pixel to the four that it becomes.
+// A transposed convolution whose stride equals its kernel size is a linear
+// layer that maps each pixel to four.
 layers::Linear MakeUpsample(int channels,
                             const weights::StateDict::Scope& scope,
                             const layers::LayerOptions& options) {

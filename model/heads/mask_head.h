@@ -12,10 +12,10 @@
 
 namespace sfmamba::heads {
 
-// The mask of what a region shows: convolutions with ReLU, a transposed
-// convolution (2x2, stride 2) with ReLU, a linear output a class. Source: Mask
-// R-CNN (arXiv 1703.06870), 3; docs/heads.md, "Masks". Immutable, so
-// thread-safe.
+// Computes a region's mask by convolutions with ReLU, a transposed convolution
+// (2x2, stride 2) with ReLU, and a linear output per class. Source: Mask
+// R-CNN (arXiv 1703.06870), 3; docs/heads.md, "Masks". Immutable,
+// so thread-safe.
 class MaskHead {
  public:
   // Takes "convs", "upsample" and "conv_logits" from `scope`.
@@ -23,20 +23,21 @@ class MaskHead {
            const weights::StateDict::Scope& scope,
            const layers::LayerOptions& options);
 
-  // features [n, C, S, S], channels-last in memory, and classes, int64 [n]: the
-  // logits of each region's own class, fp32 [n, 2 S, 2 S].
+  // Returns the logits of each region's class, fp32 [n, 2 S, 2 S]. `features`
+  // is [n, C, S, S], channels-last in memory. `labels`, int64 [n], are the
+  // classes.
   at::Tensor Forward(const at::Tensor& features,
                      const at::Tensor& labels) const;
 
  private:
-  // The same of a few regions, on the calling thread.
+  // Forward() for a few regions, on the calling thread.
   at::Tensor ForwardFew(const at::Tensor& features,
                         const at::Tensor& labels) const;
 
   std::vector<layers::Convolution> convs_;
-  layers::Linear upsample_;  // Pixel to pixels: [C] to [2, 2, C].
-  layers::Weights
-      logits_;  // [classes or 1, C], fp32; one: for all classes alike.
+  layers::Linear upsample_;  // Maps a pixel [C] to four, [2, 2, C].
+  // [classes, C], or [1, C] for all classes; fp32.
+  layers::Weights logits_;
 };
 
 }  // namespace sfmamba::heads

@@ -7,7 +7,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// Which classes take part.
+// Returns which classes are considered.
 std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
   std::vector<bool> wanted(classes, listed.empty());
   for (const int label : listed) {
@@ -16,7 +16,8 @@ std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
   return wanted;
 }
 
-// row * classes + class of every wanted probability above the threshold.
+// Returns row * classes + class for every probability of a considered class
+// that exceeds the threshold.
 std::vector<int64_t> Candidates(const at::Tensor& probabilities,
                                 const MulticlassNmsOptions& options) {
   const int64_t classes = probabilities.size(1) - 1;

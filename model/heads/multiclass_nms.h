@@ -8,14 +8,14 @@
 namespace sfmamba::heads {
 
 struct MulticlassNmsOptions {
-  float score_threshold = 0.05f;  // Kept: greater.
-  float iou_threshold = 0.5f;     // Suppressed: greater.
+  float score_threshold = 0.05f;  // Greater scores are kept.
+  float iou_threshold = 0.5f;     // Greater IoUs are suppressed.
   int max_kept = 100;
-  std::vector<int> classes;     // That take part; empty: all.
-  bool class_agnostic = false;  // Boxes of all classes compete.
+  std::vector<int> classes;     // The classes to consider; empty means all.
+  bool class_agnostic = false;  // Suppress across classes.
 };
 
-// Boxes that are left, the best first.
+// The remaining boxes, the best first.
 struct ScoredBoxes {
   at::Tensor boxes;    // [k, 4]
   at::Tensor scores;   // [k]
@@ -23,8 +23,8 @@ struct ScoredBoxes {
   at::Tensor labels;   // int64 [k]: class
 };
 
-// Non-maximum suppression of boxes [n, 4 classes], or [n, 4] for all classes
-// alike, with probabilities [n, classes + 1], the background's last. Finite.
+// Non-maximum suppression of boxes [n, 4 classes], or [n, 4] for all classes,
+// with probabilities [n, classes + 1], the background last. All must be finite.
 // Source: docs/heads.md, "Non-maximum suppression".
 ScoredBoxes MulticlassNms(const at::Tensor& boxes,
                           const at::Tensor& probabilities,

@@ -11,13 +11,13 @@
 namespace sfmamba::heads {
 namespace {
 
-// Input channels [begin, begin + count) of a convolution.
+// Returns a convolution's weight for input channels [begin, begin + count).
 at::Tensor Slice(const at::Tensor& weight, int begin, int count) {
   return weight.narrow(1, begin, count).contiguous();
 }
 
-// A 3x3 convolution's taps as a linear layer from a pixel to all that it gives
-// to its neighbours: [out, in, 3, 3] to [9 * out, in].
+// Converts a 3x3 convolution [out, in, 3, 3] to a linear layer [9 * out, in]
+// that computes a pixel's contributions to all its neighbours.
 layers::Weights Taps(const at::Tensor& weight) {
   return {weight.permute({2, 3, 0, 1}).reshape({-1, weight.size(1)}), {}};
 }

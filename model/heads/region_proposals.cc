@@ -12,7 +12,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// Pixels a side of a map, mostly: a hint.
+// The typical side of a map in pixels, a hint.
 constexpr int kTypicalSide = 200;
 constexpr Deltas kStds = {1, 1, 1, 1};
 
@@ -27,7 +27,7 @@ layers::Convolution MakeHidden(int channels,
                              layers::Activation::kRelu, options);
 }
 
-// The two outputs as one convolution, fp32.
+// Makes one fp32 convolution of the two outputs.
 layers::Convolution MakeOutput(int channels, int anchors,
                                const weights::StateDict::Scope& scope,
                                const layers::LayerOptions& options) {
@@ -55,7 +55,8 @@ bool IsBetter(const ScoredAnchor& a, const ScoredAnchor& b) {
   return a.score != b.score ? a.score > b.score : a.index < b.index;
 }
 
-// The best `count` anchors of a level of what Forward() gives, the best first.
+// Returns the best `count` anchors of a level, the best first. `level` is one
+// of Forward()'s results.
 std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
   const int64_t channels = level.size(2), anchors = channels / 5;
   const int64_t pixels = level.numel() / channels;
@@ -75,7 +76,7 @@ std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
   return best;
 }
 
-// What Forward() moves anchor `index` of a level by.
+// Returns the deltas of anchor `index` of a level.
 Deltas DeltasAt(const at::Tensor& level, int64_t index) {
   const int64_t channels = level.size(2), anchors = channels / 5;
   const float* deltas = level.const_data_ptr<float>() +
@@ -84,14 +85,14 @@ Deltas DeltasAt(const at::Tensor& level, int64_t index) {
   return {deltas[0], deltas[1], deltas[2], deltas[3]};
 }
 
-// Candidates of all levels, before suppression.
+// The candidates of all levels before suppression.
 struct Candidates {
   std::vector<model::Box> boxes;
   std::vector<float> scores;
   std::vector<int32_t> levels;
 };
 
-// A tensor over what a vector holds, which it does not own.
+// Returns a tensor over a vector's values, which it does not own.
 template <typename T>
 at::Tensor View(std::vector<T>& values, at::IntArrayRef shape,
                 at::ScalarType type) {

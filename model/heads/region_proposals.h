@@ -13,15 +13,15 @@
 
 namespace sfmamba::heads {
 
-// Boxes of an image that may hold something, the best first; in the CPU's
-// memory.
+// Boxes of an image that may contain an object, the best first. The tensors are
+// on the CPU.
 struct Proposals {
   at::Tensor boxes;   // [k, 4], pixels of the network's input
   at::Tensor scores;  // [k]
 };
 
-// The region proposal network: scores and moves the anchors of every level of a
-// pyramid and keeps the best of what does not overlap. Source: Faster R-CNN
+// The region proposal network. It scores and moves the anchors of each level of
+// a pyramid and keeps the best that do not overlap. Source: Faster R-CNN
 // (arXiv 1506.01497), 3; docs/heads.md, "Anchors and proposals". Immutable, so
 // thread-safe.
 class RegionProposals {
@@ -31,20 +31,21 @@ class RegionProposals {
                   const weights::StateDict::Scope& scope,
                   const layers::LayerOptions& options);
 
-  // Of each level's map [1, C, H, W]: [H, W, 5 A], fp32 and
-  // contiguous: a pixel's A logits, then the four deltas of each of its A
+  // Returns [H, W, 5 A], fp32 and contiguous, for each level's map [1, C, H,
+  // W]: the A logits of each pixel, then the four deltas of each of its A
   // anchors.
   std::vector<at::Tensor> Forward(const layers::Features& pyramid) const;
 
-  // The proposals of an image of height x width, without its padding. `levels`
-  // is what Forward() gave, finite; what overlaps is found where it lies.
+  // Returns the proposals in an image of height x width, without its padding.
+  // `levels` is the result of Forward() and must be finite. Suppression runs on
+  // the device of `levels`.
   Proposals Select(const std::vector<at::Tensor>& levels, int height,
                    int width) const;
 
  private:
   model::DetectorConfig config_;
   layers::Convolution hidden_;
-  layers::Convolution output_;  // Logits and deltas.
+  layers::Convolution output_;  // Computes the logits and the deltas.
 };
 
 }  // namespace sfmamba::heads

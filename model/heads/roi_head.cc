@@ -7,8 +7,8 @@
 namespace sfmamba::heads {
 namespace {
 
-// Levels of the pyramid that regions are read from; the fifth is the region
-// proposals' alone.
+// The number of pyramid levels that regions are read from. Only the region
+// proposals use the fifth.
 constexpr int kLevels = 4;
 
 }  // namespace

@@ -13,34 +13,35 @@
 
 namespace sfmamba::heads {
 
-// What a detector does with regions of an image: one box head a stage of the
-// cascade, and as many mask heads if there are masks. Regions are [n, 4],
+// The heads for regions of an image: a box head for each stage of the cascade
+// and, if the model has masks, as many mask heads. Regions are [n, 4] in
 // pixels of the network's input. Source: Cascade R-CNN (arXiv 1712.00726), 4;
-// docs/heads.md, "The cascade". Regions and labels come from the CPU's memory
-// and answers lie there, wherever the pyramid lies. Immutable, so thread-safe.
+// docs/heads.md, "The cascade" to 12, of the specification. Regions and labels
+// come from the CPU and results are copied to it, wherever the pyramid is.
+// Immutable, so thread-safe.
 class RoiHead {
  public:
-  // Takes "bbox_head" and "mask_head", each with the stage's number if there
-  // are several, from `scope`.
+  // Takes "bbox_head" and "mask_head" from `scope`, followed by the stage's
+  // number if there are several stages.
   RoiHead(const model::DetectorConfig& config, int num_classes,
           const weights::StateDict::Scope& scope,
           const layers::LayerOptions& options);
 
   int stages() const { return box_heads_.size(); }
 
-  // What stage `stage` says of the regions. `pyramid` is of one image, as
-  // FeaturePyramid gives it.
+  // Returns the result of stage `stage` for the regions. `pyramid` is
+  // FeaturePyramid's result for one image.
   BoxOutput ForwardBoxes(int stage, const layers::Features& pyramid,
                          const at::Tensor& rois) const;
 
-  // Each region's mask for its class, labels int64 [n]: the logits of each
-  // stage, [n, S, S].
+  // Returns each stage's mask logits, [n, S, S], for the regions' classes,
+  // labels int64 [n].
   std::vector<at::Tensor> ForwardMasks(const layers::Features& pyramid,
                                        const at::Tensor& rois,
                                        const at::Tensor& labels) const;
 
  private:
-  // The regions' content, [n, C, size, size].
+  // Returns the regions' features, [n, C, size, size].
   at::Tensor Extract(const layers::Features& pyramid, const at::Tensor& rois,
                      int size) const;
 

@@ -15,16 +15,17 @@
 namespace sfmamba::heads {
 namespace {
 
-// Sides that the coarsest map is pooled to.
+// The sides that the coarsest map is pooled to.
 constexpr int kPoolSides[] = {1, 2, 3, 6};
 constexpr int kMaps = 4;
-// Pixels a side of the finest map, mostly: a hint.
+// The typical side of the finest map in pixels, a hint.
 constexpr int kTypicalSide = 128;
 
-// Pool `i`'s convolution is element 1 of a pair; element 0 is the pooling.
+// Returns the name of pool i's convolution. Checkpoints store each pool as a
+// pair of the pooling (0) and the convolution (1).
 std::string PoolName(int i) { return absl::StrCat("psp_modules.", i, ".1"); }
 
-// Of a coarsest map and its pools, or of the merged maps.
+// Returns the channels of one map with `first` and `count` maps with `others`.
 std::vector<int> Channels(int first, int others, int count) {
   std::vector<int> channels(1 + count, others);
   channels[0] = first;

@@ -10,15 +10,15 @@
 
 namespace sfmamba::heads {
 
-// UperNet: pooled context joins the coarsest map, each map's content is added
-// to the finer ones, and all together are classified at stride 4; the logits
+// UperNet. Pooled context is merged into the coarsest map, each map is added to
+// the next finer one, and their fusion is classified at stride 4. The logits
 // are resized to the input, then to the picture, and the best class of each
 // pixel is the answer. Source: UPerNet (arXiv 1807.10221), 3; docs/heads.md,
 // "UperNet".
 class SegmentationHead : public Head {
  public:
-  // Takes "decode_head" from `scope`. The backbone's four maps have
-  // `in_channels` channels.
+  // Takes "decode_head" from `scope`. `in_channels` are the channels of the
+  // backbone's four maps.
   SegmentationHead(const std::vector<int>& in_channels, int channels,
                    int num_classes, const weights::StateDict::Scope& scope,
                    const layers::LayerOptions& options);
@@ -29,27 +29,28 @@ class SegmentationHead : public Head {
 
   // Its steps, for tests and benchmarks. Maps are [N, channels, H, W].
 
-  // The coarsest map with its context at four scales.
+  // Merges the coarsest map with its context at four scales.
   at::Tensor Pool(const at::Tensor& map) const;
-  // The maps at one width, the coarser ones' content added to the finer ones.
+  // Converts the maps to the same number of channels and adds each to the next
+  // finer one.
   layers::Features Merge(const layers::Features& features) const;
-  // The same, all but the coarsest through a 3x3 convolution of their own.
+  // Applies a 3x3 convolution to each map but the coarsest.
   layers::Features Refine(const layers::Features& merged) const;
-  // Four such maps as one of the first one's size, fp32.
+  // Fuses the four maps into one of the first one's size, fp32.
   at::Tensor Fuse(const layers::Features& refined) const {
     return fusion_.Forward(refined);
   }
-  // [N, num_classes, H, W], fp32, channels-last in memory.
+  // Returns logits [N, num_classes, H, W], fp32, channels-last in memory.
   at::Tensor Classify(const at::Tensor& fused) const;
-  // logits [num_classes, H, W] of one image.
+  // Labels one image's pixels, given its logits [num_classes, H, W].
   model::Segmentation Label(const at::Tensor& logits,
                             const ImageInfo& image) const;
 
  private:
-  std::vector<layers::Convolution> pools_;     // Of the pooled maps.
-  PyramidFusion bottleneck_;                   // Of the coarsest map and them.
-  std::vector<layers::Convolution> laterals_;  // Of the finer maps, 1x1,
-  std::vector<layers::Convolution> outputs_;   // and 3x3.
+  std::vector<layers::Convolution> pools_;     // For the pooled maps.
+  PyramidFusion bottleneck_;                   // Of pooled and coarsest maps.
+  std::vector<layers::Convolution> laterals_;  // 1x1, for the finer maps.
+  std::vector<layers::Convolution> outputs_;   // 3x3, for the finer maps.
   PyramidFusion fusion_;
   layers::Convolution classifier_;
 };
