@@ -8,19 +8,19 @@
 
 namespace sfmamba::engine {
 
-// A way through a device for one batch at a time. Not thread-safe.
+// Runs batches on a device, one at a time. Not thread-safe.
 class BatchSlot {
  public:
   virtual ~BatchSlot() = default;
 
-  // Fills one result for each image and adds to `info` what it took.
-  // RESOURCE_EXHAUSTED if the device's memory did not suffice: a smaller batch
-  // may still run.
+  // Fills one result for each image and adds the run's statistics to `info`.
+  // RESOURCE_EXHAUSTED if there is too little device memory; a smaller batch
+  // may still succeed.
   virtual absl::Status Run(absl::Span<const model::ModelInput> images,
                            absl::Span<model::Result> results,
                            model::RunInfo* info) = 0;
 
-  // Not OK once the device has failed for good.
+  // Not OK once the device has failed permanently.
   virtual absl::Status health() const = 0;
 };
 

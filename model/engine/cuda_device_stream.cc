@@ -37,7 +37,7 @@ class CudaDeviceGraph : public DeviceGraph {
   at::Tensor answers;  // Written by each replay.
 };
 
-// The error of `body`, which throws.
+// Calls `body` and converts an exception to INTERNAL.
 template <typename Body>
 absl::Status Try(Body body) {
   try {
@@ -74,7 +74,7 @@ CudaDeviceStream::~CudaDeviceStream() {
     DropWorkspaces(at::cuda::cublaslt_handle_stream_to_workspace(), stream);
     c10::cuda::CUDACachingAllocator::emptyCache();
   });
-  freed.IgnoreError();  // A device that has failed keeps what it has.
+  freed.IgnoreError();  // A failed device cannot free its memory.
 }
 
 std::unique_ptr<DeviceStream::Scope> CudaDeviceStream::Enter() {
@@ -130,18 +130,18 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
     graph_memory_ = graph->memory;
   }
   absl::Status recorded = Try([&] {
-    // Other threads may allocate meanwhile.
+    // The thread-local mode lets other threads allocate memory meanwhile.
     graph->graph.capture_begin(*graph->memory,
                                cudaStreamCaptureModeThreadLocal);
     graph->answers = enqueue(input);
   });
-  // In any case, for the stream would else go on recording.
+  // The capture must end even after an error, else the stream keeps recording.
   const absl::Status ended = Try([&] { graph->graph.capture_end(); });
   recorded.Update(ended);
   if (recorded.ok()) return graph;
   if (!ended.ok()) {
-    // What capture_end() did not come to: the allocators would go on asking
-    // `graph`, which is about to end, whose memory they give.
+    // Completes what capture_end() did not reach. Otherwise the allocators
+    // would keep calling `graph`, which is about to be destroyed.
     Try([&] {
       c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, *graph->memory);
     }).IgnoreError();
@@ -149,16 +149,17 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
       at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(*graph->memory);
     }).IgnoreError();
   }
-  cudaGetLastError();     // Of a launch: told by the result.
-  graph_memory_.reset();  // A pool whose recording failed takes no other.
+  cudaGetLastError();     // Clears a launch error, which is returned instead.
+  graph_memory_.reset();  // A pool cannot be reused after a failed recording.
   return recorded;
 }
 
 absl::Status CudaDeviceStream::Check() {
   cudaError_t error = cudaSetDevice(gpu_);
-  cudaGetLastError();  // Of a launch that was refused: over with this batch.
-  // What remains is sticky: illegal addresses, failed launches, ECC errors. Not
-  // the device is waited for, on which others may record a graph.
+  cudaGetLastError();  // Clears the error of a refused launch.
+  // Other errors are permanent: illegal addresses, failed launches, ECC errors.
+  // This waits for the streams only, since another thread may be recording a
+  // graph, during which no thread may wait for the whole device.
   for (const CudaOwnStream* stream : {&copy_in_, &compute_, &copy_out_}) {
     if (error == cudaSuccess) {
       error = cudaStreamSynchronize(stream->get().stream());

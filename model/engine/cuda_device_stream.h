@@ -12,13 +12,13 @@
 
 namespace sfmamba::engine {
 
-// A DeviceStream on a GPU: copies in, work and copies out each have a CUDA
-// stream of their own, joined by events, so that one batch's copies overlap
-// with another DeviceStream's work.
+// A DeviceStream on a GPU. Copies to the GPU, work and copies back each have
+// their own CUDA stream, synchronised by events, so that one batch's copies
+// overlap with another DeviceStream's work.
 class CudaDeviceStream : public DeviceStream {
  public:
   explicit CudaDeviceStream(c10::DeviceIndex gpu);
-  // Gives back to the GPU what libtorch keeps for these streams.
+  // Frees the GPU memory that libtorch caches for these streams.
   ~CudaDeviceStream() override;
 
   std::unique_ptr<Scope> Enter() override;
@@ -37,10 +37,11 @@ class CudaDeviceStream : public DeviceStream {
   const c10::DeviceIndex gpu_;
   const CudaOwnStream copy_in_, compute_, copy_out_;
   at::cuda::CUDAEvent copied_in_, copied_out_;
-  // Around the work, with times.
+  // Recorded before and after the work, with timestamps.
   at::cuda::CUDAEvent started_{cudaEventDefault}, computed_{cudaEventDefault};
-  // Shared by all graphs, of which one runs at a time. Gone with the last of
-  // them: libtorch gives a pool that lost its graphs to no other.
+  // The memory pool that all graphs share, since only one runs at a time. It
+  // expires with the last graph because libtorch cannot reuse a pool whose
+  // graphs are gone.
   std::weak_ptr<const at::cuda::MempoolId_t> graph_memory_;
 };
 

@@ -39,14 +39,15 @@ class CudaRuntime : public DeviceRuntime {
   void ConfigureLibraries() const override {
     at::globalContext().setAllowTF32CuDNN(false);
     at::globalContext().setAllowTF32CuBLAS(false);
-    // Algorithms are searched for where a convolution asks for it.
+    // Each convolution sets its own search for algorithms.
     at::globalContext().setBenchmarkCuDNN(false);
   }
 
   void Load(int gpu, const std::function<void()>& load) const override {
     const c10::cuda::CUDAGuard guard(Index(gpu));
     load();
-    at::cuda::getCurrentCUDAStream().synchronize();  // Slots have others.
+    // Slots use other streams, so the weights must be complete.
+    at::cuda::getCurrentCUDAStream().synchronize();
   }
 };
 
@@ -54,20 +55,21 @@ kernels::CudaStream CurrentStream(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
 }
 
-// What libtorch's operators would not do on a GPU as it is wanted here.
+// Overrides the operations for which libtorch's default choices are not the
+// wanted ones.
 class GpuOps : public ops::CudaOps {
  public:
   GpuOps() : ops::CudaOps(CurrentStream) {}
 
   at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const override {
-    // In the product's epilogue where cuBLAS has it, in half precision.
+    // In half precision, cuBLAS computes GELU in the product's epilogue.
     return at::_addmm_activation(bias, x, W.t(), /*beta=*/1, /*alpha=*/1,
                                  /*use_gelu=*/true);
   }
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
-    // cuDNN's way with groups is not the best one: libtorch chooses.
+    // cuDNN is not the fastest with groups, so libtorch chooses the library.
     if (weights.groups > 1) return ops::CudaOps::Convolve(x, weights);
     const bool search = weights.search == ops::ConvSearch::kMeasure;
     const bool fixed = weights.search == ops::ConvSearch::kFixed;
@@ -76,13 +78,14 @@ class GpuOps : public ops::CudaOps {
                {weights.stride, weights.stride}, /*dilation=*/{1, 1},
                weights.groups, /*benchmark=*/search, /*deterministic=*/fixed,
                /*allow_tf32=*/false)
-        .contiguous(at::MemoryFormat::ChannelsLast);  // It mostly is already.
+        .contiguous(at::MemoryFormat::ChannelsLast);  // Usually no copy.
   }
 };
 
 }  // namespace
 
-// Weak, here and below: tests on the emulator have their own.
+// This function and DeviceOpsOf() are weak so that tests on the emulator can
+// define their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
   static const DeviceRuntime* const runtime = new CudaRuntime;
   return runtime;

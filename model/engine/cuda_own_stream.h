@@ -9,16 +9,15 @@
 
 namespace sfmamba::engine {
 
-// A stream that nobody else has and that does not wait for the default one.
-// libtorch's own pool has 32 for each GPU and hands them out again and again:
-// with some more slots, what one of them enqueues would get into a graph that
-// another records.
+// A CUDA stream that is not shared and does not synchronise with the default
+// stream. libtorch's pool has 32 streams per GPU and reuses them. With many
+// slots, work from one of them could end up in a graph that another records.
 class CudaOwnStream {
  public:
   // Throws c10::Error.
   explicit CudaOwnStream(c10::DeviceIndex gpu)
       : stream_(c10::cuda::getStreamFromExternal(Create(gpu), gpu)) {}
-  // Nothing may be on its way through it.
+  // All work on the stream must be complete.
   ~CudaOwnStream() { cudaStreamDestroy(stream_.stream()); }
   CudaOwnStream(const CudaOwnStream&) = delete;
   CudaOwnStream& operator=(const CudaOwnStream&) = delete;

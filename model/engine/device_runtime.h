@@ -9,25 +9,28 @@
 
 namespace sfmamba::engine {
 
-// The GPUs of this process. Thread-safe. Methods throw c10::Error.
+// Access to the GPUs of this process. Thread-safe. Methods throw c10::Error.
 class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
 
   virtual int count() const = 0;
-  // Of the GPU `gpu`, below count().
+  // Describes GPU `gpu`, which is below count().
   virtual tuning::ScanDevice Describe(int gpu) const = 0;
   virtual at::Device device(int gpu) const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
 
-  // For the whole process: fp32 stays fp32.
+  // Disables TF32 in the libraries, so that fp32 is computed as such. Affects
+  // the whole process.
   virtual void ConfigureLibraries() const = 0;
-  // Loads weights: what `load` makes on the GPU is there when this returns.
+  // Calls `load`, which loads weights to the GPU, and waits until they are
+  // there.
   virtual void Load(int gpu, const std::function<void()>& load) const = 0;
 };
 
-// Null in a build without CUDA. What a build without it, one with it and tests
-// on the emulator link differs in this function and in ops::DeviceOpsOf().
+// Returns null in a build without CUDA. A build with CUDA, one without it and
+// tests on the emulator link different definitions of this function and of
+// ops::DeviceOpsOf().
 const DeviceRuntime* Devices();
 
 }  // namespace sfmamba::engine

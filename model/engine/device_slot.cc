@@ -13,8 +13,9 @@
 namespace sfmamba::engine {
 namespace {
 
-// Kinds of batches that a slot captures: all buckets of one input size up to
-// 512 images, and room for a few sizes. A graph takes some MB.
+// The most graphs of a slot. This suffices for all padded sizes up to 512
+// images of one input size, and for a few other input sizes. A graph takes a
+// few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
 
@@ -32,7 +33,7 @@ int64_t BytesOf(absl::Span<const model::ModelInput> images) {
 
 bool IsUint8(const model::ModelInput& image) { return image.pixels != nullptr; }
 
-// Of one size, which is what the network sees.
+// Returns whether all images have the same size and need no padding.
 bool AreAlike(const model::ModelConfig& config,
               absl::Span<const model::ModelInput> images) {
   return std::all_of(images.begin(), images.end(),
@@ -98,7 +99,7 @@ void DeviceSlot::RunOrThrow(absl::Span<const model::ModelInput> images,
 void DeviceSlot::RunPixels(absl::Span<const model::ModelInput> images,
                            absl::Span<model::Result> results,
                            model::RunInfo* info) {
-  // A folding that was asked for wants the very number of sequences.
+  // A requested folding must divide the sequences, so the batch is not padded.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
@@ -112,9 +113,9 @@ void DeviceSlot::RunPixels(absl::Span<const model::ModelInput> images,
 void DeviceSlot::Reserve(int64_t bytes) {
   if (pixels_.defined() && pixels_.numel() >= bytes) return;
   stream_->Wait();
-  graphs_.clear();  // They know the old address.
+  graphs_.clear();  // Graphs contain the old address.
   plan_.Reset();
-  pixels_ = at::Tensor();  // First, for the memory.
+  pixels_ = at::Tensor();  // Frees its memory before more is allocated.
   host_pixels_ = stream_->AllocateHost(bytes, at::kByte);
   pixels_ = stream_->AllocateDevice(bytes, at::kByte);
 }
@@ -209,8 +210,8 @@ at::Tensor DeviceSlot::Capture(const GraphPlan::Key& key) {
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = nullptr;
   {
     const absl::MutexLock lock(capturing_);
-    // First as it is: while a graph is being recorded no library can make a
-    // handle or a workspace, load a kernel or choose its algorithm.
+    // The batch is run before it is recorded. During a recording, libraries
+    // cannot make handles or workspaces, load kernels or choose algorithms.
     answers = Enqueue(key, pixels_);
     graph = stream_->Record(pixels_, [&](const at::Tensor& pixels) {
       return Enqueue(key, pixels);

@@ -20,29 +20,31 @@
 
 namespace sfmamba::engine {
 
-// A slot on a GPU: pixels go there as uint8, are normalised there, pass the
-// network as one batch, and a classifier's answers come back. Stream and
-// buffers are the slot's alone, so that one slot copies while another computes.
+// A slot on a GPU. Pixels are copied there as uint8, are normalised there and
+// pass through the network as one batch; a classifier's answers are copied
+// back. Each slot has its own stream and buffers, so that one slot copies while
+// another computes.
 //
-// A classifier's batches are padded with black images and, from the second of
-// their kind on, are replays of a recorded graph. A kind that cannot be
-// recorded is run as it is and tried again later, see GraphPlan.
+// A classifier's batches are padded with black images. From the second batch of
+// the same kind on, they replay a recorded graph. Kinds that cannot be recorded
+// are launched kernel by kernel and recorded later, see GraphPlan.
 //
-// Made, used and destroyed by one thread: see SlotThread.
+// Must be made, used and destroyed by the same thread, see SlotThread.
 class DeviceSlot : public BatchSlot {
  public:
   struct Options {
-    at::ScalarType type = at::kFloat;  // What the network computes in.
-    int fold_rows = 0;
-    bool graphs = true;  // False: every batch is run as it is.
-    // Told of each recording that failed, on the slot's thread.
+    at::ScalarType type = at::kFloat;  // The network's compute type.
+    int fold_rows = 0;                 // As in ModelOptions.
+    bool graphs = true;                // False disables recorded graphs.
+    // Called with the error of each recording that failed, on the slot's
+    // thread.
     std::function<void(const absl::Status&)> capture_failed =
         [](const absl::Status&) {};
     std::function<absl::Time()> now = absl::Now;
   };
 
-  // `network` is on the stream's device, and `capturing` is that device's
-  // CaptureMutex. Both outlive the slot.
+  // `network` is on the stream's device, `capturing` is that device's
+  // CaptureMutex. Both must outlive the slot, as must `config`.
   DeviceSlot(const Network& network, const model::ModelConfig& config,
              std::unique_ptr<DeviceStream> stream, at::Device device,
              absl::Mutex* capturing, Options options);
@@ -53,26 +55,28 @@ class DeviceSlot : public BatchSlot {
   absl::Status health() const override { return health_; }
 
  private:
-  // These throw. RunPixels takes a classifier's uint8 images of one size.
+  // These throw exceptions. RunPixels is for a classifier's uint8 images of one
+  // size.
   void RunOrThrow(absl::Span<const model::ModelInput> images,
                   absl::Span<model::Result> results, model::RunInfo* info);
   void RunPixels(absl::Span<const model::ModelInput> images,
                  absl::Span<model::Result> results, model::RunInfo* info);
-  // Of the first `bytes` of pixels_, filled from the images, zeros behind them.
+  // Copies the images to pixels_ and fills it with zeros up to `bytes`.
   void CopyIn(absl::Span<const model::ModelInput> images, int64_t bytes);
   void Reserve(int64_t bytes);
-  // The network's input: images that lie in `pixels`, one after another, with
-  // the sizes of `images`; or images of either kind in the CPU's memory.
+  // Both return the network's input. BatchOf() makes it of consecutive images
+  // in `pixels`, with the sizes of `images`; FromMemory() of images with values
+  // or pixels in the CPU's memory.
   layers::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
                              const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
-  // Enqueues a batch that lies in pixels_ or takes its graph.
+  // Enqueues the batch in pixels_ or replays its graph. Returns its answers.
   at::Tensor Answer(const GraphPlan::Key& key);
-  // Enqueues it, then records it for the next of its kind.
+  // Enqueues the batch in pixels_, then records a graph for its kind.
   at::Tensor Capture(const GraphPlan::Key& key);
-  // Of the images that lie in `pixels`.
+  // Enqueues the batch in `pixels`.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& pixels) const;
-  // Waits for `answers` and makes results of the first of them.
+  // Waits for `answers` and converts the first of them to results.
   void CopyOut(const at::Tensor& answers, absl::Span<model::Result> results);
 
   const Network& network_;

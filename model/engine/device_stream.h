@@ -12,27 +12,27 @@
 
 namespace sfmamba::engine {
 
-// What was recorded of a device's work. It keeps the memory that it uses, and
-// goes before the DeviceStream that recorded it.
+// A recording of a device's work. It owns the memory that it uses. The
+// DeviceStream that recorded it must outlive it.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
 
-  // Enqueues the work once more, on the input that it was recorded on; returns
-  // its answers, which are always in the same memory. Throws c10::Error.
+  // Enqueues the work again, on the tensor that it was recorded with. Returns
+  // its result, which is always in the same memory. Throws c10::Error.
   virtual at::Tensor Replay() = 0;
 };
 
-// One way through a device: the memory that batches arrive and leave by, and
-// the order of their work. Batches go one after another; the copies of one
-// stream overlap with the work of another.
+// A sequence of batches on a device: copies of inputs, work and copies of
+// results. Batches run one after another. The copies of one DeviceStream
+// overlap with the work of another.
 //
-// Made, used and destroyed by one thread: libraries keep handles, workspaces
-// and the algorithms that they chose for each thread. But for Record() and
-// Check(), methods throw c10::Error.
+// Must be made, used and destroyed by the same thread, since libraries keep
+// handles, workspaces and chosen algorithms per thread. Methods other than
+// Record() and Check() throw c10::Error.
 class DeviceStream {
  public:
-  // Ends what Enter() began.
+  // Ends the effect of Enter().
   class Scope {
    public:
     virtual ~Scope() = default;
@@ -40,33 +40,34 @@ class DeviceStream {
 
   virtual ~DeviceStream() = default;
 
-  // While the result lives, this thread's work is enqueued here.
+  // While the result lives, this thread enqueues its work on this stream.
   virtual std::unique_ptr<Scope> Enter() = 0;
 
-  // Memory for `size` values: of the CPU, in a form that the device copies from
-  // and to by itself; and of the device.
+  // Allocate memory for `size` values: pinned CPU memory, which the device can
+  // copy from and to asynchronously, and device memory.
   virtual at::Tensor AllocateHost(int64_t size, at::ScalarType type) = 0;
   virtual at::Tensor AllocateDevice(int64_t size, at::ScalarType type) = 0;
 
-  // Enqueues a copy of all of `host`. Work that is enqueued later waits for it.
+  // Enqueues a copy of `host` to `device`. Work that is enqueued later waits
+  // for it.
   virtual void CopyIn(const at::Tensor& host, const at::Tensor& device) = 0;
-  // Copies `device` when all that was enqueued before is done, and waits.
+  // Copies `device` to `host` after all work enqueued before, and waits.
   virtual void CopyOut(const at::Tensor& device, const at::Tensor& host) = 0;
-  // Waits for all that was enqueued.
+  // Waits for all enqueued work.
   virtual void Wait() = 0;
-  // By the device's clock: from the end of the last CopyIn() to the start of
-  // the last CopyOut(), which is over.
+  // Returns the time from the end of the last CopyIn() to the start of the last
+  // CopyOut(), by the device's clock. That CopyOut() must have returned.
   virtual absl::Duration ComputeTime() = 0;
 
-  // Records what `enqueue` enqueues, without doing it; the graph computes its
-  // result of what then lies in `input`'s memory. `enqueue` must have run
-  // before, and others may not wait for the device meanwhile: see CaptureMutex.
-  // The error says why the work cannot be recorded.
+  // Records the work that enqueue(input) enqueues, without running it. A replay
+  // reads the values that `input` has then. `enqueue` must have run before. No
+  // other thread may wait for the device meanwhile, see CaptureMutex. Returns
+  // an error if the work cannot be recorded.
   virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> Record(
       const at::Tensor& input,
       const std::function<at::Tensor(const at::Tensor& input)>& enqueue) = 0;
 
-  // After an exception: not OK if the device has failed for good.
+  // Called after an exception. Not OK if the device has failed permanently.
   virtual absl::Status Check() = 0;
 };
 

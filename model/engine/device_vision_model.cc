@@ -25,14 +25,14 @@ namespace {
 ops::ConvSearch SearchOf(const model::ModelConfig& config,
                          const model::ModelOptions& options) {
   if (options.deterministic) return ops::ConvSearch::kFixed;
-  // A dense model's inputs differ in size: a search each would cost more than
-  // it brings.
+  // A dense model's inputs have many sizes. A search for each would cost more
+  // than it saves.
   return config.task == model::VisionTask::kClassification
              ? ops::ConvSearch::kMeasure
              : ops::ConvSearch::kGuess;
 }
 
-// The weights on one GPU.
+// The network on one GPU.
 struct Gpu {
   Gpu(int gpu, const DeviceRuntime& runtime, const model::ModelConfig& config,
       const model::ModelOptions& options, weights::StateDict& weights)
@@ -76,7 +76,7 @@ class DeviceVisionModel : public model::VisionModel {
     if (config_.task != model::VisionTask::kClassification) {
       return pool_.RunInEachSlot(input.Batch(1));
     }
-    // The largest first, so that memory is reserved once.
+    // The largest batch comes first, so that memory is reserved once.
     for (const int images : PaddedBatchSizes(max_images)) {
       if (images < min_images) break;
       if (options_.fold_rows > 0 &&
@@ -105,7 +105,7 @@ class DeviceVisionModel : public model::VisionModel {
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
     const std::vector<tuning::ScanShape> shapes =
         ScanShapes(config_, /*max_batch=*/1);
-    if (shapes.empty()) return rows;  // Attention alone.
+    if (shapes.empty()) return rows;  // There are only attention blocks.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
     return gpus_[0]->chooser.Rows(shape, rows);
@@ -125,7 +125,7 @@ class DeviceVisionModel : public model::VisionModel {
     return gpus;
   }
 
-  // The GPUs take turns, so that the first slots are on different ones.
+  // The slots' GPUs alternate, so that the first slots are on different GPUs.
   static std::vector<std::unique_ptr<BatchSlot>> MakeSlots(
       const model::ModelConfig& config, const model::ModelOptions& options,
       const DeviceRuntime& runtime,

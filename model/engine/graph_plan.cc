@@ -16,7 +16,8 @@ std::vector<int> PaddedBatchSizes(int max_images) {
   int bucket = PaddedBatchSize(max_images);
   while (bucket > 0) {
     buckets.push_back(bucket);
-    --bucket;  // The next one holds all but those that need this one.
+    // Finds the largest smaller size that is not padded.
+    --bucket;
     while (bucket > 0 && PaddedBatchSize(bucket) != bucket) --bucket;
   }
   return buckets;

@@ -9,22 +9,24 @@
 
 namespace sfmamba::engine {
 
-// Images that a batch of `images` is padded to, so that a few captured graphs
-// serve all sizes: up to 8 the number itself, then four steps to each power of
-// two. At most a fifth of a padded batch is padding.
+// Returns the number of images that a batch of `images` is padded to, so that a
+// few captured graphs suffice for all sizes. Up to 8 it is `images` itself,
+// then there are four sizes per power of two. At most a fifth of a padded batch
+// is padding.
 int PaddedBatchSize(int images);
 
-// All sizes that batches of 1 to `max_images` images are padded to, the largest
-// first.
+// Returns all sizes that batches of 1 to `max_images` images are padded to, the
+// largest first.
 std::vector<int> PaddedBatchSizes(int max_images);
 
-// Which batches are captured as a graph: the first of a kind is run and
-// captured, the others are replayed. Not thread-safe.
+// Decides which batches are captured as a graph. The first batch of a kind is
+// run and captured, later ones replay its graph. Not thread-safe.
 class GraphPlan {
  public:
   enum class Step { kRun, kCapture, kReplay };
 
-  // A kind of batch: images after padding, and their size in pixels.
+  // A kind of batch: the number of images after padding and their size in
+  // pixels.
   struct Key {
     int images, height, width;
 
@@ -34,19 +36,18 @@ class GraphPlan {
     }
   };
 
-  // At most `capacity` kinds are captured, the first that come; the others are
-  // always run.
+  // The first `capacity` kinds of batches are captured. Others are always run.
   explicit GraphPlan(int capacity) : capacity_(capacity) {}
 
   Step Next(const Key& key, absl::Time now) const;
 
-  // What came of kCapture. After a failure the kind is run, and captured again
-  // when kFirstRetry has passed, after each further failure twice that time,
-  // but at most kLastRetry.
+  // The outcome of kCapture, to be reported after it. After a failure, batches
+  // of this kind are run. Capturing is retried after kFirstRetry. The interval
+  // doubles with each further failure, up to kLastRetry.
   void DidCapture(const Key& key) { states_[key] = {/*captured=*/true}; }
   void FailedToCapture(const Key& key, absl::Time now);
 
-  // All graphs are gone.
+  // Must be called when all graphs have been destroyed.
   void Reset();
 
   static constexpr absl::Duration kFirstRetry = absl::Seconds(10);
@@ -55,13 +56,13 @@ class GraphPlan {
  private:
   struct State {
     bool captured = false;
-    // Of a kind that could not be captured.
+    // When to retry a kind that could not be captured, and the last interval.
     absl::Time retry = absl::InfinitePast();
     absl::Duration pause = absl::ZeroDuration();
   };
 
   const int capacity_;
-  std::map<Key, State> states_;  // Of capacity_ kinds at most.
+  std::map<Key, State> states_;  // Holds at most capacity_ kinds.
 };
 
 }  // namespace sfmamba::engine

@@ -9,7 +9,8 @@
 
 namespace sfmamba::engine {
 
-// VisionModel::Load with weights from any source and a valid `config`.
+// Makes a model, as VisionModel::Load does, with weights from any source.
+// `config` must be valid.
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options);

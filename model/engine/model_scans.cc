@@ -17,7 +17,8 @@ tuning::ScanShape::Type TypeOf(model::Precision precision) {
 
 int CeilDivide(int a, int b) { return (a + b - 1) / b; }
 
-// Of one image: `sequences` is the number of its windows.
+// Returns the shape of a stage's scan for one image, whose windows are the
+// sequences.
 tuning::ScanShape StageShape(const model::ModelConfig& config, int stage) {
   const model::BackboneConfig& backbone = config.backbone;
   const bool ratio = config.resize == model::Resize::kKeepRatio;
@@ -50,7 +51,7 @@ tuning::ScanShape VimShape(const model::ModelConfig& config) {
   shape.channels = kExpand * config.backbone.vim_dim;
   shape.states = 16;
   shape.sequences = 1;
-  shape.length = side * side + 1;  // The class token's.
+  shape.length = side * side + 1;  // With the class token.
   if (config.backbone.tokens != model::Tokens::kNone) shape.length += 2;
   return shape;
 }

@@ -8,9 +8,10 @@
 
 namespace sfmamba::engine {
 
-// The scans of a model on inputs of its configured size, in batches of 1, 2, 4
-// and so on up to `max_batch`: what a fold table should know of it. Of the
-// ablations' scan modes only the plain scan's. None twice.
+// Returns the shapes of a model's scans, which a ScanPlanTable should contain,
+// without duplicates. Inputs have the configured size; batches have 1, 2, 4 and
+// so on up to `max_batch` images. For every scan mode, the shapes are those of
+// kUni.
 std::vector<tuning::ScanShape> ScanShapes(const model::ModelConfig& config,
                                           int max_batch);
 

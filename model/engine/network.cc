@@ -5,8 +5,8 @@
 namespace sfmamba::engine {
 namespace {
 
-// A checkpoint of a dense task holds the backbone beside the heads; a
-// classifier's is the backbone itself, and its head.
+// In a dense model's checkpoint the backbone's keys begin with "backbone."; in
+// a classifier's they have no prefix.
 weights::StateDict::Scope BackboneScope(const model::ModelConfig& config,
                                         const weights::StateDict::Scope& root) {
   return config.task == model::VisionTask::kClassification

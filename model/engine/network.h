@@ -18,28 +18,29 @@
 
 namespace sfmamba::engine {
 
-// A model's backbone and head, where the tensors of `scope` lie. Immutable, so
-// thread-safe.
+// A model's backbone and head, on the device of the tensors in `scope`.
+// Immutable, so thread-safe.
 class Network {
  public:
   Network(const model::ModelConfig& config,
           const weights::StateDict::Scope& scope,
           const layers::LayerOptions& options);
 
-  // INVALID_ARGUMENT naming the image unless `images` can run together and
-  // `fold_rows`, if not 0, divides their sequences.
+  // INVALID_ARGUMENT, naming the image, if `images` cannot run in one batch or
+  // if `fold_rows` is not 0 and does not divide the number of sequences.
   absl::Status Check(absl::Span<const model::ModelInput> images,
                      int fold_rows) const;
 
-  // One result for each image.
+  // Returns one result for each image.
   std::vector<model::Result> Forward(
       const layers::ImageBatch& images, int64_t fold_rows,
       absl::Span<const heads::ImageInfo> infos) const {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
 
-  // Of a classifier the two steps of Forward: what can be enqueued on a device,
-  // and what reads its answer in the CPU's memory.
+  // Whether the model is a classifier. If so, Forward() can be done in two
+  // steps: Answers(), which can be enqueued on a device, and ToResults(), which
+  // converts the answers after they were copied to the CPU.
   bool classifies() const { return classifier_ != nullptr; }
   at::Tensor Answers(const layers::ImageBatch& images,
                      int64_t fold_rows) const {
@@ -49,7 +50,8 @@ class Network {
     return classifier_->ToResults(answers);
   }
 
-  // Sequences of stage 3 that so many images of config.image_size become.
+  // Returns the number of stage 3's sequences (Vim's, for Vim) for `images`
+  // images of config.image_size.
   int64_t Sequences(int images) const {
     return backbone_->Sequences(images, config_.image_size,
                                 config_.image_size)[0];
@@ -62,7 +64,7 @@ class Network {
   const heads::ClassificationHead* const classifier_;  // head_, if it is one.
 };
 
-// What a head must know of an image.
+// Returns what a head needs to know about an image.
 heads::ImageInfo ToInfo(const model::ModelInput& image);
 
 }  // namespace sfmamba::engine

@@ -5,7 +5,8 @@
 namespace sfmamba {
 namespace engine {
 
-// Weak, here and below: tests on the emulator have their own.
+// This function and DeviceOpsOf() are weak so that tests on the emulator can
+// define their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() { return nullptr; }
 
 }  // namespace engine

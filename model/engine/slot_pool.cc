@@ -34,7 +34,7 @@ absl::Status SlotPool::RunInEachSlot(
   model::RunInfo info;
   absl::Status status;
   for (size_t i = 0; i < slots_.size() && status.ok(); ++i) {
-    // The one that has been free for longest is each in turn.
+    // Run() takes the slot that has been free longest, so each slot in turn.
     status = Run(images, absl::MakeSpan(results), &info);
   }
   return status;

@@ -15,27 +15,27 @@
 
 namespace sfmamba::engine {
 
-// The slots of a model, of all its devices. Run() takes the one that has been
-// free for longest, so that batches spread over the devices.
+// The slots of all devices of a model. Run() takes the slot that has been free
+// longest, so that batches are spread over the devices.
 //
-// A batch for which memory does not suffice is halved and tried again; what was
-// too many images of a size is not tried a second time. When one device has
-// failed for good, so has the pool.
+// If a batch needs too much memory, it is halved and retried. The pool
+// remembers for each image size how many images were too many. If one device
+// fails permanently, the whole pool has failed.
 //
-// Thread-safe. Run() waits while all slots are taken.
+// Thread-safe. Run() waits while no slot is free.
 class SlotPool {
  public:
-  // One at least.
+  // There must be at least one slot.
   explicit SlotPool(std::vector<std::unique_ptr<BatchSlot>> slots);
 
-  // Fills one result for each image, which are of one size. RESOURCE_EXHAUSTED
-  // if memory does not suffice for one of them alone; INTERNAL once health() is
-  // not OK.
+  // Fills one result for each image. All images have the same size.
+  // RESOURCE_EXHAUSTED if there is too little memory for a single image;
+  // INTERNAL once health() is not OK.
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    absl::Span<model::Result> results, model::RunInfo* info)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Runs them in every slot, one slot after another, for what a slot's first
-  // batch of a size must prepare. Nothing else may run meanwhile.
+  // Runs the images in every slot, one slot after another, to do what the first
+  // batch of a size must prepare. Run() must not be called meanwhile.
   absl::Status RunInEachSlot(absl::Span<const model::ModelInput> images)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -43,25 +43,26 @@ class SlotPool {
   int size() const { return static_cast<int>(slots_.size()); }
 
  private:
-  using Size = std::pair<int, int>;  // Height and width of images.
+  using Size = std::pair<int, int>;  // An image's height and width.
 
   BatchSlot* Take() ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(BatchSlot* slot) ABSL_LOCKS_EXCLUDED(mu_);
-  // Runs as many images as memory allows at a time.
+  // Runs the images in batches that fit into memory.
   absl::Status RunInParts(BatchSlot& slot,
                           absl::Span<const model::ModelInput> images,
                           absl::Span<model::Result> results,
                           model::RunInfo* info) ABSL_LOCKS_EXCLUDED(mu_);
-  // How many of `wanted` images to run together.
+  // Returns how many of `wanted` images may run together.
   size_t Allowed(const Size& size, size_t wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // So many were too many.
+  // Records that `images` images of this size were too many.
   void Shrink(const Size& size, size_t images) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::vector<std::unique_ptr<BatchSlot>> slots_;
   mutable absl::Mutex mu_;
-  std::deque<BatchSlot*> free_ ABSL_GUARDED_BY(mu_);  // Longest first.
-  // The most images of a size that run together; others: any number.
+  // The free slots. The first one has been free longest.
+  std::deque<BatchSlot*> free_ ABSL_GUARDED_BY(mu_);
+  // The most images of a size that run together. Other sizes have no limit.
   std::map<Size, size_t> most_ ABSL_GUARDED_BY(mu_);
   absl::Status health_ ABSL_GUARDED_BY(mu_);
 };

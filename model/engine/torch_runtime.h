@@ -5,10 +5,11 @@
 
 namespace sfmamba::engine {
 
-// The version of libtorch, such as "2.11.0".
+// Returns the version of libtorch, such as "2.11.0".
 std::string TorchVersion();
 
-// Threads that run one model's operators; before the first model is loaded.
+// Sets the number of threads that run a model's operators. Must be called
+// before the first model is loaded.
 void SetComputeThreads(int threads);
 
 }  // namespace sfmamba::engine

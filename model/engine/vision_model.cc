@@ -23,8 +23,8 @@ namespace sfmamba {
 namespace engine {
 namespace {
 
-// Calls `body`, which returns an absl::Status, in inference mode; an exception
-// of libtorch's or of the standard library's becomes INTERNAL.
+// Calls `body`, which returns an absl::Status, in inference mode. Exceptions of
+// libtorch and of the standard library become INTERNAL.
 template <typename Body>
 absl::Status Guarded(Body body) {
   try {
@@ -37,7 +37,7 @@ absl::Status Guarded(Body body) {
   }
 }
 
-// What this processor computes `wanted` in.
+// Returns `wanted` if the processor supports it natively, else fp32.
 model::Precision NativePrecision(model::Precision wanted) {
   return wanted == model::Precision::kBFloat16 && kernels::HasAmxBf16()
              ? wanted
@@ -70,8 +70,8 @@ class CpuVisionModel : public model::VisionModel {
     return results;
   }
 
-  // Batches of each power of two, the largest first; a dense model runs its
-  // images one by one.
+  // Runs batches of each power of two, the largest first. A dense model runs
+  // images one by one, so it needs one batch only.
   absl::Status Prepare(int max_images, int min_images) override {
     const WarmUpInput input(config_);
     const bool classifies = config_.task == model::VisionTask::kClassification;
@@ -101,17 +101,19 @@ class CpuVisionModel : public model::VisionModel {
   }
 
  private:
-  // Of the images' padded size.
+  // Returns the normalised images with their padding.
   at::Tensor ToTensor(absl::Span<const model::ModelInput> images) const;
-  // Into x [3, height, width], normalised.
+  // Copies the normalised image to x [3, height, width].
   void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
-  // Of a classifier, threads share the images out; each takes one after the
-  // other through the whole model, in its own cache and without waiting for the
-  // others. Those that are left over are run one by one by all threads, and so
-  // are all of a dense task, for each takes much memory. Never two together:
-  // libtorch's convolutions and attention may round an image differently beside
-  // others, and its answer must have the same bytes in any batch.
+  // Divides a classifier's images among the threads. Each thread runs its
+  // images one by one through the whole model, in its own cache and without
+  // waiting for other threads. The remaining images are run one by one by all
+  // threads. So are all images of a dense model, since each takes much memory.
+  //
+  // Two images never share a tensor: libtorch's convolutions and attention may
+  // round an image differently beside others, but an image's result must be
+  // bit-identical in every batch.
   void RunAll(absl::Span<const model::ModelInput> images,
               absl::Span<model::Result> results) const;
   void RunBatch(absl::Span<const model::ModelInput> images,
@@ -148,10 +150,10 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
                           {3, image.height, image.width}));
     return;
   }
-  // A classifier's images are too small to be shared out.
+  // A classifier's images are too small to be divided among threads.
   ops::ParallelFor(image.height, /*grain=*/256,
                    [&](int64_t begin, int64_t end) {
-                     const c10::InferenceMode guard;  // Of this thread.
+                     const c10::InferenceMode guard;  // Set for each thread.
                      ops::NormalizeImage(image.pixels + begin * image.width * 3,
                                          config_.mean, config_.std,
                                          x.narrow(1, begin, end - begin));
@@ -160,7 +162,7 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
 
 void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
                             absl::Span<model::Result> results) const {
-  if (options_.fold_rows > 0) {  // Folding wants the whole batch.
+  if (options_.fold_rows > 0) {  // A requested folding needs the whole batch.
     RunBatch(images, results);
     return;
   }
@@ -169,7 +171,7 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
                              ? images.size() / threads * threads
                              : 0;
   ops::ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
-    const c10::InferenceMode guard;  // Of this thread.
+    const c10::InferenceMode guard;  // The mode is set for each thread.
     for (int64_t i = begin; i < end; ++i) {
       RunBatch(images.subspan(i, 1), results.subspan(i, 1));
     }

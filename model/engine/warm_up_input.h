@@ -8,15 +8,15 @@
 
 namespace sfmamba::engine {
 
-// Black pictures to warm a model up with: of a classifier's size, or of a dense
-// model's short side in the ratio 4:3, which is a common one.
+// Black images to warm up a model with. They have a classifier's input size, or
+// for a dense model its short side and the common aspect ratio 4:3.
 class WarmUpInput {
  public:
   explicit WarmUpInput(const model::ModelConfig& config);
   WarmUpInput(const WarmUpInput&) = delete;
   WarmUpInput& operator=(const WarmUpInput&) = delete;
 
-  // Valid while this lives.
+  // Returns a batch, which is valid while this object lives.
   std::vector<model::ModelInput> Batch(int images) const {
     return std::vector<model::ModelInput>(images, input_);
   }
