@@ -6,29 +6,29 @@
 
 namespace sfmamba::simt {
 
-// Functions on stacks of their own, entered and left by hand: all on the one
-// thread that calls Resume(). x86-64 only.
+// Functions that run on their own stacks and are resumed and suspended
+// explicitly, all on the thread that calls Resume(). x86-64 only.
 //
 //   Fibres fibres(2, [&] { ...; fibres.Suspend(); ... });
 //   fibres.Start();
 //   while (!fibres.ended(0)) fibres.Resume(0);
 class Fibres {
  public:
-  // `count` fibres that run `body`.
+  // Makes `count` fibres, each of which runs `body`.
   Fibres(int count, std::function<void()> body);
   ~Fibres();
   Fibres(const Fibres&) = delete;
   Fibres& operator=(const Fibres&) = delete;
 
-  // Makes each fibre begin anew with its next Resume(). What was running is
-  // forgotten, without unwinding.
+  // Makes each fibre restart `body` at its next Resume(). Stacks of suspended
+  // fibres are dropped without unwinding.
   void Start();
 
   // Runs fibre `i` until it suspends or ends.
   void Resume(int i);
   bool ended(int i) const { return pointers_[i] == nullptr; }
 
-  // Returns from the Resume() that the caller, a fibre, runs under.
+  // Suspends the calling fibre: the Resume() that runs it returns.
   void Suspend();
 
  private:
@@ -36,9 +36,9 @@ class Fibres {
 
   const int count_;
   const std::function<void()> body_;
-  void* const stacks_;       // count_ stacks, each above a page without access.
-  void** const pointers_;    // [count_], where each fibre stands; null: ended.
-  void* resumer_ = nullptr;  // Where Resume() stands.
+  void* const stacks_;       // count_ stacks, each above an inaccessible page.
+  void** const pointers_;    // [count_] stack pointers; null for ended fibres.
+  void* resumer_ = nullptr;  // The stack pointer of Resume().
   int running_ = -1;
 };
 

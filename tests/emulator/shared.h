@@ -7,7 +7,7 @@
 
 namespace sfmamba::simt {
 
-// The emulator's twin of the types in kernels/cuda/nvcc/simt/simt.h.
+// The emulator's versions of the types in kernels/cuda/nvcc/simt/simt.h.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Vector {
   T values[N];
@@ -16,7 +16,7 @@ struct alignas(sizeof(T) * N) Vector {
   const T& operator[](int i) const { return values[i]; }
 };
 
-// &tile[i], for atomic operations.
+// The type of &tile[i], for atomic operations.
 template <typename T>
 struct SharedPointer {
   T* value;
@@ -24,7 +24,8 @@ struct SharedPointer {
   int i;
 };
 
-// tile[i]: reads when it is converted, writes when it is assigned to.
+// The type of tile[i]. A conversion to T reads the element, an assignment
+// writes it.
 template <typename T>
 class SharedElement {
  public:

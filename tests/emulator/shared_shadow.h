@@ -8,11 +8,12 @@
 
 namespace sfmamba::simt {
 
-// Who touched each element of an array in shared memory, so that an access that
-// nothing orders after another thread's is found, whatever order the threads
-// ran in. Accesses are ordered by __syncthreads and, in a warp, __syncwarp.
+// Detects races in an array in shared memory. It records which threads accessed
+// each element and finds conflicting accesses that are not ordered, whatever
+// order the threads ran in. Accesses are ordered by __syncthreads and, within a
+// warp, by __syncwarp.
 //
-// Each call is an access by the running thread; what is wrong ends the grid.
+// Each call is an access by the running thread. A race ends the grid.
 class SharedShadow {
  public:
   explicit SharedShadow(int size) : elements_(size) {}
@@ -23,16 +24,18 @@ class SharedShadow {
   void Atomic(int i);
 
  private:
-  // Accesses of one kind to one element in one epoch: all of one warp, and one
-  // of the others, which is enough to know that any thread is unordered.
+  // Accesses of one kind to one element in one epoch: all accesses by one warp,
+  // and one by another warp. The latter suffices to find an access that is not
+  // ordered, whichever thread accesses the element next.
   struct Accesses {
     uint64_t epoch = 0;
     int warp = 0;
-    int other = -1;              // A thread of another warp; -1: none.
-    uint32_t times[kWarp] = {};  // The latest of each lane; 0: none.
+    int other = -1;              // A thread of another warp; -1 for none.
+    uint32_t times[kWarp] = {};  // Each lane's latest access; 0 for none.
 
     void Add(const Thread& thread);
-    // A thread whose access nothing orders before `thread`, or -1.
+    // Returns a thread whose access is not ordered before that of `thread`, or
+    // -1 if there is none.
     int Unordered(const Thread& thread) const;
   };
   struct Element {

@@ -14,24 +14,24 @@
 
 namespace sfmamba {
 
-// Takes each line of JSON as it is measured.
+// Called with a line of JSON for each measurement.
 using WriteLine = std::function<void(const std::string& line)>;
 
-// Below, `tiny` stands for sizes that cost nothing: a rehearsal, whose figures
-// mean nothing.
+// In this header, `tiny` selects minimal sizes, for rehearsals whose figures
+// are meaningless.
 
-// The first GPU; its copies are timed for this.
+// Describes the first GPU and measures its copy bandwidth.
 absl::StatusOr<Setting> ReadSetting(bool tiny);
-// Zeros without nvidia-smi.
+// Reads the GPU's clocks. Returns zeros if there is no nvidia-smi.
 Clocks ReadClocks();
 
-// Measures each case on the first GPU: of ScanCase::kPaper each plan, of the
-// others the fastest plan of each kernel.
+// Measures each case on the first GPU. Writes each plan of ScanCase::kPaper,
+// and the fastest plan of each kernel for other groups.
 absl::Status MeasureScans(const std::vector<ScanCase>& cases,
                           const Setting& setting, const WriteLine& write);
 
-// Measures our reproduction of the paper's bucketed block scan, of tests/cuda,
-// on the cases of ScanCase::kPaper with each B1.
+// Measures the reproduction of the paper's bucketed block scan on the cases of
+// ScanCase::kPaper, with each B1.
 absl::Status MeasureBucketScans(const std::vector<ScanCase>& cases,
                                 const Setting& setting, const WriteLine& write);
 
@@ -40,23 +40,26 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
                            const WriteLine& write);
 
 struct EngineOptions {
-  model::ModelOptions device;  // With the fold table to load, if there is one.
-  // Of each measurement; there are two a case.
+  // The options to load models with, including the scan plans if there are any.
+  model::ModelOptions device;
+  // The duration of each measurement. There are two per case.
   absl::Duration duration = absl::Seconds(1);
   bool tiny = false;
 };
 
-// Measures each model with one caller, and with as many as it has slots, once
-// each slot is warm. What does not fit says so in its figure's note.
+// Measures each model with one caller and with a caller for each slot, after
+// warming up the slots. If a case does not fit into memory, its figure's note
+// says so.
 void MeasureEngines(const std::vector<EngineCase>& cases,
                     const EngineOptions& options, const Setting& setting,
                     const WriteLine& write);
 
-// Runs one batch without a graph, once it is warm, between StartProfiler() and
+// Runs one batch without a graph, after warming up, between StartProfiler() and
 // StopProfiler().
 absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options);
 
-// Writes a fold table of the first GPU to `path`, and a line for each shape.
+// Measures scan plans on the first GPU, writes their table to `path`, and
+// writes a line of JSON for each shape.
 absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
                   const Setting& setting, const WriteLine& write);
 

@@ -3,16 +3,16 @@
 
 namespace sfmamba {
 
-// What measuring whole models asks of the device besides. There are two
-// implementations: device_cuda.cc, and device_emulated.cc for the rehearsal.
+// Device functions for measuring whole models. There are two implementations:
+// device_cuda.cc, and device_emulated.cc for rehearsals.
 
-// MiB of the device's memory in use, by whomever.
+// Returns the MiB of the device's memory in use by all processes.
 double DeviceMib();
 
-// libtorch gives back what it keeps for later.
+// Frees the device memory that libtorch caches.
 void ReleaseCachedMemory();
 
-// A profiler that was told to wait records what runs between these.
+// A profiler that waits for these calls records the work between them.
 void StartProfiler();
 void StopProfiler();
 

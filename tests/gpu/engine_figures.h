@@ -15,10 +15,14 @@ namespace sfmamba {
 // A whole model to be measured.
 struct EngineCase {
   enum Group {
-    kBatch,       // 224 x 224 pixels, by batch.
-    kResolution,  // Windows as large as the map, by side, with and without
-                  // attention in windows of 32 ("club").
-    kFold,        // MambaVision-T, 224 x 224, batch 128, by B1.
+    // Batch sizes, at 224 x 224 pixels.
+    kBatch,
+    // Image sizes with windows as large as the map, with and without attention
+    // in
+    // sub-windows of 32 ("club").
+    kResolution,
+    // Values of B1, for MambaVision-T at 224 x 224 pixels in batches of 128.
+    kFold,
   };
   Group group;
   std::string variant;
@@ -26,19 +30,20 @@ struct EngineCase {
   int batch = 1;
   int side = 224;
   bool club = false;
-  int fold_rows = 0;  // B1; 0: the engine's choice.
+  int fold_rows = 0;  // B1; 0 lets the engine choose.
   int slots = 2;
 
-  // What the case is loaded as; `device` says where. A tiny case has the same
-  // name and layers that cost nothing, for rehearsals without a GPU.
+  // Return the configuration and the options to load the case with. `device`
+  // holds the options of the device. A tiny case has the same name and minimal
+  // layers, for rehearsals without a GPU.
   model::ModelConfig Config(bool tiny = false) const;
   model::ModelOptions Options(model::ModelOptions device,
                               bool tiny = false) const;
-  // Images that are run for `batch`.
+  // Returns the number of images that are run for `batch`.
   int RunBatch(bool tiny) const;
 };
 
-// Which cases to measure; what is empty leaves out none.
+// Selects the cases to measure. An empty field selects all.
 struct EngineFilter {
   std::vector<std::string> groups;      // "batch", "resolution", "fold"
   std::vector<std::string> variants;    // "sf_mamba_t"
@@ -47,30 +52,32 @@ struct EngineFilter {
   std::vector<int> slots = {2};
 };
 
-// The most valuable cases first; those of one loaded model in succession.
+// Returns the most valuable cases first. Cases that use the same loaded model
+// are adjacent.
 std::vector<EngineCase> EngineCases(const EngineFilter& filter = {});
 
-// Whether the cases may be measured on one loaded model.
+// Returns whether the cases can be measured on the same loaded model.
 bool SameModel(const EngineCase& a, const EngineCase& b);
 
-// "VARIANT,PRECISION,BATCH"; INVALID_ARGUMENT saying what is wrong.
+// Parses "VARIANT,PRECISION,BATCH". INVALID_ARGUMENT that says what is wrong.
 absl::StatusOr<EngineCase> ParseEngineCase(const std::string& text);
 
 struct EngineFigure {
   EngineCase engine;
-  bool tuned = false;  // By a fold table.
-  // With as many callers at a time as the model has slots.
+  bool tuned = false;  // Whether measured scan plans were used.
+  // Measured with a caller for each slot.
   double images_per_second = 0;
-  kernels::Quantiles ms;  // Of a batch of one caller, from pixels to results.
-  kernels::Quantiles
-      device_ms;  // Of the same calls: the GPU's own time of the network.
+  // The milliseconds of a batch with one caller, from pixels to results.
+  kernels::Quantiles ms;
+  // The network's part of these, by the GPU's clock.
+  kernels::Quantiles device_ms;
   int padded_images = 0;
-  double mib = 0;          // Device memory in use then.
-  std::string note;        // Why there is no figure: "OOM", or an error.
+  double mib = 0;          // Device memory in use during the measurement.
+  std::string note;        // Why there is no figure: "OOM" or an error.
   std::string uncaptured;  // Why a graph could not be recorded.
 };
 
-// One line, without its end.
+// Returns one line without the line break.
 std::string Json(const EngineFigure& figure, const Setting& setting);
 
 }  // namespace sfmamba

@@ -5,10 +5,11 @@
 
 namespace sfmamba {
 
-// Where the tests of whole models run: in //tests/gpu:suite on the first GPU,
-// in //tests/gpu:models_test on the CPU, which shows that the tests are sound.
+// The device on which the tests of whole models run: the first GPU in
+// //tests/gpu:suite, and the CPU in //tests/gpu:models_test, which validates
+// the tests themselves.
 
-// False without a GPU: the tests skip.
+// Returns false if there is no GPU. Tests are then skipped.
 bool HasModelDevice();
 
 model::ModelOptions OnModelDevice();

@@ -9,15 +9,15 @@
 
 namespace sfmamba {
 
-// What was measured of a kernel that reads and writes each value once.
+// A measurement of a kernel that reads and writes each value once.
 struct PassFigure {
   std::string kernel;  // "conv1d + SiLU"
   int tokens, channels;
-  double bytes;                   // Read and written.
-  kernels::Quantiles warm, cold;  // Microseconds.
+  double bytes;                   // The bytes read and written.
+  kernels::Quantiles warm, cold;  // In microseconds.
 };
 
-// One line, without its end.
+// Returns one line without the line break.
 std::string Json(const PassFigure& figure, const Setting& setting);
 
 }  // namespace sfmamba

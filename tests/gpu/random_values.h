@@ -7,7 +7,7 @@
 
 namespace sfmamba {
 
-// Normally distributed; they repeat themselves after a million.
+// Returns normally distributed values, which repeat after 1000003 values.
 template <typename T>
 std::vector<T> RandomValues(size_t count, float mean = 0, float deviation = 1) {
   std::mt19937 random(1);

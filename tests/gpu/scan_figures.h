@@ -14,38 +14,43 @@ namespace sfmamba {
 // A scan to be measured.
 struct ScanCase {
   enum Group {
-    kModel,  // Stages 3 and 4 of T, S and B, by batch: the fastest plan of
-             // each kernel.
-    kPaper,  // The paper's four shapes: each B1 of each kernel.
-    kLong,   // Whole maps of 896 x 896 pixels, and ragged and prime batches,
-    kMixed,  // as kModel.
+    // Stages 3 and 4 of T, S and B at several batch sizes, with the fastest
+    // plan
+    // of each kernel.
+    kModel,
+    // The paper's four shapes, with each B1 of each kernel.
+    kPaper,
+    // Whole maps of 896 x 896 pixels, with the fastest plan of each kernel.
+    kLong,
+    // Ragged and prime batches, with the fastest plan of each kernel.
+    kMixed,
   };
   Group group;
   std::string name;  // "T stage 3"
   tuning::ScanShape shape;
-  std::vector<int> lengths;  // Of each sequence, if they differ.
+  std::vector<int> lengths;  // The sequences' lengths if they differ.
 
   int64_t tokens() const;
 };
 
-// The most valuable first.
+// Returns all cases, the most valuable first.
 std::vector<ScanCase> ScanCases();
-// Those of some groups, "model", "paper", "long", "mixed", and of some numbers
-// of sequences; what is empty leaves out none.
+// Returns the cases of these groups ("model", "paper", "long", "mixed") and
+// numbers of sequences. An empty argument selects all.
 std::vector<ScanCase> ScanCases(const std::vector<std::string>& groups,
                                 const std::vector<int>& batches);
 
-// The same by name, of a size that costs nothing: for rehearsals.
+// Returns a case of the same name and of minimal size, for rehearsals.
 ScanCase Tiny(ScanCase scan);
 
-// Plans to be compared in a case: of kPaper every B1 with lane, fold and, for
-// an even comparison, what CandidatePlans has; of the others those.
+// Returns the plans to compare in a case: those of CandidatePlans() and, for
+// kPaper, also the lane kernel with every B1.
 std::vector<kernels::ScanPlan> PlansOf(const ScanCase& scan,
                                        int multiprocessors);
 
-// "lane", "fold" or "chunk".
+// Returns "lane", "fold" or "chunk".
 const char* NameOf(kernels::ScanPlan::Kernel kernel);
-// "4 lanes", "8 items, B1 = 32", "64 chunks, 8 lanes"
+// Returns a text such as "4 lanes", "8 items, B1 = 32" or "64 chunks, 8 lanes".
 std::string ToString(const kernels::ScanPlan& plan);
 
 // The least microseconds that a device could take by each of its limits, and by
@@ -56,16 +61,16 @@ struct ScanBound {
 };
 ScanBound BoundOf(const ScanCase& scan, const Setting& setting);
 
-// What was measured of one plan.
+// A measurement of one plan.
 struct ScanFigure {
   ScanCase scan;
-  std::string kernel;             // "lane", "fold", "chunk", or a peer's name
-  std::string plan;               // As ToString says; of a peer what it likes.
-  int rows = 0;                   // B1; 0: one row a sequence.
-  kernels::Quantiles warm, cold;  // Microseconds.
+  std::string kernel;  // "lane", "fold", "chunk" or the name of a peer
+  std::string plan;    // ToString() of the plan, or a peer's description of it
+  int rows = 0;        // B1; 0 gives each sequence its own row.
+  kernels::Quantiles warm, cold;  // In microseconds.
 };
 
-// One line, without its end.
+// Returns one line without the line break.
 std::string Json(const ScanFigure& figure, const Setting& setting);
 
 }  // namespace sfmamba

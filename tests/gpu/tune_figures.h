@@ -13,18 +13,18 @@
 
 namespace sfmamba {
 
-// The scans of the published sizes in each type, and those of whole maps; the
-// most valuable first.
+// Returns the scans of the published models in each type and those of whole
+// maps, the most valuable first.
 std::vector<tuning::ScanShape> ShapesToTune();
 
-// Writes a line of JSON for each shape that a tuner measures: its fastest plan
-// beside the default plan and the fastest without folding.
+// Writes a line of JSON for each shape that a search measures: the fastest
+// plan, the default plan and the fastest plan without folding.
 class TuneRecorder {
  public:
   TuneRecorder(const Setting& setting, tuning::MeasureScan measure,
                std::function<void(const std::string& line)> write);
 
-  // Measures as a tuner wants it. A shape's line is written when the next one
+  // A tuning::MeasureScan. A shape's line is written when the next shape
   // begins.
   absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
                                  const kernels::ScanPlan& plan);
@@ -42,7 +42,7 @@ class TuneRecorder {
   const tuning::MeasureScan measure_;
   const std::function<void(const std::string& line)> write_;
   tuning::ScanShape shape_;
-  std::vector<Timed> timed_;  // Plans of shape_, the default one first.
+  std::vector<Timed> timed_;  // The plans of shape_, the default first.
 };
 
 }  // namespace sfmamba

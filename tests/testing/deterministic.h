@@ -7,13 +7,13 @@
 
 namespace sfmamba {
 
-// A parameter whose values follow from its key alone, so that a model of known
-// logits needs no weights file: random bits seeded with the key's hash, scaled
-// by what the key's end says the parameter is. fp32.
+// Returns an fp32 parameter whose values depend only on its key, so that a
+// model with known logits needs no weights file. The values are random bits,
+// seeded with the key's hash, and scaled according to the key's last part.
 at::Tensor DeterministicParameter(const std::string& key,
                                   at::IntArrayRef shape);
 
-// Images [N, 3, H, W] in [-1, 1), the same way: already normalised input. fp32.
+// Returns normalised fp32 images [N, 3, H, W] in [-1, 1), generated likewise.
 at::Tensor DeterministicImages(at::IntArrayRef shape);
 
 }  // namespace sfmamba

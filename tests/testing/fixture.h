@@ -13,13 +13,14 @@ namespace sfmamba {
 // The tensors of testdata/heads/<name>.safetensors: fp32, int64 or uint8.
 class Fixture {
  public:
-  // Dies if there is no such file.
+  // Aborts if the file does not exist.
   explicit Fixture(const std::string& name);
 
-  // A copy; dies if there is no such tensor.
+  // Returns a copy of a tensor. Aborts if it does not exist.
   at::Tensor operator[](const std::string& key) const;
 
-  // Those whose keys begin with `prefix`, without it; views into this.
+  // Returns views of the tensors whose keys begin with `prefix`, which is
+  // stripped. They are valid while this object lives.
   std::map<std::string, weights::TensorView> Weights(
       const std::string& prefix) const;
 
@@ -27,8 +28,8 @@ class Fixture {
   std::unique_ptr<weights::SafetensorsFile> file_;
 };
 
-// max |a - b| / (1 + max |b|), of tensors of one shape: at most 1e-4 where they
-// are to agree.
+// Returns max |a - b| / (1 + max |b|) for tensors of the same shape. Tests
+// expect at most 1e-4.
 double RelativeError(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace sfmamba

@@ -7,15 +7,15 @@
 
 namespace sfmamba {
 
-// The body that 127.0.0.1:`port` answers to GET `path`; empty if it does not
-// answer 200.
+// Sends GET `path` to 127.0.0.1:`port`. Returns the response's body, or an
+// empty string if the status is not 200.
 std::string HttpGet(int port, const std::string& path);
 
-// The samples of a Prometheus text exposition by "name{label="value",...}", as
-// written.
+// Returns the samples of a Prometheus text exposition. The keys are as in the
+// text: "name{label="value",...}".
 std::map<std::string, double> Samples(const std::string& exposition);
 
-// The sum over the samples of `name` that have each of `labels`, such as
+// Returns the sum of the samples of `name` that have all of `labels`, such as
 // R"(code="OK")".
 double SumOf(const std::map<std::string, double>& samples,
              const std::string& name,

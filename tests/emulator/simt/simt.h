@@ -18,13 +18,12 @@
 #include "tests/emulator/grid.h"
 #include "tests/emulator/shared.h"
 
-// The host twin of kernels/cuda/nvcc/simt/simt.h, which says what kernels may
-// use: with this header g++ compiles them unmodified and grid.h runs them. What
-// it cannot see: registers, __launch_bounds__, bank conflicts, races in global
-// memory, reads beyond an array of global memory.
+// The host's version of kernels/cuda/nvcc/simt/simt.h, which says what kernels
+// may use. With this header g++ compiles kernels unmodified, and grid.h runs
+// them. It does not check registers, __launch_bounds__, bank conflicts, races
+// in global memory, or reads beyond an array in global memory.
 
-// Words of the language CUDA C++, which a host compiler can only be told by
-// macros.
+// Keywords of CUDA C++, which a host compiler can only learn from macros.
 #define __global__
 #define __device__
 #define __host__
@@ -60,7 +59,7 @@ T ExchangeValue(const char* operation, unsigned mask, T value, int source,
   return value;
 }
 
-// The first lane of the group of `width` lanes that the running one is in.
+// Returns the first lane of the running lane's group of `width` lanes.
 inline int FirstOfGroup(int width) { return Running().lane & ~(width - 1); }
 
 }  // namespace sfmamba::simt
@@ -133,7 +132,7 @@ T ChangeAtomically(SharedPointer<T> pointer, Change change) {
   return old;
 }
 
-// T of a T* or of a SharedPointer<T>.
+// The type T of a T* or of a SharedPointer<T>.
 template <typename Pointer>
 struct Pointee;
 template <typename T>
@@ -179,7 +178,7 @@ T atomicCAS(Pointer address, std::common_type_t<T> expected,
       address, [&](T old) { return old == expected ? value : old; });
 }
 
-// ---- Arithmetic that CUDA C++ has without a header ----
+// ---- Arithmetic that CUDA C++ provides without a header ----
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
@@ -215,7 +214,7 @@ namespace sfmamba::simt {
 
 // ---- Arithmetic: the hardware's approximate instructions ----
 
-// What ".ftz" does to operands and results.
+// Does what ".ftz" does to operands and results.
 inline float FlushSubnormal(float x) {
   return std::fabs(x) < std::numeric_limits<float>::min()
              ? std::copysign(0.0f, x)
