@@ -32,8 +32,7 @@ struct DetectorConfig {
   int proposals = 1000;  // Per image, after suppression.
 
   // Regions.
-  // In pixels. Regions with sides of twice this or more use level 1 or higher.
-  float finest_scale = 56;
+  float finest_scale = 56;  // In pixels; level 1 begins at twice this side.
   int box_roi_size = 7, mask_roi_size = 14;
   // The standard deviations of dx, dy, dw and dh for each box stage.
   std::vector<std::array<float, 4>> box_stds = {

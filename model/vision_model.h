@@ -66,19 +66,19 @@ struct ModelOptions {
       [](const absl::Status&) {};
 };
 
-// What a run was besides its results.
+// Statistics of a run.
 struct RunInfo {
-  int padded_images = 0;  // Images that were computed, padding included.
-  // The network's time by a GPU's own clock, without copies; zero on the CPU
-  // and for dense models.
+  int padded_images = 0;  // The number of images computed, including padding.
+  // The network's time without copies, by the GPU's clock. Zero on the CPU and
+  // for dense models.
   absl::Duration device_time;
 };
 
-// A loaded model: images in, results out.
+// A loaded model, which computes results from images.
 //
-// Run() may be called by slots() threads at a time; on the CPU it uses
-// libtorch's intra-op threads. An image's result does not depend on its batch
-// mates: a NaN in one never reaches another.
+// Run() may be called concurrently by up to slots() threads. On the CPU it uses
+// libtorch's intra-op threads. An image's result does not depend on the other
+// images in its batch; a NaN in one never reaches another.
 class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and

@@ -20,7 +20,7 @@ struct PackedGemmArgs {
   int64_t in, out;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  const float* weights;  // As PackWeights leaves them, for the same isa.
+  const float* weights;  // From PackWeights, for the same isa.
   const float* bias;     // [out] or null.
   bool add;              // y += instead of y =.
   float* y;              // [rows, out], rows y_stride apart, written

@@ -5,8 +5,7 @@
 
 namespace sfmamba::kernels {
 
-// RoIAlign with aligned corners and average pooling over a feature pyramid.
-// With
+// RoIAlign ("aligned", with average pooling) over a feature pyramid. With
 //   start = x1 * scale - 0.5, bin = (x2 - x1) * scale / out_width
 // (y likewise), each output bin is the mean of a grid of bilinear samples. The
 // grid has `sampling_ratio` samples per side, or ceil(bin) if it is adaptive.

@@ -25,7 +25,7 @@ class ClassificationHead : public Head {
   // The two steps of Forward(). Answers() returns the logits followed by the
   // embedding, fp32 [N, num_classes + feature_width], on the features' device.
   at::Tensor Answers(const layers::Features& features) const;
-  // ToResults() converts these, copied to the CPU, to results.
+  // ToResults() converts answers that have been copied to the CPU.
   std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:

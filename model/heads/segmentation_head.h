@@ -48,7 +48,7 @@ class SegmentationHead : public Head {
 
  private:
   std::vector<layers::Convolution> pools_;     // For the pooled maps.
-  PyramidFusion bottleneck_;                   // Of pooled and coarsest maps.
+  PyramidFusion bottleneck_;                   // For coarsest and pooled maps.
   std::vector<layers::Convolution> laterals_;  // 1x1, for the finer maps.
   std::vector<layers::Convolution> outputs_;   // 3x3, for the finer maps.
   PyramidFusion fusion_;

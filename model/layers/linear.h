@@ -32,8 +32,8 @@ class Linear {
   void AddTo(Residual& residual, const at::Tensor& x) const;
 
  private:
-  // Who multiplies: ops::Product (fused fp32), oneDNN (fused bf16 where the
-  // processor has it), the device, or libtorch's addmm.
+  // What multiplies: ops::Gemm (fused fp32), oneDNN (fused bf16 if the
+  // processor supports it), the device, or libtorch's addmm.
   enum class Multiplier { kGemm, kOneDnn, kDevice, kPlain };
 
   static Multiplier ChooseMultiplier(const LayerOptions& options,

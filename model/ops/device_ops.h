@@ -128,7 +128,7 @@ class DeviceOps {
   // or undefined, all of one type.
   virtual at::Tensor Linear(const at::Tensor& x, const at::Tensor& W,
                             const at::Tensor& bias) const = 0;
-  // The same, then GELU in its tanh form.
+  // The same, followed by GELU in its tanh form.
   virtual at::Tensor LinearGeluTanh(const at::Tensor& x, const at::Tensor& W,
                                     const at::Tensor& bias) const = 0;
   // y += x W^T.

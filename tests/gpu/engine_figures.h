@@ -18,8 +18,7 @@ struct EngineCase {
     // Batch sizes, at 224 x 224 pixels.
     kBatch,
     // Image sizes with windows as large as the map, with and without attention
-    // in
-    // sub-windows of 32 ("club").
+    // in sub-windows of 32 ("club").
     kResolution,
     // Values of B1, for MambaVision-T at 224 x 224 pixels in batches of 128.
     kFold,

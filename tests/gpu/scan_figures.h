@@ -15,8 +15,7 @@ namespace sfmamba {
 struct ScanCase {
   enum Group {
     // Stages 3 and 4 of T, S and B at several batch sizes, with the fastest
-    // plan
-    // of each kernel.
+    // plan of each kernel.
     kModel,
     // The paper's four shapes, with each B1 of each kernel.
     kPaper,
