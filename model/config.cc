@@ -200,8 +200,8 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
 
 // These set the values of the paper's models for COCO and ADE20K. The windows'
 // sides are those of the largest inputs of the evaluation, or of the
-// training's. Source: docs/network.md, "Preprocessing" and 3, of the
-// specification.
+// training's. Source: docs/network.md, "Preprocessing" and
+// "Layers".
 void ForDetection(bool sf_mamba, ModelConfig* config) {
   config->task = VisionTask::kDetection;
   config->num_classes = 80;
