@@ -38,21 +38,21 @@ class Server {
     v1::ServerConfig config;  // WithDefaults, and valid.
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
-    // What the deadlines of calls are compared with.
+    // The clock that the deadlines of calls are compared with.
     std::function<absl::Time()> clock = base::SteadyNow;
-    // Called, on any thread, each time that a model finds its device failed for
+    // Called on any thread, each time that a model's device has failed for
     // good. Must not block. The server is NOT_SERVING from then on.
     std::function<void()> device_failed = [] {};
-    // How long new calls are refused before the connections are ended: longer
-    // than a round trip, for the reason that Shutdown() gives.
+    // How long new calls are refused before the connections are closed. It must
+    // be longer than a round trip; server.cc, Shutdown(), explains why.
     absl::Duration refusal_window = absl::Milliseconds(500);
     // How long metrics can still be scraped after the last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
 
-  // Opens the metrics port, finds the models, so that they are known to be
-  // LOADING, and opens the gRPC port; every health name but "liveness" is
-  // NOT_SERVING. UNAVAILABLE, naming host and port, if one cannot be bound.
+  // Opens the metrics port, finds the models, which are then LOADING, and opens
+  // the gRPC port. Every health name but "liveness" is NOT_SERVING.
+  // UNAVAILABLE, naming host and port, if a port cannot be bound.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
   // Cancels the calls that Shutdown() has not waited for.
@@ -61,16 +61,18 @@ class Server {
   int port() const { return port_; }
   int metrics_port() const { return metrics_server_->port(); }
 
-  // Loads and warms the models, then SERVING. The error of the search for
-  // models or of the first that failed; the server then is SERVING if another
-  // is ready and the config says not to exit. CANCELLED once `stop` says so.
+  // Loads and warms the models, then becomes SERVING. Returns the error of the
+  // search for models, or of the first model that failed. Even then the server
+  // is SERVING if another model is ready, unless exit_on_load_error is set.
+  // CANCELLED once `stop` returns true.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
 
-  // NOT_SERVING for drain_delay, while calls are still answered, unless a
-  // device has failed for good; then refuses new calls for refusal_window and
-  // waits for the others for drain_timeout. False if some had to be cancelled.
+  // Drains: is NOT_SERVING for drain_delay while calls are still answered (not
+  // if a device has failed for good), then refuses new calls for
+  // refusal_window, and waits up to drain_timeout for the others. Returns false
+  // if some had to be cancelled.
   bool Shutdown();
 
  private:
@@ -98,7 +100,7 @@ class Server {
   ThreadPool decode_pool_;
   ClientSet without_deadline_;
   rpc::VisionService vision_;
-  absl::Status scanned_;  // What finding the models ended with.
+  absl::Status scanned_;  // The result of the search for models.
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Last: uses everything above.
 };

@@ -14,34 +14,38 @@
 namespace sfmamba::batching {
 
 struct BatchOptions {
-  // Images a batch at most. More raises the throughput while the device is not
-  // yet full, and the latency of every image in the batch.
+  // The largest number of images in a batch. A larger one raises the throughput
+  // as long as the device is not full, and the latency of every image.
   int max_batch_size = 8;
-  // How long an image may wait for batch mates while the device is free. Longer
-  // makes larger batches under light load; zero sends what is there at once.
+  // How long an image may wait for others while the device is free. A longer
+  // delay makes larger batches under light load; with zero, a batch leaves as
+  // soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
-  // Images and bytes that may wait, those still to be decoded included. Larger
-  // rides out longer bursts; what waits longer than its deadline is lost work.
+  // How many images and bytes may wait, including images still to be decoded.
+  // Larger limits absorb longer bursts, but an image that waits beyond its
+  // deadline is lost work.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
   // What a client is told to wait when the queue is full.
   absl::Duration retry_after = absl::Milliseconds(100);
-  // A task without deadline is ordered as if due so long after it came.
+  // A task without a deadline is ordered as if its deadline were `patience`
+  // after its arrival.
   absl::Duration patience = absl::Seconds(2);
 };
 
 struct Batch {
-  std::vector<BatchTask> tasks;  // Of one bucket, the most urgent first.
+  std::vector<BatchTask> tasks;  // All of one bucket, the most urgent first.
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
 };
 
-// Which tasks form the next batch, and when it is due. Tasks of one bucket size
-// form a bucket; it is due when it holds max_batch_size tasks or its oldest
-// has waited max_queue_delay. Of the due buckets the one served longest ago
-// gives its most urgent tasks, so a due bucket waits for one batch of each
-// other at most.
+// Decides which tasks form the next batch, and when it is due. Tasks of the
+// same size form a bucket. A bucket is due when it holds max_batch_size tasks
+// or its oldest task has waited max_queue_delay. If several buckets are due,
+// the next batch is taken from the one that was served longest ago, its most
+// urgent tasks first. So a due bucket waits for at most one batch of each other
+// bucket.
 //
-// Told the time; no clock, no thread. Thread-compatible.
+// It has no clock and no thread: callers pass the time. Thread-compatible.
 class BatchQueue {
  public:
   explicit BatchQueue(const BatchOptions& options);
@@ -49,41 +53,41 @@ class BatchQueue {
   // Sets task.submitted to `now`.
   void Push(BatchTask task, absl::Time now);
 
-  // Takes out the tasks that are cancelled or whose deadline is not after
-  // `now`.
+  // Removes and returns the tasks that are cancelled or whose deadline is not
+  // after `now`.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // The next batch, if one is due at `now`. TakeDropped() comes first: nothing
-  // is dropped here.
+  // Returns the next batch if one is due at `now`. It drops no task, so
+  // TakeDropped() must be called before.
   std::optional<Batch> PopBatch(absl::Time now);
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
 
-  // When the next batch is due if nothing else comes; InfinitePast() if one is
-  // full, InfiniteFuture() if nothing waits.
+  // The time at which the next batch is due if no other task arrives.
+  // InfinitePast() if a bucket is full, InfiniteFuture() if no task waits.
   absl::Time Due() const;
-  // The earliest deadline of all; InfiniteFuture() if there is none.
+  // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const;
-  // When the oldest task came; InfiniteFuture() if nothing waits.
+  // The arrival of the oldest task; InfiniteFuture() if no task waits.
   absl::Time Oldest() const;
 
   int size() const { return size_; }
-  int64_t bytes() const { return bytes_; }  // Of the images.
+  int64_t bytes() const { return bytes_; }  // The images' bytes.
 
  private:
   using Size = std::pair<int, int>;                 // Height, width.
-  using Urgency = std::pair<absl::Time, uint64_t>;  // When due, then arrival.
+  using Urgency = std::pair<absl::Time, uint64_t>;  // Deadline, then arrival.
   struct Bucket {
     std::map<Urgency, BatchTask> tasks;  // Never empty.
-    std::map<uint64_t, absl::Time>
-        arrivals;       // Of the same tasks, oldest first.
-    uint64_t turn = 0;  // Buckets with smaller numbers are served before.
+    // The arrivals of the same tasks, the oldest first.
+    std::map<uint64_t, absl::Time> arrivals;
+    uint64_t turn = 0;  // The bucket with the smallest turn is served next.
   };
 
   absl::Time Due(const Bucket& bucket) const;
   bool full(const Bucket& bucket) const;
-  // Removes the task at `it` and returns it; the bucket may be empty after.
+  // Removes the task at `it` and returns it. The bucket may then be empty.
   BatchTask Remove(Bucket& bucket, std::map<Urgency, BatchTask>::iterator it);
 
   const BatchOptions options_;

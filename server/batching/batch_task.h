@@ -17,32 +17,32 @@
 
 namespace sfmamba::batching {
 
-// What happened to a task in its batch. Durations are zero and the size 0 if it
-// never reached one.
+// What happened to a task in its batch. All fields are zero if the task never
+// reached a batch.
 struct BatchInfo {
   absl::Duration queue;      // From Submit to the start of the batch.
-  absl::Duration inference;  // The whole batch's.
+  absl::Duration inference;  // Of the whole batch.
   int batch_size = 0;        // Images.
   int padded_batch_size = 0;
   int fold_factor = 0;
   std::string bucket;  // Such as "224x224".
 };
 
-// One image of one request. Times are of SteadyNow() in base/steady_clock.h.
+// One image of one request. Times are in SteadyNow()'s time.
 struct BatchTask {
   image::ImageBuffer image;
-  // Images of one batch agree in it: the size with the model's padding.
+  // The image's size with the model's padding, the same in all of a batch.
   int bucket_height = 0;  // Pixels.
   int bucket_width = 0;
-  model::DetectionOptions detection;        // Read by detectors alone,
-  model::SegmentationOptions segmentation;  // and by segmenters.
+  model::DetectionOptions detection;        // Only detectors read it.
+  model::SegmentationOptions segmentation;  // Only segmenters read it.
   absl::Time deadline = absl::InfiniteFuture();
-  // Set by the RPC when its caller goes away; null: never cancelled.
+  // Set when the caller goes away. Null: the task is never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // Room held among the waiting images; if empty, Submit takes it.
+  // The room that the task holds in the queue. If empty, Submit reserves it.
   Reservation reservation;
-  // Called exactly once, on a thread of the batcher or inside Submit. Must not
-  // block: a batch waits for it.
+  // Called exactly once, on a thread of the batcher or inside Submit. It must
+  // not block, because the rest of the batch waits for it.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
 

@@ -19,10 +19,10 @@
 
 namespace sfmamba::batching {
 
-// Groups tasks into batches and hands each batch to `run`, on `slots` threads
-// of its own: so many batches are on their way at a time, and each free thread
-// takes the next one. A further thread answers the tasks that expire or are
-// cancelled while they wait, also while batches run.
+// Groups tasks into batches and hands each batch to `run` on one of `slots`
+// threads of its own. At most `slots` batches run concurrently; a free thread
+// takes the next batch. One more thread answers the tasks that expire or are
+// cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
 // once: by `run`, or here with RESOURCE_EXHAUSTED when the queue is full,
@@ -30,10 +30,10 @@ namespace sfmamba::batching {
 // refuses new tasks, lets the waiting ones run, then joins the threads.
 class Batcher {
  public:
-  // Called by `slots` threads at a time.
+  // Called by up to `slots` threads at once.
   using Run = std::function<void(Batch)>;
-  // Images and their bytes that wait, and when the oldest came. Called under
-  // the lock: must be short.
+  // Receives the number of waiting images, their bytes and the arrival of the
+  // oldest. It is called with the lock held, so it must be short.
   using QueueChanged = absl::AnyInvocable<void(int, int64_t, absl::Time)>;
   using Clock = std::function<absl::Time()>;
 
@@ -43,25 +43,27 @@ class Batcher {
       Clock clock = base::SteadyNow);
   ~Batcher();
 
-  // See QueueRoom::Take. What is reserved goes when the task that carries it
-  // leaves the queue.
+  // See QueueRoom::Take. The reservation is released when the task that carries
+  // it leaves the queue.
   absl::StatusOr<Reservation> Reserve(int items, int64_t bytes) {
     return room_.Take(items, bytes);
   }
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // When the oldest batch still running was handed to `run`; InfiniteFuture()
-  // if none runs.
+  // The time at which the oldest batch that still runs was handed to `run`;
+  // InfiniteFuture() if no batch runs.
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void RunLoop(int slot);  // The body of each of run_threads_.
   void DropLoop();         // The body of drop_thread_.
 
-  // Waits for the next batch; none: stopping, and nothing is left.
+  // Waits for the next batch. Returns none once the batcher stops and no task
+  // is left.
   std::optional<Batch> NextBatch(int slot) ABSL_LOCKS_EXCLUDED(turn_mu_, mu_);
-  // Waits for tasks to be dropped; none: stopping, and no more will come.
+  // Waits for tasks that are to be dropped. Returns none once the batcher stops
+  // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -79,14 +81,14 @@ class Batcher {
   QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
-  // When the thread that waits for a batch, and drop_thread_, wake by
-  // themselves; InfinitePast() while none waits.
+  // The times at which the thread that waits for a batch, and drop_thread_,
+  // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // When each slot's batch began; InfiniteFuture() while it runs none.
+  // The start of each slot's batch; InfiniteFuture() while it runs none.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // Nothing waits or will come.
+  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will.
 
   // Last: they start once everything above exists.
   std::thread drop_thread_;

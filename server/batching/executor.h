@@ -23,12 +23,12 @@
 
 namespace sfmamba::batching {
 
-// After how long a batch that still runs is taken for hung: a dense model runs
-// its images one by one, and of many sizes.
+// The time after which a batch that still runs counts as hung. It grows with
+// the batch for dense models, which run their images one by one.
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size);
 
-// One loaded model behind its batcher: stacks the tasks of a batch, runs them
-// and completes each. As many batches are on their way as the model has slots.
+// One loaded model behind its batcher: runs the tasks of each batch and
+// completes them. It runs as many batches concurrently as the model has slots.
 //
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
 class Executor {
@@ -37,8 +37,8 @@ class Executor {
     std::string name;     // "<id>".
     std::string version;  // "<n>".
     BatchOptions batch;
-    // Called at most once, when the model's device has failed for good: no
-    // later task can succeed. Must not block.
+    // Called at most once, when the model's device has failed for good, so that
+    // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
   };
@@ -47,30 +47,31 @@ class Executor {
   Executor(Options options, std::unique_ptr<model::VisionModel> model,
            observability::Metrics* metrics);
 
-  // VisionModel::Prepare() for this executor's batches, so that the first
-  // request waits for nothing. Before the first Submit(). The error is the
-  // model's.
+  // Calls VisionModel::Prepare() for this executor's batches, so that the first
+  // request is as fast as the later ones. Must be called before the first
+  // Submit(). Returns the model's error.
   absl::Status WarmUp();
 
-  // Room for `items` images of `bytes` together, held from before their
-  // decoding until the reservation goes or the task that carries it is
-  // dispatched. RESOURCE_EXHAUSTED with reason QUEUE_FULL and a retry hint when
-  // the caps are reached. Cheap: no request is decoded before it holds one.
+  // Reserves room for `items` images of `bytes` together. The room is held from
+  // before their decoding until the reservation is released or the task that
+  // carries it is dispatched. RESOURCE_EXHAUSTED with reason QUEUE_FULL and a
+  // retry hint if there is not enough room. This is cheap, so that every
+  // request can hold a reservation before it is decoded.
   absl::StatusOr<Reservation> Reserve(int items, int64_t bytes);
 
-  // Never blocks; `task.done` is called exactly once: with the result, with
-  // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED,
-  // (also DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
-  // INVALID_ARGUMENT for a size that the model does not take or, while
-  // stopping, UNAVAILABLE.
+  // Never blocks. Calls `task.done` exactly once: with the result or with
+  // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED
+  // (QUEUE_FULL, DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
+  // INVALID_ARGUMENT for a size that the model does not take, or UNAVAILABLE
+  // while stopping.
   void Submit(BatchTask task);
 
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
 
-  // False at `now`, of SteadyNow(), if a batch hangs or the device has failed
-  // for good.
+  // False if a batch hangs at `now`, in SteadyNow()'s time, or if the device
+  // has failed for good.
   bool IsAlive(absl::Time now) const;
 
  private:
@@ -78,19 +79,20 @@ class Executor {
 
   void RunBatch(Batch batch);  // On the batcher's threads.
 
-  // UNAVAILABLE, naming the cause, once the device has failed for good.
+  // Returns UNAVAILABLE, naming the cause, once the device has failed for good.
   absl::Status CheckDevice();
-  // The model's error, or CheckDevice's. Adds the images that were computed,
-  // padding included, to `padded`.
+  // Runs the model. Returns its error, or CheckDevice's. Adds the number of
+  // computed images, including padding, to `padded`.
   absl::StatusOr<std::vector<model::Result>> RunModel(
       absl::Span<const model::ModelInput> inputs, int* padded);
-  // One answer for each image, in order: an image that makes the model fail
-  // does not take the others along.
+  // Returns one answer for each image, in order. An image that makes the model
+  // fail does not make the others fail.
   Results RunEach(absl::Span<const model::ModelInput> inputs, int* padded);
-  // Answers images whose joint run failed with `error`: halves them, and the
-  // half that fails again, until the image at fault stands alone. Where both
-  // halves fail no single image is at fault, and each gets `error`. A device
-  // that is out of memory often has enough for one of the halves, or both.
+  // Answers images whose common run failed with `error`. It runs the halves,
+  // and the halves of a half that fails again, until the image at fault is
+  // alone. If both halves fail, no single image is at fault, and every image
+  // gets `error`. A device that is out of memory often has enough for one or
+  // both halves.
   Results Bisect(absl::Span<const model::ModelInput> inputs,
                  const absl::Status& error, int* padded);
 

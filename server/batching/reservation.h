@@ -11,8 +11,8 @@
 
 namespace sfmamba::batching {
 
-// Room for some images and bytes, given back by Release() or the destructor.
-// May outlive the QueueRoom it came from.
+// Room for some images and bytes. Release() or the destructor gives it back. It
+// may outlive the QueueRoom that it came from.
 //
 // Thread-compatible.
 class Reservation {
@@ -22,8 +22,8 @@ class Reservation {
   Reservation& operator=(Reservation&& other) noexcept;
   ~Reservation() { Release(); }
 
-  // Moves `items` and `bytes` of what this holds into another reservation, so
-  // that each image of a request can go its own way. This must hold as many.
+  // Moves `items` and `bytes` from this reservation, which must hold at least
+  // as many, into the returned one. So each image of a request gets its own.
   Reservation Split(int items, int64_t bytes);
 
   void Release();
@@ -46,8 +46,8 @@ class Reservation {
   int64_t bytes_ = 0;
 };
 
-// Counts the images of a queue, those still to be decoded included, and refuses
-// more than fit.
+// Counts the images of a queue, including those still to be decoded, and
+// refuses more than fit.
 //
 // Thread-safe.
 class QueueRoom {
@@ -55,7 +55,7 @@ class QueueRoom {
   // `retry_after` is what a refused client is told to wait.
   QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after);
 
-  // RESOURCE_EXHAUSTED with reason QUEUE_FULL if not both fit.
+  // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit.
   absl::StatusOr<Reservation> Take(int items, int64_t bytes);
 
  private:

@@ -19,27 +19,27 @@ namespace sfmamba::observability {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// The parts of the server, "server", "models" and "requests", whose lines have
-// levels of their own.
+// The parts of the server whose log levels can be set separately: "server",
+// "models" and "requests".
 enum class LogModule { kServer, kModels, kRequests };
 inline constexpr int kLogModuleCount = 3;
 
-// The least level that is written, of each module.
+// For each module, the lowest level that is written.
 struct LogLevels {
   LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: levels can be alike.
 
   std::array<LogLevel, kLogModuleCount> of;
 };
 
-// "debug", "info", "warning" or "error", of all modules; then those of some:
-// "info,models=debug,requests=warning". Empty is the default, info.
-// INVALID_ARGUMENT names the choices.
+// Parses a level for all modules, "debug", "info", "warning" or "error", which
+// levels of single modules may follow: "info,models=debug,requests=warning". An
+// empty text is the default, info. INVALID_ARGUMENT names the choices.
 absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
-// "json" or "text". Empty is the default, json.
+// Parses "json" or "text". An empty name is the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
-// One key and value of a line, to be passed on at once: `value` of text is not
-// copied.
+// One key and value of a line. It holds a view of a text value, so it is for
+// passing to a logger, not for keeping.
 class LogField {
  public:
   LogField(absl::string_view key, absl::string_view text)
@@ -64,15 +64,15 @@ class LogField {
   bool quoted_;
 };
 
-// At most `burst` lines a second whole; of the rest each `burst`-th. Told the
-// time. Not thread-safe.
+// Admits the first `burst` lines of each second and then every `burst`-th line.
+// Callers pass the time. Not thread-safe.
 class LineSampler {
  public:
   explicit LineSampler(int burst) : burst_(burst) {}
 
-  // Whether the line of now is written.
+  // Whether a line that arrives at `now` is written.
   bool Admit(absl::Time now);
-  // Lines left out since this was last asked.
+  // Returns the number of lines left out since the last call.
   int TakeSkipped();
 
  private:
@@ -82,7 +82,7 @@ class LineSampler {
   int skipped_ = 0;
 };
 
-// Writes one line an event: a JSON object with ts, level, module, msg and the
+// Writes one line per event: a JSON object with ts, level, module, msg and the
 // fields, or text for terminals.
 //
 // Thread-safe. Bytes that are not UTF-8 are replaced, so each line is valid
@@ -108,8 +108,8 @@ class Logger {
   void Error(LogModule module, absl::string_view msg, Fields fields = {}) {
     Write(LogLevel::kError, module, msg, fields);
   }
-  // The line of a finished request, at INFO of kRequests: all of them up to 100
-  // a second, then a sample with the count of those left out.
+  // Writes the line of a finished request at level kInfo of kRequests. Up to
+  // 100 lines a second are written, then a sample, with the number left out.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

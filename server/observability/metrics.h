@@ -52,18 +52,19 @@ absl::string_view BatchTriggerName(BatchTrigger trigger);
 absl::string_view ModelStateName(ModelState state);
 
 class Metrics;
-struct MetricFamilies;  // Of metric_families.h.
+struct MetricFamilies;  // In metric_families.h.
 
-// The series of one version of a model. Thread-safe; the verbs take no lock
-// that a scrape holds for long. The series go when the last owner does.
+// The series of one version of a model. They are removed when the last owner
+// releases this. Thread-safe; the verbs take no lock that a scrape holds for
+// long.
 class ModelMetrics {
  public:
   ~ModelMetrics();
   ModelMetrics(const ModelMetrics&) = delete;
   ModelMetrics& operator=(const ModelMetrics&) = delete;
 
-  // Verbs of the RPC: once a request, and once for each of its images, so that
-  // the counts equal the client's. Executor and Batcher do not count items.
+  // Called by the prediction, once per request and once per image, so that the
+  // counts equal the client's. Executor and Batcher do not count items.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
@@ -71,19 +72,20 @@ class ModelMetrics {
   void DeadlineMissed(absl::string_view stage);  // Such as "queue".
   void StageDone(Stage stage, absl::Duration duration);
 
-  // Verbs of the executor: a batch begins; a batch of `items` images ran as one
-  // of `padded`, and has ended. `bucket` is such as "224x224"; those after the
-  // first 64 are counted as "other", since a dense model may have thousands.
+  // Called by the executor when a batch begins, and when a batch of `items`
+  // images, padded to `padded`, has ended. `bucket` is a size such as
+  // "224x224". Sizes after the first 64 are counted as "other", because a dense
+  // model may have thousands.
   void BatchStarted();
   void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
                 int padded);
-  // What waits now; `oldest` is the SteadyNow() at which the oldest was
-  // submitted, or InfiniteFuture() if none waits.
+  // Sets what waits now. `oldest` is the submission of the oldest image, in
+  // SteadyNow()'s time, or InfiniteFuture() if no image waits.
   void QueueChanged(int items, int64_t bytes, absl::Time oldest);
 
-  void CaptureFailed();  // Of a graph on a GPU.
+  void CaptureFailed();  // A CUDA graph could not be recorded.
 
-  // Verbs of the repository.
+  // Called by the repository.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
 
@@ -98,10 +100,11 @@ class ModelMetrics {
   std::array<prometheus::Counter*, kItemOutcomeCount> items_;
   std::atomic<int64_t> queue_items_{0};
   std::atomic<int64_t> queue_bytes_{0};
-  std::atomic<int64_t> oldest_nanos_;  // Of SteadyNow(); int64 max if none.
+  std::atomic<int64_t> oldest_nanos_;  // SteadyNow()'s; int64 max if none.
 
   absl::Mutex mu_;
-  // What follows is made when first counted: most codes and buckets never are.
+  // The members below are created when first counted, because most codes and
+  // buckets never are.
   std::array<prometheus::Gauge*, kModelStateCount> state_
       ABSL_GUARDED_BY(mu_) = {};
   absl::flat_hash_set<prometheus::Histogram*> load_durations_
@@ -120,8 +123,8 @@ struct BuildInfo {
   std::string torch;
 };
 
-// Every metric of the server: names, help, buckets, and verbs to be called
-// where things happen. docs/serving.md, "Metrics", lists them.
+// All metrics of the server: their names, help and buckets, and the verbs that
+// count. docs/serving.md, "Metrics", lists them.
 //
 // Thread-safe. Outlives the ModelMetrics it makes.
 class Metrics {
@@ -133,7 +136,8 @@ class Metrics {
   std::shared_ptr<ModelMetrics> Model(absl::string_view model,
                                       absl::string_view version)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // For requests that name no known model: "_unknown" keeps labels bounded.
+  // For requests that name no known model. They are counted as "_unknown", so
+  // that callers cannot make labels.
   ModelMetrics& UnknownModel() { return *unknown_; }
   // For requests about no single model.
   ModelMetrics& NoModel() { return *none_; }
@@ -145,17 +149,17 @@ class Metrics {
   void ImageDecoded(absl::string_view format, int64_t pixels);
   void ImageFailed(absl::string_view format, absl::string_view reason);
 
-  // The three moments of a decode job: accepted by the pool, begun, ended.
+  // A decode job was accepted by the pool; it began; it ended.
   void DecodeQueued();
   void DecodeStarted();
   void DecodeDone();
 
-  // All series as of now, for a scraper.
+  // Returns all series, for a scraper.
   std::vector<prometheus::MetricFamily> Collect() const
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // items, bytes and age of what waits, added over a model's versions.
+  // The items, bytes and age of what waits, summed over a model's versions.
   std::vector<prometheus::MetricFamily> CollectQueues() const;
 
   const std::unique_ptr<MetricFamilies> families_;

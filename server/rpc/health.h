@@ -12,12 +12,12 @@
 
 namespace sfmamba::rpc {
 
-// grpc.health.v1.Health. A name that was never set is NOT_FOUND for Check and
-// SERVICE_UNKNOWN for Watch. The name "liveness" is always there: SERVING while
-// `alive` says so.
+// Implements grpc.health.v1.Health. A name that was never set is NOT_FOUND for
+// Check and SERVICE_UNKNOWN for Watch. The name "liveness" always exists and is
+// SERVING while `alive` returns true.
 //
 // gRPC's own implementation keeps watchers' streams open until a stopping
-// server gives up on them; this one ends them. Thread-safe.
+// server cancels them; this one ends them. Thread-safe.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
   // `alive` must be quick and thread-safe.
@@ -25,11 +25,11 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
 
   void SetServing(const std::string& name, bool serving)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Every name that was set.
+  // Makes every name that was set NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
-  // The same for good: nothing is SERVING again.
+  // The same for good: no name becomes SERVING again.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends all watches, and new ones at once.
+  // Ends all watches. New ones end at once.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::ServerUnaryReactor* Check(
