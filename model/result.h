@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/mask.h"
+
 namespace sfmamba::model {
 
 struct Classification {
@@ -19,10 +21,7 @@ struct Box {
 };
 
 // An instance's mask within a part of the picture. It is 0 elsewhere.
-struct InstanceMask {
-  int left = 0, top = 0, width = 0, height = 0;
-  std::vector<uint8_t> data;  // [height, width] 0 or 1
-};
+using InstanceMask = base::Mask;
 
 struct Detection {
   Box box;

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/png_encoder.h"
 #include "client/commands/inputs.h"
 #include "client/picture/picture_reader.h"
-#include "client/picture/png_codec.h"
 
 namespace sfmamba::client {
 
@@ -50,7 +50,7 @@ absl::StatusOr<std::string> PictureOutput::Write(const std::string& file,
   if (!picture.ok()) return picture.status();
   const absl::StatusOr<Picture> drawn = draw(*picture);
   if (!drawn.ok()) return drawn.status();
-  const absl::StatusOr<std::string> png = WritePng(*drawn);
+  const absl::StatusOr<std::string> png = base::EncodeRgbPng(*drawn);
   if (!png.ok()) return png.status();
   const std::string path = PathFor(file);
   std::ofstream out(path, std::ios::binary);

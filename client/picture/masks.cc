@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/coco_rle.h"
+#include "base/image_header.h"
+#include "base/png_decoder.h"
 #include "client/picture/picture.h"
-#include "client/picture/png_codec.h"
 
 namespace sfmamba::client {
 namespace {
@@ -21,70 +23,10 @@ std::string SizeName(int64_t width, int64_t height) {
   return absl::StrCat(width, " x ", height);
 }
 
-// Reads the next number of `counts` from `*at` on; false if it is cut off or
-// too long. Source: COCO's mask format; docs/heads.md, "COCO run lengths".
-bool ReadNumber(const std::string& counts, size_t* at, int64_t* number) {
-  constexpr int kMaxShift = 35;  // A run, signed, has 32 bits at most.
-  *number = 0;
-  for (int shift = 0; shift < kMaxShift && *at < counts.size(); shift += 5) {
-    const int group = counts[(*at)++] - '0';
-    if (group < 0 || group > 0x3F) return false;
-    *number |= int64_t{group & 0x1F} << shift;
-    if ((group & 0x20) != 0) continue;
-    if ((group & 0x10) != 0) *number -= int64_t{1} << (shift + 5);
-    return true;
-  }
-  return false;
-}
-
-// The lengths of the runs, of 0 and 1 in turn, which add up to `pixels`.
-absl::StatusOr<std::vector<int>> ReadRuns(const std::string& counts,
-                                          int64_t pixels) {
-  std::vector<int> runs;
-  int64_t sum = 0;
-  for (size_t at = 0; at < counts.size();) {
-    int64_t run;
-    if (!ReadNumber(counts, &at, &run)) {
-      return Malformed("RLE", absl::StrCat("no number at byte ", at));
-    }
-    if (runs.size() > 2) run += runs[runs.size() - 2];
-    if (run < 0 || run > pixels - sum) {
-      return Malformed(
-          "RLE", absl::StrCat("run ", runs.size(), " has ", run, " pixels, ",
-                              pixels - sum, " are left"));
-    }
-    sum += run;
-    runs.push_back(run);
-  }
-  if (sum != pixels) {
-    return Malformed("RLE", absl::StrCat("the runs have ", sum,
-                                         " pixels, expected ", pixels));
-  }
-  return runs;
-}
-
-// Grows a rectangle by the run of `length` pixels from `begin` on in a picture
-// of `height` rows, counted column by column.
-void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
-  const int first_column = begin / height;
-  const int last_column = (begin + length - 1) / height;
-  const bool one_column = first_column == last_column;
-  const int first_row = one_column ? begin % height : 0;
-  const int last_row = one_column ? first_row + length - 1 : height - 1;
-  if (bounds->width == 0) {
-    bounds->left = first_column;
-    bounds->top = first_row;
-  }
-  const int bottom =
-      std::max(bounds->top + bounds->height, last_row + 1);  // Exclusive.
-  bounds->top = std::min(bounds->top, first_row);
-  bounds->height = bottom - bounds->top;
-  bounds->width = last_column + 1 - bounds->left;
-}
-
 absl::StatusOr<IndexMap> MakeMap(absl::string_view what, int64_t width,
                                  int64_t height, uint16_t ignore) {
-  const absl::Status status = CheckPictureSize(width, height);
+  const absl::Status status =
+      base::CheckImageSize(width, height, PictureLimits());
   if (!status.ok()) return Malformed(what, status.message());
   IndexMap map;
   map.width = width;
@@ -95,33 +37,10 @@ absl::StatusOr<IndexMap> MakeMap(absl::string_view what, int64_t width,
 
 }  // namespace
 
-int64_t Mask::Area() const { return std::count(data.begin(), data.end(), 1); }
-
 absl::StatusOr<Mask> DecodeRle(const v1::CocoRle& rle) {
-  const absl::Status status = CheckPictureSize(rle.width(), rle.height());
-  if (!status.ok()) return Malformed("RLE", status.message());
-  const int height = rle.height();
-  const absl::StatusOr<std::vector<int>> runs =
-      ReadRuns(rle.counts(), int64_t{1} * rle.width() * height);
-  if (!runs.ok()) return runs.status();
-
-  Mask mask;
-  int64_t begin = 0;
-  for (size_t i = 0; i < runs->size(); begin += (*runs)[i++]) {
-    if (i % 2 == 1 && (*runs)[i] > 0) Include(begin, (*runs)[i], height, &mask);
-  }
-  mask.data.resize(size_t{1} * mask.width * mask.height);
-  begin = 0;
-  for (size_t i = 0; i < runs->size(); begin += (*runs)[i++]) {
-    if (i % 2 == 0) continue;
-    int column = begin / height;
-    int row = begin % height;
-    for (int left = (*runs)[i]; left > 0; --left) {
-      mask.data[size_t{1} * (row - mask.top) * mask.width + column -
-                mask.left] = 1;
-      if (++row == height) row = 0, ++column;
-    }
-  }
+  absl::StatusOr<Mask> mask =
+      base::DecodeRle(rle.counts(), rle.height(), rle.width(), PictureLimits());
+  if (!mask.ok()) return Malformed("RLE", mask.status().message());
   return mask;
 }
 
@@ -129,7 +48,7 @@ absl::StatusOr<Mask> DecodePngCrop(absl::string_view png,
                                    const v1::BoundingBox& box) {
   for (const float side :
        {box.x_min(), box.y_min(), box.x_max(), box.y_max()}) {
-    if (!(side >= 0 && side <= kMaxPictureSide)) {
+    if (!(side >= 0 && side <= PictureLimits().max_side)) {
       return Malformed("box", absl::StrCat("a side at ", side));
     }
   }
@@ -140,7 +59,8 @@ absl::StatusOr<Mask> DecodePngCrop(absl::string_view png,
       std::max(1, static_cast<int>(std::ceil(box.x_max())) - mask.left);
   mask.height =
       std::max(1, static_cast<int>(std::ceil(box.y_max())) - mask.top);
-  const absl::StatusOr<GreyPng> grey = ReadGreyPng(png);
+  const absl::StatusOr<base::GreyPng> grey =
+      base::DecodeGreyPng(png, PictureLimits());
   if (!grey.ok()) return Malformed("mask", grey.status().message());
   if (grey->bit_depth != 1 || grey->width != mask.width ||
       grey->height != mask.height) {
@@ -166,7 +86,8 @@ absl::StatusOr<Mask> DecodeMask(const v1::Detection& detection) {
 }
 
 absl::StatusOr<IndexMap> DecodePngIndex(absl::string_view png) {
-  absl::StatusOr<GreyPng> grey = ReadGreyPng(png);
+  absl::StatusOr<base::GreyPng> grey =
+      base::DecodeGreyPng(png, PictureLimits());
   if (!grey.ok()) return Malformed("map", grey.status().message());
   if (grey->bit_depth != 8 && grey->bit_depth != 16) {
     return Malformed("map", absl::StrCat("a PNG of ", grey->bit_depth,

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mask.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::client {
@@ -14,21 +15,7 @@ namespace sfmamba::client {
 // breaks the rules of vision.proto, or is larger than picture.h's limits, is
 // DATA_LOSS with a message that says how.
 
-// Some of a picture's pixels: those of `data` in the rectangle at (left, top);
-// outside there are none.
-struct Mask {
-  int left = 0;  // In the picture's pixels.
-  int top = 0;
-  int width = 0;
-  int height = 0;
-  std::vector<uint8_t> data;  // [height, width], 1 or 0
-
-  bool At(int x, int y) const {  // In the picture's pixels.
-    return x >= left && x < left + width && y >= top && y < top + height &&
-           data[size_t{1} * (y - top) * width + x - left] != 0;
-  }
-  int64_t Area() const;  // Pixels.
-};
+using base::Mask;
 
 // The smallest rectangle with all pixels of the mask; 0 x 0 if it has none.
 absl::StatusOr<Mask> DecodeRle(const v1::CocoRle& rle);

@@ -2,31 +2,22 @@
 #define SFMAMBA_SERVER_IMAGE_IMAGE_H_
 
 #include <cstdint>
-#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "server/image/decode_watch.h"
+#include "base/decode_watch.h"
+#include "base/image_header.h"
+#include "base/rgb_image.h"
 #include "server/image/image_buffer.h"
 
 namespace sfmamba::image {
 
-enum class ImageFormat { kJpeg, kPng, kWebp };
-
-struct ImageLimits {
-  int64_t max_bytes = 32 << 20;     // Encoded.
-  int64_t max_pixels = 50'000'000;  // Of the header.
-  int max_side = 16384;
-  absl::Duration max_decode_time = absl::Seconds(1);  // Of the processor.
-};
-
-struct ImageHeader {
-  ImageFormat format;
-  int width = 0;  // As stored, before orientation.
-  int height = 0;
-  int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
-};
+using base::DecodeWatch;
+using base::ImageFormat;
+using base::ImageHeader;
+using base::ImageLimits;
+using base::RgbImage;
 
 // In pixels.
 struct PictureSize {
@@ -34,13 +25,6 @@ struct PictureSize {
   int width = 0;
 
   int64_t pixels() const { return int64_t{1} * height * width; }
-};
-
-// 8-bit RGB, rows tight.
-struct RgbImage {
-  int width = 0;
-  int height = 0;
-  std::vector<uint8_t> data;  // [height, width, 3]
 };
 
 // A rectangle in fractions of the picture, 0 <= min < max <= 1.
@@ -65,19 +49,18 @@ struct PreprocessOptions {
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
-// Reads format and size without decoding or allocating. INVALID_ARGUMENT with
-// reason IMAGE_FORMAT_UNSUPPORTED (not JPEG, PNG or still WebP by its magic
-// bytes), IMAGE_DECODE_FAILED (broken header) or IMAGE_TOO_LARGE.
+// The next two are to be called by their qualified names, for their arguments
+// make base/'s functions of the same names candidates too.
+
+// base::ReadImageHeader() with the errors that clients are told:
+// INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_DECODE_FAILED (a
+// broken header) or IMAGE_TOO_LARGE.
 absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
                                             const ImageLimits& limits);
 
-// Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
-// JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
-// least `min_side` (0: full size). The errors of ReadImageHeader, and
-// IMAGE_DECODE_FAILED for truncated or corrupt bytes, never a partial picture;
-// the error of DecodedTooSlowly as soon as `watch` is seen to have expired.
-// Memory beside the result is at most that of a JPEG's coefficients (8 bytes a
-// pixel), a WebP's 4 bytes a pixel, and a second picture if it is turned.
+// base::DecodeImage() with the errors of ReadImageHeader(), IMAGE_DECODE_FAILED
+// for truncated or corrupt bytes, and the error of DecodedTooSlowly() if
+// `watch` expires.
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,

@@ -44,7 +44,7 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
     }
     return rgb;
   }
-  absl::StatusOr<RgbImage> rgb = DecodeImage(
+  absl::StatusOr<RgbImage> rgb = image::DecodeImage(
       image.encoded()->bytes, limits, image.apply_orientation, min_side, watch);
   if (!rgb.ok()) return server::AtField(".encoded", rgb.status());
   return rgb;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "server/image/png_encoder.h"
-#include "server/image/rle.h"
+#include "base/coco_rle.h"
+#include "base/png_encoder.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> EncodePngCrop(const model::InstanceMask& mask,
   const int top = frame.top + mask.top - rect.top;
   const int begin = std::max(left, 0);
   const int end = std::min(left + mask.width, rect.width);
-  return image::EncodeGreyPng(
+  return base::EncodeGreyPng(
       rect.width, rect.height, 1, [&](int y, uint8_t* row) {
         std::memset(row, 0, (rect.width + 7) / 8);
         if (y < top || y >= top + mask.height) return;
@@ -64,7 +64,7 @@ absl::Status FillMask(const model::InstanceMask& mask,
   } else {
     object->mask =
         CocoRle{frame.picture.height, frame.picture.width,
-                image::EncodeRle(mask, frame.left, frame.top,
+                base::EncodeRle(mask, frame.left, frame.top,
                                  frame.picture.height, frame.picture.width)};
   }
   return absl::OkStatus();

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "server/image/png_encoder.h"
-#include "server/image/rle.h"
+#include "base/coco_rle.h"
+#include "base/png_encoder.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -57,7 +57,7 @@ class IndexRows {
 
 absl::StatusOr<IndexPng> EncodePng(const model::Segmentation& map,
                                    const IndexRows& rows) {
-  absl::StatusOr<std::string> png = image::EncodeGreyPng(
+  absl::StatusOr<std::string> png = base::EncodeGreyPng(
       map.width, map.height, 8 * rows.bytes_per_pixel(),
       [&rows](int y, uint8_t* row) { rows.Fill(y, /*high_first=*/true, row); });
   if (!png.ok()) return png.status();
@@ -80,7 +80,7 @@ std::vector<ClassRle> EncodeRles(const model::Segmentation& map,
                                  const std::vector<uint16_t>& shown,
                                  const std::vector<std::string>& labels) {
   std::vector<std::string> counts =
-      image::EncodeRlePerClass(map.labels, map.height, map.width, shown.size());
+      base::EncodeRlePerClass(map.labels, map.height, map.width, shown.size());
   std::vector<ClassRle> classes;
   for (size_t id = 0; id < counts.size(); ++id) {
     if (counts[id].empty() || shown[id] != id) continue;
@@ -111,7 +111,7 @@ std::vector<ClassArea> Areas(const model::Segmentation& map,
 }
 
 absl::StatusOr<std::string> EncodeConfidence(const model::Segmentation& map) {
-  return image::EncodeGreyPng(
+  return base::EncodeGreyPng(
       map.width, map.height, 8, [&map](int y, uint8_t* row) {
         std::memcpy(row, &map.confidence[size_t{1} * y * map.width], map.width);
       });

@@ -232,7 +232,7 @@ TEST_F(PictureCommandsTest, AMalformedMapIsTheServersFault) {
   const Outcome outcome = Invoke(
       RunSegment, {server_flag_, picture_, output_flag_, "--model=malformed"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out, HasSubstr("DATA_LOSS: map: PNG: "));
+  EXPECT_THAT(outcome.out, HasSubstr("DATA_LOSS: map: the first of 6 bytes"));
 }
 
 TEST_F(PictureCommandsTest, AnAnswerAboutAnotherPictureIsTheServersFault) {

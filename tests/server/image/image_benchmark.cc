@@ -34,7 +34,7 @@ std::string Jpeg(int width, int height) {
 void BM_ReadHeader(benchmark::State& state) {
   const std::string bytes = Jpeg(1000, 667);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(ReadImageHeader(bytes, ImageLimits()));
+    benchmark::DoNotOptimize(image::ReadImageHeader(bytes, ImageLimits()));
   }
 }
 BENCHMARK(BM_ReadHeader);
@@ -44,7 +44,7 @@ void BM_DecodeJpeg(benchmark::State& state) {
   const std::string bytes = Jpeg(1000, 667);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        DecodeImage(bytes, ImageLimits(), true, state.range(0)));
+        image::DecodeImage(bytes, ImageLimits(), true, state.range(0)));
   }
   state.counters["bytes"] = bytes.size();
 }
@@ -53,7 +53,7 @@ BENCHMARK(BM_DecodeJpeg)->Arg(0)->Arg(224)->Unit(benchmark::kMillisecond);
 void BM_DecodePng(benchmark::State& state) {
   const std::string bytes = server::EncodePng(Photograph(1000, 667));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
+    benchmark::DoNotOptimize(image::DecodeImage(bytes, ImageLimits(), true, 0));
   }
 }
 BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
@@ -61,7 +61,7 @@ BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
 void BM_DecodeWebp(benchmark::State& state) {
   const std::string bytes = server::EncodeWebp(Photograph(1000, 667), false);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(DecodeImage(bytes, ImageLimits(), true, 0));
+    benchmark::DoNotOptimize(image::DecodeImage(bytes, ImageLimits(), true, 0));
   }
 }
 BENCHMARK(BM_DecodeWebp)->Unit(benchmark::kMillisecond);

@@ -1,4 +1,4 @@
-#include "server/image/rle.h"
+#include "base/coco_rle.h"
 
 #include <random>
 #include <string>
@@ -6,20 +6,32 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 #include "tests/testing/fixture.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 namespace {
 
-model::InstanceMask WholeMask(int height, int width,
-                              std::vector<uint8_t> data) {
-  model::InstanceMask mask;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Mask WholeMask(int height, int width, std::vector<uint8_t> data) {
+  Mask mask;
   mask.height = height;
   mask.width = width;
   mask.data = std::move(data);
   return mask;
+}
+
+// The mask's pixels in a picture, row by row.
+std::vector<uint8_t> Pixels(const Mask& mask, int height, int width) {
+  std::vector<uint8_t> pixels;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) pixels.push_back(mask.At(x, y));
+  }
+  return pixels;
 }
 
 TEST(RleTest, AgreesWithCocosOwnStrings) {
@@ -37,9 +49,14 @@ TEST(RleTest, AgreesWithCocosOwnStrings) {
               expected)
         << i;
     const uint8_t* pixels = masks.data_ptr<uint8_t>() + i * height * width;
-    const model::InstanceMask mask =
+    const Mask mask =
         WholeMask(height, width, {pixels, pixels + height * width});
     EXPECT_EQ(EncodeRle(mask, 0, 0, height, width), expected) << i;
+    const absl::StatusOr<Mask> decoded =
+        DecodeRle(expected, height, width, ImageLimits());
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(Pixels(*decoded, height, width), mask.data) << i;
+    EXPECT_EQ(decoded->Area(), mask.Area());
   }
 }
 
@@ -77,7 +94,7 @@ TEST_P(RleRoundTripTest, AMaskComesBackAtItsPlace) {
   const auto [height, width, left, top, rows, columns] = GetParam();
   std::mt19937 random(1);
   for (int percent : {0, 3, 50, 97, 100}) {
-    model::InstanceMask mask;
+    Mask mask;
     mask.left = left - 2;
     mask.top = top - 1;
     mask.height = rows;
@@ -137,5 +154,74 @@ TEST(RlePerClassTest, EachClassComesBack) {
   }
 }
 
+// Masks of all densities.
+TEST(DecodeRleTest, ReversesTheEncoding) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const int height = 1 + random() % 40, width = 1 + random() % 40;
+    Mask mask = WholeMask(height, width, {});
+    const int density = random() % 9;
+    for (int k = 0; k < width * height; ++k) {
+      mask.data.push_back(random() % 8 < density);
+    }
+    const absl::StatusOr<Mask> decoded = DecodeRle(
+        EncodeRle(mask, 0, 0, height, width), height, width, ImageLimits());
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(Pixels(*decoded, height, width), mask.data);
+  }
+}
+
+TEST(DecodeRleTest, KeepsTheSmallestRectangle) {
+  RunLengths runs;  // The pixels (2, 1) and (3, 2) in a picture of 4 rows.
+  runs.Add(9, 10);
+  runs.Add(14, 15);
+  const absl::StatusOr<Mask> mask =
+      DecodeRle(CompressCounts(runs.Counts(20)), 4, 5, ImageLimits());
+  ASSERT_TRUE(mask.ok()) << mask.status();
+  EXPECT_EQ(mask->left, 2);
+  EXPECT_EQ(mask->top, 1);
+  EXPECT_EQ(mask->width, 2);
+  EXPECT_EQ(mask->height, 2);
+  EXPECT_THAT(mask->data, ElementsAre(1, 0, 0, 1));
+  EXPECT_FALSE(mask->At(1, 1));
+  EXPECT_FALSE(mask->At(100, -100));
+}
+
+TEST(DecodeRleTest, NoPixelIsAnEmptyMask) {
+  const absl::StatusOr<Mask> mask =
+      DecodeRle(CompressCounts({20}), 4, 5, ImageLimits());
+  ASSERT_TRUE(mask.ok()) << mask.status();
+  EXPECT_EQ(mask->width, 0);
+  EXPECT_EQ(mask->height, 0);
+  EXPECT_EQ(mask->Area(), 0);
+}
+
+TEST(DecodeRleTest, RefusesWhatIsMalformed) {
+  const std::string twenty = CompressCounts({20});
+  ASSERT_TRUE(DecodeRle(twenty, 4, 5, ImageLimits()).ok());
+  const auto expect_refused = [](int height, int width,
+                                 const std::string& counts,
+                                 const std::string& message) {
+    const absl::Status status =
+        DecodeRle(counts, height, width, ImageLimits()).status();
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  };
+  expect_refused(0, 5, "", "5 x 0 pixels");
+  expect_refused(4, -5, twenty, "-5 x 4 pixels");
+  expect_refused(10000, 10000, "0", "10000 x 10000 pixels");
+  expect_refused(4, 5, "", "0 pixels, expected 20");
+  expect_refused(4, 6, twenty, "20 pixels, expected 24");
+  expect_refused(4, 4, twenty, "20 pixels, 16 are left");
+  expect_refused(4, 5, CompressCounts({-1, 21}), "run 0 has -1");
+  // A difference that makes the fourth run negative: 2 - 3.
+  expect_refused(4, 5, "221M", "run 3 has -1");
+  expect_refused(4, 5, " ", "no number at byte");
+  expect_refused(4, 5, "p", "no number at byte");
+  expect_refused(4, 5, "\xFF", "no number at byte");
+  expect_refused(4, 5, "d", "no number at byte 1");  // Cut off.
+  expect_refused(4, 5, std::string(100, 'o'), "no number at byte");
+}
+
 }  // namespace
-}  // namespace sfmamba::image
+}  // namespace sfmamba::base

@@ -1,4 +1,4 @@
-#include "server/image/jpeg_decoder.h"
+#include "base/jpeg_decoder.h"
 
 #include <csetjmp>
 #include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
@@ -7,7 +7,7 @@
 #include "jerror.h"
 #include "jpeglib.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 namespace {
 
 // A progressive picture has about ten. Each costs a pass over all coefficients.
@@ -144,4 +144,4 @@ absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
   return absl::InvalidArgumentError(absl::StrCat("JPEG: ", decoder.message));
 }
 
-}  // namespace sfmamba::image
+}  // namespace sfmamba::base

@@ -1,10 +1,13 @@
-#include "server/image/rle.h"
+#include "base/coco_rle.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-namespace sfmamba::image {
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba::base {
 namespace {
 
 // Columns that are searched together: memory is read by rows, of which a cache
@@ -69,6 +72,67 @@ void AppendNumber(int64_t number, std::string* text) {
   }
 }
 
+// Reads the next number of `counts` from `*at` on; false if it is cut off or
+// too long. Source: COCO's mask format (heads.md 12 of the specification).
+bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
+  constexpr int kMaxShift = 35;  // A run, signed, has 32 bits at most.
+  *number = 0;
+  for (int shift = 0; shift < kMaxShift && *at < counts.size(); shift += 5) {
+    const int group = counts[(*at)++] - '0';
+    if (group < 0 || group > 0x3F) return false;
+    *number |= int64_t{group & 0x1F} << shift;
+    if ((group & 0x20) != 0) continue;
+    if ((group & 0x10) != 0) *number -= int64_t{1} << (shift + 5);
+    return true;
+  }
+  return false;
+}
+
+// The lengths of the runs, of 0 and 1 in turn, which add up to `pixels`.
+absl::StatusOr<std::vector<int>> ReadRuns(absl::string_view counts,
+                                          int64_t pixels) {
+  std::vector<int> runs;
+  int64_t sum = 0;
+  for (size_t at = 0; at < counts.size();) {
+    int64_t run;
+    if (!ReadNumber(counts, &at, &run)) {
+      return absl::InvalidArgumentError(absl::StrCat("no number at byte ", at));
+    }
+    if (runs.size() > 2) run += runs[runs.size() - 2];
+    if (run < 0 || run > pixels - sum) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run ", runs.size(), " has ", run, " pixels, ",
+                       pixels - sum, " are left"));
+    }
+    sum += run;
+    runs.push_back(run);
+  }
+  if (sum != pixels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the runs have ", sum, " pixels, expected ", pixels));
+  }
+  return runs;
+}
+
+// Grows a rectangle by the run of `length` pixels from `begin` on in a picture
+// of `height` rows, counted column by column.
+void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
+  const int first_column = begin / height;
+  const int last_column = (begin + length - 1) / height;
+  const bool one_column = first_column == last_column;
+  const int first_row = one_column ? begin % height : 0;
+  const int last_row = one_column ? first_row + length - 1 : height - 1;
+  if (bounds->width == 0) {
+    bounds->left = first_column;
+    bounds->top = first_row;
+  }
+  const int bottom =
+      std::max(bounds->top + bounds->height, last_row + 1);  // Exclusive.
+  bounds->top = std::min(bounds->top, first_row);
+  bounds->height = bottom - bounds->top;
+  bounds->width = last_column + 1 - bounds->left;
+}
+
 }  // namespace
 
 void RunLengths::Add(int64_t begin, int64_t end) {
@@ -95,8 +159,8 @@ std::string CompressCounts(absl::Span<const int64_t> counts) {
   return text;
 }
 
-std::string EncodeRle(const model::InstanceMask& mask, int left, int top,
-                      int height, int width) {
+std::string EncodeRle(const Mask& mask, int left, int top, int height,
+                      int width) {
   RunLengths runs;
   ForEachRun(mask.data.data(), mask.height, mask.width,
              [&](int x, int y, int end, uint8_t set) {
@@ -128,4 +192,32 @@ std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
   return strings;
 }
 
-}  // namespace sfmamba::image
+absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
+                               const ImageLimits& limits) {
+  const absl::Status status = CheckImageSize(width, height, limits);
+  if (!status.ok()) return status;
+  const absl::StatusOr<std::vector<int>> runs =
+      ReadRuns(counts, int64_t{1} * width * height);
+  if (!runs.ok()) return runs.status();
+
+  Mask mask;
+  int64_t begin = 0;
+  for (size_t i = 0; i < runs->size(); begin += (*runs)[i++]) {
+    if (i % 2 == 1 && (*runs)[i] > 0) Include(begin, (*runs)[i], height, &mask);
+  }
+  mask.data.resize(size_t{1} * mask.width * mask.height);
+  begin = 0;
+  for (size_t i = 0; i < runs->size(); begin += (*runs)[i++]) {
+    if (i % 2 == 0) continue;
+    int column = begin / height;
+    int row = begin % height;
+    for (int left = (*runs)[i]; left > 0; --left) {
+      mask.data[size_t{1} * (row - mask.top) * mask.width + column -
+                mask.left] = 1;
+      if (++row == height) row = 0, ++column;
+    }
+  }
+  return mask;
+}
+
+}  // namespace sfmamba::base

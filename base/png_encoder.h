@@ -1,13 +1,14 @@
-#ifndef SFMAMBA_SERVER_IMAGE_PNG_ENCODER_H_
-#define SFMAMBA_SERVER_IMAGE_PNG_ENCODER_H_
+#ifndef SFMAMBA_BASE_PNG_ENCODER_H_
+#define SFMAMBA_BASE_PNG_ENCODER_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "base/rgb_image.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 
 // A grey PNG of `bit_depth` 1, 8 or 16, with libpng's fastest compression and
 // no filter, which suits maps of few values. `fill_row` writes row `y` as the
@@ -18,6 +19,10 @@ absl::StatusOr<std::string> EncodeGreyPng(
     int width, int height, int bit_depth,
     absl::FunctionRef<void(int y, uint8_t* row)> fill_row);
 
-}  // namespace sfmamba::image
+// `image` as an 8-bit RGB PNG, with libpng's usual compression.
+// INVALID_ARGUMENT if it has no pixels; INTERNAL if libpng fails.
+absl::StatusOr<std::string> EncodeRgbPng(const RgbImage& image);
 
-#endif  // SFMAMBA_SERVER_IMAGE_PNG_ENCODER_H_
+}  // namespace sfmamba::base
+
+#endif  // SFMAMBA_BASE_PNG_ENCODER_H_

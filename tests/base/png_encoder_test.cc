@@ -1,13 +1,15 @@
-#include "server/image/png_encoder.h"
+#include "base/png_encoder.h"
 
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/image_decoder.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 namespace {
 
 TEST(PngEncoderTest, EachDepthComesBack) {
@@ -51,5 +53,26 @@ TEST(PngEncoderTest, WhatLibpngRefusesIsAnError) {
   EXPECT_NE(png.status().message().find("PNG: "), absl::string_view::npos);
 }
 
+TEST(PngEncoderTest, AnRgbPictureComesBack) {
+  RgbImage image;
+  image.width = 37;
+  image.height = 23;
+  std::mt19937 random(1);
+  for (int i = 0; i < 3 * 37 * 23; ++i) image.data.push_back(random());
+  const absl::StatusOr<std::string> png = EncodeRgbPng(image);
+  ASSERT_TRUE(png.ok()) << png.status();
+  const absl::StatusOr<RgbImage> read =
+      DecodeImage(*png, ImageLimits(), /*apply_orientation=*/true, 0);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->width, 37);
+  EXPECT_EQ(read->height, 23);
+  EXPECT_EQ(read->data, image.data);
+}
+
+TEST(PngEncoderTest, APictureWithoutPixelsIsRefused) {
+  EXPECT_EQ(EncodeRgbPng(RgbImage()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 }  // namespace
-}  // namespace sfmamba::image
+}  // namespace sfmamba::base

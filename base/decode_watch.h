@@ -1,12 +1,12 @@
-#ifndef SFMAMBA_SERVER_IMAGE_DECODE_WATCH_H_
-#define SFMAMBA_SERVER_IMAGE_DECODE_WATCH_H_
+#ifndef SFMAMBA_BASE_DECODE_WATCH_H_
+#define SFMAMBA_BASE_DECODE_WATCH_H_
 
 #include <functional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 
 // Processor time that the calling thread has used.
 absl::Duration ThreadCpuTime();
@@ -33,6 +33,6 @@ class DecodeWatch {
   const absl::Duration start_;
 };
 
-}  // namespace sfmamba::image
+}  // namespace sfmamba::base
 
-#endif  // SFMAMBA_SERVER_IMAGE_DECODE_WATCH_H_
+#endif  // SFMAMBA_BASE_DECODE_WATCH_H_

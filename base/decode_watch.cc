@@ -1,11 +1,11 @@
-#include "server/image/decode_watch.h"
+#include "base/decode_watch.h"
 
 #include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 
 absl::Duration ThreadCpuTime() {
   timespec time = {};
@@ -26,4 +26,4 @@ absl::Status DecodeWatch::status() const {
                    absl::FormatDuration(limit_), " that a picture has"));
 }
 
-}  // namespace sfmamba::image
+}  // namespace sfmamba::base

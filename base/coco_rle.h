@@ -1,14 +1,17 @@
-#ifndef SFMAMBA_SERVER_IMAGE_RLE_H_
-#define SFMAMBA_SERVER_IMAGE_RLE_H_
+#ifndef SFMAMBA_BASE_COCO_RLE_H_
+#define SFMAMBA_BASE_COCO_RLE_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "model/result.h"
+#include "base/image_header.h"
+#include "base/mask.h"
 
-namespace sfmamba::image {
+namespace sfmamba::base {
 
 // COCO's run lengths of a mask: it is read column by column, and the lengths
 // alternate between unset and set pixels, beginning with unset ones. Source:
@@ -41,8 +44,8 @@ std::string CompressCounts(absl::Span<const int64_t> counts);
 
 // Of `mask` in a picture of `height` x `width`, shifted by `left` and `top`
 // pixels. It must lie inside the picture then.
-std::string EncodeRle(const model::InstanceMask& mask, int left, int top,
-                      int height, int width);
+std::string EncodeRle(const Mask& mask, int left, int top, int height,
+                      int width);
 
 // Of each class of a map [height, width] of class indices: one string a class
 // in 0 .. classes - 1, empty for those that do not occur. Larger indices belong
@@ -50,6 +53,13 @@ std::string EncodeRle(const model::InstanceMask& mask, int left, int top,
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
                                            int height, int width, int classes);
 
-}  // namespace sfmamba::image
+// The mask of a compressed string in a picture of `height` x `width`: the
+// smallest rectangle with all set pixels, 0 x 0 if there are none. The errors
+// of CheckImageSize(); INVALID_ARGUMENT unless the counts are numbers that add
+// up to the picture's pixels.
+absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
+                               const ImageLimits& limits);
 
-#endif  // SFMAMBA_SERVER_IMAGE_RLE_H_
+}  // namespace sfmamba::base
+
+#endif  // SFMAMBA_BASE_COCO_RLE_H_

@@ -1,0 +1,171 @@
+#include "base/png_decoder.h"
+
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "png.h"
+
+namespace sfmamba::base {
+namespace {
+
+// Rows from one look at the watch to the next.
+constexpr int kWatchedRows = 16;
+
+struct Source {
+  absl::string_view left;  // Not read yet.
+  char message[128] = "";
+  bool expired = false;
+};
+
+[[noreturn]] void Fail(png_structp png, png_const_charp message) {
+  Source* source = static_cast<Source*>(png_get_error_ptr(png));
+  snprintf(source->message, sizeof(source->message), "%s", message);
+  png_longjmp(png, 1);
+}
+
+void IgnoreWarning(png_structp, png_const_charp) {}
+
+void Read(png_structp png, png_bytep target, size_t size) {
+  Source* source = static_cast<Source*>(png_get_io_ptr(png));
+  if (size > source->left.size()) png_error(png, "it ends too early");
+  memcpy(target, source->left.data(), size);
+  source->left.remove_prefix(size);
+}
+
+// libpng's reading state. Its errors jump out of the methods that return a
+// bool, which then return false; nothing with a destructor may live in them.
+class Reader {
+ public:
+  explicit Reader(absl::string_view bytes) {
+    source_.left = bytes;
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, Fail,
+                                  IgnoreWarning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+  }
+  ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // Reads up to the pixels; the sides are those of the header.
+  bool ReadInfo(int width, int height) {
+    if (info_ == nullptr) return false;
+    if (setjmp(png_jmpbuf(png_))) return false;
+    png_set_read_fn(png_, &source_, Read);
+    png_set_user_limits(png_, width, height);
+    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_benign_errors(png_, 0);  // They are errors.
+    // All but IHDR, PLTE, tRNS, IDAT and IEND: they could unpack to gigabytes.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_read_info(png_, info_);
+    return true;
+  }
+
+  int color_type() const { return png_get_color_type(png_, info_); }
+  int bit_depth() const { return png_get_bit_depth(png_, info_); }
+
+  // Reads `height` rows of `width` pixels, 3 bytes each.
+  bool ReadRgb(int width, int height, const DecodeWatch& watch, uint8_t* rgb) {
+    if (setjmp(png_jmpbuf(png_))) return false;
+    png_set_strip_16(png_);
+    png_set_palette_to_rgb(png_);
+    png_set_expand_gray_1_2_4_to_8(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_strip_alpha(png_);
+    return ReadRows(height, size_t{3} * width, watch, rgb);
+  }
+
+  // Reads `height` rows of `stride` bytes: grey samples as they are stored, one
+  // byte each or two, the higher first.
+  bool ReadGrey(int height, size_t stride, const DecodeWatch& watch,
+                uint8_t* rows) {
+    if (setjmp(png_jmpbuf(png_))) return false;
+    png_set_packing(png_);
+    return ReadRows(height, stride, watch, rows);
+  }
+
+  bool expired() const { return source_.expired; }
+
+  // INVALID_ARGUMENT that says why a method has returned false.
+  absl::Status error() const {
+    return absl::InvalidArgumentError(absl::StrCat("PNG: ", source_.message));
+  }
+
+ private:
+  // Called where libpng's errors may jump over it.
+  bool ReadRows(int height, size_t stride, const DecodeWatch& watch,
+                uint8_t* rows) {
+    const int passes = png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    if (png_get_image_height(png_, info_) != height ||
+        png_get_rowbytes(png_, info_) != stride) {
+      png_error(png_, "the rows are not of the expected size");
+    }
+    for (int pass = 0; pass < passes; ++pass) {
+      for (int y = 0; y < height; ++y) {
+        png_read_row(png_, rows + stride * y, nullptr);
+        if (y % kWatchedRows == 0 && watch.Expired()) {
+          source_.expired = true;
+          return false;
+        }
+      }
+    }
+    png_read_end(png_, nullptr);
+    return true;
+  }
+
+  Source source_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+}  // namespace
+
+absl::Status DecodePng(absl::string_view bytes, int width, int height,
+                       const DecodeWatch& watch, uint8_t* rgb) {
+  Reader reader(bytes);
+  if (reader.ReadInfo(width, height) &&
+      reader.ReadRgb(width, height, watch, rgb)) {
+    return absl::OkStatus();
+  }
+  return reader.expired() ? watch.status() : reader.error();
+}
+
+absl::StatusOr<GreyPng> DecodeGreyPng(absl::string_view bytes,
+                                      const ImageLimits& limits) {
+  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
+  if (!header.ok()) return header.status();
+  if (header->format != ImageFormat::kPng) {
+    return absl::InvalidArgumentError("not a PNG");
+  }
+  Reader reader(bytes);
+  if (!reader.ReadInfo(header->width, header->height)) return reader.error();
+  if (reader.color_type() != PNG_COLOR_TYPE_GRAY) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PNG: colour type ", reader.color_type(),
+                     ", expected 0: grey without alpha"));
+  }
+  GreyPng grey;
+  grey.width = header->width;
+  grey.height = header->height;
+  grey.bit_depth = reader.bit_depth();
+  const int sample_bytes = grey.bit_depth == 16 ? 2 : 1;
+  const size_t stride = size_t{1} * sample_bytes * grey.width;
+  std::vector<uint8_t> rows(stride * grey.height);
+  const DecodeWatch unlimited;
+  if (!reader.ReadGrey(grey.height, stride, unlimited, rows.data())) {
+    return reader.error();
+  }
+  if (sample_bytes == 1) {
+    grey.data.assign(rows.begin(), rows.end());
+    return grey;
+  }
+  grey.data.resize(rows.size() / 2);
+  for (size_t i = 0; i < grey.data.size(); ++i) {
+    grey.data[i] = rows[2 * i] << 8 | rows[2 * i + 1];
+  }
+  return grey;
+}
+
+}  // namespace sfmamba::base

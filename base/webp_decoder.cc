@@ -1,0 +1,45 @@
+#include "base/webp_decoder.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "base/bytes.h"
+#include "webp/decode.h"
+
+namespace sfmamba::base {
+namespace {
+
+// Bytes from one look at the watch to the next.
+constexpr size_t kWatchedBytes = 64 << 10;
+
+// Whether there are as many bytes as the header says.
+bool IsWhole(absl::string_view bytes) {
+  return LittleEndian(bytes, 4, 4) <= bytes.size() - 8;
+}
+
+}  // namespace
+
+absl::Status DecodeWebp(absl::string_view bytes, const DecodeWatch& watch,
+                        RgbImage& image) {
+  const std::unique_ptr<WebPIDecoder, void (*)(WebPIDecoder*)> decoder(
+      WebPINewRGB(MODE_RGB, image.data.data(), image.data.size(),
+                  3 * image.width),
+      WebPIDelete);
+  // Given the bytes bit by bit, the decoder would not miss a last one.
+  VP8StatusCode code =
+      IsWhole(bytes) ? VP8_STATUS_SUSPENDED : VP8_STATUS_NOT_ENOUGH_DATA;
+  for (size_t end = 0; code == VP8_STATUS_SUSPENDED && end < bytes.size();) {
+    end = std::min(end + kWatchedBytes, bytes.size());
+    code =
+        decoder == nullptr
+            ? VP8_STATUS_OUT_OF_MEMORY
+            : WebPIUpdate(decoder.get(),
+                          reinterpret_cast<const uint8_t*>(bytes.data()), end);
+    if (watch.Expired()) return watch.status();
+  }
+  if (code == VP8_STATUS_OK) return absl::OkStatus();
+  return absl::InvalidArgumentError("WebP: the data are truncated or corrupt");
+}
+
+}  // namespace sfmamba::base

@@ -1,0 +1,68 @@
+#include "base/orientation.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba::base {
+namespace {
+
+// Without the "Exif\0\0" that a JPEG has before it.
+std::string Tiff(int orientation, bool little_endian) {
+  return server::ExifOrientation(orientation, little_endian).substr(6);
+}
+
+TEST(ExifOrientationTest, ReadsBothByteOrders) {
+  for (const bool little_endian : {false, true}) {
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+      EXPECT_EQ(ExifOrientation(Tiff(orientation, little_endian)), orientation);
+    }
+    EXPECT_EQ(ExifOrientation(Tiff(0, little_endian)), 1);
+    EXPECT_EQ(ExifOrientation(Tiff(9, little_endian)), 1);
+  }
+}
+
+TEST(ExifOrientationTest, WhatIsCutOffIsNone) {
+  const std::string tiff = Tiff(6, true);
+  for (size_t size = 0; size < tiff.size() - 4; ++size) {
+    EXPECT_EQ(ExifOrientation(tiff.substr(0, size)), 1) << size;
+  }
+}
+
+TEST(ExifOrientationTest, ADirectoryThatPointsOutsideIsNone) {
+  std::string tiff = Tiff(6, true);
+  tiff.replace(4, 4, "\xFF\xFF\xFF\xFF");
+  EXPECT_EQ(ExifOrientation(tiff), 1);
+  tiff = Tiff(6, true);
+  tiff.replace(8, 2, "\xFF\xFF");  // Entries; the second is past the end.
+  tiff[10] = '\0';                 // The first has another tag.
+  EXPECT_EQ(ExifOrientation(tiff), 1);
+}
+
+TEST(OrientTest, TurnsByAQuarter) {
+  RgbImage stored;  // Two pixels beside each other.
+  stored.width = 2;
+  stored.height = 1;
+  stored.data = {1, 2, 3, 4, 5, 6};
+  const RgbImage seen = Orient(stored, 6);
+  EXPECT_EQ(seen.width, 1);
+  EXPECT_EQ(seen.height, 2);
+  EXPECT_EQ(seen.data, stored.data);
+  EXPECT_EQ(Orient(stored, 8).data, (std::vector<uint8_t>{4, 5, 6, 1, 2, 3}));
+  EXPECT_EQ(Orient(stored, 1).data, stored.data);
+}
+
+TEST(OrientTest, WhatIsNoOrientationTurnsNothing) {
+  RgbImage stored;
+  stored.width = 2;
+  stored.height = 1;
+  stored.data = {1, 2, 3, 4, 5, 6};
+  for (const int orientation : {-1, 0, 9}) {
+    EXPECT_EQ(Orient(stored, orientation).data, stored.data);
+    EXPECT_EQ(Orient(stored, orientation).width, 2);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::base
