@@ -3,21 +3,20 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/json.h"
 
 namespace sfmamba::client {
 
 JsonWriter& JsonWriter::Key(absl::string_view key) {
   Separate();
-  Quote(key);
-  text_ += ": ";
+  absl::StrAppend(&text_, base::JsonString(key), ": ");
   comma_due_ = false;
   return *this;
 }
 
 JsonWriter& JsonWriter::String(absl::string_view value) {
   Separate();
-  Quote(value);
+  text_ += base::JsonString(value);
   return *this;
 }
 
@@ -55,21 +54,6 @@ JsonWriter& JsonWriter::Close(char bracket) {
 void JsonWriter::Separate() {
   if (comma_due_) text_ += ", ";
   comma_due_ = true;
-}
-
-void JsonWriter::Quote(absl::string_view value) {
-  text_ += '"';
-  for (const char c : value) {
-    if (c == '"' || c == '\\') {
-      text_ += '\\';
-      text_ += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&text_, "\\u%04x", static_cast<int>(c));
-    } else {
-      text_ += c;
-    }
-  }
-  text_ += '"';
 }
 
 }  // namespace sfmamba::client

@@ -21,7 +21,7 @@ class JsonWriter {
   JsonWriter& EndArray() { return Close(']'); }
 
   JsonWriter& Key(absl::string_view key);
-  JsonWriter& String(absl::string_view value);  // UTF-8.
+  JsonWriter& String(absl::string_view value);  // As base::JsonString().
   JsonWriter& Integer(int64_t value);
   JsonWriter& Number(double value);  // null if not finite. Six digits.
   JsonWriter& Bool(bool value);
@@ -31,9 +31,8 @@ class JsonWriter {
  private:
   JsonWriter& Open(char bracket);
   JsonWriter& Close(char bracket);
-  void
-  Separate();  // Writes the comma that belongs before the next item, if any.
-  void Quote(absl::string_view value);
+  // Writes the comma that belongs before the next item, if any.
+  void Separate();
 
   std::string text_;
   bool comma_due_ = false;

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "base/utf8.h"
+#include "base/json.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -113,8 +113,8 @@ void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
   const auto add = [this, &line](const LogField& field) {
     if (field.quoted() && field.value().empty()) return;
     if (format_ == LogFormat::kJson) {
-      absl::StrAppend(&line, ",", JsonString(field.key()), ":",
-                      field.quoted() ? JsonString(field.value())
+      absl::StrAppend(&line, ",", base::JsonString(field.key()), ":",
+                      field.quoted() ? base::JsonString(field.value())
                                      : std::string(field.value()));
     } else {
       absl::StrAppend(&line, " ", field.key(), "=", field.value());
@@ -123,7 +123,7 @@ void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
   if (format_ == LogFormat::kJson) {
     line = absl::StrCat("{\"ts\":\"", ts, "\",\"level\":\"", LevelName(level),
                         "\",\"module\":\"", ModuleName(module),
-                        "\",\"msg\":", JsonString(msg));
+                        "\",\"msg\":", base::JsonString(msg));
   } else {
     line = absl::StrFormat("%s %-7s %-8s %s", ts, LevelName(level),
                            ModuleName(module), msg);
@@ -135,26 +135,6 @@ void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
   absl::MutexLock lock(&mu_);
   std::fwrite(line.data(), 1, line.size(), out_);
   std::fflush(out_);
-}
-
-std::string JsonString(absl::string_view text) {
-  std::string json = "\"";
-  while (!text.empty()) {
-    const int length = base::Utf8CharacterLength(text);
-    const char c = text.front();
-    if (length == 0) {
-      json += "\\ufffd";
-    } else if (c == '"' || c == '\\') {
-      json += {'\\', c};
-    } else if (length == 1 && (static_cast<unsigned char>(c) < 0x20)) {
-      absl::StrAppendFormat(&json, "\\u%04x", c);
-    } else {
-      json.append(text.data(), length);
-    }
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  json.push_back('"');
-  return json;
 }
 
 }  // namespace sfmamba::observability

@@ -126,9 +126,6 @@ class Logger {
   LineSampler access_ ABSL_GUARDED_BY(mu_){100};
 };
 
-// `text` as a JSON string, quotes included.
-std::string JsonString(absl::string_view text);
-
 }  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_LOG_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
 
 namespace sfmamba {
 namespace {
@@ -167,13 +168,13 @@ std::string Json(const EngineFigure& figure, const Setting& setting) {
       R"("ms_p90": %.4f, "device_ms": %.4f, "device_ms_p10": %.4f, )"
       R"("device_ms_p90": %.4f, "padded_images": %d, "device_mib": %.0f, )"
       R"("note": %s, "uncaptured": %s, %s})",
-      kGroups[engine.group], JsonString(engine.variant),
+      kGroups[engine.group], base::JsonString(engine.variant),
       NameOf(engine.precision), engine.batch, engine.side, Bool(engine.club),
       engine.fold_rows, engine.slots, Bool(figure.tuned),
       figure.images_per_second, figure.ms.median, figure.ms.p10, figure.ms.p90,
       figure.device_ms.median, figure.device_ms.p10, figure.device_ms.p90,
-      figure.padded_images, figure.mib, JsonString(figure.note),
-      JsonString(figure.uncaptured), setting.Json());
+      figure.padded_images, figure.mib, base::JsonString(figure.note),
+      base::JsonString(figure.uncaptured), setting.Json());
 }
 
 }  // namespace sfmamba

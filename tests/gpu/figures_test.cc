@@ -43,10 +43,6 @@ TEST(SettingTest, ALineHasAllOfIt) {
             R"("build": "0123abcd"})");
 }
 
-TEST(SettingTest, StringsAreJson) {
-  EXPECT_EQ(JsonString("a \"b\" \\ \n"), R"("a \"b\" \\ \u000a")");
-}
-
 // ---- Scans ----
 
 ScanCase CaseOf(const std::string& name, int sequences) {

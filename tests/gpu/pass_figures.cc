@@ -1,6 +1,7 @@
 #include "tests/gpu/pass_figures.h"
 
 #include "absl/strings/str_format.h"
+#include "base/json.h"
 
 namespace sfmamba {
 namespace {
@@ -18,7 +19,7 @@ std::string Json(const PassFigure& figure, const Setting& setting) {
       R"("mib": %.1f, "us": %.3f, "us_p10": %.3f, "us_p90": %.3f, )"
       R"("us_cold": %.3f, "share_of_copy": %.4f, )"
       R"("share_of_copy_cold": %.4f, %s})",
-      JsonString(figure.kernel), figure.tokens, figure.channels,
+      base::JsonString(figure.kernel), figure.tokens, figure.channels,
       figure.bytes / (1 << 20), figure.warm.median, figure.warm.p10,
       figure.warm.p90, figure.cold.median,
       ShareOfCopy(figure, figure.warm.median, setting),

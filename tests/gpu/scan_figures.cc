@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json.h"
 #include "model/tuning/scan_search.h"
 
 namespace sfmamba {
@@ -195,10 +196,11 @@ std::string Json(const ScanFigure& figure, const Setting& setting) {
       R"("us_p90": %.3f, "us_cold": %.3f, "ns_per_value": %.5f, )"
       R"("gb_per_s": %.1f, "exponentials_per_s": %.4g, )"
       R"("share_of_bound": %.4f, %s})",
-      kGroups[scan.group], JsonString(scan.name), JsonString(ToString(shape)),
-      shape.sequences, scan.tokens(), JsonString(figure.kernel),
-      JsonString(figure.plan), figure.rows, us, figure.warm.p10,
-      figure.warm.p90, figure.cold.median, us * 1e3 / values,
+      kGroups[scan.group], base::JsonString(scan.name),
+      base::JsonString(ToString(shape)), shape.sequences, scan.tokens(),
+      base::JsonString(figure.kernel), base::JsonString(figure.plan),
+      figure.rows, us, figure.warm.p10, figure.warm.p90, figure.cold.median,
+      us * 1e3 / values,
       (3 * values + 2.0 * shape.states * scan.tokens()) * bytes / us / 1e3,
       values * shape.states / us * 1e6, BoundOf(scan, setting).largest() / us,
       setting.Json());

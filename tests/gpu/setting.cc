@@ -6,14 +6,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
 
 namespace sfmamba {
 
 std::string Setting::Json() const {
   return absl::StrFormat(
       R"("device": %s, "multiprocessors": %d, "driver": %s, "build": %s)",
-      JsonString(device), multiprocessors, JsonString(driver),
-      JsonString(build));
+      base::JsonString(device), multiprocessors, base::JsonString(driver),
+      base::JsonString(build));
 }
 
 std::string Setting::Line() const {
@@ -48,19 +49,6 @@ Clocks ParseClocks(absl::string_view line, absl::string_view reasons) {
     clocks.reasons = bits;
   }
   return clocks;
-}
-
-std::string JsonString(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += absl::StrFormat("\\u%04x", c);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
 }
 
 }  // namespace sfmamba

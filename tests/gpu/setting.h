@@ -41,9 +41,6 @@ struct Clocks {
 // values, such as [N/A], become 0.
 Clocks ParseClocks(absl::string_view line, absl::string_view reasons);
 
-// Returns `text` as a JSON string, in quotes.
-std::string JsonString(absl::string_view text);
-
 }  // namespace sfmamba
 
 #endif  // SFMAMBA_TESTS_GPU_SETTING_H_

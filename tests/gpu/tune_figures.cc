@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json.h"
 #include "model/config.h"
 #include "model/engine/model_scans.h"
 #include "tests/gpu/scan_figures.h"
@@ -64,10 +65,10 @@ void TuneRecorder::Finish() {
       R"({"benchmark": "fold", "shape": %s, "kernel": "%s", "plan": %s, )"
       R"("us": %.3f, "default_plan": %s, "default_us": %.3f, )"
       R"("unfolded_us": %.3f, "plans": %d, %s})",
-      JsonString(ToString(shape_)), NameOf(best->plan.kernel),
-      JsonString(ToString(best->plan)), best->us,
-      JsonString(absl::StrCat(NameOf(timed_[0].plan.kernel), ", ",
-                              ToString(timed_[0].plan))),
+      base::JsonString(ToString(shape_)), NameOf(best->plan.kernel),
+      base::JsonString(ToString(best->plan)), best->us,
+      base::JsonString(absl::StrCat(NameOf(timed_[0].plan.kernel), ", ",
+                                    ToString(timed_[0].plan))),
       timed_[0].us, unfolded, timed_.size(), setting_.Json()));
   timed_.clear();
 }
