@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "base/proto_duration.h"
 #include "client/bench/poisson_arrivals.h"
 #include "client/commands/predict.h"
 #include "client/rpc/rpc_status.h"
@@ -17,11 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
-
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) +
-         absl::Nanoseconds(duration.nanos());
-}
 
 std::string CodeOf(const absl::Status& status) {
   const std::string reason = GetRpcErrorDetails(status).reason;
@@ -113,12 +109,12 @@ class LoadRun {
 
   void AddTiming(const v1::Timing& timing, int images)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    report_.stages.decode += FromProto(timing.decode());
-    report_.stages.preprocess += FromProto(timing.preprocess());
-    report_.stages.queue += FromProto(timing.queue());
-    report_.stages.inference += FromProto(timing.inference());
-    report_.stages.postprocess += FromProto(timing.postprocess());
-    report_.stages.total += FromProto(timing.total());
+    report_.stages.decode += base::FromProto(timing.decode());
+    report_.stages.preprocess += base::FromProto(timing.preprocess());
+    report_.stages.queue += base::FromProto(timing.queue());
+    report_.stages.inference += base::FromProto(timing.inference());
+    report_.stages.postprocess += base::FromProto(timing.postprocess());
+    report_.stages.total += base::FromProto(timing.total());
     if (timing.batch_size() > 0) {
       batched_images_ += images;
       batches_ += static_cast<double>(images) / timing.batch_size();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/proto_duration.h"
 #include "client/bench/latency_histogram.h"
 #include "client/commands/inputs.h"
 #include "client/commands/picture_flags.h"
@@ -219,9 +220,7 @@ LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
   LatencyHistogram latencies;
   for (const FileOutcome& outcome : outcomes) {
     if (!outcome.status.ok()) continue;
-    const auto& total = outcome.timing.total();
-    latencies.Record(absl::Seconds(total.seconds()) +
-                     absl::Nanoseconds(total.nanos()));
+    latencies.Record(base::FromProto(outcome.timing.total()));
   }
   return latencies;
 }

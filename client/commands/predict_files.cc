@@ -1,6 +1,7 @@
 #include "client/commands/predict_files.h"
 
 #include "absl/strings/str_format.h"
+#include "base/proto_duration.h"
 #include "client/commands/text_table.h"
 #include "client/rpc/rpc_status.h"
 
@@ -22,7 +23,7 @@ constexpr Stage kStages[] = {
 };
 
 double ToMilliseconds(const google::protobuf::Duration& duration) {
-  return 1e3 * duration.seconds() + 1e-6 * duration.nanos();
+  return absl::ToDoubleMilliseconds(base::FromProto(duration));
 }
 
 // The cells of a row that has nothing but a message.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/proto_duration.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -52,8 +53,7 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status) {
   }
   google::rpc::RetryInfo retry;
   if (GetDetail(status, &retry)) {
-    details.retry_delay = absl::Seconds(retry.retry_delay().seconds()) +
-                          absl::Nanoseconds(retry.retry_delay().nanos());
+    details.retry_delay = base::FromProto(retry.retry_delay());
   }
   return details;
 }
