@@ -1,7 +1,10 @@
 #include "client/commands/command.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/rpc/rpc_status.h"
 
@@ -27,6 +30,12 @@ absl::optional<int> ParseArguments(FlagSet* flags,
   return absl::nullopt;
 }
 
+void WriteErrorLine(absl::string_view message, const Console& console) {
+  std::string line(message);
+  std::replace_if(line.begin(), line.end(), absl::ascii_iscntrl, ' ');
+  console.err << "sfmamba: " << line << "\n";
+}
+
 int UsageError(absl::string_view message, const Console& console) {
   console.err << "sfmamba: " << message
               << "\n'sfmamba help VERB' tells how a verb is used\n";
@@ -35,8 +44,8 @@ int UsageError(absl::string_view message, const Console& console) {
 
 int RpcError(const absl::Status& status, const CommonFlags& flags,
              const Console& console) {
-  console.err << "sfmamba: " << flags.server << ": " << DescribeRpcError(status)
-              << "\n";
+  WriteErrorLine(absl::StrCat(flags.server, ": ", DescribeRpcError(status)),
+                 console);
   if (flags.json) {
     JsonWriter json;
     json.BeginObject();

@@ -42,6 +42,9 @@ absl::optional<int> ParseArguments(FlagSet* flags,
                                    std::vector<std::string>* positional,
                                    const Console& console);
 
+// Writes `message` as one line, its control characters as spaces, to `err`.
+void WriteErrorLine(absl::string_view message, const Console& console);
+
 // Writes `message` and where to find help; returns kExitUsage.
 int UsageError(absl::string_view message, const Console& console);
 

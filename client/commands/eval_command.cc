@@ -237,8 +237,8 @@ int Report(const Evaluation& evaluation, const EvalFlags& flags,
   for (const FileOutcome& outcome : evaluation.outcomes) {
     if (StatusOf(outcome).ok()) continue;
     if (++failed > 10) continue;
-    console.err << "sfmamba: " << outcome.file << ": "
-                << StatusOf(outcome).message() << "\n";
+    WriteErrorLine(
+        absl::StrCat(outcome.file, ": ", StatusOf(outcome).message()), console);
   }
   const int64_t answered = evaluation.outcomes.size() - failed;
   constexpr std::pair<const char*, double> kPercentiles[] = {

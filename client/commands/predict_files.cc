@@ -1,5 +1,7 @@
 #include "client/commands/predict_files.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "base/proto_duration.h"
 #include "client/commands/text_table.h"
@@ -26,29 +28,27 @@ double ToMilliseconds(const google::protobuf::Duration& duration) {
   return absl::ToDoubleMilliseconds(base::FromProto(duration));
 }
 
-// The cells of a row that has nothing but a message.
-std::vector<std::string> MessageRow(const VerbTable& table,
-                                    const std::string& file,
-                                    const std::string& message) {
+// The cells of an answer without rows.
+std::vector<std::string> NothingFoundRow(const VerbTable& table,
+                                         const std::string& file) {
   std::vector<std::string> row = {file};
   row.insert(row.end(), table.message_column, "-");
-  row.push_back(message);
+  row.push_back(table.nothing_found);
   return row;
 }
 
-std::string OutcomeTable(const std::vector<FileOutcome>& outcomes,
-                         const VerbTable& table) {
+bool IsAnswered(const FileOutcome& outcome) { return outcome.status.ok(); }
+
+// Of the files that were answered.
+std::string AnswerTable(const std::vector<FileOutcome>& outcomes,
+                        const VerbTable& table) {
   std::vector<std::string> headings = {"file"};
   headings.insert(headings.end(), table.headings.begin(), table.headings.end());
   TextTable text(headings);
   for (const FileOutcome& outcome : outcomes) {
-    if (!outcome.status.ok()) {
-      text.AddRow(MessageRow(table, outcome.file,
-                             outcome.sent
-                                 ? DescribeRpcError(outcome.status)
-                                 : std::string(outcome.status.message())));
-    } else if (outcome.rows.empty()) {
-      text.AddRow(MessageRow(table, outcome.file, table.nothing_found));
+    if (!IsAnswered(outcome)) continue;
+    if (outcome.rows.empty()) {
+      text.AddRow(NothingFoundRow(table, outcome.file));
     }
     std::string file = outcome.file;  // Said once.
     for (const std::vector<std::string>& cells : outcome.rows) {
@@ -69,7 +69,7 @@ std::string TimingTable(const std::vector<FileOutcome>& outcomes) {
   headings.push_back("device");
   TextTable table(headings);
   for (const FileOutcome& outcome : outcomes) {
-    if (!outcome.status.ok()) continue;
+    if (!IsAnswered(outcome)) continue;
     const v1::Timing& timing = outcome.timing;
     std::vector<std::string> row = {outcome.file};
     for (const Stage& stage : kStages) {
@@ -117,6 +117,17 @@ std::string AsJson(const std::vector<FileOutcome>& outcomes, bool timing) {
   return absl::StrCat(json.EndArray().text(), "\n");
 }
 
+// What went wrong with a file, naming it; empty if nothing did.
+std::string ErrorOf(const FileOutcome& outcome) {
+  if (!outcome.sent) return std::string(outcome.status.message());
+  if (!outcome.status.ok()) {
+    return absl::StrCat(outcome.file, ": ", DescribeRpcError(outcome.status));
+  }
+  if (outcome.drawing.ok()) return "";
+  return absl::StrCat("cannot draw '", outcome.file,
+                      "': ", outcome.drawing.status().message());
+}
+
 // Malformed answers are the server's fault, like its errors; pictures that
 // cannot be read or written are the caller's.
 int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
@@ -146,14 +157,13 @@ int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
                  const Console& console) {
   if (flags.common.json) {
     console.out << AsJson(outcomes, flags.timing);
-  } else {
-    console.out << OutcomeTable(outcomes, table);
+  } else if (std::any_of(outcomes.begin(), outcomes.end(), IsAnswered)) {
+    console.out << AnswerTable(outcomes, table);
     if (flags.timing) console.out << "\n" << TimingTable(outcomes);
   }
   for (const FileOutcome& outcome : outcomes) {
-    if (outcome.drawing.ok()) continue;
-    console.err << "sfmamba: cannot draw '" << outcome.file
-                << "': " << outcome.drawing.status().message() << "\n";
+    const std::string error = ErrorOf(outcome);
+    if (!error.empty()) WriteErrorLine(error, console);
   }
   return ExitCodeOf(outcomes);
 }

@@ -34,8 +34,8 @@ using Rows = std::vector<std::vector<std::string>>;
 // The table of a verb. Its first column, the file, is not counted here.
 struct VerbTable {
   std::vector<std::string> headings;
-  int message_column = 0;     // Where the error of a file goes.
-  std::string nothing_found;  // Said there of a file without rows.
+  int message_column = 0;     // Where `nothing_found` goes.
+  std::string nothing_found;  // Said of an answer without rows.
 };
 
 // What a verb does with the one result of a file.
@@ -65,7 +65,8 @@ struct FileOutcome {
   absl::StatusOr<std::string> drawing = std::string();  // Empty: not drawn.
 };
 
-// Shows the outcomes by the flags; returns the exit code.
+// Shows the answers by the flags, and for each file that failed a line to
+// `err`; returns the exit code. JSON has the errors too.
 int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
                  const VerbTable& table, const PredictFlags& flags,
                  const Console& console);

@@ -1,6 +1,7 @@
 // The verbs of the command line against a server in this process: what they
 // print and the exit code.
 #include <atomic>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,9 +113,42 @@ TEST_F(CommandsTest, ABadPictureDoesNotHideTheGoodOnes) {
       RunClassify,
       {ServerFlag(), WriteFile("bad.jpg", "bad"), WriteFile("a.jpg", "a")});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out,
-              HasSubstr("INVALID_ARGUMENT (IMAGE_FORMAT_UNSUPPORTED)"));
-  EXPECT_THAT(outcome.out, HasSubstr("cup"));
+  EXPECT_THAT(outcome.out, MatchesRegex("file .*\n.*/a.jpg +1  cup +0.7500\n"));
+  EXPECT_EQ(outcome.err, absl::StrCat("sfmamba: ", testing::TempDir(),
+                                      "/bad.jpg: INVALID_ARGUMENT "
+                                      "(IMAGE_FORMAT_UNSUPPORTED): not a "
+                                      "picture\n"));
+}
+
+TEST_F(CommandsTest, EachFileThatFailsHasALineAndNoTable) {
+  const std::string bad = WriteFile("bad.jpg", "bad");
+  for (const bool timing : {false, true}) {
+    const Outcome outcome =
+        Invoke(RunClassify, {ServerFlag(), bad, "/no/such/file.jpg", bad,
+                             timing ? "--timing" : "--timing=false"});
+    EXPECT_EQ(outcome.exit_code, kExitUsage);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.err,
+                MatchesRegex("sfmamba: .*/bad.jpg: [^\n]*\n"
+                             "sfmamba: cannot read '/no/such/file.jpg'\n"
+                             "sfmamba: .*/bad.jpg: [^\n]*\n"));
+  }
+}
+
+TEST_F(CommandsTest, JsonHasTheErrorsTooAndTheyAreStillLines) {
+  const Outcome outcome = Invoke(
+      RunClassify, {ServerFlag(), WriteFile("bad.jpg", "bad"), "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out, HasSubstr(R"("message": "not a picture")"));
+  EXPECT_THAT(outcome.err, MatchesRegex("sfmamba: .*/bad.jpg: [^\n]*\n"));
+}
+
+// Whatever a server says, it neither adds lines nor moves the cursor.
+TEST(WriteErrorLineTest, IsOneLine) {
+  std::ostringstream out, err;
+  WriteErrorLine("a\nb\x1B[2J\tcafé", Console{out, err});
+  EXPECT_EQ(err.str(), "sfmamba: a b [2J café\n");
+  EXPECT_EQ(out.str(), "");
 }
 
 TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
@@ -122,7 +156,8 @@ TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
        {std::string("/no/such/file.jpg"), testing::TempDir()}) {
     const Outcome outcome = Invoke(RunClassify, {ServerFlag(), path});
     EXPECT_EQ(outcome.exit_code, kExitUsage);
-    EXPECT_THAT(outcome.out, HasSubstr(absl::StrCat("cannot read '", path)));
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, absl::StrCat("sfmamba: cannot read '", path, "'\n"));
   }
   EXPECT_EQ(server_.call_count(), 0);
 }

@@ -200,7 +200,8 @@ TEST_F(PictureCommandsTest, AMalformedMaskIsTheServersFault) {
   const Outcome outcome = Invoke(
       RunDetect, {server_flag_, picture_, output_flag_, "--model=malformed"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out, HasSubstr("DATA_LOSS: detection 0: RLE: "));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("DATA_LOSS: detection 0: RLE: "));
   EXPECT_FALSE(std::filesystem::exists(output_dir_ + "/room.detect.png"));
 }
 
@@ -232,7 +233,8 @@ TEST_F(PictureCommandsTest, AMalformedMapIsTheServersFault) {
   const Outcome outcome = Invoke(
       RunSegment, {server_flag_, picture_, output_flag_, "--model=malformed"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out, HasSubstr("DATA_LOSS: map: the first of 6 bytes"));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("DATA_LOSS: map: the first of 6 bytes"));
 }
 
 TEST_F(PictureCommandsTest, AnAnswerAboutAnotherPictureIsTheServersFault) {
@@ -306,7 +308,8 @@ TEST(ResultCountTest, AnAnswerWithoutResultIsTheServersFault) {
       RunDetect,
       {absl::StrCat("--server=", server.address()), WriteFile("a.png", "x")});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out, HasSubstr("DATA_LOSS: 0 results, expected 1"));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("DATA_LOSS: 0 results, expected 1"));
 }
 
 }  // namespace
