@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "kernels/base/logarithms.h"
 #include "kernels/cuda/cuda_activation.h"
 #include "simt/simt.h"
 
@@ -25,7 +26,6 @@ struct Clamp {
 // Source: Abramowitz and Stegun, 7.1.26.
 struct GeluErf {
   __device__ __forceinline__ float operator()(float v) const {
-    constexpr float kLog2E = 1.44269504f;
     const float t = simt::Reciprocal(fmaf(fabsf(v), 0.231641888f, 1.0f));
     float tail = fmaf(t, 0.5307027145f, -0.7265760135f);
     tail = fmaf(t, tail, 0.7107068705f);
@@ -39,7 +39,6 @@ struct GeluErf {
 // v/2 * (1 + tanh(z)) = v / (1 + exp(-2z)), z = 0.79788456 (v + 0.044715 v^3).
 struct GeluTanh {
   __device__ __forceinline__ float operator()(float v) const {
-    constexpr float kLog2E = 1.44269504f;
     constexpr float kScale = -2 * 0.797884561f * kLog2E;
     const float exponent = v * fmaf(v * v, 0.044715f * kScale, kScale);
     return v * simt::Reciprocal(1.0f + simt::Exp2(exponent));

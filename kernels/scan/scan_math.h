@@ -1,15 +1,13 @@
 #ifndef SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
 #define SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
 
+#include "kernels/base/logarithms.h"
 #include "simt/simt.h"
 
 // The arithmetic of the selective scan in base 2, for device code and for tests
 // on the host. With v = (dt + bias) * log2(e) and s = log2(1 + 2^v),
 //   exp(delta * A) = 2^(A * s)   and   delta * u = s * ln(2) * u.
 namespace sfmamba::kernels {
-
-constexpr float kLog2E = 1.44269504f;
-constexpr float kLn2 = 0.693147181f;
 
 // Returns log2(1 + 2^v) with a relative error of 5e-7. For v above 125 this is
 // v itself.

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/logarithms.h"
 #include "kernels/cuda/device_rows.h"
 #include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "simt/simt.h"
@@ -20,8 +21,6 @@ constexpr int kChunk = 4;
 constexpr int kLongestRun = 16;
 constexpr int64_t kEnoughThreads = 1 << 16;
 constexpr int kRaggedRun = 8;
-
-constexpr float kLog2E = 1.44269504f;
 
 template <typename T>
 struct Parts {

@@ -6,11 +6,10 @@
 
 #include <cstdint>
 
+#include "kernels/base/logarithms.h"
+
 namespace sfmamba::kernels {
 namespace {
-
-constexpr float kLog2E = 1.44269504f;
-constexpr float kLn2 = 0.693147181f;
 
 // Adding this to a value of magnitude below 2^22 rounds the value to an
 // integer, which the lowest bits of the sum then hold.

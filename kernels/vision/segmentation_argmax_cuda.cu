@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "kernels/base/logarithms.h"
 #include "kernels/vision/segmentation_argmax_cuda.h"
 #include "simt/simt.h"
 
@@ -19,7 +20,6 @@ constexpr int kWarps = 4;  // Warps in a block.
 constexpr int kMaxTaps = 4;
 constexpr unsigned kAll = 0xffffffff;
 constexpr float kInfinity = __builtin_inff();
-constexpr float kLog2E = 1.44269504088896341f;
 
 // ---- Taps: the same operations as in kernels/vision/resize_taps.cc ----
 
