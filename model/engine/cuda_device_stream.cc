@@ -2,7 +2,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <exception>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAGuard.h"
+#include "model/engine/torch_errors.h"
 
 namespace sfmamba::engine {
 namespace {
@@ -43,10 +43,8 @@ absl::Status Try(Body body) {
   try {
     body();
     return absl::OkStatus();
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+  } catch (...) {
+    return CaughtError();
   }
 }
 

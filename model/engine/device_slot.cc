@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <utility>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/zeros.h"
 #include "c10/core/InferenceMode.h"
+#include "model/engine/torch_errors.h"
 
 namespace sfmamba::engine {
 namespace {
@@ -65,12 +65,8 @@ absl::Status DeviceSlot::Run(absl::Span<const model::ModelInput> images,
     const auto scope = stream_->Enter();
     RunOrThrow(images, results, info);
     return absl::OkStatus();
-  } catch (const c10::OutOfMemoryError& error) {
-    failed = absl::ResourceExhaustedError(error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    failed = absl::InternalError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    failed = absl::InternalError(error.what());
+  } catch (...) {
+    failed = CaughtError();
   }
   health_.Update(stream_->Check());
   return failed;

@@ -15,6 +15,7 @@
 #include "model/engine/network.h"
 #include "model/engine/slot_pool.h"
 #include "model/engine/slot_thread.h"
+#include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/compute_type.h"
 #include "model/tuning/scan_plan_chooser.h"
@@ -190,12 +191,8 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
     status = weights.Finish();
     if (!status.ok()) return status;
     return model;
-  } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+  } catch (...) {
+    return CaughtError();
   }
 }
 

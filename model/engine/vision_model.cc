@@ -12,6 +12,7 @@
 #include "model/engine/device_vision_model.h"
 #include "model/engine/make_vision_model.h"
 #include "model/engine/network.h"
+#include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/ops.h"
 #include "model/ops/parallel.h"
@@ -23,17 +24,15 @@ namespace sfmamba {
 namespace engine {
 namespace {
 
-// Calls `body`, which returns an absl::Status, in inference mode. Exceptions of
-// libtorch and of the standard library become INTERNAL.
+// Calls `body`, which returns an absl::Status, in inference mode. What it throws
+// becomes the status that CaughtError() returns.
 template <typename Body>
 absl::Status Guarded(Body body) {
   try {
     const c10::InferenceMode guard;
     return body();
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+  } catch (...) {
+    return CaughtError();
   }
 }
 
