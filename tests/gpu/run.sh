@@ -7,4 +7,4 @@
 # CUDA 13 (python3); OUT, a folder that the results are copied to after each part.
 cd "$(dirname "$0")/../.." || exit 1
 export PYTHON=${PYTHON:-python3}
-exec "$PYTHON" -B tests/gpu/run.py "$@"
+exec "$PYTHON" -B tests/gpu/driver/run.py "$@"

@@ -5,7 +5,7 @@
 
 Whole models at 224x224 pixels, and the scan alone on the paper's four shapes and the models'
 own; each figure is appended to the file as a line of JSON once it is measured.
-tests/gpu/report.py puts this project's figures beside them. PyTorch is tools/pytorch's
+tests/gpu/driver/report.py puts this project's figures beside them. PyTorch is tools/pytorch's
 network with the mixer as MambaVision writes it: channel-major, its scan mamba-ssm's
 selective_scan_fn. Where that package is missing PyTorch gets no scan at all, which no PyTorch
 program can beat. README.md says what is fair about it.

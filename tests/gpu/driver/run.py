@@ -21,7 +21,7 @@ import process
 import report
 import results
 
-ROOT = pathlib.Path(__file__).absolute().parents[2]
+ROOT = pathlib.Path(__file__).absolute().parents[3]
 RESTARTS = 5  # Of a program of tests that crashes, without the tests that it has run.
 NO_GPU = 'skipped: no GPU'
 

@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 import unittest
 
-FOLDER = pathlib.Path(__file__).parent
+GPU = pathlib.Path(__file__).parents[1]
 SCALE = 0.2  # Of all limits.
 BUDGET = 40  # Too short for a limit of 240 s, long enough for the first one.
 HANGS, FAILS = 'passes', 'synccheck'
@@ -86,7 +86,7 @@ class RehearsalTest(unittest.TestCase):
     def setUpClass(cls):
         cls.root = pathlib.Path(tempfile.mkdtemp())
         cls.home = cls.root / 'home'
-        cls.tool('suite', SUITE.format(suite=FOLDER / 'rehearsal_suite'))
+        cls.tool('suite', SUITE.format(suite=GPU / 'rehearsal_suite'))
         cls.tool('peer.py', PEER)
         cls.tool('python', PYTHON.format(peer=cls.root / 'peer.py'))
         for name, text in (('ncu', NCU), ('sanitizer', SANITIZER), ('nvidia-smi', NVIDIA_SMI)):
@@ -116,7 +116,7 @@ class RehearsalTest(unittest.TestCase):
                        'PYTHON': str(cls.root / 'python'),
                        'PATH': f'{cls.root}:{os.environ["PATH"]}'}
         return subprocess.run(
-            ['/bin/bash', FOLDER / 'run.sh', f'--time_scale={SCALE}',
+            ['/bin/bash', GPU / 'run.sh', f'--time_scale={SCALE}',
              f'--results={cls.root / "results"}', *arguments],
             env=environment, capture_output=True, text=True)
 

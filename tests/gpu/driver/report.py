@@ -1,6 +1,6 @@
 """Renders gpu.md, one page for people, from gpu.jsonl.
 
-    python3 tests/gpu/report.py gpu.jsonl > gpu.md
+    python3 tests/gpu/driver/report.py gpu.jsonl > gpu.md
 
 Of figures that were measured more than once the last one counts.
 """
