@@ -2,13 +2,15 @@
 # Sets up a Debian 12 machine to build and run this project: Debian packages and
 # libtorch. Seconds when there is nothing to do.
 #
-# setup.sh [--cuda] [--cuda-runtime]
+# setup.sh [--cuda] [--cuda-runtime] [--checks]
 #   --cuda          also what `bazel build --config=cuda` needs: nvcc, unless
 #                   CUDA_HOME or /usr/local/cuda has it; the CUDA part of libtorch;
 #                   cuobjdump and nvdisasm for tests. It needs no GPU. Where an
 #                   NVIDIA driver is installed it includes the next.
 #   --cuda-runtime  also what programs need that were built so, cuBLAS, cuDNN and
 #                   others: 3 GB. They then run on the CPU where there is no GPU.
+#   --checks        also clang and clang-format, which tests/checks reads the sources
+#                   with.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
@@ -16,12 +18,14 @@ cd "$(dirname "$0")/.."
 
 CUDA=
 CUDA_RUNTIME=
+CHECKS=
 for argument; do
   case "$argument" in
     --cuda) CUDA=yes ;;
     --cuda-runtime) CUDA_RUNTIME=yes ;;
+    --checks) CHECKS=yes ;;
     *)
-      echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime]" >&2
+      echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime] [--checks]" >&2
       exit 2
       ;;
   esac
@@ -36,6 +40,8 @@ PACKAGES=(
   python3-numpy python3-yaml python3-jsonschema
   prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
+# The version is Debian 12's: the next one formats some lines otherwise.
+CHECK_PACKAGES=(clang-14 clang-format-14)
 # promtool and prometheus, which the tests run, come in this package. Its service
 # is not wanted: only the programs are unpacked.
 PROMETHEUS_PACKAGE=prometheus
@@ -232,6 +238,7 @@ if [ "$(uname -m)" != x86_64 ]; then
   exit 1
 fi
 mkdir -p .deps
+[ -z "$CHECKS" ] || PACKAGES+=("${CHECK_PACKAGES[@]}")
 install_packages
 install_prometheus
 install_schemas

@@ -1,9 +1,9 @@
 """Counts the test cases in Bazel's reports of the test targets on standard input.
 
-Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs
+Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs [REPORT ...]
 
-Prints each failed and skipped case, how many were skipped, and, last,
-"N passed, N failed".
+The REPORTs, in JUnit's form too, count as those of more targets. Prints each
+failed and skipped case, how many were skipped, and, last, "N passed, N failed".
 Exits with 1 unless at least one case passed and none failed. A target whose
 report is missing or that failed outside its cases counts as one failed case.
 """
@@ -40,6 +40,8 @@ def main() -> int:
     for label in sorted(line.strip() for line in sys.stdin if line.strip()):
         folder = label.removeprefix("//").replace(":", "/")
         total += count_target(logs / folder / "test.xml", label)
+    for report in sys.argv[2:]:
+        total += count_target(pathlib.Path(report), pathlib.Path(report).stem)
     print(f"{total['skipped']} skipped")
     print(f"{total['passed']} passed, {total['failed']} failed")
     return 0 if total["passed"] and not total["failed"] else 1

@@ -1,0 +1,42 @@
+"""Every C++, CUDA and proto file is formatted as .clang-format says."""
+
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import sources
+
+# That of Debian 12: each version has its own opinion of a few lines.
+CLANG_FORMAT = 'clang-format-14'
+FILES_AT_ONCE = 50
+
+
+def unformatted(paths, folder=sources.ROOT):
+    """What clang-format says of the files, one text for each group with a badly formatted one."""
+    groups = [paths[i:i + FILES_AT_ONCE] for i in range(0, len(paths), FILES_AT_ONCE)]
+    return sources.complaints(
+        [[CLANG_FORMAT, '--dry-run', '-Werror', '--ferror-limit=1', *group] for group in groups],
+        folder)
+
+
+class FormatCheck(unittest.TestCase):
+    def test_every_file_is_formatted(self):
+        paths = sources.files('*.h', '*.cc', '*.cu', '*.cuh', '*.proto')
+        self.assertTrue(paths)
+        said = unformatted(paths)
+        self.assertFalse(said, '\n'.join(['run clang-format-14 -i on these:', *said]))
+
+    def test_a_badly_formatted_file_is_found(self):
+        for name, text in (('a.cc', 'int  a;\n'), ('a.h', 'int* f( );\n'), ('a.cu', 'int *p;\n'),
+                           ('a.proto', 'message A { int32 a=1; }\n')):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                shutil.copy(sources.ROOT / '.clang-format', folder)
+                pathlib.Path(folder, name).write_text(text)
+                said = unformatted([name], folder)
+                self.assertEqual(len(said), 1)
+                self.assertIn(f'{name}:1:', said[0])
+
+
+if __name__ == '__main__':
+    unittest.main()
