@@ -1,0 +1,73 @@
+"""Bazel refuses to build a dependency that the layers do not have.
+
+Packages get one more target each, `edge`, in copies of their BUILD files that Bazel reads before
+the tree's own; it analyses them and builds nothing.
+"""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import sources
+
+# A package and what it must not depend on.
+FORBIDDEN = (
+    ('kernels/scan', '//model:config'),  # kernels -> model
+    ('kernels/scan', '//server/observability:metrics'),  # kernels -> server
+    ('model/engine', '//proto:vision'),  # model -> proto
+    ('model', '//server/observability:metrics'),  # model -> server
+    ('client/commands', '//server/base:error'),  # client -> server
+    ('client/commands', '//model:config'),  # client -> model
+    ('server', '//kernels/scan:selective_scan'),  # server -> kernels
+    ('server/rpc', '//model/engine:vision_model'),  # server -> behind the model's door
+    ('server/image', '//server/batching:batcher'),  # server, upwards
+)
+# What it may.
+ALLOWED = (
+    ('model/ops', '//kernels/scan:selective_scan'),
+    ('client/rpc', '//proto:rpc'),
+    ('server', '//model:vision_model'),
+)
+
+TARGET = '''
+cc_library(
+    name = "edge",
+    deps = {deps},
+)
+'''
+
+
+def analyse(edges):
+    """(exit status, what Bazel says) of an analysis of these edges alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        for package in {package for package, _ in edges}:
+            build = pathlib.Path(folder, package, 'BUILD')
+            build.parent.mkdir(parents=True, exist_ok=True)
+            deps = [label for source, label in edges if source == package]
+            own = (sources.ROOT / package / 'BUILD').read_text(encoding='utf-8')
+            build.write_text(own + TARGET.format(deps=deps))
+        done = subprocess.run(
+            ['bazel', 'build', '--nobuild', '--keep_going', '--color=no', '--noshow_progress',
+             f'--package_path={folder}:%workspace%',
+             *(f'//{package}:edge' for package, _ in edges)],
+            cwd=sources.ROOT, capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+class EdgesCheck(unittest.TestCase):
+    def test_forbidden_edges_do_not_build(self):
+        status, said = analyse(FORBIDDEN)
+        self.assertNotEqual(status, 0, said)
+        for package, label in FORBIDDEN:
+            with self.subTest(f'{package} -> {label}'):
+                self.assertIn(f"target '{label}' is not visible from target '//{package}:edge'",
+                              said)
+
+    def test_allowed_edges_build(self):
+        status, said = analyse(ALLOWED)
+        self.assertEqual(status, 0, said)
+
+
+if __name__ == '__main__':
+    unittest.main()
