@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
+# Proves that the project works: run.sh [--fast [REVISION]]
+#
 # Sets up this machine, builds everything and runs every test; then builds the
 # server and the suite for GPUs, which needs none, and checks the kernels that came
 # out; last, what tests/checks says of the sources. The last line is "N passed,
 # N failed", counted from the test cases' own reports.
+#
+# --fast is a developer's loop, after a run of everything: the tests that depend on
+# what changed since REVISION (HEAD), but for slow ones, and the sources' format.
 #
 # TORCH_PYTHON=/path/to/python runs the tests of tools/pytorch too, where that Python
 # has what tools/pytorch/README.md names; setting it up would take 3 GB.
@@ -18,13 +23,9 @@ fail() {
   exit 1
 }
 
-deploy/setup.sh --cuda --checks || fail "set-up failed"
-export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
 build() {
   bazel build --color=no --show_progress_rate_limit=30 "$@" || fail "the build failed"
 }
-say "building //..."
-build //...
 
 # run_tests ARGUMENT...: fails unless they ran, passed or not.
 run_tests() {
@@ -36,15 +37,54 @@ run_tests() {
   # 3: some test failed. 4: there were no tests. Others: the run itself broke.
   [ $status = 0 ] || [ $status = 3 ] || fail "bazel test ended with $status"
 }
-say "running the tests"
-run_tests //...
-say "building for GPUs"
-build --config=cuda //server:sfmamba_server //tests/gpu:suite
-run_tests --config=cuda //tests/kernels/cuda:compile_test
-say "checking the sources"
+
+# check PATTERN: those of tests/checks; their cases are in $reports/checks.xml.
+check() {
+  XML_OUTPUT_FILE=$reports/checks.xml tests/testing/run_python_tests.sh tests/checks "$1"
+}
+
+# count LABELS: says what came of these tests and of the checks.
+count() {
+  echo "$1" | python3 tests/count_results.py bazel-testlogs "$reports/checks.xml"
+}
+
+test_everything() {
+  say "building //..."
+  build //...
+  say "running the tests"
+  run_tests //...
+  say "building for GPUs"
+  build --config=cuda //server:sfmamba_server //tests/gpu:suite
+  run_tests --config=cuda //tests/kernels/cuda:compile_test
+  say "checking the sources"
+  check '*_check.py'
+  say "counting"
+  count "$(bazel query --noshow_progress 'tests(//...)' 2>/dev/null)"
+}
+
+# test_changed [REVISION]
+test_changed() {
+  check format_check.py
+  local tests
+  tests=$(python3 -B tests/checks/affected_tests.py "$@") || fail "no tests were chosen"
+  say "running $(grep -c . <<<"$tests") test targets"
+  # shellcheck disable=SC2086  # Labels have no spaces.
+  [ -z "$tests" ] || run_tests $tests
+  say "counting"
+  count "$tests"
+}
+
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
-XML_OUTPUT_FILE=$reports/checks.xml tests/testing/run_python_tests.sh tests/checks '*_check.py'
-say "counting"
-bazel query --noshow_progress 'tests(//...)' 2>/dev/null |
-  python3 tests/count_results.py bazel-testlogs "$reports/checks.xml"
+export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
+case "${1:-}" in
+  --fast) test_changed "${@:2:1}" ;;
+  '')
+    deploy/setup.sh --cuda --checks || fail "set-up failed"
+    test_everything
+    ;;
+  *)
+    echo "tests: unknown argument $1; usage: run.sh [--fast [REVISION]]" >&2
+    exit 2
+    ;;
+esac
