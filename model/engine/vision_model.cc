@@ -24,8 +24,8 @@ namespace sfmamba {
 namespace engine {
 namespace {
 
-// Calls `body`, which returns an absl::Status, in inference mode. What it throws
-// becomes the status that CaughtError() returns.
+// Calls `body`, which returns an absl::Status, in inference mode. What it
+// throws becomes the status that CaughtError() returns.
 template <typename Body>
 absl::Status Guarded(Body body) {
   try {

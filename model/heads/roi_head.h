@@ -16,8 +16,8 @@ namespace sfmamba::heads {
 // The heads for regions of an image: a box head for each stage of the cascade
 // and, if the model has masks, as many mask heads. Regions are [n, 4] in
 // pixels of the network's input. Source: Cascade R-CNN (arXiv 1712.00726), 4;
-// docs/heads.md, "The cascade". Regions and labels come from the CPU and results
-// are copied to it, wherever the pyramid is. Immutable, so thread-safe.
+// docs/heads.md, "The cascade". Regions and labels come from the CPU and
+// results are copied to it, wherever the pyramid is. Immutable, so thread-safe.
 class RoiHead {
  public:
   // Takes "bbox_head" and "mask_head" from `scope`, followed by the stage's

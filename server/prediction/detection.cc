@@ -65,7 +65,7 @@ absl::Status FillMask(const model::InstanceMask& mask,
     object->mask =
         CocoRle{frame.picture.height, frame.picture.width,
                 base::EncodeRle(mask, frame.left, frame.top,
-                                 frame.picture.height, frame.picture.width)};
+                                frame.picture.height, frame.picture.width)};
   }
   return absl::OkStatus();
 }

@@ -7,8 +7,8 @@ namespace sfmamba::rpc {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// One watch. Its fields are guarded by the service's mu_; one write is under
-// way at a time, and what changes meanwhile is sent after it, the latest only.
+// One watch. Its fields are guarded by the service's mu_. Only one write is
+// under way at a time; of the changes meanwhile, the latest is sent after it.
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
@@ -16,6 +16,11 @@ class HealthService::Watcher final
       : service_(*service), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
+
+  // For callers inside the service, which hold its mu_.
+  void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
+    service_.mu_.AssertHeld();
+  }
 
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     const ServingStatus status = service_.StatusOf(name_);
@@ -95,19 +100,19 @@ void HealthService::SetNoneServing() {
 void HealthService::Fail() {
   absl::MutexLock lock(&mu_);
   failed_ = true;
-  for (Watcher* watcher : watchers_) watcher->Update();
+  for (Watcher* watcher : watchers_) Tell(watcher);
 }
 
 void HealthService::EndWatches() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
-  for (Watcher* watcher : watchers_) watcher->End(Watcher::Stopping());
+  for (Watcher* watcher : watchers_) Tell(watcher);
 }
 
 void HealthService::SetLocked(const std::string& name, bool serving) {
   serving_[name] = serving;
   for (Watcher* watcher : watchers_) {
-    if (watcher->name() == name) watcher->Update();
+    if (watcher->name() == name) Tell(watcher);
   }
 }
 
@@ -142,12 +147,17 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   auto* watcher = new Watcher(this, request->service());
   absl::MutexLock lock(&mu_);
   watchers_.insert(watcher);
+  Tell(watcher);
+  return watcher;
+}
+
+void HealthService::Tell(Watcher* watcher) {
+  watcher->AssertLocked();
   if (ended_) {
     watcher->End(Watcher::Stopping());
   } else {
     watcher->Update();
   }
-  return watcher;
 }
 
 }  // namespace sfmamba::rpc

@@ -49,6 +49,8 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends the watcher its name's status, or ends it.
+  void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<bool()> alive_;
   absl::Mutex mu_;
