@@ -10,9 +10,11 @@ import numpy as np
 
 import checkpoints
 import convert_checkpoint
+from checkpoint.model_directory import config_text
 from checkpoint.network import Backbone, Detector, Network, expected_tensors
 from checkpoint.safetensors_file import read_safetensors
 from checkpoint.tensor import convert
+from checkpoint.variants import find_row
 from parameters import parameters
 
 SMALL = Backbone(dim=16, in_dim=8, depths=(1, 1, 3, 2), layer_scale=True)
@@ -95,6 +97,15 @@ class FormatTest(ConvertTest):
         self.assert_converted(self.arrays)
         self.assertIn('skipped  projector.weight  not under encoder.', self.printed)
 
+    def test_the_state_dict_comes_before_the_model(self):
+        other = {name: np.zeros_like(array) for name, array in self.arrays.items()}
+        self.convert(checkpoints.zip_file({'model': checkpoints.tensors(
+            {'other.' + name: array for name, array in other.items()}),
+                                           'state_dict': self.state()}), *HEADS)
+        self.assert_converted(self.arrays)
+        self.assertIn('skipped  model  not the weights', self.printed)
+        self.assertNotIn('skipped  state_dict', self.printed)
+
     def test_types(self):
         data = checkpoints.zip_file(self.state())
         for flag, dtype in (('fp32', 'F32'), ('fp16', 'F16'), ('bf16', 'BF16')):
@@ -149,6 +160,23 @@ input {
         self.assertEqual(self.labels, [f'class_{i}' for i in range(10)])
         self.assertIn('made up', self.printed)
 
+    def test_windows_cover_a_picture_of_any_side(self):
+        self.convert(checkpoints.zip_file(self.state()), *HEADS, '--input_size', '100')
+        self.assertIn('  windows: [7, 4]\n', self.config)
+
+    def test_what_is_the_servers_default_is_not_written(self):
+        options = convert_checkpoint.Options('sf_mamba_t', 'swap', None, None, None, None)
+        row = find_row('sf_mamba_t')[0].backbone
+
+        def text(channels, fc_width):
+            detector = Detector(3, 4, 1, 4, channels, fc_width)
+            return config_text(Network('DETECTION', row, 80, detector), options, 1, 'a')
+        self.assertIn('detector {\n  architecture: CASCADE_MASK_RCNN\n}\n', text(256, 1024))
+        self.assertIn('  channels: 255\n}\n', text(255, 1024))
+        self.assertIn('  fc_width: 1023\n}\n', text(256, 1023))
+        segmenter = config_text(Network('SEGMENTATION', row, 150, None, 512), options, 1, 'a')
+        self.assertNotIn('channels', segmenter)
+
     def test_flags_that_shapes_do_not_tell(self):
         self.convert(checkpoints.zip_file(self.state()), *HEADS, '--tokens', 'none',
                      '--windows', '8,4', '--attention_windows', '4,0')
@@ -171,10 +199,11 @@ input {
             self.assertIn(f'missing {len(shapes)}', self.printed)
 
     def test_a_variant_of_the_other_family(self):
-        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as error:
-            convert_checkpoint.main(['x', '--out', 'y', '--variant', 'sf_mamba_t', '--tokens',
-                                     'none'])
-        self.assertEqual(error.exception.code, 2)
+        for variant, tokens in (('sf_mamba_t', 'none'), ('mamba_vision_t', 'swap')):
+            with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as error:
+                convert_checkpoint.main(['x', '--out', 'y', '--variant', variant, '--tokens',
+                                         tokens])
+            self.assertEqual(error.exception.code, 2)
 
     def test_weights_that_call_themselves_mamba_vision(self):
         data = checkpoints.zip_file({'arch': 'mamba_vision_T', 'state_dict': self.state()})
@@ -360,9 +389,16 @@ class OverwriteTest(ConvertTest):
     def test_the_configuration_comes_last(self):
         written = []
         replace = convert_checkpoint.write_model.__globals__['os'].replace
-        with mock.patch('os.replace', lambda a, b: (written.append(b.name), replace(a, b))):
-            self.convert(checkpoints.zip_file(self.state()), *HEADS)
-        self.assertEqual(written, ['model.safetensors', 'labels.txt', 'config.textproto'])
+
+        def watched(part, path):
+            self.assertFalse((self.out / 'config.textproto').exists())
+            written.append(path.name)
+            replace(part, path)
+        for flags in ((), ('--force',)):  # Over a model that is there too.
+            with mock.patch('os.replace', watched):
+                self.convert(checkpoints.zip_file(self.state()), *HEADS, *flags)
+            self.assertEqual(written, ['model.safetensors', 'labels.txt', 'config.textproto'])
+            written.clear()
 
     def test_a_full_disk_leaves_what_was_there(self):
         data = checkpoints.zip_file(self.state())

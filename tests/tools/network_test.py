@@ -80,7 +80,9 @@ class ReadTest(unittest.TestCase):
                     Network('CLASSIFICATION', dataclasses.replace(small, attention=False), 7),
                     Network('SEGMENTATION', small, 3, None, 24),
                     Network('DETECTION', small, 5, Detector(1, 2, 1, 1, 24, 32, True, True)),
-                    Network('DETECTION', small, 5, Detector(2, 0, 1, 0, 24, 32, True))]
+                    Network('DETECTION', small, 5, Detector(2, 0, 1, 0, 24, 32, True)),
+                    Network('DETECTION', small, 1, Detector(1, 0, 2, 4, 24, 32)),
+                    Network('CLASSIFICATION', dataclasses.replace(small, depths=(1, 1, 256, 1)), 7)]
         for expected in networks:
             self.assertEqual(read_network(expected_tensors(expected)), expected)
 
@@ -91,6 +93,15 @@ class ReadTest(unittest.TestCase):
                 read_network({k: v for k, v in tensors.items() if k != name})
         with self.assertRaisesRegex(Unclear, r'levels\.3 has 0 blocks'):
             read_network({k: v for k, v in tensors.items() if not k.startswith('levels.3.blocks')})
+        with self.assertRaisesRegex(Unclear, r'levels\.3 has 257 blocks'):
+            read_network({**tensors, 'levels.3.blocks.256.norm1.weight': (640,)})
+
+    def test_the_rank_of_an_odd_width_is_rounded_up(self):
+        odd = Backbone(18, 8, (1, 1, 1, 1), True)
+        tensors = expected_tensors(Network('CLASSIFICATION', odd, 7))
+        mixer = 'levels.2.blocks.0.mixer.'  # Of width 72, which is 4.5 times 16.
+        self.assertEqual(tensors[mixer + 'dt_proj.weight'], (36, 5))
+        self.assertEqual(tensors[mixer + 'x_proj.weight'], (5 + 2 * 8, 36))
 
 
 class VariantTest(unittest.TestCase):

@@ -26,6 +26,33 @@ class Makes:
         return self.call
 
 
+class NamesTest(unittest.TestCase):
+    def test_the_list_of_names_is_exactly_this(self):
+        # Another name is another way into the process that reads a stranger's file.
+        history = 'mmengine.logging.history_buffer.HistoryBuffer'
+        self.assertEqual(pickle_reader.INERT, {
+            history, f'{history}.min', f'{history}.max', f'{history}.current', f'{history}.mean',
+            'numpy.core.multiarray._reconstruct', 'numpy._core.multiarray._reconstruct',
+            'numpy.core.multiarray.scalar', 'numpy._core.multiarray.scalar',
+            'numpy.core.numeric._frombuffer', 'numpy._core.numeric._frombuffer',
+            'numpy.ndarray', 'numpy.dtype', '_codecs.encode', 'argparse.Namespace',
+            'collections.defaultdict', 'builtins.int', 'builtins.long', 'builtins.float',
+            'builtins.list', 'builtins.dict', 'builtins.set',
+            'torch.device', 'torch.float32', 'torch.float16', 'torch.bfloat16'})
+        self.assertEqual(set(pickle_reader.FUNCTIONS), {
+            'collections.OrderedDict', 'torch.Size', 'torch._utils._rebuild_tensor',
+            'torch._utils._rebuild_tensor_v2', 'torch._utils._rebuild_parameter',
+            'torch._utils._rebuild_parameter_with_state'})
+        self.assertEqual(pickle_reader.STORAGE_TYPES, {
+            'torch.DoubleStorage': 'F64', 'torch.FloatStorage': 'F32', 'torch.HalfStorage': 'F16',
+            'torch.BFloat16Storage': 'BF16', 'torch.LongStorage': 'I64',
+            'torch.IntStorage': 'I32', 'torch.ShortStorage': 'I16', 'torch.CharStorage': 'I8',
+            'torch.ByteStorage': 'U8', 'torch.BoolStorage': 'BOOL',
+            'torch.ComplexFloatStorage': 'C64', 'torch.ComplexDoubleStorage': 'C128',
+            'torch.storage.UntypedStorage': 'U8'})
+        self.assertEqual(pickle_reader.GETATTR, 'builtins.getattr')
+
+
 class RefusalTest(unittest.TestCase):
     """Every pickle here would leave a mark if any of it ran."""
 
@@ -106,7 +133,8 @@ class RefusalTest(unittest.TestCase):
     def test_operations_that_no_tensor_needs(self):
         for code in (b'Pkey\n.', b'\x97.', b'\x98.', b'\xff.', b'\x00'):
             self.assert_refused(code, 'pickle operation .* at byte 0 is refused')
-        self.assert_refused(b'\x80\x09N.', 'protocol 9')
+        self.assertIsNone(read(b'\x80\x05N.'))
+        self.assert_refused(b'\x80\x06N.', 'protocol 6')
 
 
 class DamageTest(unittest.TestCase):
@@ -132,6 +160,9 @@ class DamageTest(unittest.TestCase):
 
     def test_a_memo_of_far_apart_numbers_takes_no_room(self):
         self.assertEqual(read(b'K\x05r\xff\xff\xff\xff0j\xff\xff\xff\xff.'), 5)
+        self.assertEqual(read(b'K\x05p4294967295\n0g4294967295\n.'), 5)
+        for index in (b'12345678901', b'-1', b'', b'x'):
+            self.assert_refused(b'K\x05p' + index + b'\n.', 'index that is not a number')
 
     def test_deep_nesting(self):
         depth = 300_000
@@ -155,6 +186,17 @@ class ReadTest(unittest.TestCase):
         for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
             self.assertEqual(read(pickle.dumps(value, protocol)), value)
 
+    def test_whole_numbers_of_every_size(self):
+        for code, value in ((b'K\xff', 255), (b'M\xff\xff', 65535), (b'J\xff\xff\xff\xff', -1),
+                            (b'\x8a\x02\x00\x80', -2**15), (b'G\x3f\xf8' + bytes(6), 1.5)):
+            self.assertEqual(read(code + b'.'), value)
+
+    def test_bytes_of_every_form_are_dropped(self):
+        for code in (b'\x8b\x03\0\0\0', b'B\x03\0\0\0', b'C\x03', b'\x8e\x03' + bytes(7),
+                     b'\x96\x03' + bytes(7)):
+            self.assertIs(read(code + b'abc.'), pickle_reader.DROPPED)
+            self.assertEqual(read(code + b'abc0K\x07.'), 7)
+
     def test_repeated_values_are_one(self):
         shared = [1]
         value = read(pickle.dumps({'a': shared, 'b': shared}, 2))
@@ -166,6 +208,9 @@ class ReadTest(unittest.TestCase):
     def test_long_strings_are_dropped(self):
         value = read(pickle.dumps({'cfg': 'x' * 100_000, 'raw': b'y', 'set': {1, 2}}, 4))
         self.assertEqual(value, dict.fromkeys(('cfg', 'raw', 'set'), pickle_reader.DROPPED))
+        longest = 'x' * 65536
+        self.assertEqual(read(pickle.dumps(longest, 4)), longest)
+        self.assertIs(read(pickle.dumps(longest + 'x', 4)), pickle_reader.DROPPED)
 
     def test_what_is_dropped_is_counted_by_name(self):
         code = checkpoints.pickled(checkpoints.mmengine({}, ['a']))
@@ -176,4 +221,5 @@ class ReadTest(unittest.TestCase):
         self.assertEqual(value['meta']['dataset_meta']['classes'], ('a',))
         self.assertEqual(reader.dropped[checkpoints.HISTORY_BUFFER], 1)
         self.assertEqual(reader.dropped['numpy.core.multiarray._reconstruct'], 1)
+        self.assertEqual(reader.dropped['numpy.dtype'], 2)
         self.assertIs(value['message_hub']['log_scalars']['train/loss'], pickle_reader.DROPPED)

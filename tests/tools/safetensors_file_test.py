@@ -1,3 +1,4 @@
+import hashlib
 import io
 import struct
 import unittest
@@ -34,12 +35,21 @@ class SafetensorsTest(unittest.TestCase):
         types = {name: stored_type(tensor, None) for name, tensor in found.items()}
         size, digest = write_safetensors(file, found, types)
         self.assertEqual(size, len(file.getvalue()))
-        self.assertEqual(len(digest), 64)
+        self.assertEqual(digest, hashlib.sha256(file.getvalue()).hexdigest())
         again = read_safetensors(memoryview(file.getvalue()))
         self.assertEqual(again['empty'].dtype, 'F32')  # The server reads no F64.
         for name in ('a', 'b.weight', 'z'):
             self.assertEqual(again[name].dtype, found[name].dtype)
             self.assertEqual(again[name].array().tobytes(), self.arrays[name].tobytes())
+
+    def test_data_begins_at_a_multiple_of_eight(self):
+        values = np.float32([1])
+        one = checked_tensor(Storage('F32', 1, values.tobytes), 0, (1,))
+        for length in range(1, 9):
+            file = io.BytesIO()
+            write_safetensors(file, {'x' * length: one}, {'x' * length: 'F32'})
+            self.assertEqual(struct.unpack('<Q', file.getvalue()[:8])[0] % 8, 0)
+            self.assertEqual(file.getvalue()[-4:], values.tobytes())
 
     def test_a_type_too_narrow_is_not_used(self):
         def tensor(values):
@@ -71,6 +81,23 @@ class SafetensorsTest(unittest.TestCase):
         self.assert_refused(spoil(data_offsets=[28, 24]), 'tensor a: data_offsets')
         self.assert_refused(spoil(data_offsets=[0, 4]), 'overlap or leave a gap')
         self.assert_refused(spoil(more=1), 'tensor a: expected dtype, shape and data_offsets')
+
+    def test_places_that_do_not_fit(self):
+        def places(*offsets, shape=(1,), dtype='U8'):
+            return safetensors_file({}, lambda _: {
+                str(i): {'dtype': dtype, 'shape': shape, 'data_offsets': list(place)}
+                for i, place in enumerate(offsets)}) + b'12'
+        self.assertEqual(len(read_safetensors(memoryview(places((0, 1), (1, 2))))), 2)
+        self.assert_refused(places((0, 1), (0, 1)), 'overlap or leave a gap at byte 1')
+        self.assert_refused(places((0, 2), (1, 2)), 'tensor 0: 2 bytes, expected 1')
+        self.assert_refused(places((1, 2)), 'overlap or leave a gap at byte 0')
+        self.assert_refused(places((0, 1)), '1 bytes behind')
+        whole = safetensors_file({}, lambda _: {
+            'a': {'dtype': 'U8', 'shape': [2], 'data_offsets': [0, 2]},
+            'b': {'dtype': 'U8', 'shape': [1], 'data_offsets': [1, 2]}}) + b'12'
+        self.assert_refused(whole, 'overlap or leave a gap at byte 2')
+        self.assert_refused(places((0, 2), shape=(0,), dtype='F32'),
+                            'tensor 0: 2 bytes, expected 0 elements of F32')
 
     def test_headers_that_are_none(self):
         for text, message in ((b'{"a":', 'JSON'), (b'{"a":1,"a":1}', 'twice'), (b'{"a":3}', 'a: '),

@@ -92,6 +92,9 @@ class ConvertTest(unittest.TestCase):
         value = 1 + 2**-8 + 2**-40
         self.assertEqual(int(convert(np.float64([value]), 'F64', 'BF16')[0]), 0x3f81)
         self.assertEqual(int(convert(np.float64([-value]), 'F64', 'BF16')[0]), 0xbf81)
+        # Of float32's two neighbours the odd one: its last bit says that there was more.
+        above = 1 + 2**-8 + 2**-23 - 2**-40
+        self.assertEqual(int(convert(np.float64([above]), 'F64', 'BF16')[0]), 0x3f81)
         below = 1 + 3 * 2**-8 - 2**-40
         self.assertEqual(int(convert(np.float64([below]), 'F64', 'BF16')[0]), 0x3f81)
         half = 1 + 2**-11 + 2**-40

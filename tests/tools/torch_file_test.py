@@ -103,6 +103,12 @@ class ReadTest(unittest.TestCase):
                 read(form({'a': View(Storage('0', 'F32', bytes(16)), (4,)),
                            'b': View(Storage('0', 'F64', bytes(16)), (2,))}))
 
+    def test_a_storage_of_two_sizes(self):
+        for form in self.each():
+            with self.assertRaisesRegex(CheckpointError, 'storage 0 has two types or sizes'):
+                read(form({'a': View(Storage('0', 'F32', bytes(16)), (4,)),
+                           'b': View(Storage('0', 'F32', bytes(16), 3), (3,))}))
+
     def test_identifiers_that_are_no_storage(self):
         for form, more in ((zip_file, ()), (legacy_file, (None,))):
             kind = checkpoints.Name('torch.FloatStorage')
@@ -126,6 +132,13 @@ class ZipTest(unittest.TestCase):
 
     def test_compressed_entries(self):
         self.assert_refused(zip_file(self.value, compression=zipfile.ZIP_DEFLATED), 'compressed')
+
+    def test_an_encrypted_entry(self):
+        data = bytearray(zip_file(self.value))
+        flags = data.rindex(b'PK\x01\x02', 0, data.index(b'model/data/0', data.index(
+            b'PK\x01\x02'))) + 8
+        data[flags] |= 1
+        self.assert_refused(bytes(data), 'data/0: compressed or encrypted')
 
     def test_a_flipped_bit(self):
         data = bytearray(zip_file(self.value))
