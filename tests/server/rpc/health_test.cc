@@ -1,0 +1,233 @@
+#include "server/rpc/health.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/test/default_reactor_test_peer.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+using grpc::StatusCode;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+using Statuses = std::vector<HealthCheckResponse::ServingStatus>;
+
+constexpr auto kServing = HealthCheckResponse::SERVING;
+constexpr auto kNotServing = HealthCheckResponse::NOT_SERVING;
+constexpr auto kUnknown = HealthCheckResponse::SERVICE_UNKNOWN;
+
+// A call of Watch; the test plays gRPC's side of it and says when a write is
+// done. Must have ended when it goes.
+class WatchCall {
+ public:
+  WatchCall(HealthService& service, const std::string& name) {
+    request_.set_service(name);
+    reactor_ = service.Watch(&context_, &request_);
+    grpc_side_ = std::make_unique<GrpcSide>(reactor_);
+  }
+  ~WatchCall() {
+    EXPECT_TRUE(has_ended());
+    reactor_->OnDone();
+  }
+
+  // What it was told so far; the last may still be being written.
+  const Statuses& told() const { return grpc_side_->told; }
+  void WriteDone(bool ok = true) {
+    ASSERT_NE(grpc_side_->message, nullptr) << "nothing is being written";
+    EXPECT_EQ(grpc_side_->message->status(), told().back())
+        << "the message changed while it was written";
+    grpc_side_->message = nullptr;
+    reactor_->OnWriteDone(ok);
+  }
+  void Cancel() { reactor_->OnCancel(); }
+  bool has_ended() const { return grpc_side_->endings == 1; }
+  StatusCode code() const { return grpc_side_->status.error_code(); }
+
+ private:
+  class GrpcSide final
+      : public grpc::ServerCallbackWriter<HealthCheckResponse> {
+   public:
+    explicit GrpcSide(grpc::ServerWriteReactor<HealthCheckResponse>* reactor)
+        : reactor_(reactor) {
+      BindReactor(reactor);
+    }
+    void Write(const HealthCheckResponse* response,
+               grpc::WriteOptions) override {
+      EXPECT_EQ(message, nullptr) << "two writes at a time";
+      EXPECT_EQ(endings, 0) << "a write after the end";
+      message = response;
+      told.push_back(response->status());
+    }
+    void Finish(grpc::Status s) override {
+      EXPECT_EQ(message, nullptr) << "it ends during a write";
+      status = std::move(s);
+      ++endings;
+    }
+    void WriteAndFinish(const HealthCheckResponse*, grpc::WriteOptions,
+                        grpc::Status) override {
+      ADD_FAILURE();
+    }
+    void SendInitialMetadata() override {}
+
+    Statuses told;
+    const HealthCheckResponse* message = nullptr;  // Being written.
+    grpc::Status status;
+    int endings = 0;
+
+   private:
+    grpc::internal::ServerReactor* reactor() override { return reactor_; }
+    void CallOnDone() override {}
+
+    grpc::ServerWriteReactor<HealthCheckResponse>* const reactor_;
+  };
+
+  HealthCheckRequest request_;
+  grpc::CallbackServerContext context_;
+  grpc::ServerWriteReactor<HealthCheckResponse>* reactor_;
+  std::unique_ptr<GrpcSide> grpc_side_;
+};
+
+class HealthTest : public testing::Test {
+ protected:
+  // What Check says of `name`; kUnknown for NOT_FOUND.
+  HealthCheckResponse::ServingStatus Check(const std::string& name) {
+    grpc::CallbackServerContext context;
+    grpc::testing::DefaultReactorTestPeer call(&context);
+    HealthCheckRequest request;
+    request.set_service(name);
+    HealthCheckResponse response;
+    service_.Check(&context, &request, &response);
+    EXPECT_TRUE(call.test_status_set());
+    if (call.test_status().error_code() == StatusCode::NOT_FOUND) {
+      return kUnknown;
+    }
+    EXPECT_TRUE(call.test_status().ok());
+    return response.status();
+  }
+
+  bool alive_ = true;
+  HealthService service_{[this] { return alive_; }};
+};
+
+TEST_F(HealthTest, CheckTellsWhatWasSet) {
+  EXPECT_EQ(Check("m"), kUnknown);
+  service_.SetServing("m", true);
+  service_.SetServing("other", false);
+  EXPECT_EQ(Check("m"), kServing);
+  EXPECT_EQ(Check("other"), kNotServing);
+  service_.SetServing("other", true);
+  service_.SetNoneServing();
+  EXPECT_EQ(Check("m"), kNotServing);
+  EXPECT_EQ(Check("other"), kNotServing);
+  EXPECT_EQ(Check("liveness"), kServing);
+  service_.SetServing("m", true);
+  EXPECT_EQ(Check("m"), kServing);
+}
+
+TEST_F(HealthTest, LivenessFollowsTheFunction) {
+  EXPECT_EQ(Check("liveness"), kServing);
+  alive_ = false;
+  EXPECT_EQ(Check("liveness"), kNotServing);
+}
+
+TEST_F(HealthTest, AfterFailNothingIsServingAgain) {
+  service_.SetServing("m", true);
+  service_.Fail();
+  service_.SetServing("m", true);
+  service_.SetServing("new", true);
+  for (const char* name : {"m", "new", "liveness"}) {
+    EXPECT_EQ(Check(name), kNotServing) << name;
+  }
+  EXPECT_EQ(Check("other"), kUnknown);
+}
+
+TEST_F(HealthTest, AWatchIsToldWhatIsAndEachChangeOfItsName) {
+  WatchCall watch(service_, "m"), liveness(service_, "liveness");
+  EXPECT_EQ(watch.told(), Statuses({kUnknown}));
+  EXPECT_EQ(liveness.told(), Statuses({kServing}));
+  watch.WriteDone();
+  liveness.WriteDone();
+  service_.SetServing("other", true);
+  EXPECT_EQ(watch.told().size(), 1);
+  service_.SetServing("m", true);
+  EXPECT_EQ(watch.told(), Statuses({kUnknown, kServing}));
+  watch.WriteDone();
+  service_.SetServing("m", true);
+  EXPECT_EQ(watch.told().size(), 2) << "nothing has changed";
+  service_.SetNoneServing();
+  EXPECT_EQ(watch.told(), Statuses({kUnknown, kServing, kNotServing}));
+  watch.WriteDone();
+  service_.SetServing("m", true);
+  watch.WriteDone();
+  service_.Fail();
+  EXPECT_EQ(watch.told(),
+            Statuses({kUnknown, kServing, kNotServing, kServing, kNotServing}));
+  EXPECT_EQ(liveness.told(), Statuses({kServing, kNotServing}));
+  watch.WriteDone();
+  liveness.WriteDone();
+  service_.EndWatches();
+}
+
+TEST_F(HealthTest, OfTwoChangesDuringAWriteTheLatestIsTold) {
+  service_.SetServing("m", false);
+  WatchCall watch(service_, "m");
+  service_.SetServing("m", true);
+  service_.SetServing("m", false);
+  EXPECT_EQ(watch.told().size(), 1) << "the first is still being written";
+  watch.WriteDone();
+  EXPECT_EQ(watch.told().size(), 1) << "it is as it was told";
+  service_.SetServing("m", true);
+  service_.SetServing("m", false);
+  watch.WriteDone();
+  EXPECT_EQ(watch.told(), Statuses({kNotServing, kServing, kNotServing}));
+  watch.WriteDone();
+  service_.EndWatches();
+}
+
+TEST_F(HealthTest, EndWatchesEndsEachOnceItsWriteIsDone) {
+  WatchCall idle(service_, "m"), writing(service_, "m");
+  idle.WriteDone();
+  service_.EndWatches();
+  EXPECT_TRUE(idle.has_ended());
+  EXPECT_EQ(idle.code(), StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(writing.has_ended());
+  service_.SetServing("m", true);  // Too late to be told.
+  writing.WriteDone();
+  EXPECT_TRUE(writing.has_ended());
+  EXPECT_EQ(writing.code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(writing.told(), Statuses({kUnknown}));
+  service_.EndWatches();
+}
+
+TEST_F(HealthTest, AWatchAfterEndWatchesEndsAtOnce) {
+  service_.SetServing("m", true);
+  service_.EndWatches();
+  WatchCall watch(service_, "m");
+  EXPECT_TRUE(watch.has_ended());
+  EXPECT_EQ(watch.code(), StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(watch.told().empty());
+  EXPECT_EQ(Check("m"), kServing);
+}
+
+TEST_F(HealthTest, AWatcherThatLeavesIsForgotten) {
+  {
+    WatchCall cancelled(service_, "m"), broken(service_, "m");
+    cancelled.Cancel();
+    EXPECT_FALSE(cancelled.has_ended());
+    cancelled.WriteDone(false);
+    cancelled.Cancel();
+    broken.WriteDone(false);
+    EXPECT_EQ(cancelled.code(), StatusCode::CANCELLED);
+    EXPECT_EQ(broken.code(), StatusCode::CANCELLED);
+  }
+  service_.SetServing("m", true);
+  service_.EndWatches();
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc
