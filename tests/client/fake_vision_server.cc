@@ -9,6 +9,7 @@
 #include "grpcpp/ext/health_check_service_server_builder_option.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server_builder.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::client {
 
@@ -72,6 +73,7 @@ class FakeVisionServer::Service final
   void Await(const int* counter, int count) {
     absl::MutexLock lock(&mu);
     const auto reached = [=] { return *counter >= count; };
+    TimeLimit limit(absl::StrCat("call ", count));
     mu.Await(absl::Condition(&reached));
   }
 

@@ -99,7 +99,7 @@ class DockerfileTest(unittest.TestCase):
         command = json.loads(self.only('cpu', 'ENTRYPOINT')) + json.loads(self.only('cpu', 'CMD'))
         self.assertEqual(command[0], '/usr/bin/sfmamba_server')
         done = subprocess.run([SERVER, *command[1:], '--print_effective_config'],
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('host: "0.0.0.0"', done.stdout)
         ports = re.findall(r'^(?:metrics_)?port: (\d+)', done.stdout, re.M)
@@ -113,7 +113,7 @@ class DockerfileTest(unittest.TestCase):
         self.assertEqual(server, '--server=127.0.0.1:' + self.only('cpu', 'EXPOSE').split()[0])
         # Port 1 answers nobody: 1 is an answer of the network, 2 would be a usage error.
         done = subprocess.run([CLIENT, *command[1:], '--server=127.0.0.1:1'],
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1, done.stderr)
 
 
@@ -122,7 +122,7 @@ class StageTest(unittest.TestCase):
     def test_what_is_staged_loads_without_the_machine(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(['deploy/stage.sh', folder, SERVER, CLIENT],
-                                  capture_output=True, text=True)
+                                  capture_output=True, text=True, timeout=240)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stdout, r'MB  usr/lib/x86_64-linux-gnu/libtorch_cpu.so')
             libraries = f'{folder}/usr/lib/x86_64-linux-gnu'
@@ -130,14 +130,14 @@ class StageTest(unittest.TestCase):
                       '--library-path', libraries]
             for program in ('sfmamba_server', 'sfmamba'):
                 listed = subprocess.run([*loader, '--list', f'{folder}/usr/bin/{program}'],
-                                        capture_output=True, text=True)
+                                        capture_output=True, text=True, timeout=60)
                 self.assertEqual(listed.returncode, 0, listed.stderr)
                 paths = re.findall(r'=> (\S+)', listed.stdout)
                 self.assertGreater(len(paths), 20)
                 elsewhere = [path for path in paths if not path.startswith(folder)]
                 self.assertEqual(elsewhere, [])
             told = subprocess.run([*loader, f'{folder}/usr/bin/sfmamba_server', '--help'],
-                                  capture_output=True, text=True,
+                                  capture_output=True, text=True, timeout=60,
                                   env={'OMP_WAIT_POLICY': 'passive'})  # No second start.
             self.assertIn('--model_repository', told.stdout)
             contents = pathlib.Path(folder, 'usr/share/sfmamba/contents.tsv').read_text()
@@ -152,7 +152,7 @@ class StageTest(unittest.TestCase):
     def test_what_is_not_there_is_said(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(['deploy/stage.sh', folder, 'server/nothing'],
-                                  capture_output=True, text=True)
+                                  capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn('server/nothing is not there', done.stderr)
 

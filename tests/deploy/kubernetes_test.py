@@ -137,7 +137,7 @@ class SchemaTest(unittest.TestCase):
                 copied = shutil.copytree(FOLDER, pathlib.Path(place) / 'copy')
                 done = subprocess.run(
                     ['kubectl', 'kustomize', copied / 'overlays' / overlay.name],
-                    capture_output=True, text=True)
+                    capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr, '')  # Such as of deprecated fields.
             text, count = re.subn(r'name: sfmamba-[a-z0-9]{10}$', 'name: sfmamba', done.stdout,
@@ -228,5 +228,5 @@ class AgreementTest(unittest.TestCase):
                   for argument in runtime['spec']['containers'][0]['args']]
         for arguments in ([f'--config={config}'], kserve):
             done = subprocess.run(['server/sfmamba_server', '--host=0.0.0.0', *arguments,
-                                   '--validate_config'], capture_output=True, text=True)
+                                   '--validate_config'], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)

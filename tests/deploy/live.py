@@ -153,7 +153,8 @@ class Live:
             if self._stop.is_set():
                 return
             subprocess.run([self._client, *arguments, f'--server={self.address}'],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
+                           check=False)
 
     def exposition(self):
         """The server's own /metrics."""

@@ -9,7 +9,7 @@ import queries
 
 
 def promtool(*arguments):
-    return subprocess.run(['promtool', *arguments], capture_output=True, text=True)
+    return subprocess.run(['promtool', *arguments], capture_output=True, text=True, timeout=60)
 
 
 class RulesTest(unittest.TestCase):

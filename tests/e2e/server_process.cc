@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "model/config.h"
 #include "server/base/sha256.h"
+#include "tests/testing/patience.h"
 #include "tests/testing/weights.h"
 
 namespace sfmamba {
@@ -182,13 +183,14 @@ bool ServerProcess::WaitForLog(absl::string_view text) {
                       output_.find('\n', found) != std::string::npos);
   };
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(&decided));
+  mu_.AwaitWithTimeout(absl::Condition(&decided), kTestPatience);
   return absl::StrContains(output_, text);
 }
 
 void ServerProcess::Signal(int signal) { kill(pid_, signal); }
 
 int ServerProcess::Wait() {
+  TimeLimit limit("the end of the server", kTestPatience);
   int status = 0;
   waitpid(pid_, &status, 0);
   running_ = false;

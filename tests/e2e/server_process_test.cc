@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/testing/http.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
@@ -95,7 +96,7 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
                       EXPECT_TRUE(response.ok()) << response.status();
                       done.Notify();
                     });
-    done.WaitForNotification();
+    WaitFor(done, "the answer", kTestPatience);
   }
 }
 
@@ -112,10 +113,13 @@ class Load {
   }
 
   void Join() {
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_) {
+      sfmamba::Join(thread, "a client", kTestPatience);
+    }
   }
   // Blocks until `count` more calls have been answered.
   void WaitForAnswers(int count) {
+    TimeLimit limit("the clients' answers", kTestPatience);
     const int enough = answered_.load() + count;
     while (answered_.load() < enough && running_.load() > 0) {
       absl::SleepFor(absl::Milliseconds(1));
@@ -160,6 +164,8 @@ TEST(ServerProcessTest, SigtermUnderLoadLosesNothing) {
                         "--drain_delay=1s", "--drain_timeout=60s"});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(120));
   auto health = grpc::health::v1::Health::NewStub(Connect(server));
   auto watch = health->Watch(&context, HealthCheckRequest());
   HealthCheckResponse response;
@@ -192,13 +198,15 @@ TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
     v1::ClassifyResponse response;
     status = Classify(*stub, 1, &response);
   });
-  while (SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
-               "sfmamba_queue_items", {}) != 1) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  WaitUntil(
+      [&server] {
+        return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
+                     "sfmamba_queue_items", {}) == 1;
+      },
+      "the image in the queue");
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 6) << server.output();
-  caller.join();
+  Join(caller, "the end of the call", kTestPatience);
   EXPECT_FALSE(status.ok());
 }
 
@@ -221,6 +229,8 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
   }
   std::thread caller([&server, &request] {
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(120));
     v1::SegmentResponse response;
     v1::VisionService::NewStub(Connect(server))
         ->Segment(&context, request, &response);
@@ -229,13 +239,15 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
   const auto sum = [&server](const char* name) {
     return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")), name, {});
   };
-  while (sum("sfmamba_image_pixels_count") != 64 ||
-         sum("sfmamba_queue_items") != 0) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  WaitUntil(
+      [&sum] {
+        return sum("sfmamba_image_pixels_count") == 64 &&
+               sum("sfmamba_queue_items") == 0;
+      },
+      "the images in the batch", kTestPatience);
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 6);
-  caller.join();
+  Join(caller, "the end of the call", kTestPatience);
   EXPECT_TRUE(server.WaitForLog("ending without it")) << server.output();
 }
 

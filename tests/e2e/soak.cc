@@ -40,6 +40,7 @@
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/soak_requests.h"
 #include "tests/testing/http.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
@@ -210,7 +211,7 @@ class Soak {
       absl::SleepFor(patience);
       call.Cancel();
     }
-    done.WaitForNotification();
+    WaitFor(done, "the answer", kTestPatience);
     absl::MutexLock lock(&mu_);
     ++fickle_codes_[absl::StatusCodeToString(status.code())];
     const bool asked_for = status.ok() ||

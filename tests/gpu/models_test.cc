@@ -18,6 +18,7 @@
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
@@ -394,7 +395,9 @@ TEST_F(GpuPromisesTest, AsManyThreadsAsSlotsMayRun) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) {
+    Join(thread, "a caller's answers", absl::Minutes(4));
+  }
   for (int i = 0; i < model->slots(); ++i) {
     ExpectClose(together[i], alone[i], 1e-4, "caller " + std::to_string(i));
   }

@@ -10,6 +10,7 @@
 #include "model/vision_model.h"
 #include "tests/gpu/model_device.h"
 #include "tests/model/testing.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
@@ -205,7 +206,9 @@ TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
       }
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  for (std::thread& caller : callers) {
+    Join(caller, "a caller's answers", absl::Minutes(4));
+  }
   for (int i = 0; i < kCallers; ++i) {
     for (const Answers& answers : together[i]) {
       ExpectNear(answers, alone[i], tolerance(), "caller " + std::to_string(i));
@@ -227,7 +230,7 @@ TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
   };
   std::thread caller([&] { run(*other, 100); });
   run(*model_, 200);
-  caller.join();
+  Join(caller, "the other model", absl::Minutes(4));
 }
 
 TEST_P(GpuPixelsTest, APreparedModelAnswersAsAnother) {

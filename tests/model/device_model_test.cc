@@ -17,6 +17,7 @@
 #include "tests/model/emulated_device.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::model {
 namespace {
@@ -262,7 +263,7 @@ TEST_F(DeviceModelTest, NoModelRecordsWhileAnotherRunsOnItsGpu) {
     absl::SleepFor(absl::Milliseconds(50));
     EXPECT_EQ(recorded(), 0);
   }
-  caller.join();
+  Join(caller, "the other caller");
   EXPECT_EQ(recorded(), 1);
 }
 
@@ -274,7 +275,7 @@ TEST_F(DeviceModelTest, TwoModelsOfNewSizesAtATimeAreRight) {
   };
   std::thread caller([&] { run(*one); });
   run(*other);
-  caller.join();
+  Join(caller, "the other caller");
   EXPECT_GE(recorded(), 2 * 6);
 }
 

@@ -19,6 +19,7 @@
 #include "tests/server/picture.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
@@ -41,10 +42,11 @@ class HeldPool {
   explicit HeldPool(ThreadPool* pool) {
     EXPECT_TRUE(pool->TryRun([this] {
                       held_.Notify();
-                      released_.WaitForNotification();
+                      WaitFor(released_, "the test's leave to free the thread",
+                              kTestPatience);
                     })
                     .ok());
-    held_.WaitForNotification();
+    WaitFor(held_, "the pool's only thread");
   }
   void Release() { released_.Notify(); }
 
@@ -65,7 +67,7 @@ class Call {
   void Cancel() { reactor_->OnCancel(); }
   bool has_ended() const { return grpc_side_->ended.HasBeenNotified(); }
   grpc::StatusCode Wait() {
-    grpc_side_->ended.WaitForNotification();
+    WaitFor(grpc_side_->ended, "the end of the call");
     return grpc_side_->status.error_code();
   }
 
@@ -212,7 +214,7 @@ TEST_F(CancellationTest, WhileAPictureIsDecoded) {
   auto all_memory =
       std::make_unique<image::MemoryBudget::Share>(&decode_memory_, 1 << 20);
   const auto call = Start();
-  while (decode_pool_.busy() == 0) std::this_thread::yield();
+  WaitUntil([this] { return decode_pool_.busy() > 0; }, "a decoding");
   call->Cancel();
   all_memory.reset();
   ExpectCancelled(*call);
@@ -224,7 +226,8 @@ TEST_F(CancellationTest, WhileAnImageWaitsForItsBatch) {
   auto other = Start();
   model_gate_.WaitForBatch();
   const auto call = Start();
-  while (Sum("sfmamba_queue_items", {}) != 1) std::this_thread::yield();
+  WaitUntil([this] { return Sum("sfmamba_queue_items", {}) == 1; },
+            "the image in the queue");
   call->Cancel();
   EXPECT_EQ(call->Wait(), grpc::StatusCode::CANCELLED)
       << "the other still runs";
@@ -246,7 +249,8 @@ TEST_F(CancellationTest, WhileTheModelRuns) {
 TEST_F(CancellationTest, BeforeAFinishThreadIsFree) {
   HeldPool pool(&finish_pool_);
   const auto call = Start();
-  while (finish_pool_.queued() == 0) std::this_thread::yield();
+  WaitUntil([this] { return finish_pool_.queued() > 0; },
+            "the answer that is to be encoded");
   call->Cancel();
   EXPECT_FALSE(call->has_ended());
   pool.Release();
@@ -271,7 +275,8 @@ TEST_F(CancellationTest, BetweenTheImagesOfACall) {
   mask_gate_.Close();
   const auto call = Start(3);
   mask_gate_.WaitForBatch();  // The first; the others wait behind it.
-  while (finish_pool_.queued() < 2) std::this_thread::yield();
+  WaitUntil([this] { return finish_pool_.queued() >= 2; },
+            "the other answers that are to be encoded");
   call->Cancel();
   mask_gate_.Open();
   ExpectCancelled(*call, /*cancelled=*/2, /*ok=*/1);

@@ -6,11 +6,10 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
-
-constexpr absl::Duration kPatience = absl::Seconds(30);
 
 model::Classification Classify(const model::ModelInput& image) {
   model::Classification classification;
@@ -110,7 +109,10 @@ model::Segmentation Segment(const model::ModelInput& image) {
 void Gate::Pass() {
   absl::MutexLock lock(&mu_);
   ++waiting_;
-  mu_.Await(absl::Condition(&open_));
+  {
+    TimeLimit limit("the test to open the gate", kTestPatience);
+    mu_.Await(absl::Condition(&open_));
+  }
   --waiting_;
 }
 

@@ -12,11 +12,10 @@
 #include "server/batching/batch_task.h"
 #include "server/server_config.h"
 #include "tests/testing/http.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
-
-constexpr absl::Duration kPatience = absl::Seconds(30);
 
 v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
   config.set_port(0);

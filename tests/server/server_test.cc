@@ -11,6 +11,7 @@
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
@@ -41,6 +42,7 @@ class ServerTest : public testing::Test {
     return response.status();
   }
 
+  const TimeLimit limit_{"the end of the test", kTestPatience};
   v1::ServerConfig config_;
 };
 
@@ -55,6 +57,7 @@ class Watch {
 
   // Blocks until the next; UNKNOWN when the stream has ended.
   HealthCheckResponse::ServingStatus Next() {
+    TimeLimit limit("what a watch is told next");
     HealthCheckResponse response;
     return reader_->Read(&response) ? response.status()
                                     : HealthCheckResponse::UNKNOWN;
@@ -108,7 +111,7 @@ TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
       batching::HungAfter(model::VisionTask::kClassification, 1));
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::NOT_SERVING);
   server.gate().Open();
-  caller.join();
+  Join(caller, "the end of the call");
   // The answer goes out just before the batch has ended.
   const absl::Time give_up = absl::Now() + absl::Seconds(30);
   while (Check(server, "liveness") != HealthCheckResponse::SERVING &&
@@ -181,8 +184,8 @@ TEST_F(ServerTest, ShutdownLetsCallsFinish) {
   std::thread stopper(
       [&server, &clean] { clean = server.server().Shutdown(); });
   server.gate().Open();
-  stopper.join();
-  caller.join();
+  Join(stopper, "the end of Shutdown()");
+  Join(caller, "the end of the call");
   EXPECT_TRUE(clean);
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
@@ -200,7 +203,7 @@ TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
   });
   server.gate().WaitForBatch();
   EXPECT_FALSE(server.server().Shutdown());
-  caller.join();
+  Join(caller, "the end of the call");
   EXPECT_FALSE(status.ok());
 }
 

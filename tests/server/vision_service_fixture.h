@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 
@@ -45,7 +46,7 @@ class CallUnderWay {
   }
 
   Ending Wait() {
-    done_.WaitForNotification();
+    WaitFor(done_, "the end of the call");
     return EndingOf(status_, &context_);
   }
   void Cancel() { context_.TryCancel(); }
@@ -109,6 +110,7 @@ class VisionServiceTest : public testing::Test {
     EXPECT_EQ(response.SerializeAsString(), expected_);
   }
 
+  const TimeLimit limit_{"the end of the test", kTestPatience};
   const std::string repository_;
   std::unique_ptr<RunningServer> server_;
   std::string expected_;

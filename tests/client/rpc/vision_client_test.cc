@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::client {
 namespace {
@@ -82,7 +83,7 @@ TEST(VisionClientTest, DetectAndSegmentReturnTheirAnswers) {
                    EXPECT_EQ(response->results(0).height(), 2);
                    both[1].Notify();
                  });
-  for (absl::Notification& done : both) done.WaitForNotification();
+  for (absl::Notification& done : both) WaitFor(done, "an answer");
 
   // Where the server has no such method.
   FakeVisionServer classifier(AnswerCup);
@@ -162,7 +163,7 @@ TEST(VisionClientTest, CancelEndsTheCallOnBothSides) {
                       });
   server.AwaitCallCount(1);
   call.Cancel();
-  done.WaitForNotification();
+  WaitFor(done, "the end of the call");
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   server.AwaitCancelledCount(1);
 }
@@ -177,7 +178,7 @@ TEST(VisionClientTest, CancelAfterTheEndDoesNothing) {
                         EXPECT_TRUE(response.ok());
                         done.Notify();
                       });
-  done.WaitForNotification();
+  WaitFor(done, "the end of the call");
   call.Cancel();
 }
 
@@ -219,7 +220,7 @@ TEST(VisionClientTest, ServesManyThreads) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) Join(thread, "a calling thread");
   EXPECT_EQ(answers, 200);
 }
 

@@ -118,7 +118,7 @@ class RehearsalTest(unittest.TestCase):
         return subprocess.run(
             ['/bin/bash', GPU / 'run.sh', f'--time_scale={SCALE}',
              f'--results={cls.root / "results"}', *arguments],
-            env=environment, capture_output=True, text=True)
+            env=environment, capture_output=True, text=True, timeout=240)
 
     @classmethod
     def left(cls):

@@ -30,7 +30,7 @@ _ENTRY = re.compile(
 def demangle(names: list[str]) -> list[str]:
     """LaneKernel<float, 8, 1, 2>, not void sfmamba::kernels::(anonymous namespace)::..."""
     result = subprocess.run(['c++filt'], input='\n'.join(names), text=True,
-                            capture_output=True, check=True)
+                            capture_output=True, timeout=60, check=True)
     return [_shorten(name) for name in result.stdout.splitlines()]
 
 

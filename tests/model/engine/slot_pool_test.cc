@@ -4,6 +4,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::engine {
 namespace {
@@ -19,7 +20,8 @@ class FakeSlot : public BatchSlot {
                    model::RunInfo* info) override {
     sizes.push_back(images.size());
     if (started != nullptr) started->Notify();
-    if (proceed != nullptr) proceed->WaitForNotification();
+    if (proceed != nullptr)
+      WaitFor(*proceed, "the test's leave to go on", kTestPatience);
     if (!status.ok()) return status;
     if (images.size() > most_) return absl::ResourceExhaustedError("too many");
     for (size_t i = 0; i < images.size(); ++i) {
@@ -183,7 +185,7 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
     model::RunInfo info;
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(first), &info), absl::OkStatus());
   });
-  started.WaitForNotification();
+  WaitFor(started, "the first slot's run");
   EXPECT_EQ(Run(pool, images), absl::OkStatus());
   EXPECT_EQ(fakes_[1]->sizes, Sizes({2}));
 
@@ -196,7 +198,7 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(second), &info),
               absl::OkStatus());
   });
-  started_too.WaitForNotification();
+  WaitFor(started_too, "the other slot's run");
   std::thread waiting([&] {
     model::RunInfo info;
     EXPECT_EQ(pool.Run(images, absl::MakeSpan(third), &info), absl::OkStatus());
@@ -204,11 +206,12 @@ TEST_F(SlotPoolTest, TakesAnotherSlotWhileOneIsBusyAndElseWaits) {
   fakes_[0]->started = nullptr;  // Taken: nobody reads them now.
   fakes_[0]->sizes.clear();
   proceed.Notify();
-  waiting.join();  // It got the slot that came free.
+  Join(waiting,
+       "the caller that waits for a slot");  // It got the slot that came free.
   EXPECT_EQ(fakes_[0]->sizes, Sizes({2}));
   proceed_too.Notify();
-  busy.join();
-  busy_too.join();
+  Join(busy, "the first caller");
+  Join(busy_too, "the second caller");
 }
 
 }  // namespace

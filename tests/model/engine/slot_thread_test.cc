@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::engine {
 namespace {
@@ -59,12 +60,13 @@ class SlotThreadTest : public testing::Test {
 TEST_F(SlotThreadTest, OneThreadDoesEverythingWhoeverCalls) {
   auto slot = MakeSlot();
   for (uint8_t pixel = 0; pixel < 3; ++pixel) {
-    std::thread([&] {
+    std::thread caller([&] {
       model::Result result;
       EXPECT_TRUE(
           slot->Run({Image(&pixel)}, absl::MakeSpan(&result, 1), &info_).ok());
       EXPECT_EQ(std::get<model::Classification>(result).logits[0], pixel);
-    }).join();
+    });
+    Join(caller, "the slot's answer");
   }
   slot.reset();
   ASSERT_EQ(threads_.size(), 5);  // Made, run three times, destroyed.

@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
@@ -35,7 +36,7 @@ TEST(ThreadPoolTest, RunsOnNamedThreads) {
                     ran.Notify();
                   })
                   .ok());
-  ran.WaitForNotification();
+  WaitFor(ran, "the pool's run of a function");
   EXPECT_STREQ(name, "decode");
 }
 
@@ -46,11 +47,11 @@ TEST(ThreadPoolTest, RunsAsManyAtOnceAsItHasThreads) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(pool.TryRun([&] {
                       started.DecrementCount();
-                      go.WaitForNotification();
+                      WaitFor(go, "the test's leave to go on", kTestPatience);
                     })
                     .ok());
   }
-  started.Wait();
+  WaitFor(started, "as many functions as threads");
   EXPECT_EQ(pool.busy(), 3);
   EXPECT_EQ(pool.queued(), 0);
   go.Notify();
@@ -61,10 +62,10 @@ TEST(ThreadPoolTest, RefusesWhenTheQueueIsFullAndLeavesTheFunction) {
   absl::Notification started, go;
   ASSERT_TRUE(pool.TryRun([&] {
                     started.Notify();
-                    go.WaitForNotification();
+                    WaitFor(go, "the test's leave to go on", kTestPatience);
                   })
                   .ok());
-  started.WaitForNotification();
+  WaitFor(started, "the start of a function");
   ASSERT_TRUE(pool.TryRun([] {}).ok());
   ASSERT_TRUE(pool.TryRun([] {}).ok());
   EXPECT_EQ(pool.queued(), 2);
@@ -101,7 +102,7 @@ TEST(ThreadPoolTest, SurvivesAnException) {
                     ran.Notify();
                   })
                   .ok());
-  ran.WaitForNotification();
+  WaitFor(ran, "the pool's run of a function");
   EXPECT_EQ(busy, 1) << "the function that threw still counts";
 }
 
@@ -112,7 +113,7 @@ TEST(ThreadPoolTest, FreesWhatAFunctionCapturedOnceItRan) {
   ASSERT_TRUE(pool.TryRun([captured = std::move(captured)] {}).ok());
   absl::Notification ran;
   ASSERT_TRUE(pool.TryRun([&] { ran.Notify(); }).ok());
-  ran.WaitForNotification();
+  WaitFor(ran, "the pool's run of a function");
   EXPECT_TRUE(watch.expired());
 }
 
@@ -128,7 +129,7 @@ TEST(ThreadPoolTest, ManyProducersLoseNothing) {
         }
       });
     }
-    for (std::thread& producer : producers) producer.join();
+    for (std::thread& producer : producers) Join(producer, "a producer");
   }
   EXPECT_EQ(ran, accepted);
   EXPECT_GT(ran, 0);

@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 
@@ -30,7 +31,7 @@ struct Answer {
   absl::Status status;
 
   absl::Status Wait() {
-    done.WaitForNotification();
+    WaitFor(done, "a task's answer");
     return status;
   }
 };

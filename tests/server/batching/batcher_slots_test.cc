@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"
 #include "tests/server/batching/batch_tasks.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -26,6 +27,7 @@ class HoldingRun {
         const auto released = [this, id]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
           return released_.count(id) > 0;
         };
+        TimeLimit limit("the test's leave to end a batch", kTestPatience);
         mu_.Await(absl::Condition(&released));
         running_.erase(id);
       }
@@ -41,6 +43,7 @@ class HoldingRun {
     const auto as_wanted = [this, &ids]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       return running_ == ids;
     };
+    TimeLimit limit("the batches that are to run");
     absl::MutexLock lock(&mu_, absl::Condition(&as_wanted));
   }
   std::set<int64_t> running() {
@@ -94,10 +97,12 @@ TEST(BatcherSlotsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
   clock.Advance(absl::Seconds(5));
   EXPECT_EQ(batcher.RunningSince(), first);
   runs.Release(0);
-  while (batcher.RunningSince() == first) std::this_thread::yield();
+  WaitUntil([&] { return batcher.RunningSince() != first; },
+            "the end of the first batch");
   EXPECT_EQ(batcher.RunningSince(), second);
   runs.Release(1);
-  while (batcher.RunningSince() == second) std::this_thread::yield();
+  WaitUntil([&] { return batcher.RunningSince() != second; },
+            "the end of the second batch");
   EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
 }
 
@@ -120,7 +125,7 @@ TEST(BatcherSlotsTest, TheDestructorRunsWhatWaitsInEachSlot) {
   runs.WaitUntilRunning({0, 1});
   std::thread stopper([&] { batcher.reset(); });
   for (int i = 0; i < 5; ++i) runs.Release(i);
-  stopper.join();
+  Join(stopper, "the destructor");
   for (Answer& answer : answers) {
     ASSERT_TRUE(answer.done.HasBeenNotified());
     EXPECT_TRUE(answer.status.ok());

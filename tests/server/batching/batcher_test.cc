@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 #include "tests/server/batching/batch_tasks.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -35,12 +36,13 @@ class BlockingRun {
       }
       if (!started_.HasBeenNotified()) {
         started_.Notify();
-        released_.WaitForNotification();
+        WaitFor(released_, "the test's leave to end the first batch",
+                kTestPatience);
       }
       AnswerAll(std::move(batch));
     };
   }
-  void WaitUntilStarted() { started_.WaitForNotification(); }
+  void WaitUntilStarted() { WaitFor(started_, "the first batch"); }
   void Release() { released_.Notify(); }
   std::vector<int> sizes() {
     absl::MutexLock lock(&mu_);
@@ -229,6 +231,7 @@ TEST(BatcherTest, RefusesWhileStopping) {
   std::thread stopper([&] { batcher.reset(); });
   absl::Status refusal;
   std::vector<std::unique_ptr<Answer>> accepted;
+  std::optional<TimeLimit> limit(std::in_place, "the refusal");
   while (refusal.code() != absl::StatusCode::kUnavailable) {
     auto answer = std::make_unique<Answer>();
     alive.Submit(MakeTask(*answer));  // Alive: its first batch still runs.
@@ -239,10 +242,11 @@ TEST(BatcherTest, RefusesWhileStopping) {
     }
     std::this_thread::yield();
   }
+  limit.reset();
   EXPECT_EQ(Reason(refusal), "DRAINING");
   EXPECT_EQ(server::GetErrorDetail(refusal).retry_after, absl::ZeroDuration());
   runs.Release();
-  stopper.join();
+  Join(stopper, "the destructor");
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
 }
 
@@ -366,7 +370,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
         }
       });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads) Join(thread, "a submitting thread");
   }
   for (const std::atomic<int>& count : answered) ASSERT_EQ(count, 1);
   EXPECT_EQ(counts.other, 0);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::image {
 namespace {
@@ -90,7 +91,7 @@ TEST(KeepRatioTest, ThreadsGetWhatOneGets) {
   for (RgbImage& result : resized) {
     threads.emplace_back([&] { result = ResizeBilinear(image, {540, 801}); });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) Join(thread, "a thread");
   for (const RgbImage& result : resized) EXPECT_EQ(result.data, expected.data);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::image {
 namespace {
@@ -27,12 +28,13 @@ TEST(MemoryBudgetTest, SharesNeverExceedIt) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) Join(thread, "a share of the memory");
   EXPECT_LE(most.load(), 8);
 }
 
 TEST(MemoryBudgetTest, WhatIsLargerThanAllOfItGetsAllOfIt) {
   MemoryBudget budget(10);
+  TimeLimit limit("all of the budget");
   { const MemoryBudget::Share share(&budget, 1000); }
   const MemoryBudget::Share all(&budget, 10);
 }

@@ -1,0 +1,49 @@
+#ifndef SFMAMBA_TESTS_TESTING_PATIENCE_H_
+#define SFMAMBA_TESTS_TESTING_PATIENCE_H_
+
+#include <string>
+#include <thread>
+
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace sfmamba {
+
+// How long a test waits for what must come: far longer than it takes, and
+// shorter than the limit of a small test.
+inline constexpr absl::Duration kPatience = absl::Seconds(30);
+// The same for a whole test of servers or processes, and for what waits for
+// the test itself, which is to give up first.
+inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
+
+// Ends the process, saying what did not come, if it lives longer than
+// its limit. A test that merely failed would hang in its destructors instead.
+// For waits that cannot be given a limit, such as a stream's Read:
+//   TimeLimit limit("the watch's next answer");
+//   reader->Read(&response);
+class TimeLimit {
+ public:
+  explicit TimeLimit(std::string what, absl::Duration limit = kPatience);
+  ~TimeLimit();
+
+ private:
+  absl::Notification came_;
+  std::thread watch_;
+};
+
+// Each waits under a TimeLimit.
+void WaitFor(const absl::Notification& notification, std::string what,
+             absl::Duration limit = kPatience);
+void WaitFor(absl::BlockingCounter& counter, std::string what,
+             absl::Duration limit = kPatience);
+void Join(std::thread& thread, std::string what,
+          absl::Duration limit = kPatience);
+// For what gives no signal: asks again and again.
+void WaitUntil(absl::FunctionRef<bool()> condition, std::string what,
+               absl::Duration limit = kPatience);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_TESTING_PATIENCE_H_
