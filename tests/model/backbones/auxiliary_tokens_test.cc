@@ -46,10 +46,36 @@ TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
   EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(y), Sequences()));
 }
 
+// Sequences(), between ends that Fill() must replace.
+at::Tensor WithRoom() {
+  at::Tensor x = at::full({3, 7, kWidth}, -1.0);
+  x.narrow(1, 1, 5).copy_(Sequences());
+  return x;
+}
+
+TEST_P(TokenSwapTest, FillGivesWhatAttachDoes) {
+  for (model::Tokens tokens :
+       {model::Tokens::kData, model::Tokens::kLearnable}) {
+    const AuxiliaryTokens swap = Make(tokens, true, GetParam());
+    at::Tensor x = WithRoom();
+    swap.Fill(x);
+    EXPECT_TRUE(at::allclose(x, swap.Attach(Sequences())));
+    EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(x), Sequences()));
+  }
+}
+
 TEST_P(TokenSwapTest, WithoutTokensNothingChanges) {
   const AuxiliaryTokens swap = Make(model::Tokens::kNone, true, GetParam());
   EXPECT_TRUE(at::equal(swap.Attach(Sequences()), Sequences()));
+  EXPECT_FALSE(swap.attaches());
   EXPECT_FALSE(swap.swaps());
+}
+
+TEST_P(TokenSwapTest, TokensMayStayWhereTheyAre) {
+  EXPECT_TRUE(Make(model::Tokens::kData, true, GetParam()).swaps());
+  const AuxiliaryTokens still = Make(model::Tokens::kData, false, GetParam());
+  EXPECT_TRUE(still.attaches());
+  EXPECT_FALSE(still.swaps());
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, TokenSwapTest, testing::Bool(),

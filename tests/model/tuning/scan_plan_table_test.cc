@@ -152,6 +152,17 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   lengths.Set({Shape(32, 1600), Lane(2), 1});
   EXPECT_EQ(lengths.Nearest(Shape(32, 500))->plan.lanes, 1);
   EXPECT_EQ(lengths.Nearest(Shape(32, 600))->plan.lanes, 2);
+  // And for sequences of one length.
+  ScanPlanTable sequences(kDevice);
+  sequences.Set({Shape(32, 198), Lane(1), 1});
+  sequences.Set({Shape(256, 198), Lane(2), 1});
+  EXPECT_EQ(sequences.Nearest(Shape(80, 198))->plan.lanes, 1);
+  EXPECT_EQ(sequences.Nearest(Shape(100, 198))->plan.lanes, 2);
+  // Both count: 2 powers in the one are farther than 1 in each.
+  ScanPlanTable both(kDevice);
+  both.Set({Shape(128, 200), Lane(1), 1});
+  both.Set({Shape(64, 400), Lane(2), 1});
+  EXPECT_EQ(both.Nearest(Shape(32, 200))->plan.lanes, 2);
 }
 
 TEST(FoldTableTest, AnEntryIsNoGuideToAnotherKindOrFarAway) {

@@ -101,6 +101,17 @@ TEST(SafetensorsTest, ReadsForeignLayouts) {
   EXPECT_THAT(a->data, ElementsAre(1, 2, 3, 4));
 }
 
+TEST(SafetensorsTest, EscapesReachTheEndsOfWhatUnicodeHas) {
+  const auto file = OpenBytes(FileOf(
+      R"({"\ud800\udc00\udbff\udfff\u007f\u0080\u07ff\u0800\ud7ff\ue000": )"
+      R"({"dtype":"U8","shape":[],"data_offsets":[0,1]}})",
+      1));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_NE((*file)->Find("\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\x7f\xc2\x80\xdf\xbf"
+                          "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80"),
+            nullptr);
+}
+
 TEST(SafetensorsTest, NoTensorsIsAFile) {
   const auto file = OpenBytes(FileOf("{}", 0));
   ASSERT_TRUE(file.ok()) << file.status();
@@ -196,6 +207,8 @@ TEST(SafetensorsTest, RefusesWhatIsNotTheGrammar) {
       {R"({"\ud800":)" + t + "}", "lone surrogate"},
       {R"({"\ud800\n":)" + t + "}", "lone surrogate"},
       {R"({"\ud800\u0041":)" + t + "}", "lone surrogate"},
+      {R"({"\ud800\udbff":)" + t + "}", "lone surrogate"},
+      {R"({"\ud800\ue000":)" + t + "}", "lone surrogate"},
       {"{\"\x80\":" + t + "}", "invalid UTF-8"},
       {"{\"\xc0\x80\":" + t + "}", "invalid UTF-8"},
       {"{\"\xe0\x80\x80\":" + t + "}", "invalid UTF-8"},

@@ -11,23 +11,27 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 
-// Answers each image with its first value as the only logit; fails a batch that
-// holds kPoison, and answers kNotANumber with NaN.
+// Answers each image with its first value as the only logit, and as the only
+// number of its embedding; fails a batch that holds kPoison, telling its size,
+// and answers kNotANumber with NaN.
 constexpr float kPoison = -1;
 constexpr float kNotANumber = -2;
 // Takes all of the memory: of a batch of others, or even alone.
 constexpr float kLarge = -3;
 constexpr float kTooLarge = -4;
-constexpr float kBreaksTheDevice = -5;  // From then on each Run fails.
+constexpr float kBreaksTheDevice = -5;      // From then on each Run fails.
+constexpr float kEmbeddingNotANumber = -6;  // Its logit is finite.
 
 constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
 
@@ -65,7 +69,10 @@ class FakeModel : public model::VisionModel {
     for (const model::ModelInput& image : images) {
       const float value =
           image.pixels != nullptr ? image.pixels[0] : image.values[0];
-      if (value == kPoison) return absl::InternalError("poisoned");
+      if (value == kPoison) {
+        return absl::InternalError(
+            absl::StrCat("poison in a batch of ", images.size()));
+      }
       if (value == kLarge && images.size() > 1) {
         return absl::ResourceExhaustedError("out of memory");
       }
@@ -77,6 +84,9 @@ class FakeModel : public model::VisionModel {
       classification.logits = {value == kNotANumber
                                    ? std::numeric_limits<float>::quiet_NaN()
                                    : value};
+      classification.embedding = {value == kEmbeddingNotANumber
+                                      ? std::numeric_limits<float>::quiet_NaN()
+                                      : value};
       results.push_back(std::move(classification));
     }
     if (info != nullptr) info->padded_images = images.size();
@@ -116,10 +126,11 @@ struct Answer {
   BatchInfo info;
 
   const absl::StatusOr<model::Result>& Wait() {
-    done.WaitForNotification();
+    WaitFor(done, "an image's answer");
     return result;
   }
   float logit() { return std::get<model::Classification>(*Wait()).logits[0]; }
+  std::string message() { return std::string(Wait().status().message()); }
   std::string reason() {
     return server::GetErrorDetail(Wait().status()).reason;
   }

@@ -13,6 +13,7 @@
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "tests/server/batching/executor_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -65,6 +66,8 @@ TEST_F(ExecutorTest, OneFailingImageDoesNotFailTheOthers) {
         EXPECT_EQ(answers[i].Wait().status().code(),
                   absl::StatusCode::kInternal);
         EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+        EXPECT_EQ(answers[i].message(),
+                  "the model failed: poison in a batch of 1");
       } else {
         EXPECT_EQ(answers[i].logit(), i) << "mate of image " << poisoned;
       }
@@ -76,7 +79,10 @@ TEST_F(ExecutorTest, WhenBothHalvesFailAllFailAndNoMoreIsTried) {
   const auto executor = MakeExecutor(8);
   Answer answers[8];
   for (Answer& answer : answers) executor->Submit(MakeTask(answer, kPoison));
-  for (Answer& answer : answers) EXPECT_EQ(answer.reason(), "DEVICE_ERROR");
+  for (Answer& answer : answers) {
+    EXPECT_EQ(answer.reason(), "DEVICE_ERROR");
+    EXPECT_EQ(answer.message(), "the model failed: poison in a batch of 8");
+  }
   EXPECT_EQ(sizes(), std::vector<int>({8, 4, 4}));
 }
 
@@ -136,7 +142,7 @@ TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
         1,
         [&] {
           started.Notify();
-          go.WaitForNotification();
+          WaitFor(go, "the test's leave to end a batch", kTestPatience);
         },
         task);
     const absl::Duration limit = HungAfter(task, 1);
@@ -144,7 +150,7 @@ TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
     EXPECT_TRUE(executor->IsAlive(before + absl::Hours(1))) << "it is idle";
     Answer answer;
     executor->Submit(MakeTask(answer, 1));
-    started.WaitForNotification();
+    WaitFor(started, "the start of a batch");
     const absl::Time after = base::SteadyNow();
     EXPECT_TRUE(executor->IsAlive(before + limit));
     EXPECT_FALSE(executor->IsAlive(after + limit + absl::Nanoseconds(1)));
@@ -160,12 +166,12 @@ TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
       1,
       [&] {
         all_started.DecrementCount();
-        go.WaitForNotification();
+        WaitFor(go, "the test's leave to end a batch", kTestPatience);
       },
       model::VisionTask::kClassification, 3);
   Answer answers[3];
   for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
-  all_started.Wait();
+  WaitFor(all_started, "as many batches as there are slots");
   EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 3);
   go.Notify();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(answers[i].logit(), i);
@@ -173,18 +179,19 @@ TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
 }
 
 TEST_F(ExecutorTest, ANonFiniteResultFailsItsImageOnly) {
-  const auto executor = MakeExecutor(3);
-  Answer answers[3];
+  const auto executor = MakeExecutor(4);
+  Answer answers[4];
   executor->Submit(MakeTask(answers[0], 5));
   executor->Submit(MakeTask(answers[1], kNotANumber));
   executor->Submit(
       MakeTask(answers[2], std::numeric_limits<float>::infinity()));
+  executor->Submit(MakeTask(answers[3], kEmbeddingNotANumber));
   EXPECT_EQ(answers[0].logit(), 5);
-  for (int i : {1, 2}) {
+  for (int i : {1, 2, 3}) {
     EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
     EXPECT_EQ(answers[i].reason(), "NON_FINITE_OUTPUT");
   }
-  EXPECT_EQ(sizes(), std::vector<int>({3}));
+  EXPECT_EQ(sizes(), std::vector<int>({4}));
 }
 
 TEST_F(ExecutorTest, ASizeTheModelRefusesIsTheClientsFault) {
@@ -212,11 +219,11 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   absl::Notification started, go;
   const auto executor = MakeExecutor(1, [&] {
     if (!started.HasBeenNotified()) started.Notify();
-    go.WaitForNotification();
+    WaitFor(go, "the test's leave to end a batch", kTestPatience);
   });
   Answer running, cancelled, late;
   executor->Submit(MakeTask(running, 1));
-  started.WaitForNotification();
+  WaitFor(started, "the start of a batch");
   const auto flag = std::make_shared<std::atomic<bool>>(true);
   BatchTask task = MakeTask(cancelled, 2);
   task.cancelled = flag;
@@ -273,11 +280,11 @@ TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {
   absl::Notification started, go;
   const auto executor = MakeExecutor(1, [&] {
     if (!started.HasBeenNotified()) started.Notify();
-    go.WaitForNotification();
+    WaitFor(go, "the test's leave to end a batch", kTestPatience);
   });
   Answer answers[3];
   executor->Submit(MakeTask(answers[0], 0));
-  started.WaitForNotification();
+  WaitFor(started, "the start of a batch");
   executor->Submit(MakeTask(answers[1], 1));
   executor->Submit(MakeTask(answers[2], 2));
   EXPECT_EQ(Metric("sfmamba_queue_items", {{"model", "fake"}}), 2);

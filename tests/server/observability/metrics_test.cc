@@ -52,6 +52,9 @@ TEST(MetricsTest, RequestsAndItemsAreCounted) {
   model->ItemDone(ItemOutcome::kOk);
   model->ItemDone(ItemOutcome::kOk);
   model->Rejected("QUEUE_FULL");
+  model->Rejected("QUEUE_FULL");
+  model->Rejected("DRAINING");
+  model->DeadlineMissed("queue");
   model->DeadlineMissed("queue");
   auto values = Values(metrics);
   EXPECT_EQ(values["sfmamba_requests_total{code=OK,method=Classify,model=m,"
@@ -68,8 +71,10 @@ TEST(MetricsTest, RequestsAndItemsAreCounted) {
   EXPECT_EQ(values["sfmamba_items_total{model=m,outcome=ok,version=3}"], 2);
   EXPECT_EQ(
       values["sfmamba_admission_rejections_total{model=m,reason=QUEUE_FULL}"],
-      1);
-  EXPECT_EQ(values["sfmamba_deadline_misses_total{model=m,stage=queue}"], 1);
+      2);
+  EXPECT_EQ(
+      values["sfmamba_admission_rejections_total{model=m,reason=DRAINING}"], 1);
+  EXPECT_EQ(values["sfmamba_deadline_misses_total{model=m,stage=queue}"], 2);
   EXPECT_EQ(values["sfmamba_in_flight_requests{method=Classify}"], 0);
 }
 

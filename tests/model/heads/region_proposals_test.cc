@@ -1,0 +1,83 @@
+#include "model/heads/region_proposals.h"
+
+#include <vector>
+
+#include "ATen/ops/zeros.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/heads/anchors.h"
+
+namespace sfmamba::heads {
+namespace {
+
+constexpr int kHeight = 256, kWidth = 256;
+constexpr int kSide = 64;  // Of the first level's map.
+
+// Four candidates a level; boxes suppress none but their equals.
+model::DetectorConfig Config() {
+  model::DetectorConfig config;
+  config.channels = 4;
+  config.rpn_candidates = 4;
+  config.rpn_iou_threshold = 0.999f;
+  config.proposals = 100;
+  return config;
+}
+
+class RegionProposalsTest : public testing::Test {
+ protected:
+  Proposals Select(const std::vector<at::Tensor>& levels) {
+    weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
+      return at::zeros(shape, at::kFloat);
+    });
+    return RegionProposals(config_, weights.root(), layers::LayerOptions())
+        .Select(levels, kHeight, kWidth);
+  }
+  // Expects boxes[row] to be anchor `index` of the first level, unmoved.
+  void ExpectAnchor(const at::Tensor& boxes, int64_t row, int64_t index) {
+    const model::Box anchor =
+        Anchors(4, config_.anchor_scale, config_.anchor_ratios)
+            .At(index, kSide);
+    EXPECT_FLOAT_EQ(boxes[row][0].item<float>(), anchor.x1) << index;
+    EXPECT_FLOAT_EQ(boxes[row][1].item<float>(), anchor.y1) << index;
+    EXPECT_FLOAT_EQ(boxes[row][2].item<float>(), anchor.x2) << index;
+    EXPECT_FLOAT_EQ(boxes[row][3].item<float>(), anchor.y2) << index;
+  }
+
+  const c10::InferenceMode guard_;
+  const model::DetectorConfig config_ = Config();
+  const int64_t anchors_ = config_.anchor_ratios.size();
+  // Deltas of 0: each anchor stays.
+  const at::Tensor level_ = at::zeros({kSide, kSide, 5 * anchors_}, at::kFloat);
+};
+
+TEST_F(RegionProposalsTest, EqualScoresKeepTheAnchorsOrder) {
+  // In the middle, where nothing is clipped; the others score less.
+  const int64_t y = 32, x = 30;
+  level_.narrow(2, 0, anchors_).fill_(-1);
+  level_[y].narrow(0, x, 3).narrow(1, 0, anchors_).fill_(1);
+  const Proposals proposals = Select({level_});
+  ASSERT_EQ(proposals.boxes.size(0), 4);
+  for (int64_t i = 0; i < 4; ++i) {
+    ExpectAnchor(proposals.boxes, i, (y * kSide + x) * anchors_ + i);
+  }
+}
+
+TEST_F(RegionProposalsTest, TheBestComeFirstWithTheirScores) {
+  const int64_t y = 32, x = 30;
+  level_.narrow(2, 0, anchors_).fill_(-1);
+  level_[y][x][1].fill_(1);
+  level_[y][x + 1][2].fill_(2);
+  level_[y][x + 2][0].fill_(0);
+  const Proposals proposals = Select({level_});
+  ASSERT_EQ(proposals.boxes.size(0), 4);
+  ExpectAnchor(proposals.boxes, 0, (y * kSide + x + 1) * anchors_ + 2);
+  ExpectAnchor(proposals.boxes, 1, (y * kSide + x) * anchors_ + 1);
+  ExpectAnchor(proposals.boxes, 2, (y * kSide + x + 2) * anchors_);
+  const float expected[] = {0.880797f, 0.731059f, 0.5f, 0.268941f};
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(proposals.scores[i].item<float>(), expected[i], 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::heads
