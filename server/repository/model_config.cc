@@ -3,14 +3,37 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/proto_duration.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/repeated_field.h"
+#include "server/base/setting.h"
 
 namespace sfmamba::repository {
 namespace {
+
+// The fields of Backbone that Vim has, or that model::Validate() refuses.
+constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
+                                            "stem"};
+
+template <typename T>
+void Set(T stated, T* to) {
+  if (stated != 0) *to = stated;
+}
+
+// Sets `to` to what `stated` is called in the model; leaves it if that is
+// unset.
+template <typename From, typename To, size_t n>
+void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
+  for (const auto& [from, value] : values) {
+    if (from == stated) *to = value;
+  }
+}
 
 // Copies `from`, which must have as many values as `to` or none.
 template <typename From, typename To>
@@ -26,83 +49,84 @@ absl::Status Override(absl::string_view field,
   return absl::OkStatus();
 }
 
-absl::Status OverrideBackbone(const v1::Backbone& proto,
+// A copy of `proto` in which what is unset has its default.
+template <typename Message>
+Message WithDefaults(Message proto) {
+  server::SetDefaults(&proto);
+  return proto;
+}
+
+// Vim has few of Backbone's fields; the others would be ignored.
+absl::Status CheckVimParts(const v1::Backbone& proto) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  proto.GetReflection()->ListFields(proto, &fields);
+  for (const auto* field : fields) {
+    if (absl::c_linear_search(kVimFields, field->name())) continue;
+    return absl::InvalidArgumentError(absl::StrCat("backbone.", field->name(),
+                                                   ": got one, expected none ",
+                                                   "for ", proto.variant()));
+  }
+  return absl::OkStatus();
+}
+
+// EfficientNet-Lite0 has layers of its own where these fields say how many.
+absl::Status CheckStemParts(const v1::Backbone& proto) {
+  if (proto.stem() != v1::Backbone::EFFICIENTNET_LITE0) return absl::OkStatus();
+  const auto refuse = [](absl::string_view field, int got) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("backbone.", field, ": got ", got,
+                     ", expected 0 with the stem EFFICIENTNET_LITE0"));
+  };
+  if (proto.in_dim() != 0) return refuse("in_dim", proto.in_dim());
+  for (int i = 0; i < std::min(2, proto.depths_size()); ++i) {
+    if (proto.depths(i) != 0) {
+      return refuse(absl::StrCat("depths[", i, "]"), proto.depths(i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OverrideBackbone(const v1::Backbone& stated,
                               model::BackboneConfig* backbone) {
-  if (proto.dim() != 0) backbone->dim = proto.dim();
-  if (proto.in_dim() != 0) backbone->in_dim = proto.in_dim();
+  absl::Status status = backbone->architecture == model::Architecture::kVim
+                            ? CheckVimParts(stated)
+                            : CheckStemParts(stated);
+  const v1::Backbone proto = WithDefaults(stated);
+  Set(proto.dim(), &backbone->dim);
+  Set(proto.in_dim(), &backbone->in_dim);
   if (proto.has_layer_scale()) backbone->layer_scale = proto.layer_scale();
-  if (proto.has_swap()) backbone->swap = proto.swap();
-  if (proto.has_attention()) backbone->attention = proto.attention();
-  switch (proto.stem()) {
-    case v1::Backbone::CONVOLUTIONS:
-      backbone->stem = model::Stem::kConvolutions;
-      break;
-    case v1::Backbone::EFFICIENTNET_LITE0:
-      backbone->stem = model::Stem::kEfficientNetLite0;
-      break;
-    default:
-      break;
-  }
-  switch (proto.tokens()) {
-    case v1::Backbone::NONE:
-      backbone->tokens = model::Tokens::kNone;
-      break;
-    case v1::Backbone::DATA:
-      backbone->tokens = model::Tokens::kData;
-      break;
-    case v1::Backbone::LEARNABLE:
-      backbone->tokens = model::Tokens::kLearnable;
-      break;
-    default:
-      break;
-  }
-  switch (proto.discard()) {
-    case v1::Backbone::BEFORE_ATTN:
-      backbone->discard = model::Discard::kBeforeAttention;
-      break;
-    case v1::Backbone::AFTER_FIRST_ATTN:
-      backbone->discard = model::Discard::kAfterFirstAttention;
-      break;
-    case v1::Backbone::AFTER_ATTN:
-      backbone->discard = model::Discard::kAfterAttention;
-      break;
-    default:
-      break;
-  }
-  switch (proto.scan()) {
-    case v1::Backbone::UNI:
-      backbone->scan = model::ScanMode::kUni;
-      break;
-    case v1::Backbone::SERIES:
-      backbone->scan = model::ScanMode::kSeries;
-      break;
-    case v1::Backbone::SERIES_GAP:
-      backbone->scan = model::ScanMode::kSeriesGap;
-      break;
-    case v1::Backbone::PARALLEL_CAT:
-      backbone->scan = model::ScanMode::kParallelCat;
-      break;
-    case v1::Backbone::PARALLEL_ADD:
-      backbone->scan = model::ScanMode::kParallelAdd;
-      break;
-    case v1::Backbone::PARALLEL_ADD_VIM:
-      backbone->scan = model::ScanMode::kParallelAddVim;
-      break;
-    default:
-      break;
-  }
-  switch (proto.window_mode()) {
-    case v1::Backbone::FIXED:
-      backbone->window_mode = model::WindowMode::kFixed;
-      break;
-    case v1::Backbone::FULL:
-      backbone->window_mode = model::WindowMode::kFull;
-      break;
-    default:
-      break;
-  }
-  absl::Status status =
-      Override("backbone.depths", proto.depths(), &backbone->depths);
+  backbone->swap = proto.swap();
+  backbone->attention = proto.attention();
+  Translate(
+      proto.stem(),
+      {{v1::Backbone::CONVOLUTIONS, model::Stem::kConvolutions},
+       {v1::Backbone::EFFICIENTNET_LITE0, model::Stem::kEfficientNetLite0}},
+      &backbone->stem);
+  Translate(proto.tokens(),
+            {{v1::Backbone::NONE, model::Tokens::kNone},
+             {v1::Backbone::DATA, model::Tokens::kData},
+             {v1::Backbone::LEARNABLE, model::Tokens::kLearnable}},
+            &backbone->tokens);
+  Translate(
+      proto.discard(),
+      {{v1::Backbone::BEFORE_ATTN, model::Discard::kBeforeAttention},
+       {v1::Backbone::AFTER_FIRST_ATTN, model::Discard::kAfterFirstAttention},
+       {v1::Backbone::AFTER_ATTN, model::Discard::kAfterAttention}},
+      &backbone->discard);
+  Translate(
+      proto.scan(),
+      {{v1::Backbone::UNI, model::ScanMode::kUni},
+       {v1::Backbone::SERIES, model::ScanMode::kSeries},
+       {v1::Backbone::SERIES_GAP, model::ScanMode::kSeriesGap},
+       {v1::Backbone::PARALLEL_CAT, model::ScanMode::kParallelCat},
+       {v1::Backbone::PARALLEL_ADD, model::ScanMode::kParallelAdd},
+       {v1::Backbone::PARALLEL_ADD_VIM, model::ScanMode::kParallelAddVim}},
+      &backbone->scan);
+  Translate(proto.window_mode(),
+            {{v1::Backbone::FIXED, model::WindowMode::kFixed},
+             {v1::Backbone::FULL, model::WindowMode::kFull}},
+            &backbone->window_mode);
+  status.Update(Override("backbone.depths", proto.depths(), &backbone->depths));
   status.Update(
       Override("backbone.num_heads", proto.num_heads(), &backbone->num_heads));
   status.Update(
@@ -114,25 +138,16 @@ absl::Status OverrideBackbone(const v1::Backbone& proto,
 }
 
 // Sets `to` to what is stated (not 0), else to what the weights say, if they
-// do.
+// do, else to `fallback`.
 absl::Status Merge(absl::string_view field, int stated,
-                   const std::optional<int>& weights, int* to) {
+                   const std::optional<int>& weights, int fallback, int* to) {
   if (stated != 0 && weights.has_value() && stated != *weights) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ": got ", stated, ", expected ", *weights, ", as ",
                      kWeightsFile, " has it"));
   }
-  if (stated != 0) {
-    *to = stated;
-  } else if (weights.has_value()) {
-    *to = *weights;
-  }
+  *to = stated != 0 ? stated : weights.value_or(fallback);
   return absl::OkStatus();
-}
-
-template <typename T>
-void Set(T stated, T* to) {
-  if (stated != 0) *to = stated;
 }
 
 absl::Status SetArchitecture(v1::Detector::Architecture stated,
@@ -188,77 +203,79 @@ absl::Status SetBoxStds(
 }
 
 absl::Status SetAnchorRatios(
-    const google::protobuf::RepeatedField<float>& stated,
+    const google::protobuf::RepeatedField<float>& ratios,
     const weights::WeightShapes& shapes, model::DetectorConfig* config) {
-  if (!stated.empty()) {
-    config->anchor_ratios.assign(stated.begin(), stated.end());
-  }
-  const int count = config->anchor_ratios.size();
+  config->anchor_ratios.assign(ratios.begin(), ratios.end());
+  const int count = ratios.size();
   if (shapes.anchor_ratios.value_or(count) == count) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("detector.anchor_ratios: got ", count, " values, expected ",
                    *shapes.anchor_ratios, ", as ", kWeightsFile, " has it"));
 }
 
-absl::Status OverrideDetector(const v1::Detector& proto,
+// A detector without masks has no use of what is for them.
+absl::Status CheckMaskParts(const v1::Detector& stated, bool masks) {
+  const bool has_size = stated.mask_roi_size() != 0;
+  if (masks || (!has_size && !stated.has_mask_threshold())) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("detector.", has_size ? "mask_roi_size" : "mask_threshold",
+                   ": got one, expected none without masks"));
+}
+
+absl::Status OverrideDetector(const v1::Detector& stated,
                               const weights::WeightShapes& shapes,
                               model::DetectorConfig* config) {
-  absl::Status status = SetArchitecture(proto.architecture(), shapes, config);
+  const v1::Detector proto = WithDefaults(stated);
+  absl::Status status = SetArchitecture(stated.architecture(), shapes, config);
+  status.Update(CheckMaskParts(stated, config->masks));
   status.Update(SetBoxStds(proto.box_stds(), config));
   status.Update(SetAnchorRatios(proto.anchor_ratios(), shapes, config));
-  status.Update(Merge("detector.channels", proto.channels(), shapes.channels,
-                      &config->channels));
-  status.Update(Merge("detector.fc_width", proto.fc_width(), shapes.fc_width,
-                      &config->fc_width));
-  status.Update(Merge("detector.box_roi_size", proto.box_roi_size(),
-                      shapes.box_roi_size, &config->box_roi_size));
-  Set(proto.mask_roi_size(), &config->mask_roi_size);
-  Set(proto.anchor_scale(), &config->anchor_scale);
-  Set(proto.rpn_candidates(), &config->rpn_candidates);
-  Set(proto.proposals(), &config->proposals);
-  Set(proto.finest_scale(), &config->finest_scale);
-  Set(proto.max_detections(), &config->max_detections);
-  // These may be 0.
-  if (proto.has_rpn_iou_threshold()) {
-    config->rpn_iou_threshold = proto.rpn_iou_threshold();
-  }
-  if (proto.has_score_threshold()) {
-    config->score_threshold = proto.score_threshold();
-  }
-  if (proto.has_nms_iou_threshold()) {
-    config->nms_iou_threshold = proto.nms_iou_threshold();
-  }
-  if (proto.has_mask_threshold()) {
-    config->mask_threshold = proto.mask_threshold();
-  }
+  status.Update(Merge("detector.channels", stated.channels(), shapes.channels,
+                      proto.channels(), &config->channels));
+  status.Update(Merge("detector.fc_width", stated.fc_width(), shapes.fc_width,
+                      proto.fc_width(), &config->fc_width));
+  status.Update(Merge("detector.box_roi_size", stated.box_roi_size(),
+                      shapes.box_roi_size, proto.box_roi_size(),
+                      &config->box_roi_size));
+  config->mask_roi_size = proto.mask_roi_size();
+  config->anchor_scale = proto.anchor_scale();
+  config->rpn_candidates = proto.rpn_candidates();
+  config->rpn_iou_threshold = proto.rpn_iou_threshold();
+  config->proposals = proto.proposals();
+  config->finest_scale = proto.finest_scale();
+  config->score_threshold = proto.score_threshold();
+  config->nms_iou_threshold = proto.nms_iou_threshold();
+  config->max_detections = proto.max_detections();
+  config->mask_threshold = proto.mask_threshold();
   return status;
 }
 
-absl::Status OverrideInput(const v1::Input& proto, model::ModelConfig* config) {
+absl::Status OverrideInput(const v1::Input& stated,
+                           model::ModelConfig* config) {
+  const v1::Input proto = WithDefaults(stated);
   const bool dense = config->task != model::VisionTask::kClassification;
   if (!dense && (proto.short_side() != 0 || proto.long_side() != 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input.short_side and long_side: got ", proto.short_side(), " and ",
         proto.long_side(), ", expected neither for CLASSIFICATION"));
   }
+  if (dense && proto.crop_pct() != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input.crop_pct: got ", proto.crop_pct(),
+                     ", expected none for KEEP_RATIO"));
+  }
   Set(proto.short_side(), &config->short_side);
   Set(proto.long_side(), &config->long_side);
   if (dense) config->image_size = config->Padded(config->short_side);
   Set(proto.size(), &config->image_size);
   Set(proto.crop_pct(), &config->crop_pct);
-  switch (proto.resize()) {
-    case v1::Input::CENTER_CROP:
-      config->resize = model::Resize::kCenterCrop;
-      break;
-    case v1::Input::STRETCH:
-      config->resize = model::Resize::kStretch;
-      break;
-    case v1::Input::KEEP_RATIO:
-      config->resize = model::Resize::kKeepRatio;
-      break;
-    default:
-      break;
-  }
+  Translate(proto.resize(),
+            {{v1::Input::CENTER_CROP, model::Resize::kCenterCrop},
+             {v1::Input::STRETCH, model::Resize::kStretch},
+             {v1::Input::KEEP_RATIO, model::Resize::kKeepRatio}},
+            &config->resize);
   absl::Status status = Override("input.mean", proto.mean(), &config->mean);
   status.Update(Override("input.std", proto.std(), &config->std));
   return status;
@@ -275,7 +292,7 @@ absl::Status OverrideClasses(int stated, int labels,
                      labels, ", the lines of ", kLabelsFile));
   }
   return Merge("num_classes", config->num_classes, shapes.num_classes,
-               &config->num_classes);
+               config->num_classes, &config->num_classes);
 }
 
 // The parts of `proto` that only one task has must be that task's.
@@ -308,8 +325,11 @@ model::VisionTask ToTask(v1::ModelConfig::Task task) {
 }
 
 absl::StatusOr<model::ModelConfig> ToModelConfig(
-    const v1::ModelConfig& proto, int classes,
+    const v1::ModelConfig& stated, int classes,
     const weights::WeightShapes& shapes) {
+  absl::Status status = server::CheckRanges(stated);
+  if (!status.ok()) return status;
+  const v1::ModelConfig proto = WithDefaults(stated);
   const model::VisionTask task = ToTask(proto.task());
   absl::StatusOr<model::ModelConfig> config =
       model::VariantConfig(proto.backbone().variant(), task);
@@ -317,7 +337,7 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
     return absl::InvalidArgumentError(
         absl::StrCat("backbone.variant: ", config.status().message()));
   }
-  absl::Status status = CheckParts(proto, task);
+  status.Update(CheckParts(proto, task));
   status.Update(OverrideBackbone(proto.backbone(), &config->backbone));
   status.Update(OverrideInput(proto.input(), &*config));
   status.Update(
@@ -327,52 +347,31 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
         OverrideDetector(proto.detector(), shapes, &config->detector));
   }
   if (task == model::VisionTask::kSegmentation) {
-    status.Update(Merge("segmenter.channels", proto.segmenter().channels(),
+    const int stated_channels = proto.segmenter().channels();
+    status.Update(Merge("segmenter.channels", stated_channels,
                         shapes.segmentation_channels,
+                        WithDefaults(proto.segmenter()).channels(),
                         &config->segmentation_channels));
   }
-  if (proto.precision() == v1::BF16)
-    config->precision = model::Precision::kBFloat16;
-  if (proto.precision() == v1::FP16)
-    config->precision = model::Precision::kFloat16;
+  Translate(proto.precision(),
+            {{v1::FP32, model::Precision::kFloat32},
+             {v1::BF16, model::Precision::kBFloat16},
+             {v1::FP16, model::Precision::kFloat16}},
+            &config->precision);
   status.Update(model::Validate(*config));
   if (!status.ok()) return status;
   return config;
 }
 
-absl::StatusOr<batching::BatchOptions> ToBatchOptions(const v1::Batching& proto,
-                                                      model::VisionTask task) {
-  const auto refuse = [](absl::string_view field, auto got) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "batching.", field, ": got ", got, ", expected a positive value"));
-  };
+batching::BatchOptions ToBatchOptions(const v1::Batching& stated,
+                                      model::VisionTask task) {
+  const v1::Batching proto = WithDefaults(stated);
   batching::BatchOptions options;
   options.max_batch_size = task == model::VisionTask::kClassification ? 32 : 4;
-  if (proto.max_batch_size() < 0 || proto.max_batch_size() > 4096) {
-    return refuse("max_batch_size", proto.max_batch_size());
-  }
-  if (proto.max_batch_size() > 0) {
-    options.max_batch_size = proto.max_batch_size();
-  }
-  if (proto.has_max_queue_delay()) {
-    options.max_queue_delay = base::FromProto(proto.max_queue_delay());
-    if (options.max_queue_delay < absl::ZeroDuration()) {
-      return refuse("max_queue_delay",
-                    absl::FormatDuration(options.max_queue_delay));
-    }
-  }
-  if (proto.max_queue_items() < 0) {
-    return refuse("max_queue_items", proto.max_queue_items());
-  }
-  if (proto.max_queue_items() > 0) {
-    options.max_queue_items = proto.max_queue_items();
-  }
-  if (proto.max_queue_bytes() < 0) {
-    return refuse("max_queue_bytes", proto.max_queue_bytes());
-  }
-  if (proto.max_queue_bytes() > 0) {
-    options.max_queue_bytes = proto.max_queue_bytes();
-  }
+  Set(proto.max_batch_size(), &options.max_batch_size);
+  options.max_queue_delay = base::FromProto(proto.max_queue_delay());
+  options.max_queue_items = proto.max_queue_items();
+  options.max_queue_bytes = proto.max_queue_bytes();
   return options;
 }
 

@@ -19,15 +19,15 @@ model::VisionTask ToTask(v1::ModelConfig::Task task);
 
 // The model's configuration for `classes` labels (0: there is no labels.txt):
 // the variant's row, with what the weights' shapes say, with the fields that
-// are set in place of its values. INVALID_ARGUMENT names the field, and the
-// file that it disagrees with.
+// are set in place of its values. INVALID_ARGUMENT names the field that is out
+// of its range or has no use here, and the file that it disagrees with.
 absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& proto, int classes,
     const weights::WeightShapes& shapes = {});
 
-// With the defaults for `task`.
-absl::StatusOr<batching::BatchOptions> ToBatchOptions(const v1::Batching& proto,
-                                                      model::VisionTask task);
+// With the defaults for `task`. Expects what ToModelConfig() has accepted.
+batching::BatchOptions ToBatchOptions(const v1::Batching& proto,
+                                      model::VisionTask task);
 
 }  // namespace sfmamba::repository
 

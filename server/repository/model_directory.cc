@@ -154,10 +154,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
   if (directory.labels.empty()) {
     directory.labels = ClassNames(task, directory.config.num_classes);
   }
-  absl::StatusOr<batching::BatchOptions> batch =
-      ToBatchOptions(proto->batching(), task);
-  if (!batch.ok()) return OfConfig(batch.status());
-  directory.batch = *batch;
+  directory.batch = ToBatchOptions(proto->batching(), task);
   if (files[2].empty()) return directory;
   const absl::Status status = CheckWeights(proto->weights(), files[2]);
   if (!status.ok()) return status;

@@ -7,6 +7,7 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "server/base/setting.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -37,11 +38,7 @@ model::ModelConfig Translated(const std::string& text,
 // The message of the error that the custom model with `text` gives.
 std::string ErrorOf(const std::string& text,
                     const weights::WeightShapes& shapes = {}) {
-  const v1::ModelConfig proto = Proto(text);
-  absl::Status status = ToModelConfig(proto, 2, shapes).status();
-  status.Update(
-      ToBatchOptions(proto.batching(), model::VisionTask::kDetection).status());
-  return std::string(status.message());
+  return std::string(ToModelConfig(Proto(text), 2, shapes).status().message());
 }
 
 // Of a single-stage detector without masks.
@@ -69,27 +66,37 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
            {"input { mean: 1 mean: 2 }", "input.mean: got 2"},
            {"backbone { variant: 'sf_mamba_z' }", "backbone.variant"},
            {"backbone { stem: EFFICIENTNET_LITE0 }",
-            "model custom: dim: expected 28"},
-           {"backbone { variant: 'vim_s' stem: EFFICIENTNET_LITE0 }",
-            "model vim_s: stem"},
-           {"batching { max_batch_size: -1 }", "batching.max_batch_size"},
+            "backbone.in_dim: got 8, expected 0 with the stem"},
+           {"backbone { stem: EFFICIENTNET_LITE0 in_dim: 0 }",
+            "backbone.depths[0]: got 1, expected 0 with the stem"},
+           {"backbone { variant: 'vim_s' }",
+            "backbone.dim: got one, expected none for vim_s"},
+           {"backbone { scan: 9 }", "backbone.scan: got 9, expected UNI"},
+           {"batching { max_batch_size: -1 }",
+            "batching.max_batch_size: got -1, expected 1 to 4096 images"},
            {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
            {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
            {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",
             "batching.max_queue_delay"},
            {"num_classes: 3", "num_classes: got 3, expected 2, the lines"},
            {"detector { }",
-            "detector: got one, expected none for TASK_UNSPECIFIED"},
+            "detector: got one, expected none for CLASSIFICATION"},
            {"task: CLASSIFICATION segmenter { }",
             "segmenter: got one, expected none for CLASSIFICATION"},
            {"input { short_side: 100 }", "input.short_side and long_side"},
            {"input { resize: KEEP_RATIO }", "model custom: resize"},
            {detection + "backbone { variant: 'vim_s' }", "backbone.variant"},
            {detection + "input { resize: STRETCH }", "model custom: resize"},
-           {detection + "input { short_side: -1 }", "model custom: image_size"},
+           {detection + "input { crop_pct: 0.9 }",
+            "input.crop_pct: got 0.9, expected none for KEEP_RATIO"},
+           {detection + "input { short_side: -1 }",
+            "input.short_side: got -1, expected 1 to 8192 pixels"},
            {detection + "input { long_side: 9 }", "model custom: long_side"},
            {detection + "detector { channels: -1 }",
-            "model custom: detector.channels"},
+            "detector.channels: got -1, expected 1 to 4096"},
+           {detection + "detector { architecture: FASTER_RCNN "
+                        "mask_threshold: 0.5 }",
+            "detector.mask_threshold: got one, expected none without masks"},
            {detection + "detector { box_stds { values: 1 } }",
             "detector.box_stds[0].values: got 1 values, expected 4"},
            {detection + "detector { box_stds { } }",
@@ -97,15 +104,28 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
            {detection + "detector { box_stds { values: [1, 1, 1, 1] } }",
             "model custom: detector.box_stds' count"},
            {detection + "detector { anchor_ratios: 0 }",
-            "model custom: detector.anchor_ratios"},
+            "detector.anchor_ratios[0]: got 0, expected above 0"},
            {detection + "detector { score_threshold: 2 }",
-            "model custom: detector.score_threshold"},
+            "detector.score_threshold: got 2, expected 0 to 1"},
            {"task: SEGMENTATION segmenter { channels: -1 }",
-            "model custom: segmentation_channels"},
+            "segmenter.channels: got -1, expected 1 to 4096"},
        }) {
     const std::string error = ErrorOf(text);
     EXPECT_EQ(error.substr(0, message.size()), message) << text;
   }
+}
+
+TEST(ToModelConfigTest, VimHasFewOfTheFields) {
+  v1::ModelConfig proto;
+  proto.mutable_backbone()->set_variant("vim_s");
+  EXPECT_TRUE(ToModelConfig(proto, 2).ok());
+  proto.mutable_backbone()->set_stem(v1::Backbone::EFFICIENTNET_LITE0);
+  EXPECT_EQ(ToModelConfig(proto, 2).status().message().substr(0, 17),
+            "model vim_s: stem");
+  proto.mutable_backbone()->clear_stem();
+  proto.mutable_backbone()->set_attention(true);
+  EXPECT_EQ(ToModelConfig(proto, 2).status().message(),
+            "backbone.attention: got one, expected none for vim_s");
 }
 
 TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
@@ -165,6 +185,56 @@ TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
   EXPECT_EQ(detector.nms_iou_threshold, 0.25);
   EXPECT_EQ(detector.max_detections, 7);
   EXPECT_EQ(detector.mask_threshold, 0.75);
+}
+
+TEST(ToModelConfigTest, TheDefaultsAreThoseOfTheModelsOwnStructs) {
+  const model::ModelConfig config = Translated("task: DETECTION");
+  const model::ModelConfig own;
+  EXPECT_EQ(config.mean, own.mean);
+  EXPECT_EQ(config.std, own.std);
+  EXPECT_EQ(config.precision, own.precision);
+  EXPECT_EQ(config.backbone.swap, own.backbone.swap);
+  EXPECT_EQ(config.backbone.attention, own.backbone.attention);
+  EXPECT_EQ(config.backbone.discard, own.backbone.discard);
+  EXPECT_EQ(config.backbone.scan, own.backbone.scan);
+  EXPECT_EQ(config.backbone.window_mode, own.backbone.window_mode);
+  EXPECT_EQ(config.backbone.stem, own.backbone.stem);
+  EXPECT_EQ(config.backbone.attention_windows, own.backbone.attention_windows);
+  const model::DetectorConfig& detector = config.detector;
+  EXPECT_EQ(detector.channels, own.detector.channels);
+  EXPECT_EQ(detector.fc_width, own.detector.fc_width);
+  EXPECT_EQ(detector.anchor_scale, own.detector.anchor_scale);
+  EXPECT_EQ(detector.anchor_ratios, own.detector.anchor_ratios);
+  EXPECT_EQ(detector.rpn_candidates, own.detector.rpn_candidates);
+  EXPECT_EQ(detector.rpn_iou_threshold, own.detector.rpn_iou_threshold);
+  EXPECT_EQ(detector.proposals, own.detector.proposals);
+  EXPECT_EQ(detector.finest_scale, own.detector.finest_scale);
+  EXPECT_EQ(detector.box_roi_size, own.detector.box_roi_size);
+  EXPECT_EQ(detector.mask_roi_size, own.detector.mask_roi_size);
+  EXPECT_EQ(detector.score_threshold, own.detector.score_threshold);
+  EXPECT_EQ(detector.nms_iou_threshold, own.detector.nms_iou_threshold);
+  EXPECT_EQ(detector.max_detections, own.detector.max_detections);
+  EXPECT_EQ(detector.mask_threshold, own.detector.mask_threshold);
+  EXPECT_EQ(Translated("task: SEGMENTATION").segmentation_channels,
+            own.segmentation_channels);
+}
+
+// The model checks what it is given too: neither knows a narrower range.
+TEST(ToModelConfigTest, TheModelTakesEachEndOfADetectorsRanges) {
+  const auto& descriptor = *v1::Detector::descriptor();
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const auto& field = *descriptor.field(i);
+    const std::string range = server::SettingOf(field).range();
+    const size_t to = range.find(" to ");
+    if (to == std::string::npos) continue;
+    for (const std::string& end : {range.substr(0, to), range.substr(to + 4)}) {
+      v1::ModelConfig proto = Proto("task: DETECTION");
+      ASSERT_TRUE(
+          server::SetFromText(field, end, proto.mutable_detector()).ok());
+      const absl::Status status = ToModelConfig(proto, 2).status();
+      EXPECT_TRUE(status.ok()) << status;
+    }
+  }
 }
 
 TEST(ToModelConfigTest, TheArchitectureIsACascadeWhereNothingSaysAnother) {
@@ -250,19 +320,28 @@ TEST(ToModelConfigTest, WindowedAttentionIsAnOverride) {
   EXPECT_EQ(config->backbone.attention_windows, (std::array<int, 2>{32, 0}));
 }
 
+TEST(ToBatchOptionsTest, TheDefaultsAreThoseOfTheQueue) {
+  const batching::BatchOptions options =
+      ToBatchOptions({}, model::VisionTask::kDetection);
+  const batching::BatchOptions own;
+  EXPECT_EQ(options.max_queue_delay, own.max_queue_delay);
+  EXPECT_EQ(options.max_queue_items, own.max_queue_items);
+  EXPECT_EQ(options.max_queue_bytes, own.max_queue_bytes);
+}
+
 TEST(ToBatchOptionsTest, DenseTasksHaveSmallerBatches) {
   v1::Batching proto;
   EXPECT_EQ(
-      ToBatchOptions(proto, model::VisionTask::kClassification)->max_batch_size,
+      ToBatchOptions(proto, model::VisionTask::kClassification).max_batch_size,
       32);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).max_batch_size,
+            4);
   EXPECT_EQ(
-      ToBatchOptions(proto, model::VisionTask::kDetection)->max_batch_size, 4);
-  EXPECT_EQ(
-      ToBatchOptions(proto, model::VisionTask::kSegmentation)->max_batch_size,
+      ToBatchOptions(proto, model::VisionTask::kSegmentation).max_batch_size,
       4);
   proto.set_max_batch_size(9);
-  EXPECT_EQ(
-      ToBatchOptions(proto, model::VisionTask::kDetection)->max_batch_size, 9);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).max_batch_size,
+            9);
 }
 
 }  // namespace
