@@ -78,12 +78,13 @@ class EndRequest {
 // The flags, over the configuration file, over the defaults.
 absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   v1::ServerConfig config;
-  if (!line.config_path.empty()) {
-    absl::StatusOr<v1::ServerConfig> file = ReadServerConfig(line.config_path);
+  if (!line.command.config().empty()) {
+    absl::StatusOr<v1::ServerConfig> file =
+        ReadServerConfig(line.command.config());
     if (!file.ok()) return file.status();
     config = *std::move(file);
   }
-  ApplyFlags(&config);
+  ApplyFlags(line, &config);
   config = WithDefaults(std::move(config));
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
@@ -263,7 +264,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     std::fprintf(stderr, "%s\n", std::string(parsed.message()).c_str());
     return kBadConfig;
   }
-  if (line.help) {
+  if (line.command.help()) {
     std::printf("sfmamba_server [flags]\n%s", FlagsHelp().c_str());
     return kClean;
   }
@@ -273,12 +274,14 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
                  std::string(config.status().message()).c_str());
     return kBadConfig;
   }
-  if (line.print_effective_config) {
+  if (line.command.print_effective_config()) {
     std::string text;
     google::protobuf::TextFormat::PrintToString(*config, &text);
     std::printf("%s", text.c_str());
   }
-  if (line.print_effective_config || line.validate_config) return kClean;
+  if (line.command.print_effective_config() || line.command.validate_config()) {
+    return kClean;
+  }
   observability::Logger log(
       stderr, *observability::ParseLogLevels(config->log_level()),
       *observability::ParseLogFormat(config->log_format()));
@@ -289,8 +292,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
               {{"error", gpus.status().message()}});
     return kNoDevice;
   }
-  return line.tune ? Tune(*config, *gpus, found, engine, &log)
-                   : Serve(*config, *gpus, engine, signals, &log);
+  return line.command.tune() ? Tune(*config, *gpus, found, engine, &log)
+                             : Serve(*config, *gpus, engine, signals, &log);
 }
 
 }  // namespace sfmamba::server

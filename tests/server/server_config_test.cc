@@ -3,6 +3,8 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "server/base/setting.h"
+#include "server/observability/log.h"
 
 namespace sfmamba::server {
 namespace {
@@ -26,6 +28,26 @@ TEST(ServerConfigTest, WhatIsSetWinsOverTheDefaults) {
   EXPECT_GE(all.decode_threads(), 1);
   EXPECT_TRUE(all.exit_on_load_error());
   EXPECT_TRUE(Validate(all).ok()) << Validate(all);
+}
+
+TEST(ServerConfigTest, EachNumberHasADefaultInItsRange) {
+  v1::ServerConfig config = WithDefaults({});
+  config.set_model_repository("m");
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  for (int i = 0; i < config.GetDescriptor()->field_count(); ++i) {
+    const auto& field = *config.GetDescriptor()->field(i);
+    if (SettingOf(field).range().empty() || field.is_repeated()) continue;
+    EXPECT_TRUE(config.GetReflection()->HasField(config, &field))
+        << field.name();
+  }
+}
+
+TEST(ServerConfigTest, EachFormOfTheLogCanBeWritten) {
+  const auto& field =
+      *v1::ServerConfig::descriptor()->FindFieldByName("log_format");
+  for (const std::string& name : SettingOf(field).one_of()) {
+    EXPECT_TRUE(observability::ParseLogFormat(name).ok()) << name;
+  }
 }
 
 TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
@@ -63,6 +85,7 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("tune_budget", "tune_budget { nanos: -1 }");
   check("device", "device: 'gpu'");
   check("gpus", "gpus: [0, -1]");
+  check("gpus: got 0,1, expected none", "gpus: [0, 1] device: 'cpu'");
   check("slots_per_gpu", "slots_per_gpu: -1");
   check("log_format", "log_format: 'xml'");
   check("model_path", "model_path: 'x'");
