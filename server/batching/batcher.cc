@@ -22,18 +22,18 @@ absl::Status WhyDropped(const BatchTask& task) {
 
 }  // namespace
 
-Batcher::Batcher(const BatchOptions& options, int slots, Run run,
+Batcher::Batcher(const BatchOptions& options, int threads, MakeRun make_run,
                  QueueChanged queue_changed, Clock clock)
-    : run_(std::move(run)),
+    : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       room_(options.max_queue_items, options.max_queue_bytes,
             options.retry_after),
       queue_changed_(std::move(queue_changed)),
       queue_(options),
-      running_since_(slots, absl::InfiniteFuture()),
+      running_since_(threads, absl::InfiniteFuture()),
       drop_thread_([this] { DropLoop(); }) {
-  for (int slot = 0; slot < slots; ++slot) {
-    run_threads_.emplace_back([this, slot] { RunLoop(slot); });
+  for (int thread = 0; thread < threads; ++thread) {
+    run_threads_.emplace_back([this, thread] { RunLoop(thread); });
   }
 }
 
@@ -80,18 +80,27 @@ absl::Time Batcher::RunningSince() const {
   return *std::min_element(running_since_.begin(), running_since_.end());
 }
 
-void Batcher::RunLoop(int slot) {
-  server::NameThisThread(absl::StrCat("batch-", slot));
-  while (std::optional<Batch> batch = NextBatch(slot)) {
-    run_(*std::move(batch));
-    absl::MutexLock lock(&mu_);
-    running_since_[slot] = absl::InfiniteFuture();
+void Batcher::RunLoop(int thread) {
+  server::NameThisThread(absl::StrCat("batch-", thread));
+  Run run = make_run_(thread);
+  while (std::optional<Batch> batch = NextBatch(thread)) {
+    run(*std::move(batch));
   }
 }
 
-std::optional<Batch> Batcher::NextBatch(int slot) {
-  absl::MutexLock turn(&turn_mu_);
+std::optional<Batch> Batcher::NextBatch(int thread) {
   absl::MutexLock lock(&mu_);
+  running_since_[thread] = absl::InfiniteFuture();
+  idle_.push_back(thread);
+  while (idle_.front() != thread) turn_wake_.Wait(&mu_);
+  std::optional<Batch> batch = WaitForBatch();
+  if (batch.has_value()) running_since_[thread] = clock_();
+  idle_.pop_front();
+  turn_wake_.SignalAll();
+  return batch;
+}
+
+std::optional<Batch> Batcher::WaitForBatch() {
   while (true) {
     const absl::Time now = clock_();
     if (queue_.Due() <= now) {
@@ -100,7 +109,6 @@ std::optional<Batch> Batcher::NextBatch(int slot) {
       if (batch.has_value()) {
         for (BatchTask& task : batch->tasks) task.reservation.Release();
         ReportQueue();
-        running_since_[slot] = now;
         return batch;
       }
       continue;

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_BATCHING_BATCHER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -19,26 +20,31 @@
 
 namespace sfmamba::batching {
 
-// Groups tasks into batches and hands each batch to `run` on one of `slots`
-// threads of its own. At most `slots` batches run concurrently; a free thread
-// takes the next batch. One more thread answers the tasks that expire or are
-// cancelled while they wait.
+// Groups tasks into batches and runs each batch on one of `threads` threads of
+// its own, so at most `threads` batches run concurrently. The thread that has
+// been free longest takes the next batch. One more thread answers the tasks
+// that expire or are cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
-// once: by `run`, or here with RESOURCE_EXHAUSTED when the queue is full,
+// once: by a Run, or here with RESOURCE_EXHAUSTED when the queue is full,
 // DEADLINE_EXCEEDED, CANCELLED, or UNAVAILABLE while stopping. The destructor
 // refuses new tasks, lets the waiting ones run, then joins the threads.
 class Batcher {
  public:
-  // Called by up to `slots` threads at once.
-  using Run = std::function<void(Batch)>;
+  // What one thread runs its batches with. It is made, called and destroyed on
+  // that thread only.
+  using Run = absl::AnyInvocable<void(Batch)>;
+  // Makes the Run of thread `thread`, which is below `threads`, when that
+  // thread starts. It may take seconds; batches then wait. Called by all
+  // threads concurrently.
+  using MakeRun = std::function<Run(int thread)>;
   // Receives the number of waiting images, their bytes and the arrival of the
   // oldest. It is called with the lock held, so it must be short.
   using QueueChanged = absl::AnyInvocable<void(int, int64_t, absl::Time)>;
   using Clock = std::function<absl::Time()>;
 
   Batcher(
-      const BatchOptions& options, int slots, Run run,
+      const BatchOptions& options, int threads, MakeRun make_run,
       QueueChanged queue_changed = [](int, int64_t, absl::Time) {},
       Clock clock = base::SteadyNow);
   ~Batcher();
@@ -51,41 +57,44 @@ class Batcher {
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The time at which the oldest batch that still runs was handed to `run`;
+  // The time at which the oldest batch that still runs was handed to a Run;
   // InfiniteFuture() if no batch runs.
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void RunLoop(int slot);  // The body of each of run_threads_.
-  void DropLoop();         // The body of drop_thread_.
+  void RunLoop(int thread);  // The body of each of run_threads_.
+  void DropLoop();           // The body of drop_thread_.
 
   // Waits for the next batch. Returns none once the batcher stops and no task
   // is left.
-  std::optional<Batch> NextBatch(int slot) ABSL_LOCKS_EXCLUDED(turn_mu_, mu_);
+  std::optional<Batch> NextBatch(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // The same for the thread whose turn it is.
+  std::optional<Batch> WaitForBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for tasks that are to be dropped. Returns none once the batcher stops
   // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const Run run_;
+  const MakeRun make_run_;
   const Clock clock_;
   QueueRoom room_;
 
-  // Held by the one idle thread that waits for the next batch; the other idle
-  // threads wait for it.
-  absl::Mutex turn_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   mutable absl::Mutex mu_;
   absl::CondVar run_wake_;  // Signalled when a batch may be due before run_at_.
   absl::CondVar drop_wake_;  // The same for drop_at_.
+  absl::CondVar turn_wake_;  // Signalled when the first of idle_ changes.
   QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
+  // The threads that are free, the one that has been free longest first. It
+  // waits for the next batch, the others wait for their turn.
+  std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
   // The times at which the thread that waits for a batch, and drop_thread_,
   // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // The start of each slot's batch; InfiniteFuture() while it runs none.
+  // The start of each thread's batch; InfiniteFuture() while it runs none.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will.

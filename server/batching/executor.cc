@@ -72,7 +72,9 @@ Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
       model_(std::move(model)),
       batcher_(
           options_.batch, model_->slots(),
-          [this](Batch batch) { RunBatch(std::move(batch)); },
+          [this](int) {
+            return [this](Batch batch) { RunBatch(std::move(batch)); };
+          },
           [this](int items, int64_t bytes, absl::Time oldest) {
             metrics_->QueueChanged(items, bytes, oldest);
           }) {}

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,7 +16,7 @@ namespace sfmamba::batching {
 
 // Long enough never to pass in a test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
-inline constexpr int kOneSlot = 1;
+inline constexpr int kOneThread = 1;
 
 inline BatchOptions Options(int max_batch_size,
                             absl::Duration max_queue_delay) {
@@ -52,6 +53,11 @@ inline BatchTask MakeTask(Answer& answer,
 
 inline void AnswerAll(Batch batch) {
   for (BatchTask& task : batch.tasks) task.done(model::Result(), BatchInfo());
+}
+
+// Lets every thread of a batcher call `run`.
+inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
+  return [run](int) { return run; };
 }
 
 // A clock that tests set.

@@ -1,9 +1,11 @@
-// Several batches on their way at a time.
+// Batchers with several threads.
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
@@ -18,8 +20,8 @@ namespace {
 // Keeps each batch, of one task, until it is told to end that task's.
 class HoldingRun {
  public:
-  Batcher::Run run() {
-    return [this](Batch batch) {
+  Batcher::MakeRun run() {
+    return OnEachThread([this](Batch batch) {
       const int64_t id = batch.tasks[0].image.original_width;
       {
         absl::MutexLock lock(&mu_);
@@ -32,7 +34,7 @@ class HoldingRun {
         running_.erase(id);
       }
       AnswerAll(std::move(batch));
-    };
+    });
   }
   void Release(int64_t id) {
     absl::MutexLock lock(&mu_);
@@ -63,7 +65,8 @@ BatchTask MakeNumberedTask(Answer& answer, int id) {
   return task;
 }
 
-TEST(BatcherSlotsTest, AsManyBatchesRunAsThereAreSlotsAndAFreeOnePullsTheNext) {
+TEST(BatcherThreadsTest,
+     AsManyBatchesRunAsThereAreThreadsAndAFreeOneTakesTheNext) {
   HoldingRun runs;
   Answer answers[6];
   Batcher batcher(Options(1, absl::ZeroDuration()), 3, runs.run());
@@ -80,7 +83,7 @@ TEST(BatcherSlotsTest, AsManyBatchesRunAsThereAreSlotsAndAFreeOnePullsTheNext) {
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
 }
 
-TEST(BatcherSlotsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
+TEST(BatcherThreadsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
   FakeClock clock;
   HoldingRun runs;
   Answer answers[2];
@@ -106,7 +109,7 @@ TEST(BatcherSlotsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
   EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
 }
 
-TEST(BatcherSlotsTest, AWaitingTaskExpiresWhileEachSlotRuns) {
+TEST(BatcherThreadsTest, AWaitingTaskExpiresWhileEachThreadRuns) {
   HoldingRun runs;
   Answer running[2], expired;
   Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
@@ -117,7 +120,7 @@ TEST(BatcherSlotsTest, AWaitingTaskExpiresWhileEachSlotRuns) {
   for (int i : {0, 1}) runs.Release(i);
 }
 
-TEST(BatcherSlotsTest, TheDestructorRunsWhatWaitsInEachSlot) {
+TEST(BatcherThreadsTest, TheDestructorRunsWhatWaitsOnEachThread) {
   HoldingRun runs;
   Answer answers[5];
   auto batcher = std::make_unique<Batcher>(Options(1, kNever), 2, runs.run());
@@ -129,6 +132,99 @@ TEST(BatcherSlotsTest, TheDestructorRunsWhatWaitsInEachSlot) {
   for (Answer& answer : answers) {
     ASSERT_TRUE(answer.done.HasBeenNotified());
     EXPECT_TRUE(answer.status.ok());
+  }
+}
+
+// Keeps the threads on which a Run was made, called and destroyed.
+class ThreadLog {
+ public:
+  void Add() {
+    absl::MutexLock lock(&mu_);
+    ids_.push_back(std::this_thread::get_id());
+  }
+  std::vector<std::thread::id> ids() {
+    absl::MutexLock lock(&mu_);
+    return ids_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::thread::id> ids_ ABSL_GUARDED_BY(mu_);
+};
+
+class LoggingRun {
+ public:
+  explicit LoggingRun(ThreadLog* log) : log_(*log) { log_.Add(); }
+  ~LoggingRun() { log_.Add(); }
+  void operator()(Batch batch) {
+    log_.Add();
+    AnswerAll(std::move(batch));
+  }
+
+ private:
+  ThreadLog& log_;
+};
+
+TEST(BatcherThreadsTest, ARunIsMadeCalledAndDestroyedOnItsThread) {
+  ThreadLog logs[2];
+  Answer answers[4];
+  {
+    Batcher batcher(Options(1, absl::ZeroDuration()), 2, [&](int thread) {
+      auto run = std::make_unique<LoggingRun>(&logs[thread]);
+      return [run = std::move(run)](Batch batch) { (*run)(std::move(batch)); };
+    });
+    for (Answer& answer : answers) {
+      batcher.Submit(MakeTask(answer));
+      EXPECT_TRUE(answer.Wait().ok());
+    }
+  }
+  EXPECT_EQ(logs[0].ids().size() + logs[1].ids().size(), 2 + 4 + 2);
+  EXPECT_NE(logs[0].ids()[0], logs[1].ids()[0]);
+  for (ThreadLog& log : logs) {
+    for (const std::thread::id& id : log.ids()) {
+      EXPECT_EQ(id, log.ids()[0]);
+      EXPECT_NE(id, std::this_thread::get_id());
+    }
+  }
+}
+
+TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
+  constexpr int kThreads = 3;
+  HoldingRun runs;
+  absl::Mutex mu;
+  std::vector<int> order;
+  Batcher batcher(Options(1, absl::ZeroDuration()), kThreads, [&](int thread) {
+    return [&, thread, run = runs.run()(thread)](Batch batch) mutable {
+      {
+        absl::MutexLock lock(&mu);
+        order.push_back(thread);
+      }
+      run(std::move(batch));
+    };
+  });
+  Answer answers[4 * kThreads];
+  // All threads run, then they become free in the order of their batches.
+  for (int id = 0; id < kThreads; ++id) {
+    batcher.Submit(MakeNumberedTask(answers[id], id));
+  }
+  runs.WaitUntilRunning({0, 1, 2});
+  for (int id = 0; id < kThreads; ++id) {
+    const absl::Time oldest = batcher.RunningSince();
+    runs.Release(id);
+    WaitUntil([&] { return batcher.RunningSince() != oldest; },
+              "the end of a batch");
+  }
+  for (int id = kThreads; id < 4 * kThreads; ++id) {
+    runs.Release(id);
+    batcher.Submit(MakeNumberedTask(answers[id], id));
+    EXPECT_TRUE(answers[id].Wait().ok());
+    WaitUntil([&] { return batcher.RunningSince() == absl::InfiniteFuture(); },
+              "the end of the batch");
+  }
+  absl::MutexLock lock(&mu);
+  ASSERT_EQ(order.size(), 4 * kThreads);
+  for (size_t i = kThreads; i < order.size(); ++i) {
+    EXPECT_EQ(order[i], order[i - kThreads]) << i;
   }
 }
 
