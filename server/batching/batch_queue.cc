@@ -7,6 +7,13 @@ namespace sfmamba::batching {
 
 using observability::BatchTrigger;
 
+namespace {
+
+// How long before it would become late a task is run: threads wake late.
+constexpr absl::Duration kMargin = absl::Milliseconds(1);
+
+}  // namespace
+
 BatchQueue::BatchQueue(const BatchOptions& options) : options_(options) {}
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
@@ -54,7 +61,7 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
   auto chosen = buckets_.end();
   for (auto it = buckets_.begin(); it != buckets_.end(); ++it) {
-    if (Due(it->second) <= now &&
+    if (Due(it->first, it->second, now) <= now &&
         (chosen == buckets_.end() || it->second.turn < chosen->second.turn)) {
       chosen = it;
     }
@@ -66,27 +73,66 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
   batch.trigger = full(bucket) ? BatchTrigger::kFull
                   : draining_  ? BatchTrigger::kDrain
                                : BatchTrigger::kDelay;
-  const int size = std::min<int>(bucket.tasks.size(), options_.max_batch_size);
-  for (int i = 0; i < size; ++i) {
-    batch.tasks.push_back(Remove(bucket, bucket.tasks.begin()));
-  }
+  Take(chosen->first, bucket, now, &batch);
   bucket.turn = ++turns_;
   if (bucket.tasks.empty()) buckets_.erase(chosen);
   return batch;
+}
+
+void BatchQueue::Take(const Size& size, Bucket& bucket, absl::Time now,
+                      Batch* batch) {
+  std::map<Urgency, BatchTask>& tasks = bucket.tasks;
+  const auto end = [&](int images) {
+    return now + profile_.Expected(size, images, now);
+  };
+  while (!tasks.empty()) {
+    int count = std::min<int>(tasks.size(), options_.max_batch_size);
+    // Where more wait than fit, a smaller batch for the sake of the urgent
+    // would make more others late. Otherwise it is worth it.
+    const bool crowded = tasks.size() > options_.max_batch_size;
+    const absl::Time first_due = tasks.begin()->second.finish_by;
+    while (!crowded && count > 1 && first_due < end(count)) --count;
+    const absl::Time end_of_batch = end(count);
+    bool any_late = false;
+    auto it = tasks.begin();
+    for (int i = 0; i < count; ++i) {
+      const auto next = std::next(it);
+      if (it->second.finish_by < end_of_batch) {
+        batch->late.push_back(Remove(bucket, it));
+        any_late = true;
+      }
+      it = next;
+    }
+    if (any_late) continue;  // Others take their places.
+    while (count-- > 0) {
+      batch->tasks.push_back(Remove(bucket, tasks.begin()));
+    }
+    return;
+  }
 }
 
 bool BatchQueue::full(const Bucket& bucket) const {
   return bucket.tasks.size() >= options_.max_batch_size;
 }
 
-absl::Time BatchQueue::Due(const Bucket& bucket) const {
+absl::Time BatchQueue::Due(const Size& size, const Bucket& bucket,
+                           absl::Time now) const {
   if (draining_ || full(bucket)) return absl::InfinitePast();
-  return bucket.arrivals.begin()->second + options_.max_queue_delay;
+  const BatchTask& first = bucket.tasks.begin()->second;
+  const int count = static_cast<int>(bucket.tasks.size());
+  const absl::Time latest =
+      std::min(first.deadline,
+               first.finish_by - profile_.Expected(size, count, now)) -
+      kMargin;
+  return std::min(bucket.arrivals.begin()->second + options_.max_queue_delay,
+                  latest);
 }
 
-absl::Time BatchQueue::Due() const {
+absl::Time BatchQueue::Due(absl::Time now) const {
   absl::Time due = absl::InfiniteFuture();
-  for (const auto& [size, bucket] : buckets_) due = std::min(due, Due(bucket));
+  for (const auto& [size, bucket] : buckets_) {
+    due = std::min(due, Due(size, bucket, now));
+  }
   return due;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/batching/batch_profile.h"
 #include "server/batching/batch_task.h"
 #include "server/observability/batch_trigger.h"
 
@@ -35,6 +36,8 @@ struct BatchOptions {
 
 struct Batch {
   std::vector<BatchTask> tasks;  // All of one bucket, the most urgent first.
+  // Tasks taken out with them that could not have been answered in time.
+  std::vector<BatchTask> late;
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
 };
 
@@ -44,6 +47,12 @@ struct Batch {
 // the next batch is taken from the one that was served longest ago, its most
 // urgent tasks first. So a due bucket waits for at most one batch of each other
 // bucket.
+//
+// It learns how long batches take, and gives tasks back unrun that would end
+// too late even if they ran now. Under overload the most urgent tasks are those
+// that can no longer be answered in time: running them would make all others
+// late, too. A bucket is also due when its most urgent task would become late
+// by waiting.
 //
 // It has no clock and no thread: callers pass the time. Thread-compatible.
 class BatchQueue {
@@ -57,16 +66,24 @@ class BatchQueue {
   // after `now`.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // Returns the next batch if one is due at `now`. It drops no task, so
-  // TakeDropped() must be called before.
+  // Returns the next batch if one is due at `now`; `tasks` may then be empty,
+  // if all were late. TakeDropped() must be called before.
   std::optional<Batch> PopBatch(absl::Time now);
+
+  // A batch of `images` images of the bucket `height` x `width` took `duration`
+  // and ended at `now`.
+  void Ran(int height, int width, int images, absl::Duration duration,
+           absl::Time now) {
+    profile_.Record({height, width}, images, duration, now);
+  }
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
 
   // The time at which the next batch is due if no other task arrives.
-  // InfinitePast() if a bucket is full, InfiniteFuture() if no task waits.
-  absl::Time Due() const;
+  // InfinitePast() if a bucket is full, InfiniteFuture() if no task waits. It
+  // may change with `now`, as estimates of how long batches take become old.
+  absl::Time Due(absl::Time now) const;
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const;
   // The arrival of the oldest task; InfiniteFuture() if no task waits.
@@ -76,7 +93,7 @@ class BatchQueue {
   int64_t bytes() const { return bytes_; }  // The images' bytes.
 
  private:
-  using Size = std::pair<int, int>;                 // Height, width.
+  using Size = BatchProfile::Size;
   using Urgency = std::pair<absl::Time, uint64_t>;  // Deadline, then arrival.
   struct Bucket {
     std::map<Urgency, BatchTask> tasks;  // Never empty.
@@ -85,12 +102,16 @@ class BatchQueue {
     uint64_t turn = 0;  // The bucket with the smallest turn is served next.
   };
 
-  absl::Time Due(const Bucket& bucket) const;
+  absl::Time Due(const Size& size, const Bucket& bucket, absl::Time now) const;
   bool full(const Bucket& bucket) const;
   // Removes the task at `it` and returns it. The bucket may then be empty.
   BatchTask Remove(Bucket& bucket, std::map<Urgency, BatchTask>::iterator it);
+  // Moves the most urgent tasks into `batch`: those that end in time to
+  // `tasks`, those that do not to `late`.
+  void Take(const Size& size, Bucket& bucket, absl::Time now, Batch* batch);
 
   const BatchOptions options_;
+  BatchProfile profile_;
   std::map<Size, Bucket> buckets_;
   int size_ = 0;
   int64_t bytes_ = 0;

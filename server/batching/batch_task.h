@@ -36,7 +36,10 @@ struct BatchTask {
   int bucket_width = 0;
   model::DetectionOptions detection;        // Only detectors read it.
   model::SegmentationOptions segmentation;  // Only segmenters read it.
+  // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
+  // The time by which its batch must have ended for the answer to be of use.
+  absl::Time finish_by = absl::InfiniteFuture();
   // Set when the caller goes away. Null: the task is never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   // The room that the task holds in the queue. If empty, Submit reserves it.

@@ -66,7 +66,7 @@ void Batcher::Submit(BatchTask task) {
                    cancel_check ? now + kCancelPeriod : absl::InfiniteFuture());
       queue_.Push(std::move(task), now);
       ReportQueue();
-      if (queue_.Due() < run_at_) run_wake_.Signal();
+      if (queue_.Due(now) < run_at_) run_wake_.Signal();
       if (drop_at < drop_at_) drop_wake_.Signal();
       return;
     }
@@ -84,7 +84,13 @@ void Batcher::RunLoop(int thread) {
   server::NameThisThread(absl::StrCat("batch-", thread));
   Run run = make_run_(thread);
   while (std::optional<Batch> batch = NextBatch(thread)) {
+    const int images = static_cast<int>(batch->tasks.size());
+    const int height = batch->tasks.front().bucket_height;
+    const int width = batch->tasks.front().bucket_width;
     run(*std::move(batch));
+    absl::MutexLock lock(&mu_);
+    const absl::Time now = clock_();
+    queue_.Ran(height, width, images, now - running_since_[thread], now);
   }
 }
 
@@ -103,22 +109,22 @@ std::optional<Batch> Batcher::NextBatch(int thread) {
 std::optional<Batch> Batcher::WaitForBatch() {
   while (true) {
     const absl::Time now = clock_();
-    if (queue_.Due() <= now) {
+    if (queue_.Due(now) <= now) {
       MoveDropped(now);
       std::optional<Batch> batch = queue_.PopBatch(now);
-      if (batch.has_value()) {
-        for (BatchTask& task : batch->tasks) task.reservation.Release();
-        ReportQueue();
-        return batch;
-      }
-      continue;
+      if (!batch.has_value()) continue;
+      Drop(std::exchange(batch->late, {}));
+      for (BatchTask& task : batch->tasks) task.reservation.Release();
+      ReportQueue();
+      if (batch->tasks.empty()) continue;
+      return batch;
     }
     if (stopping_) {
       emptied_ = true;
       drop_wake_.Signal();
       return std::nullopt;
     }
-    run_at_ = queue_.Due();
+    run_at_ = queue_.Due(now);
     run_wake_.WaitWithTimeout(&mu_, run_at_ - now);
     run_at_ = absl::InfinitePast();
   }
@@ -148,8 +154,9 @@ std::vector<BatchTask> Batcher::NextDropped() {
   }
 }
 
-void Batcher::MoveDropped(absl::Time now) {
-  std::vector<BatchTask> dropped = queue_.TakeDropped(now);
+void Batcher::MoveDropped(absl::Time now) { Drop(queue_.TakeDropped(now)); }
+
+void Batcher::Drop(std::vector<BatchTask> dropped) {
   if (dropped.empty()) return;
   for (BatchTask& task : dropped) task.reservation.Release();
   std::move(dropped.begin(), dropped.end(), std::back_inserter(dropped_));

@@ -74,6 +74,8 @@ class Batcher {
   // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Leaves the tasks to drop_thread_.
+  void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const MakeRun make_run_;

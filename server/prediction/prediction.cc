@@ -226,6 +226,7 @@ void Prediction::Submit(int i, image::ImageBuffer input) {
   task.bucket_width = config.Padded(input.width);
   task.image = std::move(input);
   task.deadline = queue_deadline_;
+  task.finish_by = deadline_;
   task.cancelled = dropped_;
   task.reservation = std::move(items_[i].input_room);
   handler_->FillTask(model_->directory, &task);

@@ -55,7 +55,7 @@ using Numbers = std::vector<int>;
 
 TEST(BatchQueueTest, IsNeverDueWhileEmpty) {
   BatchQueue queue(Options(4, 5));
-  EXPECT_EQ(queue.Due(), absl::InfiniteFuture());
+  EXPECT_EQ(queue.Due(At(0)), absl::InfiniteFuture());
   EXPECT_EQ(queue.NextDeadline(), absl::InfiniteFuture());
   EXPECT_EQ(queue.Oldest(), absl::InfiniteFuture());
   EXPECT_FALSE(queue.PopBatch(At(1000)).has_value());
@@ -65,7 +65,7 @@ TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
   BatchQueue queue(Options(4, 5));
   queue.Push(MakeTask(1), At(0));
   queue.Push(MakeTask(2), At(3));
-  EXPECT_EQ(queue.Due(), At(5));
+  EXPECT_EQ(queue.Due(At(0)), At(5));
   EXPECT_FALSE(queue.PopBatch(At(4)).has_value());
 
   const std::optional<Batch> batch = queue.PopBatch(At(5));
@@ -76,12 +76,12 @@ TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
 TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
   BatchQueue queue(Options(2, 5));
   for (int id : {1, 2, 3}) queue.Push(MakeTask(id), At(0));
-  EXPECT_EQ(queue.Due(), absl::InfinitePast());
+  EXPECT_EQ(queue.Due(At(0)), absl::InfinitePast());
 
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));
   EXPECT_EQ(batch->trigger, observability::BatchTrigger::kFull);
-  EXPECT_EQ(queue.Due(), At(5)) << "the third waits for mates";
+  EXPECT_EQ(queue.Due(At(0)), At(5)) << "the third waits for mates";
 }
 
 TEST(BatchQueueTest, WithoutDelayOneTaskIsABatch) {
@@ -189,7 +189,7 @@ TEST(BatchQueueTest, DroppingTheOldestMovesTheDueTime) {
   queue.Push(MakeTask(1, At(10)), At(0));
   queue.Push(MakeTask(2), At(5));
   queue.TakeDropped(At(10));
-  EXPECT_EQ(queue.Due(), At(55));
+  EXPECT_EQ(queue.Due(At(0)), At(55));
   EXPECT_EQ(queue.Oldest(), At(5));
 }
 
@@ -280,18 +280,25 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
 
   // The sides of the buckets that must be due.
   std::set<int> DueSides(bool draining) const {
-    std::map<int, std::pair<int, absl::Time>> buckets;  // Count, oldest.
+    struct Bucket {
+      int count = 0;
+      absl::Time oldest = absl::InfiniteFuture();
+      const Waiting* first = nullptr;  // The most urgent.
+    };
+    std::map<int, Bucket> buckets;
     for (const auto& [id, waiting] : waiting_) {
-      auto& [count, oldest] =
-          buckets.try_emplace(waiting.side, 0, absl::InfiniteFuture())
-              .first->second;
-      ++count;
-      oldest = std::min(oldest, waiting.arrival);
+      Bucket& bucket = buckets[waiting.side];
+      ++bucket.count;
+      bucket.oldest = std::min(bucket.oldest, waiting.arrival);
+      if (bucket.first == nullptr || waiting.due() < bucket.first->due()) {
+        bucket.first = &waiting;
+      }
     }
     std::set<int> due;
     for (const auto& [side, bucket] : buckets) {
-      if (draining || bucket.first >= options_.max_batch_size ||
-          bucket.second + options_.max_queue_delay <= now_) {
+      if (draining || bucket.count >= options_.max_batch_size ||
+          bucket.oldest + options_.max_queue_delay <= now_ ||
+          bucket.first->deadline - absl::Milliseconds(1) <= now_) {
         due.insert(side);
       }
     }
@@ -389,6 +396,112 @@ TEST_P(BatchQueuePropertyTest, KeepsItsPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Traces, BatchQueuePropertyTest,
                          ::testing::Range(0, 40));
+
+// A task that must have ended by `finish_by`.
+BatchTask MakeTaskToFinish(int id, absl::Time finish_by) {
+  BatchTask task = MakeTask(id, finish_by);
+  task.finish_by = finish_by;
+  return task;
+}
+
+// Has seen that batches of `images` images take as many milliseconds.
+void Teach(BatchQueue* queue, int images, int milliseconds) {
+  for (int i = 0; i < 50; ++i) {
+    queue->Ran(224, 224, images, absl::Milliseconds(milliseconds), At(0));
+  }
+}
+
+TEST(BatchQueueTest, GivesBackWhatCannotEndInTime) {
+  BatchQueue queue(Options(2, 0));
+  Teach(&queue, 1, 60);
+  Teach(&queue, 2, 100);
+  queue.Push(MakeTaskToFinish(1, At(50)), At(0));
+  queue.Push(MakeTaskToFinish(2, At(70)), At(0));
+  queue.Push(MakeTaskToFinish(3, At(150)), At(0));
+  queue.Push(MakeTaskToFinish(4, At(160)), At(0));
+  const std::optional<Batch> batch = queue.PopBatch(At(0));
+  EXPECT_EQ(Ids(batch), Numbers({3, 4}));
+  EXPECT_EQ(Ids(batch->late), Numbers({1, 2}));
+  EXPECT_EQ(queue.size(), 0);
+  EXPECT_EQ(queue.bytes(), 0);
+}
+
+TEST(BatchQueueTest, ASmallerBatchIsRunForTheUrgentIfOthersNeedNotWaitForIt) {
+  BatchQueue queue(Options(4, 0));
+  Teach(&queue, 1, 40);
+  Teach(&queue, 3, 100);
+  for (int id : {1, 2, 3}) {
+    queue.Push(MakeTaskToFinish(id, At(id == 1 ? 50 : 500)), At(0));
+  }
+  const std::optional<Batch> batch = queue.PopBatch(At(0));
+  EXPECT_EQ(Ids(batch), Numbers({1}));
+  EXPECT_TRUE(batch->late.empty());
+  EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2, 3}));
+}
+
+TEST(BatchQueueTest, ABatchMayConsistOfLateTasksAlone) {
+  BatchQueue queue(Options(4, 0));
+  Teach(&queue, 1, 60);
+  queue.Push(MakeTaskToFinish(1, At(50)), At(0));
+  const std::optional<Batch> batch = queue.PopBatch(At(0));
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_TRUE(batch->tasks.empty());
+  EXPECT_EQ(Ids(batch->late), Numbers({1}));
+}
+
+TEST(BatchQueueTest, NothingIsLateWhereNothingIsKnown) {
+  BatchQueue queue(Options(4, 0));
+  queue.Push(MakeTaskToFinish(1, At(1)), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
+  // Nor when what was known is old.
+  Teach(&queue, 1, 60);
+  queue.Push(MakeTaskToFinish(2, At(5001)), At(5000));
+  EXPECT_EQ(Ids(queue.PopBatch(At(5000))), Numbers({2}));
+}
+
+TEST(BatchQueueTest, IsDueBeforeItsMostUrgentTaskBecomesLate) {
+  BatchQueue queue(Options(8, 20));
+  queue.Push(MakeTaskToFinish(1, At(10)), At(0));
+  EXPECT_EQ(queue.Due(At(0)), At(9));
+  Teach(&queue, 1, 6);
+  EXPECT_GT(queue.Due(At(0)), At(2));
+  EXPECT_LT(queue.Due(At(0)), At(4));
+  EXPECT_EQ(Ids(queue.PopBatch(At(3))), Numbers({1}));
+}
+
+// At twice the capacity: the tasks that leave are as many as the device can do,
+// and they end in time. Without the estimates all would end too late.
+TEST(BatchQueueTest, GoodputHoldsAtTwiceTheCapacity) {
+  constexpr int kBatch = 8, kBatchMilliseconds = 400, kDeadline = 1000;
+  BatchQueue queue(Options(kBatch, 2));
+  std::mt19937 random(7);
+  std::exponential_distribution<double> gap(2.0 * kBatch / kBatchMilliseconds);
+  std::uniform_real_distribution<double> noise(0.95, 1.1);
+  double next_arrival = 0;
+  int now = 0, in_time = 0, too_late = 0, id = 0;
+  while (now < 60'000) {
+    for (; next_arrival <= now; next_arrival += gap(random)) {
+      const int at = static_cast<int>(next_arrival);
+      queue.Push(MakeTaskToFinish(++id, At(at + kDeadline)), At(at));
+    }
+    queue.TakeDropped(At(now));
+    const std::optional<Batch> batch = queue.PopBatch(At(now));
+    if (!batch.has_value() || batch->tasks.empty()) {
+      ++now;
+      continue;
+    }
+    const int images = static_cast<int>(batch->tasks.size());
+    const int took = images * kBatchMilliseconds / kBatch * noise(random);
+    now += took;
+    queue.Ran(224, 224, images, absl::Milliseconds(took), At(now));
+    for (const BatchTask& task : batch->tasks) {
+      ++(At(now) <= task.finish_by ? in_time : too_late);
+    }
+  }
+  const int capacity = 60'000 / kBatchMilliseconds * kBatch;
+  EXPECT_GT(in_time, 0.9 * capacity);
+  EXPECT_LT(too_late, 0.05 * in_time);
+}
 
 }  // namespace
 }  // namespace sfmamba::batching

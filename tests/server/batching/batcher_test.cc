@@ -113,14 +113,42 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
 }
 
-TEST(BatcherTest, AnswersAnExpiredTaskWhileNothingElseHappens) {
+TEST(BatcherTest, ATaskDoesNotExpireForTheSakeOfABatchsDelay) {
   BlockingRun runs;
   runs.Release();
   Batcher batcher(Options(2, kNever), kOneThread, runs.run());
   Answer answer;
-  batcher.Submit(MakeTask(answer, base::SteadyNow() + absl::Milliseconds(5)));
-  EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_TRUE(runs.sizes().empty());
+  batcher.Submit(MakeTask(answer, base::SteadyNow() + absl::Seconds(1)));
+  EXPECT_EQ(answer.Wait(), absl::OkStatus());
+  EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
+}
+
+TEST(BatcherTest, GivesBackTasksThatWouldEndTooLate) {
+  FakeClock clock;
+  int ran = 0;
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), kOneThread,
+      OnEachThread([&](Batch batch) {
+        ++ran;
+        clock.Advance(absl::Milliseconds(200));
+        AnswerAll(std::move(batch));
+      }),
+      [](int, int64_t, absl::Time) {}, clock.clock());
+  Answer first, late, soon;
+  batcher.Submit(MakeTask(first));
+  EXPECT_TRUE(first.Wait().ok());
+  BatchTask task = MakeTask(late);
+  task.finish_by = clock.Now() + absl::Milliseconds(100);
+  // The first batch's duration is recorded before the next is formed.
+  batcher.Submit(std::move(task));
+  const absl::Status status = late.Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Reason(status), "EXPIRED_IN_QUEUE");
+  EXPECT_EQ(ran, 1);
+  task = MakeTask(soon);
+  task.finish_by = clock.Now() + absl::Milliseconds(500);
+  batcher.Submit(std::move(task));
+  EXPECT_TRUE(soon.Wait().ok());
 }
 
 TEST(BatcherTest, NeverRunsATaskThatComesLate) {
