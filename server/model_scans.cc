@@ -31,7 +31,7 @@ absl::StatusOr<std::vector<tuning::ScanShape>> ScansOf(
           directory.status().code(),
           absl::StrCat(version->name(), ": ", directory.status().message()));
     }
-    for (const tuning::ScanShape& scan : engine::ScanShapes(
+    for (const tuning::ScanShape& scan : tuning::ScanShapes(
              directory->config, directory->batch.max_batch_size)) {
       if (seen.insert(tuning::ToString(scan)).second) scans.push_back(scan);
     }

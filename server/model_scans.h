@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "model/engine/model_scans.h"
+#include "model/tuning/model_scans.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::server {

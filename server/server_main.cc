@@ -18,7 +18,7 @@
 #include "base/proto_duration.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
-#include "model/engine/model_scans.h"
+#include "model/tuning/model_scans.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
 #include "server/incremental_tuner.h"
@@ -150,7 +150,7 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
           repository::ModelRepository::CaptureFailed capture_failed) mutable {
         options.capture_failed = std::move(capture_failed);
         if (tuner != nullptr) {
-          options.scan_plans = tuner->TableFor(engine::ScanShapes(
+          options.scan_plans = tuner->TableFor(tuning::ScanShapes(
               directory.config, directory.batch.max_batch_size));
         }
         return engine.load(directory.config, directory.weights_path, options);

@@ -3,17 +3,9 @@
 #include "ATen/ops/layer_norm.h"
 #include "absl/strings/str_cat.h"
 #include "model/ops/ops.h"
+#include "model/stage_geometry.h"
 
 namespace sfmamba::backbones {
-namespace {
-
-// Returns the size of a side after `times` convolutions of stride 2.
-int64_t Halved(int64_t size, int times) {
-  for (; times > 0; --times) size = (size + 1) / 2;
-  return size;
-}
-
-}  // namespace
 
 HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
                                int image_size,
@@ -29,7 +21,7 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
   for (int stage = 0; stage < 4; ++stage) {
     const weights::StateDict::Scope level =
         scope.Sub(absl::StrCat("levels.", stage));
-    const int size = Halved(image_size, stage + 2);
+    const int size = static_cast<int>(model::MapSide(image_size, stage));
     const bool in_trunk = stage < 2 && trunk_.has_value();
     if (stage >= 2) {
       token_stages_.emplace_back(level, stage, config, options);
@@ -112,7 +104,7 @@ std::vector<int64_t> HybridBackbone::Sequences(int64_t images, int64_t height,
   std::vector<int64_t> sequences;
   for (int i = 0; i < 2; ++i) {
     sequences.push_back(token_stages_[i].Sequences(
-        images, Halved(height, i + 4), Halved(width, i + 4)));
+        images, model::MapSide(height, i + 2), model::MapSide(width, i + 2)));
   }
   return sequences;
 }

@@ -56,10 +56,7 @@ at::Tensor ConvStage::Forward(at::Tensor x) const {
 TokenStage::TokenStage(const weights::StateDict::Scope& scope, int stage,
                        const model::BackboneConfig& config,
                        const layers::LayerOptions& options)
-    : window_(config.window_mode == model::WindowMode::kFull
-                  ? 0
-                  : config.windows[stage - 2]),
-      attention_window_(config.attention_windows[stage - 2]),
+    : geometry_(config, stage),
       discard_(config.discard),
       fuse_(options.fuse),
       stream_type_(StreamType(config, options)),
@@ -75,26 +72,16 @@ TokenStage::TokenStage(const weights::StateDict::Scope& scope, int stage,
 
 bool TokenStage::Windows(int64_t height, int64_t width, ops::WindowGrid* grid,
                          ops::WindowGrid* sub) const {
-  const int64_t side = attention_window_;
-  *grid = {height, width, window_, window_};
-  bool split = side > 0;
-  if (window_ == 0) {  // The map is one window, padded to whole sub-windows.
-    split = side > 0 && (height > side || width > side);
-    const auto whole = [&](int64_t size) {
-      return split ? (size + side - 1) / side * side : size;
-    };
-    grid->height = whole(height);
-    grid->width = whole(width);
-  }
-  *sub = {grid->height, grid->width, side, side};
-  return split;
+  const model::StageWindows windows = geometry_.Windows(height, width);
+  *grid = {height, width, windows.height, windows.width};
+  *sub = {windows.height, windows.width, windows.sub_window,
+          windows.sub_window};
+  return windows.sub_window > 0;
 }
 
 int64_t TokenStage::Sequences(int64_t images, int64_t height,
                               int64_t width) const {
-  ops::WindowGrid grid, sub;
-  Windows(height, width, &grid, &sub);
-  return images * grid.windows();
+  return images * geometry_.Windows(height, width).count;
 }
 
 at::Tensor TokenStage::Enter(const at::Tensor& map,

@@ -11,6 +11,7 @@
 #include "model/layers/layer_options.h"
 #include "model/layers/residual.h"
 #include "model/ops/window_partition.h"
+#include "model/stage_geometry.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -62,8 +63,7 @@ class TokenStage {
   at::Tensor RunAttention(layers::Residual x, bool attached,
                           int64_t needed) const;
 
-  int window_;            // The side of a window; 0 means the whole map.
-  int attention_window_;  // The side of a sub-window; 0 means none.
+  model::StageGeometry geometry_;
   model::Discard discard_;
   bool fuse_;
   // The types of the residual stream and of the stage's result on a device.

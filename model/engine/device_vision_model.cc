@@ -11,13 +11,13 @@
 #include "model/engine/device_runtime.h"
 #include "model/engine/device_slot.h"
 #include "model/engine/graph_plan.h"
-#include "model/engine/model_scans.h"
 #include "model/engine/network.h"
 #include "model/engine/slot_pool.h"
 #include "model/engine/slot_thread.h"
 #include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/compute_type.h"
+#include "model/tuning/model_scans.h"
 #include "model/tuning/scan_plan_chooser.h"
 
 namespace sfmamba::engine {
@@ -105,7 +105,7 @@ class DeviceVisionModel : public model::VisionModel {
     const int sequences = static_cast<int>(gpus_[0]->network.Sequences(count));
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
     const std::vector<tuning::ScanShape> shapes =
-        ScanShapes(config_, /*max_batch=*/1);
+        tuning::ScanShapes(config_, /*max_batch=*/1);
     if (shapes.empty()) return rows;  // There are only attention blocks.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;

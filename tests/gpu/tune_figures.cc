@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "base/json.h"
 #include "model/config.h"
-#include "model/engine/model_scans.h"
+#include "model/tuning/model_scans.h"
 #include "tests/gpu/scan_figures.h"
 
 namespace sfmamba {
@@ -25,7 +25,7 @@ std::vector<tuning::ScanShape> ShapesToTune() {
           config.backbone.window_mode = model::WindowMode::kFull;
         }
         for (const tuning::ScanShape& shape :
-             engine::ScanShapes(config, whole_map ? 8 : 512)) {
+             tuning::ScanShapes(config, whole_map ? 8 : 512)) {
           shapes.push_back(shape);
         }
       }

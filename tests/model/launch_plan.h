@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/tuning/scan_shape.h"
 
 namespace sfmamba::model {
 
@@ -21,17 +22,23 @@ enum class LaunchKind {
 // One kernel that a pass of the network launches.
 struct Launch {
   LaunchKind kind = LaunchKind::kOnePass;
-  std::string group;    // What it does: "LayerNorm".
-  double flops = 0;     // A multiply-add is two.
-  double bytes = 0;     // Read and written, each tensor once.
-  int channels = 0;     // Of a convolution's input.
-  double specials = 0;  // A scan's exponentials, logarithms and divisions.
+  std::string group;       // What it does: "LayerNorm".
+  double flops = 0;        // A multiply-add is two.
+  double bytes = 0;        // Read and written, each tensor once.
+  int channels = 0;        // Of a convolution's input.
+  double specials = 0;     // A scan's exponentials, logarithms and divisions.
+  tuning::ScanShape scan;  // A scan's shape, by which its plan is chosen.
 };
 
 // The launches of one pass of a classifier over `images` pictures of its size,
 // from pixels to answers, in order. They are recorded from the very code that
 // a GPU runs, on tensors that have shapes but no values.
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images);
+
+// The shapes of the scans of one pass of a model's backbone over `images`
+// pictures of this size, in order. They are recorded likewise.
+std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
+                                       int height, int width);
 
 // Microseconds on an H200 at optimistic rates: memory 3.65 TB/s, products 600
 // and convolutions 280 to 550 TFLOP/s, attention's memory 1.2 TB/s, the scan

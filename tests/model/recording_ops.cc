@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "c10/core/InferenceMode.h"
+#include "model/backbones/backbone.h"
 #include "model/engine/network.h"
 #include "model/layers/image_batch.h"
 #include "model/ops/compute_type.h"
@@ -68,10 +69,15 @@ class RecordingOps : public ops::DeviceOps {
   }
   void SelectiveScan(const ops::Scan& scan, const at::Tensor& u,
                      const at::Tensor& dt, const at::Tensor& B,
-                     const at::Tensor& C, int64_t, int64_t,
+                     const at::Tensor& C, int64_t length, int64_t,
                      const at::Tensor& y) const override {
     Launch launch;
     launch.kind = LaunchKind::kScan;
+    launch.scan.type = ops::ScanType(u.scalar_type());
+    launch.scan.channels = u.size(1);
+    launch.scan.states = scan.A.size(0);
+    launch.scan.sequences = u.size(0) / length;
+    launch.scan.length = length;
     launch.group = "selective scan";
     launch.bytes = Bytes(u) + Bytes(dt) + Bytes(B) + Bytes(C) + Bytes(y);
     launch.specials = double(u.numel()) * (2 + scan.A.size(0));
@@ -252,12 +258,13 @@ void OnEnd(const at::RecordFunction& call, at::ObserverContext*) {
   if (Kernels().count(name) > 0) --inside_kernel;
 }
 
-at::CallbackHandle callback;
+at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 
 }  // namespace
 
-LaunchRecorder::LaunchRecorder() {
+LaunchRecorder::LaunchRecorder(bool operators) {
   recording = this;
+  if (!operators) return;
   callback =
       at::addThreadLocalCallback(at::RecordFunctionCallback(OnStart, OnEnd)
                                      .needsInputs(true)
@@ -265,27 +272,64 @@ LaunchRecorder::LaunchRecorder() {
 }
 
 LaunchRecorder::~LaunchRecorder() {
-  at::removeCallback(callback);
+  if (callback != at::INVALID_CALLBACK_HANDLE) at::removeCallback(callback);
+  callback = at::INVALID_CALLBACK_HANDLE;
   recording = nullptr;
 }
 
-std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
+namespace {
+
+// Calls `run` with the weights and the options of a model on the recording
+// device, and returns what it launches.
+template <typename Run>
+std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   const c10::InferenceMode inference;
   weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
     return at::empty(shape, at::TensorOptions(at::kMeta));
   });
   const tuning::ScanPlanChooser chooser({"an H200", 132, ""}, std::nullopt,
                                         /*deterministic=*/false);
-  const engine::Network network(config, weights.root(at::kMeta),
-                                {/*fuse=*/true, config.precision, &chooser});
-  const int side = config.image_size;
-  const layers::ImageBatch batch(
-      {std::vector<ops::ImagePixels>(images, {nullptr, side, side}), side, side,
-       config.mean, config.std},
-      at::kMeta, ops::ComputeType(config.precision));
-  LaunchRecorder recorder;
-  network.Answers(batch, /*fold_rows=*/0);
-  return recorder.launches;
+  return run(weights.root(at::kMeta),
+             layers::LayerOptions{/*fuse=*/true, config.precision, &chooser});
+}
+
+layers::ImageBatch Images(const ModelConfig& config, int images, int height,
+                          int width) {
+  return {{std::vector<ops::ImagePixels>(images, {nullptr, height, width}),
+           height, width, config.mean, config.std},
+          at::kMeta,
+          ops::ComputeType(config.precision)};
+}
+
+}  // namespace
+
+std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
+  return Recorded(config, [&](const auto& scope, const auto& options) {
+    const engine::Network network(config, scope, options);
+    const layers::ImageBatch batch =
+        Images(config, images, config.image_size, config.image_size);
+    LaunchRecorder recorder;
+    network.Answers(batch, /*fold_rows=*/0);
+    return recorder.launches;
+  });
+}
+
+std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
+                                       int height, int width) {
+  const std::vector<Launch> launches =
+      Recorded(config, [&](const auto& scope, const auto& options) {
+        const auto backbone = backbones::MakeBackbone(
+            config.backbone, config.image_size, scope, options);
+        const layers::ImageBatch batch = Images(config, images, height, width);
+        LaunchRecorder recorder(/*operators=*/false);
+        backbone->Forward(batch, /*fold_rows=*/0);
+        return recorder.launches;
+      });
+  std::vector<tuning::ScanShape> scans;
+  for (const Launch& launch : launches) {
+    if (launch.kind == LaunchKind::kScan) scans.push_back(launch.scan);
+  }
+  return scans;
 }
 
 }  // namespace model

@@ -10,10 +10,11 @@ namespace sfmamba::model {
 // While one of these lives, tensors of libtorch's "meta" device count as a
 // GPU's, and what this thread enqueues on them is recorded: our kernels, the
 // libraries', and libtorch's own operators, of which an unknown one ends the
-// test. One at a time.
+// test. Without `operators`, libtorch's are not recorded, and none is unknown.
+// One at a time.
 class LaunchRecorder {
  public:
-  LaunchRecorder();
+  explicit LaunchRecorder(bool operators = true);
   ~LaunchRecorder();
   LaunchRecorder(const LaunchRecorder&) = delete;
   LaunchRecorder& operator=(const LaunchRecorder&) = delete;

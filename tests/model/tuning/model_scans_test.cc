@@ -1,18 +1,18 @@
-#include "model/engine/model_scans.h"
+#include "model/tuning/model_scans.h"
 
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 
-namespace sfmamba::engine {
+namespace sfmamba::tuning {
 namespace {
 
 std::vector<std::string> Names(const model::ModelConfig& config,
                                int max_batch) {
   std::vector<std::string> names;
-  for (const tuning::ScanShape& shape : ScanShapes(config, max_batch)) {
-    names.push_back(tuning::ToString(shape));
+  for (const ScanShape& shape : ScanShapes(config, max_batch)) {
+    names.push_back(ToString(shape));
   }
   return names;
 }
@@ -48,6 +48,15 @@ TEST(ScanShapesTest, WindowsAreSequences) {
                                        "fp32 320 channels 8 states 1 x 66"}));
 }
 
+TEST(ScanShapesTest, AWholeMapIsRoundedUpToSubWindows) {
+  model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
+  config.image_size = 225;  // A map of 15 x 15 and one of 8 x 8.
+  config.backbone.window_mode = model::WindowMode::kFull;
+  config.backbone.attention_windows = {4, 8};
+  EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 258",
+                                       "fp32 320 channels 8 states 1 x 66"}));
+}
+
 TEST(ScanShapesTest, DenseModelsScanTheirPaddedPicture) {
   const model::ModelConfig config =
       *model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
@@ -70,4 +79,4 @@ TEST(ScanShapesTest, AModelWithoutMambaBlocksHasNone) {
 }
 
 }  // namespace
-}  // namespace sfmamba::engine
+}  // namespace sfmamba::tuning

@@ -1,0 +1,75 @@
+#include "model/tuning/model_scans.h"
+
+#include "model/stage_geometry.h"
+
+namespace sfmamba::tuning {
+namespace {
+
+ScanShape::Type TypeOf(model::Precision precision) {
+  switch (precision) {
+    case model::Precision::kFloat32:
+      return ScanShape::kFloat;
+    case model::Precision::kFloat16:
+      return ScanShape::kFloat16;
+    case model::Precision::kBFloat16:
+      break;
+  }
+  return ScanShape::kBFloat16;
+}
+
+// Returns the shape of a stage's scan for one image.
+ScanShape StageShape(const model::ModelConfig& config, int stage) {
+  const bool ratio = config.resize == model::Resize::kKeepRatio;
+  const int height = ratio ? config.short_side : config.image_size;
+  const int width = ratio ? config.long_side : config.image_size;
+  const model::StageWindows windows =
+      model::StageGeometry(config.backbone, stage)
+          .Windows(model::MapSide(config.Padded(height), stage),
+                   model::MapSide(config.Padded(width), stage));
+  ScanShape shape;
+  shape.type = TypeOf(config.precision);
+  shape.channels = config.backbone.width(stage) / 2;
+  shape.states = 8;
+  shape.sequences = static_cast<int>(windows.count);
+  shape.length = static_cast<int>(windows.length);
+  return shape;
+}
+
+ScanShape VimShape(const model::ModelConfig& config) {
+  constexpr int kPatch = 16, kExpand = 2;
+  const int side = config.image_size / kPatch;
+  ScanShape shape;
+  shape.type = TypeOf(config.precision);
+  shape.channels = kExpand * config.backbone.vim_dim;
+  shape.states = 16;
+  shape.sequences = 1;
+  shape.length = side * side + 1;  // With the class token.
+  if (config.backbone.tokens != model::Tokens::kNone) shape.length += 2;
+  return shape;
+}
+
+}  // namespace
+
+std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
+                                  int max_batch) {
+  std::vector<ScanShape> of_one;
+  if (config.backbone.architecture == model::Architecture::kVim) {
+    of_one = {VimShape(config)};
+  } else {
+    for (const int stage : {2, 3}) {
+      if (config.backbone.mamba_blocks(stage) > 0) {
+        of_one.push_back(StageShape(config, stage));
+      }
+    }
+  }
+  std::vector<ScanShape> shapes;
+  for (int batch = 1; batch <= max_batch; batch *= 2) {
+    for (ScanShape shape : of_one) {
+      shape.sequences *= batch;
+      shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
+
+}  // namespace sfmamba::tuning

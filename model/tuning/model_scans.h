@@ -1,0 +1,20 @@
+#ifndef SFMAMBA_MODEL_TUNING_MODEL_SCANS_H_
+#define SFMAMBA_MODEL_TUNING_MODEL_SCANS_H_
+
+#include <vector>
+
+#include "model/config.h"
+#include "model/tuning/scan_shape.h"
+
+namespace sfmamba::tuning {
+
+// Returns the shapes of a model's scans, which a ScanPlanTable should contain,
+// without duplicates. Inputs have the configured size; batches have 1, 2, 4 and
+// so on up to `max_batch` images. For every scan mode, the shapes are those of
+// kUni.
+std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
+                                  int max_batch);
+
+}  // namespace sfmamba::tuning
+
+#endif  // SFMAMBA_MODEL_TUNING_MODEL_SCANS_H_
