@@ -215,7 +215,9 @@ absl::StatusOr<ScanPlanTable> ScanPlanTable::Parse(absl::string_view text) {
         "expected at most ", kMaxBytes, " bytes, got ", text.size()));
   }
   if (!absl::ConsumeSuffix(&text, "\n")) {
-    return absl::InvalidArgumentError("expected a newline at the end");
+    const size_t last = text.size() < 20 ? 0 : text.size() - 20;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected a newline at the end, ", Found(text.substr(last))));
   }
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   if (lines[0] != kFormat) {

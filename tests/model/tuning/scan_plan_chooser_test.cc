@@ -28,7 +28,7 @@ kernels::ScanPlan QuarterOfTheRows() {
   return plan;
 }
 
-TEST(ScanPlannerTest, TakesTheTablesPlan) {
+TEST(ScanPlanChooserTest, TakesTheTablesPlan) {
   const ScanPlanChooser chooser(SomeGpu(),
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/false);
@@ -36,14 +36,14 @@ TEST(ScanPlannerTest, TakesTheTablesPlan) {
   EXPECT_EQ(chooser.Rows(SomeShape(64), 64), 16);
 }
 
-TEST(ScanPlannerTest, PassesAnotherDevicesTableOver) {
+TEST(ScanPlanChooserTest, PassesAnotherDevicesTableOver) {
   const ScanPlanChooser chooser({"another GPU", 84, "some build"},
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/false);
   EXPECT_EQ(chooser.Rows(SomeShape(128), 128), 128);
 }
 
-TEST(ScanPlannerTest, FoldsAsItIsAsked) {
+TEST(ScanPlanChooserTest, FoldsAsItIsAsked) {
   const ScanPlanChooser chooser(SomeGpu(), std::nullopt,
                                 /*deterministic=*/false);
   const kernels::ScanPlan plan = chooser.Plan(SomeShape(128), 16);
@@ -51,7 +51,7 @@ TEST(ScanPlannerTest, FoldsAsItIsAsked) {
   EXPECT_EQ(plan.rows, 16);
 }
 
-TEST(ScanPlannerTest, ADeterministicPlanDoesNotDependOnTheBatch) {
+TEST(ScanPlanChooserTest, ADeterministicPlanDoesNotDependOnTheBatch) {
   const ScanPlanChooser chooser(SomeGpu(),
                                 TableOf(SomeGpu(), QuarterOfTheRows()),
                                 /*deterministic=*/true);

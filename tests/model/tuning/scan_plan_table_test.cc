@@ -282,7 +282,7 @@ TEST(FoldTableFileTest, ErrorsNameTheLineWhatWasExpectedAndWhatWasFound) {
   EXPECT_EQ(ParseError(Changed("bf16 160 8 1 198", "bf16 160 8 120 200")),
             "line 7: entry: expected one for each power of two of a shape, got "
             "\"bf16 160 channels 8 states 120 x 200\"");
-  EXPECT_EQ(ParseError(""), "expected a newline at the end");
+  EXPECT_EQ(ParseError(""), "expected a newline at the end, got \"\"");
   EXPECT_EQ(ParseError("sfmamba fold table 1\n"),
             "expected at least 5 lines, got 1");
 }
