@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,10 @@
 #include "model/config.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
-#include "model/tuning/scan_plan_table.h"
+
+namespace sfmamba::tuning {
+class ScanPlanTable;
+}  // namespace sfmamba::tuning
 
 namespace sfmamba::model {
 
@@ -54,8 +56,9 @@ struct ModelOptions {
   // On GPUs in half precision: whether the MLPs' GELU is computed by erf in a
   // separate pass, not in its tanh form as part of the matrix product.
   bool exact_gelu = false;
-  // On GPUs: measured scan plans, if any. Those of another device are ignored.
-  std::optional<tuning::ScanPlanTable> scan_plans;
+  // On GPUs: measured scan plans from a ScanTuner, or null. Those of another
+  // device are ignored.
+  std::shared_ptr<const tuning::ScanPlanTable> scan_plans;
   // On GPUs: whether a classifier's batches replay recorded CUDA graphs. False
   // launches every kernel separately, for profilers.
   bool graphs = true;

@@ -1,13 +1,14 @@
 #include "server/gpus.h"
 
 #include <numeric>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
 namespace sfmamba::server {
 namespace {
 
-std::string Describe(const FoundGpus& found) {
+std::string Describe(const model::FoundGpus& found) {
   if (found.names.empty()) return absl::StrCat("none: ", found.why_none);
   std::string text;
   for (size_t i = 0; i < found.names.size(); ++i) {
@@ -19,7 +20,7 @@ std::string Describe(const FoundGpus& found) {
 }  // namespace
 
 absl::StatusOr<std::vector<int>> ChooseGpus(const v1::ServerConfig& config,
-                                            const FoundGpus& found) {
+                                            const model::FoundGpus& found) {
   if (config.device() == "cpu") return std::vector<int>();
   if (config.device() == "auto" && found.names.empty() &&
       config.gpus().empty()) {

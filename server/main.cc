@@ -9,9 +9,10 @@
 #include <filesystem>
 #include <system_error>
 
-#include "model/engine/torch_runtime.h"
+#include "model/gpus.h"
+#include "model/scan_tuning.h"
+#include "model/torch_runtime.h"
 #include "model/vision_model.h"
-#include "server/gpus.h"
 #include "server/revision.h"
 #include "server/server_main.h"
 
@@ -39,18 +40,18 @@ Engine ThisEngine() {
   Engine engine;
   engine.build.version = kVersion;
   engine.build.revision = BuildRevision();
-  engine.build.cuda = CudaVersion();
-  engine.build.torch = engine::TorchVersion();
-  engine.find_gpus = FindGpus;
+  engine.build.cuda = model::CudaVersion();
+  engine.build.torch = model::TorchVersion();
+  engine.find_gpus = model::FindGpus;
   engine.load = [](const model::ModelConfig& config, const std::string& path,
                    const model::ModelOptions& options) {
     return path.empty()
                ? model::VisionModel::Random(config, kRandomSeed, options)
                : model::VisionModel::Load(config, path, options);
   };
-  engine.scan_device = ScanDeviceOfGpu;
-  engine.scan_timer = MakeGpuScanTimer;
-  engine.set_compute_threads = engine::SetComputeThreads;
+  engine.make_scan_tuner = model::ScanTuner::Create;
+  engine.tune_scans = model::TuneScans;
+  engine.set_compute_threads = model::SetComputeThreads;
   return engine;
 }
 

@@ -18,14 +18,14 @@
 #include "base/proto_duration.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
-#include "model/tuning/model_scans.h"
+#include "model/scan_tuning.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
-#include "server/incremental_tuner.h"
-#include "server/model_scans.h"
+#include "server/gpus.h"
 #include "server/observability/log.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
+#include "server/scan_tuning.h"
 #include "server/server.h"
 #include "server/server_config.h"
 
@@ -132,15 +132,10 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
   options.slots_per_gpu = config.slots_per_gpu();
   options.deterministic = config.deterministic();
   options.exact_gelu = config.exact_gelu();
-  std::shared_ptr<IncrementalTuner> tuner;
+  std::shared_ptr<model::ScanTuner> tuner;
   if (!gpus.empty()) {
-    const int gpu = gpus.front();
-    const absl::StatusOr<tuning::ScanDevice> device = engine.scan_device(gpu);
-    if (!device.ok()) return device.status();
-    absl::StatusOr<std::unique_ptr<IncrementalTuner>> made =
-        IncrementalTuner::Create(
-            IncrementalTunerOptions(config), *device,
-            [&engine, gpu] { return engine.scan_timer(gpu); }, log);
+    absl::StatusOr<std::unique_ptr<model::ScanTuner>> made =
+        engine.make_scan_tuner(gpus.front(), ScanTunerOptions(config, log));
     if (!made.ok()) return made.status();
     tuner = *std::move(made);
   }
@@ -150,8 +145,8 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
           repository::ModelRepository::CaptureFailed capture_failed) mutable {
         options.capture_failed = std::move(capture_failed);
         if (tuner != nullptr) {
-          options.scan_plans = tuner->TableFor(tuning::ScanShapes(
-              directory.config, directory.batch.max_batch_size));
+          options.scan_plans = tuner->PlansFor(
+              {directory.config, directory.batch.max_batch_size});
         }
         return engine.load(directory.config, directory.weights_path, options);
       };
@@ -199,20 +194,8 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return clean ? kClean : kDrainTimeout;
 }
 
-absl::Status TuneGpu(const Engine& engine, int gpu,
-                     absl::Span<const tuning::ScanShape> scans,
-                     const std::string& path) {
-  const absl::StatusOr<tuning::ScanDevice> device = engine.scan_device(gpu);
-  if (!device.ok()) return device.status();
-  const absl::StatusOr<tuning::MeasureScan> measure = engine.scan_timer(gpu);
-  if (!measure.ok()) return measure.status();
-  const absl::StatusOr<tuning::ScanPlanTable> table =
-      tuning::SearchScanPlans(*device, scans, *measure);
-  return table.ok() ? table->Write(path) : table.status();
-}
-
 int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
-         const FoundGpus& found, const Engine& engine,
+         const model::FoundGpus& found, const Engine& engine,
          observability::Logger* log) {
   if (config.fold_table().empty()) {
     log->Error(observability::LogModule::kServer,
@@ -224,23 +207,25 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
                {{"device", config.device()}, {"found", found.why_none}});
     return kNoDevice;
   }
-  const absl::StatusOr<std::vector<tuning::ScanShape>> scans = ScansOf(config);
-  if (!scans.ok()) {
+  const absl::StatusOr<std::vector<model::ModelToTune>> models =
+      ModelsToTune(config);
+  if (!models.ok()) {
     log->Error(observability::LogModule::kServer, "the models cannot be read",
-               {{"error", scans.status().message()}});
+               {{"error", models.status().message()}});
     return kLoadFailed;
   }
-  const absl::Status tuned =
-      TuneGpu(engine, gpus.front(), *scans, config.fold_table());
+  const absl::StatusOr<model::ScanMeasurement> tuned =
+      engine.tune_scans(gpus.front(), *models, config.fold_table());
   if (!tuned.ok()) {
     log->Error(observability::LogModule::kServer, "tuning failed",
-               {{"error", tuned.message()}});
+               {{"error", tuned.status().message()}});
     return kDeviceFailed;
   }
   log->Info(observability::LogModule::kServer, "the fold table is written",
             {{"fold_table", config.fold_table()},
              {"gpu", found.names[gpus.front()]},
-             {"scans", scans->size()}});
+             {"scans", tuned->unknown},
+             {"measured", tuned->measured}});
   return kClean;
 }
 
@@ -285,7 +270,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   observability::Logger log(
       stderr, *observability::ParseLogLevels(config->log_level()),
       *observability::ParseLogFormat(config->log_format()));
-  const FoundGpus found = engine.find_gpus();
+  const model::FoundGpus found = engine.find_gpus();
   const absl::StatusOr<std::vector<int>> gpus = ChooseGpus(*config, found);
   if (!gpus.ok()) {
     log.Error(observability::LogModule::kServer, "no usable device",

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "model/tuning/scan_plan_table.h"
-#include "model/tuning/scan_search.h"
+#include "absl/types/span.h"
+#include "model/gpus.h"
+#include "model/scan_tuning.h"
 #include "model/vision_model.h"
-#include "server/gpus.h"
 #include "server/observability/metrics.h"
 
 namespace sfmamba::server {
@@ -18,15 +18,18 @@ namespace sfmamba::server {
 // place.
 struct Engine {
   observability::BuildInfo build;
-  std::function<FoundGpus()> find_gpus;
+  std::function<model::FoundGpus()> find_gpus;
   std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
       const model::ModelConfig& config, const std::string& weights_path,
       const model::ModelOptions& options)>
       load;  // An empty path means random weights.
-  // A GPU as fold tables name it, and what measures scans on it, for the
-  // calling thread.
-  std::function<absl::StatusOr<tuning::ScanDevice>(int gpu)> scan_device;
-  std::function<absl::StatusOr<tuning::MeasureScan>(int gpu)> scan_timer;
+  std::function<absl::StatusOr<std::unique_ptr<model::ScanTuner>>(
+      int gpu, const model::ScanTuner::Options& options)>
+      make_scan_tuner;
+  std::function<absl::StatusOr<model::ScanMeasurement>(
+      int gpu, absl::Span<const model::ModelToTune> models,
+      const std::string& path)>
+      tune_scans;
   std::function<void(int threads)> set_compute_threads;
 };
 

@@ -1,6 +1,7 @@
 #include "model/engine/device_vision_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,13 +34,19 @@ ops::ConvSearch SearchOf(const model::ModelConfig& config,
              : ops::ConvSearch::kGuess;
 }
 
+std::optional<tuning::ScanPlanTable> PlansOf(
+    const model::ModelOptions& options) {
+  if (options.scan_plans == nullptr) return std::nullopt;
+  return *options.scan_plans;
+}
+
 // The network on one GPU.
 struct Gpu {
   Gpu(int gpu, const DeviceRuntime& runtime, const model::ModelConfig& config,
       const model::ModelOptions& options, weights::StateDict& weights)
       : index(gpu),
         device(runtime.Describe(gpu)),
-        chooser(device, options.scan_plans, options.deterministic),
+        chooser(device, PlansOf(options), options.deterministic),
         network(config, weights.root(runtime.device(gpu)),
                 {/*fuse=*/true, config.precision, &chooser,
                  SearchOf(config, options), options.exact_gelu}) {}

@@ -1,12 +1,12 @@
-#include "model/engine/torch_runtime.h"
+#include "model/torch_runtime.h"
 
 #include "ATen/Parallel.h"
 #include "torch/headeronly/version.h"
 
-namespace sfmamba::engine {
+namespace sfmamba::model {
 
 std::string TorchVersion() { return TORCH_VERSION; }
 
 void SetComputeThreads(int threads) { at::set_num_threads(threads); }
 
-}  // namespace sfmamba::engine
+}  // namespace sfmamba::model

@@ -1,5 +1,8 @@
 #include "model/tuning/model_scans.h"
 
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
 #include "model/stage_geometry.h"
 
 namespace sfmamba::tuning {
@@ -67,6 +70,17 @@ std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
     for (ScanShape shape : of_one) {
       shape.sequences *= batch;
       shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
+
+std::vector<ScanShape> ScanShapes(absl::Span<const model::ModelToTune> models) {
+  std::vector<ScanShape> shapes;
+  absl::flat_hash_set<std::string> seen;
+  for (const model::ModelToTune& model : models) {
+    for (const ScanShape& shape : ScanShapes(model.config, model.max_batch)) {
+      if (seen.insert(ToString(shape)).second) shapes.push_back(shape);
     }
   }
   return shapes;

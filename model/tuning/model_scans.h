@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "model/config.h"
+#include "model/scan_tuning.h"
 #include "model/tuning/scan_shape.h"
 
 namespace sfmamba::tuning {
@@ -14,6 +16,9 @@ namespace sfmamba::tuning {
 // kUni.
 std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
                                   int max_batch);
+
+// Returns the shapes of the scans of all `models`, without duplicates.
+std::vector<ScanShape> ScanShapes(absl::Span<const model::ModelToTune> models);
 
 }  // namespace sfmamba::tuning
 

@@ -152,4 +152,17 @@ absl::StatusOr<ScanPlanTable> SearchScanPlans(
   return table;
 }
 
+absl::StatusOr<ScanPlanTable> TuneToFile(const ScanDevice& device,
+                                         absl::Span<const ScanShape> shapes,
+                                         const MeasureScan& measure,
+                                         const ScanSearchOptions& options,
+                                         const std::string& path) {
+  absl::StatusOr<ScanPlanTable> table =
+      SearchScanPlans(device, shapes, measure, options);
+  if (!table.ok()) return table;
+  const absl::Status written = table->Write(path);
+  if (!written.ok()) return written;
+  return table;
+}
+
 }  // namespace sfmamba::tuning

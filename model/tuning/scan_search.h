@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_TUNING_SCAN_SEARCH_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +44,13 @@ struct ScanSearchOptions {
 absl::StatusOr<ScanPlanTable> SearchScanPlans(
     const ScanDevice& device, absl::Span<const ScanShape> shapes,
     const MeasureScan& measure, const ScanSearchOptions& options = {});
+
+// The same, and writes the table to `path`, replacing the file.
+absl::StatusOr<ScanPlanTable> TuneToFile(const ScanDevice& device,
+                                         absl::Span<const ScanShape> shapes,
+                                         const MeasureScan& measure,
+                                         const ScanSearchOptions& options,
+                                         const std::string& path);
 
 }  // namespace sfmamba::tuning
 

@@ -7,6 +7,9 @@
 
 namespace sfmamba::tuning {
 
+// A build without CUDA has these functions too; they return
+// FAILED_PRECONDITION.
+
 // Returns the ScanDevice of CUDA device `gpu`.
 absl::StatusOr<ScanDevice> ScanDeviceOf(int gpu);
 

@@ -48,17 +48,18 @@ server::Engine FaultyEngine() {
   server::Engine engine;
   engine.build.version = "faulty";
   engine.find_gpus = [] {
-    return server::FoundGpus{{}, "this test has no driver"};
+    return model::FoundGpus{{}, "this test has no driver"};
   };
   engine.load = [](const model::ModelConfig& config, const std::string&,
                    const model::ModelOptions&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
     return std::make_unique<FaultyModel>(config);
   };
-  engine.scan_device = [](int) {
+  engine.make_scan_tuner = [](int, const model::ScanTuner::Options&) {
     return absl::InternalError("nobody asks for it");
   };
-  engine.scan_timer = [](int) {
+  engine.tune_scans = [](int, absl::Span<const model::ModelToTune>,
+                         const std::string&) {
     return absl::InternalError("nobody asks for it");
   };
   engine.set_compute_threads = [](int) {};

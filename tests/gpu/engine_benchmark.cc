@@ -155,7 +155,7 @@ void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
   for (const EngineCase& engine : cases) {
     EngineFigure figure;
     figure.engine = engine;
-    figure.tuned = options.device.scan_plans.has_value();
+    figure.tuned = options.device.scan_plans != nullptr;
     absl::Status status = model.status();
     if (status.ok()) status = prepared[engine.RunBatch(options.tiny)];
     if (status.ok()) status = MeasureModel(**model, options, &figure);

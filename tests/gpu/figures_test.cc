@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "model/tuning/scan_plan_table.h"
 #include "tests/gpu/engine_figures.h"
 #include "tests/gpu/pass_figures.h"
 #include "tests/gpu/scan_figures.h"
@@ -274,10 +276,11 @@ TEST(EngineCasesTest, OptionsKeepTheDevices) {
   engine.slots = 3;
   model::ModelOptions device;
   device.gpus = {0};
-  device.scan_plans = tuning::ScanPlanTable({"NVIDIA H200", 132, "0123abcd"});
+  device.scan_plans = std::make_shared<tuning::ScanPlanTable>(
+      tuning::ScanDevice{"NVIDIA H200", 132, "0123abcd"});
   const model::ModelOptions options = engine.Options(device);
   EXPECT_EQ(options.gpus, std::vector<int>({0}));
-  EXPECT_TRUE(options.scan_plans.has_value());
+  EXPECT_EQ(options.scan_plans, device.scan_plans);
   EXPECT_EQ(options.fold_rows, 4);
   EXPECT_EQ(options.slots_per_gpu, 3);
   engine.batch = 128;

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "model/tuning/scan_plan_table.h"
 #include "model/tuning/scan_timer.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/model_device.h"
@@ -95,11 +97,15 @@ absl::StatusOr<EngineOptions> OptionsOfFlags() {
       tuning::ScanDeviceOf(/*gpu=*/0);
   if (!device.ok()) return device.status();
   if (!(table->device() == *device)) {
-    std::fprintf(stderr, "%s: of another device or build, passed over\n",
-                 path.c_str());
+    std::fprintf(stderr,
+                 "%s is ignored: expected %s with build %s, got %s with build "
+                 "%s\n",
+                 path.c_str(), device->name.c_str(), device->build.c_str(),
+                 table->device().name.c_str(), table->device().build.c_str());
     return options;
   }
-  options.device.scan_plans = *std::move(table);
+  options.device.scan_plans =
+      std::make_shared<tuning::ScanPlanTable>(*std::move(table));
   return options;
 }
 

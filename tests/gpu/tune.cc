@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "model/tuning/scan_search.h"
 #include "model/tuning/scan_timer.h"
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/tune_figures.h"
@@ -19,18 +20,18 @@ absl::Status Tune(const std::string& path, absl::Duration budget, bool tiny,
   TuneRecorder recorder(setting, *measure, write);
   tuning::ScanSearchOptions options;
   options.budget = budget;
-  const absl::StatusOr<tuning::ScanPlanTable> table = tuning::SearchScanPlans(
+  const absl::StatusOr<tuning::ScanPlanTable> table = tuning::TuneToFile(
       *device, shapes,
       [&](const tuning::ScanShape& shape, const kernels::ScanPlan& plan) {
         return recorder.Measure(shape, plan);
       },
-      options);
+      options, path);
   recorder.Finish();
   if (!table.ok()) return table.status();
   std::printf("%d of %d shapes tuned for %s\n",
               static_cast<int>(table->entries().size()),
               static_cast<int>(shapes.size()), table->device().name.c_str());
-  return table->Write(path);
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba

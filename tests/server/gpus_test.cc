@@ -12,8 +12,8 @@ v1::ServerConfig Config(const std::string& device, std::vector<int> gpus = {}) {
   return config;
 }
 
-const FoundGpus kNone = {{}, "there is no driver"};
-const FoundGpus kTwo = {{"A", "B"}, ""};
+const model::FoundGpus kNone = {{}, "there is no driver"};
+const model::FoundGpus kTwo = {{"A", "B"}, ""};
 
 TEST(ChooseGpusTest, AutoTakesWhatIsThere) {
   EXPECT_EQ(*ChooseGpus(Config("auto"), kNone), std::vector<int>());

@@ -72,6 +72,16 @@ TEST(ScanShapesTest, VimHasOneKindOfScan) {
             Strings({"fp32 800 channels 16 states 1 x 199"}));
 }
 
+TEST(ScanShapesTest, SeveralModelsHaveEachScanOnce) {
+  const model::ModelConfig t = *model::VariantConfig("sf_mamba_t");
+  const model::ModelConfig s = *model::VariantConfig("sf_mamba_s");
+  const size_t one = ScanShapes({{t, /*max_batch=*/2}}).size();
+  EXPECT_EQ(one, 4);
+  EXPECT_EQ(ScanShapes({{t, 2}, {t, 2}}).size(), one);
+  EXPECT_EQ(ScanShapes({{t, 2}, {t, 8}}).size(), 8);
+  EXPECT_EQ(ScanShapes({{t, 2}, {s, 2}}).size(), 8);
+}
+
 TEST(ScanShapesTest, AModelWithoutMambaBlocksHasNone) {
   model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
   config.backbone.mamba = false;

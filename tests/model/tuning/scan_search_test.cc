@@ -1,6 +1,8 @@
 #include "model/tuning/scan_search.h"
 
+#include <fstream>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -156,7 +158,7 @@ class FakeDevice {
   absl::Time time = absl::UnixEpoch();
 };
 
-TEST(TuneScansTest, KeepsTheFastestPlanOfEachShape) {
+TEST(SearchScanPlansTest, KeepsTheFastestPlanOfEachShape) {
   FakeDevice device;
   const auto table = device.Tune({Shape(128, 198), Shape(128, 51, 320)});
   ASSERT_TRUE(table.ok()) << table.status();
@@ -170,7 +172,7 @@ TEST(TuneScansTest, KeepsTheFastestPlanOfEachShape) {
                               CandidatePlans(132, Shape(128, 51, 320)).size());
 }
 
-TEST(TuneScansTest, PlansThatTheKernelRefusesAreLeftOut) {
+TEST(SearchScanPlansTest, PlansThatTheKernelRefusesAreLeftOut) {
   FakeDevice device;
   device.refused = kernels::ScanPlan::kLane;
   const auto table = device.Tune({Shape(128, 198)});
@@ -178,7 +180,7 @@ TEST(TuneScansTest, PlansThatTheKernelRefusesAreLeftOut) {
   EXPECT_EQ(table->entries()[0].plan.kernel, kernels::ScanPlan::kFold);
 }
 
-TEST(TuneScansTest, ShapesThatDoNotFitAreLeftOut) {
+TEST(SearchScanPlansTest, ShapesThatDoNotFitAreLeftOut) {
   FakeDevice device;
   const auto table = device.Tune({Shape(512, 3138), Shape(1, 198)});
   ASSERT_TRUE(table.ok()) << table.status();
@@ -186,7 +188,7 @@ TEST(TuneScansTest, ShapesThatDoNotFitAreLeftOut) {
   EXPECT_EQ(table->entries()[0].shape.sequences, 1);
 }
 
-TEST(TuneScansTest, StopsWhenTheTimeIsUsedUp) {
+TEST(SearchScanPlansTest, StopsWhenTheTimeIsUsedUp) {
   const std::vector<ScanShape> shapes = {Shape(1, 198), Shape(1, 51, 320),
                                          Shape(8, 198)};
   const int first = CandidatePlans(132, shapes[0]).size();
@@ -203,13 +205,47 @@ TEST(TuneScansTest, StopsWhenTheTimeIsUsedUp) {
   EXPECT_EQ(device.calls, first + second - 1);
 }
 
-TEST(TuneScansTest, AFailingDeviceEndsIt) {
+TEST(SearchScanPlansTest, AFailingDeviceEndsIt) {
   FakeDevice device;
   device.failing_call = 3;
   const absl::Status status = device.Tune({Shape(128, 198)}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(status.message(),
             "bf16 160 channels 8 states 128 x 198: device lost");
+}
+
+// ---- To a file ----
+
+TEST(TuneToFileTest, ReplacesTheFileByTheTable) {
+  const std::string path = testing::TempDir() + "/table";
+  std::ofstream(path) << "an old table";
+  FakeDevice device;
+  const auto table = TuneToFile(
+      kDevice, {Shape(128, 198)},
+      [&](const ScanShape& shape, const kernels::ScanPlan& plan) {
+        return device.Measure(shape, plan);
+      },
+      {}, path);
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto read = ScanPlanTable::Read(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->Text(), table->Text());
+}
+
+TEST(TuneToFileTest, LeavesTheFileIfADeviceFails) {
+  const std::string path = testing::TempDir() + "/untouched";
+  FakeDevice device;
+  device.failing_call = 3;
+  const absl::Status status =
+      TuneToFile(
+          kDevice, {Shape(128, 198)},
+          [&](const ScanShape& shape, const kernels::ScanPlan& plan) {
+            return device.Measure(shape, plan);
+          },
+          {}, path)
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_FALSE(std::ifstream(path).good());
 }
 
 }  // namespace

@@ -1,21 +1,24 @@
-#include "server/incremental_tuner.h"
+#include "model/tuning/incremental_tuner.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace sfmamba::server {
+namespace sfmamba::tuning {
 namespace {
 
-const tuning::ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
+using ::testing::HasSubstr;
 
-tuning::ScanShape Shape(int sequences, int length = 198) {
-  return {tuning::ScanShape::kBFloat16, 160, 8, sequences, length, false};
+const ScanDevice kDevice{"NVIDIA H200", 132, "0123abcd"};
+
+ScanShape Shape(int sequences, int length = 198) {
+  return {ScanShape::kBFloat16, 160, 8, sequences, length, false};
 }
 
 // A plan that no default and no fallback is.
@@ -36,27 +39,28 @@ class IncrementalTunerTest : public testing::Test {
  protected:
   IncrementalTunerTest()
       : folder_(testing::TempDir() + "/" +
-                testing::UnitTest::GetInstance()->current_test_info()->name()),
-        log_file_(std::tmpfile(), &std::fclose),
-        log_(log_file_.get(), observability::LogLevel::kInfo,
-             observability::LogFormat::kText) {
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
-    options_.tuning.budget = absl::Hours(1);
-    options_.tuning.now = [this] { return time_; };
+    options_.budget = absl::Hours(1);
+    options_.measured = [this](const model::ScanMeasurement& measurement) {
+      measurements_.push_back(measurement);
+    };
+    options_.failed = [this](const absl::Status& status) {
+      absl::StrAppend(&failures_, status.message(), "\n");
+    };
   }
 
   absl::StatusOr<std::unique_ptr<IncrementalTuner>> Create() {
     return IncrementalTuner::Create(
         options_, device_,
-        [this]() -> absl::StatusOr<tuning::MeasureScan> {
+        [this]() -> absl::StatusOr<MeasureScan> {
           ++timers_;
-          return [this](const tuning::ScanShape& shape,
-                        const kernels::ScanPlan& plan) {
+          return [this](const ScanShape& shape, const kernels::ScanPlan& plan) {
             return Measure(shape, plan);
           };
         },
-        &log_);
+        [this] { return time_; });
   }
   // A tuner as a start of the server makes it.
   std::unique_ptr<IncrementalTuner> Start() {
@@ -65,46 +69,38 @@ class IncrementalTunerTest : public testing::Test {
     return *std::move(tuner);
   }
 
-  absl::StatusOr<double> Measure(const tuning::ScanShape& shape,
+  absl::StatusOr<double> Measure(const ScanShape& shape,
                                  const kernels::ScanPlan& plan) {
     time_ += absl::Milliseconds(10);
-    measured_.insert(tuning::ToString(shape));
+    measured_.insert(ToString(shape));
     if (fails_) return absl::InternalError("device lost");
     return IsOddPlan(plan) ? 1 : 2;
   }
   // How long it takes to measure these.
-  absl::Duration TimeFor(const std::vector<tuning::ScanShape>& shapes) const {
+  absl::Duration TimeFor(const std::vector<ScanShape>& shapes) const {
     size_t plans = 0;
-    for (const tuning::ScanShape& shape : shapes) {
-      plans += tuning::CandidatePlans(device_.multiprocessors, shape).size();
+    for (const ScanShape& shape : shapes) {
+      plans += CandidatePlans(device_.multiprocessors, shape).size();
     }
     return plans * absl::Milliseconds(10);
   }
 
-  std::string Log() const {
-    std::fflush(log_file_.get());
-    std::rewind(log_file_.get());
-    std::string text(1 << 16, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), log_file_.get()));
-    return text;
-  }
-
   const std::string folder_;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
-  observability::Logger log_;
-  IncrementalTuner::Options options_;
-  tuning::ScanDevice device_ = kDevice;
+  model::ScanTuner::Options options_;
+  ScanDevice device_ = kDevice;
   absl::Time time_ = absl::UnixEpoch();
   bool fails_ = false;
   int timers_ = 0;
-  std::set<std::string> measured_;
+  std::set<std::string> measured_;  // The shapes.
+  std::vector<model::ScanMeasurement> measurements_;
+  std::string failures_;
 };
 
 TEST_F(IncrementalTunerTest, AModelRunsByWhatWasMeasuredForIt) {
-  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_EQ(table.device(), kDevice);
   ASSERT_EQ(table.entries().size(), 2);
-  EXPECT_TRUE(IsOddPlan(tuning::ChooseScanPlan(&table, kDevice, Shape(64))));
+  EXPECT_TRUE(IsOddPlan(ChooseScanPlan(&table, kDevice, Shape(64))));
 }
 
 TEST_F(IncrementalTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
@@ -113,7 +109,7 @@ TEST_F(IncrementalTunerTest, TheNextModelNeedsOnlyItsOwnScansMeasured) {
   measured_.clear();
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(64), Shape(8)}).entries().size(),
             3);
-  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(8))}));
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(8))}));
   const int timers = timers_;
   tuner->TableFor({Shape(8)});
   EXPECT_EQ(timers_, timers) << "nothing was missing";
@@ -124,19 +120,19 @@ TEST_F(IncrementalTunerTest, TheNextStartReadsWhatThisOneWrote) {
   Start()->TableFor({Shape(1)});
   Start()->TableFor({Shape(1), Shape(64)});
   measured_.clear();
-  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
+  const ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
   EXPECT_TRUE(measured_.empty());
   EXPECT_EQ(table.entries().size(), 2);
-  EXPECT_EQ(tuning::ScanPlanTable::Read(options_.path)->Text(), table.Text());
+  EXPECT_EQ(ScanPlanTable::Read(options_.path)->Text(), table.Text());
 }
 
 TEST_F(IncrementalTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
   options_.path = folder_ + "/table";
-  tuning::ScanPlanTable known(kDevice);
+  ScanPlanTable known(kDevice);
   known.Set({Shape(64), OddPlan(), /*microseconds=*/9});
   ASSERT_TRUE(known.Write(options_.path).ok());
-  const tuning::ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
-  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(1))}));
+  const ScanPlanTable table = Start()->TableFor({Shape(1), Shape(64)});
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(1))}));
   ASSERT_EQ(table.entries().size(), 2);
   EXPECT_EQ(table.entries()[0].microseconds, 9);
 }
@@ -149,8 +145,8 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherBuildIsReplaced) {
   device_ = kDevice;
   measured_.clear();
   Start()->TableFor({Shape(64)});
-  EXPECT_EQ(measured_, std::set<std::string>({tuning::ToString(Shape(64))}));
-  const auto file = tuning::ScanPlanTable::Read(options_.path);
+  EXPECT_EQ(measured_, std::set<std::string>({ToString(Shape(64))}));
+  const auto file = ScanPlanTable::Read(options_.path);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->device(), kDevice);
   EXPECT_EQ(file->entries().size(), 1);
@@ -160,21 +156,21 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
   options_.path = folder_ + "/table";
   device_.name = "NVIDIA A100";
   Start()->TableFor({Shape(1)});
-  const std::string text = tuning::ScanPlanTable::Read(options_.path)->Text();
+  const std::string text = ScanPlanTable::Read(options_.path)->Text();
   device_ = kDevice;
   EXPECT_EQ(Start()->TableFor({Shape(64)}).device(), kDevice);
-  EXPECT_EQ(tuning::ScanPlanTable::Read(options_.path)->Text(), text);
-  EXPECT_NE(Log().find("another GPU's"), std::string::npos) << Log();
+  EXPECT_EQ(ScanPlanTable::Read(options_.path)->Text(), text);
+  EXPECT_THAT(failures_, HasSubstr("expected NVIDIA H200, got NVIDIA A100"));
 }
 
 TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
-  options_.tuning.budget = TimeFor({Shape(1), Shape(8)}) +
-                           absl::Milliseconds(50);  // Of the third a part.
+  options_.budget = TimeFor({Shape(1), Shape(8)}) +
+                    absl::Milliseconds(50);  // Of the third a part.
   const auto tuner = Start();
   const absl::Time start = time_;
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             2);
-  EXPECT_LE(time_ - start, options_.tuning.budget + absl::Milliseconds(10));
+  EXPECT_LE(time_ - start, options_.budget + absl::Milliseconds(10));
   // What was left out comes with the next model or start.
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             3);
@@ -184,8 +180,7 @@ TEST_F(IncrementalTunerTest, SurvivesAFileThatCannotBeWritten) {
   options_.path = folder_ + "/missing/table";
   const auto tuner = Start();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
-  EXPECT_NE(Log().find("the fold table is not written"), std::string::npos)
-      << Log();
+  EXPECT_THAT(failures_, HasSubstr("the fold table is not written"));
   // It is known to this process all the same.
   measured_.clear();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
@@ -197,7 +192,7 @@ TEST_F(IncrementalTunerTest, SurvivesAFailingMeasurement) {
   fails_ = true;
   const auto tuner = Start();
   EXPECT_TRUE(tuner->TableFor({Shape(1)}).entries().empty());
-  EXPECT_NE(Log().find("device lost"), std::string::npos) << Log();
+  EXPECT_THAT(failures_, HasSubstr("device lost"));
   EXPECT_FALSE(std::filesystem::exists(options_.path));
   fails_ = false;
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
@@ -206,13 +201,13 @@ TEST_F(IncrementalTunerTest, SurvivesAFailingMeasurement) {
 TEST_F(IncrementalTunerTest, SurvivesAGpuWithoutATimer) {
   auto tuner = IncrementalTuner::Create(
       options_, kDevice,
-      []() -> absl::StatusOr<tuning::MeasureScan> {
+      []() -> absl::StatusOr<MeasureScan> {
         return absl::ResourceExhaustedError("no memory for a stream");
       },
-      &log_);
+      [this] { return time_; });
   ASSERT_TRUE(tuner.ok()) << tuner.status();
   EXPECT_TRUE((*tuner)->TableFor({Shape(1)}).entries().empty());
-  EXPECT_NE(Log().find("no memory for a stream"), std::string::npos) << Log();
+  EXPECT_THAT(failures_, HasSubstr("no memory for a stream"));
 }
 
 TEST_F(IncrementalTunerTest, AFileThatIsNoTableIsAnError) {
@@ -223,27 +218,24 @@ TEST_F(IncrementalTunerTest, AFileThatIsNoTableIsAnError) {
   EXPECT_NE(status.message().find("line 1"), std::string::npos) << status;
 }
 
-TEST_F(IncrementalTunerTest, OnlyTheConfigurationsBudgetIsUsed) {
-  v1::ServerConfig config;
-  config.set_fold_table("table");
-  config.mutable_tune_budget()->set_seconds(3);
-  EXPECT_EQ(IncrementalTunerOptions(config).path, "table");
-  EXPECT_EQ(IncrementalTunerOptions(config).tuning.budget, absl::Seconds(3));
-  config.mutable_tune_budget()->set_seconds(0);
-  EXPECT_EQ(IncrementalTunerOptions(config).tuning.budget,
-            absl::ZeroDuration());
-}
-
-TEST_F(IncrementalTunerTest, NothingIsMeasuredForDeterministicPlans) {
-  v1::ServerConfig config;
-  config.set_deterministic(true);
-  config.mutable_tune_budget()->set_seconds(3);
-  options_.tuning.budget = IncrementalTunerOptions(config).tuning.budget;
+TEST_F(IncrementalTunerTest, NothingIsMeasuredWithoutABudget) {
+  options_.budget = absl::ZeroDuration();
   options_.path = folder_ + "/table";
   EXPECT_TRUE(Start()->TableFor({Shape(1)}).entries().empty());
   EXPECT_EQ(timers_, 0);
+  EXPECT_TRUE(measurements_.empty());
   EXPECT_FALSE(std::filesystem::exists(options_.path));
 }
 
+TEST_F(IncrementalTunerTest, ReportsWhatItMeasured) {
+  options_.budget = TimeFor({Shape(1)}) + absl::Milliseconds(50);
+  Start()->TableFor({Shape(1), Shape(64)});
+  ASSERT_EQ(measurements_.size(), 1);
+  EXPECT_EQ(measurements_[0].unknown, 2);
+  EXPECT_EQ(measurements_[0].measured, 1);
+  EXPECT_GE(measurements_[0].time, TimeFor({Shape(1)}));
+  EXPECT_EQ(failures_, "");
+}
+
 }  // namespace
-}  // namespace sfmamba::server
+}  // namespace sfmamba::tuning

@@ -1,9 +1,9 @@
-#ifndef SFMAMBA_MODEL_ENGINE_TORCH_RUNTIME_H_
-#define SFMAMBA_MODEL_ENGINE_TORCH_RUNTIME_H_
+#ifndef SFMAMBA_MODEL_TORCH_RUNTIME_H_
+#define SFMAMBA_MODEL_TORCH_RUNTIME_H_
 
 #include <string>
 
-namespace sfmamba::engine {
+namespace sfmamba::model {
 
 // Returns the version of libtorch, such as "2.11.0".
 std::string TorchVersion();
@@ -12,6 +12,6 @@ std::string TorchVersion();
 // before the first model is loaded.
 void SetComputeThreads(int threads);
 
-}  // namespace sfmamba::engine
+}  // namespace sfmamba::model
 
-#endif  // SFMAMBA_MODEL_ENGINE_TORCH_RUNTIME_H_
+#endif  // SFMAMBA_MODEL_TORCH_RUNTIME_H_

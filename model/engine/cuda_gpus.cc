@@ -1,10 +1,9 @@
 #include <cuda_runtime_api.h>
 
 #include "absl/strings/str_cat.h"
-#include "model/tuning/scan_timer.h"
-#include "server/gpus.h"
+#include "model/gpus.h"
 
-namespace sfmamba::server {
+namespace sfmamba::model {
 
 FoundGpus FindGpus() {
   FoundGpus found;
@@ -30,12 +29,4 @@ std::string CudaVersion() {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-absl::StatusOr<tuning::ScanDevice> ScanDeviceOfGpu(int gpu) {
-  return tuning::ScanDeviceOf(gpu);
-}
-
-absl::StatusOr<tuning::MeasureScan> MakeGpuScanTimer(int gpu) {
-  return tuning::MakeScanTimer(gpu);
-}
-
-}  // namespace sfmamba::server
+}  // namespace sfmamba::model

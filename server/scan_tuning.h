@@ -1,0 +1,25 @@
+#ifndef SFMAMBA_SERVER_SCAN_TUNING_H_
+#define SFMAMBA_SERVER_SCAN_TUNING_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "model/scan_tuning.h"
+#include "server/observability/log.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba::server {
+
+// Returns the options of the tuner of a server of this config, which reports to
+// `log`. Deterministic plans are not measured. `log` must outlive the tuner.
+model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
+                                           observability::Logger* log);
+
+// Returns the models that a server of this config would load. The error names
+// the model.
+absl::StatusOr<std::vector<model::ModelToTune>> ModelsToTune(
+    const v1::ServerConfig& config);
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_SCAN_TUNING_H_
