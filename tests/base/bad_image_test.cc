@@ -190,6 +190,8 @@ TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
   ExpectRefusedByHeader(
       {"12 bits", PatchFrame(jpeg, kPrecision, "\x0C"), kUnsupported});
   ExpectRefusedByHeader(
+      {"7 bits", PatchFrame(jpeg, kPrecision, "\x07"), kUnsupported});
+  ExpectRefusedByHeader(
       {"lossless", PatchFrame(jpeg, kMarker, "\xC3"), kUnsupported});
   ExpectRefusedByHeader(
       {"two components", PatchFrame(jpeg, kComponents, "\x02"), kUnsupported});

@@ -83,6 +83,7 @@ TEST(RunLengthsTest, JoinsWhatAdjoins) {
 
 TEST(RunLengthsTest, NothingSetIsOneRun) {
   EXPECT_EQ(RunLengths().Counts(12), (std::vector<int64_t>{12}));
+  EXPECT_EQ(RunLengths().Counts(0), (std::vector<int64_t>{0}));
 }
 
 // Height and width of the picture, then left, top, height, width of the mask.

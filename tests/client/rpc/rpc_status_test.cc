@@ -1,6 +1,8 @@
 #include "client/rpc/rpc_status.h"
 
 #include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
 
@@ -27,6 +29,18 @@ TEST(RpcStatusTest, ReadsWhatTheServerSays) {
   EXPECT_EQ(details.retry_delay, absl::Seconds(3));
   EXPECT_EQ(DescribeRpcError(status),
             "RESOURCE_EXHAUSTED (QUEUE_FULL): queue is full; retry after 3s");
+}
+
+TEST(RpcStatusTest, EveryFieldIsNamed) {
+  google::rpc::BadRequest bad_request;
+  bad_request.add_field_violations()->set_field("images[0]");
+  bad_request.add_field_violations()->set_field("params.top_k");
+  google::rpc::Status details;
+  details.add_details()->PackFrom(bad_request);
+  const absl::Status status = FromGrpcStatus(grpc::Status(
+      grpc::StatusCode::INVALID_ARGUMENT, "no", details.SerializeAsString()));
+  EXPECT_THAT(GetRpcErrorDetails(status).fields,
+              ElementsAre("images[0]", "params.top_k"));
 }
 
 TEST(RpcStatusTest, AnErrorOfTheNetworkHasNoDetails) {

@@ -31,6 +31,7 @@ constexpr float kNotANumber = -2;
 constexpr float kLarge = -3;
 constexpr float kTooLarge = -4;
 constexpr float kBreaksTheDevice = -5;      // From then on each Run fails.
+constexpr float kForgotten = -7;            // The model gives no result for it.
 constexpr float kEmbeddingNotANumber = -6;  // Its logit is finite.
 
 constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
@@ -79,6 +80,7 @@ class FakeModel : public model::VisionModel {
       if (value == kTooLarge) return absl::ResourceExhaustedError("the same");
       if (value == kBreaksTheDevice) broken_.store(true);
       if (broken_.load()) return absl::InternalError("no device");
+      if (value == kForgotten) continue;
       if (image.height == 1) return absl::InvalidArgumentError("height 1");
       model::Classification classification;
       classification.logits = {value == kNotANumber

@@ -30,6 +30,8 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
   const auto executor = MakeExecutor(2);
   Answer first, second;
   executor->Submit(MakeTask(first, 1));
+  const absl::Time then = base::SteadyNow();
+  WaitUntil([then] { return base::SteadyNow() > then; }, "the next moment");
   executor->Submit(MakeTask(second, 2));
   first.Wait().IgnoreError();
   second.Wait().IgnoreError();
@@ -37,7 +39,7 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
   EXPECT_EQ(first.info.padded_batch_size, 2);
   EXPECT_EQ(first.info.fold_factor, 20);
   EXPECT_EQ(first.info.bucket, "4x4");
-  EXPECT_GE(first.info.queue, second.info.queue);
+  EXPECT_GT(first.info.queue, second.info.queue);
   EXPECT_EQ(first.info.inference, second.info.inference);
   EXPECT_EQ(Metric("sfmamba_batches_total",
                    {{"model", "fake"}, {"bucket", "4x4"}, {"trigger", "full"}}),
@@ -75,6 +77,16 @@ TEST_F(ExecutorTest, OneFailingImageDoesNotFailTheOthers) {
   }
 }
 
+TEST_F(ExecutorTest, AnImageWithoutAResultFailsAlone) {
+  const auto executor = MakeExecutor(2);
+  Answer answers[2];
+  executor->Submit(MakeTask(answers[0], 5));
+  executor->Submit(MakeTask(answers[1], kForgotten));
+  EXPECT_EQ(answers[0].logit(), 5);
+  EXPECT_EQ(answers[1].reason(), "DEVICE_ERROR");
+  EXPECT_EQ(answers[1].message(), "the model failed: 0 results for 1 images");
+}
+
 TEST_F(ExecutorTest, WhenBothHalvesFailAllFailAndNoMoreIsTried) {
   const auto executor = MakeExecutor(8);
   Answer answers[8];
@@ -103,8 +115,8 @@ TEST_F(ExecutorTest, AnImageTooLargeForTheDeviceMayComeAgain) {
   const absl::Status status = answer.Wait().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(answer.reason(), "DEVICE_OOM");
-  EXPECT_LT(server::GetErrorDetail(status).retry_after,
-            absl::InfiniteDuration());
+  EXPECT_EQ(server::GetErrorDetail(status).retry_after,
+            absl::Milliseconds(500));
 }
 
 TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
@@ -199,6 +211,7 @@ TEST_F(ExecutorTest, ASizeTheModelRefusesIsTheClientsFault) {
   Answer answer;
   executor->Submit(MakeTask(answer, 0, 1));
   EXPECT_EQ(answer.Wait().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(answer.info.padded_batch_size, 1) << "nothing more is known of it";
 }
 
 TEST_F(ExecutorTest, SizesRunApart) {

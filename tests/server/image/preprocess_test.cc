@@ -103,10 +103,13 @@ TEST(PreprocessTest, LetterboxKeepsTheWholePictureInTheMiddle) {
   const ImageBuffer tall = Preprocess(Plain(20, 40, 255), options);
   for (int y = 0; y < 8; ++y) {
     for (int x = 0; x < 8; ++x) {
-      const int in_wide = y >= 2 && y < 6 ? 255 : 124;
-      const int in_tall = x >= 2 && x < 6 ? 255 : 124;
-      EXPECT_EQ(wide.pixels[3 * (8 * y + x)], in_wide) << x << ", " << y;
-      EXPECT_EQ(tall.pixels[3 * (8 * y + x)], in_tall) << x << ", " << y;
+      for (int c = 0; c < 3; ++c) {
+        const int padding = c == 0 ? 124 : c == 1 ? 116 : 104;
+        const int in_wide = y >= 2 && y < 6 ? 255 : padding;
+        const int in_tall = x >= 2 && x < 6 ? 255 : padding;
+        EXPECT_EQ(wide.pixels[3 * (8 * y + x) + c], in_wide) << x << ", " << y;
+        EXPECT_EQ(tall.pixels[3 * (8 * y + x) + c], in_tall) << x << ", " << y;
+      }
     }
   }
 }

@@ -1,6 +1,8 @@
 #include "server/observability/metrics.h"
 
 #include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
@@ -103,6 +105,57 @@ TEST(MetricsTest, GraphsThatCouldNotBeRecordedAreCounted) {
   model->CaptureFailed();
   model->CaptureFailed();
   EXPECT_EQ(Values(metrics)[name], 2);
+}
+
+// The only histogram of the family `name` that has observed something.
+prometheus::ClientMetric::Histogram HistogramOf(const Metrics& metrics,
+                                                const std::string& name) {
+  for (const prometheus::MetricFamily& family : metrics.Collect()) {
+    if (family.name != name) continue;
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      if (metric.histogram.sample_count > 0) return metric.histogram;
+    }
+  }
+  ADD_FAILURE() << name;
+  return {};
+}
+
+TEST(MetricsTest, HistogramsHoldWhatWasObserved) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  metrics.RequestStarted(Method::kDetect, 1234);
+  EXPECT_EQ(HistogramOf(metrics, "sfmamba_request_bytes").sample_sum, 1234);
+  metrics.ImageDecoded("jpeg", 70'000);
+  EXPECT_EQ(HistogramOf(metrics, "sfmamba_image_pixels").sample_sum, 70'000);
+  model->BatchRun("8x8", BatchTrigger::kFull, 6, 8);
+  EXPECT_EQ(HistogramOf(metrics, "sfmamba_batch_items").sample_sum, 6);
+  EXPECT_EQ(
+      HistogramOf(metrics, "sfmamba_batch_fold_occupancy_ratio").sample_sum,
+      0.75);
+  model->StageDone(Stage::kQueue, absl::Milliseconds(1500));
+  const auto stage = HistogramOf(metrics, "sfmamba_stage_duration_seconds");
+  EXPECT_EQ(stage.sample_sum, 1.5);
+  std::vector<double> bounds;
+  for (const auto& bucket : stage.bucket) bounds.push_back(bucket.upper_bound);
+  bounds.pop_back();  // Infinity.
+  EXPECT_EQ(bounds,
+            (std::vector<double>{.0001, .00025, .0005, .001, .0025, .005, .01,
+                                 .025, .05, .1, .25, .5, 1, 2.5, 5, 10}));
+}
+
+TEST(MetricsTest, LoadsAndImagesThatFailAreToldApart) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  model->LoadDone(false, absl::Seconds(1));
+  metrics.ImageFailed("png", "IMAGE_DECODE_FAILED");
+  metrics.ImageFailed("png", "IMAGE_DECODE_FAILED");
+  auto values = Values(metrics);
+  EXPECT_EQ(values["sfmamba_model_load_duration_seconds{model=m,result=error,"
+                   "version=1}"],
+            1);
+  EXPECT_EQ(values["sfmamba_image_decode_failures_total{format=png,reason="
+                   "IMAGE_DECODE_FAILED}"],
+            2);
 }
 
 TEST(MetricsTest, QueueGaugesAddUpOverVersions) {

@@ -74,6 +74,8 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
            {"backbone { scan: 9 }", "backbone.scan: got 9, expected UNI"},
            {"batching { max_batch_size: -1 }",
             "batching.max_batch_size: got -1, expected 1 to 4096 images"},
+           {"batching { max_batch_size: 4097 }",
+            "batching.max_batch_size: got 4097, expected 1 to 4096 images"},
            {"batching { max_queue_items: -1 }", "batching.max_queue_items"},
            {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
            {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",

@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
@@ -94,6 +97,67 @@ TEST_F(ModelRepositoryTest, FollowsNoLinkOutside) {
   fs::create_directory_symlink(outside + "/other/2", folder_ + "/m/2");
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
+}
+
+TEST_F(ModelRepositoryTest, FindsAModelByEachFormOfItsName) {
+  server::WriteModel(folder_, "m", "3");
+  const std::string longest(128, 'x');
+  server::WriteModel(folder_, longest, "1");
+  server::WriteModel(folder_, longest + "x", "1");  // Too long to be one.
+  ModelRepository& repository = Make();
+  ASSERT_TRUE(repository.Scan().ok());
+  EXPECT_EQ(Names().size(), 2);
+  for (const char* name : {"m", "models/m", "models/m/versions/3"}) {
+    const auto found = repository.Find(name, "model");
+    ASSERT_TRUE(found.ok()) << name;
+    EXPECT_EQ((*found)->name(), "models/m/versions/3");
+  }
+  EXPECT_TRUE(repository.Find(longest, "model").ok());
+  for (const char* name :
+       {"other", "models/other", "models/m/versions/2", "models/m/versions/03",
+        "models/m/versions/", "models/m/labels/stable"}) {
+    const absl::Status status = repository.Find(name, "model").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_EQ(server::GetErrorDetail(status).reason, "MODEL_NOT_FOUND");
+  }
+  for (const std::string& name :
+       {std::string("m/3"), std::string("models/m/3"), std::string("models/"),
+        std::string(".m"), std::string("models/m/labels/"), longest + "x"}) {
+    const absl::Status status = repository.Find(name, "model").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_EQ(server::GetErrorDetail(status).field, "model") << name;
+  }
+}
+
+TEST_F(ModelRepositoryTest, ANameMayBeLeftOutWhereOneModelIsMeant) {
+  server::WriteModel(folder_, "a", "1");
+  server::WriteModel(folder_, "b", "1", "", model::VisionTask::kDetection);
+  ModelRepository& repository = Make();
+  ASSERT_TRUE(repository.Scan().ok());
+  const auto only = repository.Find("", "model", model::VisionTask::kDetection);
+  ASSERT_TRUE(only.ok()) << only.status();
+  EXPECT_EQ((*only)->id(), "b");
+  for (const auto task : {std::optional<model::VisionTask>(),
+                          std::optional(model::VisionTask::kSegmentation)}) {
+    EXPECT_EQ(
+        server::GetErrorDetail(repository.Find("", "model", task).status())
+            .field,
+        "model");
+  }
+}
+
+TEST_F(ModelRepositoryTest, LoadingStopsBetweenModelsWhenAsked) {
+  for (const char* id : {"a", "b"}) server::WriteModel(folder_, id, "1");
+  ModelRepository& repository = Make();
+  ASSERT_TRUE(repository.Scan().ok());
+  int loaded = 0;
+  const absl::Status status =
+      repository.LoadAll([&loaded](const ModelVersion&) { ++loaded; },
+                         [&loaded] { return loaded == 1; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(loaded, 1);
+  EXPECT_EQ((*repository.Find("b", "model"))->state(),
+            observability::ModelState::kLoading);
 }
 
 TEST_F(ModelRepositoryTest, AnEmptyFolderIsAnError) {

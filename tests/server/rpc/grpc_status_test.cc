@@ -1,6 +1,8 @@
 #include "server/rpc/grpc_status.h"
 
 #include "google/rpc/error_details.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/test/server_context_test_spouse.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 
@@ -35,6 +37,22 @@ TEST(GrpcStatusTest, CarriesTheDetails) {
   EXPECT_EQ(info.domain(), "sfmamba.serving");
   EXPECT_EQ(request.field_violations(0).field(), "images");
   EXPECT_EQ(retry.retry_delay().nanos(), 30'000'000);
+}
+
+TEST(GrpcStatusTest, TheRetryDelayIsSentInWholeMillisecondsRoundedUp) {
+  const auto trailers = [](absl::Duration retry_after) {
+    ErrorDetail detail;
+    detail.retry_after = retry_after;
+    grpc::ServerContext context;
+    EndCall(MakeError(absl::StatusCode::kUnavailable, "later", detail),
+            &context);
+    return grpc::testing::ServerContextTestSpouse(&context)
+        .GetTrailingMetadata();
+  };
+  const std::string key = "grpc-retry-pushback-ms";
+  EXPECT_EQ(trailers(absl::Milliseconds(30)).find(key)->second, "30");
+  EXPECT_EQ(trailers(absl::Microseconds(30'001)).find(key)->second, "31");
+  EXPECT_TRUE(trailers(absl::InfiniteDuration()).empty());
 }
 
 TEST(GrpcStatusTest, AStatusWithoutDetailStillCarriesErrorInfo) {
