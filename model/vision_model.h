@@ -37,9 +37,9 @@ struct ModelInput {
 };
 
 struct ModelOptions {
-  // Whether to optimise the model at load: fold BatchNorms into convolutions,
-  // pack weights, use fast kernels. False is for tests on the CPU.
-  bool fuse = true;
+  // Whether to run the reference implementation, slowly, in fp32 and on the
+  // CPU. For tests.
+  bool reference = false;
   // The rows that each stage's sequences are folded into (SF-Mamba's B1). 0
   // lets the device choose. Run() returns INVALID_ARGUMENT if they do not
   // divide the number of sequences.
@@ -92,7 +92,7 @@ class VisionModel {
   // NOT_FOUND if there is no file. INVALID_ARGUMENT, naming each of them, for
   // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if
   // `gpus` is not empty and the build has no CUDA, a device does not exist or
-  // `fuse` is false.
+  // `reference` is set.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});

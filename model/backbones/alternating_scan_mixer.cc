@@ -12,8 +12,8 @@ AlternatingScanMixer::AlternatingScanMixer(std::unique_ptr<Mixer> mixer,
                                            bool reversed, bool mean_token)
     : mixer_(std::move(mixer)), reversed_(reversed), mean_token_(mean_token) {}
 
-void AlternatingScanMixer::AddTo(layers::Residual& residual,
-                                 const at::Tensor& x, int64_t length) const {
+void AlternatingScanMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
+                                 int64_t length) const {
   const int64_t rows = x.size(0), width = x.size(2);
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
   int64_t seen_length = length;
@@ -24,7 +24,7 @@ void AlternatingScanMixer::AddTo(layers::Residual& residual,
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
-  layers::Residual own(at::zeros(seen.sizes(), sum.options()));
+  ops::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);
   at::Tensor y = own.Sum();
   if (mean_token_) {

@@ -17,7 +17,7 @@ class AlternatingScanMixer : public Mixer {
   AlternatingScanMixer(std::unique_ptr<Mixer> mixer, bool reversed,
                        bool mean_token);
 
-  void AddTo(layers::Residual& residual, const at::Tensor& x,
+  void AddTo(ops::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:

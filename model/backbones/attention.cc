@@ -1,20 +1,19 @@
 #include "model/backbones/attention.h"
 
-#include "ATen/ops/scaled_dot_product_attention.h"
-#include "model/ops/ops.h"
-
 namespace sfmamba::backbones {
 
 Attention::Attention(const weights::StateDict::Scope& scope, int width,
                      int heads, const at::Tensor& gamma,
-                     const layers::LayerOptions& options)
-    : heads_(heads),
-      qkv_(layers::Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {},
-           options),
-      proj_(layers::Linear::Take(scope.Sub("proj"), width, width, true), gamma,
-            options) {}
+                     const ops::Implementation& implementation)
+    : implementation_(implementation),
+      heads_(heads),
+      qkv_({layers::Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {}},
+           implementation),
+      proj_(
+          {layers::Linear::Take(scope.Sub("proj"), width, width, true), gamma},
+          implementation) {}
 
-void Attention::AddTo(layers::Residual& residual, const at::Tensor& x,
+void Attention::AddTo(ops::Residual& residual, const at::Tensor& x,
                       int64_t length) const {
   const int64_t width = x.size(-1);
   const at::Tensor qkv = qkv_.Forward(x)
@@ -23,10 +22,7 @@ void Attention::AddTo(layers::Residual& residual, const at::Tensor& x,
   const int64_t asking =
       residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
   const at::Tensor q = qkv[0].narrow(2, 0, asking);
-  const ops::DeviceOps* const device = ops::DeviceOpsOf(x);
-  const at::Tensor y =
-      device != nullptr ? device->Attention(q, qkv[1], qkv[2])
-                        : at::scaled_dot_product_attention(q, qkv[1], qkv[2]);
+  const at::Tensor y = implementation_.Attention(q, qkv[1], qkv[2]);
   // [sequences, heads, asking, width / heads] becomes [sequences, asking,
   // width].
   proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));

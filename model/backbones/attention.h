@@ -16,12 +16,13 @@ class Attention : public Mixer {
  public:
   // `gamma` [width] is the layer scale of the result, or undefined.
   Attention(const weights::StateDict::Scope& scope, int width, int heads,
-            const at::Tensor& gamma, const layers::LayerOptions& options);
+            const at::Tensor& gamma, const ops::Implementation& implementation);
 
-  void AddTo(layers::Residual& residual, const at::Tensor& x,
+  void AddTo(ops::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
+  const ops::Implementation& implementation_;
   int heads_;
   layers::Linear qkv_, proj_;
 };

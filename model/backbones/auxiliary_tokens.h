@@ -3,6 +3,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -15,7 +16,8 @@ class AuxiliaryTokens {
   // Takes learnable tokens, "aux_head" and "aux_tail" [1, 1, width], from
   // `scope`.
   AuxiliaryTokens(const weights::StateDict::Scope& scope, int width,
-                  const model::BackboneConfig& config, bool fuse);
+                  const model::BackboneConfig& config,
+                  const ops::Implementation& implementation);
 
   // Maps x [sequences, T, width] to [sequences, T + 2, width] in new memory.
   // Returns x if attaches() is false.
@@ -31,15 +33,11 @@ class AuxiliaryTokens {
   bool swaps() const { return attaches() && swap_; }
 
  private:
+  const ops::Implementation& implementation_;
   model::Tokens tokens_;
   bool swap_;
-  bool fuse_;
   at::Tensor head_, tail_;  // For learnable tokens only.
 };
-
-// Returns x [rows, tokens, width] with the first and the last of each `length`
-// tokens exchanged.
-at::Tensor SwapEnds(const at::Tensor& x, int64_t length);
 
 }  // namespace sfmamba::backbones
 

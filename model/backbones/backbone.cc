@@ -5,14 +5,16 @@
 
 namespace sfmamba::backbones {
 
-std::unique_ptr<Backbone> MakeBackbone(const model::BackboneConfig& config,
-                                       int image_size,
-                                       const weights::StateDict::Scope& scope,
-                                       const layers::LayerOptions& options) {
+std::unique_ptr<Backbone> MakeBackbone(
+    const model::BackboneConfig& config, int image_size,
+    const weights::StateDict::Scope& scope,
+    const ops::Implementation& implementation) {
   if (config.architecture == model::Architecture::kVim) {
-    return std::make_unique<VimBackbone>(config, image_size, scope, options);
+    return std::make_unique<VimBackbone>(config, image_size, scope,
+                                         implementation);
   }
-  return std::make_unique<HybridBackbone>(config, image_size, scope, options);
+  return std::make_unique<HybridBackbone>(config, image_size, scope,
+                                          implementation);
 }
 
 }  // namespace sfmamba::backbones

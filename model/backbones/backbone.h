@@ -8,7 +8,7 @@
 #include "model/config.h"
 #include "model/layers/features.h"
 #include "model/layers/image_batch.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -31,10 +31,10 @@ class Backbone {
 
 // Takes the backbone's tensors from `scope`. `image_size` is the expected side
 // of the images, a hint.
-std::unique_ptr<Backbone> MakeBackbone(const model::BackboneConfig& config,
-                                       int image_size,
-                                       const weights::StateDict::Scope& scope,
-                                       const layers::LayerOptions& options);
+std::unique_ptr<Backbone> MakeBackbone(
+    const model::BackboneConfig& config, int image_size,
+    const weights::StateDict::Scope& scope,
+    const ops::Implementation& implementation);
 
 }  // namespace sfmamba::backbones
 

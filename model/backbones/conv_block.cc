@@ -8,27 +8,26 @@ constexpr double kEps = 1e-5;
 layers::Convolution MakeConvolution(
     const weights::StateDict::Scope& convolution,
     const weights::StateDict::Scope& norm, int width, int size,
-    const layers::LayerOptions& options) {
-  const layers::Convolution::Shape shape{width,        width,
+    ops::Activation activation, const ops::Implementation& implementation) {
+  const layers::Convolution::Shape shape{width, width,
                                          /*stride=*/1, size,
-                                         /*kernel=*/3, /*winograd=*/true};
+                                         /*kernel=*/3};
   return layers::Convolution(
       shape, layers::Convolution::Take(convolution, shape, true),
-      layers::BatchNorm::Take(norm, width, kEps), layers::Activation::kNone,
-      options);
+      ops::BatchNorm::Take(norm, width, kEps), activation, implementation);
 }
 
 }  // namespace
 
 ConvBlock::ConvBlock(const weights::StateDict::Scope& scope, int width,
-                     int size, const layers::LayerOptions& options)
+                     int size, const ops::Implementation& implementation)
     : conv1_(MakeConvolution(scope.Sub("conv1"), scope.Sub("norm1"), width,
-                             size, options)),
+                             size, ops::Activation::kGeluTanh, implementation)),
       conv2_(MakeConvolution(scope.Sub("conv2"), scope.Sub("norm2"), width,
-                             size, options)) {}
+                             size, ops::Activation::kNone, implementation)) {}
 
 void ConvBlock::Forward(at::Tensor& x) const {
-  conv2_.AddTo(x, conv1_.ForwardGeluTanh(x));
+  conv2_.AddTo(x, conv1_.Forward(x));
 }
 
 }  // namespace sfmamba::backbones

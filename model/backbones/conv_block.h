@@ -14,7 +14,7 @@ class ConvBlock {
  public:
   // `size` is the expected side of the map, a hint.
   ConvBlock(const weights::StateDict::Scope& scope, int width, int size,
-            const layers::LayerOptions& options);
+            const ops::Implementation& implementation);
 
   // x += block(x). May write to x's memory, which must not be shared.
   void Forward(at::Tensor& x) const;

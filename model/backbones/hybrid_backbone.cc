@@ -1,8 +1,6 @@
 #include "model/backbones/hybrid_backbone.h"
 
-#include "ATen/ops/layer_norm.h"
 #include "absl/strings/str_cat.h"
-#include "model/ops/ops.h"
 #include "model/stage_geometry.h"
 
 namespace sfmamba::backbones {
@@ -10,13 +8,12 @@ namespace sfmamba::backbones {
 HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
                                int image_size,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options)
-    : fuse_(options.fuse) {
+                               const ops::Implementation& implementation) {
   if (config.stem == model::Stem::kEfficientNetLite0) {
-    trunk_.emplace(scope.Sub("trunk"), image_size, options);
+    trunk_.emplace(scope.Sub("trunk"), image_size, implementation);
   } else {
     patch_embed_.emplace(scope.Sub("patch_embed"), config.in_dim, config.dim,
-                         image_size, options);
+                         image_size, implementation);
   }
   for (int stage = 0; stage < 4; ++stage) {
     const weights::StateDict::Scope level =
@@ -24,16 +21,13 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
     const int size = static_cast<int>(model::MapSide(image_size, stage));
     const bool in_trunk = stage < 2 && trunk_.has_value();
     if (stage >= 2) {
-      token_stages_.emplace_back(level, stage, config, options);
+      token_stages_.emplace_back(level, stage, config, implementation);
     } else if (!in_trunk) {
-      conv_stages_.emplace_back(level, stage, size, config, options);
+      conv_stages_.emplace_back(level, stage, size, config, implementation);
     }
     if (config.output_norms) {
-      const weights::StateDict::Scope norm =
-          scope.Sub(absl::StrCat("outnorm", stage));
-      const int width = config.width(stage);
-      output_norms_.push_back(
-          {norm.Take("weight", {width}), norm.Take("bias", {width})});
+      output_norms_.emplace_back(scope.Sub(absl::StrCat("outnorm", stage)),
+                                 config.width(stage), implementation);
     }
     if (stage == 3 || in_trunk) continue;
     const layers::Convolution::Shape shape{config.width(stage),
@@ -43,29 +37,15 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
         shape,
         layers::Convolution::Take(level.Sub("downsample.reduction.0"), shape,
                                   false),
-        std::nullopt, layers::Activation::kNone, options);
+        std::nullopt, ops::Activation::kNone, implementation);
   }
-}
-
-at::Tensor HybridBackbone::Normalized(const Norm& norm,
-                                      const at::Tensor& map) const {
-  // In channels-last memory, the channels of a pixel form a token.
-  at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
-  if (fuse_) {
-    return ops::LayerNorm(x, norm.gamma, norm.beta, /*length=*/1,
-                          /*swap=*/false, at::kFloat)
-        .permute({0, 3, 1, 2});
-  }
-  return at::layer_norm(x, {x.size(3)}, norm.gamma, norm.beta)
-      .permute({0, 3, 1, 2})
-      .contiguous();
 }
 
 void HybridBackbone::Add(const at::Tensor& map,
                          layers::Features* features) const {
   features->push_back(output_norms_.empty()
                           ? map
-                          : Normalized(output_norms_[features->size()], map));
+                          : output_norms_[features->size()].ForwardMap(map));
 }
 
 at::Tensor HybridBackbone::ForwardConvolutions(

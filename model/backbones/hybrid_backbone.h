@@ -10,6 +10,7 @@
 #include "model/backbones/patch_embed.h"
 #include "model/backbones/stage.h"
 #include "model/layers/convolution.h"
+#include "model/layers/layer_norm.h"
 
 namespace sfmamba::backbones {
 
@@ -22,7 +23,7 @@ class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
                  const weights::StateDict::Scope& scope,
-                 const layers::LayerOptions& options);
+                 const ops::Implementation& implementation);
 
   layers::Features Forward(const layers::ImageBatch& images,
                            int64_t fold_rows) const override;
@@ -30,25 +31,19 @@ class HybridBackbone : public Backbone {
                                  int64_t width) const override;
 
  private:
-  // A LayerNorm over the channels of a map [N, C, H, W].
-  struct Norm {
-    at::Tensor gamma, beta;  // [C]
-  };
-  at::Tensor Normalized(const Norm& norm, const at::Tensor& map) const;
   // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
   // Runs the layers before stage 3 and returns stage 3's input.
   at::Tensor ForwardConvolutions(const layers::ImageBatch& images,
                                  layers::Features* features) const;
 
-  bool fuse_;
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
   std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
   std::vector<layers::Convolution>
-      downsamples_;                 // The last one follows stage 3.
-  std::vector<Norm> output_norms_;  // One per stage, or none.
+      downsamples_;  // The last one follows stage 3.
+  std::vector<layers::LayerNorm> output_norms_;  // One per stage, or none.
 };
 
 }  // namespace sfmamba::backbones

@@ -31,24 +31,24 @@ constexpr BlockShape kBlocks[] = {
 
 layers::Convolution TakeUnit(const weights::StateDict::Scope& scope,
                              const layers::Convolution::Shape& shape,
-                             layers::Activation activation,
-                             const layers::LayerOptions& options) {
+                             ops::Activation activation,
+                             const ops::Implementation& implementation) {
   return layers::Convolution(
       shape,
       layers::Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
-      layers::BatchNorm::Take(scope.Sub("bn"), shape.out, kEps), activation,
-      options);
+      ops::BatchNorm::Take(scope.Sub("bn"), shape.out, kEps), activation,
+      implementation);
 }
 
 }  // namespace
 
 LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
-                     const layers::LayerOptions& options)
+                     const ops::Implementation& implementation)
     : stem_(
           layers::Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
                                     /*bias=*/false),
-          layers::BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
-          layers::Activation::kRelu6, image_size, options) {
+          ops::BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
+          ops::Activation::kRelu6, image_size, implementation) {
   int size = (image_size + 1) / 2;
   for (const BlockShape& shape : kBlocks) {
     const weights::StateDict::Scope block =
@@ -58,18 +58,18 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
     if (shape.expansion > 1) {
       expand = TakeUnit(block.Sub("expand"),
                         {shape.in, width, /*stride=*/1, size, /*kernel=*/1},
-                        layers::Activation::kRelu6, options);
+                        ops::Activation::kRelu6, implementation);
     }
     layers::Convolution depthwise =
         TakeUnit(block.Sub("depthwise"),
                  {width, width, shape.stride, size, shape.kernel,
-                  /*winograd=*/false, /*groups=*/width},
-                 layers::Activation::kRelu6, options);
+                  /*groups=*/width},
+                 ops::Activation::kRelu6, implementation);
     size = (size + shape.stride - 1) / shape.stride;
     layers::Convolution project =
         TakeUnit(block.Sub("project"),
                  {width, shape.out, /*stride=*/1, size, /*kernel=*/1},
-                 layers::Activation::kNone, options);
+                 ops::Activation::kNone, implementation);
     blocks_.push_back({std::move(expand), std::move(depthwise),
                        std::move(project),
                        shape.stride == 1 && shape.in == shape.out});

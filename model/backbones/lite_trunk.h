@@ -7,8 +7,8 @@
 #include "ATen/core/Tensor.h"
 #include "model/layers/convolution.h"
 #include "model/layers/image_batch.h"
-#include "model/layers/layer_options.h"
 #include "model/layers/stem_convolution.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -22,7 +22,7 @@ class LiteTrunk {
  public:
   // `image_size` is the expected side of the images, a hint.
   LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
-            const layers::LayerOptions& options);
+            const ops::Implementation& implementation);
 
   // Maps images of H x W pixels to three maps [N, C, ceil(H / stride),
   // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.

@@ -12,18 +12,18 @@ namespace sfmamba::backbones {
 std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                  const model::BackboneConfig& config, int stage,
                                  int block, const at::Tensor& gamma,
-                                 const layers::LayerOptions& options) {
+                                 const ops::Implementation& implementation) {
   const int width = config.width(stage);
   if (block >= config.mamba_blocks(stage)) {
     return std::make_unique<Attention>(scope, width, config.num_heads[stage],
-                                       gamma, options);
+                                       gamma, implementation);
   }
   if (config.scan == model::ScanMode::kParallelAddVim) {
     const VimMixer::Shape shape = {width, /*expand=*/1, /*backward=*/true};
-    return std::make_unique<VimMixer>(scope, shape, gamma, options);
+    return std::make_unique<VimMixer>(scope, shape, gamma, implementation);
   }
-  auto mixer =
-      std::make_unique<MambaMixer>(scope, width, config.scan, gamma, options);
+  auto mixer = std::make_unique<MambaMixer>(scope, width, config.scan, gamma,
+                                            implementation);
   const bool gap = config.scan == model::ScanMode::kSeriesGap;
   if (!gap && config.scan != model::ScanMode::kSeries) return mixer;
   const bool reversed = block % 2 == 1;

@@ -6,7 +6,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/backbones/mixer.h"
 #include "model/config.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -17,7 +17,7 @@ namespace sfmamba::backbones {
 std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                  const model::BackboneConfig& config, int stage,
                                  int block, const at::Tensor& gamma,
-                                 const layers::LayerOptions& options);
+                                 const ops::Implementation& implementation);
 
 }  // namespace sfmamba::backbones
 

@@ -25,17 +25,17 @@ class MambaMixer : public Mixer {
   // its result is added. Other scan modes are treated as kUni.
   MambaMixer(const weights::StateDict::Scope& scope, int width,
              model::ScanMode scan, const at::Tensor& gamma,
-             const layers::LayerOptions& options);
+             const ops::Implementation& implementation);
 
-  void AddTo(layers::Residual& residual, const at::Tensor& x,
+  void AddTo(ops::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
   int half_;  // The number of scanned channels.
   layers::Linear in_proj_, out_proj_;
+  layers::ShortConvolution conv_;  // Of the scanned and of the other channels.
   SsmBranch forward_;
-  std::optional<SsmBranch> backward_;
-  layers::ShortConvolution conv_z_;
+  std::optional<ConvolvedSsmBranch> backward_;
 };
 
 }  // namespace sfmamba::backbones

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
-#include "model/layers/residual.h"
+#include "model/ops/residual.h"
 
 namespace sfmamba::backbones {
 
@@ -18,7 +18,7 @@ class Mixer {
   // any. Both are [rows, tokens, width], contiguous. Each `length` consecutive
   // tokens are a sequence. In a folded batch a row consists of several
   // sequences.
-  virtual void AddTo(layers::Residual& residual, const at::Tensor& x,
+  virtual void AddTo(ops::Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
 };
 

@@ -12,11 +12,11 @@ class Mlp {
  public:
   // `gamma` [width] is the layer scale of the result, or undefined.
   Mlp(const weights::StateDict::Scope& scope, int width,
-      const at::Tensor& gamma, const layers::LayerOptions& options);
+      const at::Tensor& gamma, const ops::Implementation& implementation);
 
   // residual += gamma * mlp(x). Both are [..., width].
-  void AddTo(layers::Residual& residual, const at::Tensor& x) const {
-    fc2_.AddTo(residual, fc1_.ForwardGelu(x));
+  void AddTo(ops::Residual& residual, const at::Tensor& x) const {
+    fc2_.AddTo(residual, fc1_.Forward(x));
   }
 
  private:

@@ -13,8 +13,8 @@ layers::Convolution::Shape SecondShape(int in_dim, int dim, int image_size) {
   return {in_dim, dim, /*stride=*/2, (image_size + 1) / 2};
 }
 
-layers::Weights Take(const weights::StateDict::Scope& scope,
-                     const layers::Convolution::Shape& shape) {
+ops::Weights Take(const weights::StateDict::Scope& scope,
+                  const layers::Convolution::Shape& shape) {
   return layers::Convolution::Take(scope, shape, /*bias=*/false);
 }
 
@@ -22,14 +22,14 @@ layers::Weights Take(const weights::StateDict::Scope& scope,
 
 PatchEmbed::PatchEmbed(const weights::StateDict::Scope& scope, int in_dim,
                        int dim, int image_size,
-                       const layers::LayerOptions& options)
+                       const ops::Implementation& implementation)
     : first_(Take(scope.Sub("conv_down.0"), FirstShape(in_dim, image_size)),
-             layers::BatchNorm::Take(scope.Sub("conv_down.1"), in_dim, kEps),
-             layers::Activation::kRelu, image_size, options),
+             ops::BatchNorm::Take(scope.Sub("conv_down.1"), in_dim, kEps),
+             ops::Activation::kRelu, image_size, implementation),
       second_(
           SecondShape(in_dim, dim, image_size),
           Take(scope.Sub("conv_down.3"), SecondShape(in_dim, dim, image_size)),
-          layers::BatchNorm::Take(scope.Sub("conv_down.4"), dim, kEps),
-          layers::Activation::kRelu, options) {}
+          ops::BatchNorm::Take(scope.Sub("conv_down.4"), dim, kEps),
+          ops::Activation::kRelu, implementation) {}
 
 }  // namespace sfmamba::backbones

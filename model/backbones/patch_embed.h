@@ -14,7 +14,7 @@ namespace sfmamba::backbones {
 class PatchEmbed {
  public:
   PatchEmbed(const weights::StateDict::Scope& scope, int in_dim, int dim,
-             int image_size, const layers::LayerOptions& options);
+             int image_size, const ops::Implementation& implementation);
 
   at::Tensor Forward(const layers::ImageBatch& images) const {
     return second_.Forward(first_.Forward(images));

@@ -4,47 +4,15 @@
 
 #include "ATen/ops/cat.h"
 #include "absl/strings/str_cat.h"
-#include "model/ops/compute_type.h"
-#include "model/ops/device_ops.h"
 
 namespace sfmamba::backbones {
-namespace {
-
-// Partitions each sequence of x into the windows of `grid`. If `attached`, the
-// sequence has auxiliary tokens, and each window gets copies of them.
-at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
-                        bool attached) {
-  const auto cut = [&](const at::Tensor& patches) {
-    return ops::WindowPartition(patches.reshape({x.size(0), grid.map_height,
-                                                 grid.map_width, x.size(2)}),
-                                grid);
-  };
-  if (!attached) return cut(x);
-  const int64_t last = x.size(1) - 1;
-  const auto copies = [&](int64_t token) {
-    return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
-  };
-  return at::cat({copies(0), cut(x.narrow(1, 1, last - 1)), copies(last)}, 1);
-}
-
-// Returns the type of the residual stream on a device. With layer scales, small
-// values are added to a large sum, for which fp16 may be too narrow; the stream
-// is then fp32.
-at::ScalarType StreamType(const model::BackboneConfig& config,
-                          const layers::LayerOptions& options) {
-  const bool wide =
-      config.layer_scale && options.precision == model::Precision::kFloat16;
-  return wide ? at::kFloat : ops::ComputeType(options.precision);
-}
-
-}  // namespace
 
 ConvStage::ConvStage(const weights::StateDict::Scope& scope, int stage,
                      int size, const model::BackboneConfig& config,
-                     const layers::LayerOptions& options) {
+                     const ops::Implementation& implementation) {
   for (int i = 0; i < config.depths[stage]; ++i) {
     blocks_.emplace_back(scope.Sub(absl::StrCat("blocks.", i)),
-                         config.width(stage), size, options);
+                         config.width(stage), size, implementation);
   }
 }
 
@@ -55,18 +23,16 @@ at::Tensor ConvStage::Forward(at::Tensor x) const {
 
 TokenStage::TokenStage(const weights::StateDict::Scope& scope, int stage,
                        const model::BackboneConfig& config,
-                       const layers::LayerOptions& options)
+                       const ops::Implementation& implementation)
     : geometry_(config, stage),
       discard_(config.discard),
-      fuse_(options.fuse),
-      stream_type_(StreamType(config, options)),
-      map_type_(ops::ComputeType(options.precision)),
-      tokens_(scope, config.width(stage), config, options.fuse) {
+      windows_(implementation.MakeWindows({config.layer_scale})),
+      tokens_(scope, config.width(stage), config, implementation) {
   const int mamba_blocks = config.mamba_blocks(stage);
   for (int i = 0; i < config.depths[stage]; ++i) {
     (i < mamba_blocks ? mamba_ : attention_)
         .emplace_back(scope.Sub(absl::StrCat("blocks.", i)), config, stage, i,
-                      options);
+                      implementation);
   }
 }
 
@@ -86,32 +52,44 @@ int64_t TokenStage::Sequences(int64_t images, int64_t height,
 
 at::Tensor TokenStage::Enter(const at::Tensor& map,
                              const ops::WindowGrid& grid) const {
-  const at::Tensor pixels = map.permute({0, 2, 3, 1});
-  if (!ops::OnDevice(map)) {
-    return tokens_.Attach(ops::WindowPartition(pixels, grid).to(at::kFloat));
-  }
-  at::Tensor x = ops::WindowPartitionOnDevice(
-      pixels, grid, /*margin=*/tokens_.attaches() ? 1 : 0, stream_type_);
+  at::Tensor x = windows_->Partition(map.permute({0, 2, 3, 1}), grid,
+                                     /*margin=*/tokens_.attaches() ? 1 : 0);
   if (tokens_.attaches()) tokens_.Fill(x);
   return x;
+}
+
+at::Tensor TokenStage::CutSequences(const at::Tensor& x,
+                                    const ops::WindowGrid& grid,
+                                    bool attached) const {
+  const auto cut = [&](const at::Tensor& patches) {
+    return windows_->Partition(patches.reshape({x.size(0), grid.map_height,
+                                                grid.map_width, x.size(2)}),
+                               grid, /*margin=*/0);
+  };
+  if (!attached) return cut(x);
+  const int64_t last = x.size(1) - 1;
+  const auto copies = [&](int64_t token) {
+    return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
+  };
+  return at::cat({copies(0), cut(x.narrow(1, 1, last - 1)), copies(last)}, 1);
 }
 
 at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   ops::WindowGrid grid, sub;
   const bool split = Windows(map.size(2), map.size(3), &grid, &sub);
-  layers::Residual stream(Enter(map, grid));
+  ops::Residual stream(Enter(map, grid));
   RunMamba(stream, fold_rows);
   bool attached = tokens_.attaches();
   if (attached &&
       (discard_ == model::Discard::kBeforeAttention || attention_.empty())) {
-    stream = layers::Residual(AuxiliaryTokens::Detach(stream.Sum()));
+    stream = ops::Residual(AuxiliaryTokens::Detach(stream.Sum()));
     attached = false;
   }
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
-    x = RunAttention(layers::Residual(x), attached, x.size(1));
-    x = ops::WindowReverse(x, sub).view(
+    x = RunAttention(ops::Residual(x), attached, x.size(1));
+    x = windows_->Reverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
   } else {
     // Rows beyond the bottom of the map are dropped if there is one window.
@@ -119,14 +97,10 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     x = RunAttention(std::move(stream), attached, height * grid.width);
     grid.height = x.size(1) / grid.width;
   }
-  if (ops::OnDevice(x)) {
-    return ops::WindowReverseOnDevice(x, grid, map_type_).permute({0, 3, 1, 2});
-  }
-  x = ops::WindowReverse(x, grid).permute({0, 3, 1, 2});
-  return fuse_ ? x : x.contiguous();
+  return windows_->ReverseToMap(x, grid);
 }
 
-void TokenStage::RunMamba(layers::Residual& x, int64_t fold_rows) const {
+void TokenStage::RunMamba(ops::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
@@ -138,7 +112,7 @@ void TokenStage::RunMamba(layers::Residual& x, int64_t fold_rows) const {
   x.View(sizes);
 }
 
-at::Tensor TokenStage::RunAttention(layers::Residual x, bool attached,
+at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
                                     int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
     const int64_t length = x.sizes()[1];
@@ -149,7 +123,7 @@ at::Tensor TokenStage::RunAttention(layers::Residual x, bool attached,
     }
     if (attached && (discard_ == model::Discard::kAfterFirstAttention ||
                      i + 1 == attention_.size())) {
-      x = layers::Residual(AuxiliaryTokens::Detach(x.Sum()));
+      x = ops::Residual(AuxiliaryTokens::Detach(x.Sum()));
       attached = false;
     }
   }

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_MODEL_BACKBONES_STAGE_H_
 #define SFMAMBA_MODEL_BACKBONES_STAGE_H_
 
+#include <memory>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -8,9 +9,7 @@
 #include "model/backbones/conv_block.h"
 #include "model/backbones/token_block.h"
 #include "model/config.h"
-#include "model/layers/layer_options.h"
-#include "model/layers/residual.h"
-#include "model/ops/window_partition.h"
+#include "model/ops/implementation.h"
 #include "model/stage_geometry.h"
 #include "model/weights/state_dict.h"
 
@@ -22,7 +21,7 @@ class ConvStage {
   // `stage` is 0 or 1. `size` is the expected side of the map, a hint.
   ConvStage(const weights::StateDict::Scope& scope, int stage, int size,
             const model::BackboneConfig& config,
-            const layers::LayerOptions& options);
+            const ops::Implementation& implementation);
 
   // Reuses the memory of x for the result if possible.
   at::Tensor Forward(at::Tensor x) const;
@@ -39,7 +38,7 @@ class TokenStage {
   // `stage` is 2 or 3.
   TokenStage(const weights::StateDict::Scope& scope, int stage,
              const model::BackboneConfig& config,
-             const layers::LayerOptions& options);
+             const ops::Implementation& implementation);
 
   // Maps x [N, width, H, W] to a map of the same shape and reuses x's memory if
   // possible. The Mamba blocks run on `fold_rows` rows, a divisor of
@@ -57,17 +56,18 @@ class TokenStage {
   // Returns the residual stream: the map's windows as sequences, with auxiliary
   // tokens.
   at::Tensor Enter(const at::Tensor& map, const ops::WindowGrid& grid) const;
-  void RunMamba(layers::Residual& x, int64_t fold_rows) const;
+  // Partitions each sequence of x into the windows of `grid`. If `attached`,
+  // the sequence has auxiliary tokens, and each window gets copies of them.
+  at::Tensor CutSequences(const at::Tensor& x, const ops::WindowGrid& grid,
+                          bool attached) const;
+  void RunMamba(ops::Residual& x, int64_t fold_rows) const;
   // Runs the attention blocks. The result holds at least the first `needed`
   // tokens of each sequence.
-  at::Tensor RunAttention(layers::Residual x, bool attached,
-                          int64_t needed) const;
+  at::Tensor RunAttention(ops::Residual x, bool attached, int64_t needed) const;
 
   model::StageGeometry geometry_;
   model::Discard discard_;
-  bool fuse_;
-  // The types of the residual stream and of the stage's result on a device.
-  at::ScalarType stream_type_, map_type_;
+  std::unique_ptr<const ops::WindowOp> windows_;
   AuxiliaryTokens tokens_;
   std::vector<TokenBlock> mamba_, attention_;
 };

@@ -7,8 +7,9 @@
 #include "model/backbones/mixer.h"
 #include "model/backbones/mlp.h"
 #include "model/config.h"
-#include "model/layers/layer_options.h"
-#include "model/layers/residual.h"
+#include "model/layers/layer_norm.h"
+#include "model/ops/implementation.h"
+#include "model/ops/residual.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -20,26 +21,17 @@ class TokenBlock {
   // Block `block` of stage `stage` (2 or 3).
   TokenBlock(const weights::StateDict::Scope& scope,
              const model::BackboneConfig& config, int stage, int block,
-             const layers::LayerOptions& options);
+             const ops::Implementation& implementation);
 
   // Each `length` consecutive tokens of x are a sequence. With `swap`, the
   // first and the last token of each sequence are exchanged before the mixer.
-  void Forward(layers::Residual& x, int64_t length, bool swap) const;
+  void Forward(ops::Residual& x, int64_t length, bool swap) const;
   // The same for an attention block, where each row of x is a sequence.
   // Computes only the first `count` tokens of each and drops the others from x.
-  void ForwardFirst(layers::Residual& x, int64_t count) const;
+  void ForwardFirst(ops::Residual& x, int64_t count) const;
 
  private:
-  struct Norm {
-    at::Tensor gamma, beta;  // [width]
-  };
-  static Norm TakeNorm(const weights::StateDict::Scope& scope, int width);
-  at::Tensor Normalized(const Norm& norm, layers::Residual& x, int64_t length,
-                        bool swap) const;
-
-  bool fuse_;
-  at::ScalarType norm_type_;  // The type of the LayerNorms' results.
-  Norm norm1_, norm2_;
+  layers::LayerNorm norm1_, norm2_;
   std::unique_ptr<Mixer> mixer_;
   std::unique_ptr<Mlp> mlp_;
 };

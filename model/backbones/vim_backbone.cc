@@ -13,8 +13,7 @@ constexpr int kExpand = 2;
 constexpr double kEps = 1e-5;
 
 // Takes the patch convolution, whose stride equals its size, as a linear layer.
-layers::Weights TakePatchEmbed(const weights::StateDict::Scope& scope,
-                               int width) {
+ops::Weights TakePatchEmbed(const weights::StateDict::Scope& scope, int width) {
   constexpr int kSide = VimBackbone::kPatch;
   return {scope.Take("weight", {width, 3, kSide, kSide}).view({width, -1}),
           scope.Take("bias", {width})};
@@ -35,22 +34,24 @@ at::Tensor CutPatches(const at::Tensor& images) {
 
 VimBackbone::VimBackbone(const model::BackboneConfig& config, int image_size,
                          const weights::StateDict::Scope& scope,
-                         const layers::LayerOptions& options)
-    : patches_((image_size / kPatch) * (image_size / kPatch)),
+                         const ops::Implementation& implementation)
+    : implementation_(implementation),
+      patches_((image_size / kPatch) * (image_size / kPatch)),
       patch_embed_(
-          TakePatchEmbed(scope.Sub("patch_embed.proj"), config.vim_dim), {},
-          options),
+          {TakePatchEmbed(scope.Sub("patch_embed.proj"), config.vim_dim), {}},
+          implementation),
       class_token_(scope.Take("cls_token", {1, 1, config.vim_dim})),
       positions_(scope.Take("pos_embed", {1, patches_ + 1, config.vim_dim})),
-      tokens_(scope, config.vim_dim, config, options.fuse),
+      tokens_(scope, config.vim_dim, config, implementation),
       norm_(scope.Take("norm_f.weight", {config.vim_dim})) {
   const VimMixer::Shape shape = {config.vim_dim, kExpand, config.vim_backward};
   for (int i = 0; i < config.vim_depth; ++i) {
     const weights::StateDict::Scope layer =
         scope.Sub(absl::StrCat("layers.", i));
-    layers_.push_back({layer.Take("norm.weight", {config.vim_dim}),
-                       std::make_unique<VimMixer>(layer.Sub("mixer"), shape,
-                                                  at::Tensor(), options)});
+    layers_.push_back(
+        {layer.Take("norm.weight", {config.vim_dim}),
+         std::make_unique<VimMixer>(layer.Sub("mixer"), shape, at::Tensor(),
+                                    implementation)});
   }
 }
 
@@ -68,14 +69,14 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
 
 layers::Features VimBackbone::Forward(const layers::ImageBatch& images,
                                       int64_t fold_rows) const {
-  const at::Tensor x =
-      Embed(images.Values());  // The sum of Vim's residual and hidden state.
+  const at::Tensor x = Embed(implementation_.Values(
+      images));  // The sum of Vim's residual and hidden state.
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
-  layers::Residual residual(
+  ops::Residual residual(
       x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
     at::Tensor& sum = residual.Sum();
-    if (tokens_.swaps() && i > 0) sum = SwapEnds(sum, length);
+    if (tokens_.swaps() && i > 0) sum = ops::SwapEnds(sum, length);
     layers_[i].mixer->AddTo(
         residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);
   }

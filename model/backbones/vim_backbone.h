@@ -24,7 +24,7 @@ class VimBackbone : public Backbone {
   // since the position embedding has a fixed size.
   VimBackbone(const model::BackboneConfig& config, int image_size,
               const weights::StateDict::Scope& scope,
-              const layers::LayerOptions& options);
+              const ops::Implementation& implementation);
 
   layers::Features Forward(const layers::ImageBatch& images,
                            int64_t fold_rows) const override;
@@ -41,6 +41,7 @@ class VimBackbone : public Backbone {
   // Maps images [N, 3, H, W] to sequences [N, L, width] in fp32.
   at::Tensor Embed(const at::Tensor& images) const;
 
+  const ops::Implementation& implementation_;
   int patches_;  // Patches per image.
   // Maps a patch's pixels, [3, kPatch, kPatch], to a token.
   layers::Linear patch_embed_;

@@ -6,8 +6,12 @@
 namespace sfmamba::backbones {
 namespace {
 
-SsmBranch::Shape PathShape(const VimMixer::Shape& shape) {
-  return {{shape.expand * shape.width, /*taps=*/4, /*left=*/3, /*bias=*/true},
+layers::ShortConvolution::Shape ConvShape(const VimMixer::Shape& shape) {
+  return {shape.expand * shape.width, /*taps=*/4, /*left=*/3, /*bias=*/true};
+}
+
+SsmBranch::Shape BranchShape(const VimMixer::Shape& shape) {
+  return {shape.expand * shape.width,
           /*rank=*/(shape.width + 15) / 16,
           /*states=*/16,
           /*dt_bias_scale=*/1};
@@ -16,21 +20,26 @@ SsmBranch::Shape PathShape(const VimMixer::Shape& shape) {
 }  // namespace
 
 VimMixer::VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
-                   const at::Tensor& gamma, const layers::LayerOptions& options)
+                   const at::Tensor& gamma,
+                   const ops::Implementation& implementation)
     : channels_(shape.expand * shape.width),
-      in_proj_(layers::Linear::Take(scope.Sub("in_proj"), shape.width,
-                                    2 * channels_, false),
-               {}, options),
-      out_proj_(layers::Linear::Take(scope.Sub("out_proj"), channels_,
-                                     shape.width, false),
-                gamma, options),
-      forward_(scope, "conv1d", "", PathShape(shape), options) {
+      in_proj_({layers::Linear::Take(scope.Sub("in_proj"), shape.width,
+                                     2 * channels_, false),
+                {}},
+               implementation),
+      out_proj_({layers::Linear::Take(scope.Sub("out_proj"), channels_,
+                                      shape.width, false),
+                 gamma},
+                implementation),
+      forward_(scope, "conv1d", ConvShape(shape), "", BranchShape(shape),
+               implementation) {
   if (shape.backward) {
-    backward_.emplace(scope, "conv1d", "_b", PathShape(shape), options);
+    backward_.emplace(scope, "conv1d", ConvShape(shape), "_b",
+                      BranchShape(shape), implementation);
   }
 }
 
-void VimMixer::AddTo(layers::Residual& residual, const at::Tensor& x,
+void VimMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
                      int64_t length) const {
   const at::Tensor xz = in_proj_.Forward(x);
   const at::Tensor u = xz.narrow(2, 0, channels_);

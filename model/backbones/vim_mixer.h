@@ -24,16 +24,16 @@ class VimMixer : public Mixer {
 
   // `gamma` [width] is the layer scale of the result, or undefined.
   VimMixer(const weights::StateDict::Scope& scope, const Shape& shape,
-           const at::Tensor& gamma, const layers::LayerOptions& options);
+           const at::Tensor& gamma, const ops::Implementation& implementation);
 
-  void AddTo(layers::Residual& residual, const at::Tensor& x,
+  void AddTo(ops::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
 
  private:
   int channels_;  // The number of scanned channels.
   layers::Linear in_proj_, out_proj_;
-  SsmBranch forward_;
-  std::optional<SsmBranch> backward_;
+  ConvolvedSsmBranch forward_;
+  std::optional<ConvolvedSsmBranch> backward_;
 };
 
 }  // namespace sfmamba::backbones

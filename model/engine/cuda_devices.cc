@@ -17,40 +17,6 @@ namespace {
 
 c10::DeviceIndex Index(int gpu) { return static_cast<c10::DeviceIndex>(gpu); }
 
-class CudaRuntime : public DeviceRuntime {
- public:
-  int count() const override { return at::cuda::device_count(); }
-
-  tuning::ScanDevice Describe(int gpu) const override {
-    const cudaDeviceProp* properties =
-        at::cuda::getDeviceProperties(Index(gpu));
-    return {properties->name, properties->multiProcessorCount,
-            kernels::ScanBuildId()};
-  }
-
-  at::Device device(int gpu) const override {
-    return at::Device(at::kCUDA, Index(gpu));
-  }
-
-  std::unique_ptr<DeviceStream> MakeStream(int gpu) const override {
-    return std::make_unique<CudaDeviceStream>(Index(gpu));
-  }
-
-  void ConfigureLibraries() const override {
-    at::globalContext().setAllowTF32CuDNN(false);
-    at::globalContext().setAllowTF32CuBLAS(false);
-    // Each convolution sets its own search for algorithms.
-    at::globalContext().setBenchmarkCuDNN(false);
-  }
-
-  void Load(int gpu, const std::function<void()>& load) const override {
-    const c10::cuda::CUDAGuard guard(Index(gpu));
-    load();
-    // Slots use other streams, so the weights must be complete.
-    at::cuda::getCurrentCUDAStream().synchronize();
-  }
-};
-
 kernels::CudaStream CurrentStream(const at::Tensor& x) {
   return c10::cuda::getCurrentCUDAStream(x.device().index()).stream();
 }
@@ -82,6 +48,47 @@ class GpuOps : public ops::CudaOps {
   }
 };
 
+const ops::DeviceOps& TheOps() {
+  static const ops::DeviceOps& ops = *new GpuOps;
+  return ops;
+}
+
+class CudaRuntime : public DeviceRuntime {
+ public:
+  int count() const override { return at::cuda::device_count(); }
+
+  tuning::ScanDevice Describe(int gpu) const override {
+    const cudaDeviceProp* properties =
+        at::cuda::getDeviceProperties(Index(gpu));
+    return {properties->name, properties->multiProcessorCount,
+            kernels::ScanBuildId()};
+  }
+
+  at::Device device(int gpu) const override {
+    return at::Device(at::kCUDA, Index(gpu));
+  }
+
+  const ops::DeviceOps& ops() const override { return TheOps(); }
+
+  std::unique_ptr<DeviceStream> MakeStream(int gpu) const override {
+    return std::make_unique<CudaDeviceStream>(Index(gpu));
+  }
+
+  void ConfigureLibraries() const override {
+    at::globalContext().setAllowTF32CuDNN(false);
+    at::globalContext().setAllowTF32CuBLAS(false);
+    // Each convolution sets its own search for algorithms.
+    at::globalContext().setBenchmarkCuDNN(false);
+  }
+
+  void Load(int gpu, const std::function<void()>& load) const override {
+    const c10::cuda::CUDAGuard guard(Index(gpu));
+    load();
+    // Slots use other streams, so the weights must be complete.
+    at::cuda::getCurrentCUDAStream().synchronize();
+  }
+};
+
 }  // namespace
 
 // This function and DeviceOpsOf() are weak so that tests on the emulator can
@@ -96,8 +103,7 @@ ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
 namespace ops {
 
 ABSL_ATTRIBUTE_WEAK const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
-  static const DeviceOps* const ops = new engine::GpuOps;
-  return x.is_cuda() ? ops : nullptr;
+  return x.is_cuda() ? &engine::TheOps() : nullptr;
 }
 
 }  // namespace ops

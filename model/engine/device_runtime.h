@@ -5,6 +5,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/engine/device_stream.h"
+#include "model/ops/device_ops.h"
 #include "model/tuning/scan_plan_table.h"
 
 namespace sfmamba::engine {
@@ -18,6 +19,8 @@ class DeviceRuntime {
   // Describes GPU `gpu`, which is below count().
   virtual tuning::ScanDevice Describe(int gpu) const = 0;
   virtual at::Device device(int gpu) const = 0;
+  // Returns the operations of these GPUs.
+  virtual const ops::DeviceOps& ops() const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
 
   // Disables TF32 in the libraries, so that fp32 is computed as such. Affects

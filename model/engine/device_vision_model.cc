@@ -18,6 +18,7 @@
 #include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/compute_type.h"
+#include "model/ops/cuda/cuda_implementation.h"
 #include "model/tuning/model_scans.h"
 #include "model/tuning/scan_plan_chooser.h"
 
@@ -47,13 +48,15 @@ struct Gpu {
       : index(gpu),
         device(runtime.Describe(gpu)),
         chooser(device, PlansOf(options), options.deterministic),
-        network(config, weights.root(runtime.device(gpu)),
-                {/*fuse=*/true, config.precision, &chooser,
-                 SearchOf(config, options), options.exact_gelu}) {}
+        implementation(runtime.ops(), runtime.device(gpu),
+                       {config.precision, &chooser, SearchOf(config, options),
+                        options.exact_gelu}),
+        network(config, weights.root(runtime.device(gpu)), implementation) {}
 
   const int index;
   const tuning::ScanDevice device;
   const tuning::ScanPlanChooser chooser;
+  const ops::CudaImplementation implementation;
   const Network network;
 };
 
@@ -172,9 +175,9 @@ absl::Status CheckOptions(const DeviceRuntime& runtime,
           "GPU ", gpu, ": expected one of the ", count, " that there are"));
     }
   }
-  if (options.fuse) return absl::OkStatus();
+  if (!options.reference) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "the plain form of a model (fuse off) runs on the CPU only");
+      "the reference implementation runs on the CPU only");
 }
 
 }  // namespace

@@ -18,11 +18,12 @@ weights::StateDict::Scope BackboneScope(const model::ModelConfig& config,
 
 Network::Network(const model::ModelConfig& config,
                  const weights::StateDict::Scope& scope,
-                 const layers::LayerOptions& options)
+                 const ops::Implementation& implementation)
     : config_(config),
       backbone_(backbones::MakeBackbone(config.backbone, config.image_size,
-                                        BackboneScope(config, scope), options)),
-      head_(heads::MakeHead(config, scope, options)),
+                                        BackboneScope(config, scope),
+                                        implementation)),
+      head_(heads::MakeHead(config, scope, implementation)),
       classifier_(dynamic_cast<const heads::ClassificationHead*>(head_.get())) {
 }
 

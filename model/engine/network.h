@@ -12,7 +12,7 @@
 #include "model/heads/classification_head.h"
 #include "model/heads/head.h"
 #include "model/layers/image_batch.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 
@@ -24,7 +24,7 @@ class Network {
  public:
   Network(const model::ModelConfig& config,
           const weights::StateDict::Scope& scope,
-          const layers::LayerOptions& options);
+          const ops::Implementation& implementation);
 
   // INVALID_ARGUMENT, naming the image, if `images` cannot run in one batch or
   // if `fold_rows` is not 0 and does not divide the number of sequences.

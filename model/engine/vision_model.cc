@@ -14,8 +14,10 @@
 #include "model/engine/network.h"
 #include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
+#include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/ops.h"
 #include "model/ops/parallel.h"
+#include "model/ops/reference/reference_implementation.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/safetensors.h"
 #include "model/weights/state_dict.h"
@@ -36,11 +38,11 @@ absl::Status Guarded(Body body) {
   }
 }
 
-// Returns `wanted` if the processor supports it natively, else fp32.
-model::Precision NativePrecision(model::Precision wanted) {
-  return wanted == model::Precision::kBFloat16 && kernels::HasAmxBf16()
-             ? wanted
-             : model::Precision::kFloat32;
+std::unique_ptr<const ops::Implementation> MakeImplementation(
+    const model::ModelOptions& options, model::Precision precision) {
+  if (options.reference)
+    return std::make_unique<ops::ReferenceImplementation>();
+  return std::make_unique<ops::CpuImplementation>(precision);
 }
 
 class CpuVisionModel : public model::VisionModel {
@@ -50,8 +52,9 @@ class CpuVisionModel : public model::VisionModel {
                  const weights::StateDict::Scope& scope)
       : config_(config),
         options_(options),
-        layer_options_{options.fuse, NativePrecision(config.precision)},
-        network_(config, scope, layer_options_) {}
+        precision_(ops::CpuImplementation::NativePrecision(config.precision)),
+        implementation_(MakeImplementation(options, precision_)),
+        network_(config, scope, *implementation_) {}
 
   absl::StatusOr<std::vector<model::Result>> Run(
       absl::Span<const model::ModelInput> images,
@@ -87,9 +90,7 @@ class CpuVisionModel : public model::VisionModel {
   }
 
   const model::ModelConfig& config() const override { return config_; }
-  model::Precision precision() const override {
-    return layer_options_.precision;
-  }
+  model::Precision precision() const override { return precision_; }
   std::string device() const override {
     return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
                         kernels::HasAmxBf16() ? ", amx" : "", ")");
@@ -120,7 +121,8 @@ class CpuVisionModel : public model::VisionModel {
 
   const model::ModelConfig config_;
   const model::ModelOptions options_;
-  const layers::LayerOptions layer_options_;
+  const model::Precision precision_;
+  const std::unique_ptr<const ops::Implementation> implementation_;
   const Network network_;
 };
 
@@ -128,12 +130,11 @@ at::Tensor CpuVisionModel::ToTensor(
     absl::Span<const model::ModelInput> images) const {
   const int64_t height = config_.Padded(images[0].height);
   const int64_t width = config_.Padded(images[0].width);
-  const at::Tensor x = at::empty(
-      {static_cast<int64_t>(images.size()), 3, height, width},
-      at::TensorOptions()
-          .dtype(at::kFloat)
-          .memory_format(options_.fuse ? at::MemoryFormat::ChannelsLast
-                                       : at::MemoryFormat::Contiguous));
+  const at::Tensor x =
+      at::empty({static_cast<int64_t>(images.size()), 3, height, width},
+                at::TensorOptions()
+                    .dtype(at::kFloat)
+                    .memory_format(at::MemoryFormat::ChannelsLast));
   for (size_t i = 0; i < images.size(); ++i) {
     const model::ModelInput& image = images[i];
     if (image.height != height || image.width != width) x[i].zero_();

@@ -3,23 +3,19 @@
 #include "ATen/ops/cat.h"
 #include "ATen/ops/empty.h"
 #include "absl/strings/str_cat.h"
-#include "model/ops/device_ops.h"
-#include "model/ops/parallel.h"
 
 namespace sfmamba::heads {
 namespace {
 
 constexpr double kEps = 1e-5;
-// Regions that go through the convolutions together on the CPU. The number is
-// fixed, so that a region's result does not depend on the number of threads. It
-// is small enough to divide the usual 1000 regions evenly. A device takes all
-// regions at once.
+// Regions that go through the convolutions together in a thread's cache. The
+// number is small enough to divide the usual 1000 regions evenly.
 constexpr int64_t kRegionsAtOnce = 50;
 
 // Rearranges the inputs of a linear layer on maps [C, S, S] for maps that are
 // stored as [S, S, C].
-layers::Weights ForChannelsLast(const layers::Weights& weights,
-                                const model::DetectorConfig& config) {
+ops::Weights ForChannelsLast(const ops::Weights& weights,
+                             const model::DetectorConfig& config) {
   const int64_t out = weights.weight.size(0), size = config.box_roi_size;
   return {weights.weight.view({out, config.channels, size, size})
               .permute({0, 2, 3, 1})
@@ -29,18 +25,18 @@ layers::Weights ForChannelsLast(const layers::Weights& weights,
 
 std::vector<layers::Convolution> MakeConvolutions(
     const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
-    const layers::LayerOptions& options) {
+    const ops::Implementation& implementation) {
   const int channels = config.channels;
-  const layers::Convolution::Shape shape{
-      channels, channels, 1, config.box_roi_size, 3, /*winograd=*/true};
+  const layers::Convolution::Shape shape{channels, channels, 1,
+                                         config.box_roi_size, 3};
   std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.box_convs; ++i) {
     const weights::StateDict::Scope conv =
         scope.Sub(absl::StrCat("shared_convs.", i));
     convs.emplace_back(
         shape, layers::Convolution::Take(conv.Sub("conv"), shape, false),
-        layers::BatchNorm::Take(conv.Sub("bn"), channels, kEps),
-        layers::Activation::kRelu, options);
+        ops::BatchNorm::Take(conv.Sub("bn"), channels, kEps),
+        ops::Activation::kRelu, implementation);
   }
   return convs;
 }
@@ -50,33 +46,36 @@ int FlatWidth(const model::DetectorConfig& config) {
   return config.channels * config.box_roi_size * config.box_roi_size;
 }
 
-std::vector<layers::Linear> MakeHidden(const model::DetectorConfig& config,
-                                       const weights::StateDict::Scope& scope,
-                                       const layers::LayerOptions& options) {
+std::vector<layers::Linear> MakeHidden(
+    const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
+    const ops::Implementation& implementation) {
   std::vector<layers::Linear> fcs;
   for (int i = 0; i < config.box_fcs; ++i) {
-    layers::Weights weights = layers::Linear::Take(
+    ops::Weights weights = layers::Linear::Take(
         scope.Sub(absl::StrCat("shared_fcs.", i)),
         i == 0 ? FlatWidth(config) : config.fc_width, config.fc_width, true);
     if (i == 0) weights = ForChannelsLast(weights, config);
-    fcs.emplace_back(weights, at::Tensor(), options);
+    fcs.emplace_back(ops::LinearParameters{weights, {}}, implementation);
   }
   return fcs;
 }
 
-// Makes one fp32 layer of the two outputs.
+// Makes one layer of the two outputs.
 layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                           const weights::StateDict::Scope& scope,
-                          const layers::LayerOptions& options) {
+                          const ops::Implementation& implementation) {
   const int boxes = config.class_agnostic_boxes ? 1 : num_classes;
   const auto take = [&](const char* name, int out) {
     return layers::Linear::Take(scope.Sub(name), config.fc_width, out, true);
   };
-  const layers::Weights logits = take("fc_cls", num_classes + 1);
-  const layers::Weights deltas = take("fc_reg", 4 * boxes);
-  return layers::Linear({at::cat({logits.weight, deltas.weight}),
-                         at::cat({logits.bias, deltas.bias})},
-                        {}, {options.fuse, model::Precision::kFloat32});
+  const ops::Weights logits = take("fc_cls", num_classes + 1);
+  const ops::Weights deltas = take("fc_reg", 4 * boxes);
+  return layers::Linear({{at::cat({logits.weight, deltas.weight}),
+                          at::cat({logits.bias, deltas.bias})},
+                         {},
+                         ops::Epilogue::kNone,
+                         /*is_output=*/true},
+                        implementation);
 }
 
 // Returns maps [n, C, S, S] as [n, S * S * C], without a copy if they are
@@ -89,30 +88,31 @@ at::Tensor Flatten(const at::Tensor& maps) {
 
 BoxHead::BoxHead(const model::DetectorConfig& config, int num_classes,
                  const weights::StateDict::Scope& scope,
-                 const layers::LayerOptions& options)
-    : num_classes_(num_classes),
-      convs_(MakeConvolutions(config, scope, options)),
-      fcs_(MakeHidden(config, scope, options)),
-      output_(MakeOutput(config, num_classes, scope, options)) {}
+                 const ops::Implementation& implementation)
+    : implementation_(implementation),
+      num_classes_(num_classes),
+      convs_(MakeConvolutions(config, scope, implementation)),
+      fcs_(MakeHidden(config, scope, implementation)),
+      output_(MakeOutput(config, num_classes, scope, implementation)) {}
 
 at::Tensor BoxHead::Trunk(const at::Tensor& features) const {
   if (convs_.empty()) return Flatten(features);
   const int64_t count = features.size(0);
   const at::Tensor flat =
       at::empty({count, features[0].numel()}, features.options());
-  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
-  ops::ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
-    at::Tensor x = features.narrow(0, first, regions);
-    for (const layers::Convolution& conv : convs_) x = conv.Forward(x);
-    flat.narrow(0, first, regions).copy_(Flatten(x));
-  });
+  implementation_.ForEachPart(
+      count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+        at::Tensor x = features.narrow(0, first, regions);
+        for (const layers::Convolution& conv : convs_) x = conv.Forward(x);
+        flat.narrow(0, first, regions).copy_(Flatten(x));
+      });
   return flat;
 }
 
 BoxOutput BoxHead::Forward(const at::Tensor& features) const {
   at::Tensor x = Trunk(features);
   for (const layers::Linear& fc : fcs_) x = fc.Forward(x).relu_();
-  const at::Tensor output = output_.Forward(x.to(at::kFloat));
+  const at::Tensor output = output_.Forward(x);
   const int64_t logits = num_classes_ + 1;
   return {output.narrow(1, 0, logits),
           output.narrow(1, logits, output.size(1) - logits)};

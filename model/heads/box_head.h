@@ -6,8 +6,8 @@
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
 #include "model/layers/convolution.h"
-#include "model/layers/layer_options.h"
 #include "model/layers/linear.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::heads {
@@ -26,7 +26,7 @@ class BoxHead {
   // Takes "shared_convs", "shared_fcs", "fc_cls" and "fc_reg" from `scope`.
   BoxHead(const model::DetectorConfig& config, int num_classes,
           const weights::StateDict::Scope& scope,
-          const layers::LayerOptions& options);
+          const ops::Implementation& implementation);
 
   // `features` is [n, C, S, S], channels-last in memory. The result is fp32.
   BoxOutput Forward(const at::Tensor& features) const;
@@ -37,6 +37,7 @@ class BoxHead {
   // that they stay in its cache.
   at::Tensor Trunk(const at::Tensor& features) const;
 
+  const ops::Implementation& implementation_;
   int num_classes_;
   std::vector<layers::Convolution> convs_;
   std::vector<layers::Linear> fcs_;

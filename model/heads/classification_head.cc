@@ -1,7 +1,7 @@
 #include "model/heads/classification_head.h"
 
-#include "ATen/ops/addcmul.h"
-#include "ATen/ops/batch_norm.h"
+#include <optional>
+
 #include "ATen/ops/cat.h"
 
 namespace sfmamba::heads {
@@ -15,35 +15,27 @@ std::vector<float> ToVector(const at::Tensor& row) {
 
 }  // namespace
 
-ClassificationHead::ClassificationHead(const model::ModelConfig& config,
-                                       const weights::StateDict::Scope& scope,
-                                       const layers::LayerOptions& options)
-    : fuse_(options.fuse),
-      num_classes_(config.num_classes),
-      head_(layers::Linear::Take(scope.Sub("head"),
-                                 config.backbone.feature_width(),
-                                 config.num_classes, true),
-            {}, {options.fuse, model::Precision::kFloat32}) {
+ClassificationHead::ClassificationHead(
+    const model::ModelConfig& config, const weights::StateDict::Scope& scope,
+    const ops::Implementation& implementation)
+    : num_classes_(config.num_classes),
+      head_({layers::Linear::Take(scope.Sub("head"),
+                                  config.backbone.feature_width(),
+                                  config.num_classes, true),
+             {},
+             ops::Epilogue::kNone,
+             /*is_output=*/true},
+            implementation) {
+  std::optional<ops::BatchNorm> norm;  // Vim's feature is normalised already.
   if (config.backbone.architecture == model::Architecture::kHybrid) {
-    norm_ = layers::BatchNorm::Take(scope.Sub("norm"),
-                                    config.backbone.feature_width(), 1e-5);
-    affine_ = layers::ToAffine(*norm_);
+    norm = ops::BatchNorm::Take(scope.Sub("norm"),
+                                config.backbone.feature_width(), 1e-5);
   }
-}
-
-at::Tensor ClassificationHead::Embed(const at::Tensor& map) const {
-  if (!norm_.has_value()) return map.mean({2, 3});
-  if (!fuse_) {
-    return at::batch_norm(map, norm_->weight, norm_->bias, norm_->mean,
-                          norm_->var, /*training=*/false, /*momentum=*/0,
-                          norm_->eps, /*cudnn_enabled=*/false)
-        .mean({2, 3});
-  }
-  return at::addcmul(affine_.shift, map.mean({2, 3}), affine_.scale);
+  pooling_ = implementation.MakePooling({norm});
 }
 
 at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
-  const at::Tensor embedding = Embed(features.back().to(at::kFloat));
+  const at::Tensor embedding = pooling_->Forward(features.back());
   return at::cat({head_.Forward(embedding), embedding}, 1);
 }
 

@@ -1,12 +1,12 @@
 #ifndef SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_
 #define SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "model/heads/head.h"
 #include "model/layers/linear.h"
-#include "model/layers/weight_transforms.h"
+#include "model/ops/implementation.h"
 
 namespace sfmamba::heads {
 
@@ -16,7 +16,7 @@ class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
                      const weights::StateDict::Scope& scope,
-                     const layers::LayerOptions& options);
+                     const ops::Implementation& implementation);
 
   std::vector<model::Result> Forward(
       const layers::Features& features,
@@ -29,15 +29,8 @@ class ClassificationHead : public Head {
   std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:
-  // Maps the last map [N, C, H, W] to the embedding [N, C]. Pooling and
-  // BatchNorm commute; the plain form normalises first, as the paper does.
-  // Vim's feature is normalised already.
-  at::Tensor Embed(const at::Tensor& map) const;
-
-  bool fuse_;
   int num_classes_;
-  std::optional<layers::BatchNorm> norm_;
-  layers::Affine affine_;  // Equivalent to norm_.
+  std::unique_ptr<const ops::PoolingOp> pooling_;
   layers::Linear head_;
 };
 

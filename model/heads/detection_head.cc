@@ -12,7 +12,7 @@
 #include "ATen/ops/tensor.h"
 #include "c10/core/InferenceMode.h"
 #include "model/heads/box_coder.h"
-#include "model/ops/ops.h"
+#include "model/ops/answer_ops.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -92,11 +92,11 @@ DetectionHead::DetectionHead(const model::DetectorConfig& config,
                              int num_classes,
                              const std::vector<int>& in_channels,
                              const weights::StateDict::Scope& scope,
-                             const layers::LayerOptions& options)
+                             const ops::Implementation& implementation)
     : config_(config),
-      neck_(in_channels, config.channels, scope.Sub("neck"), options),
-      rpn_(config, scope.Sub("rpn_head"), options),
-      roi_(config, num_classes, scope.Sub("roi_head"), options) {}
+      neck_(in_channels, config.channels, scope.Sub("neck"), implementation),
+      rpn_(config, scope.Sub("rpn_head"), implementation),
+      roi_(config, num_classes, scope.Sub("roi_head"), implementation) {}
 
 std::vector<model::Result> DetectionHead::Forward(
     const layers::Features& features,

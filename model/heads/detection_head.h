@@ -21,7 +21,7 @@ class DetectionHead : public Head {
   DetectionHead(const model::DetectorConfig& config, int num_classes,
                 const std::vector<int>& in_channels,
                 const weights::StateDict::Scope& scope,
-                const layers::LayerOptions& options);
+                const ops::Implementation& implementation);
 
   // Processes images one by one. This bounds memory, and an image's result is
   // bit-identical in every batch.

@@ -2,7 +2,6 @@
 
 #include "ATen/ops/upsample_nearest2d.h"
 #include "absl/strings/str_cat.h"
-#include "model/ops/device_ops.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -10,33 +9,26 @@ namespace {
 // The typical side of the first map in pixels, a hint.
 constexpr int kTypicalSide = 200;
 
-// Converts to fp32 on the CPU, whose RoIAlign needs it. A device's reads any
-// type.
-at::Tensor ToChannelsLast(const at::Tensor& map) {
-  return (ops::OnDevice(map) ? map : map.to(at::kFloat))
-      .contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 }  // namespace
 
 FeaturePyramid::FeaturePyramid(const std::vector<int>& in_channels,
                                int channels,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options) {
+                               const ops::Implementation& implementation)
+    : implementation_(implementation) {
   const auto take = [&](const std::string& name,
                         const layers::Convolution::Shape& shape) {
-    const layers::Weights weights = layers::Convolution::Take(
+    const ops::Weights weights = layers::Convolution::Take(
         scope.Sub(absl::StrCat(name, ".conv")), shape, true);
-    return layers::Convolution(shape, weights, {}, layers::Activation::kNone,
-                               options);
+    return layers::Convolution(shape, weights, {}, ops::Activation::kNone,
+                               implementation);
   };
   for (size_t i = 0; i < in_channels.size(); ++i) {
     const int side = kTypicalSide >> i;
     laterals_.push_back(take(absl::StrCat("lateral_convs.", i),
                              {in_channels[i], channels, 1, side, 1}));
     outputs_.push_back(
-        take(absl::StrCat("fpn_convs.", i),
-             {channels, channels, 1, side, 3, /*winograd=*/true}));
+        take(absl::StrCat("fpn_convs.", i), {channels, channels, 1, side, 3}));
   }
 }
 
@@ -53,10 +45,10 @@ layers::Features FeaturePyramid::Forward(
       merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)});
       laterals_[i].AddTo(merged, map);
     }
-    pyramid[i] = ToChannelsLast(outputs_[i].Forward(merged));
+    pyramid[i] = implementation_.RoiMap(outputs_[i].Forward(merged));
   }
-  pyramid.push_back(
-      ToChannelsLast(pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));
+  pyramid.push_back(implementation_.RoiMap(
+      pyramid.back().slice(2, 0, {}, 2).slice(3, 0, {}, 2)));
   return pyramid;
 }
 

@@ -5,7 +5,7 @@
 
 #include "model/layers/convolution.h"
 #include "model/layers/features.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::heads {
@@ -23,14 +23,14 @@ class FeaturePyramid {
   // channels of the backbone's maps, from fine to coarse.
   FeaturePyramid(const std::vector<int>& in_channels, int channels,
                  const weights::StateDict::Scope& scope,
-                 const layers::LayerOptions& options);
+                 const ops::Implementation& implementation);
 
-  // Returns maps [N, channels, H, W], channels-last in memory and fp32 (on a
-  // device possibly of the compute type): one for each of `features`, and one
-  // with half the last one's sides, rounded up.
+  // Returns maps [N, channels, H, W] as RoiAlign reads them: one for each of
+  // `features`, and one with half the last one's sides, rounded up.
   layers::Features Forward(const layers::Features& features) const;
 
  private:
+  const ops::Implementation& implementation_;
   std::vector<layers::Convolution> laterals_, outputs_;
 };
 

@@ -8,9 +8,9 @@ namespace sfmamba::heads {
 
 std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options) {
+                               const ops::Implementation& implementation) {
   if (config.task == model::VisionTask::kClassification) {
-    return std::make_unique<ClassificationHead>(config, scope, options);
+    return std::make_unique<ClassificationHead>(config, scope, implementation);
   }
   std::vector<int> in_channels;
   for (int stage = 0; stage < 4; ++stage) {
@@ -18,11 +18,11 @@ std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
   }
   if (config.task == model::VisionTask::kDetection) {
     return std::make_unique<DetectionHead>(config.detector, config.num_classes,
-                                           in_channels, scope, options);
+                                           in_channels, scope, implementation);
   }
-  return std::make_unique<SegmentationHead>(in_channels,
-                                            config.segmentation_channels,
-                                            config.num_classes, scope, options);
+  return std::make_unique<SegmentationHead>(
+      in_channels, config.segmentation_channels, config.num_classes, scope,
+      implementation);
 }
 
 }  // namespace sfmamba::heads

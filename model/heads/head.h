@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "model/config.h"
 #include "model/layers/features.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
 #include "model/weights/state_dict.h"
@@ -36,7 +36,7 @@ class Head {
 // Makes the head that config.task needs. Takes its tensors from `scope`.
 std::unique_ptr<Head> MakeHead(const model::ModelConfig& config,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options);
+                               const ops::Implementation& implementation);
 
 }  // namespace sfmamba::heads
 

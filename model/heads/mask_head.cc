@@ -4,30 +4,25 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros_like.h"
 #include "absl/strings/str_cat.h"
-#include "model/ops/device_ops.h"
-#include "model/ops/parallel.h"
 
 namespace sfmamba::heads {
 namespace {
 
-// Regions that go through the layers together on the CPU. The number is fixed,
-// so that a region's result does not depend on the number of threads. It is
-// small enough to divide the usual 100 regions evenly. A device takes all
-// regions at once.
+// Regions that go through the layers together in a thread's cache. The number
+// is small enough to divide the usual 100 regions evenly.
 constexpr int64_t kRegionsAtOnce = 10;
 
 std::vector<layers::Convolution> MakeConvolutions(
     const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
-    const layers::LayerOptions& options) {
-  const layers::Convolution::Shape shape{
-      config.channels,  config.channels, 1, config.mask_roi_size, 3,
-      /*winograd=*/true};
+    const ops::Implementation& implementation) {
+  const layers::Convolution::Shape shape{config.channels, config.channels, 1,
+                                         config.mask_roi_size, 3};
   std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.mask_convs; ++i) {
     const weights::StateDict::Scope conv =
         scope.Sub(absl::StrCat("convs.", i, ".conv"));
     convs.emplace_back(shape, layers::Convolution::Take(conv, shape, true),
-                       std::nullopt, layers::Activation::kRelu, options);
+                       std::nullopt, ops::Activation::kRelu, implementation);
   }
   return convs;
 }
@@ -36,18 +31,19 @@ std::vector<layers::Convolution> MakeConvolutions(
 // layer that maps each pixel to four.
 layers::Linear MakeUpsample(int channels,
                             const weights::StateDict::Scope& scope,
-                            const layers::LayerOptions& options) {
+                            const ops::Implementation& implementation) {
   const at::Tensor weight =
       scope.Take("weight", {channels, channels, 2, 2});  // [in, out, 2, 2]
   const at::Tensor bias = scope.Take("bias", {channels});
   return layers::Linear(
-      {weight.permute({2, 3, 1, 0}).reshape({4 * channels, channels}),
-       bias.repeat({4})},
-      {}, options);
+      {{weight.permute({2, 3, 1, 0}).reshape({4 * channels, channels}),
+        bias.repeat({4})},
+       {}},
+      implementation);
 }
 
-layers::Weights TakeLogits(int channels, int out,
-                           const weights::StateDict::Scope& scope) {
+ops::Weights TakeLogits(int channels, int out,
+                        const weights::StateDict::Scope& scope) {
   return {scope.Take("weight", {out, channels, 1, 1}).view({out, channels}),
           scope.Take("bias", {out})};
 }
@@ -56,9 +52,11 @@ layers::Weights TakeLogits(int channels, int out,
 
 MaskHead::MaskHead(const model::DetectorConfig& config, int num_classes,
                    const weights::StateDict::Scope& scope,
-                   const layers::LayerOptions& options)
-    : convs_(MakeConvolutions(config, scope, options)),
-      upsample_(MakeUpsample(config.channels, scope.Sub("upsample"), options)),
+                   const ops::Implementation& implementation)
+    : implementation_(implementation),
+      convs_(MakeConvolutions(config, scope, implementation)),
+      upsample_(
+          MakeUpsample(config.channels, scope.Sub("upsample"), implementation)),
       logits_(TakeLogits(config.channels,
                          config.class_agnostic_masks ? 1 : num_classes,
                          scope.Sub("conv_logits"))) {}
@@ -87,12 +85,12 @@ at::Tensor MaskHead::Forward(const at::Tensor& features,
   const int64_t count = features.size(0), side = 2 * features.size(2);
   const at::Tensor logits =
       at::empty({count, side, side}, features.options().dtype(at::kFloat));
-  const int64_t at_once = ops::OnDevice(features) ? count : kRegionsAtOnce;
-  ops::ParallelParts(count, at_once, [&](int64_t first, int64_t regions) {
-    logits.narrow(0, first, regions)
-        .copy_(ForwardFew(features.narrow(0, first, regions),
-                          labels.narrow(0, first, regions)));
-  });
+  implementation_.ForEachPart(
+      count, kRegionsAtOnce, [&](int64_t first, int64_t regions) {
+        logits.narrow(0, first, regions)
+            .copy_(ForwardFew(features.narrow(0, first, regions),
+                              labels.narrow(0, first, regions)));
+      });
   return logits;
 }
 

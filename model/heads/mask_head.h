@@ -6,8 +6,8 @@
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
 #include "model/layers/convolution.h"
-#include "model/layers/layer_options.h"
 #include "model/layers/linear.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::heads {
@@ -21,7 +21,7 @@ class MaskHead {
   // Takes "convs", "upsample" and "conv_logits" from `scope`.
   MaskHead(const model::DetectorConfig& config, int num_classes,
            const weights::StateDict::Scope& scope,
-           const layers::LayerOptions& options);
+           const ops::Implementation& implementation);
 
   // Returns the logits of each region's class, fp32 [n, 2 S, 2 S]. `features`
   // is [n, C, S, S], channels-last in memory. `labels`, int64 [n], are the
@@ -34,10 +34,11 @@ class MaskHead {
   at::Tensor ForwardFew(const at::Tensor& features,
                         const at::Tensor& labels) const;
 
+  const ops::Implementation& implementation_;
   std::vector<layers::Convolution> convs_;
   layers::Linear upsample_;  // Maps a pixel [C] to four, [2, 2, C].
   // [classes, C], or [1, C] for all classes; fp32.
-  layers::Weights logits_;
+  ops::Weights logits_;
 };
 
 }  // namespace sfmamba::heads

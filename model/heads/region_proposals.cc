@@ -7,7 +7,6 @@
 #include "ATen/ops/from_blob.h"
 #include "model/heads/box_coder.h"
 #include "model/heads/feature_pyramid.h"
-#include "model/ops/ops.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -18,30 +17,30 @@ constexpr Deltas kStds = {1, 1, 1, 1};
 
 layers::Convolution MakeHidden(int channels,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options) {
-  const layers::Convolution::Shape shape{channels,         channels, 1,
-                                         kTypicalSide,     3,
-                                         /*winograd=*/true};
+                               const ops::Implementation& implementation) {
+  const layers::Convolution::Shape shape{channels, channels, 1, kTypicalSide,
+                                         3};
   return layers::Convolution(shape,
                              layers::Convolution::Take(scope, shape, true), {},
-                             layers::Activation::kRelu, options);
+                             ops::Activation::kRelu, implementation);
 }
 
-// Makes one fp32 convolution of the two outputs.
+// Makes one convolution of the two outputs.
 layers::Convolution MakeOutput(int channels, int anchors,
                                const weights::StateDict::Scope& scope,
-                               const layers::LayerOptions& options) {
+                               const ops::Implementation& implementation) {
   const auto take = [&](const char* name, int out) {
     return layers::Convolution::Take(scope.Sub(name),
                                      {channels, out, 1, kTypicalSide, 1}, true);
   };
-  const layers::Weights logits = take("rpn_cls", anchors);
-  const layers::Weights deltas = take("rpn_reg", 4 * anchors);
-  const layers::Weights both{at::cat({logits.weight, deltas.weight}),
-                             at::cat({logits.bias, deltas.bias})};
-  return layers::Convolution({channels, 5 * anchors, 1, kTypicalSide, 1}, both,
-                             {}, layers::Activation::kNone,
-                             {options.fuse, model::Precision::kFloat32});
+  const ops::Weights logits = take("rpn_cls", anchors);
+  const ops::Weights deltas = take("rpn_reg", 4 * anchors);
+  const ops::Weights both{at::cat({logits.weight, deltas.weight}),
+                          at::cat({logits.bias, deltas.bias})};
+  layers::Convolution::Shape shape{channels, 5 * anchors, 1, kTypicalSide, 1};
+  shape.is_output = true;
+  return layers::Convolution(shape, both, {}, ops::Activation::kNone,
+                             implementation);
 }
 
 float Sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
@@ -103,11 +102,13 @@ at::Tensor View(std::vector<T>& values, at::IntArrayRef shape,
 
 RegionProposals::RegionProposals(const model::DetectorConfig& config,
                                  const weights::StateDict::Scope& scope,
-                                 const layers::LayerOptions& options)
-    : config_(config),
-      hidden_(MakeHidden(config.channels, scope.Sub("rpn_conv"), options)),
+                                 const ops::Implementation& implementation)
+    : implementation_(implementation),
+      config_(config),
+      hidden_(
+          MakeHidden(config.channels, scope.Sub("rpn_conv"), implementation)),
       output_(MakeOutput(config.channels, config.anchor_ratios.size(), scope,
-                         options)) {}
+                         implementation)) {}
 
 std::vector<at::Tensor> RegionProposals::Forward(
     const layers::Features& pyramid) const {
@@ -144,11 +145,8 @@ Proposals RegionProposals::Select(const std::vector<at::Tensor>& levels,
   const at::Tensor boxes = View(all.boxes, {count, 4}, at::kFloat);
   const at::Tensor scores = View(all.scores, {count}, at::kFloat);
   const at::Tensor groups = View(all.levels, {count}, at::kInt);
-  const at::Device device = levels[0].device();
-  const at::Tensor kept =
-      ops::Nms(boxes.to(device), scores.to(device), groups.to(device),
-               config_.rpn_iou_threshold, config_.proposals)
-          .cpu();
+  const at::Tensor kept = implementation_.Nms(
+      boxes, scores, groups, config_.rpn_iou_threshold, config_.proposals);
   return {boxes.index_select(0, kept), scores.index_select(0, kept)};
 }
 

@@ -8,7 +8,7 @@
 #include "model/heads/anchors.h"
 #include "model/layers/convolution.h"
 #include "model/layers/features.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::heads {
@@ -29,7 +29,7 @@ class RegionProposals {
   // Takes "rpn_conv", "rpn_cls" and "rpn_reg" from `scope`.
   RegionProposals(const model::DetectorConfig& config,
                   const weights::StateDict::Scope& scope,
-                  const layers::LayerOptions& options);
+                  const ops::Implementation& implementation);
 
   // Returns [H, W, 5 A], fp32 and contiguous, for each level's map [1, C, H,
   // W]: the A logits of each pixel, then the four deltas of each of its A
@@ -37,12 +37,12 @@ class RegionProposals {
   std::vector<at::Tensor> Forward(const layers::Features& pyramid) const;
 
   // Returns the proposals in an image of height x width, without its padding.
-  // `levels` is the result of Forward() and must be finite. Suppression runs on
-  // the device of `levels`.
+  // `levels` is the result of Forward() and must be finite.
   Proposals Select(const std::vector<at::Tensor>& levels, int height,
                    int width) const;
 
  private:
+  const ops::Implementation& implementation_;
   model::DetectorConfig config_;
   layers::Convolution hidden_;
   layers::Convolution output_;  // Computes the logits and the deltas.

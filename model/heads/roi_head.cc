@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "model/heads/feature_pyramid.h"
-#include "model/ops/ops.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -15,16 +14,16 @@ constexpr int kLevels = 4;
 
 RoiHead::RoiHead(const model::DetectorConfig& config, int num_classes,
                  const weights::StateDict::Scope& scope,
-                 const layers::LayerOptions& options)
-    : config_(config) {
+                 const ops::Implementation& implementation)
+    : implementation_(implementation), config_(config) {
   for (int i = 0; i < config.box_stages; ++i) {
     const std::string stage =
         config.box_stages > 1 ? absl::StrCat(".", i) : std::string();
     box_heads_.emplace_back(config, num_classes, scope.Sub("bbox_head" + stage),
-                            options);
+                            implementation);
     if (!config.masks) continue;
     mask_heads_.emplace_back(config, num_classes,
-                             scope.Sub("mask_head" + stage), options);
+                             scope.Sub("mask_head" + stage), implementation);
   }
 }
 
@@ -36,8 +35,8 @@ at::Tensor RoiHead::Extract(const layers::Features& pyramid,
     maps.push_back(pyramid[i][0]);
     strides.push_back(PyramidStride(i));
   }
-  return ops::RoiAlign(maps, strides, rois.to(maps[0].device()), size,
-                       config_.finest_scale);
+  return implementation_.RoiAlign(maps, strides, rois, size,
+                                  config_.finest_scale);
 }
 
 BoxOutput RoiHead::ForwardBoxes(int stage, const layers::Features& pyramid,

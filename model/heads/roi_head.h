@@ -8,7 +8,7 @@
 #include "model/heads/box_head.h"
 #include "model/heads/mask_head.h"
 #include "model/layers/features.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::heads {
@@ -24,7 +24,7 @@ class RoiHead {
   // number if there are several stages.
   RoiHead(const model::DetectorConfig& config, int num_classes,
           const weights::StateDict::Scope& scope,
-          const layers::LayerOptions& options);
+          const ops::Implementation& implementation);
 
   int stages() const { return box_heads_.size(); }
 
@@ -44,6 +44,7 @@ class RoiHead {
   at::Tensor Extract(const layers::Features& pyramid, const at::Tensor& rois,
                      int size) const;
 
+  const ops::Implementation& implementation_;
   model::DetectorConfig config_;
   std::vector<BoxHead> box_heads_;
   std::vector<MaskHead> mask_heads_;

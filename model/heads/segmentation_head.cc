@@ -10,7 +10,6 @@
 #include "ATen/ops/upsample_bilinear2d.h"
 #include "absl/strings/str_cat.h"
 #include "model/layers/conv_module.h"
-#include "model/ops/ops.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -34,13 +33,13 @@ std::vector<int> Channels(int first, int others, int count) {
 
 layers::Convolution MakeClassifier(int channels, int num_classes,
                                    const weights::StateDict::Scope& scope,
-                                   bool fuse) {
-  const layers::Convolution::Shape shape{channels, num_classes, /*stride=*/1,
-                                         kTypicalSide, /*kernel=*/1};
+                                   const ops::Implementation& implementation) {
+  layers::Convolution::Shape shape{channels, num_classes, /*stride=*/1,
+                                   kTypicalSide, /*kernel=*/1};
+  shape.is_output = true;
   return layers::Convolution(
       shape, layers::Convolution::Take(scope, shape, /*bias=*/true),
-      std::nullopt, layers::Activation::kNone,
-      {fuse, model::Precision::kFloat32});
+      std::nullopt, ops::Activation::kNone, implementation);
 }
 
 at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {
@@ -53,33 +52,34 @@ at::Tensor ResizedLike(const at::Tensor& map, const at::Tensor& other) {
 SegmentationHead::SegmentationHead(const std::vector<int>& in_channels,
                                    int channels, int num_classes,
                                    const weights::StateDict::Scope& scope,
-                                   const layers::LayerOptions& options)
-    : bottleneck_(Channels(in_channels.back(), channels, std::size(kPoolSides)),
+                                   const ops::Implementation& implementation)
+    : implementation_(implementation),
+      bottleneck_(Channels(in_channels.back(), channels, std::size(kPoolSides)),
                   channels, kTypicalSide >> (kMaps - 1),
-                  scope.Sub("decode_head.bottleneck"), options),
+                  scope.Sub("decode_head.bottleneck"), implementation),
       fusion_(Channels(channels, channels, kMaps - 1), channels, kTypicalSide,
-              scope.Sub("decode_head.fpn_bottleneck"), options),
+              scope.Sub("decode_head.fpn_bottleneck"), implementation),
       classifier_(MakeClassifier(channels, num_classes,
                                  scope.Sub("decode_head.conv_seg"),
-                                 options.fuse)) {
+                                 implementation)) {
   const weights::StateDict::Scope head = scope.Sub("decode_head");
   for (size_t i = 0; i < std::size(kPoolSides); ++i) {
     pools_.push_back(layers::TakeConvModule(head.Sub(PoolName(i)),
                                             {in_channels.back(), channels,
                                              /*stride=*/1, kPoolSides[i],
                                              /*kernel=*/1},
-                                            options));
+                                            implementation));
   }
   for (int i = 0; i < kMaps - 1; ++i) {
     const int side = kTypicalSide >> i;
     laterals_.push_back(layers::TakeConvModule(
         head.Sub(absl::StrCat("lateral_convs.", i)),
-        {in_channels[i], channels, /*stride=*/1, side, /*kernel=*/1}, options));
+        {in_channels[i], channels, /*stride=*/1, side, /*kernel=*/1},
+        implementation));
     outputs_.push_back(layers::TakeConvModule(
         head.Sub(absl::StrCat("fpn_convs.", i)),
-        {channels, channels, /*stride=*/1, side, /*kernel=*/3,
-         /*winograd=*/true},
-        options));
+        {channels, channels, /*stride=*/1, side, /*kernel=*/3},
+        implementation));
   }
 }
 
@@ -127,8 +127,8 @@ model::Segmentation SegmentationHead::Label(const at::Tensor& logits,
   const model::SegmentationOptions& options = image.segmentation;
   result.height = options.original_size ? image.original_height : image.height;
   result.width = options.original_size ? image.original_width : image.width;
-  ops::SegmentationArgmax(logits, image.height, image.width, options.confidence,
-                          &result);
+  implementation_.SegmentationArgmax(logits, image.height, image.width,
+                                     options.confidence, &result);
   return result;
 }
 

@@ -21,7 +21,7 @@ class SegmentationHead : public Head {
   // backbone's four maps.
   SegmentationHead(const std::vector<int>& in_channels, int channels,
                    int num_classes, const weights::StateDict::Scope& scope,
-                   const layers::LayerOptions& options);
+                   const ops::Implementation& implementation);
 
   std::vector<model::Result> Forward(
       const layers::Features& features,
@@ -47,6 +47,7 @@ class SegmentationHead : public Head {
                             const ImageInfo& image) const;
 
  private:
+  const ops::Implementation& implementation_;
   std::vector<layers::Convolution> pools_;     // For the pooled maps.
   PyramidFusion bottleneck_;                   // For coarsest and pooled maps.
   std::vector<layers::Convolution> laterals_;  // 1x1, for the finer maps.

@@ -2,8 +2,7 @@
 #define SFMAMBA_MODEL_LAYERS_CONV_MODULE_H_
 
 #include "model/layers/convolution.h"
-#include "model/layers/layer_options.h"
-#include "model/layers/weight_transforms.h"
+#include "model/ops/weight_transforms.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::layers {
@@ -14,11 +13,11 @@ constexpr double kConvModuleEps = 1e-5;
 // a BatchNorm "bn" and a ReLU.
 inline Convolution TakeConvModule(const weights::StateDict::Scope& scope,
                                   const Convolution::Shape& shape,
-                                  const LayerOptions& options) {
+                                  const ops::Implementation& implementation) {
   return Convolution(
       shape, Convolution::Take(scope.Sub("conv"), shape, /*bias=*/false),
-      BatchNorm::Take(scope.Sub("bn"), shape.out, kConvModuleEps),
-      Activation::kRelu, options);
+      ops::BatchNorm::Take(scope.Sub("bn"), shape.out, kConvModuleEps),
+      ops::Activation::kRelu, implementation);
 }
 
 }  // namespace sfmamba::layers

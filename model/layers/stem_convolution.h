@@ -1,31 +1,32 @@
 #ifndef SFMAMBA_MODEL_LAYERS_STEM_CONVOLUTION_H_
 #define SFMAMBA_MODEL_LAYERS_STEM_CONVOLUTION_H_
 
+#include <memory>
+
 #include "ATen/core/Tensor.h"
-#include "model/layers/convolution.h"
-#include "model/layers/image_batch.h"
+#include "model/ops/implementation.h"
 
 namespace sfmamba::layers {
 
 // The first convolution of a network: 3x3 with stride 2, followed by a
-// BatchNorm and an activation. On a device it normalises pixels itself, so that
-// normalised values are never written to memory.
+// BatchNorm and an activation. Immutable, so thread-safe.
 class StemConvolution {
  public:
   // The weight is [out, 3, 3, 3]. `image_size` is the expected side of the
   // images, a hint.
-  StemConvolution(const Weights& weights, const BatchNorm& norm,
-                  Activation activation, int image_size,
-                  const LayerOptions& options);
+  StemConvolution(const ops::Weights& weights, const ops::BatchNorm& norm,
+                  ops::Activation activation, int image_size,
+                  const ops::Implementation& implementation)
+      : op_(implementation.MakeStem({weights, norm, activation, /*stride=*/2,
+                                     /*groups=*/1, image_size})) {}
 
   // Maps images of H x W pixels to [N, out, ceil(H / 2), ceil(W / 2)].
-  at::Tensor Forward(const ImageBatch& images) const;
+  at::Tensor Forward(const ops::ImageBatch& images) const {
+    return op_->Forward(images);
+  }
 
  private:
-  at::ScalarType type_;
-  Convolution convolution_;
-  ops::PixelConvWeights pixel_weights_;  // Undefined if the device's kernel
-                                         // cannot be used.
+  std::unique_ptr<const ops::StemOp> op_;
 };
 
 }  // namespace sfmamba::layers

@@ -19,7 +19,7 @@ struct Scan {
   at::Tensor A;     // [states, channels], negative
   at::Tensor D;     // [channels]
   at::Tensor bias;  // [channels], the whole bias of dt
-  // Required on a device, unused on the CPU. Not owned.
+  // Not owned.
   const tuning::ScanPlanChooser* chooser = nullptr;
 };
 
@@ -68,7 +68,7 @@ struct PixelConvWeights {
   kernels::CudaActivation activation = kernels::CudaActivation::kNone;
 };
 
-// The operations of model/ops/ops.h on a device. They enqueue on the calling
+// The operations that CudaImplementation calls. They enqueue on the calling
 // thread's stream and return, except those with results on the host, which
 // wait. Tensors are on the device and are fp32, fp16 or bf16; otherwise
 // arguments are as in model/ops/ops.h. Thread-safe.
@@ -76,7 +76,8 @@ class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
 
-  // `add` may be undefined.
+  // x += add, if `add` is defined, then y = the norm of x. `add` has as many
+  // values as x, is contiguous and of y's type, which is x's unless x is fp32.
   virtual void LayerNorm(at::Tensor& x, const at::Tensor& add,
                          const at::Tensor& gamma, const at::Tensor& beta,
                          int64_t length, bool swap,
@@ -84,6 +85,7 @@ class DeviceOps {
   // Runs one or two convolutions with the same taps, left and length.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                                  int64_t length) const = 0;
+  // The sequences are folded into `rows` rows.
   virtual void SelectiveScan(const Scan& scan, const at::Tensor& u,
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,

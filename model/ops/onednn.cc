@@ -31,8 +31,8 @@ at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows) {
   return op.call(weight, rows);
 }
 
-at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
-                        const at::Tensor& bias, const std::string& attr) {
+at::Tensor OneDnnProduct(const at::Tensor& x, const at::Tensor& weight,
+                         const at::Tensor& bias, const std::string& attr) {
   static const auto op =
       Find<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&,
                       c10::string_view, Scalars, Text)>(

@@ -16,8 +16,8 @@ at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows);
 
 // Returns attr(x W^T + bias). x is [rows, in], bias [out] or undefined; `attr`
 // is "none" or "gelu" (the erf form).
-at::Tensor PackedLinear(const at::Tensor& x, const at::Tensor& weight,
-                        const at::Tensor& bias, const std::string& attr);
+at::Tensor OneDnnProduct(const at::Tensor& x, const at::Tensor& weight,
+                         const at::Tensor& bias, const std::string& attr);
 
 // Packs weight [out, in / groups, k, k]. `input_shape` [N, in, H, W] is the
 // expected shape of the input, a hint.

@@ -71,16 +71,8 @@ void ForEachChannelBlock(const kernels::PackedSequences& sequences,
 }  // namespace
 
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type, const at::Tensor& add) {
-  at::Tensor y = at::empty_like(x, x.options().dtype(type));
-  if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->LayerNorm(x, add, gamma, beta, length, swap, y);
-    return y;
-  }
-  TORCH_CHECK(!add.defined(), "expected nothing to add on the CPU");
-  TORCH_CHECK(type == x.scalar_type(), "expected ", x.scalar_type(),
-              " as the result's type, got ", type);
+                     const at::Tensor& beta, int64_t length, bool swap) {
+  at::Tensor y = at::empty_like(x);
   const int64_t channels = x.size(-1);
   const int64_t tokens = x.numel() / channels;
   Dispatch(x, [&](auto type) {
@@ -105,43 +97,34 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
   return y;
 }
 
-void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
-                       int64_t length) {
-  if (const DeviceOps* device = DeviceOpsOf(convs[0].x)) {
-    device->DepthwiseConvSilu(convs, left, length);
-    return;
-  }
-  for (const ShortConv& conv : convs) {
-    Dispatch(conv.x, [&](auto type) {
-      using T = decltype(type);
-      kernels::DepthwiseConv1dArgs<T> args;
-      args.channels = conv.x.size(1);
-      args.taps = conv.weight.size(0);
-      args.left = left;
-      args.x = Data<T>(conv.x);
-      args.x_stride = conv.x.stride(0);
-      args.y = Data<T>(conv.y);
-      args.y_stride = conv.y.stride(0);
-      args.weight = Floats(conv.weight);
-      args.bias = Floats(conv.bias);
-      args.silu = true;
-      args.sequences = Sequences(conv.x, length);
-      ForEach(args.sequences.count, length * args.channels,
-              [&](int64_t begin, int64_t end) {
-                kernels::DepthwiseConv1dCpu(Slice(args, begin, end));
-              });
-    });
-  }
+void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
+                       const at::Tensor& bias, int left, int64_t length,
+                       const at::Tensor& y) {
+  Dispatch(x, [&](auto type) {
+    using T = decltype(type);
+    kernels::DepthwiseConv1dArgs<T> args;
+    args.channels = x.size(1);
+    args.taps = weight.size(0);
+    args.left = left;
+    args.x = Data<T>(x);
+    args.x_stride = x.stride(0);
+    args.y = Data<T>(y);
+    args.y_stride = y.stride(0);
+    args.weight = Floats(weight);
+    args.bias = Floats(bias);
+    args.silu = true;
+    args.sequences = Sequences(x, length);
+    ForEach(args.sequences.count, length * args.channels,
+            [&](int64_t begin, int64_t end) {
+              kernels::DepthwiseConv1dCpu(Slice(args, begin, end));
+            });
+  });
 }
 
-void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
-                   const at::Tensor& B, const at::Tensor& C, int64_t length,
-                   int64_t rows, at::Tensor y) {
+void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
+                   const at::Tensor& dt, const at::Tensor& B,
+                   const at::Tensor& C, int64_t length, const at::Tensor& y) {
   TORCH_CHECK(B.stride(0) == C.stride(0), "B and C must have one row stride");
-  if (const DeviceOps* device = DeviceOpsOf(u)) {
-    device->SelectiveScan(scan, u, dt, B, C, length, rows, y);
-    return;
-  }
   Dispatch(u, [&](auto type) {
     using T = decltype(type);
     kernels::SelectiveScanArgs<T> args;
@@ -171,11 +154,6 @@ void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
 
 void GeluErf(at::Tensor& x) {
   const int64_t channels = x.size(-1);
-  if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->Activate(x.view({-1, channels}), {},
-                     kernels::CudaActivation::kGeluErf);
-    return;
-  }
   Dispatch(x, [&](auto type) {
     using T = decltype(type);
     ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
@@ -199,10 +177,6 @@ void GeluTanh(at::Tensor& x) {
 }
 
 void FillEndsWithMean(at::Tensor& x) {
-  if (const DeviceOps* device = DeviceOpsOf(x)) {
-    device->FillEndsWithMean(x);
-    return;
-  }
   const int64_t length = x.size(1), channels = x.size(2);
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -7,48 +7,42 @@
 
 #include "ATen/core/Tensor.h"
 #include "kernels/linear/winograd_conv3x3.h"
-#include "model/ops/device_ops.h"
+#include "model/ops/sequence_ops.h"
 #include "model/result.h"
 
 namespace sfmamba::ops {
 
-// The kernels as operations on tensors. On the CPU, the operations divide their
-// work among libtorch's intra-op threads. If OnDevice(tensor), they enqueue it
-// on the calling thread's stream.
+// The CPU's kernels as operations on tensors. They divide their work among
+// libtorch's intra-op threads; results do not depend on the number of threads.
 //
-// Activations are [tokens, channels], fp32 or bf16 (on a device also fp16), and
-// of the same type in a call. The last axis is contiguous; rows may be any
-// distance apart. Each `length` consecutive tokens are a sequence. Parameters
-// are contiguous fp32. All tensors of a call are on the same device or on the
-// CPU. Results do not depend on the number of threads.
+// Activations are [tokens, channels], fp32 or bf16, and of the same type in a
+// call. The last axis is contiguous; rows may be any distance apart. Each
+// `length` consecutive tokens are a sequence. Parameters are contiguous fp32.
 
-// kernels/sequence/layer_norm.h with eps = 1e-5. x is contiguous and written
-// only with `swap` or `add`. The result has x's shape and `type`, which must be
-// x's type unless x is fp32 on a device. On a device, `add` may be defined:
-// x += add is then done first. `add` has as many values as x, is contiguous and
-// of `type`.
+// kernels/sequence/layer_norm.h with eps = 1e-5, on the CPU. x is contiguous
+// and written only with `swap`. The result has x's shape and type.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type, const at::Tensor& add = {});
+                     const at::Tensor& beta, int64_t length, bool swap);
 
-// kernels/sequence/depthwise_conv1d.h with SiLU. Runs one convolution, or two
-// with the same taps, `left` (taps before the token) and length. Each y is
-// written.
-void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
-                       int64_t length);
+// kernels/sequence/depthwise_conv1d.h with SiLU. weight is [taps,
+// channels], with `left` taps before the token; bias is [channels] or
+// undefined; y is written.
+void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
+                       const at::Tensor& bias, int left, int64_t length,
+                       const at::Tensor& y);
 
-// kernels/scan/selective_scan.h. u, dt and y are [tokens, channels]; B and C
-// are [tokens, states] with the same distance between rows; y is written. On a
-// device the sequences are folded into `rows` rows. The CPU ignores `rows`,
-// since its results do not depend on the folding.
-void SelectiveScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
-                   const at::Tensor& B, const at::Tensor& C, int64_t length,
-                   int64_t rows, at::Tensor y);
+// kernels/scan/selective_scan.h. u, dt and y are [tokens,
+// channels]; B and C are [tokens, states] with the same distance between rows;
+// y is written.
+void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
+                   const at::Tensor& dt, const at::Tensor& B,
+                   const at::Tensor& C, int64_t length, const at::Tensor& y);
 
-// x = gelu(x) in place, in the erf form. x is [rows, channels], contiguous.
+// x = gelu(x) in place, in the erf form. x is [rows, channels],
+// contiguous.
 void GeluErf(at::Tensor& x);
 
-// x = gelu(x) in place, in the tanh form, on the CPU. x is dense in memory,
+// x = gelu(x) in place, in the tanh form. x is dense in memory,
 // with its axes in any order.
 void GeluTanh(at::Tensor& x);
 
@@ -56,7 +50,7 @@ void GeluTanh(at::Tensor& x);
 // x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// kernels/vision/image_normalize.h, on the CPU. `rgb` is [height, width, 3];
+// kernels/vision/image_normalize.h. `rgb` is [height, width, 3];
 // the result is written to `image`, a view [3, height, width] of any strides.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
@@ -94,24 +88,12 @@ void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
 // ---- Dense heads ----
 
 // kernels/vision/roi_align.h on the maps of one image, from fine to coarse. The
-// maps are [C, H, W], channels-last in memory, and fp32 (on a device of any
-// type). Level i has stride strides[i]. rois is [n, 4]. Returns [n, C, size,
-// size], channels-last in memory.
+// maps are [C, H, W], channels-last in memory, and fp32. Level i has stride
+// strides[i]. rois is [n, 4]. Returns [n, C, size, size], channels-last in
+// memory.
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale);
-
-// kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
-// undefined for one group. Returns the indices of at most `max_kept` boxes,
-// int64, the best first.
-at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
-               const at::Tensor& groups, float iou_threshold, int64_t max_kept);
-
-// kernels/vision/mask_paste.h: pastes mask [S, S] into `box` of a picture. Runs
-// on the calling thread.
-model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
-                              float threshold, int picture_height,
-                              int picture_width);
 
 // kernels/vision/segmentation_argmax.h. logits is [C, H, W], channels-last in
 // memory, computed from an input of input_height x input_width. The result has

@@ -4,7 +4,6 @@
 #include "ATen/core/Tensor.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/vision/conv3x3_after_resize.h"
-#include "kernels/vision/mask_paste.h"
 #include "kernels/vision/segmentation_argmax.h"
 #include "model/ops/ops.h"
 #include "model/ops/parallel.h"
@@ -18,29 +17,9 @@ constexpr int64_t kGrainLogits = 1 << 19;
 
 }  // namespace
 
-model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
-                              float threshold, int picture_height,
-                              int picture_width) {
-  const at::Tensor probabilities = mask.contiguous();
-  const kernels::PixelRect area = kernels::MaskArea(
-      box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
-  model::InstanceMask pasted{
-      area.left, area.top, area.width(), area.height(), {}};
-  pasted.data.resize(int64_t{pasted.width} * pasted.height);
-  kernels::MaskPasteCpu({probabilities.const_data_ptr<float>(),
-                         static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2,
-                         box.y2, threshold, area, pasted.data.data()});
-  return pasted;
-}
-
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence,
                         model::Segmentation* out) {
-  if (const DeviceOps* device = DeviceOpsOf(logits)) {
-    device->SegmentationArgmax(logits, input_height, input_width, confidence,
-                               out);
-    return;
-  }
   const at::Tensor channels_last = logits.permute({1, 2, 0}).contiguous();
   const int64_t classes = logits.size(0);
   const int64_t pixels = int64_t{out->height} * out->width;

@@ -6,22 +6,20 @@
 
 namespace sfmamba::ops {
 
+// Windows by libtorch's operators, on the CPU.
+
 // Converts x [N, map_height, map_width, C] to windows [N * windows, height *
 // width, C]. The windows of an image, and the tokens of a window, are in
 // row-major order. Tokens beyond the map are zeros. The result is contiguous
 // and shares x's memory if possible.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid);
 
-// The same on a device. The result has `type`, and `margin` uninitialised
-// tokens at each end of a window. x's last axis is contiguous.
-at::Tensor WindowPartitionOnDevice(const at::Tensor& x, const WindowGrid& grid,
-                                   int margin, at::ScalarType type);
+// The same in fp32, with `margin` uninitialised tokens at each end of a window.
+at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid,
+                           int margin);
 
 // The inverse of WindowPartition. Tokens beyond the map are dropped.
 at::Tensor WindowReverse(const at::Tensor& x, const WindowGrid& grid);
-// The same on a device. The result has `type`.
-at::Tensor WindowReverseOnDevice(const at::Tensor& x, const WindowGrid& grid,
-                                 at::ScalarType type);
 
 }  // namespace sfmamba::ops
 

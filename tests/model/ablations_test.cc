@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "model/config.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -81,7 +82,7 @@ using ExpectedAblationTest = AblationTest;
 
 TEST_P(ExpectedAblationTest, LogitsHoldWithEveryFold) {
   for (const int fold_rows : {0, 1, 2, 4, 8}) {
-    const auto logits = LogitsOf({/*fuse=*/true, fold_rows}, Images(2));
+    const auto logits = LogitsOf({/*reference=*/false, fold_rows}, Images(2));
     EXPECT_LE(LargestDifference(logits, GetParam().logits), 1e-4) << fold_rows;
   }
 }
@@ -91,10 +92,10 @@ INSTANTIATE_TEST_SUITE_P(All, ExpectedAblationTest,
                                            Ablations().end() - 1),
                          NameOf);
 
-TEST_P(AblationTest, ThePlainFormAgreesWithEveryFold) {
+TEST_P(AblationTest, TheReferenceAgreesWithEveryFold) {
   const std::vector<float> fused = LogitsOf({}, Images(2));
   for (const int fold_rows : {0, 1, 4}) {
-    const auto plain = LogitsOf({/*fuse=*/false, fold_rows}, Images(2));
+    const auto plain = LogitsOf({/*reference=*/true, fold_rows}, Images(2));
     EXPECT_LE(LargestDifference(plain, fused), 2e-5) << fold_rows;
   }
 }
@@ -102,7 +103,7 @@ TEST_P(AblationTest, ThePlainFormAgreesWithEveryFold) {
 TEST_P(AblationTest, FoldingChangesRoundingOnly) {
   const std::vector<float> unfolded = LogitsOf({}, Images(2));
   for (const int fold_rows : {1, 2, 4, 8}) {
-    const auto folded = LogitsOf({/*fuse=*/true, fold_rows}, Images(2));
+    const auto folded = LogitsOf({/*reference=*/false, fold_rows}, Images(2));
     EXPECT_LE(LargestDifference(folded, unfolded), 1e-5) << fold_rows;
   }
 }
@@ -112,8 +113,8 @@ TEST_P(AblationTest, APoisonedImageLeavesItsBatchMatesAlone) {
   at::Tensor poisoned = images.clone();
   poisoned[1].fill_(std::numeric_limits<float>::quiet_NaN());
   for (const int fold_rows : {0, 1, 4}) {
-    const auto clean = LogitsOf({/*fuse=*/true, fold_rows}, images);
-    const auto logits = LogitsOf({/*fuse=*/true, fold_rows}, poisoned);
+    const auto clean = LogitsOf({/*reference=*/false, fold_rows}, images);
+    const auto logits = LogitsOf({/*reference=*/false, fold_rows}, poisoned);
     for (int k = 0; k < kClasses; ++k) {
       EXPECT_EQ(logits[k], clean[k]);
       EXPECT_TRUE(std::isnan(logits[kClasses + k]));
@@ -123,10 +124,9 @@ TEST_P(AblationTest, APoisonedImageLeavesItsBatchMatesAlone) {
 }
 
 TEST_P(AblationTest, HalfPrecisionStaysClose) {
-  const std::vector<float> full =
-      model::LogitsOf(config_, Images(1), {true, Precision::kFloat32});
+  const std::vector<float> full = model::LogitsOf(config_, Images(1), Cpu());
   const double difference = LargestDifference(
-      model::LogitsOf(config_, Images(1), {true, Precision::kBFloat16}), full);
+      model::LogitsOf(config_, Images(1), Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
   EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
 }

@@ -26,7 +26,7 @@ ABSL_FLAG(int, batch, 1, "images a run");
 ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(5), "time to measure for");
-ABSL_FLAG(bool, fuse, true, "false: the plain form, operator by operator");
+ABSL_FLAG(bool, reference, false, "the reference, operator by operator");
 ABSL_FLAG(bool, parts, false,
           "also the processor time in convolutions and matrix products; with "
           "one thread and one image only");
@@ -143,8 +143,8 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   weights::StateDict weights(DeterministicParameter);
-  const auto model =
-      engine::MakeVisionModel(*config, weights, {absl::GetFlag(FLAGS_fuse)});
+  const auto model = engine::MakeVisionModel(*config, weights,
+                                             {absl::GetFlag(FLAGS_reference)});
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
     return 1;

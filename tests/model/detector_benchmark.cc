@@ -26,9 +26,11 @@
 #include "model/heads/multiclass_nms.h"
 #include "model/heads/region_proposals.h"
 #include "model/heads/roi_head.h"
+#include "model/ops/answer_ops.h"
 #include "model/ops/ops.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
 
@@ -46,12 +48,12 @@ namespace {
 struct Detector {
   Detector(const ModelConfig& config, weights::StateDict::Scope root)
       : backbone(backbones::MakeBackbone(config.backbone, config.image_size,
-                                         root.Sub("backbone"), {})),
+                                         root.Sub("backbone"), Cpu())),
         neck({config.backbone.width(0), config.backbone.width(1),
               config.backbone.width(2), config.backbone.width(3)},
-             config.detector.channels, root.Sub("neck"), {}),
-        rpn(config.detector, root.Sub("rpn_head"), {}),
-        roi(config.detector, config.num_classes, root.Sub("roi_head"), {}) {}
+             config.detector.channels, root.Sub("neck"), Cpu()),
+        rpn(config.detector, root.Sub("rpn_head"), Cpu()),
+        roi(config.detector, config.num_classes, root.Sub("roi_head"), Cpu()) {}
 
   std::unique_ptr<backbones::Backbone> backbone;
   heads::FeaturePyramid neck;

@@ -11,6 +11,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/engine/network.h"
+#include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/device_ops.h"
 #include "model/tuning/scan_plan_chooser.h"
 #include "tests/model/deviation.h"
@@ -56,9 +57,10 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
   const tuning::ScanPlanChooser chooser(SomeGpu(), way.table,
                                         way.deterministic);
   weights::StateDict weights(Scaled(way.gamma));
-  layers::LayerOptions options = {/*fuse=*/true, way.precision, &chooser};
-  options.exact_gelu = way.exact_gelu;
-  const engine::Network network(config, weights.root(), options);
+  const ops::CudaImplementation cuda(
+      EmulatedOps(), at::kCPU,
+      {way.precision, &chooser, ops::ConvSearch::kGuess, way.exact_gelu});
+  const engine::Network network(config, weights.root(), cuda);
   std::vector<float> logits;
   for (const Result& result : network.ToResults(network.Answers(
            images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows))) {
@@ -137,12 +139,13 @@ INSTANTIATE_TEST_SUITE_P(SmallModel, DeviceKindTest,
                            return std::string(info.param.name);
                          });
 
-TEST(DeviceTest, AgreesWithThePlainForm) {
+TEST(DeviceTest, AgreesWithTheReference) {
   const at::Tensor images = SmallImages(2);
-  ModelOptions plain;
-  plain.fuse = false;
-  ExpectEqualButForRounding(OnDevice(SmallModel(), images),
-                            Logits(*MakeModel(SmallModel(), plain), images));
+  ModelOptions reference;
+  reference.reference = true;
+  ExpectEqualButForRounding(
+      OnDevice(SmallModel(), images),
+      Logits(*MakeModel(SmallModel(), reference), images));
 }
 
 TEST(DeviceTest, FoldingChangesRoundingOnly) {

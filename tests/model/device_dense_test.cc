@@ -10,11 +10,13 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/engine/network.h"
+#include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/device_ops.h"
 #include "model/ops/ops.h"
 #include "model/tuning/scan_plan_chooser.h"
 #include "model/weights/random_weights.h"
 #include "tests/model/emulated_device.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -51,14 +53,11 @@ std::vector<heads::ImageInfo> Infos(int count) {
 }
 
 std::vector<Result> RunNetwork(const ModelConfig& config,
-                               const at::Tensor& images, Precision precision) {
+                               const at::Tensor& images,
+                               const ops::Implementation& implementation) {
   const c10::InferenceMode inference;
-  const tuning::ScanPlanChooser chooser({"some GPU", 132, "some build"},
-                                        std::nullopt,
-                                        /*deterministic=*/false);
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
-  const engine::Network network(config, weights.root(),
-                                {true, precision, &chooser});
+  const engine::Network network(config, weights.root(), implementation);
   return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
                          /*fold_rows=*/0, Infos(images.size(0)));
 }
@@ -67,11 +66,16 @@ std::vector<Result> OnDevice(const ModelConfig& config,
                              const at::Tensor& images,
                              Precision precision = Precision::kFloat32) {
   const EmulatedDevice device;
-  return RunNetwork(config, images, precision);
+  const tuning::ScanPlanChooser chooser({"some GPU", 132, "some build"},
+                                        std::nullopt,
+                                        /*deterministic=*/false);
+  return RunNetwork(
+      config, images,
+      ops::CudaImplementation(EmulatedOps(), at::kCPU, {precision, &chooser}));
 }
 
 std::vector<Result> OnCpu(const ModelConfig& config, const at::Tensor& images) {
-  return RunNetwork(config, images, Precision::kFloat32);
+  return RunNetwork(config, images, Cpu());
 }
 
 void ExpectClose(const Box& a, const Box& b) {

@@ -12,6 +12,7 @@
 #include "model/engine/device_runtime.h"
 #include "model/engine/device_slot.h"
 #include "model/engine/graph_plan.h"
+#include "model/ops/cuda/cuda_implementation.h"
 #include "model/tuning/scan_plan_chooser.h"
 #include "model/vision_model.h"
 #include "tests/model/emulated_device.h"
@@ -194,12 +195,12 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   const tuning::ScanPlanChooser chooser({"some GPU", 4, ""}, std::nullopt,
                                         false);
   weights::StateDict weights(DeterministicParameter);
+  const ops::CudaImplementation cuda(EmulatedOps(), at::kCPU,
+                                     {config.precision, &chooser});
   std::unique_ptr<engine::Network> network;
   {
     const EmulatedDevice device;
-    network = std::make_unique<engine::Network>(
-        config, weights.root(),
-        layers::LayerOptions{/*fuse=*/true, config.precision, &chooser});
+    network = std::make_unique<engine::Network>(config, weights.root(), cuda);
   }
   absl::Time now = absl::FromUnixSeconds(1000);
   engine::DeviceSlot::Options options;

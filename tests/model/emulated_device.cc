@@ -116,6 +116,7 @@ class EmulatedRuntime : public engine::DeviceRuntime {
     return {"an emulated GPU", 4, "some build"};
   }
   at::Device device(int) const override { return at::kCPU; }
+  const ops::DeviceOps& ops() const override { return EmulatedOps(); }
   std::unique_ptr<engine::DeviceStream> MakeStream(int) const override {
     return std::make_unique<EmulatedStream>();
   }
@@ -127,6 +128,12 @@ class EmulatedRuntime : public engine::DeviceRuntime {
 };
 
 }  // namespace
+
+const ops::DeviceOps& EmulatedOps() {
+  static const auto& ops = *new ops::CudaOps(
+      [](const at::Tensor&) -> kernels::CudaStream { return nullptr; });
+  return ops;
+}
 
 EmulatedDevice::EmulatedDevice() : before_(std::exchange(emulating, true)) {}
 EmulatedDevice::~EmulatedDevice() { emulating = before_; }
@@ -158,9 +165,7 @@ const DeviceRuntime* Devices() {
 namespace ops {
 
 const DeviceOps* DeviceOpsOf(const at::Tensor&) {
-  static const auto& ops = *new CudaOps(
-      [](const at::Tensor&) -> kernels::CudaStream { return nullptr; });
-  return model::emulating ? &ops : nullptr;
+  return model::emulating ? &model::EmulatedOps() : nullptr;
 }
 
 }  // namespace ops

@@ -3,11 +3,16 @@
 
 #include <cstdint>
 
+#include "model/ops/device_ops.h"
+
 namespace sfmamba::model {
 
+// The operations of CUDA kernels on the emulator.
+const ops::DeviceOps& EmulatedOps();
+
 // While one of these lives, the CPU's tensors count as a GPU's on this thread:
-// layers that are made or run take the device's way, and the unmodified CUDA
-// kernels run on the emulator. What cuBLAS and cuDNN would do libtorch does on
+// DeviceOpsOf() returns EmulatedOps(), whose unmodified CUDA kernels run on the
+// emulator. What cuBLAS and cuDNN would do libtorch does on
 // the CPU.
 //
 // Who links this has one GPU besides, on which models can be loaded

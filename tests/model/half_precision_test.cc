@@ -1,6 +1,7 @@
 #include "gtest/gtest.h"
 #include "model/config.h"
 #include "tests/model/deviation.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -11,8 +12,8 @@ namespace {
 
 void ExpectClose(const ModelConfig& config, const at::Tensor& image) {
   const Deviation deviation =
-      DeviationOf(LogitsOf(config, image, {true, Precision::kBFloat16}),
-                  LogitsOf(config, image, {true, Precision::kFloat32}));
+      DeviationOf(LogitsOf(config, image, Cpu(Precision::kBFloat16)),
+                  LogitsOf(config, image, Cpu()));
   EXPECT_GE(deviation.cosine, 0.9995);
   EXPECT_LE(deviation.largest, 0.05);
   EXPECT_GT(deviation.largest, 1e-4);  // It was bf16 indeed.

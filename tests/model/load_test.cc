@@ -102,7 +102,7 @@ TEST_F(LoadTest, EachTensorIsNeededInItsShape) {
   config_.backbone.dim = config_.backbone.in_dim = 4;  // Files of 200 kB.
   config_.backbone.num_heads = {1, 1, 2, 2};
   config_.backbone.depths = {1, 1, 2, 2};
-  options_.fuse = false;  // Packing weights takes most of the time.
+  options_.reference = true;  // Packing weights takes most of the time.
   const Tensors weights = DeterministicWeights(config_);
   for (const auto& [key, tensor] : weights) {
     Tensors changed = weights;

@@ -53,7 +53,8 @@ std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
         // Never written to, so that the largest models take no memory either.
         return at::empty(shape, c10::kFloat);
       });
-  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
+  const auto model =
+      engine::MakeVisionModel(config, weights, {/*reference=*/true});
   EXPECT_TRUE(model.ok()) << model.status();
   return taken;
 }

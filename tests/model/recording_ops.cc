@@ -14,6 +14,7 @@
 #include "model/engine/network.h"
 #include "model/layers/image_batch.h"
 #include "model/ops/compute_type.h"
+#include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/device_ops.h"
 #include "model/tuning/scan_plan_chooser.h"
 
@@ -279,8 +280,8 @@ LaunchRecorder::~LaunchRecorder() {
 
 namespace {
 
-// Calls `run` with the weights and the options of a model on the recording
-// device, and returns what it launches.
+// Calls `run` with the weights and the implementation of a model on the
+// recording device, and returns what it launches.
 template <typename Run>
 std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   const c10::InferenceMode inference;
@@ -289,8 +290,10 @@ std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   });
   const tuning::ScanPlanChooser chooser({"an H200", 132, ""}, std::nullopt,
                                         /*deterministic=*/false);
-  return run(weights.root(at::kMeta),
-             layers::LayerOptions{/*fuse=*/true, config.precision, &chooser});
+  const RecordingOps recording_ops;
+  const ops::CudaImplementation cuda(recording_ops, at::kMeta,
+                                     {config.precision, &chooser});
+  return run(weights.root(at::kMeta), cuda);
 }
 
 layers::ImageBatch Images(const ModelConfig& config, int images, int height,
@@ -304,8 +307,8 @@ layers::ImageBatch Images(const ModelConfig& config, int images, int height,
 }  // namespace
 
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
-  return Recorded(config, [&](const auto& scope, const auto& options) {
-    const engine::Network network(config, scope, options);
+  return Recorded(config, [&](const auto& scope, const auto& implementation) {
+    const engine::Network network(config, scope, implementation);
     const layers::ImageBatch batch =
         Images(config, images, config.image_size, config.image_size);
     LaunchRecorder recorder;
@@ -317,9 +320,9 @@ std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
 std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
                                        int height, int width) {
   const std::vector<Launch> launches =
-      Recorded(config, [&](const auto& scope, const auto& options) {
+      Recorded(config, [&](const auto& scope, const auto& implementation) {
         const auto backbone = backbones::MakeBackbone(
-            config.backbone, config.image_size, scope, options);
+            config.backbone, config.image_size, scope, implementation);
         const layers::ImageBatch batch = Images(config, images, height, width);
         LaunchRecorder recorder(/*operators=*/false);
         backbone->Forward(batch, /*fold_rows=*/0);

@@ -19,6 +19,7 @@
 #include "model/heads/segmentation_head.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
 
@@ -30,7 +31,7 @@ ABSL_FLAG(int, original_width, 640, "likewise");
 ABSL_FLAG(int, attention_window, 0, "side of stage 3's sub-windows; 0: none");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
-ABSL_FLAG(bool, fuse, true, "false: the plain form, operator by operator");
+ABSL_FLAG(bool, reference, false, "the reference, operator by operator");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
 namespace sfmamba::model {
@@ -97,15 +98,16 @@ int Main() {
   if (absl::GetFlag(FLAGS_threads) > 0) {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
-  const layers::LayerOptions options{absl::GetFlag(FLAGS_fuse)};
+  const ops::Implementation& implementation =
+      CpuOrReference(!absl::GetFlag(FLAGS_reference));
   const c10::InferenceMode guard;
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone =
       backbones::MakeBackbone(config->backbone, config->image_size,
-                              weights.root().Sub("backbone"), options);
+                              weights.root().Sub("backbone"), implementation);
   const heads::SegmentationHead head(
       Widths(config->backbone), config->segmentation_channels,
-      config->num_classes, weights.root(), options);
+      config->num_classes, weights.root(), implementation);
 
   heads::ImageInfo image;
   image.height = absl::GetFlag(FLAGS_height);
@@ -113,7 +115,7 @@ int Main() {
   image.original_height = absl::GetFlag(FLAGS_original_height);
   image.original_width = absl::GetFlag(FLAGS_original_width);
   at::Tensor picture = DeterministicImages({1, 3, image.height, image.width});
-  if (options.fuse)
+  if (!absl::GetFlag(FLAGS_reference))
     picture = picture.contiguous(at::MemoryFormat::ChannelsLast);
   Stopwatch timed;
   uint64_t hash = 0;

@@ -24,13 +24,11 @@ void DieUnlessOk(const absl::Status& status) {
 
 layers::Features ForwardBackbone(const ModelConfig& config,
                                  const at::Tensor& images,
-                                 const layers::LayerOptions& options,
+                                 const ops::Implementation& implementation,
                                  weights::StateDict& weights) {
   const auto backbone = backbones::MakeBackbone(
-      config.backbone, config.image_size, weights.root(), options);
-  return backbone->Forward(
-      options.fuse ? images.contiguous(at::MemoryFormat::ChannelsLast) : images,
-      /*fold_rows=*/0);
+      config.backbone, config.image_size, weights.root(), implementation);
+  return backbone->Forward(images, /*fold_rows=*/0);
 }
 
 std::vector<float> Concatenated(const std::vector<Result>& results) {
@@ -84,22 +82,22 @@ std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
 
 std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const at::Tensor& images,
-                                  const layers::LayerOptions& options) {
+                                  const ops::Implementation& implementation) {
   const c10::InferenceMode guard;
   weights::StateDict weights(DeterministicParameter);
   std::vector<at::Tensor> maps =
-      ForwardBackbone(config, images, options, weights);
+      ForwardBackbone(config, images, implementation, weights);
   for (at::Tensor& map : maps) map = map.to(at::kFloat);
   return maps;
 }
 
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
-                            const layers::LayerOptions& options) {
+                            const ops::Implementation& implementation) {
   const c10::InferenceMode guard;
   weights::StateDict weights(DeterministicParameter);
-  const auto head = heads::MakeHead(config, weights.root(), options);
-  return Concatenated(
-      head->Forward(ForwardBackbone(config, images, options, weights), {}));
+  const auto head = heads::MakeHead(config, weights.root(), implementation);
+  return Concatenated(head->Forward(
+      ForwardBackbone(config, images, implementation, weights), {}));
 }
 
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,

@@ -7,8 +7,9 @@
 #include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"
-#include "model/layers/layer_options.h"
+#include "model/ops/implementation.h"
 #include "model/vision_model.h"
+#include "tests/model/implementations.h"
 
 namespace sfmamba::model {
 
@@ -26,14 +27,14 @@ std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
 
 // The stage maps of `images` [N, 3, H, W], of a backbone with deterministic
 // parameters, in fp32.
-std::vector<at::Tensor> StageMaps(const ModelConfig& config,
-                                  const at::Tensor& images,
-                                  const layers::LayerOptions& options = {});
+std::vector<at::Tensor> StageMaps(
+    const ModelConfig& config, const at::Tensor& images,
+    const ops::Implementation& implementation = Cpu());
 
 // The logits of a backbone and a head with deterministic parameters, image
 // after image, whatever the processor computes natively.
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
-                            const layers::LayerOptions& options);
+                            const ops::Implementation& implementation);
 
 // The answers to `images` [N, 3, H, W], normalised.
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,

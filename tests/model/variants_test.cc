@@ -6,6 +6,7 @@
 #include "model/config.h"
 #include "tests/model/expected_logits.h"
 #include "tests/model/expected_map.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -46,14 +47,15 @@ ModelConfig WithoutTokens(ModelConfig config) {
 
 class StageMapsTest : public testing::TestWithParam<bool> {
  protected:
-  const layers::LayerOptions options_{/*fuse=*/GetParam()};
+  const ops::Implementation& implementation_ = CpuOrReference(GetParam());
 };
 
 TEST_P(StageMapsTest, SmallModel) {
   const at::Tensor images =
       DeterministicImages({2, 3, kSmallHeight, kSmallWidth});
-  const auto plain = StageMaps(WithoutTokens(SmallModel()), images, options_);
-  const auto swapped = StageMaps(SmallModel(), images, options_);
+  const auto plain =
+      StageMaps(WithoutTokens(SmallModel()), images, implementation_);
+  const auto swapped = StageMaps(SmallModel(), images, implementation_);
   for (const auto& maps : {plain, swapped}) {
     ASSERT_EQ(maps.size(), 4);
     ExpectMap(maps[0],
@@ -74,9 +76,9 @@ TEST_P(StageMapsTest, SmallModel) {
 TEST_P(StageMapsTest, Tiny) {
   const at::Tensor images = DeterministicImages({2, 3, 224, 224});
   const auto plain =
-      StageMaps(*VariantConfig("mamba_vision_t"), images, options_);
+      StageMaps(*VariantConfig("mamba_vision_t"), images, implementation_);
   const auto swapped =
-      StageMaps(*VariantConfig("sf_mamba_t"), images, options_);
+      StageMaps(*VariantConfig("sf_mamba_t"), images, implementation_);
   for (const auto& maps : {plain, swapped}) {
     ASSERT_EQ(maps.size(), 4);
     ExpectMap(maps[0],
@@ -96,7 +98,7 @@ TEST_P(StageMapsTest, Tiny) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, StageMapsTest, testing::Bool(),
                          [](const auto& info) {
-                           return info.param ? "Fused" : "Plain";
+                           return info.param ? "Cpu" : "Reference";
                          });
 
 TEST(WindowModeTest, AFullWindowIsTheFixedOneOfTheSameSize) {
@@ -104,7 +106,8 @@ TEST(WindowModeTest, AFullWindowIsTheFixedOneOfTheSameSize) {
   const at::Tensor images = DeterministicImages({1, 3, 64, 64});
   ModelConfig full = SmallModel();
   full.backbone.window_mode = WindowMode::kFull;
-  EXPECT_EQ(LogitsOf(full, images, {}), LogitsOf(SmallModel(), images, {}));
+  EXPECT_EQ(LogitsOf(full, images, Cpu()),
+            LogitsOf(SmallModel(), images, Cpu()));
 }
 
 TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
@@ -113,14 +116,13 @@ TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
   ModelConfig cut = full;
   cut.backbone.attention_windows = {4, 4};
   const at::Tensor small = DeterministicImages({1, 3, 64, 64});
-  EXPECT_EQ(LogitsOf(cut, small, {}), LogitsOf(full, small, {}));
+  EXPECT_EQ(LogitsOf(cut, small, Cpu()), LogitsOf(full, small, Cpu()));
   // 6 x 5 tokens, in both forms padded to 8 x 8 and cut in four.
   const at::Tensor large =
       DeterministicImages({1, 3, kSmallHeight, kSmallWidth});
-  const std::vector<float> fused = LogitsOf(cut, large, {});
-  EXPECT_LE(LargestDifference(fused, LogitsOf(cut, large, {/*fuse=*/false})),
-            1e-4);
-  EXPECT_GE(LargestDifference(fused, LogitsOf(full, large, {})), 1e-3);
+  const std::vector<float> fused = LogitsOf(cut, large, Cpu());
+  EXPECT_LE(LargestDifference(fused, LogitsOf(cut, large, Reference())), 1e-4);
+  EXPECT_GE(LargestDifference(fused, LogitsOf(full, large, Cpu())), 1e-3);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "model/backbones/vim_mixer.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -208,11 +209,12 @@ TEST(VimMixerTest, AgreesWithTheDefinition) {
         }
       }
       weights::StateDict weights(&DeterministicParameter);
-      for (const bool fuse : {true, false}) {
+      for (const bool cpu : {true, false}) {
         const backbones::VimMixer mixer(weights.root().Sub("mixer"),
-                                        {kWidth, expand, backward}, {}, {fuse});
+                                        {kWidth, expand, backward}, {},
+                                        CpuOrReference(cpu));
         for (const int rows : {1, 2, 4}) {
-          layers::Residual y(
+          ops::Residual y(
               at::zeros({rows, kSequences / rows * kLength, kWidth}));
           mixer.AddTo(y, x.view(y.sizes()), kLength);
           const Vector got = ToVector(y.Sum());
@@ -229,10 +231,10 @@ TEST(VimMixerTest, RunsOnSequencesShorterThanItsConvolution) {
   const at::Tensor x = DeterministicImages({1, 1, 24});
   const Sequence expected = Mixer("mixer.", 1, true, {ToVector(x)});
   weights::StateDict weights(&DeterministicParameter);
-  for (const bool fuse : {true, false}) {
+  for (const bool cpu : {true, false}) {
     const backbones::VimMixer mixer(weights.root().Sub("mixer"), {24, 1, true},
-                                    {}, {fuse});
-    layers::Residual y(at::zeros({1, 1, 24}));
+                                    {}, CpuOrReference(cpu));
+    ops::Residual y(at::zeros({1, 1, 24}));
     mixer.AddTo(y, x, 1);
     const Vector got = ToVector(y.Sum());
     for (int c = 0; c < 24; ++c) EXPECT_NEAR(got[c], expected[0][c], 2e-6);
@@ -281,11 +283,11 @@ TEST_P(VimTest, AgreesWithTheDefinitionWithEveryFold) {
     const Vector logits = ExpectedLogits(config_, images_[i]);
     expected.insert(expected.end(), logits.begin(), logits.end());
   }
-  for (const bool fuse : {true, false}) {
+  for (const bool reference : {false, true}) {
     for (const int fold_rows : {0, 1, 2, 4}) {
-      const auto logits = LogitsOf({fuse, fold_rows}, images_);
+      const auto logits = LogitsOf({reference, fold_rows}, images_);
       EXPECT_LE(LargestDifference(logits, expected), 1e-5)
-          << fuse << " " << fold_rows;
+          << reference << " " << fold_rows;
     }
   }
 }
@@ -305,8 +307,8 @@ TEST_P(VimTest, APoisonedImageLeavesItsBatchMatesAlone) {
   at::Tensor poisoned = images_.clone();
   poisoned[1].fill_(std::numeric_limits<float>::infinity());
   for (const int fold_rows : {0, 1, 2}) {
-    const auto clean = LogitsOf({/*fuse=*/true, fold_rows}, images_);
-    const auto logits = LogitsOf({/*fuse=*/true, fold_rows}, poisoned);
+    const auto clean = LogitsOf({/*reference=*/false, fold_rows}, images_);
+    const auto logits = LogitsOf({/*reference=*/false, fold_rows}, poisoned);
     for (int i = 0; i < kImages; ++i) {
       for (int j = i * kClasses; j < (i + 1) * kClasses; ++j) {
         if (i == 1) {
@@ -320,10 +322,9 @@ TEST_P(VimTest, APoisonedImageLeavesItsBatchMatesAlone) {
 }
 
 TEST_P(VimTest, HalfPrecisionStaysClose) {
-  const std::vector<float> full =
-      model::LogitsOf(config_, images_, {true, Precision::kFloat32});
+  const std::vector<float> full = model::LogitsOf(config_, images_, Cpu());
   const double difference = LargestDifference(
-      model::LogitsOf(config_, images_, {true, Precision::kBFloat16}), full);
+      model::LogitsOf(config_, images_, Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
   EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
 }

@@ -35,20 +35,20 @@ class ExpectedLogitsTest : public testing::TestWithParam<ExpectedLogits> {
 
 TEST_P(ExpectedLogitsTest, HoldWithEveryFold) {
   for (const int fold_rows : {0, 1, 2, 4, 8}) {
-    EXPECT_LE(Difference({/*fuse=*/true, fold_rows}), 1e-4) << fold_rows;
+    EXPECT_LE(Difference({/*reference=*/false, fold_rows}), 1e-4) << fold_rows;
   }
 }
 
-TEST_P(ExpectedLogitsTest, HoldInThePlainForm) {
+TEST_P(ExpectedLogitsTest, HoldInTheReference) {
   for (const int fold_rows : {0, 1, 4}) {
-    EXPECT_LE(Difference({/*fuse=*/false, fold_rows}), 1e-4) << fold_rows;
+    EXPECT_LE(Difference({/*reference=*/true, fold_rows}), 1e-4) << fold_rows;
   }
 }
 
 TEST_P(ExpectedLogitsTest, FusingChangesRoundingOnly) {
   const at::Tensor images = SmallImages(2);
   const std::vector<float> plain =
-      Logits(*MakeModel(config_, {/*fuse=*/false}), images);
+      Logits(*MakeModel(config_, {/*reference=*/true}), images);
   double scale = 0;
   for (const float logit : plain) {
     scale = std::max(scale, std::fabs(double{logit}));
@@ -224,7 +224,8 @@ TEST(VisionModelTest, RefusesAnImageWithoutExactlyOneSource) {
 }
 
 TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {
-  const auto model = MakeModel(SmallModel(), {/*fuse=*/true, /*fold_rows=*/3});
+  const auto model =
+      MakeModel(SmallModel(), {/*reference=*/false, /*fold_rows=*/3});
   const auto results = RunModel(*model, SmallImages(2));
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(results.status().message(),

@@ -44,7 +44,7 @@ std::map<std::string, at::Tensor> DeterministicWeights(
         return taken[key] = DeterministicParameter(key, shape);
       });
   DieUnlessOk(
-      engine::MakeVisionModel(config, weights, {/*fuse=*/false}).status());
+      engine::MakeVisionModel(config, weights, {/*reference=*/true}).status());
   return taken;
 }
 

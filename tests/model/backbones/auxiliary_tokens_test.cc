@@ -6,6 +6,7 @@
 #include "ATen/ops/full.h"
 #include "gtest/gtest.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
 
 namespace sfmamba::backbones {
 namespace {
@@ -17,14 +18,15 @@ at::Tensor Sequences() {  // Three of five tokens.
 }
 
 // Learnable tokens of 7 (head) and 9 (tail) are there to be taken.
-AuxiliaryTokens Make(model::Tokens tokens, bool swap, bool fuse) {
+AuxiliaryTokens Make(model::Tokens tokens, bool swap, bool cpu) {
   model::BackboneConfig config;
   config.tokens = tokens;
   config.swap = swap;
   weights::StateDict weights([](const std::string& key, at::IntArrayRef shape) {
     return at::full(shape, key == "aux_head" ? 7.0 : 9.0);
   });
-  return AuxiliaryTokens(weights.root(), kWidth, config, fuse);
+  return AuxiliaryTokens(weights.root(), kWidth, config,
+                         model::CpuOrReference(cpu));
 }
 
 class TokenSwapTest : public testing::TestWithParam<bool> {};
@@ -80,15 +82,8 @@ TEST_P(TokenSwapTest, TokensMayStayWhereTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, TokenSwapTest, testing::Bool(),
                          [](const auto& info) {
-                           return info.param ? "Fused" : "Plain";
+                           return info.param ? "Cpu" : "Reference";
                          });
-
-TEST(SwapEndsTest, ExchangesTheEndsOfEverySequenceInARow) {
-  const at::Tensor x = at::arange(8, at::kFloat).view({1, 8, 1});
-  const at::Tensor y = SwapEnds(x, 4);
-  const float expected[] = {3, 1, 2, 0, 7, 5, 6, 4};
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(y[0][i][0].item<float>(), expected[i]);
-}
 
 }  // namespace
 }  // namespace sfmamba::backbones

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/expected_map.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 
@@ -33,13 +34,12 @@ class LiteTrunkTest : public testing::TestWithParam<bool> {
   std::vector<at::Tensor> Maps(const at::Tensor& images) {
     const c10::InferenceMode guard;
     weights::StateDict weights(LivelyParameter);
-    const LiteTrunk trunk(weights.root(), /*image_size=*/101, options_);
-    return trunk.Forward(options_.fuse
+    const LiteTrunk trunk(weights.root(), /*image_size=*/101,
+                          model::CpuOrReference(GetParam()));
+    return trunk.Forward(GetParam()
                              ? images.contiguous(at::MemoryFormat::ChannelsLast)
                              : images);
   }
-
-  const layers::LayerOptions options_{/*fuse=*/GetParam()};
 };
 
 TEST_P(LiteTrunkTest, MapsAreTheReferences) {
@@ -69,7 +69,7 @@ TEST_P(LiteTrunkTest, WhatIsNoNumberStaysNone) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, LiteTrunkTest, testing::Bool(),
                          [](const auto& info) {
-                           return info.param ? "Fused" : "Plain";
+                           return info.param ? "Cpu" : "Reference";
                          });
 
 struct ExpectedAnswer {
@@ -88,12 +88,12 @@ class LiteModelTest : public testing::TestWithParam<ExpectedAnswer> {
 };
 
 TEST_P(LiteModelTest, GivesTheReferencesLogits) {
-  for (const bool fuse : {true, false}) {
-    const auto model = model::MakeModel(model::LiteModel(), {fuse});
+  for (const bool reference : {false, true}) {
+    const auto model = model::MakeModel(model::LiteModel(), {reference});
     EXPECT_LE(model::LargestDifference(model::Logits(*model, images_),
                                        GetParam().logits),
               1e-4)
-        << fuse;
+        << reference;
   }
 }
 
@@ -130,9 +130,10 @@ TEST(LitePyramidTest, MapsAreTheReferences) {
   model::ModelConfig config = model::LiteModel();
   config.backbone.windows = {8, 4};
   config.backbone.output_norms = true;
-  for (const bool fuse : {true, false}) {
+  for (const bool cpu : {true, false}) {
     const std::vector<at::Tensor> maps =
-        model::StageMaps(config, DeterministicImages({1, 3, 152, 200}), {fuse});
+        model::StageMaps(config, DeterministicImages({1, 3, 152, 200}),
+                         model::CpuOrReference(cpu));
     ASSERT_EQ(maps.size(), 4);
     model::ExpectMap(
         maps[0],
@@ -157,7 +158,7 @@ TEST(LitePyramidTest, MapsAreTheTrunks) {
   const c10::InferenceMode guard;
   weights::StateDict weights(DeterministicParameter);
   const LiteTrunk trunk(weights.root().Sub("trunk"),
-                        model::LiteModel().image_size, {});
+                        model::LiteModel().image_size, model::Cpu());
   const std::vector<at::Tensor> expected =
       trunk.Forward(images.contiguous(at::MemoryFormat::ChannelsLast));
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(maps[i], expected[i])) << i;

@@ -18,6 +18,7 @@
 #include "model/heads/box_coder.h"
 #include "model/weights/random_weights.h"
 #include "tests/model/heads/detector_fixture.h"
+#include "tests/model/implementations.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
@@ -120,7 +121,7 @@ TEST_P(DetectionHeadTest, GivesTheReferencesDetections) {
   ExpectReference(*head_);
 }
 
-TEST_P(DetectionHeadTest, ItsPlainFormToo) {
+TEST_P(DetectionHeadTest, TheReferenceImplementationToo) {
   ExpectReference(*MakeDetector(false));
 }
 
@@ -268,7 +269,8 @@ TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   config.max_detections = 10;
   weights::StateDict weights(weights::MakeRandomWeights(1));
   const std::vector<int> in_channels = {80, 160, 320, 640};
-  const DetectionHead head(config, 80, in_channels, weights.root(), {});
+  const DetectionHead head(config, 80, in_channels, weights.root(),
+                           model::Cpu());
   ImageInfo image;
   image.height = image.original_height = 150;
   image.width = image.original_width = 190;

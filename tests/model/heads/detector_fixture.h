@@ -9,6 +9,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/heads/detection_head.h"
+#include "tests/model/implementations.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::heads {
@@ -99,11 +100,11 @@ class DetectorFixture : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override { head_ = MakeDetector(true); }
 
-  std::unique_ptr<DetectionHead> MakeDetector(bool fuse) {
+  std::unique_ptr<DetectionHead> MakeDetector(bool cpu) {
     weights::StateDict weights(Weights(fixture_, config_));
-    auto head = std::make_unique<DetectionHead>(
-        config_, kClasses, kInChannels, weights.root(),
-        layers::LayerOptions{fuse, model::Precision::kFloat32});
+    auto head = std::make_unique<DetectionHead>(config_, kClasses, kInChannels,
+                                                weights.root(),
+                                                model::CpuOrReference(cpu));
     EXPECT_EQ(weights.Finish(), absl::OkStatus());
     return head;
   }
@@ -119,8 +120,8 @@ class DetectorFixture : public testing::TestWithParam<Case> {
           EXPECT_EQ(tensor.sizes(), shape) << key;
           return tensor.contiguous();
         });
-    return std::make_unique<DetectionHead>(
-        config, kClasses, kInChannels, weights.root(), layers::LayerOptions());
+    return std::make_unique<DetectionHead>(config, kClasses, kInChannels,
+                                           weights.root(), model::Cpu());
   }
   template <typename Change>
   std::unique_ptr<DetectionHead> MakeChanged(Change change) {

@@ -31,7 +31,8 @@ std::map<std::string, Part> PartsOf(const model::ModelConfig& config) {
           part.parameters += tensor.numel();
         return tensor;
       });
-  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
+  const auto model =
+      engine::MakeVisionModel(config, weights, {/*reference=*/true});
   EXPECT_TRUE(model.ok()) << model.status();
   return parts;
 }

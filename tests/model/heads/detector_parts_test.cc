@@ -20,6 +20,7 @@
 #include "model/heads/multiclass_nms.h"
 #include "model/ops/ops.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::heads {
@@ -50,13 +51,13 @@ Deltas ToDeltas(const at::Tensor& four) {
 class DetectorPartsTest : public testing::TestWithParam<bool> {
  protected:
   const c10::InferenceMode guard_;
-  const layers::LayerOptions options_{/*fuse=*/GetParam(),
-                                      model::Precision::kFloat32};
+  const ops::Implementation& implementation_ =
+      model::CpuOrReference(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, DetectorPartsTest, testing::Bool(),
                          [](const auto& info) {
-                           return info.param ? "Fused" : "Plain";
+                           return info.param ? "Cpu" : "Reference";
                          });
 
 TEST(AnchorsTest, AreTheReferences) {
@@ -138,7 +139,8 @@ TEST(BoxCoderTest, RefinesAllClassesAlikeByOneBox) {
 TEST_P(DetectorPartsTest, PyramidOfOddSizes) {
   const Fixture fixture("fpn_odd_sizes");
   weights::StateDict weights(fixture.Weights("neck."));
-  const FeaturePyramid neck({8, 16, 24, 32}, 12, weights.root(), options_);
+  const FeaturePyramid neck({8, 16, 24, 32}, 12, weights.root(),
+                            implementation_);
   ASSERT_EQ(weights.Finish(), absl::OkStatus());
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
@@ -164,7 +166,7 @@ TEST_P(DetectorPartsTest, BoxHeads) {
     own.erase("out.cls");
     own.erase("out.reg");
     weights::StateDict weights(own);
-    const BoxHead head(config, 5, weights.root(), options_);
+    const BoxHead head(config, 5, weights.root(), implementation_);
     ASSERT_EQ(weights.Finish(), absl::OkStatus());
     const BoxOutput output = head.Forward(ChannelsLast(fixture["in"]));
     EXPECT_LE(RelativeError(output.logits, fixture[name + "out.cls"]),
@@ -180,7 +182,7 @@ TEST_P(DetectorPartsTest, MaskHead) {
   own.erase("in");
   own.erase("out");
   weights::StateDict weights(own);
-  const MaskHead head(SmallConfig(), 5, weights.root(), options_);
+  const MaskHead head(SmallConfig(), 5, weights.root(), implementation_);
   ASSERT_EQ(weights.Finish(), absl::OkStatus());
   const at::Tensor features = ChannelsLast(fixture["head.in"]);
   for (int64_t label = 0; label < 5; ++label) {
@@ -195,12 +197,11 @@ TEST_P(DetectorPartsTest, MaskHead) {
 // In bf16 nothing is exact, but everything fits together.
 TEST(DetectorHalfPrecisionTest, IsClose) {
   const c10::InferenceMode guard;
-  const layers::LayerOptions options{/*fuse=*/true,
-                                     model::Precision::kBFloat16};
+  const ops::Implementation& bf16 = model::Cpu(model::Precision::kBFloat16);
   constexpr double kHalfTolerance = 0.03;
   const Fixture pyramids("fpn_odd_sizes"), boxes("bbox_heads");
   weights::StateDict neck_weights(pyramids.Weights("neck."));
-  const FeaturePyramid neck({8, 16, 24, 32}, 12, neck_weights.root(), options);
+  const FeaturePyramid neck({8, 16, 24, 32}, 12, neck_weights.root(), bf16);
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
     features.push_back(pyramids["in." + std::to_string(i)]);
@@ -211,7 +212,7 @@ TEST(DetectorHalfPrecisionTest, IsClose) {
               kHalfTolerance);
   }
   weights::StateDict box_weights(boxes.Weights("conv4fc1."));
-  const BoxHead head(SmallConfig(), 5, box_weights.root(), options);
+  const BoxHead head(SmallConfig(), 5, box_weights.root(), bf16);
   const BoxOutput output = head.Forward(ChannelsLast(boxes["in"]));
   EXPECT_LE(RelativeError(output.logits, boxes["conv4fc1.out.cls"]),
             kHalfTolerance);

@@ -7,6 +7,7 @@
 #include "ATen/ops/zeros.h"
 #include "model/heads/box_coder.h"
 #include "tests/model/heads/detector_fixture.h"
+#include "tests/model/implementations.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -26,12 +27,11 @@ class DetectorStepsTest : public DetectorFixture {
  protected:
   weights::StateDict weights_{Weights(fixture_, config_)};
   const FeaturePyramid neck_{kInChannels, config_.channels,
-                             weights_.root().Sub("neck"),
-                             layers::LayerOptions()};
+                             weights_.root().Sub("neck"), model::Cpu()};
   const RegionProposals rpn_{config_, weights_.root().Sub("rpn_head"),
-                             layers::LayerOptions()};
+                             model::Cpu()};
   const RoiHead roi_{config_, kClasses, weights_.root().Sub("roi_head"),
-                     layers::LayerOptions()};
+                     model::Cpu()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Detectors, DetectorStepsTest,

@@ -10,6 +10,7 @@
 #include "model/ops/ops.h"
 #include "model/ops/window_partition.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
@@ -55,7 +56,7 @@ TEST(PyramidTest, OutputNormIsTheReferences) {
   at::Tensor x = ChannelsLast(fixture["x"]).contiguous();
   const at::Tensor y =
       ops::LayerNorm(x, fixture["outnorm.weight"], fixture["outnorm.bias"],
-                     /*length=*/1, /*swap=*/false, at::kFloat);
+                     /*length=*/1, /*swap=*/false);
   EXPECT_LE(RelativeError(y, ChannelsLast(fixture["outnorm.out"])), 1e-4);
 }
 
@@ -79,7 +80,7 @@ TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
   }
 }
 
-TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
+TEST(PyramidTest, CpuAndReferenceAgreeAtOddSizes) {
   model::ModelConfig config = SmallPyramid();
   for (const int sub : {0, 4}) {
     config.backbone.attention_windows[0] = sub;
@@ -88,7 +89,7 @@ TEST(PyramidTest, FusedAndPlainAgreeAtOddSizes) {
       const at::Tensor images = DeterministicImages({1, 3, height, width});
       const std::vector<at::Tensor> fused = model::StageMaps(config, images);
       const std::vector<at::Tensor> plain =
-          model::StageMaps(config, images, {/*fuse=*/false});
+          model::StageMaps(config, images, model::Reference());
       int64_t rows = (height + 1) / 2, columns = (width + 1) / 2;
       for (int stage = 0; stage < 4; ++stage) {
         rows = (rows + 1) / 2;
@@ -127,7 +128,7 @@ TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
   const model::ModelConfig config = SmallPyramid();
   weights::StateDict weights(DeterministicParameter);
   const auto backbone = backbones::MakeBackbone(
-      config.backbone, config.image_size, weights.root(), {});
+      config.backbone, config.image_size, weights.root(), model::Cpu());
   // A map of 6 x 8 in regions of 8, one of 3 x 4 in regions of 4.
   EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
   // 8 x 9 and 4 x 5.

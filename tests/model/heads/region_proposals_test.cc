@@ -6,6 +6,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/heads/anchors.h"
+#include "tests/model/implementations.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -29,7 +30,7 @@ class RegionProposalsTest : public testing::Test {
     weights::StateDict weights([](const std::string&, at::IntArrayRef shape) {
       return at::zeros(shape, at::kFloat);
     });
-    return RegionProposals(config_, weights.root(), layers::LayerOptions())
+    return RegionProposals(config_, weights.root(), model::Cpu())
         .Select(levels, kHeight, kWidth);
   }
   // Expects boxes[row] to be anchor `index` of the first level, unmoved.

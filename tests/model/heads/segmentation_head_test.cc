@@ -12,6 +12,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/weights/random_weights.h"
+#include "tests/model/implementations.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 
@@ -56,7 +57,8 @@ const model::Segmentation& AsMap(const model::Result& result) {
 
 SegmentationHead MakeRandomHead() {
   weights::StateDict weights(weights::MakeRandomWeights(1));
-  return SegmentationHead(kInChannels, kChannels, kClasses, weights.root(), {});
+  return SegmentationHead(kInChannels, kChannels, kClasses, weights.root(),
+                          model::Cpu());
 }
 
 at::Tensor LogitsOf(const SegmentationHead& head,
@@ -71,7 +73,7 @@ class UpernetTest : public testing::TestWithParam<bool> {
       : fixture_("upernet"),
         weights_(Keys(fixture_)),
         head_(kInChannels, kChannels, kClasses, weights_.root(),
-              {/*fuse=*/GetParam()}) {
+              model::CpuOrReference(GetParam())) {
     for (int i = 0; i < 4; ++i) {
       const at::Tensor map = fixture_["in.feat." + std::to_string(i)];
       features_.push_back(
@@ -114,7 +116,7 @@ class UpernetTest : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Forms, UpernetTest, testing::Bool(),
                          [](const testing::TestParamInfo<bool>& info) {
-                           return info.param ? "Fused" : "Plain";
+                           return info.param ? "Cpu" : "Reference";
                          });
 
 TEST_P(UpernetTest, TakesTheReferencesWeights) {
@@ -137,11 +139,11 @@ TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
   EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_img"), 0.001);
 }
 
-TEST(SegmentationHeadTest, FusedAndPlainAgreeAtOddSizes) {
+TEST(SegmentationHeadTest, CpuAndReferenceAgreeAtOddSizes) {
   const c10::InferenceMode guard;
   weights::StateDict weights(weights::MakeRandomWeights(1));
   const SegmentationHead plain(kInChannels, kChannels, kClasses, weights.root(),
-                               {/*fuse=*/false});
+                               model::Reference());
   const SegmentationHead fused = MakeRandomHead();
   for (const auto& [height, width] :
        std::vector<std::pair<int, int>>{{1, 1}, {5, 200}, {130, 70}}) {
@@ -158,7 +160,7 @@ TEST(SegmentationHeadTest, HalfPrecisionIsNear) {
   const c10::InferenceMode guard;
   weights::StateDict weights(weights::MakeRandomWeights(1));
   const SegmentationHead half(kInChannels, kChannels, kClasses, weights.root(),
-                              {/*fuse=*/true, model::Precision::kBFloat16});
+                              model::Cpu(model::Precision::kBFloat16));
   const layers::Features features = RandomFeatures(130, 70);
   const at::Tensor logits = LogitsOf(half, features);
   const at::Tensor full = LogitsOf(MakeRandomHead(), features);

@@ -26,7 +26,8 @@ Shapes TakenBy(const model::ModelConfig& config) {
         // Never written to, so that the largest models take no memory either.
         return at::empty(shape, c10::kFloat);
       });
-  const auto model = engine::MakeVisionModel(config, weights, {/*fuse=*/false});
+  const auto model =
+      engine::MakeVisionModel(config, weights, {/*reference=*/true});
   EXPECT_TRUE(model.ok()) << model.status();
   return taken;
 }

@@ -9,6 +9,7 @@
 #include "ATen/ops/zeros_like.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
+#include "model/ops/answer_ops.h"
 #include "model/ops/ops.h"
 #include "tests/testing/fixture.h"
 

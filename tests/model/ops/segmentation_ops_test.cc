@@ -5,6 +5,7 @@
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/from_blob.h"
 #include "gtest/gtest.h"
+#include "model/ops/answer_ops.h"
 #include "model/ops/ops.h"
 #include "model/result.h"
 #include "tests/testing/fixture.h"

@@ -1,4 +1,4 @@
-#include "model/layers/weight_transforms.h"
+#include "model/ops/weight_transforms.h"
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/cat.h"
@@ -7,7 +7,7 @@
 #include "ATen/ops/neg.h"
 #include "ATen/ops/zeros_like.h"
 
-namespace sfmamba::layers {
+namespace sfmamba::ops {
 namespace {
 
 at::Tensor ToDouble(const at::Tensor& x) { return x.to(at::kDouble); }
@@ -75,4 +75,4 @@ at::Tensor DecayRates(const at::Tensor& A_log) {
   return ToFloat(-ToDouble(A_log).exp().t());
 }
 
-}  // namespace sfmamba::layers
+}  // namespace sfmamba::ops

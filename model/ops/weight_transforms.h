@@ -1,10 +1,10 @@
-#ifndef SFMAMBA_MODEL_LAYERS_WEIGHT_TRANSFORMS_H_
-#define SFMAMBA_MODEL_LAYERS_WEIGHT_TRANSFORMS_H_
+#ifndef SFMAMBA_MODEL_OPS_WEIGHT_TRANSFORMS_H_
+#define SFMAMBA_MODEL_OPS_WEIGHT_TRANSFORMS_H_
 
 #include "ATen/core/Tensor.h"
 #include "model/weights/state_dict.h"
 
-namespace sfmamba::layers {
+namespace sfmamba::ops {
 
 // Transformations of weights at load. They are exact in real arithmetic,
 // computed in double and rounded once to fp32.
@@ -46,6 +46,6 @@ Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj);
 // [channels, states] to [states, channels].
 at::Tensor DecayRates(const at::Tensor& A_log);
 
-}  // namespace sfmamba::layers
+}  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_LAYERS_WEIGHT_TRANSFORMS_H_
+#endif  // SFMAMBA_MODEL_OPS_WEIGHT_TRANSFORMS_H_

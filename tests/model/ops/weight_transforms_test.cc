@@ -1,4 +1,4 @@
-#include "model/layers/weight_transforms.h"
+#include "model/ops/weight_transforms.h"
 
 #include <cmath>
 
@@ -10,7 +10,7 @@
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 
-namespace sfmamba::layers {
+namespace sfmamba::ops {
 namespace {
 
 at::Tensor Normalized(const at::Tensor& x, const BatchNorm& norm) {
@@ -101,4 +101,4 @@ TEST_F(FuseTest, TurnsTheDecayRates) {
 }
 
 }  // namespace
-}  // namespace sfmamba::layers
+}  // namespace sfmamba::ops

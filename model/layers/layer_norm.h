@@ -1,0 +1,37 @@
+#ifndef SFMAMBA_MODEL_LAYERS_LAYER_NORM_H_
+#define SFMAMBA_MODEL_LAYERS_LAYER_NORM_H_
+
+#include <memory>
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/implementation.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba::layers {
+
+// A LayerNorm over `width` channels. Immutable, so thread-safe.
+class LayerNorm {
+ public:
+  // Takes "weight" and "bias", both [width].
+  LayerNorm(const weights::StateDict::Scope& scope, int width,
+            const ops::Implementation& implementation)
+      : op_(implementation.MakeLayerNorm(
+            {scope.Take("weight", {width}), scope.Take("bias", {width})})) {}
+
+  // Normalises the tokens of a residual stream. With `swap`, the first and the
+  // last of each `length` tokens of x are exchanged before, in x too.
+  at::Tensor Forward(ops::Residual& x, int64_t length, bool swap) const {
+    return op_->Forward(x, length, swap);
+  }
+  // Normalises each pixel of map [N, width, H, W]. The result is fp32.
+  at::Tensor ForwardMap(const at::Tensor& map) const {
+    return op_->ForwardMap(map);
+  }
+
+ private:
+  std::unique_ptr<const ops::LayerNormOp> op_;
+};
+
+}  // namespace sfmamba::layers
+
+#endif  // SFMAMBA_MODEL_LAYERS_LAYER_NORM_H_

@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_MODEL_OPS_ANSWER_OPS_H_
+#define SFMAMBA_MODEL_OPS_ANSWER_OPS_H_
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "model/result.h"
+
+namespace sfmamba::ops {
+
+// What heads compute from answers that were copied to the CPU. The functions
+// run on the calling thread.
+
+// kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
+// undefined for one group. Returns the indices of at most `max_kept` boxes,
+// int64, the best first.
+at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
+               const at::Tensor& groups, float iou_threshold, int64_t max_kept);
+
+// kernels/vision/mask_paste.h: pastes mask [S, S] into `box` of a picture. Runs
+// on the calling thread.
+model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
+                              float threshold, int picture_height,
+                              int picture_width);
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_ANSWER_OPS_H_

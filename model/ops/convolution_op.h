@@ -1,0 +1,58 @@
+#ifndef SFMAMBA_MODEL_OPS_CONVOLUTION_OP_H_
+#define SFMAMBA_MODEL_OPS_CONVOLUTION_OP_H_
+
+#include <optional>
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/image_batch.h"
+#include "model/ops/weight_transforms.h"
+
+namespace sfmamba::ops {
+
+// kRelu6 is min(max(x, 0), 6). NaN stays NaN. kGeluTanh is GELU in its tanh
+// form.
+enum class Activation { kNone, kRelu, kRelu6, kGeluTanh };
+
+// A convolution with padding (kernel - 1) / 2, a BatchNorm, if any, and an
+// activation.
+struct ConvolutionParameters {
+  Weights weights;  // [out, in / groups, kernel, kernel], with an odd kernel,
+                    // and [out]; the bias may be undefined.
+  std::optional<BatchNorm> norm;
+  Activation activation = Activation::kNone;
+  int stride = 1;
+  int groups = 1;          // Divides in and out; equals `in` if depthwise.
+  int input_size = 0;      // The expected side of the input in pixels, a hint.
+  bool is_output = false;  // Whether answers are read from the result.
+
+  int64_t in() const { return weights.weight.size(1) * groups; }
+  int64_t out() const { return weights.weight.size(0); }
+  int kernel() const { return static_cast<int>(weights.weight.size(2)); }
+};
+
+// Maps x [N, in, H, W] to [N, out, ceil(H / stride), ceil(W / stride)], in the
+// order in memory that other operators of the implementation read. Immutable,
+// so thread-safe.
+class ConvolutionOp {
+ public:
+  virtual ~ConvolutionOp() = default;
+
+  virtual at::Tensor Forward(const at::Tensor& x) const = 0;
+  // residual += Forward(x). May write to residual's memory, which must not be
+  // shared. Requires stride 1, one group and no activation. `residual` is a
+  // result of another operator.
+  virtual void AddTo(at::Tensor& residual, const at::Tensor& x) const = 0;
+};
+
+// The first convolution of a network, which maps images of H x W pixels to [N,
+// out, ceil(H / stride), ceil(W / stride)]. Immutable, so thread-safe.
+class StemOp {
+ public:
+  virtual ~StemOp() = default;
+
+  virtual at::Tensor Forward(const ImageBatch& images) const = 0;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_CONVOLUTION_OP_H_

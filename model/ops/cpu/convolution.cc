@@ -1,0 +1,182 @@
+#include <utility>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/conv2d.h"
+#include "kernels/simd/cpu_features.h"
+#include "model/ops/cpu/cpu_implementation.h"
+#include "model/ops/onednn.h"
+#include "model/ops/ops.h"
+
+namespace sfmamba::ops {
+namespace {
+
+at::Tensor Activated(at::Tensor x, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      return x.relu_();
+    case Activation::kRelu6:
+      return x.clamp_(0, 6);
+    case Activation::kGeluTanh:
+      GeluTanh(x);
+      break;
+  }
+  return x;
+}
+
+// Winograd's method takes a third of the work and rounds somewhat more. It is
+// for 3x3 kernels of stride 1 and one group, without ReLU6, and needs vector
+// instructions.
+bool IsForWinograd(const ConvolutionParameters& parameters) {
+  return parameters.kernel() == 3 && parameters.stride == 1 &&
+         parameters.groups == 1 &&
+         parameters.activation != Activation::kRelu6 &&
+         kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
+}
+
+kernels::WinogradActivation ToWinograd(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return kernels::WinogradActivation::kRelu;
+    case Activation::kGeluTanh:
+      return kernels::WinogradActivation::kGeluTanh;
+    case Activation::kNone:
+    case Activation::kRelu6:
+      break;
+  }
+  return kernels::WinogradActivation::kNone;
+}
+
+// In fp32, by our kernel.
+class WinogradConvolution : public ConvolutionOp {
+ public:
+  WinogradConvolution(const Weights& weights, Activation activation)
+      : out_(weights.weight.size(0)),
+        activation_(ToWinograd(activation)),
+        weight_(PackWinograd(weights.weight)),
+        bias_(weights.bias) {}
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    return WinogradConv(x.to(at::kFloat), weight_, bias_, out_, activation_);
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    AddWinogradConv(x.to(at::kFloat), weight_, bias_, residual);
+  }
+
+ private:
+  int64_t out_;
+  kernels::WinogradActivation activation_;
+  at::Tensor weight_;  // Packed.
+  at::Tensor bias_;    // [out] or undefined.
+};
+
+class OneDnnConvolution : public ConvolutionOp {
+ public:
+  OneDnnConvolution(const ConvolutionParameters& parameters,
+                    const Weights& weights, at::ScalarType type)
+      : stride_(parameters.stride),
+        padding_(parameters.kernel() / 2),
+        groups_(parameters.groups),
+        activation_(parameters.activation),
+        type_(type),
+        weight_(PackConvolutionWeight(
+            weights.weight.to(type), stride_, padding_, groups_,
+            {1, parameters.in(), parameters.input_size,
+             parameters.input_size})) {
+    if (weights.bias.defined()) bias_ = weights.bias.to(type);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    // The activation is a separate step because oneDNN's ReLU turns NaN into 0.
+    return Activated(PackedConvolution(x.to(type_), weight_, bias_, stride_,
+                                       padding_, groups_),
+                     activation_);
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    PackedConvolutionAdd(residual, x.to(type_), weight_, bias_, padding_);
+  }
+
+ private:
+  int stride_, padding_, groups_;
+  Activation activation_;
+  at::ScalarType type_;
+  at::Tensor weight_;  // Packed.
+  at::Tensor bias_;    // [out] or undefined.
+};
+
+// In half precision without the processor's support.
+class TorchConvolution : public ConvolutionOp {
+ public:
+  TorchConvolution(const ConvolutionParameters& parameters,
+                   const Weights& weights, at::ScalarType type)
+      : stride_(parameters.stride),
+        padding_(parameters.kernel() / 2),
+        groups_(parameters.groups),
+        activation_(parameters.activation),
+        weight_(weights.weight.to(type)) {
+    if (weights.bias.defined()) bias_ = weights.bias.to(type);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    return Activated(at::conv2d(x.to(weight_.scalar_type()), weight_, bias_,
+                                stride_, padding_, /*dilation=*/1, groups_),
+                     activation_);
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    residual = residual + Forward(x);
+  }
+
+ private:
+  int stride_, padding_, groups_;
+  Activation activation_;
+  at::Tensor weight_;  // [out, in / groups, kernel, kernel]
+  at::Tensor bias_;    // [out] or undefined.
+};
+
+class CpuStem : public StemOp {
+ public:
+  explicit CpuStem(std::unique_ptr<const ConvolutionOp> convolution)
+      : convolution_(std::move(convolution)) {}
+
+  at::Tensor Forward(const ImageBatch& images) const override {
+    return convolution_->Forward(
+        images.values().contiguous(at::MemoryFormat::ChannelsLast));
+  }
+
+ private:
+  const std::unique_ptr<const ConvolutionOp> convolution_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
+    const ConvolutionParameters& parameters) const {
+  const Weights weights =
+      parameters.norm.has_value()
+          ? FoldBatchNorm(parameters.weights, *parameters.norm)
+          : parameters.weights;
+  const at::ScalarType type = TypeOf(parameters.is_output);
+  if (!IsNative(type)) {
+    return std::make_unique<TorchConvolution>(parameters, weights, type);
+  }
+  if (type == at::kFloat && IsForWinograd(parameters)) {
+    return std::make_unique<WinogradConvolution>(weights,
+                                                 parameters.activation);
+  }
+  return std::make_unique<OneDnnConvolution>(parameters, weights, type);
+}
+
+std::unique_ptr<StemOp> CpuImplementation::MakeStem(
+    const ConvolutionParameters& parameters) const {
+  return std::make_unique<CpuStem>(MakeConvolution(parameters));
+}
+
+at::Tensor CpuImplementation::Values(const ImageBatch& images) const {
+  return images.values();
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,113 @@
+#include <string>
+
+#include "ATen/ops/addmm.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/mm.h"
+#include "model/ops/cpu/cpu_implementation.h"
+#include "model/ops/onednn.h"
+#include "model/ops/ops.h"
+#include "model/ops/rows.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// The number of rows that oneDNN packs weights for: those of a stage-3 window.
+constexpr int64_t kTypicalRows = 196;
+
+// In fp32, by our kernel.
+class PackedLinear : public LinearOp {
+ public:
+  PackedLinear(const Weights& weights, Epilogue epilogue)
+      : weights_(PackGemm(weights.weight)),
+        bias_(weights.bias),
+        epilogue_(epilogue) {}
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    const at::Tensor rows = AsRows(x).to(at::kFloat);
+    at::Tensor y = at::empty({rows.size(0), weights_.out}, rows.options());
+    Gemm(rows, weights_, bias_, /*add=*/false, y);
+    if (epilogue_ == Epilogue::kGelu) GeluErf(y);
+    return LikeRowsOf(x, y);
+  }
+
+  void AddTo(Residual& residual, const at::Tensor& x) const override {
+    Gemm(AsRows(x), weights_, bias_, /*add=*/true,
+         residual.Sum().view({-1, weights_.out}));
+  }
+
+ private:
+  PackedWeights weights_;
+  at::Tensor bias_;  // [out] or undefined.
+  Epilogue epilogue_;
+};
+
+// In bf16, by oneDNN.
+class OneDnnLinear : public LinearOp {
+ public:
+  OneDnnLinear(const Weights& weights, Epilogue epilogue, at::ScalarType type)
+      : type_(type),
+        weight_(PackLinearWeight(weights.weight.to(type), kTypicalRows)),
+        attr_(epilogue == Epilogue::kGelu ? "gelu" : "none") {
+    if (weights.bias.defined()) bias_ = weights.bias.to(type);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    return LikeRowsOf(
+        x, OneDnnProduct(AsRows(x).to(type_), weight_, bias_, attr_));
+  }
+
+  void AddTo(Residual& residual, const at::Tensor& x) const override {
+    residual.Add(Forward(x));
+  }
+
+ private:
+  at::ScalarType type_;
+  at::Tensor weight_;  // Packed.
+  at::Tensor bias_;    // [out] or undefined.
+  std::string attr_;
+};
+
+// In half precision without the processor's support.
+class TorchLinear : public LinearOp {
+ public:
+  TorchLinear(const Weights& weights, Epilogue epilogue, at::ScalarType type)
+      : weight_(weights.weight.to(type)), epilogue_(epilogue) {
+    if (weights.bias.defined()) bias_ = weights.bias.to(type);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    const at::Tensor rows = AsRows(x).to(weight_.scalar_type());
+    at::Tensor y = bias_.defined() ? at::addmm(bias_, rows, weight_.t())
+                                   : at::mm(rows, weight_.t());
+    if (epilogue_ == Epilogue::kGelu) GeluErf(y);
+    return LikeRowsOf(x, y);
+  }
+
+  void AddTo(Residual& residual, const at::Tensor& x) const override {
+    residual.Add(Forward(x));
+  }
+
+ private:
+  at::Tensor weight_;  // [out, in]
+  at::Tensor bias_;    // [out] or undefined.
+  Epilogue epilogue_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearOp> CpuImplementation::MakeLinear(
+    const LinearParameters& parameters) const {
+  const Weights weights = parameters.scale.defined()
+                              ? FoldScale(parameters.weights, parameters.scale)
+                              : parameters.weights;
+  const at::ScalarType type = TypeOf(parameters.is_output);
+  if (type == at::kFloat) {
+    return std::make_unique<PackedLinear>(weights, parameters.epilogue);
+  }
+  if (IsNative(type)) {
+    return std::make_unique<OneDnnLinear>(weights, parameters.epilogue, type);
+  }
+  return std::make_unique<TorchLinear>(weights, parameters.epilogue, type);
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,61 @@
+#include <utility>
+
+#include "model/ops/cpu/cpu_implementation.h"
+#include "model/ops/ops.h"
+#include "model/ops/rows.h"
+#include "model/ops/two_step_projection.h"
+
+namespace sfmamba::ops {
+namespace {
+
+class CpuShortConvolution : public ShortConvolutionOp {
+ public:
+  explicit CpuShortConvolution(ShortConvolutionParameters parameters)
+      : parameters_(std::move(parameters)) {}
+
+  void Forward(absl::Span<const Step> steps, int64_t length) const override {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const ShortConvolutionParameters::Part& part = parameters_.parts[i];
+      DepthwiseConvSilu(ToRows(steps[i].x), part.weight, part.bias,
+                        parameters_.left, length, ToRows(steps[i].y));
+    }
+  }
+
+ private:
+  const ShortConvolutionParameters parameters_;
+};
+
+// The folding does not matter: each sequence is scanned in sequence.
+class CpuScan : public SelectiveScanOp {
+ public:
+  explicit CpuScan(const ScanParameters& parameters)
+      : parameters_(parameters) {}
+
+  void Forward(const ScanInputs& inputs, int64_t length,
+               const at::Tensor& y) const override {
+    SelectiveScan(parameters_, ToRows(inputs.u), ToRows(inputs.dt),
+                  ToRows(inputs.B), ToRows(inputs.C), length, ToRows(y));
+  }
+
+ private:
+  const ScanParameters parameters_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShortConvolutionOp> CpuImplementation::MakeShortConvolution(
+    const ShortConvolutionParameters& parameters) const {
+  return std::make_unique<CpuShortConvolution>(parameters);
+}
+
+std::unique_ptr<ScanProjectionOp> CpuImplementation::MakeScanProjection(
+    const ScanProjectionParameters& parameters) const {
+  return std::make_unique<TwoStepProjection>(*this, parameters);
+}
+
+std::unique_ptr<SelectiveScanOp> CpuImplementation::MakeSelectiveScan(
+    const ScanParameters& parameters) const {
+  return std::make_unique<CpuScan>(parameters);
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,42 @@
+#include "ATen/ops/scaled_dot_product_attention.h"
+#include "model/ops/cpu/cpu_implementation.h"
+#include "model/ops/ops.h"
+#include "model/ops/window_partition.h"
+
+namespace sfmamba::ops {
+namespace {
+
+class CpuWindows : public WindowOp {
+ public:
+  at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
+                       int margin) const override {
+    return WindowPartition(x, grid, margin);
+  }
+  at::Tensor Reverse(const at::Tensor& windows,
+                     const WindowGrid& grid) const override {
+    return WindowReverse(windows, grid);
+  }
+  at::Tensor ReverseToMap(const at::Tensor& windows,
+                          const WindowGrid& grid) const override {
+    return WindowReverse(windows, grid).permute({0, 3, 1, 2});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<WindowOp> CpuImplementation::MakeWindows(
+    const WindowParameters&) const {
+  return std::make_unique<CpuWindows>();
+}
+
+void CpuImplementation::FillEndsWithMean(at::Tensor& x) const {
+  ops::FillEndsWithMean(x);
+}
+
+at::Tensor CpuImplementation::Attention(const at::Tensor& q,
+                                        const at::Tensor& k,
+                                        const at::Tensor& v) const {
+  return at::scaled_dot_product_attention(q, k, v);
+}
+
+}  // namespace sfmamba::ops

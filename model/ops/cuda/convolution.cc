@@ -1,0 +1,155 @@
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "model/ops/cuda/cuda_implementation.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// The stem's kernel convolves 3 colours by 3x3 taps with stride 2.
+constexpr int kColours = 3, kKernel = 3, kStride = 2;
+// It needs a multiple of this many channels.
+constexpr int64_t kChannelStep = 8;
+
+kernels::CudaActivation ToCuda(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      return kernels::CudaActivation::kRelu;
+    case Activation::kRelu6:
+      return kernels::CudaActivation::kRelu6;
+    case Activation::kGeluTanh:
+      return kernels::CudaActivation::kGeluTanh;
+  }
+  return kernels::CudaActivation::kNone;
+}
+
+// Views a channels-last map [N, C, H, W] as [N * H * W, C].
+at::Tensor Pixels(const at::Tensor& map) {
+  return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
+}
+
+Weights Folded(const ConvolutionParameters& parameters) {
+  return parameters.norm.has_value()
+             ? FoldBatchNorm(parameters.weights, *parameters.norm)
+             : parameters.weights;
+}
+
+// Bias and activation, or bias and residual, are one pass over memory.
+class CudaConvolution : public ConvolutionOp {
+ public:
+  CudaConvolution(const DeviceOps& device,
+                  const ConvolutionParameters& parameters, ConvSearch search,
+                  at::ScalarType type)
+      : device_(device), activation_(ToCuda(parameters.activation)) {
+    const Weights weights = Folded(parameters);
+    weights_ = {
+        weights.weight.to(type).contiguous(at::MemoryFormat::ChannelsLast),
+        parameters.stride, parameters.kernel() / 2, parameters.groups, search};
+    bias_ = weights.bias;
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    const at::Tensor y = Convolve(x);
+    if (bias_.defined() || activation_ != kernels::CudaActivation::kNone) {
+      device_.Activate(Pixels(y), bias_, activation_);
+    }
+    return y;
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    device_.AddBiased(Pixels(Convolve(x)), bias_, Pixels(residual));
+  }
+
+ private:
+  at::Tensor Convolve(const at::Tensor& x) const {
+    return device_.Convolve(x.to(weights_.weight.scalar_type()), weights_);
+  }
+
+  const DeviceOps& device_;
+  kernels::CudaActivation activation_;
+  ConvWeights weights_;
+  at::Tensor bias_;  // fp32 [out] or undefined.
+};
+
+// Converts weights [out, colour, row, column] to [row, column, colour, out] in
+// fp32.
+PixelConvWeights ForPixels(const ConvolutionParameters& parameters) {
+  const Weights folded = Folded(parameters);
+  return {folded.weight.permute({2, 3, 1, 0})
+              .contiguous()
+              .view({kKernel * kKernel * kColours, -1}),
+          folded.bias, ToCuda(parameters.activation)};
+}
+
+bool IsForPixels(const ConvolutionParameters& parameters) {
+  return parameters.in() == kColours && parameters.kernel() == kKernel &&
+         parameters.stride == kStride && parameters.groups == 1 &&
+         parameters.out() % kChannelStep == 0;
+}
+
+// Normalises pixels itself, so that normalised values are never written to
+// memory, if the kernel allows it.
+class CudaStem : public StemOp {
+ public:
+  CudaStem(const CudaImplementation& implementation, const DeviceOps& device,
+           const ConvolutionParameters& parameters, at::ScalarType type)
+      : implementation_(implementation),
+        device_(device),
+        type_(type),
+        convolution_(implementation.MakeConvolution(parameters)) {
+    if (IsForPixels(parameters)) pixel_weights_ = ForPixels(parameters);
+  }
+
+  at::Tensor Forward(const ImageBatch& images) const override {
+    const PixelBatch* const pixels = images.pixels();
+    if (pixels == nullptr || !pixel_weights_.weight.defined()) {
+      return convolution_->Forward(implementation_.Values(images));
+    }
+    const at::Tensor y = at::empty(
+        {static_cast<int64_t>(pixels->images.size()),
+         pixel_weights_.weight.size(1), (pixels->height + 1) / kStride,
+         (pixels->width + 1) / kStride},
+        pixel_weights_.weight.options().dtype(type_).memory_format(
+            at::MemoryFormat::ChannelsLast));
+    device_.ConvolvePixels(*pixels, pixel_weights_, y);
+    return y;
+  }
+
+ private:
+  const CudaImplementation& implementation_;
+  const DeviceOps& device_;
+  at::ScalarType type_;
+  std::unique_ptr<const ConvolutionOp> convolution_;
+  PixelConvWeights pixel_weights_;  // Undefined if the kernel cannot be used.
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionOp> CudaImplementation::MakeConvolution(
+    const ConvolutionParameters& parameters) const {
+  return std::make_unique<CudaConvolution>(
+      device_, parameters, options_.conv_search, TypeOf(parameters.is_output));
+}
+
+std::unique_ptr<StemOp> CudaImplementation::MakeStem(
+    const ConvolutionParameters& parameters) const {
+  return std::make_unique<CudaStem>(*this, device_, parameters,
+                                    TypeOf(parameters.is_output));
+}
+
+at::Tensor CudaImplementation::Values(const ImageBatch& images) const {
+  const PixelBatch* const pixels = images.pixels();
+  if (pixels == nullptr) return images.values();
+  const at::Tensor x =
+      at::empty({static_cast<int64_t>(pixels->images.size()), kColours,
+                 pixels->height, pixels->width},
+                at::TensorOptions(images.device())
+                    .dtype(images.type())
+                    .memory_format(at::MemoryFormat::ChannelsLast));
+  device_.NormalizeImages(*pixels, x);
+  return x;
+}
+
+}  // namespace sfmamba::ops

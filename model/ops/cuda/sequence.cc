@@ -1,0 +1,99 @@
+#include <utility>
+
+#include "model/ops/cuda/cuda_implementation.h"
+#include "model/ops/rows.h"
+#include "model/ops/two_step_projection.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// Runs both of a mixer's convolutions in one launch.
+class CudaShortConvolution : public ShortConvolutionOp {
+ public:
+  CudaShortConvolution(const DeviceOps& device,
+                       ShortConvolutionParameters parameters)
+      : device_(device), parameters_(std::move(parameters)) {}
+
+  void Forward(absl::Span<const Step> steps, int64_t length) const override {
+    std::vector<ShortConv> convs;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const ShortConvolutionParameters::Part& part = parameters_.parts[i];
+      convs.push_back(
+          {ToRows(steps[i].x), part.weight, part.bias, ToRows(steps[i].y)});
+    }
+    device_.DepthwiseConvSilu(convs, parameters_.left, length);
+  }
+
+ private:
+  const DeviceOps& device_;
+  const ShortConvolutionParameters parameters_;
+};
+
+// Both projections as one product.
+class ComposedProjection : public ScanProjectionOp {
+ public:
+  ComposedProjection(const Implementation& implementation,
+                     const ScanProjectionParameters& parameters)
+      : states_(parameters.states),
+        projection_(implementation.MakeLinear(
+            {ComposeProjections(parameters.x_proj, parameters.dt_proj), {}})) {}
+
+  // Returns whether composing both projections, which saves a launch, takes at
+  // most four times the operations. It replaces 2 * rank * channels
+  // multiplications by channels^2.
+  static bool IsWorthIt(const ScanProjectionParameters& parameters) {
+    const int64_t rest = 2 * parameters.states;
+    return parameters.channels() + rest <= 4 * (2 * parameters.rank() + rest);
+  }
+
+  ScanInputs Forward(const at::Tensor& u) const override {
+    return TwoStepProjection::Split(u, projection_->Forward(u), states_);
+  }
+
+ private:
+  int64_t states_;
+  std::unique_ptr<const LinearOp> projection_;  // Computes (dt | B | C).
+};
+
+class CudaScan : public SelectiveScanOp {
+ public:
+  CudaScan(const DeviceOps& device, const ScanParameters& parameters,
+           const tuning::ScanPlanChooser* chooser)
+      : device_(device),
+        scan_{parameters.A, parameters.D, parameters.bias, chooser} {}
+
+  void Forward(const ScanInputs& inputs, int64_t length,
+               const at::Tensor& y) const override {
+    TORCH_CHECK(inputs.B.stride(1) == inputs.C.stride(1),
+                "B and C must have one row stride");
+    device_.SelectiveScan(scan_, ToRows(inputs.u), ToRows(inputs.dt),
+                          ToRows(inputs.B), ToRows(inputs.C), length,
+                          /*rows=*/inputs.u.size(0), ToRows(y));
+  }
+
+ private:
+  const DeviceOps& device_;
+  const Scan scan_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShortConvolutionOp> CudaImplementation::MakeShortConvolution(
+    const ShortConvolutionParameters& parameters) const {
+  return std::make_unique<CudaShortConvolution>(device_, parameters);
+}
+
+std::unique_ptr<ScanProjectionOp> CudaImplementation::MakeScanProjection(
+    const ScanProjectionParameters& parameters) const {
+  if (ComposedProjection::IsWorthIt(parameters)) {
+    return std::make_unique<ComposedProjection>(*this, parameters);
+  }
+  return std::make_unique<TwoStepProjection>(*this, parameters);
+}
+
+std::unique_ptr<SelectiveScanOp> CudaImplementation::MakeSelectiveScan(
+    const ScanParameters& parameters) const {
+  return std::make_unique<CudaScan>(device_, parameters, options_.chooser);
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,69 @@
+#include "ATen/ops/empty.h"
+#include "model/ops/cuda/cuda_implementation.h"
+
+namespace sfmamba::ops {
+namespace {
+
+class CudaWindows : public WindowOp {
+ public:
+  CudaWindows(const DeviceOps& device, at::ScalarType stream_type,
+              at::ScalarType map_type)
+      : device_(device), stream_type_(stream_type), map_type_(map_type) {}
+
+  at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
+                       int margin) const override {
+    const at::Tensor windows =
+        at::empty({x.size(0) * grid.windows(),
+                   grid.height * grid.width + 2 * margin, x.size(3)},
+                  x.options().dtype(stream_type_));
+    device_.WindowPartition(x, grid, margin, windows);
+    return windows;
+  }
+
+  at::Tensor Reverse(const at::Tensor& windows,
+                     const WindowGrid& grid) const override {
+    return ReverseTo(windows, grid, windows.scalar_type());
+  }
+
+  at::Tensor ReverseToMap(const at::Tensor& windows,
+                          const WindowGrid& grid) const override {
+    return ReverseTo(windows, grid, map_type_).permute({0, 3, 1, 2});
+  }
+
+ private:
+  at::Tensor ReverseTo(const at::Tensor& windows, const WindowGrid& grid,
+                       at::ScalarType type) const {
+    const at::Tensor map =
+        at::empty({windows.size(0) / grid.windows(), grid.map_height,
+                   grid.map_width, windows.size(2)},
+                  windows.options().dtype(type));
+    device_.WindowReverse(windows, grid, map);
+    return map;
+  }
+
+  const DeviceOps& device_;
+  at::ScalarType stream_type_, map_type_;
+};
+
+}  // namespace
+
+std::unique_ptr<WindowOp> CudaImplementation::MakeWindows(
+    const WindowParameters& parameters) const {
+  const at::ScalarType type = TypeOf(/*is_output=*/false);
+  // With layer scales, small values are added to a large sum, for which fp16
+  // may be too narrow.
+  const bool wide = parameters.layer_scale && type == at::kHalf;
+  return std::make_unique<CudaWindows>(device_, wide ? at::kFloat : type, type);
+}
+
+void CudaImplementation::FillEndsWithMean(at::Tensor& x) const {
+  device_.FillEndsWithMean(x);
+}
+
+at::Tensor CudaImplementation::Attention(const at::Tensor& q,
+                                         const at::Tensor& k,
+                                         const at::Tensor& v) const {
+  return device_.Attention(q, k, v);
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,17 @@
+#include "model/ops/folded_pooling.h"
+
+#include "ATen/ops/addcmul.h"
+
+namespace sfmamba::ops {
+
+FoldedPooling::FoldedPooling(const PoolingParameters& parameters) {
+  if (parameters.norm.has_value()) affine_ = ToAffine(*parameters.norm);
+}
+
+at::Tensor FoldedPooling::Forward(const at::Tensor& map) const {
+  const at::Tensor mean = map.to(at::kFloat).mean({2, 3});
+  return affine_.has_value() ? at::addcmul(affine_->shift, mean, affine_->scale)
+                             : mean;
+}
+
+}  // namespace sfmamba::ops

@@ -1,0 +1,24 @@
+#ifndef SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_
+#define SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_
+
+#include <optional>
+
+#include "model/ops/head_ops.h"
+
+namespace sfmamba::ops {
+
+// Pools first, since pooling and BatchNorm commute, and applies the norm as a
+// scale and a shift.
+class FoldedPooling : public PoolingOp {
+ public:
+  explicit FoldedPooling(const PoolingParameters& parameters);
+
+  at::Tensor Forward(const at::Tensor& map) const override;
+
+ private:
+  std::optional<Affine> affine_;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_

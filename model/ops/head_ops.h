@@ -1,0 +1,45 @@
+#ifndef SFMAMBA_MODEL_OPS_HEAD_OPS_H_
+#define SFMAMBA_MODEL_OPS_HEAD_OPS_H_
+
+#include <optional>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/weight_transforms.h"
+
+namespace sfmamba::ops {
+
+struct PoolingParameters {
+  std::optional<BatchNorm> norm;  // [C]
+};
+
+// Pools a classifier's last map. Immutable, so thread-safe.
+class PoolingOp {
+ public:
+  virtual ~PoolingOp() = default;
+
+  // Returns the mean over the pixels of map [N, C, H, W] behind the BatchNorm,
+  // fp32 [N, C].
+  virtual at::Tensor Forward(const at::Tensor& map) const = 0;
+};
+
+struct PyramidFusionParameters {
+  std::vector<int> in_channels;  // Of each map.
+  Weights weights;               // [out, sum of in_channels, 3, 3], no bias.
+  BatchNorm norm;                // [out]
+  int size = 0;  // The expected side of the first map in pixels, a hint.
+};
+
+// Resizes maps (bilinearly) to the size of the first one, concatenates them and
+// applies a 3x3 convolution, a BatchNorm and a ReLU. Immutable, so thread-safe.
+class PyramidFusionOp {
+ public:
+  virtual ~PyramidFusionOp() = default;
+
+  // Returns [N, out, H_0, W_0], fp32. Map i is [N, in_channels[i], H_i, W_i].
+  virtual at::Tensor Forward(const std::vector<at::Tensor>& maps) const = 0;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_HEAD_OPS_H_

@@ -1,0 +1,99 @@
+#ifndef SFMAMBA_MODEL_OPS_IMPLEMENTATION_H_
+#define SFMAMBA_MODEL_OPS_IMPLEMENTATION_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "model/ops/convolution_op.h"
+#include "model/ops/head_ops.h"
+#include "model/ops/layer_norm_op.h"
+#include "model/ops/linear_op.h"
+#include "model/ops/sequence_ops.h"
+#include "model/ops/window_op.h"
+#include "model/result.h"
+
+namespace sfmamba::ops {
+
+// Makes the operators that layers are built of. An implementation prepares an
+// operator's weights once, at load: it transforms and packs them and chooses
+// the type that the operator computes in. A model has one implementation, which
+// is chosen where the model is made; layers only compose its operators.
+//
+// Immutable, so thread-safe. Outlives its operators. Weights are fp32, on the
+// implementation's device. Methods throw c10::Error.
+class Implementation {
+ public:
+  virtual ~Implementation() = default;
+
+  // ---- Operators that are prepared at load ----
+
+  virtual std::unique_ptr<LinearOp> MakeLinear(
+      const LinearParameters& parameters) const = 0;
+  virtual std::unique_ptr<ConvolutionOp> MakeConvolution(
+      const ConvolutionParameters& parameters) const = 0;
+  // `parameters` has stride 2 and a kernel of 3 x 3.
+  virtual std::unique_ptr<StemOp> MakeStem(
+      const ConvolutionParameters& parameters) const = 0;
+  virtual std::unique_ptr<LayerNormOp> MakeLayerNorm(
+      const LayerNormParameters& parameters) const = 0;
+  virtual std::unique_ptr<ShortConvolutionOp> MakeShortConvolution(
+      const ShortConvolutionParameters& parameters) const = 0;
+  virtual std::unique_ptr<ScanProjectionOp> MakeScanProjection(
+      const ScanProjectionParameters& parameters) const = 0;
+  virtual std::unique_ptr<SelectiveScanOp> MakeSelectiveScan(
+      const ScanParameters& parameters) const = 0;
+  virtual std::unique_ptr<WindowOp> MakeWindows(
+      const WindowParameters& parameters) const = 0;
+  virtual std::unique_ptr<PoolingOp> MakePooling(
+      const PoolingParameters& parameters) const = 0;
+  virtual std::unique_ptr<PyramidFusionOp> MakePyramidFusion(
+      const PyramidFusionParameters& parameters) const = 0;
+
+  // ---- Operators without parameters ----
+
+  // Returns the normalised values [N, 3, H, W], which are 0 in the padding.
+  virtual at::Tensor Values(const ImageBatch& images) const = 0;
+  // Sets the first and the last token of each sequence to the mean of the
+  // others. x is [sequences, tokens, channels], contiguous.
+  virtual void FillEndsWithMean(at::Tensor& x) const = 0;
+  // Returns softmax(q k^T / sqrt(d)) v. q is [N, heads, queries, d]; k and v
+  // are [N, heads, tokens, d], of any strides.
+  virtual at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                               const at::Tensor& v) const = 0;
+
+  // Returns map [N, C, H, W] as RoiAlign() reads it: channels-last in memory,
+  // in a type that it knows.
+  virtual at::Tensor RoiMap(const at::Tensor& map) const = 0;
+  // kernels/vision/roi_align.h on the maps [C, H, W] of one image, from fine to
+  // coarse, each of a result of RoiMap(). Level i has stride strides[i]. rois
+  // is [n, 4], on the CPU. Returns [n, C, size, size], channels-last in memory.
+  virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
+                              const std::vector<int>& strides,
+                              const at::Tensor& rois, int size,
+                              float finest_scale) const = 0;
+  // kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
+  // undefined for one group. Returns the indices of at most `max_kept` boxes,
+  // int64, the best first. All tensors are on the CPU.
+  virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
+                         const at::Tensor& groups, float iou_threshold,
+                         int64_t max_kept) const = 0;
+  // kernels/vision/segmentation_argmax.h. logits is [C, H, W], computed from an
+  // input of input_height x input_width. The result has the size that is
+  // already set in `out`. Fills out's labels, areas and, if `confidence`, its
+  // confidence.
+  virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
+                                  int input_width, bool confidence,
+                                  model::Segmentation* out) const = 0;
+
+  // Calls body(first, count) for parts of [0, count): of up to `size` items
+  // each or, where larger parts are faster, of all at once. Parts may run
+  // concurrently and do not depend on the number of threads.
+  virtual void ForEachPart(
+      int64_t count, int64_t size,
+      absl::FunctionRef<void(int64_t first, int64_t count)> body) const = 0;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_IMPLEMENTATION_H_

@@ -1,0 +1,34 @@
+#ifndef SFMAMBA_MODEL_OPS_LAYER_NORM_OP_H_
+#define SFMAMBA_MODEL_OPS_LAYER_NORM_OP_H_
+
+#include <cstdint>
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/residual.h"
+
+namespace sfmamba::ops {
+
+struct LayerNormParameters {
+  at::Tensor gamma, beta;  // [width]
+};
+
+// A LayerNorm over the last axis, with eps = 1e-5. Immutable, so thread-safe.
+class LayerNormOp {
+ public:
+  virtual ~LayerNormOp() = default;
+
+  // Returns the norm of x's tokens, in x's shape. With `swap`, the first and
+  // the last of each `length` tokens of x are exchanged before, in x too.
+  virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
+  // Returns the norm over the channels of each pixel of map [N, width, H, W],
+  // in fp32.
+  virtual at::Tensor ForwardMap(const at::Tensor& map) const = 0;
+};
+
+// Returns x [rows, tokens, width] with the first and the last of each `length`
+// tokens exchanged, in new memory.
+at::Tensor SwapEnds(const at::Tensor& x, int64_t length);
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_LAYER_NORM_OP_H_

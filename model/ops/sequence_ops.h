@@ -1,0 +1,84 @@
+#ifndef SFMAMBA_MODEL_OPS_SEQUENCE_OPS_H_
+#define SFMAMBA_MODEL_OPS_SEQUENCE_OPS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/types/span.h"
+#include "model/ops/weight_transforms.h"
+
+namespace sfmamba::ops {
+
+// Operators along sequences. Tensors are [rows, tokens, channels] with a
+// contiguous last axis; each `length` consecutive tokens are a sequence. All
+// operators are immutable, so thread-safe.
+
+// The depthwise convolutions of a mixer, one or two with the same taps.
+struct ShortConvolutionParameters {
+  struct Part {
+    at::Tensor weight;  // [taps, channels]
+    at::Tensor bias;    // [channels] or undefined.
+  };
+  std::vector<Part> parts;
+  int left = 1;  // Taps before the token.
+};
+
+// Depthwise convolutions along each sequence, followed by SiLU.
+class ShortConvolutionOp {
+ public:
+  struct Step {
+    at::Tensor x, y;  // y is written.
+  };
+
+  virtual ~ShortConvolutionOp() = default;
+
+  // Convolves each step's x into its y. There is a step for each part.
+  virtual void Forward(absl::Span<const Step> steps, int64_t length) const = 0;
+};
+
+// The inputs of a scan.
+struct ScanInputs {
+  at::Tensor u,
+      dt;           // [rows, tokens, channels]; dt is before bias and softplus.
+  at::Tensor B, C;  // [rows, tokens, states]
+};
+
+// Projections that compute a scan's inputs from u.
+struct ScanProjectionParameters {
+  Weights x_proj;   // [rank + 2 * states, channels], without bias.
+  Weights dt_proj;  // [channels, rank], without bias.
+  int states = 0;
+
+  int64_t rank() const { return dt_proj.weight.size(1); }
+  int64_t channels() const { return dt_proj.weight.size(0); }
+};
+
+class ScanProjectionOp {
+ public:
+  virtual ~ScanProjectionOp() = default;
+
+  // Returns u itself with dt, B and C. u is contiguous.
+  virtual ScanInputs Forward(const at::Tensor& u) const = 0;
+};
+
+struct ScanParameters {
+  at::Tensor A;     // [states, channels], negative.
+  at::Tensor D;     // [channels]
+  at::Tensor bias;  // [channels], the whole bias of dt.
+};
+
+// The selective scan, see kernels/scan/selective_scan.h. Each row of a folded
+// batch consists of several sequences.
+class SelectiveScanOp {
+ public:
+  virtual ~SelectiveScanOp() = default;
+
+  // Writes y. B and C have the same distance between rows.
+  virtual void Forward(const ScanInputs& inputs, int64_t length,
+                       const at::Tensor& y) const = 0;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_SEQUENCE_OPS_H_

@@ -1,0 +1,40 @@
+#ifndef SFMAMBA_MODEL_OPS_WINDOW_OP_H_
+#define SFMAMBA_MODEL_OPS_WINDOW_OP_H_
+
+#include "ATen/core/Tensor.h"
+#include "model/ops/window_grid.h"
+
+namespace sfmamba::ops {
+
+struct WindowParameters {
+  // Whether layer scales make the values that are added to the residual stream
+  // small.
+  bool layer_scale = false;
+};
+
+// Converts a token stage's maps to windows, the residual stream, and back. The
+// windows of an image, and the tokens of a window, are in row-major order.
+// Immutable, so thread-safe.
+class WindowOp {
+ public:
+  virtual ~WindowOp() = default;
+
+  // Converts x [N, map_height, map_width, C] to windows [N * windows, margin +
+  // height * width + margin, C] of the residual stream's type, contiguous.
+  // Tokens beyond the map are zeros; the margins are not initialised. Without a
+  // margin the result shares x's memory if possible.
+  virtual at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
+                               int margin) const = 0;
+  // The inverse, without a margin: [N, map_height, map_width, C]. Tokens beyond
+  // the map are dropped.
+  virtual at::Tensor Reverse(const at::Tensor& windows,
+                             const WindowGrid& grid) const = 0;
+  // The same as a map [N, C, map_height, map_width], in the type and the order
+  // in memory that convolutions read.
+  virtual at::Tensor ReverseToMap(const at::Tensor& windows,
+                                  const WindowGrid& grid) const = 0;
+};
+
+}  // namespace sfmamba::ops
+
+#endif  // SFMAMBA_MODEL_OPS_WINDOW_OP_H_
