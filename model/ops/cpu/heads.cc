@@ -1,8 +1,8 @@
 #include <vector>
 
 #include "model/ops/answer_ops.h"
+#include "model/ops/composed/folded_pooling.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/folded_pooling.h"
 #include "model/ops/ops.h"
 #include "model/ops/parallel.h"
 

@@ -1,9 +1,9 @@
 #include <utility>
 
+#include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/ops.h"
 #include "model/ops/rows.h"
-#include "model/ops/two_step_projection.h"
 
 namespace sfmamba::ops {
 namespace {

@@ -1,7 +1,7 @@
-#include "model/ops/concatenated_fusion.h"
+#include "model/ops/composed/concatenated_fusion.h"
+#include "model/ops/composed/folded_pooling.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/detection_checks.h"
-#include "model/ops/folded_pooling.h"
 
 namespace sfmamba::ops {
 

@@ -1,8 +1,8 @@
 #include <utility>
 
+#include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/rows.h"
-#include "model/ops/two_step_projection.h"
 
 namespace sfmamba::ops {
 namespace {

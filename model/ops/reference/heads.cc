@@ -1,6 +1,6 @@
 #include "ATen/ops/batch_norm.h"
 #include "model/ops/answer_ops.h"
-#include "model/ops/concatenated_fusion.h"
+#include "model/ops/composed/concatenated_fusion.h"
 #include "model/ops/ops.h"
 #include "model/ops/parallel.h"
 #include "model/ops/reference/reference_implementation.h"

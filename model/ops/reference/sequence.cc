@@ -10,8 +10,8 @@
 #include "ATen/ops/stack.h"
 #include "ATen/ops/where.h"
 #include "ATen/ops/zeros_like.h"
+#include "model/ops/composed/two_step_projection.h"
 #include "model/ops/reference/reference_implementation.h"
-#include "model/ops/two_step_projection.h"
 
 namespace sfmamba::ops {
 namespace {

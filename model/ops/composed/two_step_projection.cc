@@ -1,4 +1,4 @@
-#include "model/ops/two_step_projection.h"
+#include "model/ops/composed/two_step_projection.h"
 
 namespace sfmamba::ops {
 

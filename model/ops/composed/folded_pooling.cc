@@ -1,4 +1,4 @@
-#include "model/ops/folded_pooling.h"
+#include "model/ops/composed/folded_pooling.h"
 
 #include "ATen/ops/addcmul.h"
 

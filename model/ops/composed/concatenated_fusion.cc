@@ -1,4 +1,4 @@
-#include "model/ops/concatenated_fusion.h"
+#include "model/ops/composed/concatenated_fusion.h"
 
 #include "ATen/ops/cat.h"
 #include "ATen/ops/upsample_bilinear2d.h"

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_
-#define SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_
+#ifndef SFMAMBA_MODEL_OPS_COMPOSED_FOLDED_POOLING_H_
+#define SFMAMBA_MODEL_OPS_COMPOSED_FOLDED_POOLING_H_
 
 #include <optional>
 
@@ -21,4 +21,4 @@ class FoldedPooling : public PoolingOp {
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_FOLDED_POOLING_H_
+#endif  // SFMAMBA_MODEL_OPS_COMPOSED_FOLDED_POOLING_H_

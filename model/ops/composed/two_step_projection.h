@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_TWO_STEP_PROJECTION_H_
-#define SFMAMBA_MODEL_OPS_TWO_STEP_PROJECTION_H_
+#ifndef SFMAMBA_MODEL_OPS_COMPOSED_TWO_STEP_PROJECTION_H_
+#define SFMAMBA_MODEL_OPS_COMPOSED_TWO_STEP_PROJECTION_H_
 
 #include <memory>
 
@@ -27,4 +27,4 @@ class TwoStepProjection : public ScanProjectionOp {
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_TWO_STEP_PROJECTION_H_
+#endif  // SFMAMBA_MODEL_OPS_COMPOSED_TWO_STEP_PROJECTION_H_

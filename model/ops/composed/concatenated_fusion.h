@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_CONCATENATED_FUSION_H_
-#define SFMAMBA_MODEL_OPS_CONCATENATED_FUSION_H_
+#ifndef SFMAMBA_MODEL_OPS_COMPOSED_CONCATENATED_FUSION_H_
+#define SFMAMBA_MODEL_OPS_COMPOSED_CONCATENATED_FUSION_H_
 
 #include <memory>
 #include <vector>
@@ -23,4 +23,4 @@ class ConcatenatedFusion : public PyramidFusionOp {
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_CONCATENATED_FUSION_H_
+#endif  // SFMAMBA_MODEL_OPS_COMPOSED_CONCATENATED_FUSION_H_
