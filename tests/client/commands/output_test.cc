@@ -23,8 +23,8 @@ TEST(JsonWriterTest, SetsCommasAtEveryDepth) {
 
 TEST(JsonWriterTest, EscapesWhatMustBeEscaped) {
   JsonWriter json;
-  json.String("\"\\\n\t\x01 é");
-  EXPECT_EQ(json.text(), "\"\\\"\\\\\\u000a\\u0009\\u0001 é\"");
+  json.String("\"\\\n\t\x01\x1f é");
+  EXPECT_EQ(json.text(), "\"\\\"\\\\\\u000a\\u0009\\u0001\\u001f é\"");
 }
 
 TEST(JsonWriterTest, WhatIsNotFiniteIsNull) {

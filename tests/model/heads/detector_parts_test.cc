@@ -280,6 +280,21 @@ TEST_F(MulticlassNmsTest, OnlyWantedClassesTakePart) {
     labels.insert(kept.labels[i].item<int64_t>());
   }
   EXPECT_EQ(labels, (std::set<int64_t>{1, 3}));
+  options.classes = {0};
+  const ScoredBoxes first =
+      MulticlassNms(fixture_["multi.boxes"], fixture_["multi.scores"], options);
+  EXPECT_GT(first.labels.size(0), 0);
+  EXPECT_TRUE(first.labels.eq(0).all().item<bool>());
+}
+
+TEST_F(MulticlassNmsTest, AScoreMustExceedTheThreshold) {
+  const at::Tensor boxes = at::tensor({0., 0., 10., 10.}, at::kFloat);
+  const at::Tensor probabilities = at::tensor({0.5, 0.25, 0.25}, at::kFloat);
+  MulticlassNmsOptions options;
+  options.score_threshold = 0.25f;
+  const ScoredBoxes kept =
+      MulticlassNms(boxes.view({1, 4}), probabilities.view({1, 3}), options);
+  EXPECT_TRUE(at::equal(kept.labels, at::tensor({0}, at::kLong)));
 }
 
 // Two boxes of two classes at one place, and one of no size.

@@ -1,5 +1,6 @@
 #include "model/heads/region_proposals.h"
 
+#include <cmath>
 #include <vector>
 
 #include "ATen/ops/zeros.h"
@@ -78,6 +79,36 @@ TEST_F(RegionProposalsTest, TheBestComeFirstWithTheirScores) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_NEAR(proposals.scores[i].item<float>(), expected[i], 1e-6);
   }
+}
+
+TEST_F(RegionProposalsTest, ABoxWithoutHeightOrWidthIsLeftOut) {
+  const int64_t y = 32, x = 30;
+  level_.narrow(2, 0, anchors_).fill_(-1);
+  const at::Tensor pixel = level_[y][x];
+  pixel.narrow(0, 0, anchors_).fill_(1);
+  pixel[anchors_].fill_(100);          // The first one's move to the right,
+  pixel[anchors_ + 4 + 1].fill_(100);  // and the second one's down: outside.
+  const Proposals proposals = Select({level_});
+  ASSERT_EQ(proposals.boxes.size(0), 2);
+  ExpectAnchor(proposals.boxes, 0, (y * kSide + x) * anchors_ + 2);
+}
+
+// A box of the second level, halved to be one of the first.
+TEST_F(RegionProposalsTest, LevelsDoNotSuppressEachOther) {
+  const int64_t y = 32, x = 30;
+  level_.narrow(2, 0, anchors_).fill_(-1);
+  level_[y][x][0].fill_(2);
+  const at::Tensor coarse =
+      at::zeros({kSide / 2, kSide / 2, 5 * anchors_}, at::kFloat);
+  coarse.narrow(2, 0, anchors_).fill_(-1);
+  const at::Tensor pixel = coarse[y / 2][x / 2];
+  pixel[0].fill_(1);
+  pixel.narrow(0, anchors_ + 2, 2).fill_(-std::log(2.0));
+  const Proposals proposals = Select({level_, coarse});
+  ASSERT_GE(proposals.boxes.size(0), 2);
+  const int64_t anchor = (y * kSide + x) * anchors_;
+  ExpectAnchor(proposals.boxes, 0, anchor);
+  ExpectAnchor(proposals.boxes, 1, anchor);
 }
 
 }  // namespace

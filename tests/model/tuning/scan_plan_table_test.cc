@@ -225,6 +225,9 @@ TEST(DeterministicScanPlanTest, DependsOnChannelsAndLengthAlone) {
   }
   EXPECT_EQ(DeterministicScanPlan(Shape(1, 198, 160)), Lane(4));
   EXPECT_EQ(DeterministicScanPlan(Shape(1, 51, 320)), Lane(2));
+  EXPECT_EQ(DeterministicScanPlan(Shape(1, 198, 66)), Lane(4));
+  EXPECT_EQ(DeterministicScanPlan(Shape(1, 799, 640)), Lane(1));
+  EXPECT_EQ(DeterministicScanPlan(Shape(1, 800, 640)), Lane(8));
   EXPECT_EQ(DeterministicScanPlan(Shape(1, 3138, 160)), Lane(8));
 }
 

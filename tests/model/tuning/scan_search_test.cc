@@ -77,6 +77,22 @@ TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
   EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
 }
 
+// Of 96 channels, 3 warps to a row: 176 rows give each of the 132
+// multiprocessors' schedulers one.
+TEST(CandidatePlansTest, ADeviceIsFullWithAWarpForEachScheduler) {
+  const auto rows = [](int sequences) {
+    std::set<int> rows;
+    for (const kernels::ScanPlan& plan :
+         OfKernel(CandidatePlans(132, Shape(sequences, 198, 96)),
+                  kernels::ScanPlan::kLane)) {
+      if (plan.lanes == 1) rows.insert(plan.rows);
+    }
+    return rows;
+  };
+  EXPECT_EQ(rows(352), std::set<int>({0, 176}));
+  EXPECT_EQ(rows(350), std::set<int>({0}));
+}
+
 TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
   const auto folds =
       OfKernel(CandidatePlans(132, Shape(128, 51)), kernels::ScanPlan::kFold);

@@ -211,6 +211,7 @@ TEST(SafetensorsTest, RefusesWhatIsNotTheGrammar) {
       {R"({"\ud800\ue000":)" + t + "}", "lone surrogate"},
       {"{\"\x80\":" + t + "}", "invalid UTF-8"},
       {"{\"\xc0\x80\":" + t + "}", "invalid UTF-8"},
+      {"{\"\xc1\xbf\":" + t + "}", "invalid UTF-8"},
       {"{\"\xe0\x80\x80\":" + t + "}", "invalid UTF-8"},
       {"{\"\xed\xa0\x80\":" + t + "}", "invalid UTF-8"},
       {"{\"\xf0\x80\x80\x80\":" + t + "}", "invalid UTF-8"},
@@ -298,12 +299,42 @@ TEST(SafetensorsTest, WritingRefusesWrongSizesAndPaths) {
 }
 
 TEST(SafetensorsTest, TypesHaveNamesAndSizes) {
-  EXPECT_EQ(DTypeName(DType::kBF16), "BF16");
-  EXPECT_EQ(DTypeName(DType::kBool), "BOOL");
-  EXPECT_EQ(DTypeSize(DType::kF8E4M3), 1);
-  EXPECT_EQ(DTypeSize(DType::kF16), 2);
-  EXPECT_EQ(DTypeSize(DType::kF32), 4);
-  EXPECT_EQ(DTypeSize(DType::kI64), 8);
+  struct Case {
+    DType dtype;
+    const char* name;
+    int size;
+  };
+  for (const Case& c : std::vector<Case>{
+           {DType::kBool, "BOOL", 1},
+           {DType::kU8, "U8", 1},
+           {DType::kI8, "I8", 1},
+           {DType::kF8E4M3, "F8_E4M3", 1},
+           {DType::kF8E5M2, "F8_E5M2", 1},
+           {DType::kU16, "U16", 2},
+           {DType::kI16, "I16", 2},
+           {DType::kF16, "F16", 2},
+           {DType::kBF16, "BF16", 2},
+           {DType::kU32, "U32", 4},
+           {DType::kI32, "I32", 4},
+           {DType::kF32, "F32", 4},
+           {DType::kU64, "U64", 8},
+           {DType::kI64, "I64", 8},
+           {DType::kF64, "F64", 8},
+       }) {
+    EXPECT_EQ(DTypeName(c.dtype), c.name);
+    EXPECT_EQ(DTypeSize(c.dtype), c.size) << c.name;
+  }
+}
+
+TEST(SafetensorsTest, WrittenDataBeginAtAMultipleOfEight) {
+  const uint8_t bytes[4] = {};
+  for (size_t length = 1; length <= 8; ++length) {
+    const std::string name(length, 'x');
+    ASSERT_EQ(WriteSafetensors(TestPath(), {{name, {DType::kF32, {1}, bytes}}}),
+              absl::OkStatus());
+    EXPECT_EQ(std::ifstream(TestPath(), std::ios::binary).get() % 8, 0);
+    EXPECT_TRUE(SafetensorsFile::Open(TestPath()).ok());
+  }
 }
 
 }  // namespace

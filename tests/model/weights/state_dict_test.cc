@@ -153,16 +153,19 @@ TEST(StateDictTest, ADtProjectionMayBeAConvolution) {
   Checkpoint checkpoint;
   checkpoint.Add("a.dt_proj.weight", DType::kF32, {2, 3, 1}, values)
       .Add("b.dt_proj.weight", DType::kF32, {3, 2, 1}, values)
-      .Add("c.in_proj.weight", DType::kF32, {2, 3, 1}, values);
+      .Add("c.in_proj.weight", DType::kF32, {2, 3, 1}, values)
+      .Add("d.dt_proj.weight", DType::kF32, {1, 3, 2}, values);
   StateDict weights(checkpoint.tensors());
   const at::Tensor taken = weights.Take("a.dt_proj.weight", {2, 3});
   EXPECT_EQ(taken.sizes(), at::IntArrayRef({2, 3}));
   EXPECT_EQ(Values(taken), values);
   weights.Take("b.dt_proj.weight", {2, 3});
   weights.Take("c.in_proj.weight", {2, 3});
+  weights.Take("d.dt_proj.weight", {1, 3});
   EXPECT_EQ(MessageOf(weights),
             "b.dt_proj.weight: expected [2, 3], got [3, 2, 1]; "
-            "c.in_proj.weight: expected [2, 3], got [2, 3, 1]");
+            "c.in_proj.weight: expected [2, 3], got [2, 3, 1]; "
+            "d.dt_proj.weight: expected [1, 3], got [1, 3, 2]");
 }
 
 TEST(StateDictTest, ADenseModelKeepsItsPartsNames) {

@@ -65,6 +65,17 @@ TEST(WeightShapesTest, OfClassAgnosticHeads) {
   EXPECT_EQ(Read(tensors).class_agnostic_masks, true);
 }
 
+TEST(WeightShapesTest, OneClassHasItsOwnBoxAndMask) {
+  const Fixture fixture("mask_rcnn");
+  Tensors tensors = fixture.Weights("");
+  tensors["roi_head.bbox_head.fc_cls.weight"].shape = {2, 24};
+  tensors["roi_head.bbox_head.fc_reg.weight"].shape = {4, 24};
+  tensors["roi_head.mask_head.conv_logits.weight"].shape = {1, 12, 1, 1};
+  EXPECT_EQ(Read(tensors).num_classes, 1);
+  EXPECT_EQ(Read(tensors).class_agnostic_boxes, false);
+  EXPECT_EQ(Read(tensors).class_agnostic_masks, false);
+}
+
 TEST(WeightShapesTest, OfASegmenter) {
   const Fixture fixture("upernet");
   const WeightShapes shapes = Read(fixture.Weights(""));
