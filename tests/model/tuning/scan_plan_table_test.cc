@@ -282,6 +282,8 @@ TEST(FoldTableFileTest, ErrorsNameTheLineWhatWasExpectedAndWhatWasFound) {
             "line 6: scan plan: lanes: got 3, expected 1 or 2 or 4 or 8");
   EXPECT_EQ(ParseError(Changed("1 32 0 0", "1 129 0 0")),
             "line 6: rows: expected a whole number from 0 to 128, got \"129\"");
+  EXPECT_EQ(ParseError(Changed("4 7 0 6", "4 7 52 6")),
+            "line 8: chunks: expected a whole number from 0 to 51, got \"52\"");
   EXPECT_EQ(ParseError(Changed("bf16 160 8 1 198", "bf16 160 8 120 200")),
             "line 7: entry: expected one for each power of two of a shape, got "
             "\"bf16 160 channels 8 states 120 x 200\"");

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -123,12 +124,16 @@ TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
   EXPECT_TRUE(
       OfKernel(CandidatePlans(132, Shape(512, 3138)), kernels::ScanPlan::kChunk)
           .empty());
-  std::set<int> chunks;
+  // With each number of lanes: the default plan alone has but one.
+  std::set<std::pair<int, int>> chunks, expected;
   for (const kernels::ScanPlan& plan : OfKernel(
            CandidatePlans(132, Shape(1, 3138)), kernels::ScanPlan::kChunk)) {
-    chunks.insert(plan.chunks);
+    chunks.emplace(plan.chunks, plan.lanes);
   }
-  EXPECT_EQ(chunks, std::set<int>({4, 8, 16, 32, 64}));
+  for (const int count : {4, 8, 16, 32, 64}) {
+    for (const int lanes : {1, 2, 4, 8}) expected.emplace(count, lanes);
+  }
+  EXPECT_EQ(chunks, expected);
 }
 
 TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
