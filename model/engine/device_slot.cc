@@ -209,7 +209,7 @@ at::Tensor DeviceSlot::Capture(const GraphPlan::Key& key) {
     // The batch is run before it is recorded. During a recording, libraries
     // cannot make handles or workspaces, load kernels or choose algorithms.
     answers = Enqueue(key, pixels_);
-    graph = stream_->Record(pixels_, [&](const at::Tensor& pixels) {
+    graph = stream_->Record(pixels_, [this, key](const at::Tensor& pixels) {
       return Enqueue(key, pixels);
     });
   }
