@@ -7,7 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "model/config.h"
 #include "model/layers/features.h"
-#include "model/layers/image_batch.h"
+#include "model/ops/image_batch.h"
 #include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
@@ -21,7 +21,7 @@ class Backbone {
   // Returns the features of N images of H x W pixels. Mamba blocks run on
   // `fold_rows` rows (SF-Mamba's B1), which must divide each of Sequences(N, H,
   // W). 0 gives each sequence its own row.
-  virtual layers::Features Forward(const layers::ImageBatch& images,
+  virtual layers::Features Forward(const ops::ImageBatch& images,
                                    int64_t fold_rows) const = 0;
 
   // Returns the number of sequences that a batch has in each token stage.

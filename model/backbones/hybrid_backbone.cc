@@ -49,7 +49,7 @@ void HybridBackbone::Add(const at::Tensor& map,
 }
 
 at::Tensor HybridBackbone::ForwardConvolutions(
-    const layers::ImageBatch& images, layers::Features* features) const {
+    const ops::ImageBatch& images, layers::Features* features) const {
   if (trunk_.has_value()) {
     const std::vector<at::Tensor> maps = trunk_->Forward(images);
     Add(maps[0], features);
@@ -65,7 +65,7 @@ at::Tensor HybridBackbone::ForwardConvolutions(
   return x;
 }
 
-layers::Features HybridBackbone::Forward(const layers::ImageBatch& images,
+layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
                                          int64_t fold_rows) const {
   layers::Features features;
   at::Tensor x = ForwardConvolutions(images, &features);

@@ -25,7 +25,7 @@ class HybridBackbone : public Backbone {
                  const weights::StateDict::Scope& scope,
                  const ops::Implementation& implementation);
 
-  layers::Features Forward(const layers::ImageBatch& images,
+  layers::Features Forward(const ops::ImageBatch& images,
                            int64_t fold_rows) const override;
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
@@ -34,7 +34,7 @@ class HybridBackbone : public Backbone {
   // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
   // Runs the layers before stage 3 and returns stage 3's input.
-  at::Tensor ForwardConvolutions(const layers::ImageBatch& images,
+  at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
 
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.

@@ -84,7 +84,7 @@ at::Tensor LiteTrunk::Block::Forward(at::Tensor x) const {
 }
 
 std::vector<at::Tensor> LiteTrunk::Forward(
-    const layers::ImageBatch& images) const {
+    const ops::ImageBatch& images) const {
   std::vector<at::Tensor> maps;
   at::Tensor x = stem_.Forward(images);
   for (size_t i = 0; i < blocks_.size(); ++i) {

@@ -6,8 +6,8 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/layers/convolution.h"
-#include "model/layers/image_batch.h"
 #include "model/layers/stem_convolution.h"
+#include "model/ops/image_batch.h"
 #include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
@@ -26,7 +26,7 @@ class LiteTrunk {
 
   // Maps images of H x W pixels to three maps [N, C, ceil(H / stride),
   // ceil(W / stride)] of 24, 40 and 112 channels, at strides 4, 8 and 16.
-  std::vector<at::Tensor> Forward(const layers::ImageBatch& images) const;
+  std::vector<at::Tensor> Forward(const ops::ImageBatch& images) const;
 
  private:
   // An inverted residual block: a 1x1 expansion, if any, a depthwise

@@ -3,8 +3,8 @@
 
 #include "ATen/core/Tensor.h"
 #include "model/layers/convolution.h"
-#include "model/layers/image_batch.h"
 #include "model/layers/stem_convolution.h"
+#include "model/ops/image_batch.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
@@ -16,7 +16,7 @@ class PatchEmbed {
   PatchEmbed(const weights::StateDict::Scope& scope, int in_dim, int dim,
              int image_size, const ops::Implementation& implementation);
 
-  at::Tensor Forward(const layers::ImageBatch& images) const {
+  at::Tensor Forward(const ops::ImageBatch& images) const {
     return second_.Forward(first_.Forward(images));
   }
 

@@ -67,7 +67,7 @@ at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
   return tokens_.Attach(x + positions_);
 }
 
-layers::Features VimBackbone::Forward(const layers::ImageBatch& images,
+layers::Features VimBackbone::Forward(const ops::ImageBatch& images,
                                       int64_t fold_rows) const {
   const at::Tensor x = Embed(implementation_.Values(
       images));  // The sum of Vim's residual and hidden state.

@@ -26,7 +26,7 @@ class VimBackbone : public Backbone {
               const weights::StateDict::Scope& scope,
               const ops::Implementation& implementation);
 
-  layers::Features Forward(const layers::ImageBatch& images,
+  layers::Features Forward(const ops::ImageBatch& images,
                            int64_t fold_rows) const override;
   // Every image is one sequence.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,

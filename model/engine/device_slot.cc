@@ -84,8 +84,8 @@ void DeviceSlot::RunOrThrow(absl::Span<const model::ModelInput> images,
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
   const absl::ReaderMutexLock lock(capturing_);
   if (uint8) CopyIn(images, BytesOf(images));
-  const layers::ImageBatch x =
-      uint8 ? BatchOf(images, pixels_) : layers::ImageBatch(FromMemory(images));
+  const ops::ImageBatch x =
+      uint8 ? BatchOf(images, pixels_) : ops::ImageBatch(FromMemory(images));
   std::vector<model::Result> batch =
       network_.Forward(x, options_.fold_rows, infos);
   std::move(batch.begin(), batch.end(), results.begin());
@@ -131,9 +131,8 @@ void DeviceSlot::CopyIn(absl::Span<const model::ModelInput> images,
                   pixels_.narrow(0, 0, bytes));
 }
 
-layers::ImageBatch DeviceSlot::BatchOf(
-    absl::Span<const model::ModelInput> images,
-    const at::Tensor& pixels) const {
+ops::ImageBatch DeviceSlot::BatchOf(absl::Span<const model::ModelInput> images,
+                                    const at::Tensor& pixels) const {
   ops::PixelBatch batch;
   batch.height = config_.Padded(images[0].height);
   batch.width = config_.Padded(images[0].width);
@@ -144,7 +143,7 @@ layers::ImageBatch DeviceSlot::BatchOf(
     batch.images.push_back({next, image.height, image.width});
     next += PixelBytes(image.height, image.width);
   }
-  return layers::ImageBatch(std::move(batch), device_, options_.type);
+  return ops::ImageBatch(std::move(batch), device_, options_.type);
 }
 
 at::Tensor DeviceSlot::FromMemory(

@@ -15,8 +15,8 @@
 #include "model/engine/device_stream.h"
 #include "model/engine/graph_plan.h"
 #include "model/engine/network.h"
-#include "model/layers/image_batch.h"
 #include "model/ops/device_ops.h"
+#include "model/ops/image_batch.h"
 
 namespace sfmamba::engine {
 
@@ -67,8 +67,8 @@ class DeviceSlot : public BatchSlot {
   // Both return the network's input. BatchOf() makes it of consecutive images
   // in `pixels`, with the sizes of `images`; FromMemory() of images with values
   // or pixels in the CPU's memory.
-  layers::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
-                             const at::Tensor& pixels) const;
+  ops::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
+                          const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
   // Enqueues the batch in pixels_ or replays its graph. Returns its answers.
   at::Tensor Answer(const GraphPlan::Key& key);

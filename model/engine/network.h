@@ -11,7 +11,7 @@
 #include "model/config.h"
 #include "model/heads/classification_head.h"
 #include "model/heads/head.h"
-#include "model/layers/image_batch.h"
+#include "model/ops/image_batch.h"
 #include "model/ops/implementation.h"
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
@@ -33,7 +33,7 @@ class Network {
 
   // Returns one result for each image.
   std::vector<model::Result> Forward(
-      const layers::ImageBatch& images, int64_t fold_rows,
+      const ops::ImageBatch& images, int64_t fold_rows,
       absl::Span<const heads::ImageInfo> infos) const {
     return head_->Forward(backbone_->Forward(images, fold_rows), infos);
   }
@@ -42,8 +42,7 @@ class Network {
   // steps: Answers(), which can be enqueued on a device, and ToResults(), which
   // converts the answers after they were copied to the CPU.
   bool classifies() const { return classifier_ != nullptr; }
-  at::Tensor Answers(const layers::ImageBatch& images,
-                     int64_t fold_rows) const {
+  at::Tensor Answers(const ops::ImageBatch& images, int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
   }
   std::vector<model::Result> ToResults(const at::Tensor& answers) const {

@@ -12,10 +12,10 @@
 #include "c10/core/InferenceMode.h"
 #include "model/backbones/backbone.h"
 #include "model/engine/network.h"
-#include "model/layers/image_batch.h"
 #include "model/ops/compute_type.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/device_ops.h"
+#include "model/ops/image_batch.h"
 #include "model/tuning/scan_plan_chooser.h"
 
 namespace sfmamba {
@@ -296,8 +296,8 @@ std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   return run(weights.root(at::kMeta), cuda);
 }
 
-layers::ImageBatch Images(const ModelConfig& config, int images, int height,
-                          int width) {
+ops::ImageBatch Images(const ModelConfig& config, int images, int height,
+                       int width) {
   return {{std::vector<ops::ImagePixels>(images, {nullptr, height, width}),
            height, width, config.mean, config.std},
           at::kMeta,
@@ -309,7 +309,7 @@ layers::ImageBatch Images(const ModelConfig& config, int images, int height,
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   return Recorded(config, [&](const auto& scope, const auto& implementation) {
     const engine::Network network(config, scope, implementation);
-    const layers::ImageBatch batch =
+    const ops::ImageBatch batch =
         Images(config, images, config.image_size, config.image_size);
     LaunchRecorder recorder;
     network.Answers(batch, /*fold_rows=*/0);
@@ -323,7 +323,7 @@ std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
       Recorded(config, [&](const auto& scope, const auto& implementation) {
         const auto backbone = backbones::MakeBackbone(
             config.backbone, config.image_size, scope, implementation);
-        const layers::ImageBatch batch = Images(config, images, height, width);
+        const ops::ImageBatch batch = Images(config, images, height, width);
         LaunchRecorder recorder(/*operators=*/false);
         backbone->Forward(batch, /*fold_rows=*/0);
         return recorder.launches;
