@@ -11,45 +11,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/server/batching/numbered_tasks.h"
 
 namespace sfmamba::batching {
 namespace {
-
-const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
-
-absl::Time At(int milliseconds) {
-  return kStart + absl::Milliseconds(milliseconds);
-}
-
-// A task that can be told by its number.
-BatchTask MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
-                   int side = 224) {
-  BatchTask task;
-  task.bucket_height = side;
-  task.bucket_width = side;
-  task.image.values = {static_cast<float>(id)};
-  task.deadline = deadline;
-  return task;
-}
-
-int Id(const BatchTask& task) { return task.image.values[0]; }
-
-std::vector<int> Ids(const std::vector<BatchTask>& tasks) {
-  std::vector<int> ids;
-  for (const BatchTask& task : tasks) ids.push_back(Id(task));
-  return ids;
-}
-
-std::vector<int> Ids(const std::optional<Batch>& batch) {
-  return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
-}
-
-BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
-  BatchOptions options;
-  options.max_batch_size = max_batch_size;
-  options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
-  return options;
-}
 
 using Numbers = std::vector<int>;
 
@@ -396,112 +361,6 @@ TEST_P(BatchQueuePropertyTest, KeepsItsPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Traces, BatchQueuePropertyTest,
                          ::testing::Range(0, 40));
-
-// A task that must have ended by `finish_by`.
-BatchTask MakeTaskToFinish(int id, absl::Time finish_by) {
-  BatchTask task = MakeTask(id, finish_by);
-  task.finish_by = finish_by;
-  return task;
-}
-
-// Has seen that batches of `images` images take as many milliseconds.
-void Teach(BatchQueue* queue, int images, int milliseconds) {
-  for (int i = 0; i < 50; ++i) {
-    queue->Ran(224, 224, images, absl::Milliseconds(milliseconds), At(0));
-  }
-}
-
-TEST(BatchQueueTest, GivesBackWhatCannotEndInTime) {
-  BatchQueue queue(Options(2, 0));
-  Teach(&queue, 1, 60);
-  Teach(&queue, 2, 100);
-  queue.Push(MakeTaskToFinish(1, At(50)), At(0));
-  queue.Push(MakeTaskToFinish(2, At(70)), At(0));
-  queue.Push(MakeTaskToFinish(3, At(150)), At(0));
-  queue.Push(MakeTaskToFinish(4, At(160)), At(0));
-  const std::optional<Batch> batch = queue.PopBatch(At(0));
-  EXPECT_EQ(Ids(batch), Numbers({3, 4}));
-  EXPECT_EQ(Ids(batch->late), Numbers({1, 2}));
-  EXPECT_EQ(queue.size(), 0);
-  EXPECT_EQ(queue.bytes(), 0);
-}
-
-TEST(BatchQueueTest, ASmallerBatchIsRunForTheUrgentIfOthersNeedNotWaitForIt) {
-  BatchQueue queue(Options(4, 0));
-  Teach(&queue, 1, 40);
-  Teach(&queue, 3, 100);
-  for (int id : {1, 2, 3}) {
-    queue.Push(MakeTaskToFinish(id, At(id == 1 ? 50 : 500)), At(0));
-  }
-  const std::optional<Batch> batch = queue.PopBatch(At(0));
-  EXPECT_EQ(Ids(batch), Numbers({1}));
-  EXPECT_TRUE(batch->late.empty());
-  EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2, 3}));
-}
-
-TEST(BatchQueueTest, ABatchMayConsistOfLateTasksAlone) {
-  BatchQueue queue(Options(4, 0));
-  Teach(&queue, 1, 60);
-  queue.Push(MakeTaskToFinish(1, At(50)), At(0));
-  const std::optional<Batch> batch = queue.PopBatch(At(0));
-  ASSERT_TRUE(batch.has_value());
-  EXPECT_TRUE(batch->tasks.empty());
-  EXPECT_EQ(Ids(batch->late), Numbers({1}));
-}
-
-TEST(BatchQueueTest, NothingIsLateWhereNothingIsKnown) {
-  BatchQueue queue(Options(4, 0));
-  queue.Push(MakeTaskToFinish(1, At(1)), At(0));
-  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-  // Nor when what was known is old.
-  Teach(&queue, 1, 60);
-  queue.Push(MakeTaskToFinish(2, At(5001)), At(5000));
-  EXPECT_EQ(Ids(queue.PopBatch(At(5000))), Numbers({2}));
-}
-
-TEST(BatchQueueTest, IsDueBeforeItsMostUrgentTaskBecomesLate) {
-  BatchQueue queue(Options(8, 20));
-  queue.Push(MakeTaskToFinish(1, At(10)), At(0));
-  EXPECT_EQ(queue.Due(At(0)), At(9));
-  Teach(&queue, 1, 6);
-  EXPECT_GT(queue.Due(At(0)), At(2));
-  EXPECT_LT(queue.Due(At(0)), At(4));
-  EXPECT_EQ(Ids(queue.PopBatch(At(3))), Numbers({1}));
-}
-
-// At twice the capacity: the tasks that leave are as many as the device can do,
-// and they end in time. Without the estimates all would end too late.
-TEST(BatchQueueTest, GoodputHoldsAtTwiceTheCapacity) {
-  constexpr int kBatch = 8, kBatchMilliseconds = 400, kDeadline = 1000;
-  BatchQueue queue(Options(kBatch, 2));
-  std::mt19937 random(7);
-  std::exponential_distribution<double> gap(2.0 * kBatch / kBatchMilliseconds);
-  std::uniform_real_distribution<double> noise(0.95, 1.1);
-  double next_arrival = 0;
-  int now = 0, in_time = 0, too_late = 0, id = 0;
-  while (now < 60'000) {
-    for (; next_arrival <= now; next_arrival += gap(random)) {
-      const int at = static_cast<int>(next_arrival);
-      queue.Push(MakeTaskToFinish(++id, At(at + kDeadline)), At(at));
-    }
-    queue.TakeDropped(At(now));
-    const std::optional<Batch> batch = queue.PopBatch(At(now));
-    if (!batch.has_value() || batch->tasks.empty()) {
-      ++now;
-      continue;
-    }
-    const int images = static_cast<int>(batch->tasks.size());
-    const int took = images * kBatchMilliseconds / kBatch * noise(random);
-    now += took;
-    queue.Ran(224, 224, images, absl::Milliseconds(took), At(now));
-    for (const BatchTask& task : batch->tasks) {
-      ++(At(now) <= task.finish_by ? in_time : too_late);
-    }
-  }
-  const int capacity = 60'000 / kBatchMilliseconds * kBatch;
-  EXPECT_GT(in_time, 0.9 * capacity);
-  EXPECT_LT(too_late, 0.05 * in_time);
-}
 
 }  // namespace
 }  // namespace sfmamba::batching

@@ -1,0 +1,52 @@
+#ifndef SFMAMBA_TESTS_SERVER_BATCHING_NUMBERED_TASKS_H_
+#define SFMAMBA_TESTS_SERVER_BATCHING_NUMBERED_TASKS_H_
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/batch_queue.h"
+
+// Tasks for a BatchQueue, which is told the time.
+namespace sfmamba::batching {
+
+inline const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+inline absl::Time At(int milliseconds) {
+  return kStart + absl::Milliseconds(milliseconds);
+}
+
+// A task that can be told by its number.
+inline BatchTask MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
+                          int side = 224) {
+  BatchTask task;
+  task.bucket_height = side;
+  task.bucket_width = side;
+  task.image.values = {static_cast<float>(id)};
+  task.deadline = deadline;
+  return task;
+}
+
+inline int Id(const BatchTask& task) { return task.image.values[0]; }
+
+inline std::vector<int> Ids(const std::vector<BatchTask>& tasks) {
+  std::vector<int> ids;
+  for (const BatchTask& task : tasks) ids.push_back(Id(task));
+  return ids;
+}
+
+inline std::vector<int> Ids(const std::optional<Batch>& batch) {
+  return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
+}
+
+inline BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
+  BatchOptions options;
+  options.max_batch_size = max_batch_size;
+  options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
+  return options;
+}
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_TESTS_SERVER_BATCHING_NUMBERED_TASKS_H_
