@@ -145,7 +145,7 @@ absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
 
 absl::Status Expired(absl::string_view stage) {
   return AtStage(absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
-                 "the deadline has passed", stage);
+                 "the deadline leaves no time for an answer", stage);
 }
 
 absl::Status Cancelled(absl::string_view stage) {

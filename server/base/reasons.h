@@ -61,7 +61,8 @@ absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
 
 // ---- DEADLINE_EXCEEDED, CANCELLED ----
 
-// EXPIRED_IN_QUEUE: the deadline had passed when `stage` looked at it.
+// EXPIRED_IN_QUEUE: `stage` found that the deadline had passed, or would pass
+// before the answer could be ready.
 absl::Status Expired(absl::string_view stage);
 // CANCELLED: the caller had gone when `stage` looked.
 absl::Status Cancelled(absl::string_view stage);
