@@ -25,38 +25,39 @@ namespace sfmamba::base {
 // Thread-compatible.
 class RunLengths {
  public:
-  // Pixels [begin, end) are set: numbers of pixels in the order of columns, not
-  // before the end of the Add() before. Pixels that adjoin become one run.
+  // Sets the pixels [begin, end), which are counted column by column. `begin`
+  // must not be below the last call's `end`. Adjoining pixels become one run.
   void Add(int64_t begin, int64_t end);
 
-  // The run lengths of a mask of `pixels` pixels.
+  // Returns the run lengths of a mask of `pixels` pixels.
   std::vector<int64_t> Counts(int64_t pixels) const;
 
  private:
-  std::vector<int64_t> counts_;  // An even number: up to the last set pixel.
-  int64_t end_ = 0;              // Their sum.
+  std::vector<int64_t> counts_;  // Up to the last set pixel, so an even number.
+  int64_t end_ = 0;              // The sum of counts_.
 };
 
-// COCO's compressed string: from the fourth on, a count is its difference to
-// the one two before it; each is cut into groups of 5 bits, the low ones first,
-// with 0x20 for "more follows" and 48 added.
+// Returns COCO's compressed string. From the fourth count on, the difference to
+// the count two before is stored. Each number is divided into groups of 5 bits,
+// the lowest first; 0x20 is added if more groups follow, and 48 to each group.
 std::string CompressCounts(absl::Span<const int64_t> counts);
 
-// Of `mask` in a picture of `height` x `width`, shifted by `left` and `top`
-// pixels. It must lie inside the picture then.
+// Returns the compressed string of `mask`, shifted by `left` and `top` pixels,
+// in a picture of `height` x `width`. The shifted mask must lie inside the
+// picture.
 std::string EncodeRle(const Mask& mask, int left, int top, int height,
                       int width);
 
-// Of each class of a map [height, width] of class indices: one string a class
-// in 0 .. classes - 1, empty for those that do not occur. Larger indices belong
-// to no class.
+// Returns one compressed string for each class 0 .. classes - 1 of a map
+// [height, width] of class indices. It is empty for classes that do not occur.
+// Larger indices belong to no class.
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
                                            int height, int width, int classes);
 
-// The mask of a compressed string in a picture of `height` x `width`: the
-// smallest rectangle with all set pixels, 0 x 0 if there are none. The errors
-// of CheckImageSize(); INVALID_ARGUMENT unless the counts are numbers that add
-// up to the picture's pixels.
+// Decodes a compressed string for a picture of `height` x `width`. The mask is
+// the smallest rectangle with all set pixels, 0 x 0 if there are none. Returns
+// the errors of CheckImageSize(), and INVALID_ARGUMENT unless the counts are
+// numbers that add up to the picture's pixels.
 absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
                                const ImageLimits& limits);
 

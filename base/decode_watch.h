@@ -8,14 +8,14 @@
 
 namespace sfmamba::base {
 
-// Processor time that the calling thread has used.
+// Returns the processor time that the calling thread has used.
 absl::Duration ThreadCpuTime();
 
-// Tells when a picture takes too long to decode. By the thread's own processor
-// time, so that a busy machine refuses nothing that an idle one takes.
+// Tells when a picture takes too long to decode. It measures the thread's own
+// processor time, so that a busy machine accepts what an idle one accepts.
 //
-// Made and asked by the thread that decodes. Decoders ask every few rows, or
-// kilobytes; what they do in one piece is found out after it.
+// The thread that decodes makes and asks it. Decoders ask after every few rows
+// or kilobytes, so a step that cannot be divided may overrun the limit.
 class DecodeWatch {
  public:
   using Clock = std::function<absl::Duration()>;
@@ -24,7 +24,7 @@ class DecodeWatch {
                        Clock clock = ThreadCpuTime);
 
   bool Expired() const;
-  // DEADLINE_EXCEEDED, naming the limit. For use once Expired().
+  // Returns DEADLINE_EXCEEDED, naming the limit. Requires Expired().
   absl::Status status() const;
 
  private:

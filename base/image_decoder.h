@@ -11,8 +11,8 @@ namespace sfmamba::base {
 
 // Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
 // JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
-// least `min_side` (0: full size). The errors of ReadImageHeader();
-// INVALID_ARGUMENT for truncated or corrupt bytes, never a partial picture;
+// least `min_side` (0: full size). Returns the errors of ReadImageHeader(),
+// INVALID_ARGUMENT for truncated or corrupt bytes, never a partial picture, and
 // DEADLINE_EXCEEDED as soon as `watch` is seen to have expired. Memory beside
 // the result is at most that of a JPEG's coefficients (8 bytes a pixel), a
 // WebP's 4 bytes a pixel, and a second picture if it is turned.

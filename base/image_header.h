@@ -13,10 +13,10 @@ namespace sfmamba::base {
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
 struct ImageLimits {
-  int64_t max_bytes = 32 << 20;     // Encoded.
-  int64_t max_pixels = 50'000'000;  // Of the header.
+  int64_t max_bytes = 32 << 20;     // Of the encoded image.
+  int64_t max_pixels = 50'000'000;  // By the image's header.
   int max_side = 16384;
-  // Of the processor. Holds for callers that decode with a DecodeWatch of it.
+  // In processor time. Callers enforce it with a DecodeWatch.
   absl::Duration max_decode_time = absl::Seconds(1);
 };
 
@@ -27,14 +27,14 @@ struct ImageHeader {
   int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
 };
 
-// INVALID_ARGUMENT unless both sides are positive, OUT_OF_RANGE if they or the
-// pixels exceed the limits.
+// Returns INVALID_ARGUMENT unless both sides are positive, and OUT_OF_RANGE if
+// a side or the number of pixels exceeds the limits.
 absl::Status CheckImageSize(int64_t width, int64_t height,
                             const ImageLimits& limits);
 
-// Reads format and size without decoding or allocating. UNIMPLEMENTED for what
-// is not a JPEG of 8 bits, a PNG or a still WebP by its first bytes;
-// INVALID_ARGUMENT for a broken header; OUT_OF_RANGE beyond the limits.
+// Reads format and size without decoding or allocating. Returns UNIMPLEMENTED
+// unless the first bytes are those of an 8-bit JPEG, a PNG or a still WebP,
+// INVALID_ARGUMENT for a broken header, and OUT_OF_RANGE beyond the limits.
 absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
                                             const ImageLimits& limits);
 

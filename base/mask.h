@@ -8,8 +8,8 @@
 
 namespace sfmamba::base {
 
-// Some of a picture's pixels: those of `data` in the rectangle at (left, top);
-// outside there are none.
+// A mask over a picture. `data` covers the rectangle at (left, top); pixels
+// outside of it are not set.
 struct Mask {
   int left = 0, top = 0, width = 0, height = 0;  // In the picture's pixels.
   std::vector<uint8_t> data;                     // [height, width] 0 or 1

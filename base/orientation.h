@@ -6,14 +6,15 @@
 
 namespace sfmamba::base {
 
-// The orientation, 1..8, in an EXIF block, which is a TIFF structure; 1 if
-// there is none or the block is corrupt.
+// Returns the orientation, 1..8, in an EXIF block, which is a TIFF structure.
+// It is 1 if there is none or the block is corrupt.
 int ExifOrientation(absl::string_view tiff);
 
 // Whether an orientation turns the picture by a quarter.
 inline bool SwapsSides(int orientation) { return orientation >= 5; }
 
-// The stored picture as it is to be seen; `orientation` is EXIF's, 1..8.
+// Returns the stored picture as it is to be seen. `orientation` is
+// EXIF's, 1..8.
 RgbImage Orient(RgbImage stored, int orientation);
 
 }  // namespace sfmamba::base

@@ -13,14 +13,14 @@
 namespace sfmamba::base {
 
 // Decodes a PNG of the header's `width` and `height` into `rgb`:
-// [height, width, 3]. Palette and grey are expanded, alpha is dropped, of 16
-// bits the high byte is kept, ancillary chunks are skipped. INVALID_ARGUMENT
-// for truncated or corrupt bytes, a wrong CRC anywhere included; `watch`'s
-// error if it expires. `rgb` then holds part of the picture.
+// [height, width, 3]. Palettes and grey are expanded, alpha is dropped, and of
+// 16 bits the high byte is kept. Ancillary chunks are skipped. Returns
+// INVALID_ARGUMENT for truncated or corrupt bytes, including any wrong CRC, and
+// `watch`'s error if it expires; `rgb` then holds part of the picture.
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
                        const DecodeWatch& watch, uint8_t* rgb);
 
-// A grey PNG's samples as stored: 0 .. 2^bit_depth - 1, no gamma applied.
+// The samples of a grey PNG as stored, 0 .. 2^bit_depth - 1, without gamma.
 struct GreyPng {
   int width = 0;
   int height = 0;
@@ -28,8 +28,9 @@ struct GreyPng {
   std::vector<uint16_t> data;  // [height, width]
 };
 
-// The errors of ReadImageHeader(); INVALID_ARGUMENT if the bytes are truncated
-// or corrupt, or not a grey PNG without alpha.
+// Decodes a grey PNG. Returns the errors of ReadImageHeader(), and
+// INVALID_ARGUMENT if the bytes are truncated or corrupt, or not a grey PNG
+// without alpha.
 absl::StatusOr<GreyPng> DecodeGreyPng(absl::string_view bytes,
                                       const ImageLimits& limits);
 

@@ -8,7 +8,7 @@ namespace sfmamba::base {
 
 void ToProto(absl::Duration duration, google::protobuf::Duration* proto);
 
-// Any value that is a valid protobuf Duration; saturates.
+// Accepts every valid protobuf Duration. Longer ones saturate.
 absl::Duration FromProto(const google::protobuf::Duration& proto);
 
 }  // namespace sfmamba::base

@@ -11,24 +11,24 @@
 
 namespace sfmamba::server {
 
-// What the command line says: each field of Command and of ServerConfig is a
-// flag of the same name.
+// The parsed command line. Each field of Command and of ServerConfig is a flag
+// of the same name.
 struct CommandLine {
   v1::Command command;
-  // The fields of ServerConfig that were given, each with its text.
+  // The fields of ServerConfig whose flags were given, each with its text.
   std::vector<std::pair<const google::protobuf::FieldDescriptor*, std::string>>
       settings;
 };
 
-// Reads the flags (--name=value, --name value, --name of a bool); of one that
-// is given twice the last counts. INVALID_ARGUMENT names the argument that is
-// unknown or has a wrong value.
+// Parses the flags: --name=value, --name value and, for a bool, --name. If a
+// flag is given twice, the last one counts. INVALID_ARGUMENT names the argument
+// that is unknown or has a wrong value.
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 
-// Writes the settings that were given over the fields of the same names.
+// Replaces the fields of `config` whose flags were given.
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config);
 
-// Each flag with its form, and below it its help, range and default.
+// Returns the text of --help: each flag with its help, range and default.
 std::string FlagsHelp();
 
 }  // namespace sfmamba::server

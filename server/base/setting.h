@@ -9,36 +9,39 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// What config.proto states beside its fields, put to use by reflection: the
-// only source of a setting's help, default and range.
+// Functions that read, by reflection, the options that config.proto states for
+// its fields. These options are the only source of a setting's help, default
+// and range.
 namespace sfmamba::server {
 
-// What stands beside `field`.
+// Returns the options of `field`.
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
 
-// Whether `field` is a message of settings, not a value.
+// Whether `field` is a message that consists of settings, not a single value.
 bool IsGroup(const google::protobuf::FieldDescriptor& field);
 
-// The values that `field` may have, such as "1 to 4096 images" or "auto, cpu or
-// cuda". Empty: any of its type.
+// Describes the values that `field` may have, such as "1 to 4096 images" or
+// "auto, cpu or cuda". The text is empty if every value of its type is allowed.
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
-// Such as "30s" or "the weights', else 256". Empty: there is none.
+// Describes the default, such as "30s" or "the weights', else 256". The text is
+// empty if there is none.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
-// Replaces the value of `field` in `message` by what `text` says, in the form
-// that setting.proto describes. INVALID_ARGUMENT says what was expected, for a
-// message that begins with the field's name. The range is not checked.
+// Sets `field` of `message` to the value that `text` states in the form that
+// setting.proto describes. INVALID_ARGUMENT says what was expected; the caller
+// puts the field's name before it. The range is not checked.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Sets the fields that are unset and have a default; a number without presence
-// is unset at 0. Does not look into groups.
+// Sets the unset fields that have a default. A number without presence counts
+// as unset if it is 0. Groups are not entered.
 void SetDefaults(google::protobuf::Message* message);
 
-// INVALID_ARGUMENT naming the first field that is set to a value out of its
-// range, with got and expected. Looks into groups.
+// Returns INVALID_ARGUMENT if a field, also inside groups, is set to a value
+// out of its range. The error names the first such field, with got and
+// expected.
 absl::Status CheckRanges(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::server
