@@ -9,11 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "model/config.h"
-#include "model/prediction_options.h"
-#include "model/result.h"
+#include "model/execution_context.h"
 
 namespace sfmamba::tuning {
 class ScanPlanTable;
@@ -21,34 +18,19 @@ class ScanPlanTable;
 
 namespace sfmamba::model {
 
-// One input image, owned by the caller. Exactly one of the pointers is set. The
-// memory is contiguous.
-struct ModelInput {
-  int height = 0;  // In pixels.
-  int width = 0;
-  const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, not normalised.
-  const float* values = nullptr;    // [3, height, width], normalised.
-
-  // The size of the picture that the input was resized from. The dense heads'
-  // results are in its pixels. 0 means the input's own size.
-  int original_height = 0, original_width = 0;
-  DetectionOptions detection;        // Used by detectors only.
-  SegmentationOptions segmentation;  // Used by segmenters only.
-};
-
 struct ModelOptions {
   // Whether to run the reference implementation, slowly, in fp32 and on the
   // CPU. For tests.
   bool reference = false;
   // The rows that each stage's sequences are folded into (SF-Mamba's B1). 0
-  // lets the device choose. Run() returns INVALID_ARGUMENT if they do not
+  // lets the device choose. A run returns INVALID_ARGUMENT if they do not
   // divide the number of sequences.
   int fold_rows = 0;
 
   // The CUDA devices, each of which holds the whole model; empty means the CPU.
   std::vector<int> gpus;
-  // The most batches that run concurrently on a GPU: one batch is copied while
-  // another is computed. Each needs memory for its activations.
+  // The number of contexts on each GPU: one batch is copied while another is
+  // computed. Each needs memory for its activations.
   int slots_per_gpu = 2;
   // On GPUs: whether kernels use a fixed order of operations. An image's result
   // is then bit-identical across batches, except inside cuBLAS and cuDNN.
@@ -69,19 +51,10 @@ struct ModelOptions {
       [](const absl::Status&) {};
 };
 
-// Statistics of a run.
-struct RunInfo {
-  int padded_images = 0;  // The number of images computed, including padding.
-  // The network's time without copies, by the GPU's clock. Zero on the CPU and
-  // for dense models.
-  absl::Duration device_time;
-};
-
-// A loaded model, which computes results from images.
+// A loaded model, which hands out the contexts that compute results from
+// images.
 //
-// Run() may be called concurrently by up to slots() threads. On the CPU it uses
-// libtorch's intra-op threads. An image's result does not depend on the other
-// images in its batch; a NaN in one never reaches another.
+// Thread-safe. Must outlive its contexts.
 class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
@@ -105,28 +78,18 @@ class VisionModel {
 
   virtual ~VisionModel() = default;
 
-  // Returns one result for each image, in order. INVALID_ARGUMENT unless all
-  // images have the same size (or the same padded size, if the model pads),
-  // which may differ from config().image_size. INTERNAL if libtorch fails; its
-  // exceptions do not leave this function. If it succeeds, fills `info` unless
-  // that is null.
-  virtual absl::StatusOr<std::vector<Result>> Run(
-      absl::Span<const ModelInput> images, RunInfo* info = nullptr) = 0;
+  // Returns the number of batches that may run concurrently, each in a context
+  // of its own. 1 on the CPU.
+  virtual int contexts() const = 0;
 
-  // Prepares for batches of `min_images` to `max_images`: allocates memory,
-  // chooses algorithms and records graphs, which the first batches would do
-  // otherwise. Takes seconds, during which Run() must not be called.
-  // RESOURCE_EXHAUSTED if there is not enough memory for a single image. By
-  // default there is nothing to prepare.
-  virtual absl::Status Prepare(int /*max_images*/, int /*min_images*/ = 1) {
-    return absl::OkStatus();
-  }
+  // Makes a context for the calling thread. Contexts of different `index` below
+  // contexts() are spread over the GPUs. RESOURCE_EXHAUSTED or INTERNAL if the
+  // device refuses.
+  virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
+      int index) = 0;
 
-  // Returns the number of batches that may run concurrently.
-  virtual int slots() const { return 1; }
-
-  // Not OK once the device has failed permanently, so that no Run() can
-  // succeed.
+  // Not OK once the device has failed permanently, so that no Run() of
+  // a context can succeed.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;

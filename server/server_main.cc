@@ -175,7 +175,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
     return kCannotBind;
   }
   WatchSignals(signals, end);
-  // A GPU is fed by one thread for each slot.
+  // A GPU is fed by one thread for each context.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });

@@ -84,7 +84,7 @@ class CudaRuntime : public DeviceRuntime {
   void Load(int gpu, const std::function<void()>& load) const override {
     const c10::cuda::CUDAGuard guard(Index(gpu));
     load();
-    // Slots use other streams, so the weights must be complete.
+    // Contexts use other streams, so the weights must be complete.
     at::cuda::getCurrentCUDAStream().synchronize();
   }
 };

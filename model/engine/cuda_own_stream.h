@@ -11,7 +11,7 @@ namespace sfmamba::engine {
 
 // A CUDA stream that is not shared and does not synchronise with the default
 // stream. libtorch's pool has 32 streams per GPU and reuses them. With many
-// slots, work from one of them could end up in a graph that another records.
+// contexts, work from one of them could end up in a graph that another records.
 class CudaOwnStream {
  public:
   // Throws c10::Error.

@@ -60,9 +60,10 @@ class DeviceStream {
   virtual absl::Duration ComputeTime() = 0;
 
   // Records the work that enqueue(input) enqueues, without running it. A replay
-  // reads the values that `input` has then. `enqueue` must have run before. No
-  // other thread may wait for the device meanwhile, see CaptureMutex. Returns
-  // an error if the work cannot be recorded.
+  // reads the values that `input` has then. `enqueue` must have run before; the
+  // graph may keep a copy of it, so it must not refer to its caller's locals.
+  // No other thread may wait for the device meanwhile, see CaptureMutex.
+  // Returns an error if the work cannot be recorded.
   virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> Record(
       const at::Tensor& input,
       const std::function<at::Tensor(const at::Tensor& input)>& enqueue) = 0;

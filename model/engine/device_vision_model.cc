@@ -7,16 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "c10/core/InferenceMode.h"
 #include "kernels/cuda/capture_mutex.h"
+#include "model/engine/device_context.h"
+#include "model/engine/device_health.h"
 #include "model/engine/device_runtime.h"
-#include "model/engine/device_slot.h"
 #include "model/engine/graph_plan.h"
+#include "model/engine/guarded.h"
 #include "model/engine/network.h"
-#include "model/engine/slot_pool.h"
-#include "model/engine/slot_thread.h"
-#include "model/engine/torch_errors.h"
-#include "model/engine/warm_up_input.h"
 #include "model/ops/compute_type.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/tuning/model_scans.h"
@@ -67,41 +64,36 @@ class DeviceVisionModel : public model::VisionModel {
                     const DeviceRuntime& runtime, weights::StateDict& weights)
       : config_(config),
         options_(options),
-        gpus_(MakeGpus(config_, options_, runtime, weights)),
-        pool_(MakeSlots(config_, options_, runtime, gpus_)) {}
+        runtime_(runtime),
+        gpus_(MakeGpus(config_, options_, runtime, weights)) {}
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images,
-      model::RunInfo* info) override {
-    std::vector<model::Result> results(images.size());
-    model::RunInfo own;
-    absl::Status status = gpus_[0]->network.Check(images, options_.fold_rows);
-    if (status.ok()) status = pool_.Run(images, absl::MakeSpan(results), &own);
+  int contexts() const override {
+    return std::max(1, options_.slots_per_gpu) * static_cast<int>(gpus_.size());
+  }
+
+  // The contexts' GPUs alternate, so that the first contexts are on different
+  // GPUs.
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int index) override {
+    const Gpu& gpu = *gpus_[index % gpus_.size()];
+    DeviceContext::Options context;
+    context.type = ops::ComputeType(config_.precision);
+    context.fold_rows = options_.fold_rows;
+    context.graphs = options_.graphs;
+    context.capture_failed = options_.capture_failed;
+    std::unique_ptr<model::ExecutionContext> made;
+    const absl::Status status = Guarded([&] {
+      made = std::make_unique<DeviceContext>(
+          gpu.network, config_, runtime_.MakeStream(gpu.index),
+          runtime_.device(gpu.index), &kernels::CaptureMutex(gpu.index),
+          &health_, context);
+      return absl::OkStatus();
+    });
     if (!status.ok()) return status;
-    if (info != nullptr) *info = own;
-    return results;
+    return made;
   }
 
-  absl::Status Prepare(int max_images, int min_images) override {
-    const WarmUpInput input(config_);
-    if (config_.task != model::VisionTask::kClassification) {
-      return pool_.RunInEachSlot(input.Batch(1));
-    }
-    // The largest batch comes first, so that memory is reserved once.
-    for (const int images : PaddedBatchSizes(max_images)) {
-      if (images < min_images) break;
-      if (options_.fold_rows > 0 &&
-          gpus_[0]->network.Sequences(images) % options_.fold_rows != 0) {
-        continue;
-      }
-      const absl::Status status = pool_.RunInEachSlot(input.Batch(images));
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  int slots() const override { return pool_.size(); }
-  absl::Status health() const override { return pool_.health(); }
+  absl::Status health() const override { return health_.status(); }
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override { return config_.precision; }
   std::string device() const override {
@@ -136,34 +128,11 @@ class DeviceVisionModel : public model::VisionModel {
     return gpus;
   }
 
-  // The slots' GPUs alternate, so that the first slots are on different GPUs.
-  static std::vector<std::unique_ptr<BatchSlot>> MakeSlots(
-      const model::ModelConfig& config, const model::ModelOptions& options,
-      const DeviceRuntime& runtime,
-      const std::vector<std::unique_ptr<Gpu>>& gpus) {
-    DeviceSlot::Options slot;
-    slot.type = ops::ComputeType(config.precision);
-    slot.fold_rows = options.fold_rows;
-    slot.graphs = options.graphs;
-    slot.capture_failed = options.capture_failed;
-    std::vector<std::unique_ptr<BatchSlot>> slots;
-    for (int i = 0; i < std::max(1, options.slots_per_gpu); ++i) {
-      for (const std::unique_ptr<Gpu>& gpu : gpus) {
-        slots.push_back(std::make_unique<SlotThread>([&] {
-          return std::make_unique<DeviceSlot>(
-              gpu->network, config, runtime.MakeStream(gpu->index),
-              runtime.device(gpu->index), &kernels::CaptureMutex(gpu->index),
-              slot);
-        }));
-      }
-    }
-    return slots;
-  }
-
   const model::ModelConfig config_;
   const model::ModelOptions options_;
+  const DeviceRuntime& runtime_;
   const std::vector<std::unique_ptr<Gpu>> gpus_;
-  SlotPool pool_;
+  DeviceHealth health_;
 };
 
 absl::Status CheckOptions(const DeviceRuntime& runtime,
@@ -191,19 +160,17 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
         "GPUs were asked for, but this build has no CUDA: it needs "
         "--config=cuda");
   }
-  try {
-    const c10::InferenceMode inference;
-    absl::Status status = CheckOptions(*runtime, options);
-    if (!status.ok()) return status;
+  std::unique_ptr<model::VisionModel> model;
+  const absl::Status status = Guarded([&] {
+    const absl::Status checked = CheckOptions(*runtime, options);
+    if (!checked.ok()) return checked;
     runtime->ConfigureLibraries();
-    auto model =
+    model =
         std::make_unique<DeviceVisionModel>(config, options, *runtime, weights);
-    status = weights.Finish();
-    if (!status.ok()) return status;
-    return model;
-  } catch (...) {
-    return CaughtError();
-  }
+    return weights.Finish();
+  });
+  if (!status.ok()) return status;
+  return model;
 }
 
 }  // namespace sfmamba::engine

@@ -10,9 +10,9 @@
 #include "c10/core/InferenceMode.h"
 #include "kernels/simd/cpu_features.h"
 #include "model/engine/device_vision_model.h"
+#include "model/engine/guarded.h"
 #include "model/engine/make_vision_model.h"
 #include "model/engine/network.h"
-#include "model/engine/torch_errors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/ops.h"
@@ -25,18 +25,6 @@
 namespace sfmamba {
 namespace engine {
 namespace {
-
-// Calls `body`, which returns an absl::Status, in inference mode. What it
-// throws becomes the status that CaughtError() returns.
-template <typename Body>
-absl::Status Guarded(Body body) {
-  try {
-    const c10::InferenceMode guard;
-    return body();
-  } catch (...) {
-    return CaughtError();
-  }
-}
 
 std::unique_ptr<const ops::Implementation> MakeImplementation(
     const model::ModelOptions& options, model::Precision precision) {
@@ -56,37 +44,21 @@ class CpuVisionModel : public model::VisionModel {
         implementation_(MakeImplementation(options, precision_)),
         network_(config, scope, *implementation_) {}
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images,
-      model::RunInfo* info) override {
-    absl::Status status = network_.Check(images, options_.fold_rows);
-    std::vector<model::Result> results(images.size());
-    if (status.ok() && !images.empty()) {
-      status = Guarded([&] {
-        RunAll(images, absl::MakeSpan(results));
-        return absl::OkStatus();
-      });
-    }
-    if (!status.ok()) return status;
-    if (info != nullptr) *info = {static_cast<int>(images.size()), {}};
-    return results;
-  }
+  int contexts() const override { return 1; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int index) override;
 
-  // Runs batches of each power of two, the largest first. A dense model runs
-  // images one by one, so it needs one batch only.
-  absl::Status Prepare(int max_images, int min_images) override {
-    const WarmUpInput input(config_);
-    const bool classifies = config_.task == model::VisionTask::kClassification;
-    const int max = classifies ? max_images : 1;
-    const int min = classifies ? min_images : 1;
-    int size = 1;
-    while (size < max) size *= 2;
-    for (; size >= min; size /= 2) {
-      const absl::Status status =
-          Run(input.Batch(std::min(size, max)), nullptr).status();
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
+  // As ExecutionContext::Run() says.
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   model::RunInfo* info,
+                   model::ExecutionContext::Done done) const {
+    const absl::Status status = network_.Check(images, options_.fold_rows);
+    if (!status.ok() || images.empty()) return status;
+    *info = {static_cast<int>(images.size()), {}};
+    return Guarded([&] {
+      RunAll(images, done);
+      return absl::OkStatus();
+    });
   }
 
   const model::ModelConfig& config() const override { return config_; }
@@ -115,9 +87,9 @@ class CpuVisionModel : public model::VisionModel {
   // round an image differently beside others, but an image's result must be
   // bit-identical in every batch.
   void RunAll(absl::Span<const model::ModelInput> images,
-              absl::Span<model::Result> results) const;
-  void RunBatch(absl::Span<const model::ModelInput> images,
-                absl::Span<model::Result> results) const;
+              model::ExecutionContext::Done done) const;
+  std::vector<model::Result> RunBatch(
+      absl::Span<const model::ModelInput> images) const;
 
   const model::ModelConfig config_;
   const model::ModelOptions options_;
@@ -161,33 +133,72 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
 }
 
 void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
-                            absl::Span<model::Result> results) const {
+                            model::ExecutionContext::Done done) const {
   if (options_.fold_rows > 0) {  // A requested folding needs the whole batch.
-    RunBatch(images, results);
+    for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
   const int64_t threads = at::get_num_threads();
   const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;
+  std::vector<model::Result> results(shared);
   ops::ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // The mode is set for each thread.
     for (int64_t i = begin; i < end; ++i) {
-      RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+      results[i] = std::move(RunBatch(images.subspan(i, 1))[0]);
     }
   });
+  for (model::Result& result : results) done(std::move(result));
   for (size_t i = shared; i < images.size(); ++i) {
-    RunBatch(images.subspan(i, 1), results.subspan(i, 1));
+    done(std::move(RunBatch(images.subspan(i, 1))[0]));
   }
 }
 
-void CpuVisionModel::RunBatch(absl::Span<const model::ModelInput> images,
-                              absl::Span<model::Result> results) const {
+std::vector<model::Result> CpuVisionModel::RunBatch(
+    absl::Span<const model::ModelInput> images) const {
   std::vector<heads::ImageInfo> infos;
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
-  std::vector<model::Result> batch =
-      network_.Forward(ToTensor(images), options_.fold_rows, infos);
-  std::move(batch.begin(), batch.end(), results.begin());
+  return network_.Forward(ToTensor(images), options_.fold_rows, infos);
+}
+
+// Runs batches on libtorch's intra-op threads.
+class CpuContext : public model::ExecutionContext {
+ public:
+  // `model` must outlive the context.
+  explicit CpuContext(const CpuVisionModel& model) : model_(model) {}
+
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   model::RunInfo* info, Done done) override {
+    return model_.Run(images, info, done);
+  }
+
+  // Runs batches of each power of two, the largest first. A dense model runs
+  // images one by one, so it needs one batch only.
+  absl::Status Prepare(int max_images, int min_images) override {
+    const WarmUpInput input(model_.config());
+    const bool classifies =
+        model_.config().task == model::VisionTask::kClassification;
+    const int max = classifies ? max_images : 1;
+    const int min = classifies ? min_images : 1;
+    int size = 1;
+    while (size < max) size *= 2;
+    for (; size >= min; size /= 2) {
+      model::RunInfo info;
+      const absl::Status status = Run(input.Batch(std::min(size, max)), &info,
+                                      [](const model::Result&) {});
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const CpuVisionModel& model_;
+};
+
+absl::StatusOr<std::unique_ptr<model::ExecutionContext>>
+CpuVisionModel::MakeContext(int /*index*/) {
+  return std::make_unique<CpuContext>(*this);
 }
 
 }  // namespace

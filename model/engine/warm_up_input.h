@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/vision_model.h"
+#include "model/config.h"
+#include "model/execution_context.h"
 
 namespace sfmamba::engine {
 

@@ -20,10 +20,10 @@ namespace sfmamba::batching {
 // What happened to a task in its batch. All fields are zero if the task never
 // reached a batch.
 struct BatchInfo {
-  absl::Duration queue;      // From Submit to the start of the batch.
-  absl::Duration inference;  // Of the whole batch.
-  int batch_size = 0;        // Images.
-  int padded_batch_size = 0;
+  absl::Duration queue;       // From Submit to the start of the batch.
+  absl::Duration inference;   // From there until the image was done.
+  int batch_size = 0;         // The images that were computed together.
+  int padded_batch_size = 0;  // The same, including padding.
   int fold_factor = 0;
   std::string bucket;  // Such as "224x224".
 };

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/steady_clock.h"
+#include "model/execution_context.h"
+#include "model/result.h"
 #include "server/base/reasons.h"
 
 namespace sfmamba::batching {
@@ -41,6 +44,15 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
+// Returns what the task is answered with: the model's result if it is finite.
+absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
+  if (!result.ok()) return ModelError(result.status());
+  const bool finite =
+      std::visit([](const auto& result) { return IsFinite(result); }, *result);
+  if (!finite) return server::NonFiniteOutput();
+  return result;
+}
+
 model::ModelInput ToInput(const BatchTask& task) {
   const image::ImageBuffer& image = task.image;
   model::ModelInput input;
@@ -70,19 +82,19 @@ Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
     : options_(std::move(options)),
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
+      unprepared_(model_->contexts()),
       batcher_(
-          options_.batch, model_->slots(),
-          [this](int) {
-            return [this](Batch batch) { RunBatch(std::move(batch)); };
-          },
+          options_.batch, model_->contexts(),
+          [this](int thread) { return MakeRun(thread); },
           [this](int items, int64_t bytes, absl::Time oldest) {
             metrics_->QueueChanged(items, bytes, oldest);
           }) {}
 
-absl::Status Executor::WarmUp() {
-  const absl::Status prepared = model_->Prepare(options_.batch.max_batch_size);
-  const absl::Status device = CheckDevice();
-  return device.ok() ? prepared : device;
+absl::Status Executor::WaitUntilPrepared() {
+  absl::MutexLock lock(&prepare_mu_);
+  prepare_mu_.Await(absl::Condition(
+      +[](int* unprepared) { return *unprepared == 0; }, &unprepared_));
+  return prepared_;
 }
 
 bool Executor::IsAlive(absl::Time now) const {
@@ -97,33 +109,66 @@ absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
 
 void Executor::Submit(BatchTask task) { batcher_.Submit(std::move(task)); }
 
-void Executor::RunBatch(Batch batch) {
+Batcher::Run Executor::MakeRun(int thread) {
+  absl::MutexLock lock(&prepare_mu_);
+  Runner runner = MakeRunner(thread);
+  prepared_.Update(runner.status());
+  --unprepared_;
+  return [this, runner = std::move(runner)](Batch batch) {
+    RunBatch(runner, std::move(batch));
+  };
+}
+
+Executor::Runner Executor::MakeRunner(int thread) {
+  if (!prepared_.ok()) return prepared_;
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
+      model_->MakeContext(thread);
+  if (!context.ok()) return context.status();
+  auto runner = std::make_unique<BatchRunner>(*std::move(context), &limits_,
+                                              [this] { return CheckDevice(); });
+  const absl::Status prepared =
+      runner->Prepare({config().Padded(config().image_size),
+                       config().Padded(config().image_size)},
+                      options_.batch.max_batch_size);
+  const absl::Status device = CheckDevice();
+  if (!device.ok()) return device;
+  if (!prepared.ok()) return prepared;
+  return runner;
+}
+
+void Executor::RunBatch(const Runner& runner, Batch batch) {
   const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
+  std::vector<BatchTask>& tasks = batch.tasks;
   std::vector<model::ModelInput> inputs;
-  for (const BatchTask& task : batch.tasks) inputs.push_back(ToInput(task));
+  for (const BatchTask& task : tasks) inputs.push_back(ToInput(task));
+  const BatchLimits::Size size(tasks[0].bucket_height, tasks[0].bucket_width);
+  const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;
-  info.batch_size = batch.tasks.size();
-  info.fold_factor = model_->fold_factor(batch.tasks.size());
-  info.bucket = absl::StrCat(batch.tasks[0].bucket_height, "x",
-                             batch.tasks[0].bucket_width);
-
-  Results results = RunEach(inputs, &info.padded_batch_size);
-  info.inference = base::SteadyNow() - start;
-  // Of a batch that failed nothing is known.
-  info.padded_batch_size = std::max(info.padded_batch_size, info.batch_size);
-  metrics_->BatchRun(info.bucket, batch.trigger, info.batch_size,
-                     info.padded_batch_size);
-
-  for (size_t i = 0; i < batch.tasks.size(); ++i) {
-    info.queue = start - batch.tasks[i].submitted;
-    const bool finite =
-        !results[i].ok() ||
-        std::visit([](const auto& result) { return IsFinite(result); },
-                   *results[i]);
-    batch.tasks[i].done(
-        finite ? std::move(results[i]) : server::NonFiniteOutput(), info);
+  info.bucket = absl::StrCat(size.first, "x", size.second);
+  int answered = 0;
+  const auto answer = [&](size_t image, absl::StatusOr<model::Result> result,
+                          const BatchRunner::Progress& progress) {
+    if (info.batch_size != progress.images) {
+      info.batch_size = progress.images;
+      info.fold_factor = model_->fold_factor(progress.images);
+    }
+    info.padded_batch_size = progress.padded_images;
+    info.queue = start - tasks[image].submitted;
+    info.inference = base::SteadyNow() - start;
+    // Counted before the last answer, so that whoever has all answers of a
+    // batch sees it in the metrics.
+    if (++answered == batch_size) {
+      metrics_->BatchRun(info.bucket, batch.trigger, batch_size,
+                         batch_size + progress.padding);
+    }
+    tasks[image].done(Checked(std::move(result)), info);
+  };
+  if (runner.ok()) {
+    (*runner)->Run(size, inputs, answer);
+    return;
   }
+  for (int i = 0; i < batch_size; ++i) answer(i, runner.status(), {1, 1, 0});
 }
 
 absl::Status Executor::CheckDevice() {
@@ -132,59 +177,6 @@ absl::Status Executor::CheckDevice() {
   absl::call_once(device_failed_,
                   [this, &health] { options_.device_failed(health); });
   return absl::UnavailableError(health.message());
-}
-
-absl::StatusOr<std::vector<model::Result>> Executor::RunModel(
-    absl::Span<const model::ModelInput> inputs, int* padded) {
-  absl::Status device = CheckDevice();
-  if (!device.ok()) return device;
-  model::RunInfo info;
-  absl::StatusOr<std::vector<model::Result>> results =
-      model_->Run(inputs, &info);
-  device = CheckDevice();
-  if (!device.ok()) return device;
-  if (results.ok() && results->size() != inputs.size()) {
-    return absl::InternalError(absl::StrCat(results->size(), " results for ",
-                                            inputs.size(), " images"));
-  }
-  *padded += info.padded_images;
-  return results;
-}
-
-Executor::Results Executor::RunEach(absl::Span<const model::ModelInput> inputs,
-                                    int* padded) {
-  absl::StatusOr<std::vector<model::Result>> results = RunModel(inputs, padded);
-  if (!results.ok()) return Bisect(inputs, results.status(), padded);
-  return Results(std::make_move_iterator(results->begin()),
-                 std::make_move_iterator(results->end()));
-}
-
-Executor::Results Executor::Bisect(absl::Span<const model::ModelInput> inputs,
-                                   const absl::Status& error, int* padded) {
-  if (inputs.size() == 1 || absl::IsUnavailable(error)) {
-    return Results(inputs.size(), ModelError(error));
-  }
-  const size_t middle = inputs.size() / 2;
-  const absl::Span<const model::ModelInput> halves[] = {
-      inputs.subspan(0, middle), inputs.subspan(middle)};
-  absl::StatusOr<std::vector<model::Result>> answers[] = {
-      RunModel(halves[0], padded), RunModel(halves[1], padded)};
-  if (!answers[0].ok() && !answers[1].ok()) {
-    return Results(inputs.size(), ModelError(error));
-  }
-  Results results;
-  for (int i : {0, 1}) {
-    if (answers[i].ok()) {
-      for (model::Result& result : *answers[i])
-        results.push_back(std::move(result));
-    } else {
-      for (absl::StatusOr<model::Result>& result :
-           Bisect(halves[i], answers[i].status(), padded)) {
-        results.push_back(std::move(result));
-      }
-    }
-  }
-  return results;
 }
 
 }  // namespace sfmamba::batching

@@ -5,17 +5,19 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/base/call_once.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "base/steady_clock.h"
 #include "model/config.h"
-#include "model/result.h"
 #include "model/vision_model.h"
+#include "server/batching/batch_limits.h"
+#include "server/batching/batch_queue.h"
+#include "server/batching/batch_runner.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher.h"
 #include "server/batching/reservation.h"
@@ -28,7 +30,9 @@ namespace sfmamba::batching {
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size);
 
 // One loaded model behind its batcher: runs the tasks of each batch and
-// completes them. It runs as many batches concurrently as the model has slots.
+// completes each task as soon as its image is done. Each of the batcher's
+// threads owns one of the model's contexts, so as many batches run concurrently
+// as the model has contexts.
 //
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
 class Executor {
@@ -47,10 +51,11 @@ class Executor {
   Executor(Options options, std::unique_ptr<model::VisionModel> model,
            observability::Metrics* metrics);
 
-  // Calls VisionModel::Prepare() for this executor's batches, so that the first
-  // request is as fast as the later ones. Must be called before the first
-  // Submit(). Returns the model's error.
-  absl::Status WarmUp();
+  // Waits until the threads have made their contexts and have prepared them for
+  // this executor's batches, which they do when they start. Tasks that are
+  // submitted earlier wait. Returns the first error, if any. The threads that
+  // have no context then answer their tasks with it.
+  absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
 
   // Reserves room for `items` images of `bytes` together. The room is held from
   // before their decoding until the reservation is released or the task that
@@ -75,31 +80,28 @@ class Executor {
   bool IsAlive(absl::Time now) const;
 
  private:
-  using Results = std::vector<absl::StatusOr<model::Result>>;
+  using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
-  void RunBatch(Batch batch);  // On the batcher's threads.
+  // Makes and prepares what the batcher's thread `thread` runs batches with.
+  Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
+  Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
+  // Completes the tasks on the batcher's thread that owns `runner`.
+  void RunBatch(const Runner& runner, Batch batch);
 
   // Returns UNAVAILABLE, naming the cause, once the device has failed for good.
   absl::Status CheckDevice();
-  // Runs the model. Returns its error, or CheckDevice's. Adds the number of
-  // computed images, including padding, to `padded`.
-  absl::StatusOr<std::vector<model::Result>> RunModel(
-      absl::Span<const model::ModelInput> inputs, int* padded);
-  // Returns one answer for each image, in order. An image that makes the model
-  // fail does not make the others fail.
-  Results RunEach(absl::Span<const model::ModelInput> inputs, int* padded);
-  // Answers images whose common run failed with `error`. It runs the halves,
-  // and the halves of a half that fails again, until the image at fault is
-  // alone. If both halves fail, no single image is at fault, and every image
-  // gets `error`. A device that is out of memory often has enough for one or
-  // both halves.
-  Results Bisect(absl::Span<const model::ModelInput> inputs,
-                 const absl::Status& error, int* padded);
 
   const Options options_;
   const std::shared_ptr<observability::ModelMetrics> metrics_;
   const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;
+  BatchLimits limits_;
+
+  // Held while a context is prepared, so that they are prepared in turn.
+  absl::Mutex prepare_mu_;
+  int unprepared_ ABSL_GUARDED_BY(prepare_mu_);         // Contexts.
+  absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
+
   Batcher batcher_;  // Last: its threads use everything above.
 };
 

@@ -240,8 +240,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<batching::Executor>(
       std::move(options), *std::move(model), &metrics_);
-  const absl::Status warm = loaded->executor->WarmUp();
-  if (!warm.ok()) return warm;
+  const absl::Status prepared = loaded->executor->WaitUntilPrepared();
+  if (!prepared.ok()) return prepared;
   loaded->load_time = absl::Now();
   return loaded;
 }

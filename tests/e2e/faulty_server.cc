@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/server_main.h"
+#include "tests/testing/fake_context.h"
 
 namespace sfmamba {
 namespace {
@@ -14,19 +15,13 @@ class FaultyModel : public model::VisionModel {
  public:
   explicit FaultyModel(const model::ModelConfig& config) : config_(config) {}
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images,
-      model::RunInfo* info) override {
-    std::vector<model::Result> results;
-    for (const model::ModelInput& image : images) {
-      if (image.pixels[0] == 255) failed_.store(true);
-      model::Classification classification;
-      classification.logits.resize(config_.num_classes);
-      results.push_back(classification);
-    }
-    if (failed_.load()) return absl::InternalError("the launch failed");
-    if (info != nullptr) info->padded_images = images.size();
-    return results;
+  int contexts() const override { return 1; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    return std::make_unique<model::FakeContext>(
+        [this](absl::Span<const model::ModelInput> images) {
+          return Compute(images);
+        });
   }
   absl::Status health() const override {
     return failed_.load() ? absl::InternalError("device 0: the launch failed")
@@ -40,6 +35,19 @@ class FaultyModel : public model::VisionModel {
   int fold_factor(int images) const override { return images; }
 
  private:
+  absl::StatusOr<std::vector<model::Result>> Compute(
+      absl::Span<const model::ModelInput> images) {
+    std::vector<model::Result> results;
+    for (const model::ModelInput& image : images) {
+      if (image.pixels[0] == 255) failed_.store(true);
+      model::Classification classification;
+      classification.logits.resize(config_.num_classes);
+      results.push_back(classification);
+    }
+    if (failed_.load()) return absl::InternalError("the launch failed");
+    return results;
+  }
+
   const model::ModelConfig config_;
   std::atomic<bool> failed_{false};
 };

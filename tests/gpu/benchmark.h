@@ -47,9 +47,9 @@ struct EngineOptions {
   bool tiny = false;
 };
 
-// Measures each model with one caller and with a caller for each slot, after
-// warming up the slots. If a case does not fit into memory, its figure's note
-// says so.
+// Measures each model with one caller and with a caller for each context, after
+// warming up the contexts. If a case does not fit into memory, its figure's
+// note says so.
 void MeasureEngines(const std::vector<EngineCase>& cases,
                     const EngineOptions& options, const Setting& setting,
                     const WriteLine& write);

@@ -1,14 +1,18 @@
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
 #include <memory>
-#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
+#include "model/execution_context.h"
 #include "tests/gpu/benchmark.h"
+#include "tests/gpu/context_thread.h"
 #include "tests/gpu/device.h"
 
 namespace sfmamba {
@@ -56,60 +60,81 @@ class Batch {
   std::vector<model::ModelInput> inputs_;
 };
 
+// One thread for each of a model's contexts.
+using Threads = std::vector<std::unique_ptr<ContextThread>>;
+
+Threads MakeThreads(model::VisionModel& model) {
+  Threads threads;
+  for (int i = 0; i < model.contexts(); ++i) {
+    threads.push_back(std::make_unique<ContextThread>(model, i));
+  }
+  return threads;
+}
+
+// Runs the batch once and drops its results.
+absl::Status RunBatch(model::ExecutionContext& context, const Batch& batch,
+                      model::RunInfo* info) {
+  return context.Run(batch.inputs(), info, [](const model::Result&) {});
+}
+
 // Fills in the times of one caller.
-absl::Status MeasureLatency(model::VisionModel& model, const Batch& batch,
-                            const EngineOptions& options,
+absl::Status MeasureLatency(model::ExecutionContext& context,
+                            const Batch& batch, const EngineOptions& options,
                             EngineFigure* figure) {
+  model::RunInfo info;
+  absl::Status status = RunBatch(context, batch, &info);  // Warms up.
   std::vector<double> ms, device_ms;
   const absl::Time end = absl::Now() + options.duration;
-  while (absl::Now() < end || ms.size() < FewestCalls(options.tiny)) {
-    model::RunInfo info;
+  while (status.ok() &&
+         (absl::Now() < end || ms.size() < FewestCalls(options.tiny))) {
     const absl::Time start = absl::Now();
-    const auto results = model.Run(batch.inputs(), &info);
-    if (!results.ok()) return results.status();
+    status = RunBatch(context, batch, &info);
     ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
     device_ms.push_back(absl::ToDoubleMilliseconds(info.device_time));
     figure->padded_images = info.padded_images;
   }
+  if (!status.ok()) return status;
   figure->ms = kernels::Quantiles::Of(std::move(ms));
   figure->device_ms = kernels::Quantiles::Of(std::move(device_ms));
   return absl::OkStatus();
 }
 
-// Batches per second of as many callers as there are slots.
-absl::StatusOr<double> Throughput(model::VisionModel& model, const Batch& batch,
+// Returns the batches per second of all threads.
+absl::StatusOr<double> Throughput(const Threads& threads, const Batch& batch,
                                   const EngineOptions& options) {
   const int fewest = FewestCalls(options.tiny);
   std::atomic<int> batches = 0;
-  std::vector<absl::Status> failed(model.slots());
-  std::vector<std::thread> callers;
   const absl::Time start = absl::Now(), end = start + options.duration;
-  for (int i = 0; i < model.slots(); ++i) {
-    callers.emplace_back([&, i] {
-      for (int calls = 0; calls < fewest || absl::Now() < end; ++calls) {
-        failed[i] = model.Run(batch.inputs()).status();
-        if (!failed[i].ok()) return;
-        ++batches;
+  std::vector<std::future<absl::Status>> running;
+  for (const std::unique_ptr<ContextThread>& thread : threads) {
+    running.push_back(thread->Start([&](model::ExecutionContext& context) {
+      absl::Status status;
+      model::RunInfo info;
+      for (int calls = 0; status.ok() && (calls < fewest || absl::Now() < end);
+           ++calls) {
+        status = RunBatch(context, batch, &info);
+        if (status.ok()) ++batches;
       }
-    });
+      return status;
+    }));
   }
-  for (std::thread& caller : callers) caller.join();
-  for (const absl::Status& status : failed) {
-    if (!status.ok()) return status;
-  }
+  absl::Status failed;
+  for (std::future<absl::Status>& status : running) failed.Update(status.get());
+  if (!failed.ok()) return failed;
   return batches / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-absl::Status MeasureModel(model::VisionModel& model,
-                          const EngineOptions& options, EngineFigure* figure) {
+absl::Status MeasureModel(const model::VisionModel& model,
+                          const Threads& threads, const EngineOptions& options,
+                          EngineFigure* figure) {
   const int count = figure->engine.RunBatch(options.tiny);
   const Batch batch(count, model.config().image_size);
-  absl::Status status = model.Run(batch.inputs()).status();
-  if (status.ok()) {
-    status = MeasureLatency(model, batch, options, figure);
-  }
+  const absl::Status status =
+      threads[0]->Do([&](model::ExecutionContext& context) {
+        return MeasureLatency(context, batch, options, figure);
+      });
   if (!status.ok()) return status;
-  const auto batches = Throughput(model, batch, options);
+  const auto batches = Throughput(threads, batch, options);
   if (!batches.ok()) return batches.status();
   figure->images_per_second = *batches * count;
   figure->mib = DeviceMib();
@@ -123,9 +148,9 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadModel(
       engine.Options(options.device, options.tiny));
 }
 
-// Warms each slot for each batch, the largest first, so that no memory grows
-// later. Says of each batch whether it fits.
-std::map<int, absl::Status> Prepare(model::VisionModel& model,
+// Warms each context, one after another, for each batch, the largest first, so
+// that no memory grows later. Says of each batch whether it fits.
+std::map<int, absl::Status> Prepare(const Threads& threads,
                                     absl::Span<const EngineCase> cases,
                                     bool tiny) {
   std::vector<int> batches;
@@ -136,7 +161,13 @@ std::map<int, absl::Status> Prepare(model::VisionModel& model,
   std::map<int, absl::Status> prepared;
   for (const int batch : batches) {
     if (prepared.count(batch) > 0) continue;
-    prepared[batch] = model.Prepare(batch, /*min_images=*/batch);
+    absl::Status& status = prepared[batch];
+    for (const std::unique_ptr<ContextThread>& thread : threads) {
+      if (!status.ok()) break;
+      status = thread->Do([batch](model::ExecutionContext& context) {
+        return context.Prepare(batch, /*min_images=*/batch);
+      });
+    }
   }
   return prepared;
 }
@@ -150,15 +181,16 @@ void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
     failed.Set(status);
   };
   const auto model = LoadModel(cases[0], options);
-  std::map<int, absl::Status> prepared;
-  if (model.ok()) prepared = Prepare(**model, cases, options.tiny);
+  Threads threads;
+  if (model.ok()) threads = MakeThreads(**model);
+  std::map<int, absl::Status> prepared = Prepare(threads, cases, options.tiny);
   for (const EngineCase& engine : cases) {
     EngineFigure figure;
     figure.engine = engine;
     figure.tuned = options.device.scan_plans != nullptr;
     absl::Status status = model.status();
     if (status.ok()) status = prepared[engine.RunBatch(options.tiny)];
-    if (status.ok()) status = MeasureModel(**model, options, &figure);
+    if (status.ok()) status = MeasureModel(**model, threads, options, &figure);
     if (!status.ok()) {
       figure.note =
           absl::IsResourceExhausted(status) ? "OOM" : status.ToString();
@@ -190,13 +222,17 @@ absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
       model::VisionModel::Random(config, /*seed=*/1, model_options);
   if (!model.ok()) return model.status();
   const int count = engine.RunBatch(options.tiny);
-  const absl::Status prepared = (*model)->Prepare(count, /*min_images=*/count);
+  const auto context = (*model)->MakeContext(/*index=*/0);
+  if (!context.ok()) return context.status();
+  const absl::Status prepared =
+      (*context)->Prepare(count, /*min_images=*/count);
   if (!prepared.ok()) return prepared;
   const Batch batch(count, config.image_size);
-  const absl::Status warm = (*model)->Run(batch.inputs()).status();
+  model::RunInfo info;
+  const absl::Status warm = RunBatch(**context, batch, &info);
   if (!warm.ok()) return warm;
   StartProfiler();
-  const absl::Status status = (*model)->Run(batch.inputs()).status();
+  const absl::Status status = RunBatch(**context, batch, &info);
   StopProfiler();
   return status;
 }

@@ -64,7 +64,7 @@ absl::StatusOr<EngineCase> ParseEngineCase(const std::string& text);
 struct EngineFigure {
   EngineCase engine;
   bool tuned = false;  // Whether measured scan plans were used.
-  // Measured with a caller for each slot.
+  // Measured with a caller for each context.
   double images_per_second = 0;
   // The milliseconds of a batch with one caller, from pixels to results.
   kernels::Quantiles ms;

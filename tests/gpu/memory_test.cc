@@ -8,6 +8,7 @@
 #include "model/vision_model.h"
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/model/testing.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba {
 namespace {
@@ -18,7 +19,7 @@ double FreeMib() {
   return double(available) / (1 << 20);
 }
 
-// A model's slots give back graphs, buffers and the workspaces of libraries.
+// A model's contexts give back graphs, buffers and the workspaces of libraries.
 TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kLoads = 20;
@@ -29,7 +30,9 @@ TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
   for (int i = 0; i < kLoads; ++i) {
     {
       const auto model = model::MakeModel(model::SmallModel(), options);
-      EXPECT_TRUE(model->Prepare(8).ok());
+      for (int index = 0; index < model->contexts(); ++index) {
+        EXPECT_TRUE(model::MakeContext(*model, index)->Prepare(8).ok());
+      }
     }
     const double free = FreeMib();
     std::printf("load %d: %.0f MiB free\n", i, free);

@@ -19,6 +19,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/patience.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba {
 namespace {
@@ -37,9 +38,6 @@ std::unique_ptr<model::VisionModel> OnDevice(
   config.precision = precision;
   model::ModelOptions options = OnModelDevice();
   options.fold_rows = fold_rows;
-  // In each slot libraries choose their algorithms anew, which may change an
-  // answer's last bits.
-  options.slots_per_gpu = 1;
   return model::MakeModel(config, options);
 }
 
@@ -236,7 +234,7 @@ model::Result RunOnNoise(const model::ModelConfig& config,
   input.segmentation.confidence = true;
   const auto model = model::VisionModel::Random(config, /*seed=*/1, options);
   EXPECT_TRUE(model.ok()) << model.status();
-  auto results = (*model)->Run({input});
+  auto results = model::RunBatch(**model, {input});
   EXPECT_TRUE(results.ok()) << results.status();
   return (*results)[0];
 }
@@ -318,17 +316,20 @@ TEST_F(GpuPromisesTest, ANanOrInfinityStaysInItsImage) {
        {model::Precision::kFloat32, model::Precision::kBFloat16,
         model::Precision::kFloat16}) {
     const auto model = OnDevice(model::SmallModel(), precision);
-    const std::vector<float> expected = model::Logits(*model, clean);
+    // In each context libraries choose their algorithms anew, which may change
+    // an answer's last bits.
+    const auto context = model::MakeContext(*model);
+    const std::vector<float> expected = model::Logits(*context, clean);
     for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
                                std::numeric_limits<float>::infinity()}) {
       at::Tensor images = clean.clone();
       images[2].fill_(poison);
-      const std::vector<float> logits = model::Logits(*model, images);
+      const std::vector<float> logits = model::Logits(*context, images);
       for (const int i : {0, 1, 3, 4}) {
         EXPECT_EQ(OfImage(logits, 5, i), OfImage(expected, 5, i)) << i;
       }
       EXPECT_FALSE(std::isfinite(OfImage(logits, 5, 2)[0]));
-      EXPECT_EQ(model::Logits(*model, clean), expected) << "after the poison";
+      EXPECT_EQ(model::Logits(*context, clean), expected) << "after the poison";
     }
   }
 }
@@ -337,8 +338,9 @@ TEST_F(GpuPromisesTest, ABatchRunTwiceHasTheSameBytes) {
   const auto model = OnDevice(*model::VariantConfig("sf_mamba_t"),
                               model::Precision::kBFloat16);
   const at::Tensor images = DeterministicImages({8, 3, 224, 224});
-  const std::vector<float> once = model::Logits(*model, images);
-  EXPECT_EQ(model::Logits(*model, images), once);
+  const auto context = model::MakeContext(*model);
+  const std::vector<float> once = model::Logits(*context, images);
+  EXPECT_EQ(model::Logits(*context, images), once);
 }
 
 TEST_F(GpuPromisesTest, AnImageHasNearlyTheSameAnswerInAnyBatch) {
@@ -370,35 +372,36 @@ TEST_F(GpuPromisesTest, PixelsAndValuesAreOne) {
   raw.height = raw.width = normalised.height = normalised.width = kSide;
   raw.pixels = pixels.data();
   normalised.values = values.data();
-  const auto results = OnDevice(config)->Run({raw, normalised});
+  const auto results = model::RunBatch(*OnDevice(config), {raw, normalised});
   ASSERT_TRUE(results.ok()) << results.status();
   ExpectClose(std::get<model::Classification>((*results)[0]).logits,
               std::get<model::Classification>((*results)[1]).logits, 1e-4,
               "both");
 }
 
-TEST_F(GpuPromisesTest, AsManyThreadsAsSlotsMayRun) {
+TEST_F(GpuPromisesTest, AsManyThreadsAsContextsMayRun) {
   const auto model = model::MakeModel(model::SmallModel(), OnModelDevice());
-  ASSERT_GE(model->slots(), 1);
-  std::vector<std::vector<float>> alone, together(model->slots());
+  ASSERT_GE(model->contexts(), 1);
+  std::vector<std::vector<float>> alone, together(model->contexts());
   std::vector<at::Tensor> images;
-  for (int i = 0; i < model->slots(); ++i) {
+  for (int i = 0; i < model->contexts(); ++i) {
     images.push_back(DeterministicImages(
         {i + 1, 3, model::kSmallHeight, model::kSmallWidth}));
     alone.push_back(model::Logits(*model, images[i]));
   }
   std::vector<std::thread> threads;
-  for (int i = 0; i < model->slots(); ++i) {
+  for (int i = 0; i < model->contexts(); ++i) {
     threads.emplace_back([&, i] {
+      const auto context = model::MakeContext(*model, i);
       for (int run = 0; run < 20; ++run) {
-        together[i] = model::Logits(*model, images[i]);
+        together[i] = model::Logits(*context, images[i]);
       }
     });
   }
   for (std::thread& thread : threads) {
     Join(thread, "a caller's answers", absl::Minutes(4));
   }
-  for (int i = 0; i < model->slots(); ++i) {
+  for (int i = 0; i < model->contexts(); ++i) {
     ExpectClose(together[i], alone[i], 1e-4, "caller " + std::to_string(i));
   }
   EXPECT_TRUE(model->health().ok()) << model->health();

@@ -2,6 +2,7 @@
 // the path that is padded and that graphs serve.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tests/gpu/model_device.h"
 #include "tests/model/testing.h"
 #include "tests/testing/patience.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba {
 namespace {
@@ -71,19 +73,19 @@ Answers LogitsOf(const absl::StatusOr<std::vector<model::Result>>& results) {
   return answers;
 }
 
-Answers RunPixels(model::VisionModel& model, const Pictures& pictures,
+Answers RunPixels(model::ExecutionContext& context, const Pictures& pictures,
                   model::RunInfo* info = nullptr) {
-  return LogitsOf(model.Run(pictures.inputs(), info));
+  return LogitsOf(model::RunBatch(context, pictures.inputs(), info));
 }
 
-Answers RunValues(model::VisionModel& model, const Pictures& pictures) {
-  const auto values = pictures.Values(model.config());
+Answers RunValues(model::ExecutionContext& context, const Pictures& pictures) {
+  const auto values = pictures.Values(model::SmallModel());
   std::vector<model::ModelInput> inputs = pictures.inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].pixels = nullptr;
     inputs[i].values = values[i].data();
   }
-  return LogitsOf(model.Run(inputs));
+  return LogitsOf(model::RunBatch(context, inputs));
 }
 
 // Says the deviation of each image, before it may fail the test.
@@ -107,14 +109,14 @@ class GpuPixelsTest : public testing::TestWithParam<model::Precision> {
     config.image_size = kSide;
     config.precision = GetParam();
     config_ = config;
-    model_ = Load(/*slots=*/1);
+    model_ = Load();
+    // In another context answers may differ in their last bits, for libraries
+    // choose their algorithms in each.
+    context_ = model::MakeContext(*model_);
   }
 
-  // With several slots answers may differ in their last bits, for libraries
-  // choose their algorithms in each.
-  std::unique_ptr<model::VisionModel> Load(int slots) const {
+  std::unique_ptr<model::VisionModel> Load() const {
     model::ModelOptions options = OnModelDevice();
-    options.slots_per_gpu = slots;
     options.capture_failed = [](const absl::Status& status) {
       ADD_FAILURE() << "a graph was not recorded: " << status;
     };
@@ -124,29 +126,32 @@ class GpuPixelsTest : public testing::TestWithParam<model::Precision> {
   double tolerance() const {
     return GetParam() == model::Precision::kFloat32 ? 1e-4 : 0.1;
   }
-  void ExpectAsValues(int count, uint32_t seed, const std::string& what) {
+  void ExpectAsValues(model::ExecutionContext& context, int count,
+                      uint32_t seed, const std::string& what) {
     const Pictures pictures(count, seed);
-    ExpectNear(RunPixels(*model_, pictures), RunValues(*model_, pictures),
+    ExpectNear(RunPixels(context, pictures), RunValues(context, pictures),
                tolerance(), what);
   }
 
   model::ModelConfig config_;
   std::unique_ptr<model::VisionModel> model_;
+  std::unique_ptr<model::ExecutionContext> context_;
 };
 
 TEST_P(GpuPixelsTest, EachRunOfASizeAnswersItsOwnPictures) {
-  model_ = Load(/*slots=*/2);
-  // In each slot: run and recorded, replayed, replayed.
+  const auto other = model::MakeContext(*model_);
+  // In each context: run and recorded, replayed, replayed.
   for (uint32_t seed = 1; seed <= 6; ++seed) {
-    ExpectAsValues(3, seed, "3 pictures, seed " + std::to_string(seed));
+    ExpectAsValues(seed % 2 == 0 ? *context_ : *other, 3, seed,
+                   "3 pictures, seed " + std::to_string(seed));
   }
 }
 
 TEST_P(GpuPixelsTest, AReplayHasTheBytesOfTheFirstRun) {
   const Pictures pictures(4, /*seed=*/1);
-  const Answers first = RunPixels(*model_, pictures);
+  const Answers first = RunPixels(*context_, pictures);
   for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(RunPixels(*model_, pictures), first) << i;
+    EXPECT_EQ(RunPixels(*context_, pictures), first) << i;
 }
 
 TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
@@ -154,24 +159,24 @@ TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
   const Pictures nine(9, /*seed=*/1);  // Run as ten.
   for (int run = 0; run < 4; ++run) {
     model::RunInfo info;
-    Answers all = RunPixels(*model_, ten);
+    Answers all = RunPixels(*context_, ten);
     all.pop_back();
-    EXPECT_EQ(RunPixels(*model_, nine, &info), all) << run;
+    EXPECT_EQ(RunPixels(*context_, nine, &info), all) << run;
     EXPECT_GE(info.padded_images, 9);
   }
   // Nor does what lay behind the nine before.
-  ExpectNear(RunPixels(*model_, nine), RunValues(*model_, nine), tolerance(),
-             "nine as values");
+  ExpectNear(RunPixels(*context_, nine), RunValues(*context_, nine),
+             tolerance(), "nine as values");
 }
 
 TEST_P(GpuPixelsTest, LargerBatchesLeaveSmallerOnesRight) {
-  model_ = Load(/*slots=*/2);
+  const auto other = model::MakeContext(*model_);
   uint32_t seed = 0;
   for (const int count : {1, 2, 1, 12, 1, 2, 20, 12, 1}) {
-    for (int slot = 0; slot < 2; ++slot) {
+    for (model::ExecutionContext* context : {context_.get(), other.get()}) {
       ++seed;
       ExpectAsValues(
-          count, seed,
+          *context, count, seed,
           std::to_string(count) + " pictures, seed " + std::to_string(seed));
     }
   }
@@ -181,7 +186,7 @@ TEST_P(GpuPixelsTest, SizesDoNotMixTheirPictures) {
   for (int run = 0; run < 3; ++run) {
     for (const int side : {32, 48, 64}) {
       const Pictures pictures(2, /*seed=*/side + run, side);
-      ExpectNear(RunPixels(*model_, pictures), RunValues(*model_, pictures),
+      ExpectNear(RunPixels(*context_, pictures), RunValues(*context_, pictures),
                  tolerance(),
                  std::to_string(side) + " pixels, run " + std::to_string(run));
     }
@@ -190,19 +195,19 @@ TEST_P(GpuPixelsTest, SizesDoNotMixTheirPictures) {
 
 TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
   constexpr int kCallers = 3, kRuns = 6;
-  model_ = Load(/*slots=*/2);
   std::vector<Pictures> pictures;
   std::vector<Answers> alone;
   for (int i = 0; i < kCallers; ++i) {
     pictures.emplace_back(2 + i, /*seed=*/100 + i);
-    alone.push_back(RunValues(*model_, pictures[i]));
+    alone.push_back(RunValues(*context_, pictures[i]));
   }
   std::vector<std::vector<Answers>> together(kCallers);
   std::vector<std::thread> callers;
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&, i] {
+      const auto context = model::MakeContext(*model_);
       for (int run = 0; run < kRuns; ++run) {
-        together[i].push_back(RunPixels(*model_, pictures[i]));
+        together[i].push_back(RunPixels(*context, pictures[i]));
       }
     });
   }
@@ -218,12 +223,13 @@ TEST_P(GpuPixelsTest, CallersAtATimeGetTheirOwnAnswers) {
 
 // One model chooses algorithms and records while another does, or runs.
 TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
-  const std::unique_ptr<model::VisionModel> other = Load(/*slots=*/2);
+  const std::unique_ptr<model::VisionModel> other = Load();
   const auto run = [this](model::VisionModel& model, uint32_t seed) {
+    const auto context = model::MakeContext(model);
     for (int count = 1; count <= 5; ++count) {
       for (int i = 0; i < 3; ++i) {
         const Pictures pictures(count, ++seed);
-        ExpectNear(RunPixels(model, pictures), RunValues(model, pictures),
+        ExpectNear(RunPixels(*context, pictures), RunValues(*context, pictures),
                    tolerance(), "seed " + std::to_string(seed));
       }
     }
@@ -235,11 +241,11 @@ TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
 
 TEST_P(GpuPixelsTest, APreparedModelAnswersAsAnother) {
   const Pictures pictures(5, /*seed=*/1);
-  const Answers unprepared = RunPixels(*model_, pictures);
-  ASSERT_TRUE(model_->Prepare(12).ok());
+  const Answers unprepared = RunPixels(*context_, pictures);
+  ASSERT_TRUE(context_->Prepare(12).ok());
   for (int run = 0; run < 3; ++run) {
-    EXPECT_EQ(RunPixels(*model_, pictures), unprepared) << run;
-    ExpectAsValues(11, /*seed=*/run + 1,
+    EXPECT_EQ(RunPixels(*context_, pictures), unprepared) << run;
+    ExpectAsValues(*context_, 11, /*seed=*/run + 1,
                    "11 pictures, run " + std::to_string(run));
   }
 }

@@ -20,6 +20,7 @@
 #include "model/engine/make_vision_model.h"
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/run_model.h"
 
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
 ABSL_FLAG(int, batch, 1, "images a run");
@@ -152,7 +153,8 @@ int Main() {
   const at::Tensor images = DeterministicImages(
       {absl::GetFlag(FLAGS_batch), 3, config->image_size, config->image_size});
   const std::vector<ModelInput> inputs = Inputs(images);
-  for (int i = 0; i < 3; ++i) (void)(*model)->Run(inputs);  // Warms up.
+  const std::unique_ptr<ExecutionContext> context = MakeContext(**model);
+  for (int i = 0; i < 3; ++i) (void)RunBatch(*context, inputs);  // Warms up.
 
   Parts parts;
   recorded_parts = &parts;
@@ -165,7 +167,7 @@ int Main() {
   while (absl::Now() < end || ms.size() < 5) {
     const absl::Time start = absl::Now();
     const absl::Duration cpu_start = ThreadTime();
-    const auto results = (*model)->Run(inputs);
+    const auto results = RunBatch(*context, inputs);
     parts.all += ThreadTime() - cpu_start;
     ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
     if (!results.ok()) {

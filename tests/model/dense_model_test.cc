@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "model/vision_model.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
 namespace {
@@ -119,7 +121,7 @@ void ExpectSame(const Result& a, const Result& b) {
 class DenseModelTest : public testing::TestWithParam<VisionTask> {
  protected:
   std::vector<Result> Run(absl::Span<const ModelInput> inputs) {
-    auto results = model_->Run(inputs);
+    auto results = RunBatch(*model_, inputs);
     EXPECT_TRUE(results.ok()) << results.status();
     return *std::move(results);
   }
@@ -146,6 +148,26 @@ TEST_P(DenseModelTest, AnImageIsTheSameAloneAndInAnyBatch) {
   const std::vector<Result> turned = Run({inputs_[2], inputs_[0]});
   ExpectSame(turned[0], alone[2]);
   ExpectSame(turned[1], alone[0]);
+}
+
+TEST_P(DenseModelTest, EachImageIsAnsweredBeforeTheNextIsRun) {
+  const Picture first(60, 90, 1), other(60, 90, 3);
+  Picture second(60, 90, 2);
+  const auto context = MakeContext(*model_);
+  RunInfo info;
+  std::vector<Result> results;
+  const auto done = [&](Result result) {
+    EXPECT_EQ(info.padded_images, 2);
+    results.push_back(std::move(result));
+    // Changes the second image's pixels in place, before they are read.
+    std::copy(other.pixels.begin(), other.pixels.end(), second.pixels.begin());
+  };
+  const absl::Status status =
+      context->Run({first.input, second.input}, &info, done);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(results.size(), 2);
+  ExpectSame(results[0], Run({first.input})[0]);
+  ExpectSame(results[1], Run({other.input})[0]);
 }
 
 TEST_P(DenseModelTest, ThreadsDoNotMatter) {
@@ -181,7 +203,8 @@ TEST_P(DenseModelTest, ANanStaysInItsImage) {
 
 TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
   const Picture other(60, 97, 4);
-  const absl::Status status = model_->Run({inputs_[0], other.input}).status();
+  const absl::Status status =
+      RunBatch(*model_, {inputs_[0], other.input}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(GetParam() == VisionTask::kDetection
@@ -195,7 +218,8 @@ TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   for (const auto& [height, width] :
        std::vector<std::pair<int, int>>{{1, 1}, {1, 300}, {200, 3}}) {
     const Picture picture(height, width, 5);
-    EXPECT_TRUE(model_->Run({picture.input}).ok()) << height << "x" << width;
+    EXPECT_TRUE(RunBatch(*model_, {picture.input}).ok())
+        << height << "x" << width;
   }
 }
 
@@ -224,7 +248,7 @@ TEST(PaddingTest, PixelsAreNormalisedAsTheyAreWithout) {
   }
   const std::vector<float> expected = Logits(*MakeModel(config), values);
   config.pad_multiple = 32;
-  const auto results = MakeModel(config)->Run({picture.input});
+  const auto results = RunBatch(*MakeModel(config), {picture.input});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_LE(LargestDifference(std::get<Classification>((*results)[0]).logits,
                               expected),

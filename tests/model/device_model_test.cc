@@ -1,5 +1,5 @@
-// Models on an emulated GPU, whole: what they prepare, record and give back,
-// and what becomes of batches when something fails.
+// Models on an emulated GPU, whole: what their contexts prepare, record and
+// give back, and what becomes of batches when something fails.
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,8 +9,9 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/capture_mutex.h"
+#include "model/engine/device_context.h"
+#include "model/engine/device_health.h"
 #include "model/engine/device_runtime.h"
-#include "model/engine/device_slot.h"
 #include "model/engine/graph_plan.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/tuning/scan_plan_chooser.h"
@@ -19,6 +20,7 @@
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/patience.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
 namespace {
@@ -61,7 +63,7 @@ class DeviceModelTest : public testing::Test {
   }
   // One image's logits on the CPU.
   std::vector<float> Expected() const {
-    return Of(MakeModel(Config())->Run(Images(1)))[0];
+    return Of(RunBatch(*MakeModel(Config()), Images(1)))[0];
   }
   static std::vector<std::vector<float>> Of(
       const absl::StatusOr<std::vector<Result>>& results) {
@@ -73,8 +75,9 @@ class DeviceModelTest : public testing::Test {
     }
     return logits;
   }
-  void ExpectRight(VisionModel& model, int count, RunInfo* info = nullptr) {
-    const auto logits = Of(model.Run(Images(count), info));
+  void ExpectRight(ExecutionContext& context, int count,
+                   RunInfo* info = nullptr) {
+    const auto logits = Of(RunBatch(context, Images(count), info));
     ASSERT_EQ(logits.size(), count);
     const std::vector<float> expected = Expected();
     for (const std::vector<float>& own : logits) {
@@ -94,9 +97,9 @@ class DeviceModelTest : public testing::Test {
 TEST_F(DeviceModelTest, IsOnTheGpu) {
   const auto model = MakeModel(Config(), OnGpu());
   EXPECT_EQ(model->device(), "an emulated GPU");
-  EXPECT_EQ(model->slots(), 2);
+  EXPECT_EQ(model->contexts(), 2);
   RunInfo info;
-  ExpectRight(*model, 9, &info);
+  ExpectRight(*MakeContext(*model), 9, &info);
   EXPECT_EQ(info.padded_images, 10);
   EXPECT_GT(info.device_time, absl::ZeroDuration());
 }
@@ -109,45 +112,56 @@ TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
                                 "GPU 1: expected one of the 1 that there are"));
 }
 
-TEST_F(DeviceModelTest, APreparedModelHasAllGraphsOfAllSlots) {
+TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
-  ASSERT_TRUE(model->Prepare(12).ok());
-  const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
+  const auto context = MakeContext(*model);
+  ASSERT_TRUE(context->Prepare(12).ok());
+  const int all = static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
-  for (int count = 1; count <= 12; ++count) {
-    for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, count);
+  for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
+  EXPECT_EQ(recorded(), all);
+  EXPECT_EQ(replayed(), 12);
+}
+
+TEST_F(DeviceModelTest, AContextHasGraphsOfItsOwn) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto first = MakeContext(*model, 0), second = MakeContext(*model, 1);
+  for (int run = 0; run < 2; ++run) {
+    ExpectRight(*first, 3);
+    ExpectRight(*second, 3);
   }
-  EXPECT_EQ(recorded(), all);
-  EXPECT_EQ(replayed(), 2 * 12);
+  EXPECT_EQ(recorded(), 2);
+  EXPECT_EQ(replayed(), 2);
 }
 
 TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
-  ASSERT_TRUE(model->Prepare(11, /*min_images=*/11).ok());
-  EXPECT_EQ(recorded(), 2 * 1);
-  for (int slot = 0; slot < 2; ++slot) ExpectRight(*model, 11);
-  EXPECT_EQ(recorded(), 2 * 1);
+  const auto context = MakeContext(*model);
+  ASSERT_TRUE(context->Prepare(11, /*min_images=*/11).ok());
+  EXPECT_EQ(recorded(), 1);
+  ExpectRight(*context, 11);
+  EXPECT_EQ(recorded(), 1);
 }
 
 TEST_F(DeviceModelTest, WithoutGraphsNothingIsRecorded) {
   ModelOptions options = OnGpu();
   options.graphs = false;
   const auto model = MakeModel(Config(), options);
-  ASSERT_TRUE(model->Prepare(3).ok());
-  ExpectRight(*model, 3);
+  const auto context = MakeContext(*model);
+  ASSERT_TRUE(context->Prepare(3).ok());
+  ExpectRight(*context, 3);
   EXPECT_EQ(recorded(), 0);
 }
 
-TEST_F(DeviceModelTest, ALargerBatchDropsTheGraphsOfItsSlot) {
-  ModelOptions options = OnGpu();
-  options.slots_per_gpu = 1;
-  const auto model = MakeModel(Config(), options);
-  ExpectRight(*model, 2);
-  ExpectRight(*model, 1);
+TEST_F(DeviceModelTest, ALargerBatchDropsTheGraphsOfItsContext) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  ExpectRight(*context, 2);
+  ExpectRight(*context, 1);
   EXPECT_EQ(emulated::graphs_alive(), 2);
-  ExpectRight(*model, 3);
+  ExpectRight(*context, 3);
   EXPECT_EQ(emulated::graphs_alive(), 1);
-  ExpectRight(*model, 2);
+  ExpectRight(*context, 2);
   EXPECT_EQ(recorded(), 4);
 }
 
@@ -155,16 +169,34 @@ TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   ModelOptions options = OnGpu();
   options.fold_rows = 3;
   const auto model = MakeModel(Config(), options);
+  const auto context = MakeContext(*model);
   RunInfo info;
-  ExpectRight(*model, 9, &info);
+  ExpectRight(*context, 9, &info);
   EXPECT_EQ(info.padded_images, 9);
-  ASSERT_TRUE(model->Prepare(6).ok());  // Of batches that 3 divides.
+  ASSERT_TRUE(context->Prepare(6).ok());  // Of batches that 3 divides.
+}
+
+TEST_F(DeviceModelTest, TheRunIsDescribedBeforeItsFirstResult) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  RunInfo info;
+  int done = 0;
+  ASSERT_TRUE(context
+                  ->Run(Images(9), &info,
+                        [&](const Result&) {
+                          EXPECT_EQ(info.padded_images, 10);
+                          EXPECT_GT(info.device_time, absl::ZeroDuration());
+                          ++done;
+                        })
+                  .ok());
+  EXPECT_EQ(done, 9);
 }
 
 TEST_F(DeviceModelTest, LoadingAndUnloadingLeavesNothing) {
   for (int i = 0; i < 20; ++i) {
     const auto model = MakeModel(Config(), OnGpu());
-    ExpectRight(*model, 1);
+    const auto first = MakeContext(*model, 0), second = MakeContext(*model, 1);
+    ExpectRight(*first, 1);
     EXPECT_EQ(emulated::streams_alive(), 2);
   }
 }
@@ -175,17 +207,17 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
   absl::Mutex mu;
   std::vector<std::string> told;
   ModelOptions options = OnGpu();
-  options.slots_per_gpu = 1;
   options.capture_failed = [&](const absl::Status& status) {
     absl::MutexLock lock(&mu);
     told.emplace_back(status.message());
   };
   const auto model = MakeModel(Config(), options);
+  const auto context = MakeContext(*model);
   emulated::RefuseToRecord(1);
-  for (int run = 0; run < 3; ++run) ExpectRight(*model, 2);
+  for (int run = 0; run < 3; ++run) ExpectRight(*context, 2);
   EXPECT_EQ(told, std::vector<std::string>({"this stream cannot be recorded"}));
   EXPECT_EQ(recorded(), 0);  // Not tried again so soon.
-  ExpectRight(*model, 3);    // Another size is not concerned.
+  ExpectRight(*context, 3);  // Another size is not concerned.
   EXPECT_EQ(recorded(), 1);
 }
 
@@ -203,16 +235,13 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
     network = std::make_unique<engine::Network>(config, weights.root(), cuda);
   }
   absl::Time now = absl::FromUnixSeconds(1000);
-  engine::DeviceSlot::Options options;
+  engine::DeviceContext::Options options;
   options.now = [&now] { return now; };
-  engine::DeviceSlot slot(*network, config, engine::Devices()->MakeStream(0),
-                          at::kCPU, &kernels::CaptureMutex(0), options);
-  const std::vector<ModelInput> images = Images(1);
-  std::vector<Result> results(1);
-  RunInfo info;
-  const auto run = [&] {
-    EXPECT_TRUE(slot.Run(images, absl::MakeSpan(results), &info).ok());
-  };
+  engine::DeviceHealth health;
+  engine::DeviceContext context(*network, config,
+                                engine::Devices()->MakeStream(0), at::kCPU,
+                                &kernels::CaptureMutex(0), &health, options);
+  const auto run = [&] { ExpectRight(context, 1); };
   emulated::RefuseToRecord(1);
   run();
   run();
@@ -224,28 +253,31 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   EXPECT_EQ(replayed(), 1);
 }
 
-TEST_F(DeviceModelTest, ABatchForWhichThereIsNoMemoryIsHalved) {
+TEST_F(DeviceModelTest, ABatchThatNeedsTooMuchMemoryHarmsNoSmallerOne) {
   const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
   emulated::LimitMemory(int64_t{3} * kSide * kSide * 5);
-  RunInfo info;
-  ExpectRight(*model, 9, &info);
-  EXPECT_EQ(info.padded_images, 9);  // In parts of four, four and one.
-  ASSERT_TRUE(model->Prepare(16).ok());
-  emulated::LimitMemory(1);
-  EXPECT_TRUE(absl::IsResourceExhausted(
-      MakeModel(Config(), OnGpu())->Run(Images(2)).status()));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(RunBatch(*context, Images(6)).status()));
+  ExpectRight(*context, 5);
+  EXPECT_TRUE(absl::IsResourceExhausted(context->Prepare(16)));
+  EXPECT_TRUE(context->Prepare(4).ok());
   EXPECT_TRUE(model->health().ok());
 }
 
 TEST_F(DeviceModelTest, AFailedDeviceIsToldForGood) {
   const auto model = MakeModel(Config(), OnGpu());
-  ExpectRight(*model, 1);
+  const auto first = MakeContext(*model, 0), second = MakeContext(*model, 1);
+  ExpectRight(*first, 1);
   emulated::BreakDevice(true);
-  const absl::Status status = model->Run(Images(1)).status();
-  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  const absl::Status failed =
+      absl::InternalError("the device has failed: GPU 0: it is broken");
+  EXPECT_EQ(RunBatch(*first, Images(1)).status(), failed);
   emulated::BreakDevice(false);
   EXPECT_EQ(model->health(), absl::InternalError("GPU 0: it is broken"));
-  EXPECT_FALSE(model->Run(Images(1)).ok());
+  EXPECT_EQ(RunBatch(*first, Images(1)).status(), failed);
+  EXPECT_EQ(RunBatch(*second, Images(1)).status(), failed);
+  EXPECT_EQ(second->Prepare(1), failed);
 }
 
 // ---- Several models on one GPU ----
@@ -260,7 +292,7 @@ TEST_F(DeviceModelTest, NoModelRecordsWhileAnotherRunsOnItsGpu) {
   std::thread caller;
   {
     const absl::ReaderMutexLock running(&kernels::CaptureMutex(0));
-    caller = std::thread([&] { ExpectRight(*model, 1); });
+    caller = std::thread([&] { ExpectRight(*MakeContext(*model), 1); });
     absl::SleepFor(absl::Milliseconds(50));
     EXPECT_EQ(recorded(), 0);
   }
@@ -272,7 +304,8 @@ TEST_F(DeviceModelTest, TwoModelsOfNewSizesAtATimeAreRight) {
   const auto one = MakeModel(Config(), OnGpu());
   const auto other = MakeModel(Config(), OnGpu());
   const auto run = [this](VisionModel& model) {
-    for (int count = 1; count <= 6; ++count) ExpectRight(model, count);
+    const auto context = MakeContext(model);
+    for (int count = 1; count <= 6; ++count) ExpectRight(*context, count);
   };
   std::thread caller([&] { run(*one); });
   run(*other);

@@ -16,9 +16,9 @@ const ops::DeviceOps& EmulatedOps();
 // the CPU.
 //
 // Who links this has one GPU besides, on which models can be loaded
-// (ModelOptions::gpus = {0}): their slots, buffers and padded batches are the
-// real ones. A graph is a stand-in: it calls again what was recorded, on the
-// memory of then.
+// (ModelOptions::gpus = {0}): their contexts, buffers and padded batches are
+// the real ones. A graph is a stand-in: it calls again what was recorded, on
+// the memory of then.
 class EmulatedDevice {
  public:
   EmulatedDevice();

@@ -12,6 +12,7 @@
 #include "model/heads/head.h"
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
 namespace {
@@ -100,7 +101,7 @@ std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
       ForwardBackbone(config, images, implementation, weights), {}));
 }
 
-absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
+absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
                                              const at::Tensor& images) {
   std::vector<ModelInput> inputs;
   for (int64_t i = 0; i < images.size(0); ++i) {
@@ -110,13 +111,22 @@ absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
     input.values = images[i].const_data_ptr<float>();
     inputs.push_back(input);
   }
-  return model.Run(inputs);
+  return RunBatch(context, inputs);
+}
+
+absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
+                                             const at::Tensor& images) {
+  return RunModel(*MakeContext(model), images);
+}
+
+std::vector<float> Logits(ExecutionContext& context, const at::Tensor& images) {
+  const auto results = RunModel(context, images);
+  DieUnlessOk(results.status());
+  return Concatenated(*results);
 }
 
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images) {
-  const auto results = RunModel(model, images);
-  DieUnlessOk(results.status());
-  return Concatenated(*results);
+  return Logits(*MakeContext(model), images);
 }
 
 double LargestDifference(const std::vector<float>& a,

@@ -7,6 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"
+#include "model/execution_context.h"
 #include "model/ops/implementation.h"
 #include "model/vision_model.h"
 #include "tests/model/implementations.h"
@@ -37,10 +38,15 @@ std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
                             const ops::Implementation& implementation);
 
 // The answers to `images` [N, 3, H, W], normalised.
+absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
+                                             const at::Tensor& images);
+
+// The same in a new context of the model.
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
                                              const at::Tensor& images);
 
-// The same as logits, image after image. Dies on an error.
+// The same as logits, image after image. Die on an error.
+std::vector<float> Logits(ExecutionContext& context, const at::Tensor& images);
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images);
 
 // The largest absolute difference; the vectors are of one length.

@@ -12,6 +12,7 @@
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
 namespace {
@@ -177,7 +178,7 @@ TEST(VisionModelTest, NormalisesPixels) {
   input.height = kSmallHeight;
   input.width = kSmallWidth;
   input.pixels = pixels.data();
-  const auto results = model->Run({input});
+  const auto results = RunBatch(*model, {input});
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_LE(LargestDifference(std::get<Classification>((*results)[0]).logits,
                               Logits(*model, values)),
@@ -201,7 +202,7 @@ TEST(VisionModelTest, TheEmbeddingIsWhatTheClassifierSees) {
 }
 
 TEST(VisionModelTest, NoImagesGiveNoResults) {
-  const auto results = MakeModel(SmallModel())->Run({});
+  const auto results = RunBatch(*MakeModel(SmallModel()), {});
   ASSERT_TRUE(results.ok());
   EXPECT_TRUE(results->empty());
 }
@@ -211,7 +212,7 @@ TEST(VisionModelTest, RefusesImagesOfDifferentSizes) {
   const std::vector<float> values(3 * 64 * 64);
   const std::vector<ModelInput> inputs = {{64, 64, nullptr, values.data()},
                                           {64, 32, nullptr, values.data()}};
-  const auto results = model->Run(inputs);
+  const auto results = RunBatch(*model, inputs);
   EXPECT_EQ(results.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(results.status().message(),
             "image 1: expected the first image's size 64x64, got 64x32");
@@ -219,8 +220,9 @@ TEST(VisionModelTest, RefusesImagesOfDifferentSizes) {
 
 TEST(VisionModelTest, RefusesAnImageWithoutExactlyOneSource) {
   const auto model = MakeModel(SmallModel());
-  EXPECT_EQ(model->Run({ModelInput{64, 64, nullptr, nullptr}}).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      RunBatch(*model, {ModelInput{64, 64, nullptr, nullptr}}).status().code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {

@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/testing/fake_context.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::server {
@@ -144,8 +145,16 @@ absl::Status FakeModel::health() const {
                                : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<model::Result>> FakeModel::Run(
-    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
+absl::StatusOr<std::unique_ptr<model::ExecutionContext>> FakeModel::MakeContext(
+    int /*index*/) {
+  return std::make_unique<model::FakeContext>(
+      [this](absl::Span<const model::ModelInput> images) {
+        return Compute(images);
+      });
+}
+
+absl::StatusOr<std::vector<model::Result>> FakeModel::Compute(
+    absl::Span<const model::ModelInput> images) const {
   gate_.Pass();
   if (gate_.device_broken()) return absl::InternalError("there is no device");
   std::vector<model::Result> results;
@@ -166,7 +175,6 @@ absl::StatusOr<std::vector<model::Result>> FakeModel::Run(
         break;
     }
   }
-  if (info != nullptr) info->padded_images = images.size();
   return results;
 }
 

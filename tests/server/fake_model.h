@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_
 #define SFMAMBA_TESTS_SERVER_FAKE_MODEL_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,9 +58,9 @@ class FakeModel : public model::VisionModel {
             Gate* mask_gate = nullptr)
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images,
-      model::RunInfo* info) override;
+  int contexts() const override { return 1; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int index) override;
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override {
     return model::Precision::kFloat32;
@@ -69,6 +70,9 @@ class FakeModel : public model::VisionModel {
   int fold_factor(int images) const override { return images; }
 
  private:
+  absl::StatusOr<std::vector<model::Result>> Compute(
+      absl::Span<const model::ModelInput> images) const;
+
   const model::ModelConfig config_;
   Gate& gate_;
   Gate* const mask_gate_;

@@ -11,6 +11,7 @@
 #include "model/vision_model.h"
 #include "model/weights/safetensors.h"
 #include "server/repository/model_directory.h"
+#include "tests/testing/run_model.h"
 #include "tests/testing/weights.h"
 
 namespace sfmamba {
@@ -67,7 +68,7 @@ class ConvertedModelTest : public testing::Test {
     model::ModelInput input;
     input.height = input.width = kSide;
     input.pixels = pixels.data();
-    auto results = (*model)->Run({input});
+    auto results = model::RunBatch(**model, {input});
     if (!results.ok()) return results.status();
     return results->front();
   }

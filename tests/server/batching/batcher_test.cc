@@ -410,7 +410,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
   RecordProperty("refused", counts.refused);
 }
 
-INSTANTIATE_TEST_SUITE_P(Slots, BatcherUnderLoadTest, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(Threads, BatcherUnderLoadTest, testing::Values(1, 3));
 
 }  // namespace
 }  // namespace sfmamba::batching

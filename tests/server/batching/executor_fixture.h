@@ -15,6 +15,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "model/execution_context.h"
+#include "model/vision_model.h"
 #include "server/base/error.h"
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
@@ -22,9 +24,9 @@
 
 namespace sfmamba::batching {
 
-// Answers each image with its first value as the only logit, and as the only
-// number of its embedding; fails a batch that holds kPoison, telling its size,
-// and answers kNotANumber with NaN.
+// The fake model answers each image with its first value as the only logit, and
+// as the only number of its embedding; fails a batch at kPoison, telling its
+// size, and answers kNotANumber with NaN.
 constexpr float kPoison = -1;
 constexpr float kNotANumber = -2;
 // Takes all of the memory: of a batch of others, or even alone.
@@ -41,66 +43,37 @@ class FakeModel : public model::VisionModel {
   struct Log {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
-    int prepared ABSL_GUARDED_BY(mu) = 0;  // Of the last Prepare.
+    std::vector<int> prepared ABSL_GUARDED_BY(mu);  // Batches, by context.
     model::ModelInput last
         ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
     std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // Of the device.
   };
+  struct Options {
+    model::VisionTask task = model::VisionTask::kClassification;
+    int contexts = 1;
+    absl::Status make_context;  // Why none can be made.
+    int padding = 0;            // The images that pad each batch.
+    // Called at the start of each Run.
+    std::function<void()> before = [] {};
+    // Whether images are answered one by one, as the CPU does for dense models,
+    // or at the end of the batch.
+    bool one_by_one = false;
+    std::function<void(float value)> before_image = [](float) {};
+  };
 
-  // `before` is called at the start of each Run.
-  FakeModel(Log* log, std::function<void()> before, model::VisionTask task,
-            int slots)
-      : log_(log), before_(std::move(before)), slots_(slots) {
+  FakeModel(Log* log, Options options)
+      : log_(log), options_(std::move(options)) {
     config_.image_size = 4;
-    config_.task = task;
+    config_.task = options_.task;
     config_.short_side = 8;
     config_.long_side = 16;
   }
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images,
-      model::RunInfo* info) override {
-    {
-      absl::MutexLock lock(&log_->mu);
-      log_->sizes.push_back(images.size());
-      log_->last = images.back();
-    }
-    before_();
-    std::vector<model::Result> results;
-    for (const model::ModelInput& image : images) {
-      const float value =
-          image.pixels != nullptr ? image.pixels[0] : image.values[0];
-      if (value == kPoison) {
-        return absl::InternalError(
-            absl::StrCat("poison in a batch of ", images.size()));
-      }
-      if (value == kLarge && images.size() > 1) {
-        return absl::ResourceExhaustedError("out of memory");
-      }
-      if (value == kTooLarge) return absl::ResourceExhaustedError("the same");
-      if (value == kBreaksTheDevice) broken_.store(true);
-      if (broken_.load()) return absl::InternalError("no device");
-      if (value == kForgotten) continue;
-      if (image.height == 1) return absl::InvalidArgumentError("height 1");
-      model::Classification classification;
-      classification.logits = {value == kNotANumber
-                                   ? std::numeric_limits<float>::quiet_NaN()
-                                   : value};
-      classification.embedding = {value == kEmbeddingNotANumber
-                                      ? std::numeric_limits<float>::quiet_NaN()
-                                      : value};
-      results.push_back(std::move(classification));
-    }
-    if (info != nullptr) info->padded_images = images.size();
-    return results;
-  }
-  absl::Status Prepare(int max_images, int /*min_images*/) override {
-    if (max_images == kTooManyImages) {
-      return absl::ResourceExhaustedError("out of memory");
-    }
-    absl::MutexLock lock(&log_->mu);
-    log_->prepared = max_images;
-    return absl::OkStatus();
+  int contexts() const override { return options_.contexts; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    if (!options_.make_context.ok()) return options_.make_context;
+    return std::make_unique<Context>(*this);
   }
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override {
@@ -108,16 +81,79 @@ class FakeModel : public model::VisionModel {
   }
   std::string device() const override { return "fake"; }
   int fold_factor(int images) const override { return 10 * images; }
-  int slots() const override { return slots_; }
   absl::Status health() const override {
     return broken_.load() ? absl::InternalError("device 0: broken")
                           : absl::OkStatus();
   }
 
  private:
+  class Context : public model::ExecutionContext {
+   public:
+    explicit Context(FakeModel& model) : model_(model) {}
+
+    absl::Status Run(absl::Span<const model::ModelInput> images,
+                     model::RunInfo* info, Done done) override {
+      {
+        absl::MutexLock lock(&model_.log_->mu);
+        model_.log_->sizes.push_back(images.size());
+        model_.log_->last = images.back();
+      }
+      model_.options_.before();
+      *info = {static_cast<int>(images.size()) + model_.options_.padding, {}};
+      std::vector<model::Result> results;
+      for (const model::ModelInput& image : images) {
+        if (image.values != nullptr && image.values[0] == kForgotten) continue;
+        absl::StatusOr<model::Result> result =
+            model_.Compute(image, images.size());
+        if (!result.ok()) return result.status();
+        if (model_.options_.one_by_one) {
+          done(*std::move(result));
+        } else {
+          results.push_back(*std::move(result));
+        }
+      }
+      for (model::Result& result : results) done(std::move(result));
+      return absl::OkStatus();
+    }
+
+    absl::Status Prepare(int max_images, int /*min_images*/) override {
+      absl::MutexLock lock(&model_.log_->mu);
+      model_.log_->prepared.push_back(max_images);
+      return max_images >= kTooManyImages
+                 ? absl::ResourceExhaustedError("out of memory")
+                 : absl::OkStatus();
+    }
+
+   private:
+    FakeModel& model_;
+  };
+
+  absl::StatusOr<model::Result> Compute(const model::ModelInput& image,
+                                        int batch) {
+    const float value =
+        image.pixels != nullptr ? image.pixels[0] : image.values[0];
+    options_.before_image(value);
+    if (value == kPoison) {
+      return absl::InternalError(absl::StrCat("poison in a batch of ", batch));
+    }
+    if (value == kLarge && batch > 1) {
+      return absl::ResourceExhaustedError("out of memory");
+    }
+    if (value == kTooLarge) return absl::ResourceExhaustedError("the same");
+    if (value == kBreaksTheDevice) broken_.store(true);
+    if (broken_.load()) return absl::InternalError("no device");
+    if (image.height == 1) return absl::InvalidArgumentError("height 1");
+    model::Classification classification;
+    classification.logits = {
+        value == kNotANumber ? std::numeric_limits<float>::quiet_NaN() : value};
+    classification.embedding = {value == kEmbeddingNotANumber
+                                    ? std::numeric_limits<float>::quiet_NaN()
+                                    : value};
+    return classification;
+  }
+
   Log* log_;
-  std::function<void()> before_;
-  const int slots_;
+  const Options options_;
   std::atomic<bool> broken_{false};
   model::ModelConfig config_;
 };
@@ -155,10 +191,8 @@ inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
 class ExecutorTest : public ::testing::Test {
  protected:
   // Batches leave when they hold `max_batch_size` images, and not before.
-  std::unique_ptr<Executor> MakeExecutor(
-      int max_batch_size, std::function<void()> before = [] {},
-      model::VisionTask task = model::VisionTask::kClassification,
-      int slots = 1) {
+  std::unique_ptr<Executor> MakeExecutor(int max_batch_size,
+                                         FakeModel::Options model = {}) {
     Executor::Options options;
     options.name = "fake";
     options.version = "1";
@@ -169,9 +203,13 @@ class ExecutorTest : public ::testing::Test {
       log_.failures.push_back(std::string(status.message()));
     };
     return std::make_unique<Executor>(
-        options,
-        std::make_unique<FakeModel>(&log_, std::move(before), task, slots),
+        options, std::make_unique<FakeModel>(&log_, std::move(model)),
         &metrics_);
+  }
+  static FakeModel::Options Before(std::function<void()> before) {
+    FakeModel::Options options;
+    options.before = std::move(before);
+    return options;
   }
 
   std::vector<int> sizes() {
@@ -179,7 +217,7 @@ class ExecutorTest : public ::testing::Test {
     return log_.sizes;
   }
 
-  int prepared() {
+  std::vector<int> prepared() {
     absl::MutexLock lock(&log_.mu);
     return log_.prepared;
   }
@@ -190,7 +228,8 @@ class ExecutorTest : public ::testing::Test {
     return log_.last;
   }
 
-  // The value of the series of `name` whose labels include all of `labels`.
+  // The value, or a histogram's sum, of the series of `name` whose labels
+  // include all of `labels`.
   double Metric(const std::string& name,
                 std::vector<std::pair<std::string, std::string>> labels = {}) {
     for (const prometheus::MetricFamily& family : metrics_.Collect()) {
@@ -204,7 +243,10 @@ class ExecutorTest : public ::testing::Test {
                                           has.value == label.second;
                                  });
             });
-        if (matches) return metric.counter.value + metric.gauge.value;
+        if (matches) {
+          return metric.counter.value + metric.gauge.value +
+                 metric.histogram.sample_sum;
+        }
       }
     }
     return -1;

@@ -40,10 +40,46 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
   EXPECT_EQ(first.info.fold_factor, 20);
   EXPECT_EQ(first.info.bucket, "4x4");
   EXPECT_GT(first.info.queue, second.info.queue);
-  EXPECT_EQ(first.info.inference, second.info.inference);
+  EXPECT_LE(first.info.inference, second.info.inference);
   EXPECT_EQ(Metric("sfmamba_batches_total",
                    {{"model", "fake"}, {"bucket", "4x4"}, {"trigger", "full"}}),
             1);
+}
+
+TEST_F(ExecutorTest, PaddingIsCountedAndTold) {
+  FakeModel::Options model;
+  model.padding = 3;
+  const auto executor = MakeExecutor(5, model);
+  Answer answers[5];
+  for (int i = 0; i < 5; ++i) executor->Submit(MakeTask(answers[i], i));
+  for (Answer& answer : answers) {
+    EXPECT_TRUE(answer.Wait().ok());
+    EXPECT_EQ(answer.info.batch_size, 5);
+    EXPECT_EQ(answer.info.padded_batch_size, 8);
+  }
+  EXPECT_EQ(Metric("sfmamba_padding_items_total", {{"model", "fake"}}), 3);
+  EXPECT_EQ(Metric("sfmamba_batch_fold_occupancy_ratio", {{"model", "fake"}}),
+            5. / 8);
+}
+
+TEST_F(ExecutorTest, AnImageIsAnsweredWhileTheNextOneRuns) {
+  absl::Notification go;
+  FakeModel::Options model;
+  model.one_by_one = true;
+  model.before_image = [&](float value) {
+    if (value == 1) go.WaitForNotification();
+  };
+  const auto executor = MakeExecutor(3, model);
+  Answer answers[3];
+  for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
+  EXPECT_EQ(answers[0].logit(), 0);
+  EXPECT_EQ(answers[0].info.batch_size, 3);
+  EXPECT_FALSE(answers[1].done.HasBeenNotified());
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 1);
+  go.Notify();
+  for (int i : {1, 2}) EXPECT_EQ(answers[i].logit(), i);
+  EXPECT_EQ(Metric("sfmamba_in_flight_batches", {{"model", "fake"}}), 0);
+  EXPECT_EQ(sizes(), std::vector<int>({3}));
 }
 
 TEST_F(ExecutorTest, TakesPixelsToo) {
@@ -77,14 +113,14 @@ TEST_F(ExecutorTest, OneFailingImageDoesNotFailTheOthers) {
   }
 }
 
-TEST_F(ExecutorTest, AnImageWithoutAResultFailsAlone) {
+TEST_F(ExecutorTest, ImagesWithoutAResultFailAlone) {
   const auto executor = MakeExecutor(2);
   Answer answers[2];
   executor->Submit(MakeTask(answers[0], 5));
   executor->Submit(MakeTask(answers[1], kForgotten));
   EXPECT_EQ(answers[0].logit(), 5);
   EXPECT_EQ(answers[1].reason(), "DEVICE_ERROR");
-  EXPECT_EQ(answers[1].message(), "the model failed: 0 results for 1 images");
+  EXPECT_EQ(answers[1].message(), "the model failed: 1 results for 2 images");
 }
 
 TEST_F(ExecutorTest, WhenBothHalvesFailAllFailAndNoMoreIsTried) {
@@ -150,13 +186,12 @@ TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
   for (model::VisionTask task :
        {model::VisionTask::kClassification, model::VisionTask::kSegmentation}) {
     absl::Notification started, go;
-    const auto executor = MakeExecutor(
-        1,
-        [&] {
-          started.Notify();
-          WaitFor(go, "the test's leave to end a batch", kTestPatience);
-        },
-        task);
+    FakeModel::Options model = Before([&] {
+      started.Notify();
+      WaitFor(go, "the test's leave to end a batch", kTestPatience);
+    });
+    model.task = task;
+    const auto executor = MakeExecutor(1, model);
     const absl::Duration limit = HungAfter(task, 1);
     const absl::Time before = base::SteadyNow();
     EXPECT_TRUE(executor->IsAlive(before + absl::Hours(1))) << "it is idle";
@@ -171,16 +206,15 @@ TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
   }
 }
 
-TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasSlots) {
+TEST_F(ExecutorTest, AsManyBatchesRunAsTheModelHasContexts) {
   absl::BlockingCounter all_started(3);
   absl::Notification go;
-  const auto executor = MakeExecutor(
-      1,
-      [&] {
-        all_started.DecrementCount();
-        WaitFor(go, "the test's leave to end a batch", kTestPatience);
-      },
-      model::VisionTask::kClassification, 3);
+  FakeModel::Options model = Before([&] {
+    all_started.DecrementCount();
+    WaitFor(go, "the test's leave to end a batch", kTestPatience);
+  });
+  model.contexts = 3;
+  const auto executor = MakeExecutor(1, model);
   Answer answers[3];
   for (int i = 0; i < 3; ++i) executor->Submit(MakeTask(answers[i], i));
   WaitFor(all_started, "as many batches as there are slots");
@@ -230,10 +264,11 @@ TEST_F(ExecutorTest, SizesRunApart) {
 
 TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   absl::Notification started, go;
-  const auto executor = MakeExecutor(1, [&] {
-    if (!started.HasBeenNotified()) started.Notify();
-    WaitFor(go, "the test's leave to end a batch", kTestPatience);
-  });
+  const auto executor = MakeExecutor(
+      1, Before([&] {
+        if (!started.HasBeenNotified()) started.Notify();
+        WaitFor(go, "the test's leave to end a batch", kTestPatience);
+      }));
   Answer running, cancelled, late;
   executor->Submit(MakeTask(running, 1));
   WaitFor(started, "the start of a batch");
@@ -251,14 +286,32 @@ TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
   EXPECT_EQ(sizes(), std::vector<int>({1}));
 }
 
-TEST_F(ExecutorTest, WarmUpPreparesTheModelForItsBatches) {
-  EXPECT_TRUE(MakeExecutor(6)->WarmUp().ok());
-  EXPECT_EQ(prepared(), 6);
+TEST_F(ExecutorTest, EachContextIsPreparedForTheBatches) {
+  FakeModel::Options model;
+  model.contexts = 2;
+  EXPECT_TRUE(MakeExecutor(6, model)->WaitUntilPrepared().ok());
+  EXPECT_EQ(prepared(), std::vector<int>({6, 6}));
 }
 
-TEST_F(ExecutorTest, WarmUpSaysThatTheModelCannotBePrepared) {
+TEST_F(ExecutorTest, ContextsAreNotPreparedForBatchesThatDoNotFit) {
+  FakeModel::Options model;
+  model.contexts = 2;
   EXPECT_TRUE(
-      absl::IsResourceExhausted(MakeExecutor(kTooManyImages)->WarmUp()));
+      MakeExecutor(2 * kTooManyImages, model)->WaitUntilPrepared().ok());
+  EXPECT_EQ(prepared(),
+            std::vector<int>({2 * kTooManyImages, kTooManyImages,
+                              kTooManyImages / 2, kTooManyImages / 2}));
+}
+
+TEST_F(ExecutorTest, WithoutAContextTasksAreAnsweredWithTheReason) {
+  FakeModel::Options model;
+  model.make_context = absl::InternalError("no stream");
+  const auto executor = MakeExecutor(2, model);
+  Answer answers[2];
+  for (Answer& answer : answers) executor->Submit(MakeTask(answer, 1));
+  for (Answer& answer : answers) EXPECT_EQ(answer.reason(), "DEVICE_ERROR");
+  EXPECT_EQ(executor->WaitUntilPrepared(), model.make_context);
+  EXPECT_TRUE(sizes().empty());
 }
 
 TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
@@ -291,10 +344,11 @@ TEST_F(ExecutorTest, ReservesWithinTheCaps) {
 
 TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {
   absl::Notification started, go;
-  const auto executor = MakeExecutor(1, [&] {
-    if (!started.HasBeenNotified()) started.Notify();
-    WaitFor(go, "the test's leave to end a batch", kTestPatience);
-  });
+  const auto executor = MakeExecutor(
+      1, Before([&] {
+        if (!started.HasBeenNotified()) started.Notify();
+        WaitFor(go, "the test's leave to end a batch", kTestPatience);
+      }));
   Answer answers[3];
   executor->Submit(MakeTask(answers[0], 0));
   WaitFor(started, "the start of a batch");

@@ -1,4 +1,4 @@
-#include "model/engine/device_slot.h"
+#include "model/engine/device_context.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,13 +7,14 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/zeros.h"
-#include "c10/core/InferenceMode.h"
-#include "model/engine/torch_errors.h"
+#include "absl/strings/str_cat.h"
+#include "model/engine/guarded.h"
+#include "model/engine/warm_up_input.h"
 
 namespace sfmamba::engine {
 namespace {
 
-// The most graphs of a slot. This suffices for all padded sizes up to 512
+// The most graphs of a context. This suffices for all padded sizes up to 512
 // images of one input size, and for a few other input sizes. A graph takes a
 // few MB.
 constexpr int kMaxGraphs = 64;
@@ -45,68 +46,102 @@ bool AreAlike(const model::ModelConfig& config,
 
 }  // namespace
 
-DeviceSlot::DeviceSlot(const Network& network, const model::ModelConfig& config,
-                       std::unique_ptr<DeviceStream> stream, at::Device device,
-                       absl::Mutex* capturing, Options options)
+DeviceContext::DeviceContext(const Network& network,
+                             const model::ModelConfig& config,
+                             std::unique_ptr<DeviceStream> stream,
+                             at::Device device, absl::Mutex* capturing,
+                             DeviceHealth* health, Options options)
     : network_(network),
       config_(config),
       options_(std::move(options)),
       device_(device),
       capturing_(capturing),
+      health_(*health),
       stream_(std::move(stream)),
       plan_(options_.graphs ? kMaxGraphs : 0) {}
 
-absl::Status DeviceSlot::Run(absl::Span<const model::ModelInput> images,
-                             absl::Span<model::Result> results,
-                             model::RunInfo* info) {
-  absl::Status failed;
-  try {
-    const c10::InferenceMode inference;
-    const auto scope = stream_->Enter();
-    RunOrThrow(images, results, info);
-    return absl::OkStatus();
-  } catch (...) {
-    failed = CaughtError();
+absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
+                                model::RunInfo* info, Done done) {
+  absl::Status status = network_.Check(images, options_.fold_rows);
+  if (!status.ok() || images.empty()) return status;
+  status = CheckHealth();
+  if (!status.ok()) return status;
+  absl::StatusOr<Results> results = RunBatch(images, info);
+  if (!results.ok()) {
+    status = CheckHealth();
+    return status.ok() ? results.status() : status;
   }
-  health_.Update(stream_->Check());
-  return failed;
+  for (model::Result& result : *results) done(std::move(result));
+  return absl::OkStatus();
 }
 
-void DeviceSlot::RunOrThrow(absl::Span<const model::ModelInput> images,
-                            absl::Span<model::Result> results,
-                            model::RunInfo* info) {
+absl::Status DeviceContext::Prepare(int max_images, int min_images) {
+  const WarmUpInput input(config_);
+  model::RunInfo info;
+  const auto ignore = [](const model::Result&) {};
+  if (!network_.classifies()) return Run(input.Batch(1), &info, ignore);
+  for (const int images : PaddedBatchSizes(max_images)) {
+    if (images < min_images) break;
+    if (options_.fold_rows > 0 &&
+        network_.Sequences(images) % options_.fold_rows != 0) {
+      continue;
+    }
+    const absl::Status status = Run(input.Batch(images), &info, ignore);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceContext::CheckHealth() const {
+  const absl::Status status = health_.status();
+  if (status.ok()) return status;
+  return absl::InternalError(
+      absl::StrCat("the device has failed: ", status.message()));
+}
+
+absl::StatusOr<DeviceContext::Results> DeviceContext::RunBatch(
+    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
+  Results results;
+  const absl::Status status = Guarded([&] {
+    const auto scope = stream_->Enter();
+    results = RunOrThrow(images, info);
+    return absl::OkStatus();
+  });
+  if (status.ok()) return results;
+  health_.Update(stream_->Check());
+  return status;
+}
+
+DeviceContext::Results DeviceContext::RunOrThrow(
+    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
   const bool uint8 = std::all_of(images.begin(), images.end(), IsUint8);
   if (uint8 && network_.classifies() && AreAlike(config_, images)) {
-    RunPixels(images, results, info);
-    return;
+    return RunPixels(images, info);
   }
   std::vector<heads::ImageInfo> infos;
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
+  *info = {static_cast<int>(images.size()), {}};
   const absl::ReaderMutexLock lock(capturing_);
   if (uint8) CopyIn(images, BytesOf(images));
   const ops::ImageBatch x =
       uint8 ? BatchOf(images, pixels_) : ops::ImageBatch(FromMemory(images));
-  std::vector<model::Result> batch =
-      network_.Forward(x, options_.fold_rows, infos);
-  std::move(batch.begin(), batch.end(), results.begin());
-  info->padded_images += static_cast<int>(images.size());
+  return network_.Forward(x, options_.fold_rows, infos);
 }
 
-void DeviceSlot::RunPixels(absl::Span<const model::ModelInput> images,
-                           absl::Span<model::Result> results,
-                           model::RunInfo* info) {
+DeviceContext::Results DeviceContext::RunPixels(
+    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
   // A requested folding must divide the sequences, so the batch is not padded.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
       images[0].width};
   CopyIn(images, key.images * PixelBytes(key.height, key.width));
-  CopyOut(Answer(key), results);
-  info->padded_images += key.images;
-  info->device_time += stream_->ComputeTime();
+  Results results = CopyOut(Answer(key), count);
+  *info = {key.images, stream_->ComputeTime()};
+  return results;
 }
 
-void DeviceSlot::Reserve(int64_t bytes) {
+void DeviceContext::Reserve(int64_t bytes) {
   if (pixels_.defined() && pixels_.numel() >= bytes) return;
   stream_->Wait();
   graphs_.clear();  // Graphs contain the old address.
@@ -116,8 +151,8 @@ void DeviceSlot::Reserve(int64_t bytes) {
   pixels_ = stream_->AllocateDevice(bytes, at::kByte);
 }
 
-void DeviceSlot::CopyIn(absl::Span<const model::ModelInput> images,
-                        int64_t bytes) {
+void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
+                           int64_t bytes) {
   Reserve(bytes);
   uint8_t* to = host_pixels_.data_ptr<uint8_t>();
   int64_t used = 0;
@@ -131,8 +166,9 @@ void DeviceSlot::CopyIn(absl::Span<const model::ModelInput> images,
                   pixels_.narrow(0, 0, bytes));
 }
 
-ops::ImageBatch DeviceSlot::BatchOf(absl::Span<const model::ModelInput> images,
-                                    const at::Tensor& pixels) const {
+ops::ImageBatch DeviceContext::BatchOf(
+    absl::Span<const model::ModelInput> images,
+    const at::Tensor& pixels) const {
   ops::PixelBatch batch;
   batch.height = config_.Padded(images[0].height);
   batch.width = config_.Padded(images[0].width);
@@ -146,7 +182,7 @@ ops::ImageBatch DeviceSlot::BatchOf(absl::Span<const model::ModelInput> images,
   return ops::ImageBatch(std::move(batch), device_, options_.type);
 }
 
-at::Tensor DeviceSlot::FromMemory(
+at::Tensor DeviceContext::FromMemory(
     absl::Span<const model::ModelInput> images) const {
   const int height = config_.Padded(images[0].height);
   const int width = config_.Padded(images[0].width);
@@ -178,8 +214,8 @@ at::Tensor DeviceSlot::FromMemory(
   return x;
 }
 
-at::Tensor DeviceSlot::Enqueue(const GraphPlan::Key& key,
-                               const at::Tensor& pixels) const {
+at::Tensor DeviceContext::Enqueue(const GraphPlan::Key& key,
+                                  const at::Tensor& pixels) const {
   model::ModelInput image;
   image.height = key.height;
   image.width = key.width;
@@ -187,7 +223,7 @@ at::Tensor DeviceSlot::Enqueue(const GraphPlan::Key& key,
   return network_.Answers(BatchOf(images, pixels), options_.fold_rows);
 }
 
-at::Tensor DeviceSlot::Answer(const GraphPlan::Key& key) {
+at::Tensor DeviceContext::Answer(const GraphPlan::Key& key) {
   switch (plan_.Next(key, options_.now())) {
     case GraphPlan::Step::kRun:
       break;
@@ -200,7 +236,7 @@ at::Tensor DeviceSlot::Answer(const GraphPlan::Key& key) {
   return Enqueue(key, pixels_);
 }
 
-at::Tensor DeviceSlot::Capture(const GraphPlan::Key& key) {
+at::Tensor DeviceContext::Capture(const GraphPlan::Key& key) {
   at::Tensor answers;
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = nullptr;
   {
@@ -222,17 +258,16 @@ at::Tensor DeviceSlot::Capture(const GraphPlan::Key& key) {
   return answers;
 }
 
-void DeviceSlot::CopyOut(const at::Tensor& answers,
-                         absl::Span<model::Result> results) {
-  const at::Tensor wanted = answers.narrow(0, 0, results.size());
+DeviceContext::Results DeviceContext::CopyOut(const at::Tensor& answers,
+                                              int count) {
+  const at::Tensor wanted = answers.narrow(0, 0, count);
   if (!host_answers_.defined() || host_answers_.numel() < wanted.numel()) {
     host_answers_ = stream_->AllocateHost(wanted.numel(), at::kFloat);
   }
   const at::Tensor host =
       host_answers_.narrow(0, 0, wanted.numel()).view(wanted.sizes());
   stream_->CopyOut(wanted, host);
-  std::vector<model::Result> batch = network_.ToResults(host);
-  std::move(batch.begin(), batch.end(), results.begin());
+  return network_.ToResults(host);
 }
 
 }  // namespace sfmamba::engine

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_ENGINE_DEVICE_SLOT_H_
-#define SFMAMBA_MODEL_ENGINE_DEVICE_SLOT_H_
+#ifndef SFMAMBA_MODEL_ENGINE_DEVICE_CONTEXT_H_
+#define SFMAMBA_MODEL_ENGINE_DEVICE_CONTEXT_H_
 
 #include <functional>
 #include <map>
@@ -7,36 +7,38 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "model/config.h"
-#include "model/engine/batch_slot.h"
+#include "model/engine/device_health.h"
 #include "model/engine/device_stream.h"
 #include "model/engine/graph_plan.h"
 #include "model/engine/network.h"
+#include "model/execution_context.h"
 #include "model/ops/device_ops.h"
 #include "model/ops/image_batch.h"
 
 namespace sfmamba::engine {
 
-// A slot on a GPU. Pixels are copied there as uint8, are normalised there and
-// pass through the network as one batch; a classifier's answers are copied
-// back. Each slot has its own stream and buffers, so that one slot copies while
-// another computes.
+// A context on a GPU. Pixels are copied there as uint8, are normalised there
+// and pass through the network as one batch; a classifier's answers are copied
+// back. Each context has its own stream and buffers, so that one context copies
+// while another computes.
 //
 // A classifier's batches are padded with black images. From the second batch of
 // the same kind on, they replay a recorded graph. Kinds that cannot be recorded
 // are launched kernel by kernel and recorded later, see GraphPlan.
-//
-// Must be made, used and destroyed by the same thread, see SlotThread.
-class DeviceSlot : public BatchSlot {
+class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
     at::ScalarType type = at::kFloat;  // The network's compute type.
     int fold_rows = 0;                 // As in ModelOptions.
     bool graphs = true;                // False disables recorded graphs.
-    // Called with the error of each recording that failed, on the slot's
+    // Called with the error of each recording that failed, on the context's
     // thread.
     std::function<void(const absl::Status&)> capture_failed =
         [](const absl::Status&) {};
@@ -44,23 +46,34 @@ class DeviceSlot : public BatchSlot {
   };
 
   // `network` is on the stream's device, `capturing` is that device's
-  // CaptureMutex. Both must outlive the slot, as must `config`.
-  DeviceSlot(const Network& network, const model::ModelConfig& config,
-             std::unique_ptr<DeviceStream> stream, at::Device device,
-             absl::Mutex* capturing, Options options);
+  // CaptureMutex. Both must outlive the context, as must `config` and `health`,
+  // which is told of permanent failures.
+  DeviceContext(const Network& network, const model::ModelConfig& config,
+                std::unique_ptr<DeviceStream> stream, at::Device device,
+                absl::Mutex* capturing, DeviceHealth* health, Options options);
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
-                   absl::Span<model::Result> results,
-                   model::RunInfo* info) override;
-  absl::Status health() const override { return health_; }
+                   model::RunInfo* info, Done done) override;
+
+  // Runs batches of all padded sizes, the largest first, so that memory is
+  // reserved once. A dense model's inputs have too many sizes, so it runs one
+  // image of a common size.
+  absl::Status Prepare(int max_images, int min_images) override;
 
  private:
-  // These throw exceptions. RunPixels is for a classifier's uint8 images of one
-  // size.
-  void RunOrThrow(absl::Span<const model::ModelInput> images,
-                  absl::Span<model::Result> results, model::RunInfo* info);
-  void RunPixels(absl::Span<const model::ModelInput> images,
-                 absl::Span<model::Result> results, model::RunInfo* info);
+  using Results = std::vector<model::Result>;
+
+  // Returns INTERNAL, naming the cause, once a device has failed permanently.
+  absl::Status CheckHealth() const;
+  // Returns one result for each image.
+  absl::StatusOr<Results> RunBatch(absl::Span<const model::ModelInput> images,
+                                   model::RunInfo* info);
+  // The same, but these throw exceptions. RunPixels is for a classifier's uint8
+  // images of one size.
+  Results RunOrThrow(absl::Span<const model::ModelInput> images,
+                     model::RunInfo* info);
+  Results RunPixels(absl::Span<const model::ModelInput> images,
+                    model::RunInfo* info);
   // Copies the images to pixels_ and fills it with zeros up to `bytes`.
   void CopyIn(absl::Span<const model::ModelInput> images, int64_t bytes);
   void Reserve(int64_t bytes);
@@ -76,16 +89,16 @@ class DeviceSlot : public BatchSlot {
   at::Tensor Capture(const GraphPlan::Key& key);
   // Enqueues the batch in `pixels`.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& pixels) const;
-  // Waits for `answers` and converts the first of them to results.
-  void CopyOut(const at::Tensor& answers, absl::Span<model::Result> results);
+  // Waits for `answers` and converts the first `count` of them to results.
+  Results CopyOut(const at::Tensor& answers, int count);
 
   const Network& network_;
   const model::ModelConfig& config_;
   const Options options_;
   const at::Device device_;
   absl::Mutex* const capturing_;
+  DeviceHealth& health_;
   const std::unique_ptr<DeviceStream> stream_;
-  absl::Status health_;
 
   at::Tensor host_pixels_;   // uint8 [bytes], in the CPU's memory.
   at::Tensor pixels_;        // The same on the device.
@@ -96,4 +109,4 @@ class DeviceSlot : public BatchSlot {
 
 }  // namespace sfmamba::engine
 
-#endif  // SFMAMBA_MODEL_ENGINE_DEVICE_SLOT_H_
+#endif  // SFMAMBA_MODEL_ENGINE_DEVICE_CONTEXT_H_
