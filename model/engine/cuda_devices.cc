@@ -11,8 +11,7 @@
 #include "model/ops/cuda_ops.h"
 #include "model/ops/device_ops.h"
 
-namespace sfmamba {
-namespace engine {
+namespace sfmamba::engine {
 namespace {
 
 c10::DeviceIndex Index(int gpu) { return static_cast<c10::DeviceIndex>(gpu); }
@@ -91,20 +90,10 @@ class CudaRuntime : public DeviceRuntime {
 
 }  // namespace
 
-// This function and DeviceOpsOf() are weak so that tests on the emulator can
-// define their own.
+// Weak, so that tests on the emulator can define their own.
 ABSL_ATTRIBUTE_WEAK const DeviceRuntime* Devices() {
   static const DeviceRuntime* const runtime = new CudaRuntime;
   return runtime;
 }
 
-}  // namespace engine
-
-namespace ops {
-
-ABSL_ATTRIBUTE_WEAK const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
-  return x.is_cuda() ? &engine::TheOps() : nullptr;
-}
-
-}  // namespace ops
-}  // namespace sfmamba
+}  // namespace sfmamba::engine

@@ -8,6 +8,7 @@
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/capture_mutex.h"
 #include "model/engine/guarded.h"
 #include "model/engine/warm_up_input.h"
 
@@ -48,16 +49,16 @@ bool AreAlike(const model::ModelConfig& config,
 
 DeviceContext::DeviceContext(const Network& network,
                              const model::ModelConfig& config,
-                             std::unique_ptr<DeviceStream> stream,
-                             at::Device device, absl::Mutex* capturing,
+                             const DeviceRuntime& runtime, int gpu,
                              DeviceHealth* health, Options options)
     : network_(network),
       config_(config),
       options_(std::move(options)),
-      device_(device),
-      capturing_(capturing),
+      ops_(runtime.ops()),
+      device_(runtime.device(gpu)),
+      capturing_(kernels::CaptureMutex(gpu)),
       health_(*health),
-      stream_(std::move(stream)),
+      stream_(runtime.MakeStream(gpu)),
       plan_(options_.graphs ? kMaxGraphs : 0) {}
 
 absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
@@ -121,7 +122,7 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   std::vector<heads::ImageInfo> infos;
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
   *info = {static_cast<int>(images.size()), {}};
-  const absl::ReaderMutexLock lock(capturing_);
+  const absl::ReaderMutexLock lock(&capturing_);
   if (uint8) CopyIn(images, BytesOf(images));
   const ops::ImageBatch x =
       uint8 ? BatchOf(images, pixels_) : ops::ImageBatch(FromMemory(images));
@@ -203,7 +204,7 @@ at::Tensor DeviceContext::FromMemory(
         at::from_blob(const_cast<uint8_t*>(image.pixels),
                       {PixelBytes(image.height, image.width)}, at::kByte)
             .to(device_);
-    ops::DeviceOpsOf(x)->NormalizeImages(
+    ops_.NormalizeImages(
         {{{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
          image.height,
          image.width,
@@ -232,7 +233,7 @@ at::Tensor DeviceContext::Answer(const GraphPlan::Key& key) {
     case GraphPlan::Step::kReplay:
       return graphs_.at(key)->Replay();
   }
-  const absl::ReaderMutexLock lock(capturing_);
+  const absl::ReaderMutexLock lock(&capturing_);
   return Enqueue(key, pixels_);
 }
 
@@ -240,7 +241,7 @@ at::Tensor DeviceContext::Capture(const GraphPlan::Key& key) {
   at::Tensor answers;
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = nullptr;
   {
-    const absl::MutexLock lock(capturing_);
+    const absl::MutexLock lock(&capturing_);
     // The batch is run before it is recorded. During a recording, libraries
     // cannot make handles or workspaces, load kernels or choose algorithms.
     answers = Enqueue(key, pixels_);

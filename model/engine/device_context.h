@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "model/config.h"
 #include "model/engine/device_health.h"
+#include "model/engine/device_runtime.h"
 #include "model/engine/device_stream.h"
 #include "model/engine/graph_plan.h"
 #include "model/engine/network.h"
@@ -45,12 +46,11 @@ class DeviceContext : public model::ExecutionContext {
     std::function<absl::Time()> now = absl::Now;
   };
 
-  // `network` is on the stream's device, `capturing` is that device's
-  // CaptureMutex. Both must outlive the context, as must `config` and `health`,
-  // which is told of permanent failures.
+  // `network` is on GPU `gpu` of `runtime`. `health` is told of permanent
+  // failures. All but `options` must outlive the context.
   DeviceContext(const Network& network, const model::ModelConfig& config,
-                std::unique_ptr<DeviceStream> stream, at::Device device,
-                absl::Mutex* capturing, DeviceHealth* health, Options options);
+                const DeviceRuntime& runtime, int gpu, DeviceHealth* health,
+                Options options);
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override;
@@ -95,8 +95,9 @@ class DeviceContext : public model::ExecutionContext {
   const Network& network_;
   const model::ModelConfig& config_;
   const Options options_;
+  const ops::DeviceOps& ops_;
   const at::Device device_;
-  absl::Mutex* const capturing_;
+  absl::Mutex& capturing_;
   DeviceHealth& health_;
   const std::unique_ptr<DeviceStream> stream_;
 

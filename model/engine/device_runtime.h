@@ -32,8 +32,7 @@ class DeviceRuntime {
 };
 
 // Returns null in a build without CUDA. A build with CUDA, one without it and
-// tests on the emulator link different definitions of this function and of
-// ops::DeviceOpsOf().
+// tests on the emulator link different definitions of this function.
 const DeviceRuntime* Devices();
 
 }  // namespace sfmamba::engine

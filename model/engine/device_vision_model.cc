@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/capture_mutex.h"
 #include "model/engine/device_context.h"
 #include "model/engine/device_health.h"
 #include "model/engine/device_runtime.h"
@@ -83,10 +82,8 @@ class DeviceVisionModel : public model::VisionModel {
     context.capture_failed = options_.capture_failed;
     std::unique_ptr<model::ExecutionContext> made;
     const absl::Status status = Guarded([&] {
-      made = std::make_unique<DeviceContext>(
-          gpu.network, config_, runtime_.MakeStream(gpu.index),
-          runtime_.device(gpu.index), &kernels::CaptureMutex(gpu.index),
-          &health_, context);
+      made = std::make_unique<DeviceContext>(gpu.network, config_, runtime_,
+                                             gpu.index, &health_, context);
       return absl::OkStatus();
     });
     if (!status.ok()) return status;

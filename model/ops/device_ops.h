@@ -150,13 +150,6 @@ class DeviceOps {
                                   model::Segmentation* out) const = 0;
 };
 
-// Returns the operations of the device that x is on, or null for the CPU. A
-// build with CUDA, one without it and the tests on the emulator link different
-// definitions of this function.
-const DeviceOps* DeviceOpsOf(const at::Tensor& x);
-
-inline bool OnDevice(const at::Tensor& x) { return DeviceOpsOf(x) != nullptr; }
-
 }  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_DEVICE_OPS_H_

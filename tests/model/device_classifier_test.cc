@@ -53,7 +53,6 @@ weights::StateDict::Generator Scaled(double gamma) {
 std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
-  const EmulatedDevice device;
   const tuning::ScanPlanChooser chooser(SomeGpu(), way.table,
                                         way.deterministic);
   weights::StateDict weights(Scaled(way.gamma));
@@ -107,16 +106,6 @@ void ExpectRightInHalfPrecision(const ModelConfig& config,
     EXPECT_GT(deviation.largest, 1e-5);  // It was half precision indeed.
     EXPECT_TRUE(deviation.same_argmax);
   }
-}
-
-TEST(EmulatedDeviceTest, TakesTensorsWhileItLives) {
-  const at::Tensor x = SmallImages(1);
-  EXPECT_FALSE(ops::OnDevice(x));
-  {
-    const EmulatedDevice device;
-    EXPECT_TRUE(ops::OnDevice(x));
-  }
-  EXPECT_FALSE(ops::OnDevice(x));
 }
 
 class DeviceKindTest : public testing::TestWithParam<ExpectedLogits> {

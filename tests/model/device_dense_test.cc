@@ -65,7 +65,6 @@ std::vector<Result> RunNetwork(const ModelConfig& config,
 std::vector<Result> OnDevice(const ModelConfig& config,
                              const at::Tensor& images,
                              Precision precision = Precision::kFloat32) {
-  const EmulatedDevice device;
   const tuning::ScanPlanChooser chooser({"some GPU", 132, "some build"},
                                         std::nullopt,
                                         /*deterministic=*/false);
@@ -188,8 +187,7 @@ TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
                             .narrow(2, 0, images[i].width));
   }
   const at::Tensor x = at::empty({2, 3, 8, 10}, options).fill_(NAN);
-  const EmulatedDevice device;
-  ops::DeviceOpsOf(x)->NormalizeImages({images, 8, 10, mean, std}, x);
+  EmulatedOps().NormalizeImages({images, 8, 10, mean, std}, x);
   EXPECT_EQ(LargestDifference(x, expected), 0);
 }
 

@@ -229,18 +229,13 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
   weights::StateDict weights(DeterministicParameter);
   const ops::CudaImplementation cuda(EmulatedOps(), at::kCPU,
                                      {config.precision, &chooser});
-  std::unique_ptr<engine::Network> network;
-  {
-    const EmulatedDevice device;
-    network = std::make_unique<engine::Network>(config, weights.root(), cuda);
-  }
+  const engine::Network network(config, weights.root(), cuda);
   absl::Time now = absl::FromUnixSeconds(1000);
   engine::DeviceContext::Options options;
   options.now = [&now] { return now; };
   engine::DeviceHealth health;
-  engine::DeviceContext context(*network, config,
-                                engine::Devices()->MakeStream(0), at::kCPU,
-                                &kernels::CaptureMutex(0), &health, options);
+  engine::DeviceContext context(network, config, *engine::Devices(), /*gpu=*/0,
+                                &health, options);
   const auto run = [&] { ExpectRight(context, 1); };
   emulated::RefuseToRecord(1);
   run();

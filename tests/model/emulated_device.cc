@@ -13,9 +13,6 @@ namespace sfmamba {
 namespace model {
 namespace {
 
-// A switch, as DeviceOpsOf() is a function of the tensor alone.
-thread_local bool emulating = false;
-
 struct State {
   std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0};
   std::atomic<int64_t> memory_limit{0};
@@ -27,10 +24,7 @@ State& TheState() {
   return state;
 }
 
-class EmulatedScope : public engine::DeviceStream::Scope {
- private:
-  const EmulatedDevice device_;
-};
+class EmulatedScope : public engine::DeviceStream::Scope {};
 
 // Like a CUDA graph it knows the addresses of its input and of its answers, and
 // no others.
@@ -121,10 +115,7 @@ class EmulatedRuntime : public engine::DeviceRuntime {
     return std::make_unique<EmulatedStream>();
   }
   void ConfigureLibraries() const override {}
-  void Load(int, const std::function<void()>& load) const override {
-    const EmulatedDevice device;
-    load();
-  }
+  void Load(int, const std::function<void()>& load) const override { load(); }
 };
 
 }  // namespace
@@ -134,9 +125,6 @@ const ops::DeviceOps& EmulatedOps() {
       [](const at::Tensor&) -> kernels::CudaStream { return nullptr; });
   return ops;
 }
-
-EmulatedDevice::EmulatedDevice() : before_(std::exchange(emulating, true)) {}
-EmulatedDevice::~EmulatedDevice() { emulating = before_; }
 
 namespace emulated {
 
@@ -161,12 +149,4 @@ const DeviceRuntime* Devices() {
 }
 
 }  // namespace engine
-
-namespace ops {
-
-const DeviceOps* DeviceOpsOf(const at::Tensor&) {
-  return model::emulating ? &model::EmulatedOps() : nullptr;
-}
-
-}  // namespace ops
 }  // namespace sfmamba

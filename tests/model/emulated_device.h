@@ -7,28 +7,14 @@
 
 namespace sfmamba::model {
 
-// The operations of CUDA kernels on the emulator.
-const ops::DeviceOps& EmulatedOps();
-
-// While one of these lives, the CPU's tensors count as a GPU's on this thread:
-// DeviceOpsOf() returns EmulatedOps(), whose unmodified CUDA kernels run on the
-// emulator. What cuBLAS and cuDNN would do libtorch does on
-// the CPU.
+// The operations of unmodified CUDA kernels on the emulator, with tensors in
+// the CPU's memory. What cuBLAS and cuDNN would do libtorch does on the CPU.
 //
-// Who links this has one GPU besides, on which models can be loaded
+// Who links this also has one GPU, on which models can be loaded
 // (ModelOptions::gpus = {0}): their contexts, buffers and padded batches are
 // the real ones. A graph is a stand-in: it calls again what was recorded, on
 // the memory of then.
-class EmulatedDevice {
- public:
-  EmulatedDevice();
-  ~EmulatedDevice();
-  EmulatedDevice(const EmulatedDevice&) = delete;
-  EmulatedDevice& operator=(const EmulatedDevice&) = delete;
-
- private:
-  const bool before_;
-};
+const ops::DeviceOps& EmulatedOps();
 
 // What the emulated GPU did, and what goes wrong on it. Thread-safe.
 namespace emulated {

@@ -18,8 +18,7 @@
 #include "model/ops/image_batch.h"
 #include "model/tuning/scan_plan_chooser.h"
 
-namespace sfmamba {
-namespace model {
+namespace sfmamba::model {
 namespace {
 
 LaunchRecorder* recording = nullptr;
@@ -335,15 +334,4 @@ std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
   return scans;
 }
 
-}  // namespace model
-
-namespace ops {
-
-// In place of the build's own.
-const DeviceOps* DeviceOpsOf(const at::Tensor& x) {
-  static const model::RecordingOps& ops = *new model::RecordingOps;
-  return x.is_meta() ? &ops : nullptr;
-}
-
-}  // namespace ops
-}  // namespace sfmamba
+}  // namespace sfmamba::model
