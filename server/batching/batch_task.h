@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
+#include "server/base/priority.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
 
@@ -36,6 +37,7 @@ struct BatchTask {
   int bucket_width = 0;
   model::DetectionOptions detection;        // Only detectors read it.
   model::SegmentationOptions segmentation;  // Only segmenters read it.
+  server::Priority priority = server::Priority::kNormal;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which its batch must have ended for the answer to be of use.

@@ -225,6 +225,7 @@ void Prediction::Submit(int i, image::ImageBuffer input) {
   task.bucket_height = config.Padded(input.height);
   task.bucket_width = config.Padded(input.width);
   task.image = std::move(input);
+  task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
   task.finish_by = deadline_;
   task.cancelled = dropped_;

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "server/base/priority.h"
 #include "server/image/image.h"
 #include "server/image/image_source.h"
 #include "server/observability/metrics.h"
@@ -55,6 +56,7 @@ struct SegmentParams {
 using TaskParams = std::variant<ClassifyParams, DetectParams, SegmentParams>;
 
 struct RequestOptions {
+  server::Priority priority = server::Priority::kNormal;
   std::optional<absl::Duration> max_queue_wait;  // Positive.
   bool include_timing = false;
   bool allow_partial_results = false;

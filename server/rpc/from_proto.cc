@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
+#include "server/base/priority.h"
 #include "server/base/reasons.h"
 
 namespace sfmamba::rpc {
@@ -28,18 +29,19 @@ absl::Span<const int32_t> Span(
   return {field.data(), static_cast<size_t>(field.size())};
 }
 
-// The server does not order requests by priority, and says so.
-absl::Status CheckPriority(v1::RequestOptions::Priority priority) {
+absl::Status ReadPriority(v1::RequestOptions::Priority priority,
+                          prediction::RequestOptions* result) {
   switch (priority) {
+    case v1::RequestOptions::HIGH:
+      result->priority = server::Priority::kHigh;
+      return absl::OkStatus();
     case v1::RequestOptions::PRIORITY_UNSPECIFIED:
     case v1::RequestOptions::NORMAL:
+      result->priority = server::Priority::kNormal;
       return absl::OkStatus();
-    case v1::RequestOptions::HIGH:
     case v1::RequestOptions::LOW:
-      return server::InvalidField(
-          "options.priority",
-          absl::StrCat("got ", v1::RequestOptions::Priority_Name(priority),
-                       ", expected NORMAL: this server has no priorities"));
+      result->priority = server::Priority::kLow;
+      return absl::OkStatus();
     default:
       return NotAnEnumerator("options.priority", priority);
   }
@@ -178,7 +180,7 @@ absl::Status FromProto(const v1::RequestOptions& options,
   result->include_timing = options.include_timing();
   result->allow_partial_results = options.allow_partial_results();
   result->validate_only = options.validate_only();
-  absl::Status status = CheckPriority(options.priority());
+  absl::Status status = ReadPriority(options.priority(), result);
   status.Update(ReadResize(options.resize(), result));
   if (options.has_max_queue_wait()) {
     status.Update(ReadWait(options.max_queue_wait(), result));

@@ -85,11 +85,6 @@ const BadRequest kBadRequests[] = {
            static_cast<v1::RequestOptions::Priority>(99));
      },
      "INVALID_FIELD", "options.priority"},
-    {"priority HIGH",
-     [](auto* r) {
-       r->mutable_options()->set_priority(v1::RequestOptions::HIGH);
-     },
-     "INVALID_FIELD", "options.priority"},
     {"resize -1",
      [](auto* r) {
        r->mutable_options()->set_resize(

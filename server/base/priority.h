@@ -1,0 +1,13 @@
+#ifndef SFMAMBA_SERVER_BASE_PRIORITY_H_
+#define SFMAMBA_SERVER_BASE_PRIORITY_H_
+
+namespace sfmamba::server {
+
+// How urgent a caller says that its request is. The order of the values is the
+// order of service. See RequestOptions.priority in sfmamba/v1/vision.proto.
+enum class Priority { kHigh, kNormal, kLow };
+inline constexpr int kPriorityCount = 3;
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_BASE_PRIORITY_H_
