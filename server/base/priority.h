@@ -8,6 +8,10 @@ namespace sfmamba::server {
 enum class Priority { kHigh, kNormal, kLow };
 inline constexpr int kPriorityCount = 3;
 
+// The classes' shares of a device's time while all of them wait for it, in the
+// order of Priority.
+inline constexpr double kPriorityShares[kPriorityCount] = {8, 3, 1};
+
 }  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_BASE_PRIORITY_H_

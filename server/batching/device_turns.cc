@@ -1,0 +1,126 @@
+#include "server/batching/device_turns.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sfmamba::batching {
+
+DeviceTurns::Turn::Turn(Turn&& other)
+    : turns_(std::exchange(other.turns_, nullptr)),
+      wish_(other.wish_),
+      start_(other.start_) {}
+
+DeviceTurns::Turn::~Turn() {
+  if (turns_ != nullptr) turns_->End(wish_, turns_->clock_() - start_);
+}
+
+void DeviceTurns::Turn::Return() {
+  if (turns_ == nullptr) return;
+  std::exchange(turns_, nullptr)->End(wish_, absl::ZeroDuration());
+}
+
+DeviceTurns::Member::~Member() {
+  absl::MutexLock lock(&turns_.mu_);
+  turns_.order_.Remove(number_);
+}
+
+std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
+    server::Priority priority, absl::Duration cost) {
+  absl::MutexLock lock(&turns_.mu_);
+  // Turns are granted as soon as they are free, so none is while others wait.
+  if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
+  const TurnWish wish = turns_.MakeWish(number_, priority, cost);
+  turns_.Start(wish);
+  return Turn(&turns_, wish, turns_.clock_());
+}
+
+DeviceTurns::Turn DeviceTurns::Member::Take(server::Priority priority,
+                                            absl::Duration cost) {
+  absl::MutexLock lock(&turns_.mu_);
+  Waiter waiter;
+  waiter.wish = turns_.MakeWish(number_, priority, cost);
+  turns_.waiters_.push_back(&waiter);
+  turns_.Grant();
+  while (!waiter.granted) waiter.woken.Wait(&turns_.mu_);
+  return Turn(&turns_, waiter.wish, turns_.clock_());
+}
+
+void DeviceTurns::Member::Hasten(server::Priority priority) {
+  absl::MutexLock lock(&turns_.mu_);
+  for (Waiter* waiter : turns_.waiters_) {
+    if (waiter->wish.member != number_) continue;
+    waiter->wish.priority = std::min(waiter->wish.priority, priority);
+  }
+}
+
+DeviceTurns::DeviceTurns(int at_once, Clock clock)
+    : at_once_(at_once),
+      clock_(std::move(clock)),
+      busy_from_(clock_()),
+      busy_counted_(busy_from_) {}
+
+DeviceTurns::~DeviceTurns() = default;
+
+std::unique_ptr<DeviceTurns::Member> DeviceTurns::Join() {
+  absl::MutexLock lock(&mu_);
+  return std::unique_ptr<Member>(new Member(this, members_++));
+}
+
+int DeviceTurns::waiting() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(waiters_.size());
+}
+
+double DeviceTurns::TakeBusyRatio() {
+  absl::MutexLock lock(&mu_);
+  CountBusy();
+  const absl::Duration whole = busy_counted_ - busy_from_;
+  const absl::Duration busy = std::exchange(busy_, absl::ZeroDuration());
+  busy_from_ = busy_counted_;
+  return whole > absl::ZeroDuration() ? absl::FDivDuration(busy, whole) : 0;
+}
+
+TurnWish DeviceTurns::MakeWish(int member, server::Priority priority,
+                               absl::Duration cost) {
+  TurnWish wish;
+  wish.member = member;
+  wish.priority = priority;
+  wish.cost = cost;
+  wish.arrival = ++arrivals_;
+  return wish;
+}
+
+void DeviceTurns::Grant() {
+  while (taken_ < at_once_ && !waiters_.empty()) {
+    std::vector<TurnWish> wishes;
+    for (const Waiter* waiter : waiters_) wishes.push_back(waiter->wish);
+    const auto next = waiters_.begin() + order_.Next(wishes);
+    Waiter& waiter = **next;
+    waiters_.erase(next);
+    Start(waiter.wish);
+    waiter.granted = true;
+    waiter.woken.Signal();
+  }
+}
+
+void DeviceTurns::Start(const TurnWish& wish) {
+  CountBusy();
+  order_.Start(wish);
+  ++taken_;
+}
+
+void DeviceTurns::End(const TurnWish& wish, absl::Duration took) {
+  absl::MutexLock lock(&mu_);
+  CountBusy();
+  order_.End(wish, took);
+  --taken_;
+  Grant();
+}
+
+void DeviceTurns::CountBusy() {
+  const absl::Time now = clock_();
+  if (taken_ > 0) busy_ += now - busy_counted_;
+  busy_counted_ = now;
+}
+
+}  // namespace sfmamba::batching

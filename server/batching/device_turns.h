@@ -1,0 +1,115 @@
+#ifndef SFMAMBA_SERVER_BATCHING_DEVICE_TURNS_H_
+#define SFMAMBA_SERVER_BATCHING_DEVICE_TURNS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/steady_clock.h"
+#include "server/base/priority.h"
+#include "server/batching/turn_order.h"
+
+namespace sfmamba::batching {
+
+// Shares one device among the models that run on it: at most `at_once` turns
+// are taken at a time. Who waits gets one in TurnOrder's order, so that a
+// flooded model delays a batch of another one by at most the turns that are
+// taken.
+//
+// Thread-safe. It must outlive its members, and a member its turns.
+class DeviceTurns {
+ public:
+  using Clock = std::function<absl::Time()>;
+
+  // The right to run one batch. Ends with the object, and what it took is
+  // charged to the member.
+  class Turn {
+   public:
+    Turn(Turn&& other);
+    Turn& operator=(Turn&&) = delete;
+    ~Turn();
+
+    // Ends the turn and charges nothing: nothing was run.
+    void Return();
+
+   private:
+    friend class DeviceTurns;
+    Turn(DeviceTurns* turns, const TurnWish& wish, absl::Time start)
+        : turns_(turns), wish_(wish), start_(start) {}
+
+    DeviceTurns* turns_;  // Null once the turn has ended.
+    TurnWish wish_;
+    absl::Time start_;
+  };
+
+  // A model on the device.
+  class Member {
+   public:
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    // Returns a turn for a batch that will take `cost`, or none if that must
+    // wait for others.
+    std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost);
+    // Waits for a turn.
+    Turn Take(server::Priority priority, absl::Duration cost);
+    // All calls of Take() that wait with a lower priority now have this one.
+    void Hasten(server::Priority priority);
+
+   private:
+    friend class DeviceTurns;
+    Member(DeviceTurns* turns, int number) : turns_(*turns), number_(number) {}
+
+    DeviceTurns& turns_;
+    const int number_;
+  };
+
+  explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
+  ~DeviceTurns();
+
+  std::unique_ptr<Member> Join() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How many calls of Take() wait.
+  int waiting() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How much of the time since the last call turns were taken, 0 to 1.
+  double TakeBusyRatio() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Waiter {
+    TurnWish wish;
+    bool granted = false;
+    absl::CondVar woken;
+  };
+
+  TurnWish MakeWish(int member, server::Priority priority, absl::Duration cost)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives free turns to those who wait.
+  void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Start(const TurnWish& wish) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void End(const TurnWish& wish, absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts the time until now as busy if a turn is taken.
+  void CountBusy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int at_once_;
+  const Clock clock_;
+  mutable absl::Mutex mu_;
+  TurnOrder order_ ABSL_GUARDED_BY(mu_);
+  std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
+  int taken_ ABSL_GUARDED_BY(mu_) = 0;
+  int members_ ABSL_GUARDED_BY(mu_) = 0;  // That have joined so far.
+  uint64_t arrivals_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Time busy_from_ ABSL_GUARDED_BY(mu_);     // Of TakeBusyRatio().
+  absl::Time busy_counted_ ABSL_GUARDED_BY(mu_);  // Until then.
+  absl::Duration busy_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_DEVICE_TURNS_H_

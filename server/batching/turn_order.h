@@ -1,0 +1,55 @@
+#ifndef SFMAMBA_SERVER_BATCHING_TURN_ORDER_H_
+#define SFMAMBA_SERVER_BATCHING_TURN_ORDER_H_
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/base/priority.h"
+
+namespace sfmamba::batching {
+
+// A batch that waits for its turn on a device.
+struct TurnWish {
+  int member = 0;  // The model that it belongs to.
+  server::Priority priority = server::Priority::kNormal;
+  absl::Duration cost;   // How long it will take.
+  uint64_t arrival = 0;  // Of wishes that are equal, the lower goes first.
+};
+
+// Decides whose turn on a device is next: start-time fair queueing (Goyal, Vin
+// and Cheng, 1996) over the priority classes of all members. While several
+// wait, a member's class gets device time as kPriorityShares says, and members
+// of one class get the same. One that waited for nothing saves nothing up, but
+// goes before those that have waited for a second turn.
+//
+// It has no clock and no thread. Thread-compatible.
+class TurnOrder {
+ public:
+  // Returns the index of the wish whose turn is next. `wishes` is not empty.
+  int Next(const std::vector<TurnWish>& wishes) const;
+
+  void Start(const TurnWish& wish);
+  // The turn took `took` in place of the wish's cost.
+  void End(const TurnWish& wish, absl::Duration took);
+
+  // Forgets the member.
+  void Remove(int member);
+
+ private:
+  using Flow = std::pair<int, server::Priority>;
+
+  static Flow FlowOf(const TurnWish& wish);
+  // The virtual time at which the wish may start.
+  absl::Duration StartTag(const TurnWish& wish) const;
+
+  absl::Duration now_;  // Virtual: the start tag of the last turn.
+  // The virtual time until which the flow has been served.
+  std::map<Flow, absl::Duration> served_;
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_TURN_ORDER_H_

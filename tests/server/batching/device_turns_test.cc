@@ -1,0 +1,150 @@
+#include "server/batching/device_turns.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using server::Priority;
+
+class DeviceTurnsTest : public testing::Test {
+ protected:
+  // Starts a thread that takes a turn, notes `name` and ends the turn. Returns
+  // once it waits.
+  void TakeLater(DeviceTurns& turns, DeviceTurns::Member& member,
+                 Priority priority, int name) {
+    const int waiting = turns.waiting();
+    threads_.emplace_back([this, &member, priority, name] {
+      const DeviceTurns::Turn turn =
+          member.Take(priority, absl::Milliseconds(10));
+      absl::MutexLock lock(&mu_);
+      order_.push_back(name);
+    });
+    WaitUntil([&] { return turns.waiting() > waiting; }, "a thread that waits");
+  }
+  std::vector<int> JoinAll() {
+    for (std::thread& thread : threads_) Join(thread, "a turn");
+    threads_.clear();
+    absl::MutexLock lock(&mu_);
+    return std::exchange(order_, {});
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  const DeviceTurns::Clock clock_ = [this] { return now_; };
+  std::vector<std::thread> threads_;
+  absl::Mutex mu_;
+  std::vector<int> order_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(DeviceTurnsTest, NoMoreTurnsAreTakenThanTheDeviceHas) {
+  DeviceTurns turns(2, clock_);
+  const auto one = turns.Join();
+  const auto other = turns.Join();
+  auto first = one->TryTake(Priority::kNormal, absl::Seconds(1));
+  auto second = other->TryTake(Priority::kLow, absl::Seconds(1));
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  EXPECT_FALSE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value());
+  first.reset();
+  EXPECT_TRUE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value());
+  EXPECT_TRUE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value())
+      << "a turn ends with its object";
+}
+
+TEST_F(DeviceTurnsTest, ThoseWhoWaitGoByPriority) {
+  DeviceTurns turns(1, clock_);
+  const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
+  auto running = a->TryTake(Priority::kNormal, absl::Milliseconds(10));
+  TakeLater(turns, *a, Priority::kLow, 3);
+  TakeLater(turns, *b, Priority::kNormal, 2);
+  TakeLater(turns, *c, Priority::kHigh, 1);
+  running.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({1, 2, 3}));
+}
+
+TEST_F(DeviceTurnsTest, AnUrgentTaskHastensTheTurnOfItsModelOnly) {
+  DeviceTurns turns(1, clock_);
+  const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
+  auto running = c->TryTake(Priority::kNormal, absl::Milliseconds(10));
+  TakeLater(turns, *a, Priority::kNormal, 1);
+  TakeLater(turns, *b, Priority::kLow, 2);
+  b->Hasten(Priority::kHigh);
+  b->Hasten(Priority::kLow);  // It is more urgent already.
+  running.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({2, 1}));
+}
+
+TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
+  DeviceTurns turns(1, clock_);
+  const auto flooded = turns.Join(), other = turns.Join();
+  auto running = flooded->TryTake(Priority::kNormal, absl::Seconds(1));
+  for (int i = 0; i < 5; ++i) TakeLater(turns, *flooded, Priority::kNormal, i);
+  TakeLater(turns, *other, Priority::kNormal, 9);
+  now_ += absl::Seconds(1);
+  running.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
+}
+
+TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
+  DeviceTurns turns(1, clock_);
+  const auto a = turns.Join(), b = turns.Join();
+  for (int i = 0; i < 10; ++i) {
+    a->TryTake(Priority::kNormal, absl::Seconds(5))->Return();
+  }
+  auto running = b->TryTake(Priority::kNormal, absl::Seconds(1));
+  TakeLater(turns, *b, Priority::kNormal, 2);
+  TakeLater(turns, *a, Priority::kNormal, 1);
+  now_ += absl::Seconds(1);
+  running.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({1, 2}));
+}
+
+TEST_F(DeviceTurnsTest, TellsHowBusyTheDeviceWas) {
+  DeviceTurns turns(2, clock_);
+  const auto member = turns.Join();
+  now_ += absl::Seconds(1);
+  auto first = member->TryTake(Priority::kNormal, absl::Seconds(1));
+  now_ += absl::Seconds(1);
+  auto second = member->TryTake(Priority::kNormal, absl::Seconds(1));
+  now_ += absl::Seconds(1);
+  first.reset();
+  second.reset();
+  now_ += absl::Seconds(1);
+  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 0.5);
+  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 0) << "since the last call";
+  const auto last = member->TryTake(Priority::kNormal, absl::Seconds(1));
+  now_ += absl::Seconds(2);
+  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 1) << "the turn still runs";
+}
+
+TEST_F(DeviceTurnsTest, ManyThreadsGetEachOfTheirTurns) {
+  DeviceTurns turns(3);
+  std::atomic<int> taken{0}, runs{0};
+  std::vector<std::unique_ptr<DeviceTurns::Member>> members;
+  for (int i = 0; i < 4; ++i) members.push_back(turns.Join());
+  for (int i = 0; i < 12; ++i) {
+    threads_.emplace_back([&, i] {
+      for (int n = 0; n < 200; ++n) {
+        const auto turn = members[i % 4]->Take(static_cast<Priority>(n % 3),
+                                               absl::Microseconds(n));
+        EXPECT_LE(++taken, 3);
+        ++runs;
+        --taken;
+      }
+    });
+  }
+  JoinAll();
+  EXPECT_EQ(runs, 12 * 200);
+  EXPECT_EQ(turns.waiting(), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
