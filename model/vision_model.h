@@ -88,6 +88,10 @@ class VisionModel {
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
+  // Returns what context `index` runs on, such as "cpu" or "cuda:0". Contexts of
+  // all models with the same name share it.
+  virtual std::string context_device(int index) const = 0;
+
   // Not OK once the device has failed permanently, so that no Run() of
   // a context can succeed.
   virtual absl::Status health() const { return absl::OkStatus(); }

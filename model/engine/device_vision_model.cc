@@ -70,11 +70,13 @@ class DeviceVisionModel : public model::VisionModel {
     return std::max(1, options_.slots_per_gpu) * static_cast<int>(gpus_.size());
   }
 
-  // The contexts' GPUs alternate, so that the first contexts are on different
-  // GPUs.
+  std::string context_device(int index) const override {
+    return absl::StrCat("cuda:", GpuOf(index).index);
+  }
+
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override {
-    const Gpu& gpu = *gpus_[index % gpus_.size()];
+    const Gpu& gpu = GpuOf(index);
     DeviceContext::Options context;
     context.type = ops::ComputeType(config_.precision);
     context.fold_rows = options_.fold_rows;
@@ -112,6 +114,10 @@ class DeviceVisionModel : public model::VisionModel {
   }
 
  private:
+  // The contexts' GPUs alternate, so that the first contexts are on different
+  // GPUs.
+  const Gpu& GpuOf(int context) const { return *gpus_[context % gpus_.size()]; }
+
   static std::vector<std::unique_ptr<Gpu>> MakeGpus(
       const model::ModelConfig& config, const model::ModelOptions& options,
       const DeviceRuntime& runtime, weights::StateDict& weights) {

@@ -45,6 +45,7 @@ class CpuVisionModel : public model::VisionModel {
         network_(config, scope, *implementation_) {}
 
   int contexts() const override { return 1; }
+  std::string context_device(int /*index*/) const override { return "cpu"; }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override;
 

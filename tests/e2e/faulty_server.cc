@@ -16,6 +16,7 @@ class FaultyModel : public model::VisionModel {
   explicit FaultyModel(const model::ModelConfig& config) : config_(config) {}
 
   int contexts() const override { return 1; }
+  std::string context_device(int /*index*/) const override { return "fake"; }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int /*index*/) override {
     return std::make_unique<model::FakeContext>(

@@ -59,6 +59,7 @@ class FakeModel : public model::VisionModel {
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}
 
   int contexts() const override { return 1; }
+  std::string context_device(int /*index*/) const override { return "fake"; }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override;
   const model::ModelConfig& config() const override { return config_; }

@@ -51,6 +51,7 @@ class FakeModel : public model::VisionModel {
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;
     int contexts = 1;
+    bool one_device = true;     // Or each context has a device of its own.
     absl::Status make_context;  // Why none can be made.
     int padding = 0;            // The images that pad each batch.
     // Called at the start of each Run.
@@ -70,6 +71,9 @@ class FakeModel : public model::VisionModel {
   }
 
   int contexts() const override { return options_.contexts; }
+  std::string context_device(int index) const override {
+    return options_.one_device ? "fake" : absl::StrCat("fake:", index);
+  }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int /*index*/) override {
     if (!options_.make_context.ok()) return options_.make_context;
