@@ -33,8 +33,13 @@ constexpr char kHealthCheck[] = R"(,
   "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
 
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
-                                           absl::string_view health_check) {
+                                           absl::string_view health_check,
+                                           const VisionClientOptions& options) {
   grpc::ChannelArguments arguments;
+  if (!options.share_connections) {
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  }
+  if (!options.retry) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   // A request larger than this buffer would never be retried.
@@ -67,9 +72,12 @@ absl::StatusOr<Response> Call(Stub& stub,
 
 }  // namespace
 
-VisionClient::VisionClient(absl::string_view server)
-    : predict_(v1::VisionService::NewStub(MakeChannel(server, kHealthCheck))) {
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(server, "");
+VisionClient::VisionClient(absl::string_view server,
+                           const VisionClientOptions& options)
+    : predict_channel_(MakeChannel(server, kHealthCheck, options)),
+      predict_(v1::VisionService::NewStub(predict_channel_)) {
+  const std::shared_ptr<grpc::Channel> channel =
+      MakeChannel(server, "", VisionClientOptions());
   control_ = v1::VisionService::NewStub(channel);
   health_ = grpc::health::v1::Health::NewStub(channel);
 }
@@ -150,6 +158,21 @@ CallHandle VisionClient::Segment(const v1::SegmentRequest& request,
                                  Done<v1::SegmentResponse> done) {
   return Start<v1::SegmentRequest, v1::SegmentResponse>(
       &AsyncStub::Segment, request, timeout, std::move(done));
+}
+
+absl::Status VisionClient::Connect(absl::Duration timeout) {
+  const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
+  for (;;) {
+    const grpc_connectivity_state state = predict_channel_->GetState(true);
+    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+      return absl::UnavailableError("no healthy server can be reached");
+    }
+    if (!predict_channel_->WaitForStateChange(state, deadline)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("not connected within ", absl::FormatDuration(timeout)));
+    }
+  }
 }
 
 absl::StatusOr<v1::Model> VisionClient::GetModel(absl::string_view name,

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
@@ -32,11 +34,18 @@ class CallHandle {
   std::shared_ptr<grpc::ClientContext> context_;
 };
 
+struct VisionClientOptions {
+  // Whether connections are shared with other clients of this process.
+  bool share_connections = true;
+  // Whether a prediction that ends with UNAVAILABLE is tried again.
+  bool retry = true;
+};
+
 // Calls a vision server, or several behind one name. Predictions go round-robin
 // to the addresses of the name that report themselves healthy; UNAVAILABLE,
-// which a draining or absent server answers, is tried three times. No other
-// error is retried: GetRpcErrorDetails() of rpc_status.h tells why a call
-// failed.
+// which a draining or absent server answers, is tried three times unless
+// `options` forbid it. No other error is retried: GetRpcErrorDetails() of
+// rpc_status.h tells why a call failed.
 //
 // Thread-safe; one client serves a whole process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the
@@ -53,7 +62,8 @@ class VisionClient {
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   // `server` is "host:port". Connects when first used.
-  explicit VisionClient(absl::string_view server);
+  explicit VisionClient(absl::string_view server,
+                        const VisionClientOptions& options = {});
   ~VisionClient();
 
   absl::StatusOr<v1::ClassifyResponse> Classify(
@@ -72,6 +82,10 @@ class VisionClient {
                     Done<v1::DetectResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
   CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
                      Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Connects, for predictions, to a healthy server. UNAVAILABLE if the first
+  // attempt fails, DEADLINE_EXCEEDED if it takes too long.
+  absl::Status Connect(absl::Duration timeout);
 
   // The questions about a server below are also put to one that is not healthy.
 
@@ -100,6 +114,7 @@ class VisionClient {
                    Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Sends predictions.
+  std::shared_ptr<grpc::Channel> predict_channel_;
   std::unique_ptr<v1::VisionService::Stub> predict_;
   // Ask about the server, over a channel that ignores its health.
   std::unique_ptr<v1::VisionService::Stub> control_;

@@ -1,5 +1,6 @@
 #include "tests/client/fake_vision_server.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -80,6 +81,7 @@ class FakeVisionServer::Service final
   absl::Mutex mu;
   bool hanging ABSL_GUARDED_BY(mu) = false;
   int begun ABSL_GUARDED_BY(mu) = 0;
+  std::set<std::string> peers ABSL_GUARDED_BY(mu);
   int cancelled ABSL_GUARDED_BY(mu) = 0;
   std::vector<v1::Model> models ABSL_GUARDED_BY(mu);
 
@@ -109,6 +111,7 @@ class FakeVisionServer::Service final
     {
       absl::MutexLock lock(&mu);
       ++begun;
+      peers.insert(context->peer());
       hang = hanging;
     }
     if (hang) return new Hanging(this);
@@ -163,6 +166,11 @@ void FakeVisionServer::Hang() {
 int FakeVisionServer::call_count() const {
   absl::MutexLock lock(&service_->mu);
   return service_->begun;
+}
+
+int FakeVisionServer::connection_count() const {
+  absl::MutexLock lock(&service_->mu);
+  return service_->peers.size();
 }
 
 void FakeVisionServer::AwaitCallCount(int count) const {

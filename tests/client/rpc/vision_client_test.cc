@@ -121,6 +121,39 @@ TEST(VisionClientTest, UnavailableIsReportedAfterThreeAttempts) {
   EXPECT_EQ(server.call_count(), 3);
 }
 
+TEST(VisionClientTest, NothingIsRetriedWhereOptionsForbidIt) {
+  FakeVisionServer server(FailFirst(1, kUnavailable));
+  VisionClientOptions options;
+  options.retry = false;
+  VisionClient client(server.address(), options);
+  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(server.call_count(), 1);
+}
+
+TEST(VisionClientTest, ClientsShareAConnectionUnlessOptionsForbidIt) {
+  for (const bool share : {true, false}) {
+    FakeVisionServer server(AnswerCup);
+    VisionClientOptions options;
+    options.share_connections = share;
+    VisionClient a(server.address(), options), b(server.address(), options);
+    for (VisionClient* client : {&a, &b, &a, &b}) {
+      EXPECT_TRUE(client->Classify(RequestWithBytes(3), kTimeout).ok());
+    }
+    EXPECT_EQ(server.connection_count(), share ? 1 : 2);
+  }
+}
+
+TEST(VisionClientTest, ConnectsToAHealthyServerAlone) {
+  FakeVisionServer server(AnswerCup);
+  EXPECT_TRUE(VisionClient(server.address()).Connect(kTimeout).ok());
+  server.SetHealthy(false);
+  EXPECT_EQ(VisionClient(server.address()).Connect(kTimeout).code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(VisionClient("127.0.0.1:1").Connect(kTimeout).code(),
+            absl::StatusCode::kUnavailable);
+}
+
 TEST(VisionClientTest, ALargeRequestIsRetriedToo) {
   FakeVisionServer server(FailFirst(1, kUnavailable));
   VisionClient client(server.address());
