@@ -43,6 +43,15 @@ void LatencyHistogram::Record(absl::Duration latency) {
   max_ = std::max(max_, value);
 }
 
+void LatencyHistogram::Add(const LatencyHistogram& other) {
+  for (int bucket = 0; bucket < kBuckets; ++bucket) {
+    counts_[bucket] += other.counts_[bucket];
+  }
+  count_ += other.count_;
+  sum_ += other.sum_;
+  max_ = std::max(max_, other.max_);
+}
+
 absl::Duration LatencyHistogram::Mean() const {
   return count_ == 0 ? absl::ZeroDuration() : absl::Nanoseconds(sum_ / count_);
 }

@@ -19,6 +19,9 @@ class LatencyHistogram {
   // Negative latencies count as zero.
   void Record(absl::Duration latency);
 
+  // Records all that `other` has recorded.
+  void Add(const LatencyHistogram& other);
+
   int64_t count() const { return count_; }
   absl::Duration Mean() const;  // Zero when empty, as are the two below.
   absl::Duration Max() const { return absl::Nanoseconds(max_); }

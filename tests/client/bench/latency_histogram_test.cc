@@ -74,6 +74,20 @@ TEST(LatencyHistogramTest, PercentilesAgreeWithSortedValues) {
   EXPECT_EQ(histogram.Max(), absl::Nanoseconds(values.back()));
 }
 
+TEST(LatencyHistogramTest, AddRecordsWhatTheOtherHas) {
+  LatencyHistogram both, low, high;
+  for (int i = 1; i <= 100; ++i) {
+    low.Record(absl::Nanoseconds(i));
+    high.Record(absl::Nanoseconds(100 + i));
+  }
+  both.Add(high);
+  both.Add(low);
+  EXPECT_EQ(both.count(), 200);
+  EXPECT_EQ(both.Percentile(50), absl::Nanoseconds(100));
+  EXPECT_EQ(both.Max(), absl::Nanoseconds(200));
+  EXPECT_EQ(both.Mean(), absl::Nanoseconds(100.5));
+}
+
 TEST(LatencyHistogramTest, NegativeCountsAsZero) {
   LatencyHistogram histogram;
   histogram.Record(absl::Nanoseconds(-5));
