@@ -1,8 +1,11 @@
 #include "client/bench/load_generator.h"
 
-#include <cmath>
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
 
-#include "client/bench/poisson_arrivals.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_vision_server.h"
@@ -13,58 +16,66 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-std::vector<v1::ClassifyRequest> OneRequest(int images) {
-  std::vector<v1::ClassifyRequest> requests(1);
-  for (int i = 0; i < images; ++i) requests[0].add_images()->set_encoded("x");
-  return requests;
+// Classify requests whose pictures have these bytes.
+Load MakeLoad(const std::vector<std::string>& pictures, int images = 1) {
+  Load load;
+  for (const std::string& picture : pictures) {
+    v1::ClassifyRequest request;
+    for (int i = 0; i < images; ++i) request.add_images()->set_encoded(picture);
+    load.requests.emplace_back().message = request;
+  }
+  return load;
 }
 
-LoadOptions MeasureRequests(int requests) {
+// `count` arrivals, all due at the start, of requests in turn.
+Load AllAtOnce(Load load, int count) {
+  for (int i = 0; i < count; ++i) {
+    load.arrivals.push_back(
+        {absl::ZeroDuration(), i % static_cast<int>(load.requests.size())});
+  }
+  return load;
+}
+
+void SetDeadline(absl::Duration deadline, Load* load) {
+  for (LoadRequest& request : load->requests) request.deadline = deadline;
+}
+
+LoadOptions WithoutWarmup() {
   LoadOptions options;
-  options.requests = requests;
   options.warmup = absl::ZeroDuration();
+  options.duration = absl::InfiniteDuration();
   return options;
 }
 
-void NoProgress(double) {}
-
-TEST(PoissonArrivalsTest, SameSeedSameArrivals) {
-  PoissonArrivals a(100, 5), b(100, 5), c(100, 6);
-  const absl::Duration first = a.Next();
-  EXPECT_EQ(first, b.Next());
-  EXPECT_NE(first, c.Next());
+LoadOptions MeasureRequests(int requests) {
+  LoadOptions options = WithoutWarmup();
+  options.requests = requests;
+  return options;
 }
 
-// Gaps of an exponential distribution: their mean is 1/rate and so is their
-// standard deviation (a uniform or constant gap would differ).
-TEST(PoissonArrivalsTest, GapsAreExponential) {
-  constexpr int kCount = 100000;
-  PoissonArrivals arrivals(50, 1);
-  absl::Duration last = absl::ZeroDuration();
-  double sum = 0, sum_of_squares = 0;
-  for (int i = 0; i < kCount; ++i) {
-    const absl::Duration now = arrivals.Next();
-    const double gap = absl::ToDoubleSeconds(now - last);
-    ASSERT_GE(gap, 0);
-    sum += gap;
-    sum_of_squares += gap * gap;
-    last = now;
+LoadReport Generate(const FakeVisionServer& server, const Load& load,
+                    const LoadOptions& options, int channels = 1) {
+  VisionClientOptions client_options;
+  client_options.share_connections = false;
+  std::vector<std::unique_ptr<VisionClient>> clients;
+  for (int i = 0; i < channels; ++i) {
+    clients.push_back(
+        std::make_unique<VisionClient>(server.address(), client_options));
   }
-  const double mean = sum / kCount;
-  EXPECT_NEAR(mean, 0.02, 0.0004);
-  EXPECT_NEAR(std::sqrt(sum_of_squares / kCount - mean * mean), 0.02, 0.0006);
+  return GenerateLoad(clients, load, options, [](double) {});
 }
 
-TEST(GenerateLoadTest, ClosedLoopCountsRequestsImagesAndBatches) {
+TEST(ClosedLoopTest, CountsRequestsImagesAndBatches) {
   FakeVisionServer server(AnswerCup);
-  VisionClient client(server.address());
   const LoadReport report =
-      GenerateLoad(client, OneRequest(3), MeasureRequests(50), NoProgress);
+      Generate(server, MakeLoad({"x"}, 3), MeasureRequests(50));
   EXPECT_EQ(server.call_count(), 50);
-  EXPECT_EQ(report.requests, 50);
+  EXPECT_EQ(report.all.requests, 50);
+  EXPECT_EQ(report.all.sent, 50);
+  EXPECT_EQ(report.all.in_time, 50);
   EXPECT_EQ(report.images, 150);
-  EXPECT_EQ(report.latency.count(), 50);
-  EXPECT_THAT(report.codes, ElementsAre(Pair("OK", 50)));
+  EXPECT_EQ(report.all.latency.count(), 50);
+  EXPECT_THAT(report.all.codes, ElementsAre(Pair("OK", 50)));
   EXPECT_DOUBLE_EQ(report.mean_batch_size, 4);
   EXPECT_EQ(report.stages.inference, absl::Nanoseconds(2'500'000));
   EXPECT_EQ(report.stages.total, absl::Seconds(1));
@@ -73,37 +84,65 @@ TEST(GenerateLoadTest, ClosedLoopCountsRequestsImagesAndBatches) {
               150, 1e-6);
 }
 
-TEST(GenerateLoadTest, ClosedLoopKeepsSoManyInFlight) {
+TEST(ClosedLoopTest, KeepsSoManyInFlight) {
   FakeVisionServer server(AnswerCup);
   server.Hang();
-  VisionClient client(server.address());
-  LoadOptions options = MeasureRequests(8);
-  options.max_in_flight = 4;
-  options.deadline = absl::Milliseconds(200);
-  const LoadReport report =
-      GenerateLoad(client, OneRequest(1), options, NoProgress);
-  EXPECT_THAT(report.codes, ElementsAre(Pair("DEADLINE_EXCEEDED", 8)));
-  EXPECT_EQ(report.images, 0);
-  EXPECT_EQ(report.latency.count(), 0);
-  EXPECT_EQ(report.mean_batch_size, 0);
+  for (const int threads : {1, 3}) {
+    Load load = MakeLoad({"x"});
+    SetDeadline(absl::Milliseconds(200), &load);
+    LoadOptions options = MeasureRequests(8);
+    options.concurrency = 4;
+    options.threads = threads;
+    const LoadReport report = Generate(server, load, options);
+    EXPECT_EQ(report.peak_in_flight, 4);
+    EXPECT_THAT(report.all.codes, ElementsAre(Pair("DEADLINE_EXCEEDED", 8)));
+    EXPECT_EQ(report.all.failed, 8);
+    EXPECT_EQ(report.images, 0);
+    EXPECT_EQ(report.all.latency.count(), 0);
+    EXPECT_EQ(report.mean_batch_size, 0);
+  }
 }
 
-TEST(GenerateLoadTest, RequestsTakeTurns) {
+TEST(ClosedLoopTest, RequestsTakeTurns) {
   std::atomic<int> bytes{0};
   FakeVisionServer server(
       [&](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
         bytes += request.images(0).encoded().size();
         return AnswerCup(request, response);
       });
-  VisionClient client(server.address());
-  std::vector<v1::ClassifyRequest> requests(2);
-  requests[0].add_images()->set_encoded("a");
-  requests[1].add_images()->set_encoded(std::string(100, 'b'));
-  GenerateLoad(client, requests, MeasureRequests(6), NoProgress);
+  LoadOptions options = MeasureRequests(6);
+  options.threads = 2;
+  Generate(server, MakeLoad({"a", std::string(100, 'b')}), options);
   EXPECT_EQ(bytes, 303);
 }
 
-TEST(GenerateLoadTest, ErrorsAreCountedByCodeAndReason) {
+TEST(ClosedLoopTest, WarmUpIsNotMeasured) {
+  FakeVisionServer server(AnswerCup);
+  LoadOptions options = MeasureRequests(5);
+  options.warmup = absl::Milliseconds(100);
+  const LoadReport report = Generate(server, MakeLoad({"x"}), options);
+  EXPECT_EQ(report.all.requests, 5);
+  EXPECT_EQ(report.all.latency.count(), 5);
+  EXPECT_GT(server.call_count(), 5);
+}
+
+TEST(ClosedLoopTest, RunsForTheDurationAndTellsProgress) {
+  FakeVisionServer server(AnswerCup);
+  std::vector<std::unique_ptr<VisionClient>> clients;
+  clients.push_back(std::make_unique<VisionClient>(server.address()));
+  LoadOptions options = WithoutWarmup();
+  options.duration = absl::Milliseconds(500);
+  std::vector<double> fractions;
+  const LoadReport report =
+      GenerateLoad(clients, MakeLoad({"x"}), options,
+                   [&](double fraction) { fractions.push_back(fraction); });
+  EXPECT_EQ(report.elapsed, absl::Milliseconds(500));
+  EXPECT_GT(report.images, 0);
+  ASSERT_FALSE(fractions.empty());
+  EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
+}
+
+TEST(ClosedLoopTest, ErrorsAreCountedByCodeAndReason) {
   std::atomic<int> calls{0};
   FakeVisionServer server([&](const v1::ClassifyRequest& request,
                               v1::ClassifyResponse* response) {
@@ -111,73 +150,120 @@ TEST(GenerateLoadTest, ErrorsAreCountedByCodeAndReason) {
                                         "full", "QUEUE_FULL")
                             : AnswerCup(request, response);
   });
-  VisionClient client(server.address());
   const LoadReport report =
-      GenerateLoad(client, OneRequest(1), MeasureRequests(10), NoProgress);
+      Generate(server, MakeLoad({"x"}), MeasureRequests(10));
   EXPECT_THAT(
-      report.codes,
+      report.all.codes,
       ElementsAre(Pair("OK", 5), Pair("RESOURCE_EXHAUSTED (QUEUE_FULL)", 5)));
   EXPECT_EQ(report.images, 5);
 }
 
-TEST(GenerateLoadTest, OpenLoopSendsWhatIsDue) {
-  FakeVisionServer server(AnswerCup);
-  VisionClient client(server.address());
-  LoadOptions options = MeasureRequests(40);
-  options.rate = 1000;
-  const LoadReport report =
-      GenerateLoad(client, OneRequest(1), options, NoProgress);
-  EXPECT_THAT(report.codes, ElementsAre(Pair("OK", 40)));
-  // The last request is due after the sum of 40 gaps, by the seed.
-  PoissonArrivals arrivals(1000, options.seed);
-  absl::Duration last_due;
-  for (int i = 0; i < 40; ++i) last_due = arrivals.Next();
-  EXPECT_GE(report.elapsed, last_due);
+// However many threads and channels share them, each arrival is sent once.
+TEST(OpenLoopTest, SendsEachArrivalOnce) {
+  std::array<std::atomic<int>, 2> calls{};
+  FakeVisionServer server(
+      [&](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
+        ++calls[request.images(0).encoded() == "b"];
+        return AnswerCup(request, response);
+      });
+  Load load = MakeLoad({"a", "b"});
+  for (int i = 0; i < 60; ++i) {
+    load.arrivals.push_back({absl::Microseconds(200 * i), i % 3 == 0});
+  }
+  LoadOptions options = WithoutWarmup();
+  options.threads = 3;
+  const LoadReport report = Generate(server, load, options, /*channels=*/4);
+  EXPECT_EQ(calls[0], 40);
+  EXPECT_EQ(calls[1], 20);
+  EXPECT_EQ(server.connection_count(), 4);
+  EXPECT_EQ(report.all.requests, 60);
+  EXPECT_THAT(report.all.codes, ElementsAre(Pair("OK", 60)));
+  // The last is due 59 times 200 us after the start, and answered later.
+  EXPECT_GE(report.elapsed, absl::Microseconds(11800));
 }
 
-// A server that answers nothing for a while: what waits here must count as
-// late.
-TEST(GenerateLoadTest, OpenLoopLatencyRunsFromWhenARequestWasDue) {
+// The server answers nothing, and still all is sent.
+TEST(OpenLoopTest, DoesNotWaitForAnswers) {
   FakeVisionServer server(AnswerCup);
   server.Hang();
-  VisionClient client(server.address());
-  LoadOptions options = MeasureRequests(3);
-  options.rate = 1e6;         // All are due at once,
-  options.max_in_flight = 1;  // and go one after the other,
-  options.deadline =
-      absl::Milliseconds(100);  // so that the first uses up all time.
-  const LoadReport report =
-      GenerateLoad(client, OneRequest(1), options, NoProgress);
-  EXPECT_THAT(report.codes, ElementsAre(Pair("DEADLINE_EXCEEDED", 3)));
-  EXPECT_LE(server.call_count(), 1);
+  Load load = AllAtOnce(MakeLoad({"x"}), 300);
+  SetDeadline(absl::Seconds(2), &load);
+  const LoadReport report = Generate(server, load, WithoutWarmup());
+  EXPECT_EQ(report.peak_in_flight, 300);
+  EXPECT_THAT(report.all.codes, ElementsAre(Pair("DEADLINE_EXCEEDED", 300)));
 }
 
-TEST(GenerateLoadTest, WarmUpIsNotMeasured) {
+TEST(OpenLoopTest, WhatExceedsTheCapIsCountedNotSent) {
   FakeVisionServer server(AnswerCup);
-  VisionClient client(server.address());
-  LoadOptions options = MeasureRequests(5);
-  options.warmup = absl::Milliseconds(100);
-  const LoadReport report =
-      GenerateLoad(client, OneRequest(1), options, NoProgress);
-  EXPECT_EQ(report.requests, 5);
-  EXPECT_EQ(report.latency.count(), 5);
-  EXPECT_GT(server.call_count(), 5);
+  server.Hang();
+  Load load = AllAtOnce(MakeLoad({"x"}), 10);
+  SetDeadline(absl::Seconds(1), &load);
+  LoadOptions options = WithoutWarmup();
+  options.max_in_flight = 3;
+  const LoadReport report = Generate(server, load, options);
+  EXPECT_EQ(report.all.requests, 10);
+  EXPECT_EQ(report.all.sent, 3);
+  EXPECT_EQ(report.all.over_cap, 7);
+  EXPECT_EQ(report.peak_in_flight, 3);
+  EXPECT_LE(server.call_count(), 3);
 }
 
-TEST(GenerateLoadTest, RunsForTheDurationAndTellsProgress) {
+// A sender that is later than a request's deadline does not send it.
+TEST(OpenLoopTest, WhatIsPastItsDeadlineIsCountedNotSent) {
   FakeVisionServer server(AnswerCup);
-  VisionClient client(server.address());
-  LoadOptions options;
-  options.warmup = absl::ZeroDuration();
-  options.duration = absl::Milliseconds(500);
-  std::vector<double> fractions;
+  Load load = AllAtOnce(MakeLoad({"x"}), 10);
+  SetDeadline(absl::Nanoseconds(1), &load);
+  const LoadReport report = Generate(server, load, WithoutWarmup());
+  EXPECT_EQ(report.all.requests, 10);
+  EXPECT_EQ(report.all.missed, 10);
+  EXPECT_EQ(report.all.sent, 0);
+  EXPECT_EQ(server.call_count(), 0);
+}
+
+TEST(OpenLoopTest, LatencyRunsFromWhenARequestWasDue) {
+  FakeVisionServer server(AnswerCup);
+  Load load = AllAtOnce(MakeLoad({"x"}), 20);
+  const LoadReport report = Generate(server, load, WithoutWarmup());
+  // All are due at zero, so that the slowest is the last answer.
+  EXPECT_NEAR(absl::ToDoubleSeconds(report.all.latency.Max()),
+              absl::ToDoubleSeconds(report.elapsed), 1e-9);
+  EXPECT_GT(report.delay.Max(), absl::ZeroDuration());
+  EXPECT_LT(report.all.latency_from_sending.Mean(), report.all.latency.Mean());
+}
+
+TEST(OpenLoopTest, EachRequestHasItsOwnDeadlineAndClass) {
+  FakeVisionServer server(
+      AnswerCup, nullptr, [](const v1::SegmentRequest&, v1::SegmentResponse*) {
+        return FakeError(grpc::StatusCode::NOT_FOUND, "", "MODEL_NOT_FOUND");
+      });
+  Load load = MakeLoad({"a"});
+  load.class_names = {"pictures", "maps"};
+  LoadRequest& segment = load.requests.emplace_back();
+  segment.message = v1::SegmentRequest();
+  segment.class_index = 1;
+  LoadRequest& hopeless = load.requests.emplace_back(load.requests[0]);
+  hopeless.deadline = absl::Nanoseconds(1);
   const LoadReport report =
-      GenerateLoad(client, OneRequest(1), options,
-                   [&](double fraction) { fractions.push_back(fraction); });
-  EXPECT_EQ(report.elapsed, absl::Milliseconds(500));
-  EXPECT_GT(report.images, 0);
-  ASSERT_FALSE(fractions.empty());
-  EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
+      Generate(server, AllAtOnce(load, 9), WithoutWarmup());
+  ASSERT_EQ(report.classes.size(), 2);
+  EXPECT_EQ(report.classes[0].requests, 6);
+  EXPECT_EQ(report.classes[0].in_time, 3);
+  EXPECT_EQ(report.classes[0].missed, 3);
+  EXPECT_THAT(report.classes[1].codes,
+              ElementsAre(Pair("NOT_FOUND (MODEL_NOT_FOUND)", 3)));
+  EXPECT_EQ(report.all.requests, 9);
+}
+
+TEST(OpenLoopTest, WarmUpIsSentAndNotCounted) {
+  FakeVisionServer server(AnswerCup);
+  Load load = AllAtOnce(MakeLoad({"x"}), 7);
+  load.arrivals.push_back({absl::Milliseconds(20), 0});
+  LoadOptions options = WithoutWarmup();
+  options.warmup = absl::Milliseconds(20);
+  const LoadReport report = Generate(server, load, options);
+  EXPECT_EQ(server.call_count(), 8);
+  EXPECT_EQ(report.all.requests, 1);
+  EXPECT_THAT(report.all.codes, ElementsAre(Pair("OK", 1)));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // The verbs of the command line against a server in this process: what they
 // print and the exit code.
-#include <atomic>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -206,106 +205,6 @@ TEST_F(CommandsTest, HealthIsTheExitCode) {
             "\"status\": \"NOT_SERVING\"}\n");
   EXPECT_EQ(Invoke(RunHealth, {"--server=127.0.0.1:1"}).exit_code,
             kExitRpcError);
-}
-
-TEST_F(CommandsTest, BenchMeasuresFilesAndTensors) {
-  const std::string a = WriteFile("a.jpg", "a");
-  const Outcome files =
-      Invoke(RunBench, {ServerFlag(), a, "--requests=20", "--warmup=0"});
-  EXPECT_EQ(files.exit_code, kExitOk) << files.err;
-  EXPECT_THAT(files.out, HasSubstr("answers            20  OK\n"));
-  EXPECT_THAT(files.out, HasSubstr("batch size   4.00 mean\n"));
-  const Outcome tensors = Invoke(
-      RunBench, {ServerFlag(), "--tensor=uint8", "--images=3", "--requests=20",
-                 "--warmup=0", "--json", "--rate=2000"});
-  EXPECT_EQ(tensors.exit_code, kExitOk) << tensors.err;
-  EXPECT_THAT(tensors.out, HasSubstr(R"("images": 60, )"));
-  EXPECT_THAT(tensors.out, HasSubstr(R"("codes": {"OK": 20})"));
-  EXPECT_THAT(tensors.out, HasSubstr(R"("p99.9": )"));
-}
-
-TEST_F(CommandsTest, BenchFailsIfNothingWasAnswered) {
-  const Outcome outcome = Invoke(RunBench, {ServerFlag(), WriteFile("b", "bad"),
-                                            "--requests=3", "--warmup=0"});
-  EXPECT_EQ(outcome.exit_code, kExitRpcError);
-  EXPECT_THAT(outcome.out,
-              HasSubstr("3  INVALID_ARGUMENT (IMAGE_FORMAT_UNSUPPORTED)"));
-}
-
-TEST_F(CommandsTest, BenchRefusesWhatItCannotDo) {
-  const std::string a = WriteFile("a.jpg", "a");
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{},
-                                             {a, "--tensor=fp32"},
-                                             {"--tensor=fp64"},
-                                             {a, "--images=65"},
-                                             {a, "--images=0"},
-                                             {a, "--rate=-1"},
-                                             {a, "--duration=0"},
-                                             {a, "--requests=-1"},
-                                             {a, "--concurrency=-1"},
-                                             {a, "--method=guess"},
-                                             {"/no/such/file.jpg"}}) {
-    const Outcome outcome = Invoke(RunBench, arguments);
-    EXPECT_EQ(outcome.exit_code, kExitUsage);
-    EXPECT_NE(outcome.err, "");
-  }
-}
-
-TEST(BenchMethodTest, AsksForTheMethod) {
-  std::atomic<int> detected{0}, segmented{0};
-  FakeVisionServer server(
-      nullptr,
-      [&](const v1::DetectRequest& request, v1::DetectResponse* response) {
-        detected +=
-            request.images_size() == 2 &&
-            request.params().mask_encoding() == v1::DetectParams::COCO_RLE;
-        response->add_results();
-        response->add_results();
-        return grpc::Status::OK;
-      },
-      [&](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
-        segmented += request.images_size();
-        response->add_results();
-        return grpc::Status::OK;
-      });
-  const std::string flag = absl::StrCat("--server=", server.address());
-  const std::string a = WriteFile("a.jpg", "a");
-  Outcome outcome = Invoke(RunBench, {flag, a, "--method=detect", "--images=2",
-                                      "--requests=5", "--warmup=0", "--json"});
-  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr(R"("method": "detect", )"));
-  EXPECT_THAT(outcome.out, HasSubstr(R"("images": 10, )"));
-  EXPECT_EQ(detected, 5);
-  outcome = Invoke(RunBench,
-                   {flag, a, "--method=segment", "--requests=5", "--warmup=0"});
-  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
-  EXPECT_EQ(segmented, 5);
-}
-
-// What the server gets as a tensor is what its input needs.
-TEST(BenchTensorTest, HasTheModelsSize) {
-  for (const bool fp32 : {false, true}) {
-    std::atomic<int> wrong{0};
-    FakeVisionServer server([&](const v1::ClassifyRequest& request,
-                                v1::ClassifyResponse* response) {
-      const v1::Tensor& tensor = request.images(0).tensor();
-      const bool right =
-          tensor.shape_size() == 3 && tensor.shape(0) == 3 &&
-          tensor.shape(1) == 8 && tensor.shape(2) == 6 &&
-          tensor.data_type() == (fp32 ? v1::Tensor::FP32 : v1::Tensor::UINT8) &&
-          tensor.data().size() == 3 * 8 * 6 * (fp32 ? 4 : 1);
-      if (!right) ++wrong;
-      return AnswerCup(request, response);
-    });
-    server.SetModels({FakeModel("m")});
-    const Outcome outcome =
-        Invoke(RunBench, {absl::StrCat("--server=", server.address()),
-                          fp32 ? "--tensor=fp32" : "--tensor=uint8",
-                          "--requests=2", "--warmup=0"});
-    EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
-    EXPECT_EQ(wrong, 0);
-  }
 }
 
 }  // namespace

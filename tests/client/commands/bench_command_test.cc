@@ -1,0 +1,319 @@
+// `sfmamba bench` against a server in this process: what it sends, prints and
+// writes, and the exit code. What is counted is tested with the load generator.
+#include "client/commands/bench_command.h"
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "client/commands/inputs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/commands_testing.h"
+#include "tests/client/fake_vision_server.h"
+
+namespace sfmamba::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Answers like AnswerCup, but "bad" bytes are no picture.
+grpc::Status AnswerUnlessBad(const v1::ClassifyRequest& request,
+                             v1::ClassifyResponse* response) {
+  if (request.images(0).encoded() == "bad") {
+    return FakeError(grpc::StatusCode::INVALID_ARGUMENT, "not a picture",
+                     "IMAGE_FORMAT_UNSUPPORTED", "images[0].encoded");
+  }
+  return AnswerCup(request, response);
+}
+
+class BenchTest : public testing::Test {
+ protected:
+  BenchTest() : server_(AnswerUnlessBad) {
+    server_.SetModels({FakeModel("models/m/versions/1")});
+  }
+
+  std::string ServerFlag() const {
+    return absl::StrCat("--server=", server_.address());
+  }
+
+  FakeVisionServer server_;
+};
+
+TEST_F(BenchTest, MeasuresFilesAndTensors) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const Outcome files =
+      Invoke(RunBench, {ServerFlag(), a, "--requests=20", "--warmup=0"});
+  EXPECT_EQ(files.exit_code, kExitOk) << files.err;
+  EXPECT_THAT(
+      files.out,
+      AllOf(StartsWith("closed loop, 16 in flight, 1 thread(s), 1 "
+                       "channel(s), measured for "),
+            HasSubstr(" requests/s in time: 100.0 % of 20\n"),
+            HasSubstr("answers            20  OK\n"),
+            HasSubstr("batch size   4.00 mean\n"), Not(HasSubstr("not sent"))));
+  const Outcome tensors = Invoke(
+      RunBench, {ServerFlag(), "--tensor=uint8", "--images=3", "--requests=20",
+                 "--warmup=0", "--json", "--rate=2000"});
+  EXPECT_EQ(tensors.exit_code, kExitOk) << tensors.err;
+  EXPECT_THAT(tensors.out, HasSubstr(R"("images": 60, )"));
+  EXPECT_THAT(tensors.out, HasSubstr(R"("codes": {"OK": 20})"));
+  EXPECT_THAT(tensors.out, HasSubstr(R"("p99.9": )"));
+}
+
+TEST_F(BenchTest, FailsIfNothingWasAnswered) {
+  const Outcome outcome = Invoke(RunBench, {ServerFlag(), WriteFile("b", "bad"),
+                                            "--requests=3", "--warmup=0"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("3  INVALID_ARGUMENT (IMAGE_FORMAT_UNSUPPORTED)"));
+}
+
+TEST_F(BenchTest, FailsIfThereIsNoServer) {
+  const Outcome outcome =
+      Invoke(RunBench, {"--server=127.0.0.1:1", WriteFile("a.jpg", "a")});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_EQ(outcome.err,
+            "sfmamba: 127.0.0.1:1: UNAVAILABLE: no healthy server can be "
+            "reached\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(BenchTest, EachChannelIsAConnection) {
+  const Outcome outcome = Invoke(
+      RunBench, {ServerFlag(), WriteFile("a.jpg", "a"), "--requests=40",
+                 "--warmup=0", "--channels=3", "--threads=2", "--rate=4000"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(server_.connection_count(), 3);
+  EXPECT_EQ(server_.call_count(), 40);
+}
+
+TEST_F(BenchTest, WhatIsNotSentIsShown) {
+  server_.Hang();
+  const Outcome outcome =
+      Invoke(RunBench, {ServerFlag(), WriteFile("a.jpg", "a"), "--requests=9",
+                        "--warmup=0", "--rate=1e6", "--max_in_flight=4",
+                        "--deadline=1s"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("answers             4  DEADLINE_EXCEEDED\n"),
+                    HasSubstr("not sent            5  --max_in_flight was "
+                              "reached\n"),
+                    HasSubstr("in flight    4 at most\n")));
+}
+
+TEST_F(BenchTest, JsonHasTheSetting) {
+  const Outcome outcome =
+      Invoke(RunBench, {ServerFlag(), WriteFile("a.jpg", "a"), "--requests=4",
+                        "--warmup=0", "--rate=2000", "--burst_factor=5",
+                        "--burst_period=10ms", "--seed=7", "--deadline=20s",
+                        "--priority=normal", "--threads=2", "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr(
+          R"("deadline_ms": 20000, "loop": "open", "threads": 2, )"
+          R"("channels": 1, "warmup_s": 0, "seed": 7, "max_in_flight": 65536, )"
+          R"("rate": 2000, "burst_factor": 5, "burst_period_s": 0.01, )"
+          R"("method": "classify", "model": "", "priority": "normal", )"
+          R"("input": "encoded", "images_per_request": 1, )"));
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr(R"("requests": 4, "sent": 4, "not_sent": )"
+                R"({"over_max_in_flight": 0, "past_deadline": 0}, )"
+                R"("in_time": 4, "late": 0, "failed": 0, "codes": {"OK": 4})"));
+}
+
+TEST_F(BenchTest, AWrittenTraceIsTheSameForTheSameSeed) {
+  const std::string a = WriteFile("a.jpg", "a"), b = WriteFile("b.jpg", "b");
+  std::vector<std::string> texts;
+  for (const char* seed : {"--seed=1", "--seed=1", "--seed=2"}) {
+    const std::string path = WriteFile("trace.tsv", "");
+    const Outcome outcome =
+        Invoke(RunBench, {ServerFlag(), a, b, "--rate=100", "--duration=1s",
+                          seed, absl::StrCat("--write_trace=", path)});
+    EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+    texts.push_back(*ReadFile(path));
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_NE(texts[0], texts[2]);
+  EXPECT_THAT(texts[0], HasSubstr(absl::StrCat("ns\tclassify\t", b,
+                                               "\t10s\t-\tclassify\n")));
+  EXPECT_EQ(server_.call_count(), 0);
+}
+
+// The requests of a trace and of the flags that wrote it are the same.
+TEST_F(BenchTest, AWrittenTraceIsSentWhole) {
+  const std::string a = WriteFile("a.jpg", "a"), b = WriteFile("b.jpg", "b");
+  const std::string path = WriteFile("whole.tsv", "");
+  Invoke(RunBench, {a, b, "--rate=2000", "--requests=30", "--warmup=0",
+                    absl::StrCat("--write_trace=", path)});
+  const Outcome outcome =
+      Invoke(RunBench, {ServerFlag(), absl::StrCat("--trace=", path),
+                        "--warmup=0", "--speed=2"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(server_.call_count(), 30);
+  EXPECT_THAT(outcome.out,
+              StartsWith(absl::StrCat("trace ", path, " at 2x, ")));
+  EXPECT_THAT(outcome.out, HasSubstr("answers            30  OK\n"));
+}
+
+TEST(BenchTraceTest, HasMethodsPrioritiesAndClasses) {
+  absl::Mutex mu;
+  std::multiset<std::string> asked;
+  const auto note = [&](const auto& request) {
+    absl::MutexLock lock(&mu);
+    asked.insert(absl::StrCat(
+        request.model(), " ",
+        v1::RequestOptions::Priority_Name(request.options().priority()), " ",
+        request.images(0).encoded()));
+  };
+  FakeVisionServer server(
+      [&](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
+        note(request);
+        return AnswerCup(request, response);
+      },
+      [&](const v1::DetectRequest& request, v1::DetectResponse*) {
+        note(request);
+        return FakeError(grpc::StatusCode::RESOURCE_EXHAUSTED, "full",
+                         "QUEUE_FULL");
+      });
+  WriteFile("one.jpg", "1");
+  WriteFile("two.jpg", "2");
+  const std::string trace = WriteFile("mixed.tsv",
+                                      "0\tclassify/m\tone.jpg\t30s\thigh\n"
+                                      "1ms\tdetect\ttwo.jpg\t30s\tlow\tbulk\n"
+                                      "2ms\tclassify/m\tone.jpg\t30s\thigh\n");
+  const std::vector<std::string> arguments = {
+      absl::StrCat("--server=", server.address()),
+      absl::StrCat("--trace=", trace),
+      absl::StrCat("--pictures=", testing::TempDir()), "--warmup=0"};
+  const Outcome text = Invoke(RunBench, arguments);
+  EXPECT_EQ(text.exit_code, kExitOk) << text.err;
+  EXPECT_THAT(asked, ElementsAre(" LOW 2", "m HIGH 1", "m HIGH 1"));
+  EXPECT_THAT(text.out,
+              testing::ContainsRegex("classify/m high +2 +2  100.0 "));
+  EXPECT_THAT(text.out, testing::ContainsRegex("bulk +1 +0 +0.0 +0 +1 "));
+  std::vector<std::string> json_arguments = arguments;
+  json_arguments.push_back("--json");
+  const Outcome json = Invoke(RunBench, json_arguments);
+  EXPECT_THAT(json.out,
+              HasSubstr(R"({"class": "bulk", "requests": 1, "sent": 1, )"));
+  EXPECT_THAT(
+      json.out,
+      HasSubstr(R"json("codes": {"RESOURCE_EXHAUSTED (QUEUE_FULL)": 1})json"));
+}
+
+TEST_F(BenchTest, RefusesWhatItCannotDo) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const std::string trace =
+      absl::StrCat("--trace=", WriteFile("t.tsv", "5s\tclassify\ta.jpg\n"));
+  const std::string bad_trace =
+      absl::StrCat("--trace=", WriteFile("bad.tsv", "5s classify a.jpg\n"));
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{
+           {},
+           {a, "--tensor=fp32"},
+           {"--tensor=fp64"},
+           {a, "--images=65"},
+           {a, "--images=0"},
+           {a, "--rate=-1"},
+           {a, "--rate=1e9"},
+           {a, "--duration=0"},
+           {a, "--duration=inf"},
+           {a, "--deadline=0"},
+           {a, "--requests=-1"},
+           {a, "--concurrency=0"},
+           {a, "--channels=0"},
+           {a, "--threads=0"},
+           {a, "--max_in_flight=0"},
+           {a, "--rate=1", "--burst_factor=0.5"},
+           {a, "--rate=1", "--burst_factor=2", "--burst_period=0"},
+           {a, "--burst_factor=2"},
+           {a, "--method=guess"},
+           {a, "--priority=urgent"},
+           {a, "--priority=-"},
+           {a, "--speed=2"},
+           {a, "--write_trace=/tmp/never"},
+           {a, "--rate=1", "--write_trace=/no/such/folder/trace"},
+           {"a,b.jpg", "--rate=1", "--write_trace=/tmp/never"},
+           {trace, a},
+           {trace, "--rate=1"},
+           {trace, "--speed=0"},
+           {trace, "--warmup=6s"},
+           {trace, "--speed=10"},  // Then all of it is warm-up.
+           {bad_trace},
+           {"--trace=/no/such/file.tsv"},
+           {"/no/such/file.jpg"}}) {
+    const Outcome outcome = Invoke(RunBench, arguments);
+    EXPECT_EQ(outcome.exit_code, kExitUsage) << outcome.err;
+    EXPECT_NE(outcome.err, "");
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(BenchMethodTest, AsksForTheMethod) {
+  std::atomic<int> detected{0}, segmented{0};
+  FakeVisionServer server(
+      nullptr,
+      [&](const v1::DetectRequest& request, v1::DetectResponse* response) {
+        detected +=
+            request.images_size() == 2 &&
+            request.params().mask_encoding() == v1::DetectParams::COCO_RLE;
+        response->add_results();
+        response->add_results();
+        return grpc::Status::OK;
+      },
+      [&](const v1::SegmentRequest& request, v1::SegmentResponse* response) {
+        segmented += request.images_size();
+        response->add_results();
+        return grpc::Status::OK;
+      });
+  const std::string flag = absl::StrCat("--server=", server.address());
+  const std::string a = WriteFile("a.jpg", "a");
+  Outcome outcome = Invoke(RunBench, {flag, a, "--method=detect", "--images=2",
+                                      "--requests=5", "--warmup=0", "--json"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("method": "detect", )"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"("images": 10, )"));
+  EXPECT_EQ(detected, 5);
+  outcome = Invoke(RunBench,
+                   {flag, a, "--method=segment", "--requests=5", "--warmup=0"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(segmented, 5);
+}
+
+// What the server gets as a tensor is what its input needs.
+TEST(BenchTensorTest, HasTheModelsSize) {
+  for (const bool fp32 : {false, true}) {
+    std::atomic<int> wrong{0};
+    FakeVisionServer server([&](const v1::ClassifyRequest& request,
+                                v1::ClassifyResponse* response) {
+      const v1::Tensor& tensor = request.images(0).tensor();
+      const bool right =
+          tensor.shape_size() == 3 && tensor.shape(0) == 3 &&
+          tensor.shape(1) == 8 && tensor.shape(2) == 6 &&
+          tensor.data_type() == (fp32 ? v1::Tensor::FP32 : v1::Tensor::UINT8) &&
+          tensor.data().size() == 3 * 8 * 6 * (fp32 ? 4 : 1);
+      if (!right) ++wrong;
+      return AnswerCup(request, response);
+    });
+    server.SetModels({FakeModel("m")});
+    const Outcome outcome =
+        Invoke(RunBench, {absl::StrCat("--server=", server.address()),
+                          fp32 ? "--tensor=fp32" : "--tensor=uint8",
+                          "--requests=2", "--warmup=0"});
+    EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::client
