@@ -34,7 +34,7 @@ struct Trace {
   std::vector<Arrival> arrivals;  // By time.
 };
 
-// Reads the text that docs/operations.md describes ("Traces"): a line for each
+// Reads the text that docs/operations.md describes ("Load"): a line for each
 // arrival, with fields that tabs separate. Lines may come in any order: equal
 // times keep theirs. INVALID_ARGUMENT names the line and the field.
 absl::StatusOr<Trace> ParseTrace(absl::string_view text);
