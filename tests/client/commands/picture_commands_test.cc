@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "client/commands/detect_command.h"
 #include "client/commands/inputs.h"
 #include "client/commands/segment_command.h"
@@ -86,12 +88,18 @@ class PictureCommandsTest : public testing::Test {
             nullptr,
             [this](const v1::DetectRequest& request,
                    v1::DetectResponse* response) {
-              detect_request_ = request;
+              {
+                absl::MutexLock lock(&mu_);
+                detect_request_ = request;
+              }
               return FindCup(request, response);
             },
             [this](const v1::SegmentRequest& request,
                    v1::SegmentResponse* response) {
-              segment_request_ = request;
+              {
+                absl::MutexLock lock(&mu_);
+                segment_request_ = request;
+              }
               return SegmentRoom(request, response);
             }),
         server_flag_(absl::StrCat("--server=", server_.address())),
@@ -111,9 +119,22 @@ class PictureCommandsTest : public testing::Test {
     return picture.value_or(Picture());
   }
 
-  // Of the last call; one is made at a time where they are looked at.
-  v1::DetectRequest detect_request_;
-  v1::SegmentRequest segment_request_;
+  // The request of the last call.
+  v1::DetectRequest LastDetect() {
+    absl::MutexLock lock(&mu_);
+    return detect_request_;
+  }
+  v1::SegmentRequest LastSegment() {
+    absl::MutexLock lock(&mu_);
+    return segment_request_;
+  }
+
+ private:
+  absl::Mutex mu_;  // The server answers several calls at once.
+  v1::DetectRequest detect_request_ ABSL_GUARDED_BY(mu_);
+  v1::SegmentRequest segment_request_ ABSL_GUARDED_BY(mu_);
+
+ protected:
   FakeVisionServer server_;
   const std::string server_flag_;
   const std::string output_dir_;
@@ -133,14 +154,13 @@ TEST_F(PictureCommandsTest, DetectPrintsATable) {
 
 TEST_F(PictureCommandsTest, DetectAsksAsItsFlagsSay) {
   Invoke(RunDetect, {server_flag_, picture_});
-  EXPECT_EQ(detect_request_.model(), "");
-  EXPECT_FALSE(detect_request_.params().has_score_threshold());
-  EXPECT_FALSE(detect_request_.params().has_nms_iou_threshold());
-  EXPECT_EQ(detect_request_.params().max_detections(), 0);
-  EXPECT_THAT(detect_request_.params().class_filter(), IsEmpty());
-  EXPECT_EQ(detect_request_.params().mask_encoding(),
-            v1::DetectParams::COCO_RLE);
-  EXPECT_FALSE(detect_request_.options().include_timing());
+  EXPECT_EQ(LastDetect().model(), "");
+  EXPECT_FALSE(LastDetect().params().has_score_threshold());
+  EXPECT_FALSE(LastDetect().params().has_nms_iou_threshold());
+  EXPECT_EQ(LastDetect().params().max_detections(), 0);
+  EXPECT_THAT(LastDetect().params().class_filter(), IsEmpty());
+  EXPECT_EQ(LastDetect().params().mask_encoding(), v1::DetectParams::COCO_RLE);
+  EXPECT_FALSE(LastDetect().options().include_timing());
 
   const Outcome outcome = Invoke(
       RunDetect, {server_flag_, picture_, "--model=m", "--score_threshold=0",
@@ -148,15 +168,15 @@ TEST_F(PictureCommandsTest, DetectAsksAsItsFlagsSay) {
                   "--classes=3,0", "--masks=false", "--timing"});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\ntime in ms"));
-  EXPECT_EQ(detect_request_.model(), "m");
-  EXPECT_TRUE(detect_request_.params().has_score_threshold());
-  EXPECT_EQ(detect_request_.params().score_threshold(), 0);
-  EXPECT_EQ(detect_request_.params().nms_iou_threshold(), 0.5);
-  EXPECT_EQ(detect_request_.params().max_detections(), 7);
-  EXPECT_THAT(detect_request_.params().class_filter(), ElementsAre(3, 0));
-  EXPECT_EQ(detect_request_.params().mask_encoding(),
+  EXPECT_EQ(LastDetect().model(), "m");
+  EXPECT_TRUE(LastDetect().params().has_score_threshold());
+  EXPECT_EQ(LastDetect().params().score_threshold(), 0);
+  EXPECT_EQ(LastDetect().params().nms_iou_threshold(), 0.5);
+  EXPECT_EQ(LastDetect().params().max_detections(), 7);
+  EXPECT_THAT(LastDetect().params().class_filter(), ElementsAre(3, 0));
+  EXPECT_EQ(LastDetect().params().mask_encoding(),
             v1::DetectParams::MASK_ENCODING_UNSPECIFIED);
-  EXPECT_TRUE(detect_request_.options().include_timing());
+  EXPECT_TRUE(LastDetect().options().include_timing());
 }
 
 TEST_F(PictureCommandsTest, DetectDraws) {
@@ -213,8 +233,8 @@ TEST_F(PictureCommandsTest, SegmentPrintsATable) {
               MatchesRegex("file .*class  pixels  percent\n"
                            ".*room.png  floor +2304 +75.00\n"
                            " +wall +768 +25.00\n\ntime in ms.*\n"));
-  EXPECT_THAT(segment_request_.params().class_filter(), ElementsAre(3, 0));
-  EXPECT_TRUE(segment_request_.options().include_timing());
+  EXPECT_THAT(LastSegment().params().class_filter(), ElementsAre(3, 0));
+  EXPECT_TRUE(LastSegment().options().include_timing());
 }
 
 TEST_F(PictureCommandsTest, SegmentDrawsAndWritesJson) {
