@@ -89,7 +89,7 @@ TEST(ClosedLoopTest, KeepsSoManyInFlight) {
   server.Hang();
   for (const int threads : {1, 3}) {
     Load load = MakeLoad({"x"});
-    SetDeadline(absl::Milliseconds(200), &load);
+    SetDeadline(absl::Seconds(2), &load);
     LoadOptions options = MeasureRequests(8);
     options.concurrency = 4;
     options.threads = threads;
@@ -197,7 +197,7 @@ TEST(OpenLoopTest, WhatExceedsTheCapIsCountedNotSent) {
   FakeVisionServer server(AnswerCup);
   server.Hang();
   Load load = AllAtOnce(MakeLoad({"x"}), 10);
-  SetDeadline(absl::Seconds(1), &load);
+  SetDeadline(absl::Seconds(3), &load);
   LoadOptions options = WithoutWarmup();
   options.max_in_flight = 3;
   const LoadReport report = Generate(server, load, options);
@@ -226,7 +226,7 @@ TEST(OpenLoopTest, LatencyRunsFromWhenARequestWasDue) {
   const LoadReport report = Generate(server, load, WithoutWarmup());
   // All are due at zero, so that the slowest is the last answer.
   EXPECT_NEAR(absl::ToDoubleSeconds(report.all.latency.Max()),
-              absl::ToDoubleSeconds(report.elapsed), 1e-9);
+              absl::ToDoubleSeconds(report.elapsed), 1e-8);
   EXPECT_GT(report.delay.Max(), absl::ZeroDuration());
   EXPECT_LT(report.all.latency_from_sending.Mean(), report.all.latency.Mean());
 }

@@ -100,7 +100,7 @@ TEST_F(BenchTest, WhatIsNotSentIsShown) {
   const Outcome outcome =
       Invoke(RunBench, {ServerFlag(), WriteFile("a.jpg", "a"), "--requests=9",
                         "--warmup=0", "--rate=1e6", "--max_in_flight=4",
-                        "--deadline=1s"});
+                        "--deadline=3s"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("answers             4  DEADLINE_EXCEEDED\n"),
