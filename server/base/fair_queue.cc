@@ -1,0 +1,87 @@
+#include "server/base/fair_queue.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace sfmamba::server {
+namespace {
+
+// Of places. In a round a group of priority NORMAL has 15 ms of work: a few
+// ordinary photographs, a small part of a large one.
+constexpr absl::Duration kRound = absl::Milliseconds(5);
+constexpr int64_t kFrontRound = -1;
+// The start moves on by this part of the work that is handed out. More would
+// prefer small pieces longer and let large ones wait longer.
+constexpr int kAging = 96;
+
+int WeightOf(Priority priority) {
+  static constexpr int kWeights[kPriorityCount] = {8, 3, 1};
+  return kWeights[static_cast<int>(priority)];
+}
+
+}  // namespace
+
+void FairQueue::Push(Work work) {
+  work.cost = std::max(work.cost, absl::ZeroDuration());
+  Group& group = groups_[work.group];
+  ++group.pieces;
+  group.place =
+      std::max(group.place, start_) + work.cost / WeightOf(work.priority);
+  absl::Duration remainder;
+  const int64_t round = absl::IDivDuration(group.place, kRound, &remainder);
+  const Key key(round, work.priority, work.deadline, pushed_++);
+  deadlines_.emplace(work.deadline, key);
+  order_.emplace(key, Entry{std::move(work), absl::ZeroDuration()});
+}
+
+std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes) {
+  MoveExpired(now);
+  auto next = order_.begin();
+  for (; next != order_.end(); ++next) {
+    const Entry& entry = next->second;
+    if (entry.work.bytes <= free_bytes) break;
+    if (entry.overtaken >= std::max(entry.work.cost, kRound)) {
+      return std::nullopt;
+    }
+  }
+  if (next == order_.end()) return std::nullopt;
+  const bool takes_time = std::get<0>(next->first) != kFrontRound;
+  Work work = std::move(next->second.work);
+  if (takes_time) {
+    for (auto entry = order_.begin(); entry != next; ++entry) {
+      entry->second.overtaken += work.cost;
+    }
+    deadlines_.erase({work.deadline, next->first});
+    start_ += work.cost / kAging;
+  }
+  order_.erase(next);
+  return work;
+}
+
+void FairQueue::Done(uint64_t group) {
+  const auto found = groups_.find(group);
+  if (--found->second.pieces == 0) groups_.erase(found);
+}
+
+void FairQueue::Expedite(uint64_t group) {
+  for (auto entry = order_.begin(); entry != order_.end();) {
+    const auto next = std::next(entry);
+    if (entry->second.work.group == group) MoveToFront(entry);
+    entry = next;
+  }
+}
+
+void FairQueue::MoveToFront(Order::iterator entry) {
+  auto node = order_.extract(entry);
+  deadlines_.erase({node.mapped().work.deadline, node.key()});
+  std::get<0>(node.key()) = kFrontRound;
+  order_.insert(std::move(node));
+}
+
+void FairQueue::MoveExpired(absl::Time now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    MoveToFront(order_.find(deadlines_.begin()->second));
+  }
+}
+
+}  // namespace sfmamba::server
