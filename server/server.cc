@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,10 @@ namespace {
 constexpr char kVisionName[] = "sfmamba.v1.VisionService";
 // Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
+// The batch queues bound the bytes of what waits in the others too.
+constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
+// What a client is told to wait when the decode or the answer queue is full.
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 // Addresses; further ones are told of what was told before.
 constexpr int kMaxClientsKnown = 4096;
 
@@ -37,12 +42,19 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   return limits;
 }
 
-ThreadPool::Options PoolOptions(const char* name, int threads, int queued) {
-  ThreadPool::Options options;
-  options.name = name;
-  options.threads = threads;
-  options.max_queued = queued;
-  return options;
+FairPool::Options PoolOptions(const char* name,
+                              const Server::Options& options) {
+  FairPool::Options result;
+  result.name = name;
+  result.threads = options.config.decode_threads();
+  result.clock = options.clock;
+  return result;
+}
+
+FairPool::Options DecodeOptions(const Server::Options& options) {
+  FairPool::Options result = PoolOptions("decode", options);
+  result.memory_bytes = options.config.decode_memory_budget_bytes();
+  return result;
 }
 
 std::string Address(const std::string& host, int port) {
@@ -77,21 +89,21 @@ Server::Server(const Options& options, observability::Logger* log)
       scrape_window_(options.scrape_window),
       log_(*log),
       metrics_(options.build),
-      decode_memory_(config_.decode_memory_budget_bytes()),
-      finish_pool_(
-          PoolOptions("finish", config_.decode_threads(), kMaxAnswersQueued)),
+      decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
+                   "decode"),
+      finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "answer"),
+      finish_pool_(PoolOptions("finish", options)),
       health_([this] { return IsAlive(); }),
       repository_(
           repository::RepositoryOptions(
               config_,
               [this](const absl::Status& status) { DeviceFailed(status); }),
           options.load, &metrics_, log),
-      decode_pool_(PoolOptions("decode", config_.decode_threads(),
-                               config_.decode_queue_items())),
+      decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
-      vision_({repository_, decode_pool_, finish_pool_, decode_memory_,
-               metrics_, *log, without_deadline_, LimitsOf(config_),
-               config_.max_message_bytes(),
+      vision_({repository_, decode_pool_, decode_room_, finish_pool_,
+               finish_room_, metrics_, *log, without_deadline_,
+               LimitsOf(config_), config_.max_message_bytes(),
                base::FromProto(config_.default_deadline()),
                base::FromProto(config_.max_deadline()), clock_}) {
   health_.SetServing("", false);

@@ -11,9 +11,9 @@
 #include "base/steady_clock.h"
 #include "grpcpp/server.h"
 #include "server/base/client_set.h"
-#include "server/base/thread_pool.h"
+#include "server/base/fair_pool.h"
 #include "server/batching/batch_task.h"
-#include "server/image/memory_budget.h"
+#include "server/batching/reservation.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/observability/metrics_server.h"
@@ -92,12 +92,13 @@ class Server {
   std::atomic<bool> device_failed_{false};
   observability::Metrics metrics_;
   std::unique_ptr<observability::MetricsServer> metrics_server_;
-  image::MemoryBudget decode_memory_;
-  ThreadPool finish_pool_;
+  batching::QueueRoom decode_room_;
+  batching::QueueRoom finish_room_;
+  FairPool finish_pool_;
   rpc::HealthService health_;
   // Executors end tasks on the pool above; the pool below hands them tasks.
   repository::ModelRepository repository_;
-  ThreadPool decode_pool_;
+  FairPool decode_pool_;
   ClientSet without_deadline_;
   rpc::VisionService vision_;
   absl::Status scanned_;  // The result of the search for models.

@@ -47,12 +47,25 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
       field, absl::StrCat("got ", got, ", expected ", min, " to ", max));
 }
 
-absl::Status TooManyImages(int got, int max) {
+absl::Status TooManyImages(int got, int64_t max) {
   ErrorDetail detail = WithReason("TOO_MANY_IMAGES");
   detail.field = "images";
   detail.metadata = {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}};
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("got ", got, " images, expected 1 to ", max),
+                   std::move(detail));
+}
+
+absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes) {
+  ErrorDetail detail = WithReason("INPUTS_TOO_LARGE");
+  detail.field = "images";
+  detail.metadata = {{"bytes", absl::StrCat(bytes)},
+                     {"max_bytes", absl::StrCat(max_bytes)}};
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("the images take ", bytes,
+                                " bytes as inputs and results, expected at "
+                                "most ",
+                                max_bytes, "; send fewer at once"),
                    std::move(detail));
 }
 

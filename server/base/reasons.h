@@ -21,7 +21,10 @@ absl::Status InvalidField(absl::string_view field, absl::string_view message);
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max);
 // TOO_MANY_IMAGES, of field "images".
-absl::Status TooManyImages(int got, int max);
+absl::Status TooManyImages(int got, int64_t max);
+// INPUTS_TOO_LARGE, of field "images": all images of a request together take
+// more memory than a queue may ever hold.
+absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes);
 // IMAGE_FORMAT_UNSUPPORTED: neither JPEG, PNG nor still WebP.
 absl::Status ImageFormatUnsupported(absl::string_view message);
 // IMAGE_DECODE_FAILED: the bytes are truncated or corrupt.

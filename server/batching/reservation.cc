@@ -46,10 +46,11 @@ void Reservation::Release() {
 }
 
 QueueRoom::QueueRoom(int64_t max_items, int64_t max_bytes,
-                     absl::Duration retry_after)
+                     absl::Duration retry_after, std::string name)
     : max_items_(max_items),
       max_bytes_(max_bytes),
       retry_after_(retry_after),
+      name_(std::move(name)),
       taken_(std::make_shared<Reservation::Taken>()) {}
 
 absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
@@ -58,10 +59,10 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   if (items > max_items_ - taken_->items ||
       bytes > max_bytes_ - taken_->bytes) {
     return server::QueueFull(
-        absl::StrCat("the queue holds ", taken_->items, " of at most ",
-                     max_items_, " images and ", taken_->bytes, " of at most ",
-                     max_bytes_, " bytes; no room for ", items, " images of ",
-                     bytes, " bytes"),
+        absl::StrCat("the ", name_, " queue holds ", taken_->items,
+                     " of at most ", max_items_, " images and ", taken_->bytes,
+                     " of at most ", max_bytes_, " bytes; no room for ", items,
+                     " images of ", bytes, " bytes"),
         retry_after_);
   }
   taken_->items += items;

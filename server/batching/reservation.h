@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -52,16 +53,21 @@ class Reservation {
 // Thread-safe.
 class QueueRoom {
  public:
-  // `retry_after` is what a refused client is told to wait.
-  QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after);
+  // `retry_after` is what a refused client is told to wait. `name` says in
+  // errors which queue it is.
+  QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after,
+            std::string name = "batch");
 
   // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit.
   absl::StatusOr<Reservation> Take(int items, int64_t bytes);
+
+  int64_t max_items() const { return max_items_; }
 
  private:
   const int64_t max_items_;
   const int64_t max_bytes_;
   const absl::Duration retry_after_;
+  const std::string name_;
   const std::shared_ptr<Reservation::Taken> taken_;
 };
 

@@ -4,12 +4,14 @@
 #include <exception>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "model/config.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/prediction/deadline.h"
+#include "server/prediction/expected_cost.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -65,7 +67,14 @@ Prediction::Prediction(const PredictionEnvironment& environment,
                                environment.max_deadline)),
       queue_deadline_(std::min(
           deadline_, record_.start() + request_.options.max_queue_wait.value_or(
-                                           absl::InfiniteDuration()))) {}
+                                           absl::InfiniteDuration()))),
+      group_(environment.decode_pool.NewGroup()) {}
+
+Prediction::OpenItem::~OpenItem() {
+  if (prediction_ != nullptr) {
+    End(absl::InternalError("the image could not be handled"));
+  }
+}
 
 void Prediction::Start(const absl::Status& serving) {
   record_.set_images(request_.images);
@@ -93,17 +102,18 @@ void Prediction::Start(const absl::Status& serving) {
   }
   pending_.store(count);
   for (int i = 0; i < count; ++i) {
+    OpenItem open(this, i);
     if (items_[i].status.ok()) {
-      Schedule(i);
+      Schedule(std::move(open));
     } else {
-      EndItem(i, items_[i].status);
+      open.End(items_[i].status);
     }
   }
 }
 
 void Prediction::Cancel() {
   client_gone_.store(true);
-  dropped_->store(true);
+  Drop();
 }
 
 absl::Status Prediction::Admit() {
@@ -169,57 +179,69 @@ absl::Status Prediction::Reserve() {
     bytes += item.facts.input_bytes + result_bytes(item);
   }
   if (items == 0) return absl::OkStatus();
-  absl::StatusOr<batching::Reservation> reservation =
+  const batching::BatchOptions& queue = model_->executor->options().batch;
+  const int64_t most =
+      std::min<int64_t>(queue.max_queue_items, env_.decode_room.max_items());
+  if (items > most) return server::TooManyImages(items, most);
+  if (bytes > queue.max_queue_bytes) {
+    return server::InputsTooLarge(bytes, queue.max_queue_bytes);
+  }
+  absl::StatusOr<batching::Reservation> batch =
       model_->executor->Reserve(items, bytes);
-  if (!reservation.ok()) return reservation.status();
+  if (!batch.ok()) return batch.status();
+  absl::StatusOr<batching::Reservation> decode =
+      env_.decode_room.Take(items, 0);
+  if (!decode.ok()) return decode.status();
   for (Item& item : items_) {
     if (!item.status.ok()) continue;
-    item.input_room = reservation->Split(1, item.facts.input_bytes);
-    item.answer_room = reservation->Split(0, result_bytes(item));
+    item.decode_room = decode->Split(1, 0);
+    item.input_room = batch->Split(1, item.facts.input_bytes);
+    item.answer_room = batch->Split(0, result_bytes(item));
   }
   return absl::OkStatus();
 }
 
-void Prediction::Schedule(int i) {
+void Prediction::Schedule(OpenItem open) {
   observability::Metrics& metrics = env_.metrics;
+  const ImageFacts& facts = items_[open.index()].facts;
+  server::Work work =
+      MakeWork(ExpectedDecode(facts), queue_deadline_,
+               [this, &metrics, open = std::move(open)]() mutable {
+                 metrics.DecodeStarted();
+                 const auto done =
+                     absl::MakeCleanup([&metrics] { metrics.DecodeDone(); });
+                 Prepare(std::move(open));  // May destroy this.
+               });
+  work.bytes = facts.decode_bytes;
   metrics.DecodeQueued();
-  const absl::Status status = env_.decode_pool.TryRun([this, i, &metrics] {
-    metrics.DecodeStarted();
-    Prepare(i);  // May delete this.
-    metrics.DecodeDone();
-  });
-  if (status.ok()) return;
-  metrics.DecodeStarted();
-  metrics.DecodeDone();
-  EndItem(i, status);
+  env_.decode_pool.Run(std::move(work));
 }
 
-void Prediction::Prepare(int i) {
+void Prediction::Prepare(OpenItem open) {
+  Item& item = items_[open.index()];
+  item.decode_room.Release();
   absl::Status status = CheckAlive("decode", queue_deadline_);
-  if (!status.ok()) return EndItem(i, status);
-  Item& item = items_[i];
+  if (!status.ok()) return open.End(std::move(status));
   absl::StatusOr<image::PreparedInput> input =
       Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
-        const image::MemoryBudget::Share memory(&env_.decode_memory,
-                                                item.facts.decode_bytes);
         return image::MakeInput(item.source, model_->directory.config,
                                 request_.options.resize, env_.limits.image);
       });
   if (!input.ok()) {
     env_.metrics.ImageFailed(item.facts.format,
                              server::GetErrorDetail(input.status()).reason);
-    return EndItem(i, AtImage(i, input.status()));
+    return open.End(AtImage(open.index(), input.status()));
   }
   item.frame = input->frame;
   item.decode = input->decode;
   item.preprocess = input->preprocess;
   env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
   status = CheckAlive("decode", queue_deadline_);
-  if (!status.ok()) return EndItem(i, status);
-  Submit(i, std::move(input->image));
+  if (!status.ok()) return open.End(std::move(status));
+  Submit(std::move(open), std::move(input->image));
 }
 
-void Prediction::Submit(int i, image::ImageBuffer input) {
+void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
   task.bucket_height = config.Padded(input.height);
@@ -229,24 +251,36 @@ void Prediction::Submit(int i, image::ImageBuffer input) {
   task.deadline = queue_deadline_;
   task.finish_by = deadline_;
   task.cancelled = dropped_;
-  task.reservation = std::move(items_[i].input_room);
+  task.reservation = std::move(items_[open.index()].input_room);
   handler_->FillTask(model_->directory, &task);
-  task.done = [this, i](absl::StatusOr<model::Result> result,
-                        const batching::BatchInfo& batch) {
-    const absl::Status status = env_.finish_pool.TryRun(
-        [this, i, result = std::move(result), batch]() mutable {
-          Postprocess(i, std::move(result), batch);
-        });
-    // The batch thread encodes nothing itself.
-    if (!status.ok()) EndItem(i, status);
+  task.done = [this, open = std::move(open)](
+                  absl::StatusOr<model::Result> result,
+                  const batching::BatchInfo& batch) mutable {
+    StartAnswer(std::move(open), std::move(result), batch);
   };
   model_->executor->Submit(std::move(task));
 }
 
-void Prediction::Postprocess(int i, absl::StatusOr<model::Result> result,
+void Prediction::StartAnswer(OpenItem open,
+                             absl::StatusOr<model::Result> result,
                              const batching::BatchInfo& batch) {
-  Item& item = items_[i];
+  Item& item = items_[open.index()];
   item.batch = batch;
+  absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
+  // The batch thread encodes nothing itself.
+  if (!room.ok()) return open.End(room.status());
+  item.finish_room = *std::move(room);
+  env_.finish_pool.Run(MakeWork(
+      absl::Microseconds(20), deadline_,
+      [this, open = std::move(open), result = std::move(result)]() mutable {
+        Postprocess(std::move(open), std::move(result));
+      }));
+}
+
+void Prediction::Postprocess(OpenItem open,
+                             absl::StatusOr<model::Result> result) {
+  const int i = open.index();
+  Item& item = items_[i];
   absl::Status status = result.status();
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
@@ -259,14 +293,16 @@ void Prediction::Postprocess(int i, absl::StatusOr<model::Result> result,
                        writer_.SetAnswer(i, *std::move(answer)));
     });
     item.postprocess = base::SteadyNow() - start;
-    if (absl::IsResourceExhausted(status)) dropped_->store(true);
+    if (absl::IsResourceExhausted(status)) Drop();
   }
-  EndItem(i, status);
+  open.End(std::move(status));
 }
 
 void Prediction::EndItem(int i, absl::Status status) {
   Item& item = items_[i];
+  item.decode_room.Release();
   item.input_room.Release();
+  item.finish_room.Release();
   item.answer_room.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&
       HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
@@ -283,10 +319,16 @@ void Prediction::EndItem(int i, absl::Status status) {
     metrics.StageDone(observability::Stage::kInference, item.batch.inference);
     metrics.StageDone(observability::Stage::kPostprocess, item.postprocess);
   } else if (!request_.options.allow_partial_results) {
-    dropped_->store(true);
+    Drop();
   }
   item.status = std::move(status);
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) FinishAll();
+}
+
+void Prediction::Drop() {
+  if (dropped_->exchange(true)) return;
+  env_.decode_pool.Expedite(group_);
+  env_.finish_pool.Expedite(group_);
 }
 
 void Prediction::Finish(const absl::Status& status) {
@@ -341,6 +383,17 @@ Timing Prediction::SlowestTiming() const {
   timing.total = base::SteadyNow() - record_.start();
   timing.device = model_->executor->device();
   return timing;
+}
+
+server::Work Prediction::MakeWork(absl::Duration cost, absl::Time deadline,
+                                  absl::AnyInvocable<void()> run) const {
+  server::Work work;
+  work.group = group_;
+  work.priority = request_.options.priority;
+  work.cost = cost;
+  work.deadline = deadline;
+  work.run = std::move(run);
+  return work;
 }
 
 absl::Status Prediction::CheckAlive(absl::string_view stage,

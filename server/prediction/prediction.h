@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -15,13 +17,12 @@
 #include "base/steady_clock.h"
 #include "model/result.h"
 #include "server/base/client_set.h"
-#include "server/base/thread_pool.h"
+#include "server/base/fair_pool.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
 #include "server/image/image_input.h"
 #include "server/image/image_source.h"
-#include "server/image/memory_budget.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
@@ -36,11 +37,14 @@ namespace sfmamba::prediction {
 // What predictions work with. All of it outlives them.
 struct PredictionEnvironment {
   repository::ModelRepository& repository;
-  server::ThreadPool& decode_pool;
+  server::FairPool& decode_pool;
+  // Bounds the images that wait for decode_pool.
+  batching::QueueRoom& decode_room;
   // Encodes answers. It is a pool of its own, so that answers do not queue
   // behind pictures that wait to be decoded.
-  server::ThreadPool& finish_pool;
-  image::MemoryBudget& decode_memory;
+  server::FairPool& finish_pool;
+  // Bounds the images whose answers wait for finish_pool or are encoded.
+  batching::QueueRoom& finish_room;
   observability::Metrics& metrics;
   observability::Logger& log;
   // Peers already logged as sending no deadline.
@@ -111,7 +115,9 @@ class Prediction {
   struct Item {
     image::ImageSource source;
     ImageFacts facts;
+    batching::Reservation decode_room;  // Until a thread decodes it.
     batching::Reservation input_room;   // Until it is submitted.
+    batching::Reservation finish_room;  // From its batch's end on.
     batching::Reservation answer_room;  // Until it has ended.
     absl::Status status;
     image::PictureFrame frame;
@@ -121,23 +127,49 @@ class Prediction {
     batching::BatchInfo batch;
   };
 
+  // The duty to end an image. If it is dropped, because something threw on the
+  // way, the image ends with INTERNAL.
+  class OpenItem {
+   public:
+    OpenItem(Prediction* prediction, int i) : prediction_(prediction), i_(i) {}
+    OpenItem(OpenItem&& other) noexcept
+        : prediction_(std::exchange(other.prediction_, nullptr)),
+          i_(other.i_) {}
+    ~OpenItem();
+
+    int index() const { return i_; }
+    // The image's last step; the last image's may destroy the prediction.
+    void End(absl::Status status) {
+      std::exchange(prediction_, nullptr)->EndItem(i_, std::move(status));
+    }
+
+   private:
+    Prediction* prediction_;  // Null once the image has ended.
+    const int i_;
+  };
+
   // Finds the model, checks the request and reserves room for its images. Fills
   // the status of images that allow_partial_results lets fail alone.
   absl::Status Admit();
   absl::Status CheckTask() const;
   absl::Status CheckImages();
+  // Reserves all the room that the images need before they are in their batch,
+  // or none.
   absl::Status Reserve();
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool.
-  void Schedule(int i);
-  void Prepare(int i);
-  void Submit(int i, image::ImageBuffer input);
-  void Postprocess(int i, absl::StatusOr<model::Result> result,
+  void Schedule(OpenItem open);
+  void Prepare(OpenItem open);
+  void Submit(OpenItem open, image::ImageBuffer input);
+  void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result,
                    const batching::BatchInfo& batch);
-  // The image's last step; the last image's may destroy this.
+  void Postprocess(OpenItem open, absl::StatusOr<model::Result> result);
+  // Only OpenItem calls it.
   void EndItem(int i, absl::Status status);
 
+  // Drops all images that are left, at their next step.
+  void Drop();
   // Ends the request; may destroy this.
   void Finish(const absl::Status& status);
   void FinishAll();
@@ -145,6 +177,10 @@ class Prediction {
   absl::Status Outcome() const;
   void WriteErrors();
   Timing SlowestTiming() const;
+
+  // A piece of work for one of the pools.
+  server::Work MakeWork(absl::Duration cost, absl::Time deadline,
+                        absl::AnyInvocable<void()> run) const;
 
   // CANCELLED or DEADLINE_EXCEEDED if so; `deadline` is due.
   absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
@@ -160,6 +196,7 @@ class Prediction {
   const absl::Time deadline_;  // Of the request; SteadyNow().
   // To be in a batch by; not after deadline_.
   const absl::Time queue_deadline_;
+  const uint64_t group_;  // Of its work, in both pools.
 
   // Fixed by Admit().
   std::shared_ptr<repository::ModelVersion> version_;
@@ -170,8 +207,8 @@ class Prediction {
   std::atomic<int> pending_{0};
   std::atomic<int64_t> answer_bytes_{0};  // Of the answers written so far.
   std::atomic<bool> client_gone_{false};
-  // Tells the batcher to drop what is left: the client has gone, an image of an
-  // atomic request has failed, or the response is too large already.
+  // Set by Drop(): the client has gone, an image of an atomic request has
+  // failed, or the response is too large already. The batcher sees it too.
   const std::shared_ptr<std::atomic<bool>> dropped_ =
       std::make_shared<std::atomic<bool>>(false);
 };

@@ -1,6 +1,8 @@
 // Where a cancellation may hit a call: the test plays gRPC's side of it and
 // holds the call at each place.
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <initializer_list>
 #include <memory>
@@ -10,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "prometheus/text_serializer.h"
@@ -39,13 +42,13 @@ std::unique_ptr<std::FILE, int (*)(std::FILE*)> GatedFile(Gate* gate) {
 // A job that keeps a pool's only thread until it is released.
 class HeldPool {
  public:
-  explicit HeldPool(ThreadPool* pool) {
-    EXPECT_TRUE(pool->TryRun([this] {
-                      held_.Notify();
-                      WaitFor(released_, "the test's leave to free the thread",
-                              kTestPatience);
-                    })
-                    .ok());
+  explicit HeldPool(FairPool* pool) {
+    Work work;
+    work.run = [this] {
+      held_.Notify();
+      WaitFor(released_, "the test's leave to free the thread", kTestPatience);
+    };
+    pool->Run(std::move(work));
     WaitFor(held_, "the pool's only thread");
   }
   void Release() { released_.Notify(); }
@@ -100,8 +103,8 @@ class Call {
   const std::unique_ptr<GrpcSide> grpc_side_;
 };
 
-ThreadPool::Options OneThread(const char* name) {
-  ThreadPool::Options options;
+FairPool::Options OneThread(const char* name) {
+  FairPool::Options options;
   options.name = name;
   return options;
 }
@@ -116,8 +119,7 @@ class CancellationTest : public testing::Test {
         finish_pool_(OneThread("finish")),
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
-        service_({repository_, decode_pool_, finish_pool_, decode_memory_,
-                  metrics_, log_, clients_, prediction::RequestLimits()}) {
+        service_(Environment()) {
     clients_.Insert("");  // Says nothing in the log about deadlines.
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
@@ -170,15 +172,16 @@ class CancellationTest : public testing::Test {
   }
 
   const std::string folder_;
-  Gate log_gate_, model_gate_, mask_gate_;
+  Gate log_gate_, model_gate_, mask_gate_, decode_gate_;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_{observability::BuildInfo()};
-  image::MemoryBudget decode_memory_{1 << 20};
+  batching::QueueRoom decode_room_{kQueueItems, 1 << 20, absl::Seconds(1)};
+  batching::QueueRoom finish_room_{kQueueItems, 1 << 20, absl::Seconds(1)};
   ClientSet clients_{1};
-  ThreadPool finish_pool_;
+  FairPool finish_pool_;
   repository::ModelRepository repository_;
-  ThreadPool decode_pool_;
+  FairPool decode_pool_;
   rpc::VisionService service_;
 
  private:
@@ -189,6 +192,19 @@ class CancellationTest : public testing::Test {
     repository::ModelRepository::Options options;
     options.directory = folder_;
     return options;
+  }
+  // Its clock holds a decode thread at `decode_gate_`.
+  prediction::PredictionEnvironment Environment() {
+    prediction::PredictionEnvironment environment{
+        repository_,  decode_pool_, decode_room_, finish_pool_,
+        finish_room_, metrics_,     log_,         clients_};
+    environment.clock = [this] {
+      char name[16] = "";
+      pthread_getname_np(pthread_self(), name, sizeof(name));
+      if (std::string(name) == "decode") decode_gate_.Pass();
+      return base::SteadyNow();
+    };
+    return environment;
   }
   repository::ModelRepository::Load MakeLoad() {
     return [this](const repository::ModelDirectory& directory,
@@ -211,12 +227,11 @@ TEST_F(CancellationTest, BeforeADecodeThreadIsFree) {
 }
 
 TEST_F(CancellationTest, WhileAPictureIsDecoded) {
-  auto all_memory =
-      std::make_unique<image::MemoryBudget::Share>(&decode_memory_, 1 << 20);
+  decode_gate_.Close();
   const auto call = Start();
-  WaitUntil([this] { return decode_pool_.busy() > 0; }, "a decoding");
+  decode_gate_.WaitForBatch();
   call->Cancel();
-  all_memory.reset();
+  decode_gate_.Open();
   ExpectCancelled(*call);
   EXPECT_EQ(Sum("sfmamba_batches_total", {}), 0);
 }

@@ -39,6 +39,14 @@ TEST(QueueRoomTest, TakesAllOrNothing) {
   EXPECT_TRUE(room.Take(3, 1000).ok());
 }
 
+TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
+  QueueRoom room(1, 10, kRetryAfter, "decode");
+  const Reservation held = *room.Take(1, 0);
+  EXPECT_EQ(room.Take(1, 0).status().message(),
+            "the decode queue holds 1 of at most 1 images and 0 of at most 10 "
+            "bytes; no room for 1 images of 0 bytes");
+}
+
 TEST(ReservationTest, GivesBackOnceItGoes) {
   QueueRoom room(1, 10, kRetryAfter);
   {

@@ -2,9 +2,12 @@
 
 #include "server/prediction/prediction.h"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,18 +16,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
+#include "server/batching/executor.h"
 #include "tests/server/fake_model.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::prediction {
 namespace {
 
 using server::FakeModel;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr int kDecodeItems = 40;
+constexpr int kInputBytes = 3 * FakeModel::kSide * FakeModel::kSide;
+constexpr int kQueueBytes = 36 * kInputBytes;
 constexpr int64_t kAnswerBytes = 100;  // As the writer counts them.
 
 // Keeps what a prediction writes. Thread-safe once the prediction is done.
@@ -77,13 +85,14 @@ class PredictionTest : public testing::Test {
         log_(log_file_.get(), observability::LogLevel::kDebug,
              observability::LogFormat::kJson),
         metrics_(observability::BuildInfo()),
-        decode_memory_(64 << 20),
-        finish_pool_({"finish", 2, 64}),
+        finish_pool_({"finish", 2}),
         folder_(server::NewFolder("models")),
-        decode_pool_({"decode", 1, 64}),
+        decode_pool_({"decode", 1}),
         without_deadline_(16) {
     server::WriteModel(folder_, "fake", "3",
-                       "max_batch_size: 1 max_queue_delay {}");
+                       absl::StrCat("max_batch_size: 1 max_queue_delay {} "
+                                    "max_queue_bytes: ",
+                                    kQueueBytes));
     repository::ModelRepository::Options options;
     options.directory = folder_;
     repository_ = std::make_unique<repository::ModelRepository>(
@@ -101,8 +110,8 @@ class PredictionTest : public testing::Test {
                     .ok());
     environment_ =
         std::make_unique<PredictionEnvironment>(PredictionEnvironment{
-            *repository_, decode_pool_, finish_pool_, decode_memory_, metrics_,
-            log_, without_deadline_});
+            *repository_, decode_pool_, decode_room_, finish_pool_,
+            finish_room_, metrics_, log_, without_deadline_});
     environment_->clock = [this] { return Now(); };
   }
 
@@ -124,8 +133,37 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
+  // The same for grey pictures of so many pixels.
+  PredictionRequest LargeRequest(int images, int height, int width) {
+    PredictionRequest request = Request(images);
+    grey_picture_.assign(size_t{1} * height * width, 'x');
+    request.image = [=](int) -> absl::StatusOr<image::ImageSource> {
+      image::PixelBuffer pixels;
+      pixels.height = height;
+      pixels.width = width;
+      pixels.format = image::PixelBuffer::Format::kGray8;
+      pixels.data = grey_picture_;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    return request;
+  }
+
+  // The clock of predictions. A decode thread asks it before and after it
+  // decodes an image.
   absl::Time Now() {
+    char thread[16] = "";
+    pthread_getname_np(pthread_self(), thread, sizeof(thread));
     absl::MutexLock lock(&mu_);
+    if (thread == throwing_thread_) throw std::runtime_error("broken clock");
+    if (thread == std::string("decode")) {
+      const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return decode_steps_ > 0;
+      };
+      mu_.Await(absl::Condition(&may));
+      --decode_steps_;
+    }
     return base::SteadyNow() + advance_;
   }
   void AdvanceClock(absl::Duration duration) {
@@ -133,8 +171,25 @@ class PredictionTest : public testing::Test {
     advance_ += duration;
   }
 
+  // Lets decode threads decode so many images more; `kAll` for all.
+  static constexpr int kAll = 1 << 20;
+  void MayDecode(int images) {
+    absl::MutexLock lock(&mu_);
+    decode_steps_ = 2 * images;
+  }
+  void ThrowOn(const std::string& thread) {
+    absl::MutexLock lock(&mu_);
+    throwing_thread_ = thread;
+  }
+  batching::Executor& executor() {
+    return *(*repository_->List().front()->Loaded())->executor;
+  }
+
   absl::Mutex mu_;
   absl::Duration advance_ ABSL_GUARDED_BY(mu_);
+  int decode_steps_ ABSL_GUARDED_BY(mu_) = 2 * kAll;
+  std::string throwing_thread_ ABSL_GUARDED_BY(mu_);
+  std::string grey_picture_;
   const std::string grey_ =
       std::string(3 * FakeModel::kSide * FakeModel::kSide, 'x');
   int translated_ = 0;
@@ -145,12 +200,14 @@ class PredictionTest : public testing::Test {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_;
-  image::MemoryBudget decode_memory_;
-  server::ThreadPool finish_pool_;
+  batching::QueueRoom decode_room_{kDecodeItems, 1 << 30, absl::Seconds(1),
+                                   "decode"};
+  batching::QueueRoom finish_room_{64, 1 << 30, absl::Seconds(1), "answer"};
+  server::FairPool finish_pool_;
   const std::string folder_;
   server::Gate gate_;
   std::unique_ptr<repository::ModelRepository> repository_;
-  server::ThreadPool decode_pool_;
+  server::FairPool decode_pool_;
   server::ClientSet without_deadline_;
   std::unique_ptr<PredictionEnvironment> environment_;
 };
@@ -289,6 +346,116 @@ TEST_F(PredictionTest, ADeadlineThatPassesDuringInferenceDoesNot) {
   AdvanceClock(absl::Seconds(31));
   gate_.Open();
   EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "EXPIRED_IN_QUEUE");
+}
+
+// ---- Fair pools ----
+
+// 64 pictures of 20 megapixels in the test of the pool; here the real steps.
+TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
+  MayDecode(0);
+  KeptResponse large_response, small_response;
+  Prediction large(*environment_, LargeRequest(35, 2000, 2000),
+                   &large_response);
+  large.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_pool_.busy() == 1; },
+            "the first picture on the decode thread");
+  Prediction small(*environment_, Request(1), &small_response);
+  small.Start(absl::OkStatus());
+  MayDecode(2);  // The one that was begun, and the small one.
+  EXPECT_EQ(small_response.Wait(), absl::OkStatus());
+  EXPECT_FALSE(large_response.done_.HasBeenNotified());
+  large.Cancel();
+  MayDecode(kAll);
+  EXPECT_EQ(large_response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
+  MayDecode(0);
+  KeptResponse first_response, low_response, high_response;
+  Prediction first(*environment_, Request(1), &first_response);
+  first.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_pool_.busy() == 1; },
+            "the first image on the decode thread");
+  PredictionRequest low_request = Request(1), high_request = Request(1);
+  low_request.options.priority = server::Priority::kLow;
+  high_request.options.priority = server::Priority::kHigh;
+  Prediction low(*environment_, std::move(low_request), &low_response);
+  Prediction high(*environment_, std::move(high_request), &high_response);
+  low.Start(absl::OkStatus());
+  high.Start(absl::OkStatus());
+  MayDecode(2);
+  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(high_response.Wait(), absl::OkStatus());
+  EXPECT_FALSE(low_response.done_.HasBeenNotified());
+  MayDecode(kAll);
+  EXPECT_EQ(low_response.Wait(), absl::OkStatus());
+}
+
+// ---- Admission ----
+
+TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
+  MayDecode(0);
+  KeptResponse running_response, refused_response;
+  Prediction running(*environment_, Request(30), &running_response);
+  running.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_pool_.busy() == 1; },
+            "the first image on the decode thread");
+  const auto others = decode_room_.Take(8, 0);  // Of other models.
+  ASSERT_TRUE(others.ok());
+  PredictionRequest request = Request(5);  // Of 3 places that are left.
+  request.options.allow_partial_results = true;
+  Prediction refused(*environment_, std::move(request), &refused_response);
+  refused.Start(absl::OkStatus());
+  const absl::Status status = refused_response.Wait();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("the decode queue holds 37 of at most 40"));
+  EXPECT_TRUE(executor().Reserve(6, 6 * kInputBytes).ok())
+      << "the batch queue still holds places of the refused request";
+  MayDecode(kAll);
+  EXPECT_EQ(running_response.Wait(), absl::OkStatus());
+  EXPECT_TRUE(decode_room_.Take(kDecodeItems - 8, 0).ok());
+}
+
+TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
+  KeptResponse many_response, much_response;
+  Prediction many(*environment_, Request(kDecodeItems + 1), &many_response);
+  many.Start(absl::OkStatus());
+  const absl::Status too_many = many_response.Wait();
+  EXPECT_EQ(too_many.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(too_many).reason, "TOO_MANY_IMAGES");
+  EXPECT_EQ(too_many.message(), "got 41 images, expected 1 to 40");
+
+  Prediction much(*environment_, Request(37), &much_response);
+  much.Start(absl::OkStatus());
+  const absl::Status too_much = much_response.Wait();
+  EXPECT_EQ(too_much.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(too_much).reason, "INPUTS_TOO_LARGE");
+  EXPECT_EQ(server::GetErrorDetail(too_much).retry_after,
+            absl::InfiniteDuration());
+  EXPECT_THAT(
+      std::string(too_much.message()),
+      testing::HasSubstr(absl::StrCat(
+          "take ", 37 * kInputBytes,
+          " bytes as inputs and results, expected at most ", kQueueBytes)));
+}
+
+// ---- Exceptions ----
+
+TEST_F(PredictionTest, AnExceptionOnAPoolsThreadIsAnInternalError) {
+  for (const char* thread : {"decode", "finish"}) {
+    ThrowOn(thread);
+    KeptResponse response;
+    Prediction prediction(*environment_, Request(3), &response);
+    prediction.Start(absl::OkStatus());
+    EXPECT_EQ(response.Wait().code(), absl::StatusCode::kInternal) << thread;
+    EXPECT_EQ(response.times_done_, 1);
+  }
+  ThrowOn("");
+  KeptResponse response;
+  Prediction prediction(*environment_, Request(3), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait(), absl::OkStatus()) << "the threads live on";
 }
 
 }  // namespace
