@@ -40,14 +40,14 @@ void FindChanges(const Pixel* pixels, int64_t stride, int height, int columns,
 }
 
 // Calls visit(x, y, end, pixel) for each run of equal pixels, [y, end) in
-// column x: column by column, each from the top.
+// column x: column by column from `first` up to `last`, each from the top.
 template <typename Pixel, typename Visit>
-void ForEachRun(const Pixel* pixels, int height, int width,
+void ForEachRun(const Pixel* pixels, int height, int width, int first, int last,
                 const Visit& visit) {
   if (height == 0) return;
   std::array<std::vector<int>, kBand> changes;
-  for (int left = 0; left < width; left += kBand) {
-    const int columns = std::min(kBand, width - left);
+  for (int left = first; left < last; left += kBand) {
+    const int columns = std::min(kBand, last - left);
     for (std::vector<int>& column : changes) column.clear();
     FindChanges(pixels + left, width, height, columns, changes);
     for (int x = 0; x < columns; ++x) {
@@ -162,7 +162,7 @@ std::string CompressCounts(absl::Span<const int64_t> counts) {
 std::string EncodeRle(const Mask& mask, int left, int top, int height,
                       int width) {
   RunLengths runs;
-  ForEachRun(mask.data.data(), mask.height, mask.width,
+  ForEachRun(mask.data.data(), mask.height, mask.width, 0, mask.width,
              [&](int x, int y, int end, uint8_t set) {
                if (!set) return;
                const int64_t column =
@@ -173,22 +173,32 @@ std::string EncodeRle(const Mask& mask, int left, int top, int height,
   return CompressCounts(runs.Counts(int64_t{1} * height * width));
 }
 
+ClassRunLengths::ClassRunLengths(int height, int width, int classes)
+    : height_(height), width_(width), runs_(classes) {}
+
+void ClassRunLengths::AddColumns(int columns,
+                                 const std::vector<uint16_t>& map) {
+  const int end = std::min(columns_ + columns, width_);
+  ForEachRun(map.data(), height_, width_, columns_, end,
+             [this](int x, int y, int end, uint16_t label) {
+               if (label >= runs_.size()) return;
+               const int64_t column = int64_t{1} * x * height_;
+               runs_[label].Add(column + y, column + end);
+             });
+  columns_ = end;
+}
+
+std::string ClassRunLengths::Compress(int id) const {
+  if (runs_[id].empty()) return "";
+  return CompressCounts(runs_[id].Counts(int64_t{1} * height_ * width_));
+}
+
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
                                            int height, int width, int classes) {
-  std::vector<RunLengths> runs(classes);
-  std::vector<bool> occurs(classes);
-  ForEachRun(map.data(), height, width,
-             [&](int x, int y, int end, uint16_t label) {
-               if (label >= classes) return;
-               const int64_t column = int64_t{1} * x * height;
-               runs[label].Add(column + y, column + end);
-               occurs[label] = true;
-             });
+  ClassRunLengths runs(height, width, classes);
+  runs.AddColumns(width, map);
   std::vector<std::string> strings(classes);
-  for (int i = 0; i < classes; ++i) {
-    if (!occurs[i]) continue;
-    strings[i] = CompressCounts(runs[i].Counts(map.size()));
-  }
+  for (int i = 0; i < classes; ++i) strings[i] = runs.Compress(i);
   return strings;
 }
 

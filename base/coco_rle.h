@@ -32,6 +32,9 @@ class RunLengths {
   // Returns the run lengths of a mask of `pixels` pixels.
   std::vector<int64_t> Counts(int64_t pixels) const;
 
+  bool empty() const { return counts_.empty(); }
+  int64_t runs() const { return counts_.size(); }  // Of both kinds.
+
  private:
   std::vector<int64_t> counts_;  // Up to the last set pixel, so an even number.
   int64_t end_ = 0;              // The sum of counts_.
@@ -47,6 +50,30 @@ std::string CompressCounts(absl::Span<const int64_t> counts);
 // picture.
 std::string EncodeRle(const Mask& mask, int left, int top, int height,
                       int width);
+
+// The run lengths of each class of a map [height, width] of class indices, read
+// some columns at a time. Indices of `classes` and above belong to no class.
+// Thread-compatible.
+class ClassRunLengths {
+ public:
+  ClassRunLengths(int height, int width, int classes);
+
+  // Reads the next `columns` columns of `map`, or those that are left. It reads
+  // 64 columns at once, so that multiples of 64 are fastest.
+  void AddColumns(int columns, const std::vector<uint16_t>& map);
+  bool done() const { return columns_ == width_; }
+
+  // The number of runs of class `id`, and their compressed string, which is
+  // empty if the class does not occur. Only when done().
+  int64_t runs(int id) const { return runs_[id].runs(); }
+  std::string Compress(int id) const;
+
+ private:
+  const int height_;
+  const int width_;
+  std::vector<RunLengths> runs_;  // By class.
+  int columns_ = 0;               // That have been read.
+};
 
 // Returns one compressed string for each class 0 .. classes - 1 of a map
 // [height, width] of class indices. It is empty for classes that do not occur.

@@ -1,5 +1,6 @@
 #include "base/png_encoder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <utility>
@@ -43,10 +44,11 @@ struct Format {
   bool fastest;  // Weakest compression and no filter; else libpng's choice.
 };
 
-// False: target.message says why. Nothing with a destructor may live in here:
-// libpng's errors jump out.
-bool Write(png_structp png, png_infop info, Target& target,
-           const Format& format, absl::FunctionRef<const uint8_t*(int)> row) {
+// The next two return false on an error, which target.message tells. Nothing
+// with a destructor may live in them: libpng's errors jump out.
+
+bool WriteHeader(png_structp png, png_infop info, Target& target,
+                 const Format& format) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_write_fn(png, &target, Append, Flush);
   if (format.fastest) {
@@ -58,46 +60,97 @@ bool Write(png_structp png, png_infop info, Target& target,
                format.color_type, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
                PNG_FILTER_TYPE_BASE);
   png_write_info(png, info);
-  for (int y = 0; y < format.height; ++y) png_write_row(png, row(y));
-  png_write_end(png, nullptr);
   return true;
 }
 
-// A PNG whose row y is what `row` returns of it, as the file holds it.
-absl::StatusOr<std::string> Encode(const Format& format,
-                                   absl::FunctionRef<const uint8_t*(int)> row) {
-  Target target;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &target,
-                                            Fail, IgnoreWarning);
-  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
-  const bool encoded = info != nullptr && Write(png, info, target, format, row);
-  png_destroy_write_struct(&png, &info);
-  if (encoded) return std::move(target.bytes);
-  return absl::InternalError(absl::StrCat("PNG: ", target.message));
+bool WriteRows(png_structp png, int begin, int end, bool last,
+               absl::FunctionRef<const uint8_t*(int)> row) {
+  if (setjmp(png_jmpbuf(png))) return false;
+  for (int y = begin; y < end; ++y) png_write_row(png, row(y));
+  if (last) png_write_end(png, nullptr);
+  return true;
 }
 
 }  // namespace
 
+// Writes a PNG some rows at a time. It stays where it is, because libpng keeps
+// pointers to it.
+class PngWriter {
+ public:
+  explicit PngWriter(const Format& format) : format_(format) {
+    png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &target_, Fail,
+                                   IgnoreWarning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    ok_ = info_ != nullptr && WriteHeader(png_, info_, target_, format_);
+  }
+  ~PngWriter() { png_destroy_write_struct(&png_, &info_); }
+  PngWriter(const PngWriter&) = delete;
+  PngWriter& operator=(const PngWriter&) = delete;
+
+  // Writes the next `rows` rows, or those that are left. `row` returns row y as
+  // the file holds it.
+  absl::Status Write(int rows, absl::FunctionRef<const uint8_t*(int y)> row) {
+    const int end = std::min<int64_t>(int64_t{rows_} + rows, format_.height);
+    ok_ = ok_ && WriteRows(png_, rows_, end, end == format_.height, row);
+    rows_ = end;
+    if (ok_) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("PNG: ", target_.message));
+  }
+  bool done() const { return rows_ == format_.height; }
+  int64_t bytes() const { return target_.bytes.size(); }
+  std::string Take() { return std::move(target_.bytes); }
+
+ private:
+  const Format format_;
+  Target target_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  int rows_ = 0;  // Written.
+  bool ok_ = false;
+};
+
+GreyPngEncoder::GreyPngEncoder(int width, int height, int bit_depth)
+    : writer_(std::make_unique<PngWriter>(Format{width, height, bit_depth,
+                                                 PNG_COLOR_TYPE_GRAY,
+                                                 /*fastest=*/true})),
+      row_((size_t{1} * width * bit_depth + 7) / 8) {}
+
+GreyPngEncoder::~GreyPngEncoder() = default;
+
+absl::Status GreyPngEncoder::AddRows(
+    int rows, absl::FunctionRef<void(int, uint8_t*)> fill_row) {
+  return writer_->Write(rows, [&](int y) {
+    fill_row(y, row_.data());
+    return row_.data();
+  });
+}
+
+bool GreyPngEncoder::done() const { return writer_->done(); }
+
+int64_t GreyPngEncoder::bytes() const { return writer_->bytes(); }
+
+std::string GreyPngEncoder::Take() { return writer_->Take(); }
+
 absl::StatusOr<std::string> EncodeGreyPng(
     int width, int height, int bit_depth,
     absl::FunctionRef<void(int, uint8_t*)> fill_row) {
-  std::vector<uint8_t> row((size_t{1} * width * bit_depth + 7) / 8);
-  return Encode(
-      {width, height, bit_depth, PNG_COLOR_TYPE_GRAY, /*fastest=*/true},
-      [&](int y) {
-        fill_row(y, row.data());
-        return row.data();
-      });
+  GreyPngEncoder encoder(width, height, bit_depth);
+  const absl::Status status = encoder.AddRows(height, fill_row);
+  if (!status.ok()) return status;
+  return encoder.Take();
 }
 
 absl::StatusOr<std::string> EncodeRgbPng(const RgbImage& image) {
   if (image.width <= 0 || image.height <= 0) {
     return absl::InvalidArgumentError("PNG: a picture without pixels");
   }
-  return Encode(
-      {image.width, image.height, /*bit_depth=*/8, PNG_COLOR_TYPE_RGB,
-       /*fastest=*/false},
-      [&](int y) { return &image.data[size_t{3} * y * image.width]; });
+  PngWriter writer({image.width, image.height, /*bit_depth=*/8,
+                    PNG_COLOR_TYPE_RGB, /*fastest=*/false});
+  const absl::Status status = writer.Write(image.height, [&](int y) {
+    return &image.data[size_t{3} * y * image.width];
+  });
+  if (!status.ok()) return status;
+  return writer.Take();
 }
 
 }  // namespace sfmamba::base

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@ namespace sfmamba::prediction {
 namespace {
 
 constexpr int kDefaultTopK = 5;
+constexpr absl::Duration kPerClass = absl::Nanoseconds(20);
 
 // Scores of all classes, in the scale that was asked for.
 std::vector<float> Scores(const std::vector<float>& logits,
@@ -50,6 +52,56 @@ std::vector<int> Candidates(const ClassifyParams& params, int classes) {
   return some;
 }
 
+ClassificationAnswer ToAnswer(const ClassifyParams& params,
+                              const repository::ModelDirectory& model,
+                              model::Classification result) {
+  const std::vector<float> scores = Scores(result.logits, params.score);
+  std::vector<int> ids = Candidates(params, scores.size());
+  const int top_k = params.top_k == 0 ? kDefaultTopK : params.top_k;
+  const int count = std::min<int>(top_k, ids.size());
+  std::partial_sort(
+      ids.begin(), ids.begin() + count, ids.end(), [&scores](int a, int b) {
+        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+      });
+  ClassificationAnswer answer;
+  answer.categories.reserve(count);
+  for (int i = 0; i < count; ++i) {
+    const int id = ids[i];
+    if (params.min_score != 0 && scores[id] < params.min_score) break;
+    answer.categories.push_back({id, model.labels[id], scores[id]});
+  }
+  if (params.include_embedding) answer.embedding = std::move(result.embedding);
+  return answer;
+}
+
+// All in one piece.
+class ClassificationEncoder final : public AnswerEncoder {
+ public:
+  ClassificationEncoder(const ClassifyParams& params,
+                        const repository::ModelDirectory& model,
+                        model::Classification result)
+      : params_(params), model_(model), result_(std::move(result)) {}
+
+  bool done() const override { return answer_.has_value(); }
+  absl::Duration NextCost() const override {
+    return result_.logits.size() * kPerClass;
+  }
+  absl::Status EncodeNext() override {
+    answer_ = ToAnswer(params_, model_, std::move(result_));
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override {
+    return sizeof(float) * answer_->embedding.size();
+  }
+  Answer Take() override { return *std::move(answer_); }
+
+ private:
+  const ClassifyParams& params_;
+  const repository::ModelDirectory& model_;
+  model::Classification result_;
+  std::optional<ClassificationAnswer> answer_;
+};
+
 }  // namespace
 
 absl::Status ClassificationHandler::CheckParams(
@@ -65,28 +117,11 @@ int64_t ClassificationHandler::ResultBytes(const repository::ModelDirectory&,
 void ClassificationHandler::FillTask(const repository::ModelDirectory&,
                                      batching::BatchTask*) const {}
 
-absl::StatusOr<Answer> ClassificationHandler::ToAnswer(
-    const repository::ModelDirectory& model, const model::Result& result,
+std::unique_ptr<AnswerEncoder> ClassificationHandler::MakeEncoder(
+    const repository::ModelDirectory& model, model::Result result,
     const image::PictureFrame&) const {
-  const auto& classification = std::get<model::Classification>(result);
-  const std::vector<float> scores =
-      Scores(classification.logits, params_.score);
-  std::vector<int> ids = Candidates(params_, scores.size());
-  const int top_k = params_.top_k == 0 ? kDefaultTopK : params_.top_k;
-  const int count = std::min<int>(top_k, ids.size());
-  std::partial_sort(
-      ids.begin(), ids.begin() + count, ids.end(), [&scores](int a, int b) {
-        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-      });
-  ClassificationAnswer answer;
-  answer.categories.reserve(count);
-  for (int i = 0; i < count; ++i) {
-    const int id = ids[i];
-    if (params_.min_score != 0 && scores[id] < params_.min_score) break;
-    answer.categories.push_back({id, model.labels[id], scores[id]});
-  }
-  if (params_.include_embedding) answer.embedding = classification.embedding;
-  return Answer(std::move(answer));
+  return std::make_unique<ClassificationEncoder>(
+      params_, model, std::get<model::Classification>(std::move(result)));
 }
 
 absl::string_view ClassificationHandler::SmallerResponse() const {

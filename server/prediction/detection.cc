@@ -6,12 +6,18 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
 
 namespace sfmamba::prediction {
 namespace {
+
+// Of masks in one piece; pasting and encoding a pixel takes up to 2 ns.
+constexpr double kPiecePixels = 4e6;
+constexpr absl::Duration kPerMaskPixel = absl::Nanoseconds(2);
+constexpr absl::Duration kPerObject = absl::Nanoseconds(200);
 
 // The box in the oriented picture, clipped to it.
 model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
@@ -77,6 +83,86 @@ bool WantsMasks(const DetectParams& params,
          model.config.detector.masks;
 }
 
+int64_t MaskBytes(const DetectedObject& object) {
+  if (const auto* rle = std::get_if<CocoRle>(&object.mask)) {
+    return rle->counts.size();
+  }
+  if (const auto* png = std::get_if<PngCrop>(&object.mask)) {
+    return png->bytes.size();
+  }
+  return 0;
+}
+
+// A piece is some objects whose masks have at most kPiecePixels pixels, or one
+// object.
+class DetectionEncoder final : public AnswerEncoder {
+ public:
+  DetectionEncoder(DetectParams::MaskEncoding encoding,
+                   const repository::ModelDirectory& model,
+                   model::Detections result, const image::PictureFrame& frame)
+      : encoding_(encoding),
+        model_(model),
+        frame_(frame),
+        detections_(std::move(result.detections)) {
+    answer_.picture = frame.picture;
+    answer_.objects.reserve(detections_.size());
+    PlanPiece();
+  }
+
+  bool done() const override { return answer_.objects.size() >= piece_end_; }
+  absl::Duration NextCost() const override { return piece_cost_; }
+  absl::Status EncodeNext() override {
+    while (answer_.objects.size() < piece_end_) {
+      const absl::Status status = EncodeObject();
+      if (!status.ok()) return status;
+    }
+    PlanPiece();
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override { return bytes_; }
+  Answer Take() override { return std::move(answer_); }
+
+ private:
+  // Sets the end of the next piece, which is empty once all is done.
+  void PlanPiece() {
+    const size_t begin = answer_.objects.size();
+    double pixels = 0;
+    for (piece_end_ = begin; piece_end_ < detections_.size(); ++piece_end_) {
+      const double more = MaskPixels(detections_[piece_end_]);
+      if (piece_end_ > begin && pixels + more > kPiecePixels) break;
+      pixels += more;
+    }
+    piece_cost_ = (piece_end_ - begin) * kPerObject + pixels * kPerMaskPixel;
+  }
+  double MaskPixels(const model::Detection& detection) const {
+    if (encoding_ == DetectParams::MaskEncoding::kNone) return 0;
+    const model::Box box = InPicture(detection.box, frame_);
+    return double{box.x2 - box.x1} * (box.y2 - box.y1);
+  }
+  absl::Status EncodeObject() {
+    const model::Detection& detection = detections_[answer_.objects.size()];
+    DetectedObject& object = answer_.objects.emplace_back();
+    object.box = InPicture(detection.box, frame_);
+    object.class_id = detection.class_id;
+    object.label = model_.labels[detection.class_id];
+    object.score = detection.score;
+    if (encoding_ == DetectParams::MaskEncoding::kNone) return absl::OkStatus();
+    const absl::Status status =
+        FillMask(detection.mask(), frame_, encoding_, &object);
+    bytes_ += MaskBytes(object);
+    return status;
+  }
+
+  const DetectParams::MaskEncoding encoding_;
+  const repository::ModelDirectory& model_;
+  const image::PictureFrame frame_;
+  const std::vector<model::Detection> detections_;
+  DetectionAnswer answer_;  // Its objects are those encoded so far.
+  int64_t bytes_ = 0;       // Of their masks.
+  size_t piece_end_ = 0;    // Exclusive, of the next piece.
+  absl::Duration piece_cost_;
+};
+
 }  // namespace
 
 absl::Status DetectionHandler::CheckParams(
@@ -106,26 +192,13 @@ void DetectionHandler::FillTask(const repository::ModelDirectory& model,
   options.masks = WantsMasks(params_, model);
 }
 
-absl::StatusOr<Answer> DetectionHandler::ToAnswer(
-    const repository::ModelDirectory& model, const model::Result& result,
+std::unique_ptr<AnswerEncoder> DetectionHandler::MakeEncoder(
+    const repository::ModelDirectory& model, model::Result result,
     const image::PictureFrame& frame) const {
-  const bool masks = WantsMasks(params_, model);
-  const auto& detections = std::get<model::Detections>(result).detections;
-  DetectionAnswer answer;
-  answer.picture = frame.picture;
-  answer.objects.reserve(detections.size());
-  for (const model::Detection& detection : detections) {
-    DetectedObject& object = answer.objects.emplace_back();
-    object.box = InPicture(detection.box, frame);
-    object.class_id = detection.class_id;
-    object.label = model.labels[detection.class_id];
-    object.score = detection.score;
-    if (!masks) continue;
-    const absl::Status status =
-        FillMask(detection.mask(), frame, params_.mask_encoding, &object);
-    if (!status.ok()) return status;
-  }
-  return Answer(std::move(answer));
+  return std::make_unique<DetectionEncoder>(
+      WantsMasks(params_, model) ? params_.mask_encoding
+                                 : DetectParams::MaskEncoding::kNone,
+      model, std::get<model::Detections>(std::move(result)), frame);
 }
 
 absl::string_view DetectionHandler::SmallerResponse() const {

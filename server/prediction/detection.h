@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_DETECTION_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "server/prediction/task_handler.h"
 
@@ -21,8 +22,8 @@ class DetectionHandler final : public TaskHandler {
                       const ImageFacts& image) const override;
   void FillTask(const repository::ModelDirectory& model,
                 batching::BatchTask* task) const override;
-  absl::StatusOr<Answer> ToAnswer(
-      const repository::ModelDirectory& model, const model::Result& result,
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const override;
   absl::string_view SmallerResponse() const override;
 

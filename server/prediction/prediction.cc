@@ -270,32 +270,51 @@ void Prediction::StartAnswer(OpenItem open,
   // The batch thread encodes nothing itself.
   if (!room.ok()) return open.End(room.status());
   item.finish_room = *std::move(room);
+  if (result.ok()) {
+    item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
+                                         item.frame);
+  }
+  SchedulePostprocess(std::move(open), result.status());
+}
+
+void Prediction::SchedulePostprocess(OpenItem open, absl::Status status) {
+  const Item& item = items_[open.index()];
+  const bool any_left = status.ok() && !item.encoder->done();
+  const absl::Duration cost =
+      any_left ? item.encoder->NextCost() : absl::ZeroDuration();
   env_.finish_pool.Run(MakeWork(
-      absl::Microseconds(20), deadline_,
-      [this, open = std::move(open), result = std::move(result)]() mutable {
-        Postprocess(std::move(open), std::move(result));
+      cost, deadline_, [this, open = std::move(open), status]() mutable {
+        Postprocess(std::move(open), std::move(status));
       }));
 }
 
-void Prediction::Postprocess(OpenItem open,
-                             absl::StatusOr<model::Result> result) {
+void Prediction::Postprocess(OpenItem open, absl::Status status) {
   const int i = open.index();
   Item& item = items_[i];
-  absl::Status status = result.status();
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
     const absl::Time start = base::SteadyNow();
-    status = Guarded([this, i, &result, &item] {
-      absl::StatusOr<Answer> answer =
-          handler_->ToAnswer(model_->directory, *result, item.frame);
-      if (!answer.ok()) return answer.status();
-      return CheckSize(answer_bytes_ +=
-                       writer_.SetAnswer(i, *std::move(answer)));
-    });
-    item.postprocess = base::SteadyNow() - start;
+    status = Guarded([this, i] { return EncodePiece(i); });
+    item.postprocess += base::SteadyNow() - start;
     if (absl::IsResourceExhausted(status)) Drop();
   }
+  if (status.ok() && item.encoder != nullptr) {
+    return SchedulePostprocess(std::move(open), absl::OkStatus());
+  }
+  item.encoder = nullptr;
   open.End(std::move(status));
+}
+
+absl::Status Prediction::EncodePiece(int i) {
+  std::unique_ptr<AnswerEncoder>& encoder = items_[i].encoder;
+  if (!encoder->done()) {
+    const absl::Status status = encoder->EncodeNext();
+    if (!status.ok()) return status;
+  }
+  if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
+  const int64_t bytes = writer_.SetAnswer(i, encoder->Take());
+  encoder = nullptr;
+  return CheckSize(answer_bytes_ += bytes);
 }
 
 void Prediction::EndItem(int i, absl::Status status) {

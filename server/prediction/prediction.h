@@ -27,6 +27,7 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/answer.h"
+#include "server/prediction/answer_encoder.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
@@ -115,10 +116,11 @@ class Prediction {
   struct Item {
     image::ImageSource source;
     ImageFacts facts;
-    batching::Reservation decode_room;  // Until a thread decodes it.
-    batching::Reservation input_room;   // Until it is submitted.
-    batching::Reservation finish_room;  // From its batch's end on.
-    batching::Reservation answer_room;  // Until it has ended.
+    batching::Reservation decode_room;       // Until a thread decodes it.
+    batching::Reservation input_room;        // Until it is submitted.
+    batching::Reservation finish_room;       // From its batch's end on.
+    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
+    batching::Reservation answer_room;       // Until it has ended.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
@@ -164,7 +166,10 @@ class Prediction {
   void Submit(OpenItem open, image::ImageBuffer input);
   void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result,
                    const batching::BatchInfo& batch);
-  void Postprocess(OpenItem open, absl::StatusOr<model::Result> result);
+  // Encodes the next piece of the answer, or ends the image with `status`.
+  void SchedulePostprocess(OpenItem open, absl::Status status);
+  void Postprocess(OpenItem open, absl::Status status);
+  absl::Status EncodePiece(int i);
   // Only OpenItem calls it.
   void EndItem(int i, absl::Status status);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -14,6 +16,9 @@ namespace {
 
 // Classes whose indices fit into a byte, with 255 left for "ignore".
 constexpr int kMaxByteClasses = 255;
+// Of a piece. Encoding a pixel takes 1 to 14 ns.
+constexpr int kPiecePixels = 1 << 20;
+constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
 
 // What each class is shown as: itself or, filtered out, "ignore".
 std::vector<uint16_t> ShownAs(const SegmentParams& params, int classes) {
@@ -55,40 +60,125 @@ class IndexRows {
   const std::vector<uint16_t>& shown_;
 };
 
-absl::StatusOr<IndexPng> EncodePng(const model::Segmentation& map,
-                                   const IndexRows& rows) {
-  absl::StatusOr<std::string> png = base::EncodeGreyPng(
-      map.width, map.height, 8 * rows.bytes_per_pixel(),
-      [&rows](int y, uint8_t* row) { rows.Fill(y, /*high_first=*/true, row); });
-  if (!png.ok()) return png.status();
-  return IndexPng{*std::move(png)};
-}
+// The map in one of its encodings, in pieces.
+class MapEncoder {
+ public:
+  virtual ~MapEncoder() = default;
 
-RawIndexMap CopyRaw(const model::Segmentation& map, const IndexRows& rows) {
-  RawIndexMap raw;
-  raw.bytes_per_pixel = rows.bytes_per_pixel();
-  const size_t stride = size_t{1} * map.width * raw.bytes_per_pixel;
-  raw.data.resize(stride * map.height);
-  uint8_t* data = reinterpret_cast<uint8_t*>(&raw.data[0]);
-  for (int y = 0; y < map.height; ++y) {
-    rows.Fill(y, /*high_first=*/false, data + stride * y);
-  }
-  return raw;
-}
+  virtual bool done() const = 0;
+  virtual absl::Status EncodeNext() = 0;
+  virtual int64_t bytes() const = 0;
+  // Puts the map into the answer; once, when done().
+  virtual void Take(SegmentationAnswer* answer) = 0;
+};
 
-std::vector<ClassRle> EncodeRles(const model::Segmentation& map,
-                                 const std::vector<uint16_t>& shown,
-                                 const std::vector<std::string>& labels) {
-  std::vector<std::string> counts =
-      base::EncodeRlePerClass(map.labels, map.height, map.width, shown.size());
-  std::vector<ClassRle> classes;
-  for (size_t id = 0; id < counts.size(); ++id) {
-    if (counts[id].empty() || shown[id] != id) continue;
-    classes.push_back({static_cast<int>(id), labels[id],
-                       CocoRle{map.height, map.width, std::move(counts[id])}});
+int RowsOfPiece(int width) { return std::max(1, kPiecePixels / width); }
+
+class PngMap final : public MapEncoder {
+ public:
+  PngMap(const model::Segmentation& map, const IndexRows& rows)
+      : width_(map.width),
+        rows_(rows),
+        png_(map.width, map.height, 8 * rows.bytes_per_pixel()) {}
+
+  bool done() const override { return png_.done(); }
+  absl::Status EncodeNext() override {
+    return png_.AddRows(RowsOfPiece(width_), [this](int y, uint8_t* row) {
+      rows_.Fill(y, /*high_first=*/true, row);
+    });
   }
-  return classes;
-}
+  int64_t bytes() const override { return png_.bytes(); }
+  void Take(SegmentationAnswer* answer) override {
+    answer->map = IndexPng{png_.Take()};
+  }
+
+ private:
+  const int width_;
+  const IndexRows& rows_;
+  base::GreyPngEncoder png_;
+};
+
+class RawMap final : public MapEncoder {
+ public:
+  RawMap(const model::Segmentation& map, const IndexRows& rows)
+      : map_(map), rows_(rows) {
+    raw_.bytes_per_pixel = rows.bytes_per_pixel();
+    stride_ = size_t{1} * map.width * raw_.bytes_per_pixel;
+    raw_.data.reserve(stride_ * map.height);
+  }
+
+  bool done() const override { return bytes() == stride_ * map_.height; }
+  absl::Status EncodeNext() override {
+    const int begin = raw_.data.size() / stride_;
+    const int end = std::min(begin + RowsOfPiece(map_.width), map_.height);
+    raw_.data.resize(stride_ * end);
+    uint8_t* data = reinterpret_cast<uint8_t*>(&raw_.data[0]);
+    for (int y = begin; y < end; ++y) {
+      rows_.Fill(y, /*high_first=*/false, data + stride_ * y);
+    }
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override { return raw_.data.size(); }
+  void Take(SegmentationAnswer* answer) override {
+    answer->map = std::move(raw_);
+  }
+
+ private:
+  const model::Segmentation& map_;
+  const IndexRows& rows_;
+  RawIndexMap raw_;
+  int64_t stride_ = 0;  // Bytes of a row.
+};
+
+// First reads the map, then compresses the classes' runs.
+class RleMap final : public MapEncoder {
+ public:
+  RleMap(const model::Segmentation& map, const std::vector<uint16_t>& shown,
+         const std::vector<std::string>& labels)
+      : map_(map),
+        shown_(shown),
+        labels_(labels),
+        runs_(map.height, map.width, shown.size()) {}
+
+  bool done() const override {
+    return runs_.done() && next_class_ == static_cast<int>(shown_.size());
+  }
+  absl::Status EncodeNext() override {
+    if (!runs_.done()) {
+      constexpr int kColumns = 64;  // A multiple of which is read.
+      const int multiple = kPiecePixels / kColumns / std::max(1, map_.height);
+      runs_.AddColumns(std::max(1, multiple) * kColumns, map_.labels);
+      return absl::OkStatus();
+    }
+    const int classes = shown_.size();
+    for (int64_t runs = 0; next_class_ < classes && runs < kPiecePixels;
+         ++next_class_) {
+      runs += runs_.runs(next_class_);
+      Compress(next_class_);
+    }
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override { return bytes_; }
+  void Take(SegmentationAnswer* answer) override {
+    answer->map = std::move(classes_);
+  }
+
+ private:
+  void Compress(int id) {
+    if (shown_[id] != id || runs_.runs(id) == 0) return;
+    CocoRle rle{map_.height, map_.width, runs_.Compress(id)};
+    bytes_ += rle.counts.size();
+    classes_.push_back({id, labels_[id], std::move(rle)});
+  }
+
+  const model::Segmentation& map_;
+  const std::vector<uint16_t>& shown_;
+  const std::vector<std::string>& labels_;
+  base::ClassRunLengths runs_;
+  int next_class_ = 0;  // To be compressed.
+  std::vector<ClassRle> classes_;
+  int64_t bytes_ = 0;  // Of classes_.
+};
 
 std::vector<ClassArea> Areas(const model::Segmentation& map,
                              const std::vector<uint16_t>& shown,
@@ -110,12 +200,76 @@ std::vector<ClassArea> Areas(const model::Segmentation& map,
   return areas;
 }
 
-absl::StatusOr<std::string> EncodeConfidence(const model::Segmentation& map) {
-  return base::EncodeGreyPng(
-      map.width, map.height, 8, [&map](int y, uint8_t* row) {
-        std::memcpy(row, &map.confidence[size_t{1} * y * map.width], map.width);
-      });
-}
+// A piece is kPiecePixels pixels of the map or, after it, of the confidence.
+class SegmentationEncoder final : public AnswerEncoder {
+ public:
+  SegmentationEncoder(const SegmentParams& params,
+                      const repository::ModelDirectory& model,
+                      model::Segmentation map)
+      : params_(params),
+        model_(model),
+        map_(std::move(map)),
+        shown_(ShownAs(params, model.labels.size())),
+        rows_(map_, shown_),
+        encoder_(MakeMapEncoder()) {
+    if (params.include_confidence_map) {
+      confidence_.emplace(map_.width, map_.height, 8);
+    }
+  }
+
+  bool done() const override {
+    return encoder_->done() &&
+           (!confidence_.has_value() || confidence_->done());
+  }
+  absl::Duration NextCost() const override {
+    const int64_t pixels = int64_t{1} * map_.height * map_.width;
+    return std::min<int64_t>(pixels, kPiecePixels) * kPerPixel;
+  }
+  absl::Status EncodeNext() override {
+    if (!encoder_->done()) return encoder_->EncodeNext();
+    return confidence_->AddRows(
+        RowsOfPiece(map_.width), [this](int y, uint8_t* row) {
+          std::memcpy(row, &map_.confidence[size_t{1} * y * map_.width],
+                      map_.width);
+        });
+  }
+  int64_t bytes() const override {
+    return encoder_->bytes() +
+           (confidence_.has_value() ? confidence_->bytes() : 0);
+  }
+  Answer Take() override {
+    SegmentationAnswer answer;
+    answer.height = map_.height;
+    answer.width = map_.width;
+    encoder_->Take(&answer);
+    if (params_.include_class_areas) {
+      answer.areas = Areas(map_, shown_, model_.labels);
+    }
+    if (confidence_.has_value()) answer.confidence_png = confidence_->Take();
+    return Answer(std::move(answer));
+  }
+
+ private:
+  std::unique_ptr<MapEncoder> MakeMapEncoder() const {
+    switch (params_.encoding) {
+      case SegmentParams::Encoding::kRlePerClass:
+        return std::make_unique<RleMap>(map_, shown_, model_.labels);
+      case SegmentParams::Encoding::kRawIndex:
+        return std::make_unique<RawMap>(map_, rows_);
+      case SegmentParams::Encoding::kPngIndex:
+        break;
+    }
+    return std::make_unique<PngMap>(map_, rows_);
+  }
+
+  const SegmentParams& params_;
+  const repository::ModelDirectory& model_;
+  const model::Segmentation map_;
+  const std::vector<uint16_t> shown_;
+  const IndexRows rows_;
+  const std::unique_ptr<MapEncoder> encoder_;
+  std::optional<base::GreyPngEncoder> confidence_;
+};
 
 }  // namespace
 
@@ -139,38 +293,11 @@ void SegmentationHandler::FillTask(const repository::ModelDirectory&,
   task->segmentation.confidence = params_.include_confidence_map;
 }
 
-absl::StatusOr<Answer> SegmentationHandler::ToAnswer(
-    const repository::ModelDirectory& model, const model::Result& result,
+std::unique_ptr<AnswerEncoder> SegmentationHandler::MakeEncoder(
+    const repository::ModelDirectory& model, model::Result result,
     const image::PictureFrame&) const {
-  const auto& map = std::get<model::Segmentation>(result);
-  const std::vector<uint16_t> shown = ShownAs(params_, model.labels.size());
-  const IndexRows rows(map, shown);
-  SegmentationAnswer answer;
-  answer.height = map.height;
-  answer.width = map.width;
-  switch (params_.encoding) {
-    case SegmentParams::Encoding::kRlePerClass:
-      answer.map = EncodeRles(map, shown, model.labels);
-      break;
-    case SegmentParams::Encoding::kRawIndex:
-      answer.map = CopyRaw(map, rows);
-      break;
-    case SegmentParams::Encoding::kPngIndex: {
-      absl::StatusOr<IndexPng> png = EncodePng(map, rows);
-      if (!png.ok()) return png.status();
-      answer.map = *std::move(png);
-      break;
-    }
-  }
-  if (params_.include_class_areas) {
-    answer.areas = Areas(map, shown, model.labels);
-  }
-  if (params_.include_confidence_map) {
-    absl::StatusOr<std::string> png = EncodeConfidence(map);
-    if (!png.ok()) return png.status();
-    answer.confidence_png = *std::move(png);
-  }
-  return Answer(std::move(answer));
+  return std::make_unique<SegmentationEncoder>(
+      params_, model, std::get<model::Segmentation>(std::move(result)));
 }
 
 absl::string_view SegmentationHandler::SmallerResponse() const {

@@ -5,13 +5,12 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "model/config.h"
 #include "model/result.h"
 #include "server/batching/batch_task.h"
 #include "server/image/image_input.h"
-#include "server/prediction/answer.h"
+#include "server/prediction/answer_encoder.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/repository/model_directory.h"
@@ -40,9 +39,10 @@ class TaskHandler {
                         batching::BatchTask* task) const = 0;
 
   // Turns the model's result for an image into its answer: filters, sorts and
-  // encodes. INTERNAL if a mask or a map cannot be encoded.
-  virtual absl::StatusOr<Answer> ToAnswer(
-      const repository::ModelDirectory& model, const model::Result& result,
+  // encodes. Returns at once; the work is done by the encoder, which this and
+  // `model` outlive.
+  virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const = 0;
 
   // What a caller may change to get a smaller response.

@@ -155,6 +155,23 @@ TEST(RlePerClassTest, EachClassComesBack) {
   }
 }
 
+TEST(RlePerClassTest, ColumnsMayBeAddedAFewAtATime) {
+  constexpr int kHeight = 33, kWidth = 200, kClasses = 5;
+  std::mt19937 random(3);
+  std::vector<uint16_t> map;
+  while (map.size() < kHeight * kWidth) map.push_back(random() % 7);
+  const std::vector<std::string> whole =
+      EncodeRlePerClass(map, kHeight, kWidth, kClasses);
+  for (int columns : {1, 64, 100, 1000}) {
+    ClassRunLengths runs(kHeight, kWidth, kClasses);
+    while (!runs.done()) runs.AddColumns(columns, map);
+    for (int id = 0; id < kClasses; ++id) {
+      EXPECT_EQ(runs.Compress(id), whole[id]) << columns << " columns";
+      EXPECT_GT(runs.runs(id), 0);
+    }
+  }
+}
+
 // Masks of all densities.
 TEST(DecodeRleTest, ReversesTheEncoding) {
   std::mt19937 random(1);

@@ -46,6 +46,24 @@ TEST(PngEncoderTest, EachDepthComesBack) {
   }
 }
 
+TEST(PngEncoderTest, RowsMayBeAddedAFewAtATime) {
+  const auto fill = [](int y, uint8_t* row) {
+    for (int x = 0; x < 100; ++x) row[x] = x * y;
+  };
+  const auto whole = EncodeGreyPng(100, 50, 8, fill);
+  ASSERT_TRUE(whole.ok());
+  for (int rows : {1, 7, 49, 50, 1000}) {
+    GreyPngEncoder encoder(100, 50, 8);
+    int calls = 0;
+    for (; !encoder.done(); ++calls) {
+      ASSERT_TRUE(encoder.AddRows(rows, fill).ok());
+    }
+    EXPECT_EQ(calls, (50 + rows - 1) / rows);
+    EXPECT_EQ(encoder.bytes(), whole->size());
+    EXPECT_EQ(encoder.Take(), *whole);
+  }
+}
+
 TEST(PngEncoderTest, WhatLibpngRefusesIsAnError) {
   const auto png = EncodeGreyPng(2'000'000, 1, 8,
                                  [](int, uint8_t*) {});  // Its limit is 1 M.

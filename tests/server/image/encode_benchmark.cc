@@ -51,7 +51,8 @@ void Encode(benchmark::State& state, const prediction::TaskParams& params,
   const repository::ModelDirectory model = DenseModel();
   const auto handler = prediction::MakeTaskHandler(params);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(handler->ToAnswer(model, result, frame));
+    benchmark::DoNotOptimize(prediction::EncodeAll(
+        handler->MakeEncoder(model, result, frame).get()));
   }
 }
 

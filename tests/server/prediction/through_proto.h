@@ -30,8 +30,9 @@ Proto AnswerThroughProto(const Params& params,
                          const repository::ModelDirectory& model,
                          const model::Result& result,
                          const image::PictureFrame& frame = {}) {
+  const std::unique_ptr<const TaskHandler> handler = HandlerOf(params);
   absl::StatusOr<prediction::Answer> answer =
-      HandlerOf(params)->ToAnswer(model, result, frame);
+      EncodeAll(handler->MakeEncoder(model, result, frame).get());
   Proto proto;
   if (answer.ok()) {
     rpc::ToProto(std::get<Answer>(*std::move(answer)), &proto);
