@@ -198,5 +198,37 @@ TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
+// Objects without masks, small masks and large ones.
+TEST(DetectionPiecesTest, APieceIsABoundedNumberOfMaskPixels) {
+  const auto pieces_of = [](int objects, float side, bool masks) {
+    v1::DetectParams params;
+    if (masks) params.set_mask_encoding(v1::DetectParams::COCO_RLE);
+    repository::ModelDirectory model = ModelOf(Labels());
+    model.config.detector.masks = true;
+    model::Detections result;
+    for (int i = 0; i < objects; ++i) {
+      result.detections.push_back(MakeDetection({0, 0, side, side}));
+    }
+    image::PictureFrame frame;
+    frame.picture = {5000, 5000};
+    const auto handler = HandlerOf(params);
+    const auto encoder = handler->MakeEncoder(model, result, frame);
+    int pieces = 0;
+    for (; !encoder->done(); ++pieces) {
+      if (side < 2000) EXPECT_LE(encoder->NextCost(), absl::Milliseconds(10));
+      EXPECT_GT(encoder->NextCost(), absl::ZeroDuration());
+      EXPECT_TRUE(encoder->EncodeNext().ok());
+    }
+    const auto answer = std::get<DetectionAnswer>(encoder->Take());
+    EXPECT_EQ(answer.objects.size(), objects);
+    return pieces;
+  };
+  EXPECT_EQ(pieces_of(0, 1, true), 0);
+  EXPECT_EQ(pieces_of(1000, 5000, false), 1);
+  EXPECT_EQ(pieces_of(1000, 20, true), 1);
+  EXPECT_EQ(pieces_of(100, 1000, true), 25);
+  EXPECT_EQ(pieces_of(7, 5000, true), 7);
+}
+
 }  // namespace
 }  // namespace sfmamba::prediction

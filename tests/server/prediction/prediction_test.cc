@@ -2,215 +2,17 @@
 
 #include "server/prediction/prediction.h"
 
-#include <pthread.h>
-
-#include <cstdio>
-#include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
-#include "server/batching/executor.h"
-#include "tests/server/fake_model.h"
-#include "tests/server/running_server.h"
-#include "tests/testing/patience.h"
+#include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::prediction {
 namespace {
-
-using server::FakeModel;
-
-constexpr int kDecodeItems = 40;
-constexpr int kInputBytes = 3 * FakeModel::kSide * FakeModel::kSide;
-constexpr int kQueueBytes = 36 * kInputBytes;
-constexpr int64_t kAnswerBytes = 100;  // As the writer counts them.
-
-// Keeps what a prediction writes. Thread-safe once the prediction is done.
-class KeptResponse : public ResponseWriter {
- public:
-  void Start(const std::string& model, int images) override {
-    model_ = model;
-    answers_.resize(images);
-    errors_.resize(images);
-  }
-  int64_t SetAnswer(int i, Answer answer) override {
-    answers_[i] = std::move(answer);
-    return kAnswerBytes;
-  }
-  void SetError(int i, const absl::Status& error) override {
-    errors_[i] = error;
-  }
-  void SetTiming(const Timing& timing) override { timing_ = timing; }
-  int64_t Bytes() const override { return kAnswerBytes; }
-  void Done(const absl::Status& status) override {
-    status_ = status;
-    ++times_done_;
-    done_.Notify();
-  }
-
-  // The status of the request once it is done.
-  absl::Status Wait() {
-    if (!done_.WaitForNotificationWithTimeout(kPatience)) {
-      return absl::UnknownError("Done() was not called");
-    }
-    return status_;
-  }
-  std::string Reason(int i) const {
-    return server::GetErrorDetail(errors_[i]).reason;
-  }
-
-  std::string model_;
-  std::vector<std::optional<Answer>> answers_;
-  std::vector<absl::Status> errors_;
-  std::optional<Timing> timing_;
-  absl::Status status_;
-  int times_done_ = 0;
-  absl::Notification done_;
-};
-
-class PredictionTest : public testing::Test {
- protected:
-  PredictionTest()
-      : log_file_(std::tmpfile(), &std::fclose),
-        log_(log_file_.get(), observability::LogLevel::kDebug,
-             observability::LogFormat::kJson),
-        metrics_(observability::BuildInfo()),
-        finish_pool_({"finish", 2}),
-        folder_(server::NewFolder("models")),
-        decode_pool_({"decode", 1}),
-        without_deadline_(16) {
-    server::WriteModel(folder_, "fake", "3",
-                       absl::StrCat("max_batch_size: 1 max_queue_delay {} "
-                                    "max_queue_bytes: ",
-                                    kQueueBytes));
-    repository::ModelRepository::Options options;
-    options.directory = folder_;
-    repository_ = std::make_unique<repository::ModelRepository>(
-        options,
-        [this](const repository::ModelDirectory& directory,
-               const repository::ModelRepository::CaptureFailed&)
-            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-          return std::make_unique<FakeModel>(directory.config, &gate_);
-        },
-        &metrics_, &log_);
-    EXPECT_TRUE(repository_->Scan().ok());
-    EXPECT_TRUE(repository_
-                    ->LoadAll([](const repository::ModelVersion&) {},
-                              [] { return false; })
-                    .ok());
-    environment_ =
-        std::make_unique<PredictionEnvironment>(PredictionEnvironment{
-            *repository_, decode_pool_, decode_room_, finish_pool_,
-            finish_room_, metrics_, log_, without_deadline_});
-    environment_->clock = [this] { return Now(); };
-  }
-
-  // A request for `images` grey images.
-  PredictionRequest Request(int images) {
-    PredictionRequest request;
-    request.images = images;
-    request.image = [this](int i) -> absl::StatusOr<image::ImageSource> {
-      ++translated_;
-      if (i == malformed_) return server::InvalidField(".source", "bad");
-      image::PixelBuffer pixels;
-      pixels.width = pixels.height = FakeModel::kSide;
-      pixels.data = grey_;
-      image::ImageSource source;
-      source.source = pixels;
-      return source;
-    };
-    request.peer = "ipv4:127.0.0.1:1";
-    return request;
-  }
-
-  // The same for grey pictures of so many pixels.
-  PredictionRequest LargeRequest(int images, int height, int width) {
-    PredictionRequest request = Request(images);
-    grey_picture_.assign(size_t{1} * height * width, 'x');
-    request.image = [=](int) -> absl::StatusOr<image::ImageSource> {
-      image::PixelBuffer pixels;
-      pixels.height = height;
-      pixels.width = width;
-      pixels.format = image::PixelBuffer::Format::kGray8;
-      pixels.data = grey_picture_;
-      image::ImageSource source;
-      source.source = pixels;
-      return source;
-    };
-    return request;
-  }
-
-  // The clock of predictions. A decode thread asks it before and after it
-  // decodes an image.
-  absl::Time Now() {
-    char thread[16] = "";
-    pthread_getname_np(pthread_self(), thread, sizeof(thread));
-    absl::MutexLock lock(&mu_);
-    if (thread == throwing_thread_) throw std::runtime_error("broken clock");
-    if (thread == std::string("decode")) {
-      const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return decode_steps_ > 0;
-      };
-      mu_.Await(absl::Condition(&may));
-      --decode_steps_;
-    }
-    return base::SteadyNow() + advance_;
-  }
-  void AdvanceClock(absl::Duration duration) {
-    absl::MutexLock lock(&mu_);
-    advance_ += duration;
-  }
-
-  // Lets decode threads decode so many images more; `kAll` for all.
-  static constexpr int kAll = 1 << 20;
-  void MayDecode(int images) {
-    absl::MutexLock lock(&mu_);
-    decode_steps_ = 2 * images;
-  }
-  void ThrowOn(const std::string& thread) {
-    absl::MutexLock lock(&mu_);
-    throwing_thread_ = thread;
-  }
-  batching::Executor& executor() {
-    return *(*repository_->List().front()->Loaded())->executor;
-  }
-
-  absl::Mutex mu_;
-  absl::Duration advance_ ABSL_GUARDED_BY(mu_);
-  int decode_steps_ ABSL_GUARDED_BY(mu_) = 2 * kAll;
-  std::string throwing_thread_ ABSL_GUARDED_BY(mu_);
-  std::string grey_picture_;
-  const std::string grey_ =
-      std::string(3 * FakeModel::kSide * FakeModel::kSide, 'x');
-  int translated_ = 0;
-  int malformed_ = -1;
-
-  // In the order of a server's members: the pools and the repository drain
-  // before what they use goes.
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
-  observability::Logger log_;
-  observability::Metrics metrics_;
-  batching::QueueRoom decode_room_{kDecodeItems, 1 << 30, absl::Seconds(1),
-                                   "decode"};
-  batching::QueueRoom finish_room_{64, 1 << 30, absl::Seconds(1), "answer"};
-  server::FairPool finish_pool_;
-  const std::string folder_;
-  server::Gate gate_;
-  std::unique_ptr<repository::ModelRepository> repository_;
-  server::FairPool decode_pool_;
-  server::ClientSet without_deadline_;
-  std::unique_ptr<PredictionEnvironment> environment_;
-};
 
 TEST_F(PredictionTest, AnswersEachImageThenIsDoneOnce) {
   KeptResponse response;
@@ -348,49 +150,6 @@ TEST_F(PredictionTest, ADeadlineThatPassesDuringInferenceDoesNot) {
   EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "EXPIRED_IN_QUEUE");
 }
 
-// ---- Fair pools ----
-
-// 64 pictures of 20 megapixels in the test of the pool; here the real steps.
-TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
-  MayDecode(0);
-  KeptResponse large_response, small_response;
-  Prediction large(*environment_, LargeRequest(35, 2000, 2000),
-                   &large_response);
-  large.Start(absl::OkStatus());
-  WaitUntil([this] { return decode_pool_.busy() == 1; },
-            "the first picture on the decode thread");
-  Prediction small(*environment_, Request(1), &small_response);
-  small.Start(absl::OkStatus());
-  MayDecode(2);  // The one that was begun, and the small one.
-  EXPECT_EQ(small_response.Wait(), absl::OkStatus());
-  EXPECT_FALSE(large_response.done_.HasBeenNotified());
-  large.Cancel();
-  MayDecode(kAll);
-  EXPECT_EQ(large_response.Wait().code(), absl::StatusCode::kCancelled);
-}
-
-TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
-  MayDecode(0);
-  KeptResponse first_response, low_response, high_response;
-  Prediction first(*environment_, Request(1), &first_response);
-  first.Start(absl::OkStatus());
-  WaitUntil([this] { return decode_pool_.busy() == 1; },
-            "the first image on the decode thread");
-  PredictionRequest low_request = Request(1), high_request = Request(1);
-  low_request.options.priority = server::Priority::kLow;
-  high_request.options.priority = server::Priority::kHigh;
-  Prediction low(*environment_, std::move(low_request), &low_response);
-  Prediction high(*environment_, std::move(high_request), &high_response);
-  low.Start(absl::OkStatus());
-  high.Start(absl::OkStatus());
-  MayDecode(2);
-  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
-  EXPECT_EQ(high_response.Wait(), absl::OkStatus());
-  EXPECT_FALSE(low_response.done_.HasBeenNotified());
-  MayDecode(kAll);
-  EXPECT_EQ(low_response.Wait(), absl::OkStatus());
-}
-
 // ---- Admission ----
 
 TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
@@ -412,7 +171,7 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
               testing::HasSubstr("the decode queue holds 37 of at most 40"));
   EXPECT_TRUE(executor().Reserve(6, 6 * kInputBytes).ok())
       << "the batch queue still holds places of the refused request";
-  MayDecode(kAll);
+  MayDecode(Steps::kAll);
   EXPECT_EQ(running_response.Wait(), absl::OkStatus());
   EXPECT_TRUE(decode_room_.Take(kDecodeItems - 8, 0).ok());
 }

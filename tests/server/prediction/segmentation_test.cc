@@ -1,5 +1,6 @@
 // Results as a caller of sfmamba.v1 sees them.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -141,6 +142,59 @@ TEST(SegmentationTest, ConfidenceIsAPngOfItsOwn) {
       server::DecodeGreyPng(Convert(params).confidence_png());
   EXPECT_EQ(png.bit_depth, 8);
   EXPECT_EQ(png.values, (std::vector<int>{10, 20, 30, 40, 50, 255}));
+}
+
+// A map of several pieces, each of which is a small part of the work.
+TEST(SegmentationPiecesTest, ALargeMapIsEncodedInPieces) {
+  model::Segmentation map;
+  map.height = 2000;
+  map.width = 2500;
+  map.areas.resize(5);
+  for (int y = 0; y < map.height; ++y) {
+    for (int x = 0; x < map.width; ++x) {
+      map.labels.push_back(x / 700 + (y > 1234));
+      map.confidence.push_back(x / 10);
+      ++map.areas[map.labels.back()];
+    }
+  }
+  const repository::ModelDirectory model = ModelOf(Labels(5));
+  for (const auto encoding :
+       {v1::SegmentParams::PNG_INDEX, v1::SegmentParams::RLE_PER_CLASS,
+        v1::SegmentParams::RAW_INDEX}) {
+    v1::SegmentParams params;
+    params.set_encoding(encoding);
+    params.set_include_confidence_map(true);
+    const auto handler = HandlerOf(params);
+    const auto encoder = handler->MakeEncoder(model, map, {});
+    int pieces = 0;
+    for (; !encoder->done(); ++pieces) {
+      EXPECT_LE(encoder->NextCost(), absl::Milliseconds(10));
+      const int64_t before = encoder->bytes();
+      ASSERT_TRUE(encoder->EncodeNext().ok());
+      EXPECT_GE(encoder->bytes(), before);
+    }
+    EXPECT_GE(pieces, 10);
+    const auto answer = std::get<SegmentationAnswer>(encoder->Take());
+    EXPECT_GT(answer.confidence_png.size(), 0u);
+    if (encoding == v1::SegmentParams::PNG_INDEX) {
+      const server::GreyPng png =
+          server::DecodeGreyPng(std::get<IndexPng>(answer.map).bytes);
+      EXPECT_EQ(png.values,
+                std::vector<int>(map.labels.begin(), map.labels.end()));
+    } else if (encoding == v1::SegmentParams::RAW_INDEX) {
+      EXPECT_EQ(std::get<RawIndexMap>(answer.map).data,
+                std::string(map.labels.begin(), map.labels.end()));
+    } else {
+      const auto& classes = std::get<std::vector<ClassRle>>(answer.map);
+      ASSERT_EQ(classes.size(), 5u);
+      for (const ClassRle& one : classes) {
+        const std::vector<int> mask =
+            server::DecodeRle(one.rle.counts, map.height, map.width);
+        EXPECT_EQ(std::count(mask.begin(), mask.end(), 1),
+                  map.areas[one.class_id]);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,277 @@
+#ifndef SFMAMBA_TESTS_SERVER_PREDICTION_PREDICTION_FIXTURE_H_
+#define SFMAMBA_TESTS_SERVER_PREDICTION_PREDICTION_FIXTURE_H_
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/batching/executor.h"
+#include "server/prediction/prediction.h"
+#include "tests/server/fake_model.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::prediction {
+
+inline constexpr int kDecodeItems = 40;
+inline constexpr int kInputBytes =
+    3 * server::FakeModel::kSide * server::FakeModel::kSide;
+inline constexpr int kQueueBytes = 36 * kInputBytes;
+inline constexpr int64_t kAnswerBytes = 100;  // As the writer counts them.
+
+// Keeps what a prediction writes. Thread-safe once the prediction is done.
+class KeptResponse : public ResponseWriter {
+ public:
+  void Start(const std::string& model, int images) override {
+    model_ = model;
+    answers_.resize(images);
+    errors_.resize(images);
+  }
+  int64_t SetAnswer(int i, Answer answer) override {
+    answers_[i] = std::move(answer);
+    return kAnswerBytes;
+  }
+  void SetError(int i, const absl::Status& error) override {
+    errors_[i] = error;
+  }
+  void SetTiming(const Timing& timing) override { timing_ = timing; }
+  int64_t Bytes() const override { return kAnswerBytes; }
+  void Done(const absl::Status& status) override {
+    status_ = status;
+    ++times_done_;
+    done_.Notify();
+  }
+
+  // The status of the request once it is done.
+  absl::Status Wait() {
+    if (!done_.WaitForNotificationWithTimeout(kPatience)) {
+      return absl::UnknownError("Done() was not called");
+    }
+    return status_;
+  }
+  std::string Reason(int i) const {
+    return server::GetErrorDetail(errors_[i]).reason;
+  }
+
+  std::string model_;
+  std::vector<std::optional<Answer>> answers_;
+  std::vector<absl::Status> errors_;
+  std::optional<Timing> timing_;
+  absl::Status status_;
+  int times_done_ = 0;
+  absl::Notification done_;
+};
+
+// Lets threads of the code under test go on step by step. Thread-safe.
+class Steps {
+ public:
+  static constexpr int kAll = 1 << 20;
+
+  // Called by the code under test: waits until it may take a step.
+  void Take() {
+    absl::MutexLock lock(&mu_);
+    const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return allowed_ > 0;
+    };
+    mu_.Await(absl::Condition(&may));
+    --allowed_;
+    ++taken_;
+  }
+  // From now on so many may be taken.
+  void Allow(int steps) {
+    absl::MutexLock lock(&mu_);
+    allowed_ = steps;
+  }
+  int taken() {
+    absl::MutexLock lock(&mu_);
+    return taken_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  int allowed_ ABSL_GUARDED_BY(mu_) = kAll;
+  int taken_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// A detector that finds the whole picture 100 times. Each mask is a step.
+class MaskModel final : public server::FakeModel {
+ public:
+  static constexpr int kMasks = 100;
+
+  MaskModel(const model::ModelConfig& config, server::Gate* gate, Steps* steps)
+      : server::FakeModel(config, gate), steps_(*steps) {}
+
+  absl::StatusOr<std::vector<model::Result>> Run(
+      absl::Span<const model::ModelInput> images, model::RunInfo*) override {
+    std::vector<model::Result> results;
+    for (const model::ModelInput& image : images) {
+      const int height = image.original_height, width = image.original_width;
+      model::Detections found;
+      for (int i = 0; i < kMasks; ++i) {
+        model::Detection& one = found.detections.emplace_back();
+        one.box = {0, 0, static_cast<float>(width), static_cast<float>(height)};
+        one.score = 0.5f;
+        one.mask = [this, height, width] {
+          steps_.Take();
+          model::InstanceMask mask;
+          mask.height = height;
+          mask.width = width;
+          mask.data.assign(size_t{1} * height * width, 1);
+          return mask;
+        };
+      }
+      results.push_back(std::move(found));
+    }
+    return results;
+  }
+
+ private:
+  Steps& steps_;
+};
+
+class PredictionTest : public testing::Test {
+ protected:
+  PredictionTest()
+      : log_file_(std::tmpfile(), &std::fclose),
+        log_(log_file_.get(), observability::LogLevel::kDebug,
+             observability::LogFormat::kJson),
+        metrics_(observability::BuildInfo()),
+        finish_pool_({"finish", 1}),
+        folder_(server::NewFolder("models")),
+        decode_pool_({"decode", 1}),
+        without_deadline_(16) {
+    server::WriteModel(folder_, "fake", "3",
+                       absl::StrCat("max_batch_size: 1 max_queue_delay {} "
+                                    "max_queue_bytes: ",
+                                    kQueueBytes));
+    server::WriteModel(folder_, "masks", "1", "max_queue_delay {}",
+                       model::VisionTask::kDetection);
+    repository::ModelRepository::Options options;
+    options.directory = folder_;
+    repository_ = std::make_unique<repository::ModelRepository>(
+        options,
+        [this](const repository::ModelDirectory& directory,
+               const repository::ModelRepository::CaptureFailed&)
+            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+          if (directory.config.task == model::VisionTask::kDetection) {
+            return std::make_unique<MaskModel>(directory.config, &gate_,
+                                               &masks_);
+          }
+          return std::make_unique<server::FakeModel>(directory.config, &gate_);
+        },
+        &metrics_, &log_);
+    EXPECT_TRUE(repository_->Scan().ok());
+    EXPECT_TRUE(repository_
+                    ->LoadAll([](const repository::ModelVersion&) {},
+                              [] { return false; })
+                    .ok());
+    environment_ =
+        std::make_unique<PredictionEnvironment>(PredictionEnvironment{
+            *repository_, decode_pool_, decode_room_, finish_pool_,
+            finish_room_, metrics_, log_, without_deadline_});
+    environment_->clock = [this] { return Now(); };
+  }
+
+  // A request for `images` grey images.
+  PredictionRequest Request(int images) {
+    PredictionRequest request;
+    request.images = images;
+    request.image = [this](int i) -> absl::StatusOr<image::ImageSource> {
+      ++translated_;
+      if (i == malformed_) return server::InvalidField(".source", "bad");
+      image::PixelBuffer pixels;
+      pixels.width = pixels.height = server::FakeModel::kSide;
+      pixels.data = grey_;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    request.peer = "ipv4:127.0.0.1:1";
+    return request;
+  }
+
+  // The same for grey pictures of so many pixels.
+  PredictionRequest LargeRequest(int images, int height, int width) {
+    PredictionRequest request = Request(images);
+    grey_picture_.assign(size_t{1} * height * width, 'x');
+    request.image = [=](int) -> absl::StatusOr<image::ImageSource> {
+      image::PixelBuffer pixels;
+      pixels.height = height;
+      pixels.width = width;
+      pixels.format = image::PixelBuffer::Format::kGray8;
+      pixels.data = grey_picture_;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    return request;
+  }
+
+  // The clock of predictions. A decode thread asks it before and after it
+  // decodes an image.
+  absl::Time Now() {
+    char thread[16] = "";
+    pthread_getname_np(pthread_self(), thread, sizeof(thread));
+    if (thread == std::string("decode")) decoding_.Take();
+    absl::MutexLock lock(&mu_);
+    if (thread == throwing_thread_) throw std::runtime_error("broken clock");
+    return base::SteadyNow() + advance_;
+  }
+  void AdvanceClock(absl::Duration duration) {
+    absl::MutexLock lock(&mu_);
+    advance_ += duration;
+  }
+
+  void MayDecode(int images) { decoding_.Allow(2 * images); }
+  void ThrowOn(const std::string& thread) {
+    absl::MutexLock lock(&mu_);
+    throwing_thread_ = thread;
+  }
+  batching::Executor& executor() {
+    return *(*repository_->List().front()->Loaded())->executor;
+  }
+
+  Steps decoding_;  // Two for each image.
+  Steps masks_;
+  absl::Mutex mu_;
+  absl::Duration advance_ ABSL_GUARDED_BY(mu_);
+  std::string throwing_thread_ ABSL_GUARDED_BY(mu_);
+  std::string grey_picture_;
+  const std::string grey_ =
+      std::string(3 * server::FakeModel::kSide * server::FakeModel::kSide, 'x');
+  int translated_ = 0;
+  int malformed_ = -1;
+
+  // In the order of a server's members: the pools and the repository drain
+  // before what they use goes.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
+  observability::Logger log_;
+  observability::Metrics metrics_;
+  batching::QueueRoom decode_room_{kDecodeItems, 1 << 30, absl::Seconds(1),
+                                   "decode"};
+  batching::QueueRoom finish_room_{64, 1 << 30, absl::Seconds(1), "answer"};
+  server::FairPool finish_pool_;
+  const std::string folder_;
+  server::Gate gate_;
+  std::unique_ptr<repository::ModelRepository> repository_;
+  server::FairPool decode_pool_;
+  server::ClientSet without_deadline_;
+  std::unique_ptr<PredictionEnvironment> environment_;
+};
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_TESTS_SERVER_PREDICTION_PREDICTION_FIXTURE_H_
