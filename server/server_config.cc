@@ -1,10 +1,10 @@
 #include "server/server_config.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/base/processors.h"
 #include "server/base/setting.h"
 #include "server/base/textproto.h"
 #include "server/observability/log.h"
@@ -26,8 +26,7 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path) {
 }
 
 v1::ServerConfig WithDefaults(v1::ServerConfig config) {
-  const int processors =
-      std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int processors = UsableProcessors();
   if (config.decode_threads() == 0) {
     config.set_decode_threads(std::max(1, processors - 2));
   }
