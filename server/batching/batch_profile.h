@@ -2,41 +2,47 @@
 #define SFMAMBA_SERVER_BATCHING_BATCH_PROFILE_H_
 
 #include <map>
-#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "server/batching/batch_curve.h"
+#include "server/batching/batch_key.h"
 
 namespace sfmamba::batching {
 
-// How long batches take, learnt from those that ran lately.
+// One line of a profile that was measured or learnt: how long batches of
+// `images` images of `key` take.
+struct BatchTime {
+  BatchKey key;
+  int images = 0;
+  absl::Duration median;
+  absl::Duration p95;
+};
+
+// How long a model's batches take on its device, by key.
 //
 // It has no clock: callers pass the time. Thread-compatible.
 class BatchProfile {
  public:
-  // Height and width of the images of a batch, in pixels.
-  using Size = std::pair<int, int>;
+  explicit BatchProfile(int max_images) : unknown_(max_images) {}
 
-  // A batch of `images` images of `size` took `duration` and ended at `now`.
-  void Record(Size size, int images, absl::Duration duration, absl::Time now);
+  // A batch of `images` images of `key` took `duration` and ended at `now`.
+  void Record(const BatchKey& key, int images, absl::Duration duration,
+              absl::Time now);
 
-  // A duration that a batch of `images` images seldom exceeds: the mean plus
-  // twice the mean deviation of the last batches. Where no batch of so many
-  // images ran, it is an underestimate from smaller and larger batches. Zero if
-  // no batch of `size` ran lately, so that estimates that have become wrong do
-  // not last.
-  absl::Duration Expected(Size size, int images, absl::Time now) const;
+  // Adds what was measured or exported. Ignores sizes above the maximum.
+  void Import(const std::vector<BatchTime>& times, absl::Time now);
+  std::vector<BatchTime> Export() const;
+
+  // Returns a curve that knows nothing if no batch of `key` ran. The reference
+  // is valid until the next Record() or Import().
+  const BatchCurve& Curve(const BatchKey& key) const;
 
  private:
-  struct Estimate {
-    absl::Duration mean;
-    absl::Duration deviation;
-    absl::Time updated;
+  BatchCurve& MutableCurve(const BatchKey& key);
 
-    absl::Duration upper() const { return mean + 2 * deviation; }
-    bool is_fresh(absl::Time now) const;
-  };
-
-  std::map<Size, std::map<int, Estimate>> estimates_;  // By images.
+  const BatchCurve unknown_;
+  std::map<BatchKey, BatchCurve> curves_;
 };
 
 }  // namespace sfmamba::batching

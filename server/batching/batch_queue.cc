@@ -1,7 +1,8 @@
 #include "server/batching/batch_queue.h"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <utility>
 
 namespace sfmamba::batching {
 
@@ -9,149 +10,258 @@ using observability::BatchTrigger;
 
 namespace {
 
-// How long before it would become late a task is run: threads wake late.
-constexpr absl::Duration kMargin = absl::Milliseconds(1);
+using Bucket = WaitingTasks::Bucket;
+using Place = WaitingTasks::Place;
+
+// So much of the device at least is charged for a batch whose cost is unknown.
+constexpr absl::Duration kLeastCost = absl::Microseconds(1);
+
+BatchKey KeyOf(const BatchTask& task) {
+  return {task.bucket_height, task.bucket_width,
+          task.image.pixels.empty() ? ImageType::kFloat32 : ImageType::kUint8,
+          task.variant};
+}
+
+// Up to `count` tasks of the bucket, those of class `first` before others.
+std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
+                              Priority first, size_t count) {
+  std::vector<Place> places;
+  const auto add = [&](Priority priority) {
+    for (const auto& [urgency, task] : bucket.line(priority).tasks()) {
+      if (places.size() == count) return;
+      places.push_back({key, priority, urgency});
+    }
+  };
+  add(first);
+  for (int i = 0; i < kPriorities; ++i) {
+    if (i != static_cast<int>(first)) add(static_cast<Priority>(i));
+  }
+  return places;
+}
 
 }  // namespace
 
-BatchQueue::BatchQueue(const BatchOptions& options) : options_(options) {}
+BatchQueue::BatchQueue(const BatchOptions& options, int slots)
+    : options_(options),
+      schedule_{options.mode, options.max_batch_size, options.max_queue_delay},
+      slots_(slots),
+      profile_(options.max_batch_size) {}
+
+absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
+  if (is_fixed()) return now;
+  const absl::Time finish = std::min(task.deadline, task.finish_by);
+  const bool has_deadline =
+      finish != absl::InfiniteFuture() && !task.has_default_deadline;
+  return has_deadline ? finish : std::min(finish, now + options_.patience);
+}
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
-  const absl::Time due = task.deadline == absl::InfiniteFuture()
-                             ? now + options_.patience
-                             : task.deadline;
-  const auto [it, is_new] =
-      buckets_.try_emplace({task.bucket_height, task.bucket_width});
-  Bucket& bucket = it->second;
-  if (is_new) bucket.turn = ++turns_;
-  const uint64_t arrival = ++arrivals_;
-  ++size_;
-  bytes_ += task.image.bytes();
-  bucket.arrivals.emplace(arrival, now);
-  bucket.tasks.emplace(Urgency(due, arrival), std::move(task));
-}
-
-BatchTask BatchQueue::Remove(Bucket& bucket,
-                             std::map<Urgency, BatchTask>::iterator it) {
-  BatchTask task = std::move(it->second);
-  bucket.arrivals.erase(it->first.second);
-  bucket.tasks.erase(it);
-  --size_;
-  bytes_ -= task.image.bytes();
-  return task;
+  const BatchKey key = KeyOf(task);
+  const Priority line = is_fixed() ? Priority::kHigh : task.priority;
+  const absl::Time order_by = OrderBy(task, now);
+  waiting_.Add(std::move(task), key, line, order_by);
+  CountClasses();
 }
 
 std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
-  std::vector<BatchTask> dropped;
-  for (auto bucket = buckets_.begin(); bucket != buckets_.end();) {
-    std::map<Urgency, BatchTask>& tasks = bucket->second.tasks;
-    for (auto it = tasks.begin(); it != tasks.end();) {
-      const auto next = std::next(it);
-      if (it->second.deadline <= now || it->second.is_cancelled()) {
-        dropped.push_back(Remove(bucket->second, it));
-      }
-      it = next;
+  std::vector<BatchTask> dropped = waiting_.TakeExpired(now);
+  if (now - cancels_taken_ >= kCancelPeriod) {
+    cancels_taken_ = now;
+    for (BatchTask& task : waiting_.TakeCancelled()) {
+      dropped.push_back(std::move(task));
     }
-    bucket = tasks.empty() ? buckets_.erase(bucket) : std::next(bucket);
   }
+  CountClasses();
   return dropped;
 }
 
-std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
-  auto chosen = buckets_.end();
-  for (auto it = buckets_.begin(); it != buckets_.end(); ++it) {
-    if (Due(it->first, it->second, now) <= now &&
-        (chosen == buckets_.end() || it->second.turn < chosen->second.turn)) {
-      chosen = it;
-    }
-  }
-  if (chosen == buckets_.end()) return std::nullopt;
-
-  Bucket& bucket = chosen->second;
-  Batch batch;
-  batch.trigger = full(bucket) ? BatchTrigger::kFull
-                  : draining_  ? BatchTrigger::kDrain
-                               : BatchTrigger::kDelay;
-  Take(chosen->first, bucket, now, &batch);
-  bucket.turn = ++turns_;
-  if (bucket.tasks.empty()) buckets_.erase(chosen);
-  return batch;
-}
-
-void BatchQueue::Take(const Size& size, Bucket& bucket, absl::Time now,
-                      Batch* batch) {
-  std::map<Urgency, BatchTask>& tasks = bucket.tasks;
-  const auto end = [&](int images) {
-    return now + profile_.Expected(size, images, now);
-  };
-  while (!tasks.empty()) {
-    int count = std::min<int>(tasks.size(), options_.max_batch_size);
-    // Where more wait than fit, a smaller batch for the sake of the urgent
-    // would make more others late. Otherwise it is worth it.
-    const bool crowded = tasks.size() > options_.max_batch_size;
-    const absl::Time first_due = tasks.begin()->second.finish_by;
-    while (!crowded && count > 1 && first_due < end(count)) --count;
-    const absl::Time end_of_batch = end(count);
-    bool any_late = false;
-    auto it = tasks.begin();
-    for (int i = 0; i < count; ++i) {
-      const auto next = std::next(it);
-      if (it->second.finish_by < end_of_batch) {
-        batch->late.push_back(Remove(bucket, it));
-        any_late = true;
-      }
-      it = next;
-    }
-    if (any_late) continue;  // Others take their places.
-    while (count-- > 0) {
-      batch->tasks.push_back(Remove(bucket, tasks.begin()));
-    }
-    return;
+void BatchQueue::CountClasses() {
+  for (int i = 0; i < kPriorities; ++i) {
+    const Priority priority = static_cast<Priority>(i);
+    shares_.SetWaits(priority, waiting_.count(priority) > 0);
   }
 }
 
-bool BatchQueue::full(const Bucket& bucket) const {
-  return bucket.tasks.size() >= options_.max_batch_size;
-}
-
-absl::Time BatchQueue::Due(const Size& size, const Bucket& bucket,
-                           absl::Time now) const {
-  if (draining_ || full(bucket)) return absl::InfinitePast();
-  const BatchTask& first = bucket.tasks.begin()->second;
-  const int count = static_cast<int>(bucket.tasks.size());
-  const absl::Time latest =
-      std::min(first.deadline,
-               first.finish_by - profile_.Expected(size, count, now)) -
-      kMargin;
-  return std::min(bucket.arrivals.begin()->second + options_.max_queue_delay,
-                  latest);
+std::vector<WaitingLine> BatchQueue::Lines(Priority priority, absl::Time now,
+                                           std::vector<BatchKey>* keys) const {
+  std::vector<WaitingLine> lines;
+  for (const auto& [key, bucket] : waiting_.buckets()) {
+    if (bucket.line(priority).empty()) continue;
+    const auto& [urgency, first] = *bucket.line(priority).tasks().begin();
+    WaitingLine line;
+    line.curve = &profile_.Curve(key);
+    line.tasks = bucket.size();
+    line.oldest = bucket.arrivals.begin()->second;
+    line.order_by = urgency.first;
+    line.start_by = first.deadline;
+    line.finish_by = first.finish_by;
+    line.gap = bucket.gap.Mean(now);
+    lines.push_back(line);
+    keys->push_back(key);
+  }
+  return lines;
 }
 
 absl::Time BatchQueue::Due(absl::Time now) const {
+  if (draining_ && size() > 0) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
-  for (const auto& [size, bucket] : buckets_) {
-    due = std::min(due, Due(size, bucket, now));
-  }
-  return due;
-}
-
-absl::Time BatchQueue::NextDeadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [size, bucket] : buckets_) {
-    for (const auto& [urgency, task] : bucket.tasks) {
-      next = std::min(next, task.deadline);
+  for (int i = 0; i < kPriorities; ++i) {
+    std::vector<BatchKey> keys;
+    for (const WaitingLine& line :
+         Lines(static_cast<Priority>(i), now, &keys)) {
+      due = std::min(due, LeaveAt(schedule_, line));
     }
   }
-  return next;
+  return due <= now ? absl::InfinitePast() : due;
 }
 
-absl::Time BatchQueue::Oldest() const {
-  absl::Time oldest = absl::InfiniteFuture();
-  for (const auto& [size, bucket] : buckets_) {
-    oldest = std::min(oldest, bucket.arrivals.begin()->second);
+std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
+  waiting_.Promote(now);
+  CountClasses();
+  ScheduleOptions schedule = schedule_;
+  if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
+  for (const Priority priority : shares_.Order()) {
+    std::vector<BatchKey> keys;
+    const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
+    const Decision decision = Decide(schedule, lines, now);
+    if (decision.line < 0) continue;
+    Batch batch;
+    batch.key = keys[decision.line];
+    batch.trigger = decision.trigger;
+    if (draining_ && batch.trigger == BatchTrigger::kDelay) {
+      batch.trigger = BatchTrigger::kDrain;
+    }
+    Fill(priority, decision.images, now, &batch);
+    Charge(batch);
+    CountClasses();
+    if (!batch.tasks.empty()) {
+      batch.number = ++batches_;
+      last_key_ = batch.key;
+      running_[batch.number] = {batch.key,
+                                static_cast<int>(batch.tasks.size()), now};
+    }
+    return batch;
   }
-  return oldest;
+  return std::nullopt;
+}
+
+void BatchQueue::Fill(Priority first, int images, absl::Time now,
+                      Batch* batch) {
+  const Bucket& bucket = waiting_.buckets().at(batch->key);
+  const BatchCurve& curve = profile_.Curve(batch->key);
+  const bool drops_late = !is_fixed() && curve.IsFresh(now);
+  const auto end = [&](int count) {
+    return drops_late ? now + curve.P95(count) : absl::InfinitePast();
+  };
+  int wanted = images;
+  while (true) {
+    const std::vector<Place> places =
+        FirstTasks(bucket, batch->key, first, wanted);
+    const int count = static_cast<int>(places.size());
+    if (count == 0) return;
+
+    std::vector<Place> late;
+    absl::Time earliest = absl::InfiniteFuture();  // Of those that are late.
+    for (const Place& place : places) {
+      const BatchTask& task =
+          bucket.line(place.line).tasks().at(place.urgency);
+      const bool is_late = task.finish_by < end(count);
+      if (is_late) earliest = std::min(earliest, task.finish_by);
+      if (is_late || (task.is_cancelled() && !is_fixed())) {
+        late.push_back(place);
+      }
+    }
+    if (late.empty()) {
+      for (const Place& place : places) {
+        batch->tasks.push_back(waiting_.Take(place));
+      }
+      return;
+    }
+    int fewer = count - 1;
+    while (fewer > 0 && earliest < end(fewer)) --fewer;
+    const bool is_crowded = bucket.size() > count;
+    if (earliest < absl::InfiniteFuture() && fewer > 0 && !is_crowded) {
+      wanted = fewer;
+      continue;
+    }
+    for (const Place& place : late) batch->late.push_back(waiting_.Take(place));
+    wanted = images;  // Others take their places.
+  }
+}
+
+void BatchQueue::Charge(const Batch& batch) {
+  if (batch.tasks.empty()) return;
+  const int images = static_cast<int>(batch.tasks.size());
+  const absl::Duration cost =
+      std::max(kLeastCost, profile_.Curve(batch.key).Median(images)) / images;
+  for (const BatchTask& task : batch.tasks) {
+    shares_.Charge(task.priority, cost);
+  }
+}
+
+void BatchQueue::Ran(uint64_t number, absl::Time now) {
+  const auto it = running_.find(number);
+  const Running& running = it->second;
+  profile_.Record(running.key, running.images, now - running.start, now);
+  running_.erase(it);
+}
+
+AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
+                                       absl::Time now) const {
+  const absl::Time order_by =
+      std::min(request.deadline - request.answer, now + options_.patience);
+  AdmissionState state;
+  const BatchCurve& own = profile_.Curve(request.key);
+  const BatchCurve unknown(options_.max_batch_size);
+  state.curve = own.IsFresh(now) ? &own : &unknown;
+  state.slots = slots_;
+  for (const auto& [number, running] : running_) {
+    state.busy_until.push_back(
+        running.start + profile_.Curve(running.key).Median(running.images));
+  }
+  for (const auto& [key, bucket] : waiting_.buckets()) {
+    if (bucket.size() == 0) continue;
+    const BatchCurve& curve = profile_.Curve(key);
+    int earlier = 0, higher = 0, lower = 0;
+    for (int i = 0; i < kPriorities; ++i) {
+      const WaitingTasks::Line& line = bucket.lines[i];
+      if (i > static_cast<int>(request.priority)) {
+        lower += line.size();
+      } else {
+        const int until = line.CountUntil(order_by);
+        earlier += until;
+        if (i < static_cast<int>(request.priority)) {
+          higher += line.size() - until;
+        }
+      }
+    }
+    // Batches with earlier tasks are filled up with others.
+    const int best = curve.best_size();
+    const int filled =
+        std::min(bucket.size(), (earlier + best - 1) / best * best);
+    if (key == request.key) {
+      state.mates = earlier;
+      state.others = bucket.size() - earlier;
+      state.gap = bucket.gap.Mean(now);
+    } else {
+      state.work.earlier += curve.Work(filled);
+    }
+    const absl::Duration with_earlier = curve.Work(earlier);
+    const absl::Duration with_higher = curve.Work(earlier + higher);
+    const absl::Duration all = curve.Work(bucket.size());
+    state.work.higher += with_higher - with_earlier;
+    state.work.lower +=
+        std::min(all - with_higher, curve.Work(lower));
+    state.work.all += all;
+  }
+  return EstimateAdmission(state, request, now);
+}
+
+absl::Duration BatchQueue::Wait(absl::Time now) const {
+  AdmissionRequest request;
+  request.key = last_key_;
+  return Estimate(request, now).start - now;
 }
 
 }  // namespace sfmamba::batching

@@ -4,12 +4,17 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/batching/admission.h"
+#include "server/batching/batch_key.h"
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/priority.h"
+#include "server/batching/schedule.h"
+#include "server/batching/share_counters.h"
+#include "server/batching/waiting_tasks.h"
 #include "server/observability/batch_trigger.h"
 
 namespace sfmamba::batching {
@@ -22,6 +27,8 @@ struct BatchOptions {
   // delay makes larger batches under light load; with zero, a batch leaves as
   // soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
+  // What batches wait for. See BatchMode.
+  BatchMode mode = BatchMode::kLatency;
   // How many images and bytes may wait, including images still to be decoded.
   // Larger limits absorb longer bursts, but an image that waits beyond its
   // deadline is lost work.
@@ -35,90 +42,112 @@ struct BatchOptions {
 };
 
 struct Batch {
-  std::vector<BatchTask> tasks;  // All of one bucket, the most urgent first.
-  // Tasks taken out with them that could not have been answered in time.
+  // All of one key, at most max_batch_size.
+  std::vector<BatchTask> tasks;
+  // Tasks taken out with them that were cancelled or could not have been
+  // answered in time.
   std::vector<BatchTask> late;
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
+  BatchKey key;
+  uint64_t number = 0;  // For Ran().
 };
 
-// Decides which tasks form the next batch, and when it is due. Tasks of the
-// same size form a bucket. A bucket is due when it holds max_batch_size tasks
-// or its oldest task has waited max_queue_delay. If several buckets are due,
-// the next batch is taken from the one that was served longest ago, its most
-// urgent tasks first. So a due bucket waits for at most one batch of each other
-// bucket.
+// Decides which tasks form the next batch, and when it is due. Tasks with the
+// same BatchKey share batches. Which key comes next, how many of its tasks and
+// when is Decide()'s rule; within a key the most urgent leave first. Priority
+// classes share the device's time as kPriorityShares, and a class's batch is
+// filled up with other classes' tasks of its key.
 //
 // It learns how long batches take, and gives tasks back unrun that would end
 // too late even if they ran now. Under overload the most urgent tasks are those
 // that can no longer be answered in time: running them would make all others
-// late, too. A bucket is also due when its most urgent task would become late
-// by waiting.
+// late, too. Where nobody else would have to wait for it, a smaller batch is
+// run for their sake. With BatchMode::kFixed none of this is done.
 //
-// It has no clock and no thread: callers pass the time. Thread-compatible.
+// It has no clock and no thread: callers pass the time, which never falls.
+// Thread-compatible.
 class BatchQueue {
  public:
-  explicit BatchQueue(const BatchOptions& options);
+  // At most `slots` batches run concurrently.
+  explicit BatchQueue(const BatchOptions& options, int slots = 1);
 
   // Sets task.submitted to `now`.
   void Push(BatchTask task, absl::Time now);
 
-  // Removes and returns the tasks that are cancelled or whose deadline is not
-  // after `now`.
+  // Removes and returns the tasks whose deadline is not after `now`. Those that
+  // are cancelled, too, if they were not looked for within kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
   // Returns the next batch if one is due at `now`; `tasks` may then be empty,
-  // if all were late. TakeDropped() must be called before.
+  // if all were late. TakeDropped() must be called before. A slot must be free,
+  // and Ran() must follow if `tasks` is not empty.
   std::optional<Batch> PopBatch(absl::Time now);
 
-  // A batch of `images` images of the bucket `height` x `width` took `duration`
-  // and ended at `now`.
-  void Ran(int height, int width, int images, absl::Duration duration,
-           absl::Time now) {
-    profile_.Record({height, width}, images, duration, now);
-  }
+  // The batch `number` ended at `now`.
+  void Ran(uint64_t number, absl::Time now);
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
 
   // The time at which the next batch is due if no other task arrives.
-  // InfinitePast() if a bucket is full, InfiniteFuture() if no task waits. It
-  // may change with `now`, as estimates of how long batches take become old.
+  // InfinitePast() if one is due at `now`, InfiniteFuture() if no task waits.
   absl::Time Due(absl::Time now) const;
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
-  absl::Time NextDeadline() const;
+  absl::Time NextDeadline() const { return waiting_.NextDeadline(); }
   // The arrival of the oldest task; InfiniteFuture() if no task waits.
-  absl::Time Oldest() const;
+  absl::Time Oldest() const { return waiting_.Oldest(); }
 
-  int size() const { return size_; }
-  int64_t bytes() const { return bytes_; }  // The images' bytes.
+  // Predicts when a request would be answered if it were admitted at `now`. The
+  // cost is O(keys * log(tasks)).
+  AdmissionEstimate Estimate(const AdmissionRequest& request,
+                             absl::Time now) const;
+  // How long a task of class kNormal with the queue's patience, of the key that
+  // ran last, would wait for its batch.
+  absl::Duration Wait(absl::Time now) const;
+
+  // How long batches take. Import() into it what is known beforehand.
+  BatchProfile& profile() { return profile_; }
+  const BatchProfile& profile() const { return profile_; }
+
+  int size() const { return waiting_.size(); }
+  int64_t bytes() const { return waiting_.bytes(); }  // The images' bytes.
 
  private:
-  using Size = BatchProfile::Size;
-  using Urgency = std::pair<absl::Time, uint64_t>;  // Deadline, then arrival.
-  struct Bucket {
-    std::map<Urgency, BatchTask> tasks;  // Never empty.
-    // The arrivals of the same tasks, the oldest first.
-    std::map<uint64_t, absl::Time> arrivals;
-    uint64_t turn = 0;  // The bucket with the smallest turn is served next.
+  struct Running {
+    BatchKey key;
+    int images = 0;
+    absl::Time start;
   };
 
-  absl::Time Due(const Size& size, const Bucket& bucket, absl::Time now) const;
-  bool full(const Bucket& bucket) const;
-  // Removes the task at `it` and returns it. The bucket may then be empty.
-  BatchTask Remove(Bucket& bucket, std::map<Urgency, BatchTask>::iterator it);
-  // Moves the most urgent tasks into `batch`: those that end in time to
-  // `tasks`, those that do not to `late`.
-  void Take(const Size& size, Bucket& bucket, absl::Time now, Batch* batch);
+  bool is_fixed() const { return options_.mode == BatchMode::kFixed; }
+  absl::Time OrderBy(const BatchTask& task, absl::Time now) const;
+  // What Decide() is to choose from for tasks of the class, and for each line
+  // its key.
+  std::vector<WaitingLine> Lines(Priority priority, absl::Time now,
+                                 std::vector<BatchKey>* keys) const;
+  // Moves up to `images` tasks of `key` into `batch`, first those of the class
+  // `first`: tasks that end in time to `tasks`, others to `late`.
+  void Fill(Priority first, int images, absl::Time now, Batch* batch);
+  void Charge(const Batch& batch);
+  // Tells shares_ which classes wait. Call it whenever that may have changed.
+  void CountClasses();
 
   const BatchOptions options_;
+  const ScheduleOptions schedule_;
+  const int slots_;
   BatchProfile profile_;
-  std::map<Size, Bucket> buckets_;
-  int size_ = 0;
-  int64_t bytes_ = 0;
-  uint64_t arrivals_ = 0;  // Tasks pushed so far.
-  uint64_t turns_ = 0;     // Turns given so far.
+  WaitingTasks waiting_;
+  ShareCounters shares_;
+  std::map<uint64_t, Running> running_;  // By number.
+  uint64_t batches_ = 0;                 // Batches so far.
+  BatchKey last_key_;                    // Of the batch that left last.
+  absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };
+
+// Cancellations are not signalled, so the queue polls at this interval. Until
+// then a cancelled task takes room, but it never runs.
+inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 }  // namespace sfmamba::batching
 

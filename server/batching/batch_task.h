@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
-#include "server/base/priority.h"
+#include "server/batching/priority.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
 
@@ -35,13 +35,20 @@ struct BatchTask {
   // The image's size with the model's padding, the same in all of a batch.
   int bucket_height = 0;  // Pixels.
   int bucket_width = 0;
+  // Which outputs are computed; tasks of different variants do not share a
+  // batch. The numbers are the caller's own.
+  int variant = 0;
+  Priority priority = Priority::kNormal;
   model::DetectionOptions detection;        // Only detectors read it.
   model::SegmentationOptions segmentation;  // Only segmenters read it.
-  server::Priority priority = server::Priority::kNormal;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which its batch must have ended for the answer to be of use.
+  // Not before `deadline`.
   absl::Time finish_by = absl::InfiniteFuture();
+  // The caller sent no deadline: both times are the server's default, and say
+  // nothing of how urgent the task is.
+  bool has_default_deadline = false;
   // Set when the caller goes away. Null: the task is never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   // The room that the task holds in the queue. If empty, Submit reserves it.

@@ -1,0 +1,72 @@
+#include "server/batching/admission.h"
+
+#include <algorithm>
+
+namespace sfmamba::batching {
+namespace {
+
+// The work that is done before a task of class `priority` has its turn.
+// `earlier` is that of the tasks in front of it.
+absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
+                      Priority priority) {
+  const double own = kPriorityShares[static_cast<int>(priority)];
+  double higher = 0, lower = 0;
+  for (int i = 0; i < kPriorities; ++i) {
+    if (i < static_cast<int>(priority)) higher += kPriorityShares[i];
+    if (i > static_cast<int>(priority)) lower += kPriorityShares[i];
+  }
+  return earlier + std::min(work.higher, earlier * (higher / own)) +
+         std::min(work.lower, earlier * (lower / own));
+}
+
+}  // namespace
+
+absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
+                    absl::Duration work, absl::Time now) {
+  busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
+  for (absl::Time& time : busy_until) time = std::max(time, now);
+  std::sort(busy_until.begin(), busy_until.end());
+  // The first `free` slots work together until the next one joins them.
+  for (size_t free = 1;; ++free) {
+    const absl::Time from = busy_until[free - 1];
+    const absl::Duration share = work / free;
+    if (free == busy_until.size() || from + share <= busy_until[free]) {
+      return from + share;
+    }
+    work -= (busy_until[free] - from) * free;
+  }
+}
+
+AdmissionEstimate EstimateAdmission(const AdmissionState& state,
+                                    const AdmissionRequest& request,
+                                    absl::Time now) {
+  const BatchCurve& curve = *state.curve;
+  const int best = curve.best_size();
+  // The request's last image is in the batch after this many full ones.
+  const int last = state.mates + request.decoding + request.images;
+  const int full = (last - 1) / best;
+  const absl::Duration before =
+      Before(state.work, state.work.earlier + full * curve.Median(best),
+             request.priority);
+  AdmissionEstimate estimate;
+  estimate.start =
+      std::max(now + request.decode,
+               WhenDone(state.busy_until, state.slots, before, now));
+  // Others join the batch until it leaves.
+  double images = last - full * best + state.others;
+  if (state.gap < absl::InfiniteDuration()) {
+    images += absl::FDivDuration(estimate.start - now,
+                                 std::max(state.gap, absl::Nanoseconds(1)));
+  }
+  const absl::Duration batch =
+      curve.P95(static_cast<int>(std::min<double>(images, best)));
+  estimate.finish = estimate.start + batch + request.answer;
+  const absl::Duration all =
+      state.work.all + curve.Work(request.decoding + request.images);
+  estimate.drained =
+      std::max(now + request.decode,
+               WhenDone(state.busy_until, state.slots, all, now));
+  return estimate;
+}
+
+}  // namespace sfmamba::batching

@@ -1,0 +1,77 @@
+#ifndef SFMAMBA_SERVER_BATCHING_ADMISSION_H_
+#define SFMAMBA_SERVER_BATCHING_ADMISSION_H_
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/batch_curve.h"
+#include "server/batching/batch_key.h"
+#include "server/batching/priority.h"
+
+namespace sfmamba::batching {
+
+// Images that ask to be admitted, before they are decoded.
+struct AdmissionRequest {
+  BatchKey key;
+  int images = 1;
+  Priority priority = Priority::kNormal;
+  // The caller's deadline; InfiniteFuture() if it sent none.
+  absl::Time deadline = absl::InfiniteFuture();
+  // Images that were admitted before and are not in the queue yet. They are
+  // taken to cost as much as the request's.
+  int decoding = 0;
+  // How long until the request's images will have been decoded.
+  absl::Duration decode;
+  // How long it takes to encode and send the answer.
+  absl::Duration answer;
+};
+
+// When a request would be answered if it were admitted now.
+struct AdmissionEstimate {
+  absl::Time start;   // Of the batch of its last image.
+  absl::Time finish;  // Of the answer, with a probability of 95 %.
+  // When everything that was admitted, the request too, will have run.
+  absl::Time drained;
+
+  bool IsInTime(const AdmissionRequest& request) const {
+    return finish <= request.deadline;
+  }
+};
+
+// Work that waits, as a new task sees it.
+struct WorkAhead {
+  // More urgent, of the task's class or a higher one, and of other keys.
+  absl::Duration earlier;
+  absl::Duration higher;   // Less urgent, of higher classes.
+  absl::Duration lower;    // Of lower classes.
+  absl::Duration all;      // All of it.
+};
+
+// The state of a queue's devices and of the request's own key.
+struct AdmissionState {
+  WorkAhead work;
+  // Of the request's key: the more urgent tasks that would share its batch, and
+  // all others that could join them.
+  int mates = 0;
+  int others = 0;
+  absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
+  const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
+  // For each running batch, when it will have ended.
+  std::vector<absl::Time> busy_until;
+  int slots = 1;  // How many batches run concurrently.
+};
+
+// Predicts a request's answer. The work of other classes delays it by their
+// shares at most.
+AdmissionEstimate EstimateAdmission(const AdmissionState& state,
+                                    const AdmissionRequest& request,
+                                    absl::Time now);
+
+// The time at which `slots` slots, of which some are busy until a time, will
+// have done `work` that they share.
+absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
+                    absl::Duration work, absl::Time now);
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_ADMISSION_H_

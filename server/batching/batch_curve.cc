@@ -1,0 +1,172 @@
+#include "server/batching/batch_curve.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace sfmamba::batching {
+namespace {
+
+// The weights of a new duration in the mean, in the deviation, and of its ratio
+// to the first ones in the pace.
+constexpr double kMeanWeight = 0.1;
+constexpr double kDeviationWeight = 0.1;
+constexpr double kPaceWeight = 0.05;
+// Until so many batches ran, the mean is that of all.
+constexpr int kFirstBatches = 20;
+// The deviation after the first batch, as a part of its duration.
+constexpr double kFirstDeviation = 0.25;
+// So many mean deviations above the mean lie 95 % of a normal distribution.
+constexpr double kP95Deviations = 2.06;
+// A size must be better than a smaller one by this part to count as efficient.
+constexpr double kBetter = 0.02;
+// How long an estimate holds: this, or so many of its batches.
+constexpr absl::Duration kFresh = absl::Seconds(1);
+constexpr int kFreshBatches = 3;
+// A size that ran less often than this is forgotten when it is old: that one
+// batch may have taken long by accident.
+constexpr int kFewBatches = 3;
+
+struct Block {
+  double weight = 0;
+  double sum = 0;
+  int points = 0;
+
+  double mean() const { return sum / weight; }
+};
+
+// Isotonic regression: the ascending values that are nearest to `values`.
+std::vector<double> Ascending(const std::vector<double>& values,
+                              const std::vector<double>& weights) {
+  std::vector<Block> blocks;
+  for (size_t i = 0; i < values.size(); ++i) {
+    blocks.push_back({weights[i], weights[i] * values[i], 1});
+    while (blocks.size() > 1 &&
+           blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
+      const Block last = blocks.back();
+      blocks.pop_back();
+      blocks.back().weight += last.weight;
+      blocks.back().sum += last.sum;
+      blocks.back().points += last.points;
+    }
+  }
+  std::vector<double> fitted;
+  for (const Block& block : blocks) {
+    fitted.insert(fitted.end(), block.points, block.mean());
+  }
+  return fitted;
+}
+
+// Fills curve[1...] from its values at `sizes`.
+void Interpolate(const std::vector<int>& sizes,
+                 const std::vector<double>& values,
+                 std::vector<absl::Duration>* curve) {
+  size_t next = 0;  // The first of `sizes` that is not below n.
+  for (int n = 1; n < static_cast<int>(curve->size()); ++n) {
+    while (next < sizes.size() && sizes[next] < n) ++next;
+    double seconds;
+    if (next == sizes.size()) {
+      seconds = values.back();
+    } else if (next == 0) {
+      seconds = values[0] * n / sizes[0];
+    } else {
+      const double part =
+          double(n - sizes[next - 1]) / (sizes[next] - sizes[next - 1]);
+      seconds = values[next - 1] + part * (values[next] - values[next - 1]);
+    }
+    (*curve)[n] = absl::Seconds(seconds);
+  }
+}
+
+}  // namespace
+
+BatchCurve::BatchCurve(int max_images)
+    : max_images_(max_images), median_(max_images + 1), p95_(max_images + 1) {
+  for (int n = 1; n <= max_images; ++n) efficient_.push_back(n);
+}
+
+bool BatchCurve::IsFresh(absl::Time now) const {
+  return now - updated_ <= std::max(kFresh, kFreshBatches * median_.back());
+}
+
+void BatchCurve::Set(int images, const Point& point, absl::Time now) {
+  Sample& sample = samples_[images];
+  sample.mean = sample.first = absl::ToDoubleSeconds(point.median);
+  sample.deviation =
+      absl::ToDoubleSeconds(point.p95 - point.median) / kP95Deviations;
+  sample.pace = pace_;
+  sample.batches = kFirstBatches;
+  sample.updated = updated_ = now;
+  Fit(now);
+}
+
+void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
+  double seconds = absl::ToDoubleSeconds(duration);
+  Sample& sample = samples_[images];
+  ++sample.batches;
+  if (sample.batches == 1) {
+    sample.mean = sample.first = seconds;
+    sample.deviation = kFirstDeviation * seconds;
+  } else {
+    // One batch that took very long says little about the next.
+    seconds =
+        std::min(seconds, 2 * (sample.mean + kP95Deviations * sample.deviation));
+    const double error = seconds - sample.mean;
+    sample.mean += std::max(kMeanWeight, 1.0 / sample.batches) * error;
+    sample.deviation +=
+        kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
+    if (sample.batches <= kFirstBatches) sample.first = sample.mean;
+    pace_ += kPaceWeight * (seconds / sample.first - pace_);
+  }
+  sample.pace = pace_;
+  sample.updated = updated_ = now;
+  for (auto it = samples_.begin(); it != samples_.end();) {
+    const bool is_old = now - it->second.updated > kFresh;
+    it = is_old && it->second.batches < kFewBatches ? samples_.erase(it)
+                                                    : std::next(it);
+  }
+  Fit(now);
+}
+
+std::map<int, BatchCurve::Point> BatchCurve::Points() const {
+  std::map<int, Point> points;
+  for (const auto& [images, sample] : samples_) {
+    points[images] = {median_[images], p95_[images]};
+  }
+  return points;
+}
+
+absl::Duration BatchCurve::Work(int images) const {
+  const int best = best_size();
+  absl::Duration work = images / best * median_[best];
+  if (images % best > 0) work += median_[images % best];
+  return work;
+}
+
+void BatchCurve::Fit(absl::Time now) {
+  std::vector<int> sizes;
+  std::vector<double> medians, p95s, weights;
+  for (const auto& [images, sample] : samples_) {
+    // What did not run lately has changed as that which did.
+    const double change =
+        now - sample.updated > kFresh ? pace_ / sample.pace : 1;
+    sizes.push_back(images);
+    medians.push_back(change * sample.mean);
+    p95s.push_back(change *
+                   (sample.mean + kP95Deviations * sample.deviation));
+    weights.push_back(std::min(sample.batches, kFirstBatches));
+  }
+  Interpolate(sizes, Ascending(medians, weights), &median_);
+  Interpolate(sizes, Ascending(p95s, weights), &p95_);
+  efficient_.clear();
+  double best = 0;
+  for (int n = 1; n <= max_images_; ++n) {
+    const double rate =
+        n / std::max(absl::ToDoubleSeconds(median_[n]), 1e-9);
+    if (rate <= (1 + kBetter) * best) continue;
+    best = rate;
+    efficient_.push_back(n);
+  }
+}
+
+}  // namespace sfmamba::batching

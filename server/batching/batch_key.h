@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_SERVER_BATCHING_BATCH_KEY_H_
+#define SFMAMBA_SERVER_BATCHING_BATCH_KEY_H_
+
+#include <tuple>
+
+namespace sfmamba::batching {
+
+enum class ImageType { kUint8, kFloat32 };
+
+// What images must have in common to run in one batch.
+struct BatchKey {
+  int height = 0;  // Pixels, with the model's padding.
+  int width = 0;
+  ImageType type = ImageType::kUint8;
+  int variant = 0;  // Which outputs are computed; the model's own numbers.
+
+  friend bool operator<(const BatchKey& a, const BatchKey& b) {
+    return std::tie(a.height, a.width, a.type, a.variant) <
+           std::tie(b.height, b.width, b.type, b.variant);
+  }
+  friend bool operator==(const BatchKey& a, const BatchKey& b) {
+    return !(a < b) && !(b < a);
+  }
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_BATCH_KEY_H_

@@ -1,0 +1,144 @@
+#include "server/batching/schedule.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace sfmamba::batching {
+
+using observability::BatchTrigger;
+
+namespace {
+
+// Two batches may cost so much more than one and are still preferred: the first
+// of them is answered earlier.
+constexpr double kSame = 1.02;
+// A line must fill its batch better than the first line by so much, as a part
+// of the best rate, to go before it.
+constexpr double kClearlyFuller = 0.05;
+
+// A line whose batch may leave now.
+struct Candidate {
+  int line = 0;
+  int images = 0;
+  absl::Time limit;        // When the first task's batch should have ended.
+  absl::Duration median;   // Of its batch.
+  absl::Duration p95;
+  double fullness = 1;  // Its images a second as a part of the best rate.
+};
+
+double Fullness(const BatchCurve& curve, int images) {
+  if (!curve.is_known()) return 1;
+  const int best = curve.best_size();
+  return std::min(1.0, absl::FDivDuration(images * curve.Median(best),
+                                          best * curve.Median(images)));
+}
+
+// How much longer than the batches before it every candidate can wait.
+// `candidates` are in the order in which they would leave; `skipped` is not one
+// of them.
+absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
+                     absl::Time now) {
+  absl::Duration slack = absl::InfiniteDuration();
+  absl::Time start = now;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (i == skipped) continue;
+    slack = std::min(slack, candidates[i].limit - start - candidates[i].p95);
+    start += candidates[i].median;
+  }
+  return slack;
+}
+
+// Which of the candidates, sorted by order_by, leaves now.
+size_t ChooseLine(const std::vector<Candidate>& candidates,
+                  absl::Span<const WaitingLine> lines, absl::Time now) {
+  const Candidate& first = candidates[0];
+  const WaitingLine& line = lines[first.line];
+  if (now - line.oldest > (line.order_by - line.oldest) / 2) return 0;
+  size_t chosen = 0;
+  double fullest = first.fullness + kClearlyFuller;
+  for (size_t i = 1; i < candidates.size(); ++i) {
+    const Candidate& other = candidates[i];
+    if (other.fullness > fullest && line.gap <= other.median &&
+        other.median <= Slack(candidates, i, now)) {
+      fullest = other.fullness;
+      chosen = i;
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
+  const BatchCurve& curve = *line.curve;
+  const int all = std::min(line.tasks, options.max_batch_size);
+  if (options.mode == BatchMode::kFixed || !curve.is_known()) return all;
+  const std::vector<int>& sizes = curve.efficient_sizes();
+  const int efficient =
+      *std::prev(std::upper_bound(sizes.begin(), sizes.end(), all));
+  const int rest = all - efficient;
+  if (rest == 0 || line.tasks > all) return efficient;
+  const bool two_cost_the_same =
+      curve.Median(efficient) + curve.Median(rest) <= kSame * curve.Median(all);
+  // Whether the rest will have become a batch of that size, too.
+  const bool refills =
+      (efficient - rest) * line.gap <= curve.Median(efficient);
+  return two_cost_the_same || refills ? efficient : all;
+}
+
+absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
+  const BatchCurve& curve = *line.curve;
+  const absl::Time delayed = line.oldest + options.max_queue_delay;
+  if (line.tasks >= options.max_batch_size) return absl::InfinitePast();
+  if (options.mode == BatchMode::kFixed) return delayed;
+
+  const auto latest = [&](int images) {
+    return std::min(line.start_by, line.finish_by - curve.P95(images)) -
+           kScheduleMargin;
+  };
+  const std::vector<int>& sizes = curve.efficient_sizes();
+  const auto next = std::upper_bound(sizes.begin(), sizes.end(), line.tasks);
+  if (next == sizes.end()) return absl::InfinitePast();
+  if (options.mode == BatchMode::kThroughput) {
+    return std::min(delayed, latest(line.tasks));
+  }
+  const absl::Duration half = curve.Median(1) / 2;
+  const absl::Time end =
+      std::min({delayed, line.oldest + half, latest(*next)});
+  return end - (*next - line.tasks) * line.gap;
+}
+
+Decision Decide(const ScheduleOptions& options,
+                absl::Span<const WaitingLine> lines, absl::Time now) {
+  Decision decision;
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < static_cast<int>(lines.size()); ++i) {
+    const absl::Time leave_at = LeaveAt(options, lines[i]);
+    if (leave_at > now) {
+      decision.wake = std::min(decision.wake, leave_at);
+      continue;
+    }
+    const BatchCurve& curve = *lines[i].curve;
+    const int images = ChooseSize(options, lines[i]);
+    candidates.push_back({i, images, lines[i].order_by, curve.Median(images),
+                          curve.P95(images), Fullness(curve, images)});
+  }
+  if (candidates.empty()) return decision;
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return a.limit < b.limit;
+            });
+  const Candidate& chosen =
+      candidates[options.mode == BatchMode::kFixed
+                     ? 0
+                     : ChooseLine(candidates, lines, now)];
+  const WaitingLine& line = lines[chosen.line];
+  decision.line = chosen.line;
+  decision.images = chosen.images;
+  const bool is_full = chosen.images == options.max_batch_size ||
+                       chosen.images >= line.curve->best_size();
+  decision.trigger = is_full ? BatchTrigger::kFull : BatchTrigger::kDelay;
+  return decision;
+}
+
+}  // namespace sfmamba::batching

@@ -1,0 +1,78 @@
+#ifndef SFMAMBA_SERVER_BATCHING_SCHEDULE_H_
+#define SFMAMBA_SERVER_BATCHING_SCHEDULE_H_
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/batching/batch_curve.h"
+#include "server/observability/batch_trigger.h"
+
+namespace sfmamba::batching {
+
+enum class BatchMode {
+  // A batch leaves as soon as a device is free, unless the arrivals of late say
+  // that waiting a little makes a larger, more efficient one.
+  kLatency,
+  // A batch waits for its most efficient size as long as max_queue_delay and
+  // its most urgent deadline allow.
+  kThroughput,
+  // For comparison with other servers: a batch leaves full or after
+  // max_queue_delay, in order of arrival, and nothing is dropped but what has
+  // expired.
+  kFixed,
+};
+
+struct ScheduleOptions {
+  BatchMode mode = BatchMode::kLatency;
+  int max_batch_size = 8;
+  absl::Duration max_queue_delay = absl::Milliseconds(2);
+};
+
+// The waiting tasks of one key, as Decide() sees them. "The first" is the task
+// that would leave first: the most urgent one, or with kFixed the oldest.
+struct WaitingLine {
+  const BatchCurve* curve = nullptr;  // Not null.
+  int tasks = 0;                      // At least 1.
+  absl::Time oldest;                  // The arrival of the oldest.
+  absl::Time order_by;   // Of the first. Lines are compared by it.
+  absl::Time start_by;   // When the first must be in a batch.
+  absl::Time finish_by;  // When the first one's batch must have ended.
+  // The mean time between arrivals lately.
+  absl::Duration gap = absl::InfiniteDuration();
+};
+
+struct Decision {
+  int line = -1;   // The line whose batch leaves now; -1 if none does.
+  int images = 0;  // How many images it should have. At most the line's tasks.
+  observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
+  // If none leaves: when to decide again unless a task arrives before.
+  absl::Time wake = absl::InfiniteFuture();
+};
+
+// Decides which batch leaves next, at a time when a device is free.
+//
+// The size: the largest efficient one that waits, or all that wait where a
+// larger batch, padded by the model, costs less than two.
+//
+// Waiting: until the next efficient size is there, as long as the most urgent
+// task does not become late and, with kLatency, for at most half the time of
+// one image and only while arrivals come fast enough to reach it.
+//
+// The line: the one with the earliest order_by. Another one goes first if its
+// batch is more efficient, the first line is likely to grow meanwhile, no line
+// becomes late, and the first line has used less than half of its time.
+Decision Decide(const ScheduleOptions& options,
+                absl::Span<const WaitingLine> lines, absl::Time now);
+
+// How long before it would become late a task is run: threads wake late.
+inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
+
+// The images of the next batch of a line if it left now.
+int ChooseSize(const ScheduleOptions& options, const WaitingLine& line);
+
+// The time at which a batch of the line should leave. Not after now if it
+// should leave at once.
+absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line);
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_SCHEDULE_H_

@@ -1,0 +1,117 @@
+#ifndef SFMAMBA_SERVER_BATCHING_WAITING_TASKS_H_
+#define SFMAMBA_SERVER_BATCHING_WAITING_TASKS_H_
+
+#include <array>
+#include <cstdint>
+#include <ext/pb_ds/assoc_container.hpp>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/arrival_gap.h"
+#include "server/batching/batch_key.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/priority.h"
+
+namespace sfmamba::batching {
+
+// The tasks that wait for a batch, by key and priority class, in the order in
+// which they would leave. It decides nothing.
+//
+// Adding and taking a task is O(log n), as is finding what has expired.
+// Thread-compatible.
+class WaitingTasks {
+ public:
+  // Tasks are ordered by order_by, equal ones by arrival.
+  using Urgency = std::pair<absl::Time, uint64_t>;
+
+  // The tasks of one key and class.
+  class Line {
+   public:
+    bool empty() const { return tasks_.empty(); }
+    int size() const { return static_cast<int>(tasks_.size()); }
+    const std::map<Urgency, BatchTask>& tasks() const { return tasks_; }
+    // How many tasks have an order_by that is not after `order_by`.
+    int CountUntil(absl::Time order_by) const;
+
+   private:
+    friend class WaitingTasks;
+    using Ranks =
+        __gnu_pbds::tree<Urgency, __gnu_pbds::null_type, std::less<Urgency>,
+                         __gnu_pbds::rb_tree_tag,
+                         __gnu_pbds::tree_order_statistics_node_update>;
+
+    std::map<Urgency, BatchTask> tasks_;
+    Ranks ranks_;  // The keys of tasks_.
+  };
+
+  struct Bucket {
+    std::array<Line, kPriorities> lines;  // By Priority.
+    // The arrivals of the same tasks, the oldest first.
+    std::map<uint64_t, absl::Time> arrivals;
+    ArrivalGap gap;
+
+    const Line& line(Priority priority) const {
+      return lines[static_cast<int>(priority)];
+    }
+    int size() const { return static_cast<int>(arrivals.size()); }
+  };
+
+  // The place of a task.
+  struct Place {
+    BatchKey key;
+    Priority line;
+    Urgency urgency;
+  };
+
+  // `task.submitted` must be set. The task waits in the line `line` of `key`.
+  void Add(BatchTask task, const BatchKey& key, Priority line,
+           absl::Time order_by);
+  // Removes the task at `place`, which must exist, and returns it.
+  BatchTask Take(const Place& place);
+
+  // Removes and returns the tasks whose deadline is not after `now`.
+  std::vector<BatchTask> TakeExpired(absl::Time now);
+  // Removes and returns the cancelled tasks. Looks at every task.
+  std::vector<BatchTask> TakeCancelled();
+  // Moves tasks that have waited for half of the time from their arrival to
+  // their order_by one class up, each at most once.
+  void Promote(absl::Time now);
+
+  // The earliest deadline of all tasks; InfiniteFuture() if there is none.
+  absl::Time NextDeadline() const;
+  // The arrival of the oldest task; InfiniteFuture() if no task waits.
+  absl::Time Oldest() const;
+
+  // May hold buckets without tasks, for their arrivals.
+  const std::map<BatchKey, Bucket>& buckets() const { return buckets_; }
+  // The tasks of a class, of all keys.
+  int count(Priority priority) const {
+    return counts_[static_cast<int>(priority)];
+  }
+  int size() const { return static_cast<int>(arrivals_.size()); }
+  int64_t bytes() const { return bytes_; }  // The images' bytes.
+
+ private:
+  using ByTime = std::map<std::pair<absl::Time, uint64_t>, Place>;
+
+  Line& LineAt(const Place& place) {
+    return buckets_.at(place.key).lines[static_cast<int>(place.line)];
+  }
+  void Insert(Line* line, const Place& place, BatchTask task);
+  BatchTask Extract(Line* line, const Place& place);
+
+  std::map<BatchKey, Bucket> buckets_;
+  std::map<uint64_t, absl::Time> arrivals_;  // Of all tasks.
+  ByTime deadlines_;  // The tasks that have one.
+  ByTime promotions_;  // When tasks are to move up.
+  std::array<int, kPriorities> counts_ = {};
+  int64_t bytes_ = 0;
+  uint64_t added_ = 0;  // Tasks so far.
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_SERVER_BATCHING_WAITING_TASKS_H_

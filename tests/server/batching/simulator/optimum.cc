@@ -1,0 +1,63 @@
+#include "tests/server/batching/simulator/optimum.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace sfmamba::batching {
+namespace {
+
+class Search {
+ public:
+  Search(const SimulatedModel& model,
+         const std::vector<SimulatedRequest>& trace)
+      : model_(model), trace_(trace) {}
+
+  // The most requests that can be answered from `now` on. Those in `gone`, a
+  // bit each, have been.
+  int Best(unsigned gone, absl::Duration now) {
+    const auto [memo, is_new] = memo_.try_emplace({gone, now}, 0);
+    if (!is_new) return memo->second;
+    int best = 0;
+    unsigned waiting = 0;
+    absl::Duration next = absl::InfiniteDuration();  // Arrival.
+    for (size_t i = 0; i < trace_.size(); ++i) {
+      if (gone >> i & 1) continue;
+      if (trace_[i].at <= now) {
+        waiting |= 1u << i;
+      } else {
+        next = std::min(next, trace_[i].at);
+      }
+    }
+    if (next < absl::InfiniteDuration()) best = Best(gone, next);
+    for (unsigned batch = waiting; batch > 0; batch = (batch - 1) & waiting) {
+      const int images = __builtin_popcount(batch);
+      if (images > model_.options.max_batch_size) continue;
+      const BatchKey& key = trace_[__builtin_ctz(batch)].key;
+      const absl::Duration end = now + model_.cost(key, images);
+      bool fits = true;
+      for (size_t i = 0; i < trace_.size(); ++i) {
+        if (batch >> i & 1) {
+          fits = fits && trace_[i].key == key &&
+                 end <= trace_[i].at + trace_[i].deadline;
+        }
+      }
+      if (fits) best = std::max(best, images + Best(gone | batch, end));
+    }
+    return memo_[{gone, now}] = best;
+  }
+
+ private:
+  const SimulatedModel& model_;
+  const std::vector<SimulatedRequest>& trace_;
+  std::map<std::pair<unsigned, absl::Duration>, int> memo_;
+};
+
+}  // namespace
+
+int Optimum(const SimulatedModel& model,
+            const std::vector<SimulatedRequest>& trace) {
+  return Search(model, trace).Best(0, absl::ZeroDuration());
+}
+
+}  // namespace sfmamba::batching

@@ -1,0 +1,313 @@
+#include "tests/server/batching/simulator/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba::batching {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+constexpr absl::Duration kDefaultDeadline = absl::Seconds(30);
+
+class Simulator {
+ public:
+  Simulator(const SimulationOptions& options,
+            const std::vector<SimulatedRequest>& trace)
+      : options_(options),
+        trace_(trace),
+        random_(options.seed),
+        devices_(options.devices),
+        used_(options.models.size()),
+        left_queue_(trace.size(), false) {
+    for (const SimulatedModel& model : options.models) {
+      queues_.push_back(
+          std::make_unique<BatchQueue>(model.options, options.devices));
+      decoding_.emplace_back();
+    }
+    if (options.is_measured) Measure();
+    result_.in_time_by_model.resize(options.models.size());
+  }
+
+  SimulationResult Run() {
+    now_ = kStart;
+    while (true) {
+      EndBatches();
+      Arrive();
+      Decode();
+      StartBatches();
+      const absl::Time next = NextEvent();
+      if (next == absl::InfiniteFuture()) break;
+      now_ = std::max(next, now_ + absl::Nanoseconds(1));
+    }
+    for (const auto& queue : queues_) result_.left += queue->size();
+    if (in_time_latency_ > absl::ZeroDuration()) {
+      result_.latency = in_time_latency_ / result_.in_time;
+    }
+    return result_;
+  }
+
+ private:
+  struct Device {
+    std::optional<Batch> batch;
+    int model = 0;
+    absl::Time start, end = absl::InfiniteFuture();
+  };
+
+  // Gives each queue what a server measures at load: a few batches of each
+  // size that is a power of two.
+  void Measure() {
+    std::map<std::pair<int, BatchKey>, bool> seen;
+    for (const SimulatedRequest& request : trace_) {
+      if (!seen.emplace(std::make_pair(request.model, request.key), true)
+               .second) {
+        continue;
+      }
+      const SimulatedModel& model = options_.models[request.model];
+      std::vector<BatchTime> times;
+      const int max = model.options.max_batch_size;
+      for (int n = 1; n <= max; n = n < max && 2 * n > max ? max : 2 * n) {
+        const absl::Duration median = model.cost(request.key, n);
+        times.push_back({request.key, n, median,
+                         median * std::exp(1.645 * options_.noise)});
+      }
+      queues_[request.model]->profile().Import(times, kStart);
+    }
+  }
+
+  void Error(std::string error) {
+    if (result_.errors.size() < 10) result_.errors.push_back(std::move(error));
+  }
+
+  absl::Time Deadline(const SimulatedRequest& request) const {
+    return kStart + request.at + std::min(request.deadline, kDefaultDeadline);
+  }
+
+  void EndBatches() {
+    for (Device& device : devices_) {
+      if (device.end > now_) continue;
+      queues_[device.model]->Ran(device.batch->number, now_);
+      for (const BatchTask& task : device.batch->tasks) {
+        if (now_ <= task.finish_by) {
+          ++result_.in_time;
+          ++result_.in_time_by_model[device.model];
+          in_time_latency_ += now_ - kStart - trace_[Id(task)].at;
+        } else {
+          ++result_.late;
+        }
+      }
+      result_.end = now_ - kStart;
+      device = Device();
+    }
+  }
+
+  void Arrive() {
+    for (; next_ < trace_.size() && kStart + trace_[next_].at <= now_;
+         ++next_) {
+      const SimulatedRequest& request = trace_[next_];
+      ++result_.offered;
+      if (IsAdmitted(request)) {
+        decoding_[request.model].push_back(
+            {kStart + request.at + options_.decode, static_cast<int>(next_)});
+      } else {
+        ++result_.refused;
+      }
+    }
+  }
+
+  bool IsAdmitted(const SimulatedRequest& request) {
+    const BatchQueue& queue = *queues_[request.model];
+    const int decoding = static_cast<int>(decoding_[request.model].size());
+    if (queue.size() + decoding >=
+        options_.models[request.model].options.max_queue_items) {
+      return false;
+    }
+    if (!options_.admits) return true;
+    AdmissionRequest admission;
+    admission.key = request.key;
+    admission.priority = request.priority;
+    if (request.deadline != absl::InfiniteDuration()) {
+      admission.deadline = Deadline(request);
+    }
+    admission.decoding = decoding;
+    admission.decode = options_.decode;
+    const AdmissionEstimate estimate = queue.Estimate(admission, now_);
+    return estimate.IsInTime(admission) &&
+           estimate.drained <= now_ + options_.drain;
+  }
+
+  static int Id(const BatchTask& task) { return task.image.original_width; }
+
+  void Decode() {
+    for (size_t model = 0; model < queues_.size(); ++model) {
+      auto& decoding = decoding_[model];
+      while (!decoding.empty() && decoding.front().first <= now_) {
+        Push(decoding.front().second);
+        decoding.pop_front();
+      }
+    }
+  }
+
+  void Push(int id) {
+    const SimulatedRequest& request = trace_[id];
+    BatchTask task;
+    task.image.pixels = {0};
+    task.image.original_width = id;
+    task.bucket_height = request.key.height;
+    task.bucket_width = request.key.width;
+    task.variant = request.key.variant;
+    task.priority = request.priority;
+    task.deadline = task.finish_by = Deadline(request);
+    task.has_default_deadline = request.deadline == absl::InfiniteDuration();
+    queues_[request.model]->Push(std::move(task), now_);
+  }
+
+  void Leave(const BatchTask& task) {
+    if (left_queue_[Id(task)]) {
+      Error(absl::StrCat("task ", Id(task), " left twice"));
+    }
+    left_queue_[Id(task)] = true;
+  }
+
+  void Drop(const std::vector<BatchTask>& tasks) {
+    for (const BatchTask& task : tasks) {
+      Leave(task);
+      ++result_.dropped;
+    }
+  }
+
+  // Starts batches while a device is free. Models share the devices by time.
+  void StartBatches() {
+    for (Device& device : devices_) {
+      if (device.batch.has_value()) continue;
+      std::vector<int> models(queues_.size());
+      for (size_t i = 0; i < models.size(); ++i) models[i] = i;
+      std::stable_sort(models.begin(), models.end(), [this](int a, int b) {
+        return used_[a] < used_[b];
+      });
+      bool started = false;
+      for (int model : models) {
+        if (Start(model, &device)) {
+          started = true;
+          break;
+        }
+      }
+      if (!started) return;
+    }
+  }
+
+  bool Start(int model, Device* device) {
+    BatchQueue& queue = *queues_[model];
+    Drop(queue.TakeDropped(now_));
+    while (queue.Due(now_) <= now_) {
+      std::optional<Batch> batch = queue.PopBatch(now_);
+      if (!batch.has_value()) {
+        Error("a batch was due and none came");
+        return false;
+      }
+      Drop(batch->late);
+      if (batch->tasks.empty()) continue;
+      Check(model, *batch);
+      absl::Duration took = options_.models[model].cost(
+          batch->key, static_cast<int>(batch->tasks.size()));
+      took *= std::lognormal_distribution<double>(0, options_.noise)(random_);
+      if (std::bernoulli_distribution(options_.outliers)(random_)) took *= 3;
+      *device = {std::move(batch), model, now_, now_ + took};
+      ++result_.batches;
+      result_.busy += took;
+      // A model that was idle saves nothing up.
+      const absl::Duration least =
+          *std::max_element(used_.begin(), used_.end()) - took;
+      used_[model] = std::max(used_[model], least) + took;
+      return true;
+    }
+    return false;
+  }
+
+  void Check(int model, const Batch& batch) {
+    const BatchOptions& options = options_.models[model].options;
+    if (static_cast<int>(batch.tasks.size()) > options.max_batch_size) {
+      Error(absl::StrCat("a batch of ", batch.tasks.size()));
+    }
+    for (const BatchTask& task : batch.tasks) {
+      Leave(task);
+      if (task.bucket_height != batch.key.height) Error("sizes were mixed");
+      result_.longest_wait =
+          std::max(result_.longest_wait, now_ - task.submitted);
+      if (all_classes_wait_) {
+        ++result_.ran_under_load[static_cast<int>(task.priority)];
+      }
+    }
+  }
+
+  absl::Time NextEvent() {
+    absl::Time next = absl::InfiniteFuture();
+    bool any_free = false;
+    for (const Device& device : devices_) {
+      next = std::min(next, device.end);
+      any_free = any_free || !device.batch.has_value();
+    }
+    if (next_ < trace_.size()) next = std::min(next, kStart + trace_[next_].at);
+    for (size_t model = 0; model < queues_.size(); ++model) {
+      if (!decoding_[model].empty()) {
+        next = std::min(next, decoding_[model].front().first);
+      }
+      if (!any_free) continue;
+      const BatchQueue& queue = *queues_[model];
+      const absl::Time due = queue.Due(now_);
+      next = std::min(next, due);
+      const absl::Duration delay =
+          options_.models[model].options.max_queue_delay;
+      if (due > now_ && queue.size() > 0 && due > queue.Oldest() + delay) {
+        Error("a task waits longer than max_queue_delay for a free device");
+      }
+    }
+    return next;
+  }
+
+  const SimulationOptions& options_;
+  const std::vector<SimulatedRequest>& trace_;
+  std::mt19937 random_;
+  absl::Time now_;
+  size_t next_ = 0;  // The next arrival.
+  std::vector<Device> devices_;
+  std::vector<absl::Duration> used_;  // Of the devices, by model.
+  std::vector<std::unique_ptr<BatchQueue>> queues_;  // By model.
+  // By model: when an image will have been decoded, and its number.
+  std::vector<std::deque<std::pair<absl::Time, int>>> decoding_;
+  std::vector<bool> left_queue_;  // By number.
+  absl::Duration in_time_latency_;
+  bool all_classes_wait_ = true;
+  SimulationResult result_;
+};
+
+}  // namespace
+
+SimulationResult Simulate(const SimulationOptions& options,
+                          const std::vector<SimulatedRequest>& trace) {
+  return Simulator(options, trace).Run();
+}
+
+double Capacity(const SimulationOptions& options,
+                const std::vector<RequestKind>& kinds) {
+  double weights = 0, seconds = 0;
+  for (const RequestKind& kind : kinds) {
+    const SimulatedModel& model = options.models[kind.model];
+    absl::Duration best = absl::InfiniteDuration();
+    for (int n = 1; n <= model.options.max_batch_size; ++n) {
+      best = std::min(best, model.cost({kind.side, kind.side}, n) / n);
+    }
+    weights += kind.weight;
+    seconds += kind.weight * absl::ToDoubleSeconds(best);
+  }
+  return options.devices * weights / seconds;
+}
+
+}  // namespace sfmamba::batching

@@ -1,0 +1,68 @@
+#include "tests/server/batching/simulator/trace.h"
+
+#include <cmath>
+#include <random>
+
+namespace sfmamba::batching {
+namespace {
+
+// With a third of the time at 2.5 times the rate and two thirds at a quarter,
+// the mean is the rate.
+constexpr double kHighPart = 1.0 / 3;
+constexpr double kHighRate = 2.5;
+constexpr double kLowRate = 0.25;
+constexpr int kWaves = 20;  // In a trace.
+constexpr int kBurst = 16;  // Images.
+constexpr double kSwing = 0.8;
+constexpr double kHighestRate = 2.5;  // Of all.
+
+// The rate at `part` of the trace, as a multiple of the mean.
+double RateAt(Arrivals arrivals, double part) {
+  switch (arrivals) {
+    case Arrivals::kPoisson:
+    case Arrivals::kBursts:
+      return 1;
+    case Arrivals::kWaves: {
+      const double phase = part * kWaves - std::floor(part * kWaves);
+      return phase < kHighPart ? kHighRate : kLowRate;
+    }
+    case Arrivals::kDiurnal:
+      return 1 - kSwing * std::cos(2 * M_PI * part);
+  }
+  return 1;
+}
+
+}  // namespace
+
+std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
+                                        absl::Duration length,
+                                        const std::vector<RequestKind>& kinds,
+                                        uint32_t seed) {
+  std::mt19937 random(seed);
+  const int together = arrivals == Arrivals::kBursts ? kBurst : 1;
+  std::exponential_distribution<double> gap(rate * kHighestRate / together);
+  std::uniform_real_distribution<double> keep(0, kHighestRate);
+  std::vector<double> weights;
+  for (const RequestKind& kind : kinds) weights.push_back(kind.weight);
+  std::discrete_distribution<int> pick(weights.begin(), weights.end());
+
+  std::vector<SimulatedRequest> trace;
+  const double seconds = absl::ToDoubleSeconds(length);
+  for (double at = gap(random); at < seconds; at += gap(random)) {
+    // Thinning: of arrivals at the highest rate so many stay as the rate says.
+    if (keep(random) > RateAt(arrivals, at / seconds)) continue;
+    for (int i = 0; i < together; ++i) {
+      const RequestKind& kind = kinds[pick(random)];
+      SimulatedRequest request;
+      request.at = absl::Seconds(at);
+      request.model = kind.model;
+      request.key = {kind.side, kind.side};
+      request.deadline = kind.deadline;
+      request.priority = kind.priority;
+      trace.push_back(request);
+    }
+  }
+  return trace;
+}
+
+}  // namespace sfmamba::batching

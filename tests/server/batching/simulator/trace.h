@@ -1,0 +1,51 @@
+#ifndef SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_TRACE_H_
+#define SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_TRACE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/batch_key.h"
+#include "server/batching/priority.h"
+
+// Open-loop arrivals in virtual time. The same seed gives the same trace.
+namespace sfmamba::batching {
+
+// One image of a request.
+struct SimulatedRequest {
+  absl::Duration at;  // Since the start.
+  int model = 0;
+  BatchKey key;
+  absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
+  Priority priority = Priority::kNormal;
+};
+
+// A kind of request and how frequent it is among all.
+struct RequestKind {
+  double weight = 1;
+  int model = 0;
+  int side = 224;  // Pixels, height and width.
+  absl::Duration deadline = absl::InfiniteDuration();
+  Priority priority = Priority::kNormal;
+};
+
+enum class Arrivals {
+  kPoisson,
+  // Poisson, but 16 images arrive together.
+  kBursts,
+  // Poisson, alternately at 2.5 times the rate and at a quarter of it.
+  kWaves,
+  // Poisson, the rate a sine wave between 0.2 and 1.8 times the mean, one
+  // period in the whole trace.
+  kDiurnal,
+};
+
+// Arrivals over `length` at `rate` images a second on average.
+std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
+                                        absl::Duration length,
+                                        const std::vector<RequestKind>& kinds,
+                                        uint32_t seed);
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_TRACE_H_
