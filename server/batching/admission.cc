@@ -63,9 +63,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   estimate.finish = estimate.start + batch + request.answer;
   const absl::Duration all =
       state.work.all + curve.Work(request.decoding + request.images);
-  estimate.drained =
-      std::max(now + request.decode,
-               WhenDone(state.busy_until, state.slots, all, now));
+  estimate.drained = std::max(
+      now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
   return estimate;
 }
 

@@ -42,9 +42,9 @@ struct AdmissionEstimate {
 struct WorkAhead {
   // More urgent, of the task's class or a higher one, and of other keys.
   absl::Duration earlier;
-  absl::Duration higher;   // Less urgent, of higher classes.
-  absl::Duration lower;    // Of lower classes.
-  absl::Duration all;      // All of it.
+  absl::Duration higher;  // Less urgent, of higher classes.
+  absl::Duration lower;   // Of lower classes.
+  absl::Duration all;     // All of it.
 };
 
 // The state of a queue's devices and of the request's own key.

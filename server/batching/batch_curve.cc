@@ -109,8 +109,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.deviation = kFirstDeviation * seconds;
   } else {
     // One batch that took very long says little about the next.
-    seconds =
-        std::min(seconds, 2 * (sample.mean + kP95Deviations * sample.deviation));
+    seconds = std::min(seconds,
+                       2 * (sample.mean + kP95Deviations * sample.deviation));
     const double error = seconds - sample.mean;
     sample.mean += std::max(kMeanWeight, 1.0 / sample.batches) * error;
     sample.deviation +=
@@ -152,8 +152,7 @@ void BatchCurve::Fit(absl::Time now) {
         now - sample.updated > kFresh ? pace_ / sample.pace : 1;
     sizes.push_back(images);
     medians.push_back(change * sample.mean);
-    p95s.push_back(change *
-                   (sample.mean + kP95Deviations * sample.deviation));
+    p95s.push_back(change * (sample.mean + kP95Deviations * sample.deviation));
     weights.push_back(std::min(sample.batches, kFirstBatches));
   }
   Interpolate(sizes, Ascending(medians, weights), &median_);
@@ -161,8 +160,7 @@ void BatchCurve::Fit(absl::Time now) {
   efficient_.clear();
   double best = 0;
   for (int n = 1; n <= max_images_; ++n) {
-    const double rate =
-        n / std::max(absl::ToDoubleSeconds(median_[n]), 1e-9);
+    const double rate = n / std::max(absl::ToDoubleSeconds(median_[n]), 1e-9);
     if (rate <= (1 + kBetter) * best) continue;
     best = rate;
     efficient_.push_back(n);

@@ -138,8 +138,8 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
-      running_[batch.number] = {batch.key,
-                                static_cast<int>(batch.tasks.size()), now};
+      running_[batch.number] = {batch.key, static_cast<int>(batch.tasks.size()),
+                                now};
     }
     return batch;
   }
@@ -164,11 +164,10 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
     std::vector<Place> late;
     absl::Time earliest = absl::InfiniteFuture();  // Of those that are late.
     for (const Place& place : places) {
-      const BatchTask& task =
-          bucket.line(place.line).tasks().at(place.urgency);
+      const BatchTask& task = bucket.line(place.line).tasks().at(place.urgency);
       const bool is_late = task.finish_by < end(count);
       if (is_late) earliest = std::min(earliest, task.finish_by);
-      if (is_late || (task.is_cancelled() && !is_fixed())) {
+      if (is_late || task.is_cancelled()) {
         late.push_back(place);
       }
     }
@@ -251,8 +250,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     const absl::Duration with_higher = curve.Work(earlier + higher);
     const absl::Duration all = curve.Work(bucket.size());
     state.work.higher += with_higher - with_earlier;
-    state.work.lower +=
-        std::min(all - with_higher, curve.Work(lower));
+    state.work.lower += std::min(all - with_higher, curve.Work(lower));
     state.work.all += all;
   }
   return EstimateAdmission(state, request, now);

@@ -19,6 +19,10 @@
 
 namespace sfmamba::batching {
 
+// Cancellations are not signalled, so the queue polls at this interval. Until
+// then a cancelled task takes room, but it never runs.
+inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
+
 struct BatchOptions {
   // The largest number of images in a batch. A larger one raises the throughput
   // as long as the device is not full, and the latency of every image.
@@ -144,10 +148,6 @@ class BatchQueue {
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };
-
-// Cancellations are not signalled, so the queue polls at this interval. Until
-// then a cancelled task takes room, but it never runs.
-inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 }  // namespace sfmamba::batching
 

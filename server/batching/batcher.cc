@@ -11,10 +11,6 @@
 namespace sfmamba::batching {
 namespace {
 
-// Nobody tells of a cancellation, so the queue is searched so often for
-// cancelled tasks; until then they only take room.
-constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
-
 absl::Status WhyDropped(const BatchTask& task) {
   return task.is_cancelled() ? server::Cancelled("queue")
                              : server::Expired("queue");
@@ -29,7 +25,7 @@ Batcher::Batcher(const BatchOptions& options, int threads, MakeRun make_run,
       room_(options.max_queue_items, options.max_queue_bytes,
             options.retry_after),
       queue_changed_(std::move(queue_changed)),
-      queue_(options),
+      queue_(options, threads),
       running_since_(threads, absl::InfiniteFuture()),
       drop_thread_([this] { DropLoop(); }) {
   for (int thread = 0; thread < threads; ++thread) {
@@ -84,13 +80,10 @@ void Batcher::RunLoop(int thread) {
   server::NameThisThread(absl::StrCat("batch-", thread));
   Run run = make_run_(thread);
   while (std::optional<Batch> batch = NextBatch(thread)) {
-    const int images = static_cast<int>(batch->tasks.size());
-    const int height = batch->tasks.front().bucket_height;
-    const int width = batch->tasks.front().bucket_width;
+    const uint64_t number = batch->number;
     run(*std::move(batch));
     absl::MutexLock lock(&mu_);
-    const absl::Time now = clock_();
-    queue_.Ran(height, width, images, now - running_since_[thread], now);
+    queue_.Ran(number, clock_());
   }
 }
 

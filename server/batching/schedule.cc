@@ -1,6 +1,7 @@
 #include "server/batching/schedule.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace sfmamba::batching {
@@ -20,8 +21,8 @@ constexpr double kClearlyFuller = 0.05;
 struct Candidate {
   int line = 0;
   int images = 0;
-  absl::Time limit;        // When the first task's batch should have ended.
-  absl::Duration median;   // Of its batch.
+  absl::Time limit;       // When the first task's batch should have ended.
+  absl::Duration median;  // Of its batch.
   absl::Duration p95;
   double fullness = 1;  // Its images a second as a part of the best rate.
 };
@@ -81,8 +82,8 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   const bool two_cost_the_same =
       curve.Median(efficient) + curve.Median(rest) <= kSame * curve.Median(all);
   // Whether the rest will have become a batch of that size, too.
-  const bool refills =
-      (efficient - rest) * line.gap <= curve.Median(efficient);
+  const bool refills = rest >= efficient ||
+                       (efficient - rest) * line.gap <= curve.Median(efficient);
   return two_cost_the_same || refills ? efficient : all;
 }
 
@@ -103,8 +104,7 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
     return std::min(delayed, latest(line.tasks));
   }
   const absl::Duration half = curve.Median(1) / 2;
-  const absl::Time end =
-      std::min({delayed, line.oldest + half, latest(*next)});
+  const absl::Time end = std::min({delayed, line.oldest + half, latest(*next)});
   return end - (*next - line.tasks) * line.gap;
 }
 
@@ -124,10 +124,9 @@ Decision Decide(const ScheduleOptions& options,
                           curve.P95(images), Fullness(curve, images)});
   }
   if (candidates.empty()) return decision;
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) {
-              return a.limit < b.limit;
-            });
+  std::sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.limit < b.limit; });
   const Candidate& chosen =
       candidates[options.mode == BatchMode::kFixed
                      ? 0

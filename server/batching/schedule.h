@@ -33,8 +33,8 @@ struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // At least 1.
   absl::Time oldest;                  // The arrival of the oldest.
-  absl::Time order_by;   // Of the first. Lines are compared by it.
-  absl::Time start_by;   // When the first must be in a batch.
+  absl::Time order_by;                // Of the first. Lines are compared by it.
+  absl::Time start_by;                // When the first must be in a batch.
   absl::Time finish_by;  // When the first one's batch must have ended.
   // The mean time between arrivals lately.
   absl::Duration gap = absl::InfiniteDuration();

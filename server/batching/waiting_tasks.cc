@@ -54,9 +54,10 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key, Priority line,
     deadlines_.emplace(std::make_pair(task.deadline, arrival), place);
   }
   if (line != Priority::kHigh) {
-    promotions_.emplace(std::make_pair(PromoteAt(task, order_by), arrival),
-                        place);
+    promotions_[static_cast<int>(line)].emplace(
+        std::make_pair(PromoteAt(task, order_by), arrival), place);
   }
+  ++callers_[static_cast<int>(task.priority)];
   Insert(&LineAt(place), place, std::move(task));
 }
 
@@ -67,7 +68,9 @@ BatchTask WaitingTasks::Take(const Place& place) {
   bucket.arrivals.erase(arrival);
   arrivals_.erase(arrival);
   deadlines_.erase({task.deadline, arrival});
-  promotions_.erase({PromoteAt(task, order_by), arrival});
+  promotions_[static_cast<int>(place.line)].erase(
+      {PromoteAt(task, order_by), arrival});
+  --callers_[static_cast<int>(task.priority)];
   bytes_ -= task.image.bytes();
   return task;
 }
@@ -97,11 +100,18 @@ std::vector<BatchTask> WaitingTasks::TakeCancelled() {
 }
 
 void WaitingTasks::Promote(absl::Time now) {
-  while (!promotions_.empty() && promotions_.begin()->first.first <= now) {
-    Place place = promotions_.begin()->second;
-    promotions_.erase(promotions_.begin());
+  const auto& [high, normal, low] = callers_;
+  if (high > 0) Promote(Priority::kNormal, now);
+  if (high + normal > 0) Promote(Priority::kLow, now);
+}
+
+void WaitingTasks::Promote(Priority priority, absl::Time now) {
+  ByTime& promotions = promotions_[static_cast<int>(priority)];
+  while (!promotions.empty() && promotions.begin()->first.first <= now) {
+    Place place = promotions.begin()->second;
+    promotions.erase(promotions.begin());
     BatchTask task = Extract(&LineAt(place), place);
-    place.line = static_cast<Priority>(static_cast<int>(place.line) - 1);
+    place.line = static_cast<Priority>(static_cast<int>(priority) - 1);
     const auto deadline =
         deadlines_.find({task.deadline, place.urgency.second});
     if (deadline != deadlines_.end()) deadline->second = place;

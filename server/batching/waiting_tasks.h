@@ -77,7 +77,9 @@ class WaitingTasks {
   // Removes and returns the cancelled tasks. Looks at every task.
   std::vector<BatchTask> TakeCancelled();
   // Moves tasks that have waited for half of the time from their arrival to
-  // their order_by one class up, each at most once.
+  // their order_by one class up, each at most once. It does so only while tasks
+  // of callers of a higher class wait: among themselves a class's tasks keep
+  // the order of their deadlines.
   void Promote(absl::Time now);
 
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
@@ -87,7 +89,7 @@ class WaitingTasks {
 
   // May hold buckets without tasks, for their arrivals.
   const std::map<BatchKey, Bucket>& buckets() const { return buckets_; }
-  // The tasks of a class, of all keys.
+  // The tasks in the lines of a class, of all keys.
   int count(Priority priority) const {
     return counts_[static_cast<int>(priority)];
   }
@@ -100,14 +102,17 @@ class WaitingTasks {
   Line& LineAt(const Place& place) {
     return buckets_.at(place.key).lines[static_cast<int>(place.line)];
   }
+  void Promote(Priority priority, absl::Time now);
   void Insert(Line* line, const Place& place, BatchTask task);
   BatchTask Extract(Line* line, const Place& place);
 
   std::map<BatchKey, Bucket> buckets_;
   std::map<uint64_t, absl::Time> arrivals_;  // Of all tasks.
-  ByTime deadlines_;  // The tasks that have one.
-  ByTime promotions_;  // When tasks are to move up.
-  std::array<int, kPriorities> counts_ = {};
+  ByTime deadlines_;                         // The tasks that have one.
+  // When tasks may move up, by class.
+  std::array<ByTime, kPriorities> promotions_;
+  std::array<int, kPriorities> counts_ = {};   // By line.
+  std::array<int, kPriorities> callers_ = {};  // By the tasks' own priority.
   int64_t bytes_ = 0;
   uint64_t added_ = 0;  // Tasks so far.
 };

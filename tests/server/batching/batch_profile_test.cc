@@ -6,72 +6,65 @@
 namespace sfmamba::batching {
 namespace {
 
-const BatchProfile::Size kSize = {224, 224};
+constexpr int kMaxImages = 8;
+const BatchKey kKey = {224, 224};
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 absl::Duration Ms(double milliseconds) {
   return absl::Milliseconds(milliseconds);
 }
 
-TEST(BatchProfileTest, KnowsNothingOfASizeThatNeverRan) {
-  BatchProfile profile;
+TEST(BatchProfileTest, KnowsNothingOfAKeyThatNeverRan) {
+  BatchProfile profile(kMaxImages);
   profile.Record({32, 32}, 1, Ms(10), kStart);
-  EXPECT_EQ(profile.Expected(kSize, 1, kStart), absl::ZeroDuration());
+  EXPECT_TRUE(profile.Curve({32, 32}).is_known());
+  EXPECT_FALSE(profile.Curve(kKey).is_known());
+  EXPECT_EQ(profile.Curve(kKey).P95(1), absl::ZeroDuration());
 }
 
-TEST(BatchProfileTest, IsAboveTheMeanByWhatBatchesDiffer) {
-  BatchProfile steady, uneven;
-  for (int i = 0; i < 50; ++i) {
-    steady.Record(kSize, 8, Ms(100), kStart);
-    uneven.Record(kSize, 8, Ms(i % 2 == 0 ? 80 : 120), kStart);
+TEST(BatchProfileTest, KeysDifferInTypeAndVariant) {
+  BatchProfile profile(kMaxImages);
+  profile.Record(kKey, 1, Ms(10), kStart);
+  EXPECT_FALSE(profile.Curve({224, 224, ImageType::kFloat32}).is_known());
+  EXPECT_FALSE(profile.Curve({224, 224, ImageType::kUint8, 1}).is_known());
+}
+
+TEST(BatchProfileTest, WhatIsExportedCanBeImported) {
+  BatchProfile profile(kMaxImages);
+  for (int i = 0; i < 30; ++i) {
+    profile.Record(kKey, 1, Ms(i % 2 == 0 ? 9 : 11), kStart);
+    profile.Record(kKey, 8, Ms(40), kStart);
+    profile.Record({32, 64, ImageType::kFloat32, 2}, 2, Ms(5), kStart);
   }
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(steady.Expected(kSize, 8, kStart)),
-              100, 0.1);
-  const double expected =
-      absl::ToDoubleMilliseconds(uneven.Expected(kSize, 8, kStart));
-  EXPECT_GT(expected, 120);
-  EXPECT_LT(expected, 170);
-}
-
-TEST(BatchProfileTest, OneLongBatchSaysLittle) {
-  BatchProfile profile;
-  for (int i = 0; i < 50; ++i) profile.Record(kSize, 8, Ms(100), kStart);
-  profile.Record(kSize, 8, absl::Minutes(1), kStart);
-  EXPECT_LT(profile.Expected(kSize, 8, kStart), Ms(200));
-}
-
-TEST(BatchProfileTest, LearnsThatBatchesTakeLonger) {
-  BatchProfile profile;
-  for (int i = 0; i < 50; ++i) profile.Record(kSize, 8, Ms(10), kStart);
-  for (int i = 0; i < 50; ++i) profile.Record(kSize, 8, Ms(400), kStart);
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(profile.Expected(kSize, 8, kStart)),
-              400, 40);
-}
-
-TEST(BatchProfileTest, OtherNumbersOfImagesAreUnderestimated) {
-  BatchProfile profile;
-  for (int i = 0; i < 50; ++i) {
-    profile.Record(kSize, 2, Ms(30), kStart);
-    profile.Record(kSize, 8, Ms(80), kStart);
+  BatchProfile other(kMaxImages);
+  other.Import(profile.Export(), kStart);
+  for (const BatchKey& key : {kKey, BatchKey{32, 64, ImageType::kFloat32, 2}}) {
+    for (int n = 1; n <= kMaxImages; ++n) {
+      EXPECT_NEAR(absl::FDivDuration(other.Curve(key).Median(n),
+                                     profile.Curve(key).Median(n)),
+                  1, 1e-6);
+      EXPECT_NEAR(absl::FDivDuration(other.Curve(key).P95(n),
+                                     profile.Curve(key).P95(n)),
+                  1, 1e-6);
+    }
   }
-  const auto expected = [&](int images) {
-    return absl::ToDoubleMilliseconds(profile.Expected(kSize, images, kStart));
-  };
-  EXPECT_NEAR(expected(1), 15, 0.1);  // Half of two images'.
-  EXPECT_NEAR(expected(4), 40, 0.1);  // Half of eight images'.
-  EXPECT_NEAR(expected(16), 80, 0.1);
 }
 
-TEST(BatchProfileTest, ForgetsWhatDidNotRunLately) {
-  BatchProfile profile;
-  profile.Record(kSize, 1, Ms(10), kStart);
-  EXPECT_GT(profile.Expected(kSize, 1, kStart + Ms(900)), Ms(0));
-  EXPECT_EQ(profile.Expected(kSize, 1, kStart + Ms(1100)), Ms(0));
-  // Slow batches are remembered for as long as a few of them take.
-  profile.Record(kSize, 1, absl::Seconds(5), kStart + absl::Minutes(1));
-  const absl::Time later = kStart + absl::Minutes(1) + absl::Seconds(14);
-  EXPECT_GT(profile.Expected(kSize, 1, later), Ms(0));
-  EXPECT_EQ(profile.Expected(kSize, 1, later + absl::Seconds(2)), Ms(0));
+TEST(BatchProfileTest, SizesAboveTheMaximumAreNotImported) {
+  BatchProfile profile(kMaxImages);
+  profile.Import({{kKey, kMaxImages + 1, Ms(1), Ms(2)}}, kStart);
+  EXPECT_TRUE(profile.Export().empty());
+}
+
+// As a dense model may see any number of sizes.
+TEST(BatchProfileTest, TheKeyThatRanLongestAgoIsForgotten) {
+  BatchProfile profile(kMaxImages);
+  for (int i = 1; i <= 1025; ++i) {
+    profile.Record({i, i}, 1, Ms(1), kStart + Ms(i));
+  }
+  EXPECT_FALSE(profile.Curve({1, 1}).is_known());
+  EXPECT_TRUE(profile.Curve({2, 2}).is_known());
+  EXPECT_TRUE(profile.Curve({1025, 1025}).is_known());
 }
 
 }  // namespace

@@ -21,13 +21,6 @@ BatchTask MakeTaskToFinish(int id, absl::Time finish_by) {
   return task;
 }
 
-// Lets the queue see that batches of `images` images take `milliseconds`.
-void Teach(BatchQueue* queue, int images, int milliseconds) {
-  for (int i = 0; i < 50; ++i) {
-    queue->Ran(224, 224, images, absl::Milliseconds(milliseconds), At(0));
-  }
-}
-
 TEST(BatchQueueLatenessTest, GivesBackWhatCannotEndInTime) {
   BatchQueue queue(Options(2, 0));
   Teach(&queue, 1, 60);
@@ -111,7 +104,7 @@ TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
     const int images = static_cast<int>(batch->tasks.size());
     const int took = images * kBatchMilliseconds / kBatch * noise(random);
     now += took;
-    queue.Ran(224, 224, images, absl::Milliseconds(took), At(now));
+    queue.Ran(batch->number, At(now));
     for (const BatchTask& task : batch->tasks) {
       ++(At(now) <= task.finish_by ? in_time : too_late);
     }
@@ -148,7 +141,7 @@ TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
     }
     const int took = duration(batch->tasks.size());
     now += took;
-    queue.Ran(224, 224, batch->tasks.size(), absl::Milliseconds(took), At(now));
+    queue.Ran(batch->number, At(now));
     for (const BatchTask& task : batch->tasks) {
       if (Id(task) % 2 == 0 && At(now) <= task.finish_by &&
           task.submitted < At(kEnd - kLong)) {
@@ -193,7 +186,7 @@ TEST_P(BatchQueueLatenessPropertyTest, EachTaskLeavesOnce) {
     if (batch->tasks.empty()) continue;
     const int took = pick(5, 40);
     now += took;
-    queue.Ran(224, 224, batch->tasks.size(), absl::Milliseconds(took), At(now));
+    queue.Ran(batch->number, At(now));
   }
   EXPECT_EQ(queue.size(), waiting.size());
   EXPECT_GT(late, 0);

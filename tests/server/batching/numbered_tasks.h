@@ -40,10 +40,26 @@ inline std::vector<int> Ids(const std::optional<Batch>& batch) {
   return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
 }
 
+// The key of MakeTask's tasks.
+inline BatchKey Key(int side = 224) {
+  return {side, side, ImageType::kFloat32};
+}
+
+// Lets the queue see that batches of `images` images took `milliseconds`.
+inline void Teach(BatchQueue* queue, int images, double milliseconds,
+                  int side = 224, absl::Time now = kStart) {
+  for (int i = 0; i < 50; ++i) {
+    queue->profile().Record(Key(side), images, absl::Milliseconds(milliseconds),
+                            now);
+  }
+}
+
 inline BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
+  // Batches wait as long as tests say, whatever arrived before.
+  options.mode = BatchMode::kThroughput;
   return options;
 }
 

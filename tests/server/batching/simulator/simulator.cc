@@ -189,9 +189,8 @@ class Simulator {
       if (device.batch.has_value()) continue;
       std::vector<int> models(queues_.size());
       for (size_t i = 0; i < models.size(); ++i) models[i] = i;
-      std::stable_sort(models.begin(), models.end(), [this](int a, int b) {
-        return used_[a] < used_[b];
-      });
+      std::stable_sort(models.begin(), models.end(),
+                       [this](int a, int b) { return used_[a] < used_[b]; });
       bool started = false;
       for (int model : models) {
         if (Start(model, &device)) {
@@ -241,9 +240,7 @@ class Simulator {
       if (task.bucket_height != batch.key.height) Error("sizes were mixed");
       result_.longest_wait =
           std::max(result_.longest_wait, now_ - task.submitted);
-      if (all_classes_wait_) {
-        ++result_.ran_under_load[static_cast<int>(task.priority)];
-      }
+      ++result_.ran[static_cast<int>(task.priority)];
     }
   }
 
@@ -284,7 +281,6 @@ class Simulator {
   std::vector<std::deque<std::pair<absl::Time, int>>> decoding_;
   std::vector<bool> left_queue_;  // By number.
   absl::Duration in_time_latency_;
-  bool all_classes_wait_ = true;
   SimulationResult result_;
 };
 

@@ -46,20 +46,21 @@ struct SimulationResult {
   int dropped = 0;  // From the queue, unrun.
   int late = 0;     // Computed, but not in time.
   int in_time = 0;
-  int left = 0;     // Still waiting at the end, which is an error.
+  int left = 0;  // Still waiting at the end, which is an error.
   int batches = 0;
-  absl::Duration busy;     // Of all devices.
-  absl::Duration end;      // When the last batch ended.
-  absl::Duration latency;  // The mean, of those in time.
+  absl::Duration busy;          // Of all devices.
+  absl::Duration end;           // When the last batch ended.
+  absl::Duration latency;       // The mean, of those in time.
   absl::Duration longest_wait;  // From arrival to a batch, of all that ran.
-  // By priority, images that ran while all classes had tasks waiting.
-  std::array<int, kPriorities> ran_under_load = {};
+  std::array<int, kPriorities> ran = {};  // Images, by Priority.
   std::vector<int> in_time_by_model;
   // Broken promises, in words; empty if there are none.
   std::vector<std::string> errors;
 
   // The part of the offered images that were answered in time.
-  double goodput() const { return offered == 0 ? 1 : double(in_time) / offered; }
+  double goodput() const {
+    return offered == 0 ? 1 : double(in_time) / offered;
+  }
   double wasted() const {
     return late + in_time == 0 ? 0 : double(late) / (late + in_time);
   }

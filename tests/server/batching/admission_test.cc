@@ -1,0 +1,145 @@
+#include "server/batching/admission.h"
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::batching {
+namespace {
+
+const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Duration Ms(double milliseconds) {
+  return absl::Milliseconds(milliseconds);
+}
+
+// Batches of 1 to 4 images take 11 to 14 ms, and most at most a millisecond
+// more.
+class AdmissionTest : public ::testing::Test {
+ protected:
+  AdmissionTest() {
+    for (int n = 1; n <= 4; ++n) {
+      curve_.Set(n, {Ms(10 + n), Ms(11 + n)}, kNow);
+    }
+    state_.curve = &curve_;
+  }
+
+  AdmissionEstimate Estimate() const {
+    return EstimateAdmission(state_, request_, kNow);
+  }
+  double Start() const {
+    return absl::ToDoubleMilliseconds(Estimate().start - kNow);
+  }
+  double Finish() const {
+    return absl::ToDoubleMilliseconds(Estimate().finish - kNow);
+  }
+  double Drained() const {
+    return absl::ToDoubleMilliseconds(Estimate().drained - kNow);
+  }
+
+  BatchCurve curve_{4};
+  AdmissionState state_;
+  AdmissionRequest request_;
+};
+
+TEST_F(AdmissionTest, AnIdleDeviceStartsAtOnce) {
+  EXPECT_NEAR(Start(), 0, 1e-3);
+  EXPECT_NEAR(Finish(), 12, 1e-3);
+  EXPECT_NEAR(Drained(), 11, 1e-3);
+}
+
+TEST_F(AdmissionTest, WaitsForTheBatchThatRuns) {
+  state_.busy_until = {kNow + Ms(7)};
+  EXPECT_NEAR(Start(), 7, 1e-3);
+  EXPECT_NEAR(Finish(), 19, 1e-3);
+  state_.busy_until = {kNow - Ms(7)};  // It takes longer than expected.
+  EXPECT_NEAR(Start(), 0, 1e-3);
+}
+
+TEST_F(AdmissionTest, DecodingAndEncodingTakeTime) {
+  request_.decode = Ms(20);
+  request_.answer = Ms(3);
+  EXPECT_NEAR(Start(), 20, 1e-3);
+  EXPECT_NEAR(Finish(), 35, 1e-3);
+  EXPECT_NEAR(Drained(), 20, 1e-3);
+}
+
+TEST_F(AdmissionTest, MoreUrgentTasksOfTheKeyFillBatches) {
+  state_.mates = 3;
+  EXPECT_NEAR(Start(), 0, 1e-3);
+  EXPECT_NEAR(Finish(), 15, 1e-3);
+  state_.mates = 9;
+  EXPECT_NEAR(Start(), 28, 1e-3);
+  EXPECT_NEAR(Finish(), 28 + 13, 1e-3);
+}
+
+TEST_F(AdmissionTest, TheLastImageOfARequestCounts) {
+  request_.images = 9;
+  EXPECT_NEAR(Start(), 28, 1e-3);
+  EXPECT_NEAR(Finish(), 28 + 12, 1e-3);
+}
+
+TEST_F(AdmissionTest, ImagesThatAreDecodedComeBefore) {
+  request_.decoding = 4;
+  EXPECT_NEAR(Start(), 14, 1e-3);
+}
+
+TEST_F(AdmissionTest, OthersJoinTheBatch) {
+  state_.others = 2;
+  EXPECT_NEAR(Finish(), 14, 1e-3);
+  state_.others = 0;
+  state_.busy_until = {kNow + Ms(10)};
+  state_.gap = Ms(4);
+  EXPECT_NEAR(Finish(), 10 + 14, 1e-3);
+}
+
+TEST_F(AdmissionTest, WorkOfOtherKeysComesBefore) {
+  state_.work.earlier = Ms(100);
+  state_.work.all = Ms(300);
+  EXPECT_NEAR(Start(), 100, 1e-3);
+  EXPECT_NEAR(Drained(), 311, 1e-3);
+}
+
+TEST_F(AdmissionTest, OtherClassesDelayByTheirSharesAtMost) {
+  request_.priority = Priority::kNormal;
+  state_.work.earlier = Ms(30);
+  state_.work.higher = Ms(1000);
+  state_.work.lower = Ms(1000);
+  EXPECT_NEAR(Start(), 30 + 80 + 10, 1e-3);
+  state_.work.higher = Ms(5);
+  EXPECT_NEAR(Start(), 30 + 5 + 10, 1e-3);
+  request_.priority = Priority::kHigh;
+  state_.work.higher = Ms(0);
+  EXPECT_NEAR(Start(), 30 + 15, 1e-3);
+}
+
+TEST_F(AdmissionTest, SlotsShareTheWork) {
+  state_.slots = 3;
+  state_.busy_until = {kNow + Ms(10), kNow + Ms(40)};
+  state_.work.earlier = Ms(30);
+  // The idle one does 10 ms alone, then two do 10 ms each.
+  EXPECT_NEAR(Start(), 20, 1e-3);
+  state_.work.earlier = Ms(160);
+  EXPECT_NEAR(Start(), 70, 1e-3);
+}
+
+TEST_F(AdmissionTest, InTimeMeansBeforeTheDeadline) {
+  request_.deadline = kNow + Ms(12);
+  EXPECT_TRUE(Estimate().IsInTime(request_));
+  request_.deadline = kNow + Ms(11);
+  EXPECT_FALSE(Estimate().IsInTime(request_));
+  request_.deadline = absl::InfiniteFuture();
+  EXPECT_TRUE(Estimate().IsInTime(request_));
+}
+
+TEST_F(AdmissionTest, NeverFallsWithTheLoad) {
+  double last = 0;
+  for (int load = 0; load < 60; ++load) {
+    state_.mates = load;
+    state_.work.earlier = Ms(3 * (load / 2));
+    ASSERT_GE(Finish(), last) << load;
+    last = Finish();
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::batching

@@ -1,0 +1,162 @@
+#include "server/batching/batch_curve.h"
+
+#include <random>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using Sizes = std::vector<int>;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Duration Ms(double milliseconds) {
+  return absl::Milliseconds(milliseconds);
+}
+
+double ToMs(absl::Duration duration) {
+  return absl::ToDoubleMilliseconds(duration);
+}
+
+void RunOften(BatchCurve* curve, int images, double milliseconds,
+              absl::Time now = kStart) {
+  for (int i = 0; i < 50; ++i) curve->Record(images, Ms(milliseconds), now);
+}
+
+TEST(BatchCurveTest, KnowsNothingAtFirst) {
+  const BatchCurve curve(4);
+  EXPECT_FALSE(curve.is_known());
+  EXPECT_FALSE(curve.IsFresh(kStart));
+  EXPECT_EQ(curve.Median(4), absl::ZeroDuration());
+  EXPECT_EQ(curve.efficient_sizes(), Sizes({1, 2, 3, 4}));
+}
+
+TEST(BatchCurveTest, P95IsAboveTheMedianByWhatBatchesDiffer) {
+  BatchCurve steady(8), uneven(8);
+  for (int i = 0; i < 100; ++i) {
+    steady.Record(8, Ms(100), kStart);
+    uneven.Record(8, Ms(i % 2 == 0 ? 80 : 120), kStart);
+  }
+  EXPECT_NEAR(ToMs(steady.P95(8)), 100, 0.1);
+  EXPECT_NEAR(ToMs(uneven.Median(8)), 100, 5);
+  EXPECT_GT(ToMs(uneven.P95(8)), 120);
+  EXPECT_LT(ToMs(uneven.P95(8)), 170);
+}
+
+TEST(BatchCurveTest, P95IsExceededByAFewBatches) {
+  BatchCurve curve(1);
+  std::mt19937 random(1);
+  std::lognormal_distribution<double> noise(0, 0.15);
+  int longer = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const absl::Duration took = Ms(10 * noise(random));
+    if (i > 0 && took > curve.P95(1)) ++longer;
+    curve.Record(1, took, kStart);
+  }
+  EXPECT_GT(longer, 200);
+  EXPECT_LT(longer, 1000);
+}
+
+TEST(BatchCurveTest, OneLongBatchSaysLittle) {
+  BatchCurve curve(8);
+  RunOften(&curve, 8, 100);
+  curve.Record(8, absl::Minutes(1), kStart);
+  EXPECT_LT(ToMs(curve.P95(8)), 200);
+}
+
+TEST(BatchCurveTest, LearnsThatBatchesTakeLonger) {
+  BatchCurve curve(8);
+  RunOften(&curve, 8, 10);
+  RunOften(&curve, 8, 400);
+  EXPECT_NEAR(ToMs(curve.Median(8)), 400, 20);
+  EXPECT_GT(curve.pace(), 2);
+}
+
+TEST(BatchCurveTest, IsInterpolatedAndElsewhereAnUnderestimate) {
+  BatchCurve curve(16);
+  RunOften(&curve, 2, 30);
+  RunOften(&curve, 8, 90);
+  EXPECT_NEAR(ToMs(curve.Median(1)), 15, 0.1);  // Half of two images'.
+  EXPECT_NEAR(ToMs(curve.Median(4)), 50, 0.1);  // A third of the way.
+  EXPECT_NEAR(ToMs(curve.Median(16)), 90, 0.1);
+}
+
+TEST(BatchCurveTest, NeverFallsWithTheImages) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> took(1, 100);
+  for (int trace = 0; trace < 50; ++trace) {
+    BatchCurve curve(32);
+    for (int i = 0; i < 40; ++i) {
+      curve.Record(1 + random() % 32, Ms(took(random)), kStart);
+    }
+    for (int n = 2; n <= 32; ++n) {
+      ASSERT_LE(curve.Median(n - 1), curve.Median(n)) << n;
+      ASSERT_LE(curve.P95(n - 1), curve.P95(n)) << n;
+      ASSERT_LE(curve.Median(n), curve.P95(n)) << n;
+    }
+  }
+}
+
+TEST(BatchCurveTest, SizesJustAboveAStepAreNotEfficient) {
+  BatchCurve curve(9);
+  for (int n = 1; n <= 9; ++n) RunOften(&curve, n, n <= 4 ? 10 : 20);
+  EXPECT_EQ(curve.efficient_sizes(), Sizes({1, 2, 3, 4, 9}));
+  EXPECT_EQ(curve.best_size(), 9);
+  EXPECT_NEAR(ToMs(curve.Work(21)), 20 + 20 + 10, 0.1);
+}
+
+TEST(BatchCurveTest, WhereBatchesSaveNothingOnlyOneImageIsEfficient) {
+  BatchCurve curve(4);
+  for (int n = 1; n <= 4; ++n) RunOften(&curve, n, 300 * n);
+  EXPECT_EQ(curve.efficient_sizes(), Sizes({1}));
+  EXPECT_NEAR(ToMs(curve.Work(4)), 1200, 1);
+}
+
+TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
+  BatchCurve fast(1), slow(1);
+  fast.Record(1, Ms(10), kStart);
+  slow.Record(1, absl::Seconds(5), kStart);
+  EXPECT_TRUE(fast.IsFresh(kStart + Ms(900)));
+  EXPECT_FALSE(fast.IsFresh(kStart + Ms(1100)));
+  EXPECT_TRUE(slow.IsFresh(kStart + absl::Seconds(14)));
+  EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(16)));
+}
+
+TEST(BatchCurveTest, SizesThatDoNotRunAreCorrectedByThoseThatDo) {
+  BatchCurve curve(8);
+  curve.Set(1, {Ms(10), Ms(12)}, kStart);
+  curve.Set(8, {Ms(40), Ms(48)}, kStart);
+  // The device becomes half as fast.
+  for (int i = 0; i < 300; ++i) {
+    curve.Record(8, Ms(80), kStart + absl::Seconds(2));
+  }
+  EXPECT_NEAR(ToMs(curve.Median(8)), 80, 1);
+  EXPECT_NEAR(ToMs(curve.Median(1)), 20, 1);
+}
+
+TEST(BatchCurveTest, NoiseDoesNotMoveSizesThatDoNotRun) {
+  BatchCurve curve(8);
+  curve.Set(1, {Ms(10), Ms(12)}, kStart);
+  curve.Set(8, {Ms(40), Ms(48)}, kStart);
+  std::mt19937 random(5);
+  std::lognormal_distribution<double> noise(0, 0.15);
+  for (int i = 0; i < 20'000; ++i) {
+    curve.Record(8, Ms(40 * noise(random)), kStart + absl::Seconds(2));
+  }
+  EXPECT_NEAR(ToMs(curve.Median(1)), 10, 1.5);
+}
+
+TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
+  BatchCurve curve(8);
+  for (int i = 0; i < 50; ++i) curve.Record(8, Ms(40), kStart);
+  curve.Record(4, Ms(120), kStart);
+  curve.Record(8, Ms(40), kStart + absl::Seconds(2));
+  EXPECT_EQ(curve.Points().count(4), 0);
+  EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
+}
+
+}  // namespace
+}  // namespace sfmamba::batching

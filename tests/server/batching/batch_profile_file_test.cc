@@ -1,0 +1,116 @@
+#include "server/batching/batch_profile_file.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using ::testing::HasSubstr;
+
+const BatchProfileKey kKey = {"abc123", "NVIDIA H100 80GB", "42"};
+const std::vector<BatchTime> kTimes = {
+    {{224, 320}, 8, absl::Microseconds(1250), absl::Microseconds(1500)},
+    {{64, 64, ImageType::kFloat32, 2},
+     1,
+     absl::Milliseconds(300),
+     absl::Milliseconds(300)},
+};
+
+absl::Status Parse(const std::string& text) {
+  return ParseBatchProfile(kKey, text).status();
+}
+
+TEST(BatchProfileFileTest, TextIsParsedBack) {
+  const auto times = ParseBatchProfile(kKey, BatchProfileText(kKey, kTimes));
+  ASSERT_TRUE(times.ok()) << times.status();
+  ASSERT_EQ(times->size(), kTimes.size());
+  for (size_t i = 0; i < kTimes.size(); ++i) {
+    EXPECT_EQ((*times)[i].key, kTimes[i].key);
+    EXPECT_EQ((*times)[i].images, kTimes[i].images);
+    EXPECT_EQ((*times)[i].median, kTimes[i].median);
+    EXPECT_EQ((*times)[i].p95, kTimes[i].p95);
+  }
+}
+
+TEST(BatchProfileFileTest, AnotherKeySaysWhichPartDiffers) {
+  const std::string text = BatchProfileText(kKey, kTimes);
+  const auto says = [&](BatchProfileKey key, const std::string& part) {
+    const absl::Status status = ParseBatchProfile(key, text).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  };
+  says({"other", kKey.device, kKey.build}, "content \"abc123\"");
+  says({kKey.content, "other", kKey.build}, "device \"NVIDIA H100 80GB\"");
+  says({kKey.content, kKey.device, "43"}, "build \"42\", not for \"43\"");
+}
+
+TEST(BatchProfileFileTest, BrokenTextIsRefusedWithItsLine) {
+  const std::string text = BatchProfileText(kKey, kTimes);
+  const auto refused = [&](const std::string& from, const std::string& to,
+                           const std::string& why) {
+    const absl::Status status = Parse(absl::StrReplaceAll(text, {{from, to}}));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << to << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why)) << to;
+  };
+  refused("profile 1", "profile 2", "line 1");
+  refused("device ", "gerät ", "line 3");
+  refused("median_us", "mean_us", "line 5");
+  refused("224 320", "224", "line 6");
+  refused("224 320", "-224 320", "line 6");
+  refused("224 320", "224 99999999", "line 6");
+  refused("uint8", "int8", "line 6");
+  refused("1250.000", "nan", "line 6");
+  refused("1250.000", "0", "line 6");
+  refused("1250.000", "1501", "line 6");
+  refused("1250.000", "1e300", "line 6");
+  refused("1500.000\n", "1500.000 7\n", "line 6");
+  EXPECT_TRUE(absl::IsInvalidArgument(Parse("")));
+  EXPECT_TRUE(absl::IsInvalidArgument(Parse("\n")));
+  for (size_t length = 0; length < text.size(); ++length) {
+    const absl::Status status = Parse(text.substr(0, length));
+    if (length > 0 && text[length - 1] == '\n' && status.ok()) continue;
+    EXPECT_FALSE(status.ok()) << length;
+  }
+}
+
+class BatchProfileFileOnDiskTest : public ::testing::Test {
+ protected:
+  const std::string path_ =
+      absl::StrCat(::testing::TempDir(), "/batch_profile");
+};
+
+TEST_F(BatchProfileFileOnDiskTest, IsWrittenAndRead) {
+  ASSERT_TRUE(WriteBatchProfile(kKey, {}, path_).ok());
+  ASSERT_TRUE(WriteBatchProfile(kKey, kTimes, path_).ok());
+  const auto times = ReadBatchProfile(kKey, path_);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_EQ(times->size(), kTimes.size());
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(::testing::TempDir())) {
+    files += entry.path().filename().string().rfind("batch_profile", 0) == 0;
+  }
+  EXPECT_EQ(files, 1) << "a temporary file was left";
+}
+
+TEST_F(BatchProfileFileOnDiskTest, ErrorsNameTheFile) {
+  EXPECT_TRUE(
+      absl::IsNotFound(ReadBatchProfile(kKey, path_ + ".none").status()));
+  std::ofstream(path_) << "nonsense\n";
+  const absl::Status broken = ReadBatchProfile(kKey, path_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(broken));
+  EXPECT_THAT(std::string(broken.message()), HasSubstr(path_));
+  EXPECT_FALSE(WriteBatchProfile(kKey, kTimes, "/nonexistent/profile").ok());
+}
+
+}  // namespace
+}  // namespace sfmamba::batching

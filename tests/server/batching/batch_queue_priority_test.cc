@@ -1,0 +1,156 @@
+// Priority classes and admission of a BatchQueue.
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/batching/batch_queue.h"
+#include "tests/server/batching/numbered_tasks.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using Numbers = std::vector<int>;
+
+BatchTask MakeTask(int id, Priority priority,
+                   absl::Time deadline = absl::InfiniteFuture(),
+                   int side = 224) {
+  BatchTask task = MakeTask(id, deadline, side);
+  task.priority = priority;
+  return task;
+}
+
+TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1, Priority::kLow, At(100)), At(0));
+  queue.Push(MakeTask(2, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeTask(3, Priority::kHigh, At(1000)), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
+}
+
+TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
+  BatchQueue queue(Options(4, 0));
+  queue.Push(MakeTask(1, Priority::kLow), At(0));
+  queue.Push(MakeTask(2, Priority::kNormal), At(0));
+  queue.Push(MakeTask(3, Priority::kHigh), At(0));
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3, 2, 1}));
+}
+
+// 20 s of work of each class wait, in tasks that take 10 ms.
+TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
+  BatchOptions options = Options(1, 0);
+  options.patience = absl::Hours(1);  // None ages.
+  BatchQueue queue(options);
+  for (int i = 0; i < 2000; ++i) {
+    for (const Priority priority :
+         {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+      queue.Push(MakeTask(i, priority), At(0));
+    }
+  }
+  std::map<Priority, int> ran;
+  for (int i = 0; i < 1200; ++i) {
+    const std::optional<Batch> batch = queue.PopBatch(At(10 * i));
+    ++ran[batch->tasks[0].priority];
+    queue.Ran(batch->number, At(10 * i + 10));
+  }
+  EXPECT_NEAR(ran[Priority::kHigh], 800, 10);
+  EXPECT_NEAR(ran[Priority::kNormal], 300, 10);
+  EXPECT_NEAR(ran[Priority::kLow], 100, 10);
+}
+
+TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeTask(2, Priority::kNormal, At(70)), At(60));  // 1 has aged.
+  EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
+}
+
+TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeTask(2, Priority::kHigh, At(200)), At(40));
+  queue.Push(MakeTask(3, Priority::kHigh, At(250)), At(40));
+  EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({1}));
+  EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({3}));
+}
+
+TEST(BatchQueuePriorityTest, AnAgedTaskExpiresAndIsCounted) {
+  BatchQueue queue(Options(8, 1000));
+  queue.Push(MakeTask(1, Priority::kLow, At(100)), At(0));
+  queue.Push(MakeTask(2, Priority::kHigh, At(500)), At(0));
+  EXPECT_FALSE(queue.PopBatch(At(60)).has_value());  // It moves up.
+  EXPECT_EQ(queue.size(), 2);
+  EXPECT_EQ(Ids(queue.TakeDropped(At(100))), Numbers({1}));
+  EXPECT_EQ(queue.size(), 1);
+}
+
+AdmissionRequest Request(absl::Time deadline = absl::InfiniteFuture()) {
+  AdmissionRequest request;
+  request.key = Key();
+  request.deadline = deadline;
+  return request;
+}
+
+TEST(BatchQueueAdmissionTest, CountsOnlyWhatIsMoreUrgent) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 1, 40, 256);
+  for (int i = 0; i < 10; ++i) {
+    queue.Push(MakeTask(i, At(500)), At(0));
+    queue.Push(MakeTask(i, At(500), 256), At(0));
+  }
+  const auto start = [&](int deadline) {
+    return absl::ToDoubleMilliseconds(
+        queue.Estimate(Request(At(deadline)), At(0)).start - At(0));
+  };
+  EXPECT_NEAR(start(100), 0, 0.1);
+  EXPECT_NEAR(start(501), 500, 1);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(Request(At(100)), At(0)).drained - At(0)),
+              510, 1);
+}
+
+TEST(BatchQueueAdmissionTest, KnowsTheBatchesThatRun) {
+  BatchQueue queue(Options(1, 0), 2);
+  Teach(&queue, 1, 10);
+  for (int id : {1, 2}) queue.Push(MakeTask(id), At(0));
+  const auto start = [&](int now) {
+    return absl::ToDoubleMilliseconds(
+        queue.Estimate(Request(At(1000)), At(now)).start - At(now));
+  };
+  const uint64_t first = queue.PopBatch(At(0))->number;
+  EXPECT_NEAR(start(0), 0, 0.1);
+  EXPECT_NEAR(start(0), 0, 0.1);
+  const uint64_t second = queue.PopBatch(At(4))->number;
+  EXPECT_NEAR(start(4), 6, 0.1);
+  queue.Ran(first, At(10));
+  EXPECT_NEAR(start(10), 0, 0.1);
+  queue.Ran(second, At(14));
+  EXPECT_NEAR(start(14), 0, 0.1);
+}
+
+TEST(BatchQueueAdmissionTest, AdmitsWhereNothingIsKnownOrItIsOld) {
+  BatchQueue queue(Options(1, 0));
+  EXPECT_TRUE(queue.Estimate(Request(At(1)), At(0)).IsInTime(Request(At(1))));
+  Teach(&queue, 1, 10);
+  EXPECT_FALSE(queue.Estimate(Request(At(1)), At(0)).IsInTime(Request(At(1))));
+  EXPECT_TRUE(
+      queue.Estimate(Request(At(5001)), At(5000)).IsInTime(Request(At(5001))));
+}
+
+TEST(BatchQueueAdmissionTest, WaitIsThatOfANormalTask) {
+  BatchQueue queue(Options(1, 0));
+  EXPECT_EQ(queue.Wait(At(0)), absl::ZeroDuration());
+  Teach(&queue, 1, 10);
+  for (int i = 0; i < 20; ++i) queue.Push(MakeTask(i, At(500)), At(0));
+  queue.PopBatch(At(0));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 200, 2);
+}
+
+}  // namespace
+}  // namespace sfmamba::batching

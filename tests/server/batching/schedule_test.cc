@@ -1,0 +1,175 @@
+#include "server/batching/schedule.h"
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using observability::BatchTrigger;
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Duration Ms(double milliseconds) {
+  return absl::Milliseconds(milliseconds);
+}
+
+absl::Time At(double milliseconds) { return kStart + Ms(milliseconds); }
+
+// A batch of n images takes fixed + n * per_image milliseconds.
+BatchCurve Linear(double fixed, double per_image, int max_images = 8) {
+  BatchCurve curve(max_images);
+  for (int n = 1; n <= max_images; ++n) {
+    curve.Set(n, {Ms(fixed + n * per_image), Ms(fixed + n * per_image)},
+              kStart);
+  }
+  return curve;
+}
+
+WaitingLine Line(const BatchCurve& curve, int tasks, double deadline = 1000) {
+  WaitingLine line;
+  line.curve = &curve;
+  line.tasks = tasks;
+  line.oldest = kStart;
+  line.order_by = line.start_by = line.finish_by = At(deadline);
+  return line;
+}
+
+ScheduleOptions Options(BatchMode mode, double delay = 5) {
+  return {mode, 8, Ms(delay)};
+}
+
+const ScheduleOptions kLatency = Options(BatchMode::kLatency);
+const ScheduleOptions kThroughput = Options(BatchMode::kThroughput);
+const ScheduleOptions kFixed = Options(BatchMode::kFixed);
+
+TEST(DecideTest, NothingLeavesWhereNothingWaits) {
+  const Decision decision = Decide(kLatency, {}, kStart);
+  EXPECT_EQ(decision.line, -1);
+  EXPECT_EQ(decision.wake, absl::InfiniteFuture());
+}
+
+TEST(DecideTest, OneTaskLeavesAtOnceWhereNothingElseArrives) {
+  const BatchCurve curve = Linear(10, 1);
+  const Decision decision = Decide(kLatency, {Line(curve, 1)}, kStart);
+  EXPECT_EQ(decision.line, 0);
+  EXPECT_EQ(decision.images, 1);
+  EXPECT_EQ(decision.trigger, BatchTrigger::kDelay);
+}
+
+TEST(DecideTest, WaitsForTheNextSizeIfArrivalsReachIt) {
+  const BatchCurve curve = Linear(10, 1);
+  WaitingLine line = Line(curve, 1);
+  line.gap = Ms(1);
+  const Decision decision = Decide(kLatency, {line}, kStart);
+  EXPECT_EQ(decision.line, -1);
+  // It may wait 5 ms, and needs 1 ms of them for the next arrival.
+  EXPECT_EQ(decision.wake, At(4));
+  EXPECT_EQ(Decide(kLatency, {line}, At(4)).line, 0);
+  line.gap = Ms(6);
+  EXPECT_EQ(Decide(kLatency, {line}, kStart).line, 0);
+}
+
+TEST(DecideTest, WaitsForHalfTheTimeOfAnImageAtMost) {
+  const BatchCurve curve = Linear(3, 1);
+  WaitingLine line = Line(curve, 1);
+  line.gap = Ms(0.5);
+  EXPECT_EQ(Decide(kLatency, {line}, kStart).wake, At(1.5));
+}
+
+TEST(DecideTest, DoesNotWaitUntilTheMostUrgentIsLate) {
+  const BatchCurve curve = Linear(10, 1);
+  WaitingLine line = Line(curve, 1, 15);
+  line.gap = Ms(0.5);
+  // A batch of two takes 12 ms, and threads may wake 1 ms late.
+  EXPECT_EQ(Decide(kLatency, {line}, kStart).wake, At(1.5));
+  EXPECT_EQ(Decide(kThroughput, {line}, kStart).wake, At(3));
+}
+
+TEST(DecideTest, ThroughputWaitsForTheBestSizeWhateverArrives) {
+  const BatchCurve curve = Linear(10, 1);
+  EXPECT_EQ(Decide(kThroughput, {Line(curve, 7)}, kStart).wake, At(5));
+  EXPECT_EQ(Decide(kThroughput, {Line(curve, 8)}, kStart).images, 8);
+}
+
+TEST(DecideTest, ThroughputDoesNotWaitWhereBatchesSaveNothing) {
+  const BatchCurve curve = Linear(0, 100);
+  const Decision decision = Decide(kThroughput, {Line(curve, 1)}, kStart);
+  EXPECT_EQ(decision.line, 0);
+  EXPECT_EQ(decision.trigger, BatchTrigger::kFull);
+}
+
+TEST(DecideTest, FixedWaitsForAFullBatchOrTheDelay) {
+  const BatchCurve curve = Linear(0, 100);
+  EXPECT_EQ(Decide(kFixed, {Line(curve, 7, 1)}, kStart).wake, At(5));
+  EXPECT_EQ(Decide(kFixed, {Line(curve, 7, 1)}, At(5)).images, 7);
+  EXPECT_EQ(Decide(kFixed, {Line(curve, 9, 1)}, kStart).images, 8);
+}
+
+TEST(ChooseSizeTest, ImagesLeaveOneByOneWhereBatchesSaveNothing) {
+  const BatchCurve curve = Linear(0, 100);
+  EXPECT_EQ(ChooseSize(kLatency, Line(curve, 3)), 1);
+  EXPECT_EQ(ChooseSize(kLatency, Line(curve, 20)), 1);
+}
+
+TEST(ChooseSizeTest, CutsOrPadsAsIsCheaper) {
+  // Batches are padded to 4 or 8.
+  const auto padded = [](double four, double eight) {
+    BatchCurve curve(8);
+    for (int n = 1; n <= 8; ++n) {
+      curve.Set(n, {Ms(n <= 4 ? four : eight), Ms(n <= 4 ? four : eight)},
+                kStart);
+    }
+    return curve;
+  };
+  const BatchCurve cheap = padded(10, 11), dear = padded(10, 25);
+  EXPECT_EQ(ChooseSize(kLatency, Line(cheap, 5)), 5);
+  EXPECT_EQ(ChooseSize(kLatency, Line(dear, 5)), 4);
+  EXPECT_EQ(ChooseSize(kFixed, Line(dear, 5)), 5);
+}
+
+TEST(ChooseSizeTest, CutsWhereTheRestWillHaveGrownToABatch) {
+  BatchCurve curve(8);
+  for (int n = 1; n <= 8; ++n) {
+    const absl::Duration took = Ms(n <= 4 ? 10 : 18);
+    curve.Set(n, {took, took}, kStart);
+  }
+  WaitingLine line = Line(curve, 6);
+  EXPECT_EQ(ChooseSize(kLatency, line), 6);
+  line.gap = Ms(1);
+  EXPECT_EQ(ChooseSize(kLatency, line), 4);
+}
+
+TEST(ChooseSizeTest, TakesAllWhereNothingIsKnown) {
+  const BatchCurve curve(8);
+  EXPECT_EQ(ChooseSize(kLatency, Line(curve, 5)), 5);
+  EXPECT_EQ(ChooseSize(kLatency, Line(curve, 50)), 8);
+}
+
+TEST(DecideTest, TheMostUrgentLineLeavesFirst) {
+  const BatchCurve curve = Linear(10, 1);
+  const Decision decision =
+      Decide(kLatency, {Line(curve, 8, 500), Line(curve, 1, 400)}, kStart);
+  EXPECT_EQ(decision.line, 1);
+}
+
+TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
+  const BatchCurve curve = Linear(10, 1);
+  const auto first = [&](double deadline, absl::Duration gap,
+                         absl::Time now = kStart) {
+    WaitingLine growing = Line(curve, 1, deadline);
+    growing.gap = gap;
+    ScheduleOptions eager = kLatency;
+    eager.max_queue_delay = absl::ZeroDuration();
+    return Decide(eager, {growing, Line(curve, 8, 500)}, now).line;
+  };
+  EXPECT_EQ(first(400, Ms(5)), 1);
+  EXPECT_EQ(first(400, Ms(50)), 0) << "it would not grow";
+  EXPECT_EQ(first(20, Ms(5)), 0) << "it would be late";
+  EXPECT_EQ(first(400, Ms(5), At(201)), 0) << "it has waited for long";
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
