@@ -52,7 +52,7 @@ bool ParseInt(absl::string_view text, int low, int high, int* value) {
   return absl::SimpleAtoi(text, value) && *value >= low && *value <= high;
 }
 
-bool ParseDuration(absl::string_view text, absl::Duration* value) {
+bool ParseMicroseconds(absl::string_view text, absl::Duration* value) {
   double microseconds;
   if (!absl::SimpleAtod(text, &microseconds) || !(microseconds > 0) ||
       microseconds > kMaxMicroseconds) {
@@ -72,8 +72,8 @@ bool ParseTime(absl::string_view line, BatchTime* time) {
          ParseInt(fields[1], 1, kMaxSide, &time->key.width) &&
          ParseInt(fields[3], 0, kMaxSide, &time->key.variant) &&
          ParseInt(fields[4], 1, kMaxImages, &time->images) &&
-         ParseDuration(fields[5], &time->median) &&
-         ParseDuration(fields[6], &time->p95) && time->median <= time->p95;
+         ParseMicroseconds(fields[5], &time->median) &&
+         ParseMicroseconds(fields[6], &time->p95) && time->median <= time->p95;
 }
 
 }  // namespace

@@ -39,6 +39,23 @@ std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
   return places;
 }
 
+// Whether tasks arrive about as fast as full batches on all slots compute them,
+// or faster.
+bool IsBusy(const BatchCurve& curve, absl::Duration gap, int slots) {
+  constexpr double kBusy = 0.7;  // Of the slots' time.
+  const int best = curve.best_size();
+  return curve.Median(best) >= kBusy * slots * best * gap;
+}
+
+// Whether a batch of `images` should be cut to `fewer` where more arrive than
+// can be computed: whether it saves more than are lost to the time it costs.
+bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
+  const absl::Duration cost =
+      curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
+  const int best = curve.best_size();
+  return saved * curve.Median(best) >= cost * best;
+}
+
 }  // namespace
 
 BatchQueue::BatchQueue(const BatchOptions& options, int slots)
@@ -133,7 +150,6 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
       batch.trigger = BatchTrigger::kDrain;
     }
     Fill(priority, decision.images, now, &batch);
-    Charge(batch);
     CountClasses();
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
@@ -154,6 +170,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
+  const bool is_busy = IsBusy(curve, bucket.gap.Mean(now), slots_);
   int wanted = images;
   while (true) {
     const std::vector<Place> places =
@@ -172,6 +189,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
       }
     }
     if (late.empty()) {
+      Charge(curve, places);
       for (const Place& place : places) {
         batch->tasks.push_back(waiting_.Take(place));
       }
@@ -179,8 +197,11 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
     }
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    const bool is_crowded = bucket.size() > count;
-    if (earliest < absl::InfiniteFuture() && fewer > 0 && !is_crowded) {
+    // A batch smaller than it could be is paid for by those that wait.
+    const bool may_cut = earliest < absl::InfiniteFuture() && fewer > 0 &&
+                         bucket.size() == count;
+    if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
+                                          std::min<int>(late.size(), fewer)))) {
       wanted = fewer;
       continue;
     }
@@ -189,14 +210,12 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   }
 }
 
-void BatchQueue::Charge(const Batch& batch) {
-  if (batch.tasks.empty()) return;
-  const int images = static_cast<int>(batch.tasks.size());
+void BatchQueue::Charge(const BatchCurve& curve,
+                        const std::vector<Place>& places) {
+  const int images = static_cast<int>(places.size());
   const absl::Duration cost =
-      std::max(kLeastCost, profile_.Curve(batch.key).Median(images)) / images;
-  for (const BatchTask& task : batch.tasks) {
-    shares_.Charge(task.priority, cost);
-  }
+      std::max(kLeastCost, curve.Median(images)) / images;
+  for (const Place& place : places) shares_.Charge(place.line, cost);
 }
 
 void BatchQueue::Ran(uint64_t number, absl::Time now) {
@@ -222,17 +241,14 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
   for (const auto& [key, bucket] : waiting_.buckets()) {
     if (bucket.size() == 0) continue;
     const BatchCurve& curve = profile_.Curve(key);
-    int earlier = 0, higher = 0, lower = 0;
+    int earlier = 0, higher = 0;
     for (int i = 0; i < kPriorities; ++i) {
       const WaitingTasks::Line& line = bucket.lines[i];
-      if (i > static_cast<int>(request.priority)) {
-        lower += line.size();
-      } else {
-        const int until = line.CountUntil(order_by);
-        earlier += until;
-        if (i < static_cast<int>(request.priority)) {
-          higher += line.size() - until;
-        }
+      if (i > static_cast<int>(request.priority)) break;
+      const int until = line.CountUntil(order_by);
+      earlier += until;
+      if (i < static_cast<int>(request.priority)) {
+        higher += line.size() - until;
       }
     }
     // Batches with earlier tasks are filled up with others.
@@ -246,11 +262,11 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     } else {
       state.work.earlier += curve.Work(filled);
     }
-    const absl::Duration with_earlier = curve.Work(earlier);
-    const absl::Duration with_higher = curve.Work(earlier + higher);
+    const absl::Duration with_higher =
+        curve.Work(std::max(filled, earlier + higher));
     const absl::Duration all = curve.Work(bucket.size());
-    state.work.higher += with_higher - with_earlier;
-    state.work.lower += std::min(all - with_higher, curve.Work(lower));
+    state.work.higher += with_higher - curve.Work(filled);
+    state.work.lower += all - with_higher;
     state.work.all += all;
   }
   return EstimateAdmission(state, request, now);

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "server/batching/admission.h"
+#include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_task.h"
@@ -32,7 +33,7 @@ struct BatchOptions {
   // soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
   // What batches wait for. See BatchMode.
-  BatchMode mode = BatchMode::kLatency;
+  BatchMode mode = BatchMode::kThroughput;
   // How many images and bytes may wait, including images still to be decoded.
   // Larger limits absorb longer bursts, but an image that waits beyond its
   // deadline is lost work.
@@ -132,7 +133,9 @@ class BatchQueue {
   // Moves up to `images` tasks of `key` into `batch`, first those of the class
   // `first`: tasks that end in time to `tasks`, others to `late`.
   void Fill(Priority first, int images, absl::Time now, Batch* batch);
-  void Charge(const Batch& batch);
+  // Charges a batch of the tasks at `places` to their lines' classes.
+  void Charge(const BatchCurve& curve,
+              const std::vector<WaitingTasks::Place>& places);
   // Tells shares_ which classes wait. Call it whenever that may have changed.
   void CountClasses();
 

@@ -14,19 +14,19 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-BatchTask MakeTask(int id, Priority priority,
-                   absl::Time deadline = absl::InfiniteFuture(),
-                   int side = 224) {
-  BatchTask task = MakeTask(id, deadline, side);
+BatchTask MakeRanked(int id, Priority priority,
+                     absl::Time deadline = absl::InfiniteFuture(),
+                     int side = 224) {
+  BatchTask task = MakeTask(id, deadline);
   task.priority = priority;
   return task;
 }
 
 TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeTask(1, Priority::kLow, At(100)), At(0));
-  queue.Push(MakeTask(2, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeTask(3, Priority::kHigh, At(1000)), At(0));
+  queue.Push(MakeRanked(1, Priority::kLow, At(100)), At(0));
+  queue.Push(MakeRanked(2, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(3, Priority::kHigh, At(1000)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
@@ -34,9 +34,9 @@ TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
 
 TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
   BatchQueue queue(Options(4, 0));
-  queue.Push(MakeTask(1, Priority::kLow), At(0));
-  queue.Push(MakeTask(2, Priority::kNormal), At(0));
-  queue.Push(MakeTask(3, Priority::kHigh), At(0));
+  queue.Push(MakeRanked(1, Priority::kLow), At(0));
+  queue.Push(MakeRanked(2, Priority::kNormal), At(0));
+  queue.Push(MakeRanked(3, Priority::kHigh), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3, 2, 1}));
 }
 
@@ -48,7 +48,7 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   for (int i = 0; i < 2000; ++i) {
     for (const Priority priority :
          {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
-      queue.Push(MakeTask(i, priority), At(0));
+      queue.Push(MakeRanked(i, priority), At(0));
     }
   }
   std::map<Priority, int> ran;
@@ -64,16 +64,16 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
 
 TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeTask(1, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeTask(2, Priority::kNormal, At(70)), At(60));  // 1 has aged.
+  queue.Push(MakeRanked(1, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(2, Priority::kNormal, At(70)), At(60));  // 1 has aged.
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
 }
 
 TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeTask(1, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeTask(2, Priority::kHigh, At(200)), At(40));
-  queue.Push(MakeTask(3, Priority::kHigh, At(250)), At(40));
+  queue.Push(MakeRanked(1, Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(2, Priority::kHigh, At(200)), At(40));
+  queue.Push(MakeRanked(3, Priority::kHigh, At(250)), At(40));
   EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2}));
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({1}));
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({3}));
@@ -81,8 +81,8 @@ TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
 
 TEST(BatchQueuePriorityTest, AnAgedTaskExpiresAndIsCounted) {
   BatchQueue queue(Options(8, 1000));
-  queue.Push(MakeTask(1, Priority::kLow, At(100)), At(0));
-  queue.Push(MakeTask(2, Priority::kHigh, At(500)), At(0));
+  queue.Push(MakeRanked(1, Priority::kLow, At(100)), At(0));
+  queue.Push(MakeRanked(2, Priority::kHigh, At(500)), At(0));
   EXPECT_FALSE(queue.PopBatch(At(60)).has_value());  // It moves up.
   EXPECT_EQ(queue.size(), 2);
   EXPECT_EQ(Ids(queue.TakeDropped(At(100))), Numbers({1}));

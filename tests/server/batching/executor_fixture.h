@@ -202,6 +202,7 @@ class ExecutorTest : public ::testing::Test {
     options.version = "1";
     options.batch.max_batch_size = max_batch_size;
     options.batch.max_queue_delay = absl::Hours(1);
+    options.batch.mode = BatchMode::kFixed;  // It waits that long.
     options.device_failed = [this](const absl::Status& status) {
       absl::MutexLock lock(&log_.mu);
       log_.failures.push_back(std::string(status.message()));

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/batching/simulator/optimum.h"
@@ -21,8 +20,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-SimulationResult Run(const Scenario& scenario, BatchMode mode,
-                     Arrivals arrivals, double load, uint32_t seed = 1) {
+SimulationResult RunIn(const Scenario& scenario, BatchMode mode,
+                       Arrivals arrivals, double load, uint32_t seed = 1) {
   const std::vector<SimulatedRequest> trace =
       MakeTrace(arrivals, load * scenario.capacity, scenario.length,
                 scenario.kinds, seed);
@@ -110,21 +109,38 @@ TEST(OptimumTest, CountsWhatFits) {
   EXPECT_EQ(Optimum(model, {request(0, 30), request(5, 10)}), 2);
 }
 
+// How many of the requests a server could answer in time that computes images
+// one by one, at the rate of full batches and without noise.
+int Ideal(const Scenario& scenario,
+          const std::vector<SimulatedRequest>& trace) {
+  const absl::Duration each = absl::Seconds(1 / scenario.capacity);
+  absl::Duration free_at;
+  int in_time = 0;
+  for (const SimulatedRequest& request : trace) {
+    const absl::Duration end = std::max(free_at, request.at) + each;
+    if (end > request.at + request.deadline) continue;
+    free_at = end;
+    ++in_time;
+  }
+  return in_time;
+}
+
 class OverloadTest
     : public ::testing::TestWithParam<std::tuple<double, Arrivals>> {
  protected:
-  // What a closed loop reaches, noise and outliers included.
+  // What noise and outliers leave of the capacity.
   static constexpr double kPeak = 1 / 1.022;
 
   void Expect(const Scenario& scenario, double least) {
     const auto [load, arrivals] = GetParam();
+    const int ideal =
+        Ideal(scenario, MakeTrace(arrivals, load * scenario.capacity,
+                                  scenario.length, scenario.kinds, 1));
     const SimulationResult result =
-        Run(scenario, BatchMode::kLatency, arrivals, load);
-    const double offered =
-        result.offered /
-        (scenario.capacity * absl::ToDoubleSeconds(scenario.length));
-    EXPECT_GE(Goodput(scenario, result), least * std::min(kPeak, offered))
-        << scenario.name << " was offered " << offered;
+        RunIn(scenario, BatchMode::kLatency, arrivals, load);
+    EXPECT_GE(result.in_time, least * kPeak * ideal)
+        << scenario.name << ", where " << Goodput(scenario, result)
+        << " of the capacity are reached";
     EXPECT_LT(result.wasted(), 0.02) << scenario.name;
   }
 };
@@ -135,32 +151,29 @@ TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTenBatches) {
   Expect(CpuDense(10), 0.9);
 }
 
+TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
+  // Of 16 images that arrive together the last end just before their
+  // deadlines, so that noise makes some late.
+  const double least =
+      std::get<1>(GetParam()) == Arrivals::kBursts ? 0.75 : 0.8;
+  Expect(CpuClassifier(2), least);
+  Expect(GpuClassifier(2), least);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Loads, OverloadTest,
     ::testing::Combine(::testing::Values(1.0, 2.0, 4.0, 10.0),
                        ::testing::Values(Arrivals::kPoisson,
                                          Arrivals::kBursts)));
 
-class ShortDeadlinesTest : public OverloadTest {};
-
-TEST_P(ShortDeadlinesTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
-  Expect(CpuClassifier(2), 0.8);
-  Expect(GpuClassifier(2), 0.8);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Loads, ShortDeadlinesTest,
-    ::testing::Combine(::testing::Values(1.0, 2.0, 4.0, 10.0),
-                       ::testing::Values(Arrivals::kPoisson)));
-
 class FixedTest : public ::testing::TestWithParam<Arrivals> {
  protected:
   // Goodput as a multiple of that of BatchMode::kFixed.
   double Ratio(const Scenario& scenario, double load) {
     const SimulationResult fixed =
-        Run(scenario, BatchMode::kFixed, GetParam(), load);
+        RunIn(scenario, BatchMode::kFixed, GetParam(), load);
     const SimulationResult ours =
-        Run(scenario, BatchMode::kLatency, GetParam(), load);
+        RunIn(scenario, BatchMode::kLatency, GetParam(), load);
     return double(ours.in_time) / fixed.in_time;
   }
 };
@@ -210,22 +223,20 @@ TEST(SimulatorTest, ClassesShareAnOverloadedDevice) {
     kind.priority = priority;
     scenario.kinds.push_back(kind);
   }
-  // Nobody has a deadline, and no task ages.
+  // Nobody has a deadline.
   scenario.options.models[0].options.patience = absl::Hours(1);
   scenario.options.models[0].options.max_batch_size = 1;
   scenario.options.admits = false;
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
-  SimulationOptions options = scenario.options;
-  const SimulationResult result =
-      Simulate(options, MakeTrace(Arrivals::kPoisson, 5 * scenario.capacity,
+  const SimulationResult result = Simulate(
+      scenario.options, MakeTrace(Arrivals::kPoisson, 5 * scenario.capacity,
                                   scenario.length, scenario.kinds, 1));
   EXPECT_THAT(result.errors, IsEmpty());
   const double all = result.ran[0] + result.ran[1] + result.ran[2];
   EXPECT_GT(all, 3000);
-  // Each class offers 5/3 of the capacity, more than its share. What is left
-  // when the trace ends runs, too.
-  EXPECT_GT(result.ran[0], 1.8 * result.ran[1]);
-  EXPECT_GT(result.ran[1], 1.8 * result.ran[2]);
+  // Each class offers 5/3 of the capacity, more than its share. Some age.
+  EXPECT_GT(result.ran[0], 1.5 * result.ran[1]);
+  EXPECT_GT(result.ran[1], result.ran[2]);
   EXPECT_GT(result.ran[2], 0.05 * all);
 }
 
@@ -235,7 +246,7 @@ TEST(SimulatorTest, CallersWithoutDeadlineDoNotStarve) {
   patient.weight = 0.05;
   scenario.kinds.push_back(patient);
   const SimulationResult result =
-      Run(scenario, BatchMode::kLatency, Arrivals::kPoisson, 3);
+      RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 3);
   // They wait for their patience of 2 s and the work that is older.
   EXPECT_LT(result.longest_wait, absl::Seconds(4));
   EXPECT_GT(result.longest_wait, absl::Milliseconds(100));
@@ -247,7 +258,7 @@ TEST(SimulatorTest, NeverAdmitsMoreThanTheDrainCanEnd) {
   scenario.options.drain = absl::Seconds(3);
   scenario.length = absl::Seconds(20);
   const SimulationResult result =
-      Run(scenario, BatchMode::kLatency, Arrivals::kPoisson, 4);
+      RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 4);
   EXPECT_GT(result.refused, 0);
   EXPECT_EQ(result.dropped, 0);
   EXPECT_LT(result.end, absl::Seconds(24));
@@ -258,7 +269,7 @@ TEST(SimulatorTest, ImagesThatAreDecodedCountForAdmission) {
   scenario.options.decode = absl::Milliseconds(100);
   for (const double load : {1.0, 4.0}) {
     const SimulationResult result =
-        Run(scenario, BatchMode::kLatency, Arrivals::kPoisson, load);
+        RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, load);
     EXPECT_GE(Goodput(scenario, result), 0.85) << load;
     EXPECT_LT(result.wasted(), 0.02) << load;
   }
@@ -268,7 +279,7 @@ TEST(SimulatorTest, LearnsWhatWasNotMeasured) {
   Scenario scenario = CpuMixed();
   scenario.options.is_measured = false;
   const SimulationResult result =
-      Run(scenario, BatchMode::kLatency, Arrivals::kPoisson, 2);
+      RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 2);
   EXPECT_GE(Goodput(scenario, result), 0.8);
 }
 

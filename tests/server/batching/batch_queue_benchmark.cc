@@ -1,0 +1,94 @@
+// What one task costs the queue: 8,192 wait, of 1 or 20 keys.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "server/batching/batch_queue.h"
+
+namespace sfmamba::batching {
+namespace {
+
+constexpr int kWaiting = 8192;
+constexpr int kRounds = 2000;
+
+double Microseconds(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+void Time(int keys) {
+  std::mt19937 random(1);
+  BatchOptions options;
+  options.max_batch_size = 32;
+  options.mode = BatchMode::kLatency;
+  BatchQueue queue(options, 4);
+  absl::Time now = absl::UnixEpoch();
+  const auto side = [&] {
+    return 32 * (1 + static_cast<int>(random() % keys));
+  };
+  const auto push = [&] {
+    BatchTask task;
+    task.bucket_height = task.bucket_width = side();
+    task.deadline = task.finish_by =
+        now + absl::Seconds(10) + absl::Milliseconds(random() % 100'000);
+    queue.Push(std::move(task), now);
+  };
+  for (int key = 1; key <= keys; ++key) {
+    for (int images = 1; images <= 32; images *= 2) {
+      queue.profile().Import({{{32 * key, 32 * key, ImageType::kFloat32},
+                               images,
+                               absl::Milliseconds(1 + 0.1 * images),
+                               absl::Milliseconds(2 + 0.1 * images)}},
+                             now);
+    }
+  }
+  for (int i = 0; i < kWaiting; ++i) push();
+
+  double pushes = 0, estimates = 0, drops = 0, dues = 0, pops = 0, rans = 0;
+  std::vector<double> slowest;
+  for (int round = 0; round < kRounds; ++round) {
+    now += absl::Milliseconds(1);
+    AdmissionRequest request;
+    const int s = side();
+    request.key = {s, s, ImageType::kFloat32};
+    request.deadline = now + absl::Seconds(60);
+    auto start = std::chrono::steady_clock::now();
+    queue.Estimate(request, now);
+    slowest.push_back(Microseconds(start));
+    estimates += slowest.back();
+    start = std::chrono::steady_clock::now();
+    queue.TakeDropped(now);
+    drops += Microseconds(start);
+    start = std::chrono::steady_clock::now();
+    queue.Due(now);
+    dues += Microseconds(start);
+    start = std::chrono::steady_clock::now();
+    const std::optional<Batch> batch = queue.PopBatch(now);
+    pops += Microseconds(start);
+    start = std::chrono::steady_clock::now();
+    queue.Ran(batch->number, now + absl::Milliseconds(4));
+    rans += Microseconds(start);
+    start = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < batch->tasks.size(); ++i) push();
+    pushes += Microseconds(start) / batch->tasks.size();
+  }
+  std::sort(slowest.begin(), slowest.end());
+  std::printf(
+      "%d keys, us: push %.2f, estimate %.2f (99 %%: %.2f), TakeDropped %.2f, "
+      "Due %.2f, PopBatch of 32 %.2f, Ran %.2f\n",
+      keys, pushes / kRounds, estimates / kRounds,
+      slowest[slowest.size() * 99 / 100], drops / kRounds, dues / kRounds,
+      pops / kRounds, rans / kRounds);
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
+
+int main() {
+  for (const int keys : {1, 20, 200}) sfmamba::batching::Time(keys);
+}
