@@ -133,6 +133,21 @@ absl::Time BatchQueue::Due(absl::Time now) const {
   return due <= now ? absl::InfinitePast() : due;
 }
 
+BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
+  for (int i = 0; i < kPriorities; ++i) {
+    const Priority priority = static_cast<Priority>(i);
+    std::vector<BatchKey> keys;
+    const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
+    if (lines.empty()) continue;
+    const auto first = std::min_element(
+        lines.begin(), lines.end(),
+        [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
+    return {priority,
+            first->curve->Median(std::max(1, ChooseSize(schedule_, *first)))};
+  }
+  return {};
+}
+
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
   waiting_.Promote(now);
   CountClasses();

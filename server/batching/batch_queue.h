@@ -83,6 +83,13 @@ class BatchQueue {
   // are cancelled, too, if they were not looked for within kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
+  // The most urgent class that waits, and about how long its batch takes.
+  struct Next {
+    Priority priority = Priority::kNormal;
+    absl::Duration cost;
+  };
+  Next PeekNext(absl::Time now) const;
+
   // Returns the next batch if one is due at `now`; `tasks` may then be empty,
   // if all were late. TakeDropped() must be called before. A slot must be free,
   // and Ran() must follow if `tasks` is not empty.

@@ -18,17 +18,23 @@ absl::Status WhyDropped(const BatchTask& task) {
 
 }  // namespace
 
-Batcher::Batcher(const BatchOptions& options, int threads, MakeRun make_run,
+Batcher::Batcher(const BatchOptions& options,
+                 const std::vector<DeviceTurns*>& devices, MakeRun make_run,
                  QueueChanged queue_changed, Clock clock)
     : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       room_(options.max_queue_items, options.max_queue_bytes,
             options.retry_after),
       queue_changed_(std::move(queue_changed)),
-      queue_(options, threads),
-      running_since_(threads, absl::InfiniteFuture()),
+      queue_(options, static_cast<int>(devices.size())),
+      places_(devices.size()),
       drop_thread_([this] { DropLoop(); }) {
-  for (int thread = 0; thread < threads; ++thread) {
+  for (size_t thread = 0; thread < devices.size(); ++thread) {
+    std::unique_ptr<DeviceTurns::Member>& member = members_[devices[thread]];
+    if (member == nullptr) member = devices[thread]->Join();
+    places_[thread].device = member.get();
+  }
+  for (size_t thread = 0; thread < devices.size(); ++thread) {
     run_threads_.emplace_back([this, thread] { RunLoop(thread); });
   }
 }
@@ -38,7 +44,7 @@ Batcher::~Batcher() {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
     queue_.Drain();
-    run_wake_.Signal();
+    run_wake_.SignalAll();
   }
   for (std::thread& thread : run_threads_) thread.join();
   drop_thread_.join();
@@ -60,9 +66,13 @@ void Batcher::Submit(BatchTask task) {
       const absl::Time drop_at =
           std::min(task.deadline,
                    cancel_check ? now + kCancelPeriod : absl::InfiniteFuture());
+      const server::Priority priority = task.priority;
       queue_.Push(std::move(task), now);
       ReportQueue();
-      if (queue_.Due(now) < run_at_) run_wake_.Signal();
+      if (queue_.Due(now) < run_at_) run_wake_.SignalAll();
+      for (const Place& place : places_) {
+        if (place.waits_for_turn) place.device->Hasten(priority);
+      }
       if (drop_at < drop_at_) drop_wake_.Signal();
       return;
     }
@@ -73,54 +83,95 @@ void Batcher::Submit(BatchTask task) {
 
 absl::Time Batcher::RunningSince() const {
   absl::MutexLock lock(&mu_);
-  return *std::min_element(running_since_.begin(), running_since_.end());
+  absl::Time since = absl::InfiniteFuture();
+  for (const Place& place : places_) {
+    since = std::min(since, place.running_since);
+  }
+  return since;
 }
 
 void Batcher::RunLoop(int thread) {
   server::NameThisThread(absl::StrCat("batch-", thread));
   Run run = make_run_(thread);
-  while (std::optional<Batch> batch = NextBatch(thread)) {
-    const uint64_t number = batch->number;
-    run(*std::move(batch));
+  while (std::optional<Work> work = NextWork(thread)) {
+    const uint64_t number = work->batch.number;
+    run(std::move(work->batch));
     absl::MutexLock lock(&mu_);
+    places_[thread].running_since = absl::InfiniteFuture();
     queue_.Ran(number, clock_());
   }
 }
 
-std::optional<Batch> Batcher::NextBatch(int thread) {
+std::optional<Batcher::Work> Batcher::NextWork(int thread) {
   absl::MutexLock lock(&mu_);
-  running_since_[thread] = absl::InfiniteFuture();
   idle_.push_back(thread);
-  while (idle_.front() != thread) turn_wake_.Wait(&mu_);
-  std::optional<Batch> batch = WaitForBatch();
-  if (batch.has_value()) running_since_[thread] = clock_();
-  idle_.pop_front();
-  turn_wake_.SignalAll();
-  return batch;
+  std::optional<Work> work;
+  while (WaitUntilDue(thread)) {
+    DeviceTurns::Turn turn = TakeTurn(thread);
+    // Others may have taken the batch meanwhile.
+    std::optional<Batch> batch = TakeBatch();
+    if (!batch.has_value()) {
+      turn.Return();
+      continue;
+    }
+    places_[thread].running_since = clock_();
+    work.emplace(Work{*std::move(batch), std::move(turn)});
+    break;
+  }
+  idle_.erase(std::find(idle_.begin(), idle_.end(), thread));
+  first_wake_.SignalAll();
+  return work;
 }
 
-std::optional<Batch> Batcher::WaitForBatch() {
+bool Batcher::WaitUntilDue(int thread) {
   while (true) {
-    const absl::Time now = clock_();
-    if (queue_.Due(now) <= now) {
-      MoveDropped(now);
-      std::optional<Batch> batch = queue_.PopBatch(now);
-      if (!batch.has_value()) continue;
-      Drop(std::exchange(batch->late, {}));
-      for (BatchTask& task : batch->tasks) task.reservation.Release();
-      ReportQueue();
-      if (batch->tasks.empty()) continue;
-      return batch;
+    if (idle_.front() != thread) {
+      first_wake_.Wait(&mu_);
+      continue;
     }
+    const absl::Time now = clock_();
+    const absl::Time due = queue_.Due(now);
+    if (due <= now) return true;
     if (stopping_) {
       emptied_ = true;
       drop_wake_.Signal();
-      return std::nullopt;
+      return false;
     }
-    run_at_ = queue_.Due(now);
-    run_wake_.WaitWithTimeout(&mu_, run_at_ - now);
-    run_at_ = absl::InfinitePast();
+    run_at_ = due;
+    run_wake_.WaitWithTimeout(&mu_, due - now);
+    // Otherwise it is what the new first waits for.
+    if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }
+}
+
+DeviceTurns::Turn Batcher::TakeTurn(int thread) {
+  Place& place = places_[thread];
+  const BatchQueue::Next next = queue_.PeekNext(clock_());
+  std::optional<DeviceTurns::Turn> turn =
+      place.device->TryTake(next.priority, next.cost);
+  if (turn.has_value()) return *std::move(turn);
+  idle_.pop_front();
+  first_wake_.SignalAll();
+  place.waits_for_turn = true;
+  mu_.Unlock();
+  DeviceTurns::Turn taken = place.device->Take(next.priority, next.cost);
+  mu_.Lock();
+  place.waits_for_turn = false;
+  idle_.push_front(thread);
+  run_wake_.SignalAll();  // Who waited as the first is no longer it.
+  return taken;
+}
+
+std::optional<Batch> Batcher::TakeBatch() {
+  const absl::Time now = clock_();
+  MoveDropped(now);
+  std::optional<Batch> batch = queue_.PopBatch(now);
+  if (!batch.has_value()) return std::nullopt;
+  Drop(std::exchange(batch->late, {}));
+  for (BatchTask& task : batch->tasks) task.reservation.Release();
+  ReportQueue();
+  if (batch->tasks.empty()) return std::nullopt;
+  return batch;
 }
 
 void Batcher::DropLoop() {

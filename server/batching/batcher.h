@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -16,14 +18,16 @@
 #include "base/steady_clock.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/reservation.h"
 
 namespace sfmamba::batching {
 
-// Groups tasks into batches and runs each batch on one of `threads` threads of
-// its own, so at most `threads` batches run concurrently. The thread that has
-// been free longest takes the next batch. One more thread answers the tasks
-// that expire or are cancelled while they wait.
+// Groups tasks into batches and runs each batch on one of its own threads, of
+// which each has a device. A batch is formed when it is due and a thread has a
+// turn on its device. The thread that has been free longest takes the next
+// batch, unless its device is busy with other models. One more thread answers
+// the tasks that expire or are cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
 // once: by a Run, or here with RESOURCE_EXHAUSTED when the queue is full,
@@ -32,19 +36,21 @@ namespace sfmamba::batching {
 class Batcher {
  public:
   // What one thread runs its batches with. It is made, called and destroyed on
-  // that thread only.
+  // that thread only, and called during a turn on the thread's device.
   using Run = absl::AnyInvocable<void(Batch)>;
-  // Makes the Run of thread `thread`, which is below `threads`, when that
-  // thread starts. It may take seconds; batches then wait. Called by all
-  // threads concurrently.
+  // Makes the Run of thread `thread` when that thread starts. It may take
+  // seconds; batches then wait. Called by all threads concurrently.
   using MakeRun = std::function<Run(int thread)>;
   // Receives the number of waiting images, their bytes and the arrival of the
   // oldest. It is called with the lock held, so it must be short.
   using QueueChanged = absl::AnyInvocable<void(int, int64_t, absl::Time)>;
   using Clock = std::function<absl::Time()>;
 
+  // One thread for each of `devices`, which may repeat and which outlive the
+  // batcher.
   Batcher(
-      const BatchOptions& options, int threads, MakeRun make_run,
+      const BatchOptions& options, const std::vector<DeviceTurns*>& devices,
+      MakeRun make_run,
       QueueChanged queue_changed = [](int, int64_t, absl::Time) {},
       Clock clock = base::SteadyNow);
   ~Batcher();
@@ -62,14 +68,32 @@ class Batcher {
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  // One thread's share of a device.
+  struct Place {
+    DeviceTurns::Member* device = nullptr;
+    // The start of its batch; InfiniteFuture() while it runs none.
+    absl::Time running_since = absl::InfiniteFuture();
+    bool waits_for_turn = false;
+  };
+  struct Work {
+    Batch batch;
+    DeviceTurns::Turn turn;
+  };
+
   void RunLoop(int thread);  // The body of each of run_threads_.
   void DropLoop();           // The body of drop_thread_.
 
-  // Waits for the next batch. Returns none once the batcher stops and no task
-  // is left.
-  std::optional<Batch> NextBatch(int thread) ABSL_LOCKS_EXCLUDED(mu_);
-  // The same for the thread whose turn it is.
-  std::optional<Batch> WaitForBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits for the next batch and for a turn to run it. Returns none once the
+  // batcher stops and no task is left.
+  std::optional<Work> NextWork(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until `thread` is the first of idle_ and a batch is due. Returns
+  // false once the batcher stops and no task is left.
+  bool WaitUntilDue(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns a turn on the thread's device. While it waits for one, the thread
+  // is not idle, so that others may take the batch.
+  DeviceTurns::Turn TakeTurn(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the batch that is due, if any.
+  std::optional<Batch> TakeBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for tasks that are to be dropped. Returns none once the batcher stops
   // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
@@ -80,24 +104,24 @@ class Batcher {
 
   const MakeRun make_run_;
   const Clock clock_;
+  std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> members_;
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
   absl::CondVar run_wake_;  // Signalled when a batch may be due before run_at_.
-  absl::CondVar drop_wake_;  // The same for drop_at_.
-  absl::CondVar turn_wake_;  // Signalled when the first of idle_ changes.
+  absl::CondVar drop_wake_;   // The same for drop_at_.
+  absl::CondVar first_wake_;  // Signalled when the first of idle_ changes.
   QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
   // The threads that are free, the one that has been free longest first. It
-  // waits for the next batch, the others wait for their turn.
+  // waits for the next batch, the others wait to be the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
+  std::vector<Place> places_ ABSL_GUARDED_BY(mu_);  // By thread.
   // The times at which the thread that waits for a batch, and drop_thread_,
   // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // The start of each thread's batch; InfiniteFuture() while it runs none.
-  std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will.
 

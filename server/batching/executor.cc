@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -70,6 +72,21 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
+// Returns the device of each of the model's contexts. All of the model's
+// contexts on a device may run at once.
+std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
+                                    Devices& devices) {
+  std::map<std::string, int> contexts;
+  for (int i = 0; i < model.contexts(); ++i)
+    ++contexts[model.context_device(i)];
+  std::vector<DeviceTurns*> turns;
+  for (int i = 0; i < model.contexts(); ++i) {
+    const std::string device = model.context_device(i);
+    turns.push_back(&devices.Get(device, contexts[device]));
+  }
+  return turns;
+}
+
 }  // namespace
 
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size) {
@@ -84,7 +101,7 @@ Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
       model_(std::move(model)),
       unprepared_(model_->contexts()),
       batcher_(
-          options_.batch, model_->contexts(),
+          options_.batch, DevicesOf(*model_, *options_.devices),
           [this](int thread) { return MakeRun(thread); },
           [this](int items, int64_t bytes, absl::Time oldest) {
             metrics_->QueueChanged(items, bytes, oldest);

@@ -20,6 +20,7 @@
 #include "server/batching/batch_runner.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher.h"
+#include "server/batching/devices.h"
 #include "server/batching/reservation.h"
 #include "server/observability/metrics.h"
 
@@ -41,6 +42,8 @@ class Executor {
     std::string name;     // "<id>".
     std::string version;  // "<n>".
     BatchOptions batch;
+    // Where the model runs beside others; not null.
+    std::shared_ptr<Devices> devices;
     // Called at most once, when the model's device has failed for good, so that
     // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =

@@ -236,6 +236,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   options.name = version.id();
   options.version = absl::StrCat(version.number());
   options.batch = directory->batch;
+  options.devices = devices_;
   options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<batching::Executor>(

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
+#include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
@@ -150,6 +151,9 @@ class ModelRepository {
   const Load load_;
   observability::Metrics& metrics_;
   observability::Logger& log_;
+  // The models that somebody holds may outlive the repository.
+  const std::shared_ptr<batching::Devices> devices_ =
+      std::make_shared<batching::Devices>();
 
   mutable absl::Mutex mu_;
   std::map<std::string, std::shared_ptr<ModelVersion>> versions_

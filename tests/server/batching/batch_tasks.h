@@ -5,18 +5,27 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "server/batching/batcher.h"
+#include "server/batching/device_turns.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
 
 // Long enough never to pass in a test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
-inline constexpr int kOneThread = 1;
+
+// Devices for `count` threads: one that no other batcher is on, with a turn for
+// each thread.
+inline std::vector<DeviceTurns*> Threads(int count) {
+  auto* const device = new DeviceTurns(count);  // Outlives each batcher.
+  return std::vector<DeviceTurns*>(count, device);
+}
+inline std::vector<DeviceTurns*> OneThread() { return Threads(1); }
 
 inline BatchOptions Options(int max_batch_size,
                             absl::Duration max_queue_delay) {

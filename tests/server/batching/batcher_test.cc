@@ -64,7 +64,7 @@ class BlockingRun {
 TEST(BatcherTest, RunsAFullBatchAtOnce) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(3, kNever), kOneThread, runs.run());
+  Batcher batcher(Options(3, kNever), OneThread(), runs.run());
   Answer answers[3];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
@@ -75,7 +75,7 @@ TEST(BatcherTest, RunsAFullBatchAtOnce) {
 TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(3, absl::Milliseconds(1)), kOneThread, runs.run());
+  Batcher batcher(Options(3, absl::Milliseconds(1)), OneThread(), runs.run());
   Answer answer;
   batcher.Submit(MakeTask(answer));
   EXPECT_TRUE(answer.Wait().ok());
@@ -84,7 +84,7 @@ TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
 
 TEST(BatcherTest, GathersWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(8, absl::ZeroDuration()), kOneThread, runs.run());
+  Batcher batcher(Options(8, absl::ZeroDuration()), OneThread(), runs.run());
   Answer answers[6];
   batcher.Submit(MakeTask(answers[0]));
   runs.WaitUntilStarted();
@@ -96,7 +96,7 @@ TEST(BatcherTest, GathersWhileABatchRuns) {
 
 TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(1, absl::ZeroDuration()), kOneThread, runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run());
   Answer running, expired;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
@@ -116,7 +116,7 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
 TEST(BatcherTest, ATaskDoesNotExpireForTheSakeOfABatchsDelay) {
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(Options(2, kNever), kOneThread, runs.run());
+  Batcher batcher(Options(2, kNever), OneThread(), runs.run());
   Answer answer;
   batcher.Submit(MakeTask(answer, base::SteadyNow() + absl::Seconds(1)));
   EXPECT_EQ(answer.Wait(), absl::OkStatus());
@@ -127,7 +127,7 @@ TEST(BatcherTest, GivesBackTasksThatWouldEndTooLate) {
   FakeClock clock;
   int ran = 0;
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), kOneThread,
+      Options(1, absl::ZeroDuration()), OneThread(),
       OnEachThread([&](Batch batch) {
         ++ran;
         clock.Advance(absl::Milliseconds(200));
@@ -156,7 +156,7 @@ TEST(BatcherTest, NeverRunsATaskThatComesLate) {
   BlockingRun runs;
   runs.Release();
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), kOneThread, runs.run(),
+      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   Answer answer;
   batcher.Submit(MakeTask(answer, clock.Now()));
@@ -169,7 +169,7 @@ TEST(BatcherTest, DropsByTheClockItWasGiven) {
   BlockingRun runs;
   runs.Release();
   Batcher batcher(
-      Options(2, kNever), kOneThread, runs.run(),
+      Options(2, kNever), OneThread(), runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   Answer expired, first, second;
   batcher.Submit(MakeTask(expired, clock.Now() + absl::Minutes(30)));
@@ -183,7 +183,7 @@ TEST(BatcherTest, DropsByTheClockItWasGiven) {
 
 TEST(BatcherTest, AnswersACancelledTaskWhileABatchRuns) {
   BlockingRun runs;
-  Batcher batcher(Options(1, absl::ZeroDuration()), kOneThread, runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run());
   Answer running, cancelled;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
@@ -201,7 +201,7 @@ TEST(BatcherTest, RefusesWhatDoesNotFit) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 2;
-  Batcher batcher(options, kOneThread, runs.run());
+  Batcher batcher(options, OneThread(), runs.run());
   Answer running, waiting[2], refused;
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();  // Running tasks take no room.
@@ -221,7 +221,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   runs.Release();
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 1;
-  Batcher batcher(options, kOneThread, runs.run());
+  Batcher batcher(options, OneThread(), runs.run());
   absl::StatusOr<Reservation> reserved = batcher.Reserve(1, 100);
   ASSERT_TRUE(reserved.ok());
   Answer refused, accepted;
@@ -239,7 +239,7 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
   runs.Release();
   Answer answers[5];
   {
-    Batcher batcher(Options(4, kNever), kOneThread, runs.run());
+    Batcher batcher(Options(4, kNever), OneThread(), runs.run());
     for (int i = 0; i < 3; ++i) batcher.Submit(MakeTask(answers[i]));
   }
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].Wait().ok());
@@ -251,7 +251,7 @@ TEST(BatcherTest, RefusesWhileStopping) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 2;  // Soon full: stopping is the reason even so.
-  auto batcher = std::make_unique<Batcher>(options, kOneThread, runs.run());
+  auto batcher = std::make_unique<Batcher>(options, OneThread(), runs.run());
   Batcher& alive = *batcher;
   Answer running;
   alive.Submit(MakeTask(running));
@@ -285,7 +285,7 @@ TEST(BatcherTest, TellsWhatWaits) {
   std::vector<std::pair<int, int64_t>> seen;
   absl::Time oldest;
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), kOneThread, runs.run(),
+      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
       [&](int items, int64_t bytes, absl::Time time) {
         absl::MutexLock lock(&mu);
         seen.emplace_back(items, bytes);
@@ -314,7 +314,7 @@ TEST(BatcherTest, TellsSinceWhenABatchRuns) {
   BlockingRun runs;
   Answer answer;
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), kOneThread, runs.run(),
+      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   clock.Advance(absl::Minutes(1));
   EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
@@ -342,16 +342,16 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
     BatchOptions options = Options(4, absl::Microseconds(200));
     options.max_queue_items = 64;
     std::atomic<int> concurrent{0};
-    Batcher batcher(options, run_threads, OnEachThread([&](Batch batch) {
-                      EXPECT_LT(concurrent++, run_threads);
-                      EXPECT_LE(batch.tasks.size(), 4);
-                      for (BatchTask& task : batch.tasks) {
-                        EXPECT_EQ(task.bucket_width,
-                                  batch.tasks[0].bucket_width);
-                      }
-                      --concurrent;
-                      AnswerAll(std::move(batch));
-                    }));
+    Batcher batcher(
+        options, Threads(run_threads), OnEachThread([&](Batch batch) {
+          EXPECT_LT(concurrent++, run_threads);
+          EXPECT_LE(batch.tasks.size(), 4);
+          for (BatchTask& task : batch.tasks) {
+            EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
+          }
+          --concurrent;
+          AnswerAll(std::move(batch));
+        }));
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {

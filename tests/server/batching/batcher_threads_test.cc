@@ -69,7 +69,7 @@ TEST(BatcherThreadsTest,
      AsManyBatchesRunAsThereAreThreadsAndAFreeOneTakesTheNext) {
   HoldingRun runs;
   Answer answers[6];
-  Batcher batcher(Options(1, absl::ZeroDuration()), 3, runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), Threads(3), runs.run());
   for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
   runs.WaitUntilRunning({0, 1, 2});
   EXPECT_TRUE(batcher.Reserve(1021, 0).ok());  // The other three still wait.
@@ -88,7 +88,7 @@ TEST(BatcherThreadsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
   HoldingRun runs;
   Answer answers[2];
   Batcher batcher(
-      Options(1, absl::ZeroDuration()), 2, runs.run(),
+      Options(1, absl::ZeroDuration()), Threads(2), runs.run(),
       [](int, int64_t, absl::Time) {}, clock.clock());
   const absl::Time first = clock.Now();
   batcher.Submit(MakeNumberedTask(answers[0], 0));
@@ -112,7 +112,7 @@ TEST(BatcherThreadsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
 TEST(BatcherThreadsTest, AWaitingTaskExpiresWhileEachThreadRuns) {
   HoldingRun runs;
   Answer running[2], expired;
-  Batcher batcher(Options(1, absl::ZeroDuration()), 2, runs.run());
+  Batcher batcher(Options(1, absl::ZeroDuration()), Threads(2), runs.run());
   for (int i : {0, 1}) batcher.Submit(MakeNumberedTask(running[i], i));
   runs.WaitUntilRunning({0, 1});
   batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(5)));
@@ -169,10 +169,12 @@ TEST(BatcherThreadsTest, ARunIsMadeCalledAndDestroyedOnItsThread) {
   ThreadLog logs[2];
   Answer answers[4];
   {
-    Batcher batcher(Options(1, absl::ZeroDuration()), 2, [&](int thread) {
-      auto run = std::make_unique<LoggingRun>(&logs[thread]);
-      return [run = std::move(run)](Batch batch) { (*run)(std::move(batch)); };
-    });
+    Batcher batcher(
+        Options(1, absl::ZeroDuration()), Threads(2), [&](int thread) {
+          auto run = std::make_unique<LoggingRun>(&logs[thread]);
+          return
+              [run = std::move(run)](Batch batch) { (*run)(std::move(batch)); };
+        });
     for (Answer& answer : answers) {
       batcher.Submit(MakeTask(answer));
       EXPECT_TRUE(answer.Wait().ok());
@@ -193,15 +195,16 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
   HoldingRun runs;
   absl::Mutex mu;
   std::vector<int> order(4 * kThreads);  // The thread that ran each task.
-  Batcher batcher(Options(1, absl::ZeroDuration()), kThreads, [&](int thread) {
-    return [&, thread, run = runs.run()(thread)](Batch batch) mutable {
-      {
-        absl::MutexLock lock(&mu);
-        order[batch.tasks[0].image.original_width] = thread;
-      }
-      run(std::move(batch));
-    };
-  });
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), Threads(kThreads), [&](int thread) {
+        return [&, thread, run = runs.run()(thread)](Batch batch) mutable {
+          {
+            absl::MutexLock lock(&mu);
+            order[batch.tasks[0].image.original_width] = thread;
+          }
+          run(std::move(batch));
+        };
+      });
   Answer answers[4 * kThreads];
   // All threads run, then they become free in the order of their batches.
   for (int id = 0; id < kThreads; ++id) {

@@ -200,6 +200,7 @@ class ExecutorTest : public ::testing::Test {
     Executor::Options options;
     options.name = "fake";
     options.version = "1";
+    options.devices = devices_;
     options.batch.max_batch_size = max_batch_size;
     options.batch.max_queue_delay = absl::Hours(1);
     options.batch.mode = BatchMode::kFixed;  // It waits that long.
@@ -258,6 +259,7 @@ class ExecutorTest : public ::testing::Test {
   }
 
   FakeModel::Log log_;
+  const std::shared_ptr<Devices> devices_ = std::make_shared<Devices>();
   observability::Metrics metrics_{observability::BuildInfo()};
 };
 

@@ -1,0 +1,187 @@
+// Batchers that share devices.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "server/batching/batcher.h"
+#include "server/batching/device_turns.h"
+#include "tests/server/batching/batch_tasks.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using server::Priority;
+
+constexpr absl::Duration kAtOnce = absl::ZeroDuration();
+constexpr absl::Duration kCost = absl::Milliseconds(10);
+
+// The batches of several batchers, in the order in which they ran.
+class Log {
+ public:
+  Batcher::MakeRun Named(std::string name) {
+    return [this, name](int thread) {
+      return [this, name, thread](Batch batch) {
+        {
+          absl::MutexLock lock(&mu_);
+          ran_.push_back(name + std::to_string(batch.tasks.size()));
+          threads_.push_back(thread);
+        }
+        AnswerAll(std::move(batch));
+      };
+    };
+  }
+  std::vector<std::string> ran() {
+    absl::MutexLock lock(&mu_);
+    return ran_;
+  }
+  std::vector<int> threads() {
+    absl::MutexLock lock(&mu_);
+    return threads_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::string> ran_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> threads_ ABSL_GUARDED_BY(mu_);
+};
+
+BatchTask WithPriority(Answer& answer, Priority priority) {
+  BatchTask task = MakeTask(answer);
+  task.priority = priority;
+  return task;
+}
+
+// Outlives the batchers that a test declares after it.
+class BatcherDevicesTest : public testing::Test {
+ protected:
+  // Waits until `count` batches wait for a turn on the device.
+  void WaitForWaiting(int count, DeviceTurns& device) {
+    WaitUntil([&] { return device.waiting() == count; },
+              "batches that wait for the device");
+  }
+
+  DeviceTurns device_{1}, other_{1};
+  const std::unique_ptr<DeviceTurns::Member> member_ = device_.Join();
+  Log log_;
+};
+
+TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
+  Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer answers[3];
+  batcher.Submit(MakeTask(answers[0]));
+  WaitForWaiting(1, device_);
+  batcher.Submit(MakeTask(answers[1]));
+  batcher.Submit(MakeTask(answers[2]));
+  EXPECT_TRUE(log_.ran().empty());
+  busy.reset();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"a3"}));
+}
+
+TEST_F(BatcherDevicesTest, TasksExpireAndAreCancelledWhileTheirModelWaits) {
+  Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer expired, cancelled, kept;
+  batcher.Submit(MakeTask(kept));
+  WaitForWaiting(1, device_);
+  BatchTask task = MakeTask(cancelled);
+  task.cancelled = std::make_shared<std::atomic<bool>>(true);
+  batcher.Submit(std::move(task));
+  batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(10)));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(expired.Wait()));
+  EXPECT_TRUE(absl::IsCancelled(cancelled.Wait()));
+  busy.reset();
+  EXPECT_TRUE(kept.Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
+}
+
+TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
+  Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer expired;
+  batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(30)));
+  WaitForWaiting(1, device_);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(expired.Wait()));
+  busy.reset();
+  WaitUntil(
+      [&] { return member_->TryTake(Priority::kNormal, kCost).has_value(); },
+      "the device to be free again");
+  Answer next;
+  batcher.Submit(MakeTask(next));
+  EXPECT_TRUE(next.Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
+}
+
+TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
+  Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
+  Batcher b(Options(1, kAtOnce), {&device_}, log_.Named("b"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer first, second, urgent;
+  a.Submit(MakeTask(first));
+  WaitForWaiting(1, device_);
+  b.Submit(WithPriority(second, Priority::kLow));
+  WaitForWaiting(2, device_);
+  b.Submit(WithPriority(urgent, Priority::kHigh));
+  busy.reset();
+  for (Answer* answer : {&first, &second, &urgent}) {
+    EXPECT_TRUE(answer->Wait().ok());
+  }
+  const std::vector<std::string> ran = log_.ran();
+  ASSERT_EQ(ran.size(), 3);
+  EXPECT_EQ(ran[0], "b1");
+}
+
+TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
+  absl::Notification go;
+  Batcher flooded(Options(1, kAtOnce), {&device_}, [&](int thread) {
+    return [&, run = log_.Named("f")(thread)](Batch batch) mutable {
+      WaitFor(go, "the test's leave to end a batch", kTestPatience);
+      run(std::move(batch));
+    };
+  });
+  Batcher other(Options(1, kAtOnce), {&device_}, log_.Named("o"));
+  std::vector<Answer> answers(20);
+  Answer last;
+  for (Answer& answer : answers) flooded.Submit(MakeTask(answer));
+  other.Submit(MakeTask(last));
+  WaitForWaiting(1, device_);
+  go.Notify();
+  EXPECT_TRUE(last.Wait().ok());
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(log_.ran()[1], "o1") << "after the batch that ran";
+}
+
+TEST_F(BatcherDevicesTest, ABatchGoesToTheDeviceThatIsFree) {
+  Batcher batcher(Options(1, kAtOnce), {&device_, &other_}, log_.Named("a"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  for (int i = 0; i < 4; ++i) {
+    Answer answer;
+    batcher.Submit(MakeTask(answer));
+    EXPECT_TRUE(answer.Wait().ok());
+  }
+  EXPECT_EQ(log_.threads(), std::vector<int>(4, 1));
+}
+
+TEST_F(BatcherDevicesTest, TheDestructorRunsWhatWaitsForATurn) {
+  Answer answers[3];
+  std::thread freed;
+  {
+    Batcher batcher(Options(1, kAtOnce), {&device_, &device_}, log_.Named("a"));
+    auto busy = member_->TryTake(Priority::kNormal, kCost);
+    for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
+    WaitForWaiting(2, device_);
+    freed = std::thread([turn = *std::move(busy)] {});
+  }
+  Join(freed, "the turn's end");
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>(3, "a1"));
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
