@@ -266,10 +266,11 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
         higher += line.size() - until;
       }
     }
-    // Batches with earlier tasks are filled up with others.
+    // Batches with earlier tasks, and the request's, are filled up with others.
     const int best = curve.best_size();
+    const int first = earlier + (key == request.key ? request.images : 0);
     const int filled =
-        std::min(bucket.size(), (earlier + best - 1) / best * best);
+        std::min(bucket.size(), (first + best - 1) / best * best);
     if (key == request.key) {
       state.mates = earlier;
       state.others = bucket.size() - earlier;

@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Arrivals, FixedTest,
                                            Arrivals::kBursts, Arrivals::kWaves,
                                            Arrivals::kDiurnal));
 
-TEST(SimulatorTest, ClassesShareAnOverloadedDevice) {
+TEST(SimulatorTest, NoClassStarves) {
   Scenario scenario = CpuClassifier(10);
   scenario.kinds.clear();
   for (const Priority priority :
@@ -234,10 +234,8 @@ TEST(SimulatorTest, ClassesShareAnOverloadedDevice) {
   EXPECT_THAT(result.errors, IsEmpty());
   const double all = result.ran[0] + result.ran[1] + result.ran[2];
   EXPECT_GT(all, 3000);
-  // Each class offers 5/3 of the capacity, more than its share. Some age.
-  EXPECT_GT(result.ran[0], 1.5 * result.ran[1]);
-  EXPECT_GT(result.ran[1], result.ran[2]);
-  EXPECT_GT(result.ran[2], 0.05 * all);
+  // Each class offers 5/3 of the capacity. The lowest one's share is a twelfth.
+  for (const int ran : result.ran) EXPECT_GT(ran, 0.07 * all);
 }
 
 TEST(SimulatorTest, CallersWithoutDeadlineDoNotStarve) {
