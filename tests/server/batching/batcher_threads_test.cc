@@ -123,7 +123,7 @@ TEST(BatcherThreadsTest, AWaitingTaskExpiresWhileEachThreadRuns) {
 TEST(BatcherThreadsTest, TheDestructorRunsWhatWaitsOnEachThread) {
   HoldingRun runs;
   Answer answers[5];
-  auto batcher = std::make_unique<Batcher>(Options(1, kNever), 2, runs.run());
+  auto batcher = std::make_unique<Batcher>(Options(1, kNever), Threads(2), runs.run());
   for (int i = 0; i < 5; ++i) batcher->Submit(MakeNumberedTask(answers[i], i));
   runs.WaitUntilRunning({0, 1});
   std::thread stopper([&] { batcher.reset(); });
