@@ -54,6 +54,9 @@ struct MetricFamilies {
                 "Images in a batch over the size it was padded to.");
   prometheus::Family<prometheus::Counter>& padding_items =
       counter("padding_items_total", "Padding run in place of images.");
+  prometheus::Family<prometheus::Histogram>& cost_model_error = histogram(
+      "cost_model_error_ratio",
+      "How long a batch took over how long it was predicted to take.");
   prometheus::Family<prometheus::Counter>& capture_failures =
       counter("graph_capture_failures_total",
               "CUDA graphs of batches that could not be recorded.");

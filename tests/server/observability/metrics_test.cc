@@ -174,6 +174,50 @@ TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
             7);
 }
 
+TEST(MetricsTest, APredictedWaitIsTheLongestOfAModelsVersionsOnceKnown) {
+  Metrics metrics(BuildInfo{});
+  auto one = metrics.Model("m", "1");
+  auto two = metrics.Model("m", "2");
+  const std::string name = "sfmamba_predicted_wait_seconds{model=m}";
+  EXPECT_EQ(Values(metrics).count(name), 0);
+  one->PredictedWait(absl::Milliseconds(250));
+  two->PredictedWait(absl::ZeroDuration());
+  EXPECT_EQ(Values(metrics)[name], 0.25);
+  one.reset();
+  EXPECT_EQ(Values(metrics)[name], 0);
+  EXPECT_EQ(Values(metrics).count(name), 1);
+}
+
+TEST(MetricsTest, PredictionsAreComparedWithWhatWasMeasured) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  const std::string name = "sfmamba_cost_model_error_ratio";
+  EXPECT_EQ(Values(metrics).count(name + "{model=m}"), 0);
+  model->BatchPredicted(absl::Seconds(1), absl::ZeroDuration());
+  EXPECT_EQ(Values(metrics).count(name + "{model=m}"), 0);
+  model->BatchPredicted(absl::Seconds(3), absl::Seconds(2));
+  EXPECT_EQ(HistogramOf(metrics, name).sample_sum, 1.5);
+  model.reset();
+  EXPECT_EQ(Values(metrics).count(name + "{model=m}"), 0);
+}
+
+TEST(MetricsTest, ADeviceHasASeriesWhileSomeoneUsesIt) {
+  Metrics metrics(BuildInfo{});
+  const std::string name = "sfmamba_device_busy_ratio{device=gpu0}";
+  EXPECT_EQ(Values(metrics).count(name), 0);
+  auto device = metrics.Device("gpu0");
+  EXPECT_EQ(device, metrics.Device("gpu0"));
+  EXPECT_NE(device, metrics.Device("gpu1"));
+  EXPECT_EQ(Values(metrics)[name], 0);
+  EXPECT_EQ(Values(metrics).count(name), 1);
+  device->BatchStarted();
+  EXPECT_GT(Values(metrics)[name], 0);
+  device->BatchEnded();
+  EXPECT_GT(Values(metrics)[name], 0);
+  device.reset();
+  EXPECT_EQ(Values(metrics).count(name), 0);
+}
+
 TEST(MetricsTest, OneStateIsOne) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "1");

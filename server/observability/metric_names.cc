@@ -1,0 +1,56 @@
+#include "server/observability/metric_names.h"
+
+namespace sfmamba::observability {
+
+absl::string_view MethodName(Method method) {
+  static constexpr absl::string_view kNames[kMethodCount] = {
+      "Classify",      "Detect",   "Segment",
+      "StreamPredict", "GetModel", "ListModels"};
+  return kNames[static_cast<int>(method)];
+}
+
+absl::string_view StageName(Stage stage) {
+  static constexpr absl::string_view kNames[kStageCount] = {
+      "decode", "preprocess", "queue", "inference", "postprocess"};
+  return kNames[static_cast<int>(stage)];
+}
+
+absl::string_view ItemOutcomeName(ItemOutcome outcome) {
+  static constexpr absl::string_view kNames[kItemOutcomeCount] = {
+      "ok", "rejected", "expired", "cancelled", "error"};
+  return kNames[static_cast<int>(outcome)];
+}
+
+absl::string_view BatchTriggerName(BatchTrigger trigger) {
+  static constexpr absl::string_view kNames[] = {"full", "delay", "drain"};
+  return kNames[static_cast<int>(trigger)];
+}
+
+absl::string_view ModelStateName(ModelState state) {
+  static constexpr absl::string_view kNames[kModelStateCount] = {
+      "LOADING", "READY", "UNAVAILABLE"};
+  return kNames[static_cast<int>(state)];
+}
+
+absl::string_view CodeName(absl::StatusCode code) {
+  static constexpr absl::string_view kNames[] = {"OK",
+                                                 "CANCELLED",
+                                                 "UNKNOWN",
+                                                 "INVALID_ARGUMENT",
+                                                 "DEADLINE_EXCEEDED",
+                                                 "NOT_FOUND",
+                                                 "ALREADY_EXISTS",
+                                                 "PERMISSION_DENIED",
+                                                 "RESOURCE_EXHAUSTED",
+                                                 "FAILED_PRECONDITION",
+                                                 "ABORTED",
+                                                 "OUT_OF_RANGE",
+                                                 "UNIMPLEMENTED",
+                                                 "INTERNAL",
+                                                 "UNAVAILABLE",
+                                                 "DATA_LOSS",
+                                                 "UNAUTHENTICATED"};
+  return kNames[static_cast<int>(code)];
+}
+
+}  // namespace sfmamba::observability

@@ -1,0 +1,39 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_METRIC_NAMES_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_METRIC_NAMES_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/observability/batch_trigger.h"
+
+namespace sfmamba::observability {
+
+enum class Method {
+  kClassify,
+  kDetect,
+  kSegment,
+  kStreamPredict,
+  kGetModel,
+  kListModels,
+};
+inline constexpr int kMethodCount = 6;
+
+enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
+inline constexpr int kStageCount = 5;
+
+enum class ItemOutcome { kOk, kRejected, kExpired, kCancelled, kError };
+inline constexpr int kItemOutcomeCount = 5;
+
+enum class ModelState { kLoading, kReady, kUnavailable };
+inline constexpr int kModelStateCount = 3;
+
+// The words of labels: "Classify", "decode", "ok", "full", "READY".
+absl::string_view MethodName(Method method);
+absl::string_view StageName(Stage stage);
+absl::string_view ItemOutcomeName(ItemOutcome outcome);
+absl::string_view BatchTriggerName(BatchTrigger trigger);
+absl::string_view ModelStateName(ModelState state);
+absl::string_view CodeName(absl::StatusCode code);  // "INVALID_ARGUMENT".
+
+}  // namespace sfmamba::observability
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_METRIC_NAMES_H_

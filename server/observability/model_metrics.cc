@@ -1,0 +1,197 @@
+#include "server/observability/model_metrics.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/observability/metric_families.h"
+#include "server/observability/model_series.h"
+
+namespace sfmamba::observability {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+// Of a version that have series of their own.
+constexpr int kMaxBuckets = 64;
+
+std::string Label(absl::string_view text) { return std::string(text); }
+
+}  // namespace
+
+ModelMetrics::ModelMetrics(std::shared_ptr<ModelSeries> shared,
+                           absl::string_view version)
+    : shared_(std::move(shared)), version_(version) {
+  for (int i = 0; i < kItemOutcomeCount; ++i) {
+    items_[i] = &shared_->families.items.Add(
+        {{"model", shared_->model},
+         {"version", version_},
+         {"outcome", Label(ItemOutcomeName(ItemOutcome(i)))}});
+  }
+}
+
+ModelMetrics::~ModelMetrics() {
+  MetricFamilies& families = shared_->families;
+  for (Counter* counter : items_) families.items.Remove(counter);
+  absl::MutexLock lock(&mu_);
+  for (Gauge* state : state_) {
+    if (state != nullptr) families.model_state.Remove(state);
+  }
+  for (Histogram* duration : load_durations_) {
+    families.load_duration.Remove(duration);
+  }
+  for (const auto& codes : requests_) {
+    for (Counter* counter : codes) {
+      if (counter != nullptr) families.requests.Remove(counter);
+    }
+  }
+  for (auto& [key, counter] : batches_) families.batches.Remove(counter);
+}
+
+void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
+                               absl::Duration duration) {
+  const int i = static_cast<int>(method);
+  Counter* counter;
+  {
+    absl::MutexLock lock(&mu_);
+    Counter*& made = requests_[i][static_cast<int>(code)];
+    if (made == nullptr) {
+      made = &shared_->families.requests.Add(
+          {{"method", Label(MethodName(method))},
+           {"model", shared_->model},
+           {"version", version_},
+           {"code", Label(CodeName(code))}});
+    }
+    counter = made;
+  }
+  counter->Increment();
+  Histogram* histogram;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    Histogram*& made = shared_->durations[i];
+    if (made == nullptr) {
+      made = &shared_->families.request_duration.Add(
+          {{"method", Label(MethodName(method))}, {"model", shared_->model}},
+          LatencyBuckets());
+    }
+    histogram = made;
+  }
+  histogram->Observe(absl::ToDoubleSeconds(duration));
+}
+
+void ModelMetrics::ItemDone(ItemOutcome outcome) {
+  items_[static_cast<int>(outcome)]->Increment();
+}
+
+void ModelMetrics::Rejected(absl::string_view reason) {
+  absl::MutexLock lock(&shared_->mu);
+  Counter*& counter = shared_->rejections[reason];
+  if (counter == nullptr) {
+    counter = &shared_->families.rejections.Add(
+        {{"model", shared_->model}, {"reason", Label(reason)}});
+  }
+  counter->Increment();
+}
+
+void ModelMetrics::DeadlineMissed(absl::string_view stage) {
+  absl::MutexLock lock(&shared_->mu);
+  Counter*& counter = shared_->misses[stage];
+  if (counter == nullptr) {
+    counter = &shared_->families.deadline_misses.Add(
+        {{"model", shared_->model}, {"stage", Label(stage)}});
+  }
+  counter->Increment();
+}
+
+void ModelMetrics::StageDone(Stage stage, absl::Duration duration) {
+  shared_->stages[static_cast<int>(stage)]->Observe(
+      absl::ToDoubleSeconds(duration));
+}
+
+void ModelMetrics::BatchStarted() { shared_->in_flight.Increment(); }
+
+void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
+                            int items, int padded) {
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::string_view trigger_name = BatchTriggerName(trigger);
+    if (buckets_.size() >= kMaxBuckets && !buckets_.contains(bucket)) {
+      bucket = "other";
+    }
+    buckets_.emplace(bucket);
+    Counter*& counter = batches_[absl::StrCat(bucket, " ", trigger_name)];
+    if (counter == nullptr) {
+      counter =
+          &shared_->families.batches.Add({{"model", shared_->model},
+                                          {"version", version_},
+                                          {"bucket", Label(bucket)},
+                                          {"trigger", Label(trigger_name)}});
+    }
+    counter->Increment();
+  }
+  shared_->in_flight.Decrement();
+  shared_->batch_items.Observe(items);
+  shared_->occupancy.Observe(static_cast<double>(items) / padded);
+  shared_->padding.Increment(padded - items);
+}
+
+void ModelMetrics::BatchPredicted(absl::Duration measured,
+                                  absl::Duration predicted) {
+  if (predicted <= absl::ZeroDuration()) return;
+  Histogram* histogram;
+  {
+    absl::MutexLock lock(&shared_->mu);
+    Histogram*& made = shared_->cost_model_error;
+    if (made == nullptr) {
+      made = &shared_->families.cost_model_error.Add(
+          {{"model", shared_->model}},
+          Buckets{.5, .7, .8, .9, 1, 1.1, 1.25, 1.5, 2, 4});
+    }
+    histogram = made;
+  }
+  histogram->Observe(absl::FDivDuration(measured, predicted));
+}
+
+void ModelMetrics::CaptureFailed() { shared_->capture_failures.Increment(); }
+
+void ModelMetrics::QueueChanged(int items, int64_t bytes, absl::Time oldest) {
+  queue_items_.store(items, std::memory_order_relaxed);
+  queue_bytes_.store(bytes, std::memory_order_relaxed);
+  oldest_nanos_.store(
+      oldest == absl::InfiniteFuture() ? kNoTime : absl::ToUnixNanos(oldest),
+      std::memory_order_relaxed);
+}
+
+void ModelMetrics::PredictedWait(absl::Duration wait) {
+  predicted_wait_.store(absl::ToDoubleSeconds(wait), std::memory_order_relaxed);
+}
+
+void ModelMetrics::StateChanged(ModelState state) {
+  absl::MutexLock lock(&mu_);
+  for (int i = 0; i < kModelStateCount; ++i) {
+    if (state_[i] == nullptr) {
+      state_[i] = &shared_->families.model_state.Add(
+          {{"model", shared_->model},
+           {"version", version_},
+           {"state", Label(ModelStateName(ModelState(i)))}});
+    }
+    state_[i]->Set(i == static_cast<int>(state) ? 1 : 0);
+  }
+}
+
+void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
+  Histogram* histogram;
+  {
+    absl::MutexLock lock(&mu_);
+    histogram = &shared_->families.load_duration.Add(
+        {{"model", shared_->model},
+         {"version", version_},
+         {"result", ok ? "ok" : "error"}},
+        Buckets{.1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250});
+    load_durations_.insert(histogram);
+  }
+  histogram->Observe(absl::ToDoubleSeconds(duration));
+}
+
+}  // namespace sfmamba::observability

@@ -1,0 +1,103 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_MODEL_METRICS_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_MODEL_METRICS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "server/observability/batch_trigger.h"
+#include "server/observability/metric_names.h"
+
+namespace sfmamba::observability {
+
+class Metrics;
+struct ModelSeries;  // In model_series.h.
+
+// The series of one version of a model. They are removed when the last owner
+// releases this. Thread-safe; the verbs take no lock that a scrape holds for
+// long.
+class ModelMetrics {
+ public:
+  ~ModelMetrics();
+  ModelMetrics(const ModelMetrics&) = delete;
+  ModelMetrics& operator=(const ModelMetrics&) = delete;
+
+  // Called by the prediction, once per request and once per image, so that the
+  // counts equal the client's. Executor and Batcher do not count items.
+  void RequestDone(Method method, absl::StatusCode code,
+                   absl::Duration duration);
+  void ItemDone(ItemOutcome outcome);
+  void Rejected(absl::string_view reason);       // Such as "QUEUE_FULL".
+  void DeadlineMissed(absl::string_view stage);  // Such as "queue".
+  void StageDone(Stage stage, absl::Duration duration);
+
+  // Called by the executor when a batch begins, and when a batch of `items`
+  // images, padded to `padded`, has ended. `bucket` is a size such as
+  // "224x224". Sizes after the first 64 are counted as "other", because a dense
+  // model may have thousands.
+  void BatchStarted();
+  void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
+                int padded);
+  // Sets what waits now. `oldest` is the submission of the oldest image, in
+  // SteadyNow()'s time, or InfiniteFuture() if no image waits.
+  void QueueChanged(int items, int64_t bytes, absl::Time oldest);
+
+  // Sets what an image of normal priority would wait for its batch if it came
+  // now. Until the first call the model has no such series. Called whenever the
+  // prediction changes, with zero once nothing waits and nothing runs.
+  void PredictedWait(absl::Duration wait);
+  // Compares how long a batch took with what had been predicted when it left
+  // its queue. A prediction of zero, which means none, is not counted.
+  void BatchPredicted(absl::Duration measured, absl::Duration predicted);
+
+  void CaptureFailed();  // A CUDA graph could not be recorded.
+
+  // Called by the repository.
+  void StateChanged(ModelState state);
+  void LoadDone(bool ok, absl::Duration duration);
+
+ private:
+  friend class Metrics;
+
+  static constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
+
+  ModelMetrics(std::shared_ptr<ModelSeries> shared, absl::string_view version);
+
+  const std::shared_ptr<ModelSeries> shared_;
+  const std::string version_;
+  std::array<prometheus::Counter*, kItemOutcomeCount> items_;
+  std::atomic<int64_t> queue_items_{0};
+  std::atomic<int64_t> queue_bytes_{0};
+  std::atomic<int64_t> oldest_nanos_{kNoTime};  // In SteadyNow()'s time.
+  std::atomic<double> predicted_wait_{-1};      // Seconds; negative: unknown.
+
+  absl::Mutex mu_;
+  // The members below are created when first counted, because most codes and
+  // buckets never are.
+  std::array<prometheus::Gauge*, kModelStateCount> state_
+      ABSL_GUARDED_BY(mu_) = {};
+  absl::flat_hash_set<prometheus::Histogram*> load_durations_
+      ABSL_GUARDED_BY(mu_);
+  std::array<std::array<prometheus::Counter*, 17>, kMethodCount> requests_
+      ABSL_GUARDED_BY(mu_) = {};
+  absl::flat_hash_map<std::string, prometheus::Counter*> batches_
+      ABSL_GUARDED_BY(mu_);  // By bucket and trigger.
+  absl::flat_hash_set<std::string> buckets_ ABSL_GUARDED_BY(mu_);  // Seen.
+};
+
+}  // namespace sfmamba::observability
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_MODEL_METRICS_H_

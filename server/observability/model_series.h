@@ -1,0 +1,46 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_
+
+#include <array>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "server/observability/metric_families.h"
+#include "server/observability/metric_names.h"
+
+namespace sfmamba::observability {
+
+// The series that all versions of a model share. They are removed with this.
+struct ModelSeries {
+  MetricFamilies& families;
+  const std::string model;
+  std::array<prometheus::Histogram*, kStageCount> stages;
+  prometheus::Histogram& batch_items;
+  prometheus::Histogram& occupancy;
+  prometheus::Counter& padding;
+  prometheus::Counter& capture_failures;
+  prometheus::Gauge& in_flight;
+
+  absl::Mutex mu;
+  // The members below are created when first counted.
+  prometheus::Histogram* cost_model_error ABSL_GUARDED_BY(mu) = nullptr;
+  std::array<prometheus::Histogram*, kMethodCount> durations
+      ABSL_GUARDED_BY(mu) = {};
+  absl::flat_hash_map<std::string, prometheus::Counter*> rejections
+      ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<std::string, prometheus::Counter*> misses
+      ABSL_GUARDED_BY(mu);
+
+  ModelSeries(MetricFamilies& families, absl::string_view name);
+  ~ModelSeries();
+};
+
+}  // namespace sfmamba::observability
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_

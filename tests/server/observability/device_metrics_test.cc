@@ -1,0 +1,59 @@
+#include "server/observability/device_metrics.h"
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::observability {
+namespace {
+
+const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Time At(double seconds) { return kStart + absl::Seconds(seconds); }
+
+TEST(BusyMeterTest, IsIdleUntilABatchRuns) {
+  BusyMeter meter;
+  EXPECT_EQ(meter.Share(At(0)), 0);
+  meter.Start(At(10));
+  EXPECT_EQ(meter.Share(At(10)), 0);
+  EXPECT_EQ(meter.Share(At(11)), 0.2);
+}
+
+TEST(BusyMeterTest, ABatchThatStillRunsCountsUpToTheWindow) {
+  BusyMeter meter;
+  meter.Start(At(0));
+  EXPECT_EQ(meter.Share(At(5)), 1);
+  EXPECT_EQ(meter.Share(At(60)), 1);
+}
+
+TEST(BusyMeterTest, AddsPeriodsUpAndForgetsThemAsTheWindowPasses) {
+  BusyMeter meter;
+  meter.Start(At(0));
+  meter.End(At(1));
+  meter.Start(At(2));
+  meter.End(At(4));
+  EXPECT_EQ(meter.Share(At(5)), 0.6);
+  EXPECT_EQ(meter.Share(At(5.5)), 0.5);  // Half of the first second is left.
+  EXPECT_EQ(meter.Share(At(6)), 0.4);
+  EXPECT_EQ(meter.Share(At(9)), 0);
+}
+
+TEST(BusyMeterTest, BatchesThatOverlapCountOnce) {
+  BusyMeter meter;
+  meter.Start(At(0));
+  meter.Start(At(1));
+  meter.End(At(2));
+  EXPECT_EQ(meter.Share(At(2.5)), 0.5);
+  meter.End(At(3));
+  EXPECT_EQ(meter.Share(At(5)), 0.6);
+}
+
+TEST(BusyMeterTest, AnEndLongAfterOthersLeavesNothingOfThem) {
+  BusyMeter meter;
+  meter.Start(At(0));
+  meter.End(At(1));
+  meter.Start(At(100));
+  meter.End(At(101));
+  EXPECT_EQ(meter.Share(At(101)), 0.2);
+}
+
+}  // namespace
+}  // namespace sfmamba::observability
