@@ -97,6 +97,13 @@ absl::Status WithMetadata(absl::string_view key, absl::string_view value,
   return MakeError(status.code(), status.message(), std::move(detail));
 }
 
+std::string GetMetadata(absl::string_view key, const absl::Status& status) {
+  for (const auto& [name, value] : GetErrorDetail(status).metadata) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
 absl::Status WithErrorInfo(const absl::Status& status) {
   ErrorDetail detail = GetErrorDetail(status);
   if (status.ok() || !detail.reason.empty()) return status;

@@ -28,6 +28,9 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view message,
 // The detail that MakeError put into `status`; empty if there is none.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 
+// The value of `key` in the error's metadata; empty if there is none.
+std::string GetMetadata(absl::string_view key, const absl::Status& status);
+
 // The same error, with `prefix` put before its field ("images[2]" +
 // ".encoded").
 absl::Status InField(absl::string_view prefix, const absl::Status& status);

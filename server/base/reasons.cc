@@ -111,8 +111,10 @@ absl::Status NotSupported(absl::string_view what) {
                    WithReason("NOT_SUPPORTED"));
 }
 
-absl::Status QueueFull(absl::string_view message, absl::Duration retry_after) {
+absl::Status QueueFull(absl::string_view queue, absl::string_view message,
+                       absl::Duration retry_after) {
   ErrorDetail detail = WithReason("QUEUE_FULL");
+  detail.metadata = {{"queue", std::string(queue)}};
   detail.retry_after = retry_after;
   return MakeError(absl::StatusCode::kResourceExhausted, message,
                    std::move(detail));

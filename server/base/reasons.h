@@ -46,8 +46,10 @@ absl::Status NotSupported(absl::string_view what);
 
 // ---- RESOURCE_EXHAUSTED ----
 
-// QUEUE_FULL, to be tried again after `retry_after`.
-absl::Status QueueFull(absl::string_view message, absl::Duration retry_after);
+// QUEUE_FULL, to be tried again after `retry_after`. `queue` says which one:
+// "batch", "decode" or "finish".
+absl::Status QueueFull(absl::string_view queue, absl::string_view message,
+                       absl::Duration retry_after);
 // RESPONSE_TOO_LARGE. `smaller` says what makes responses smaller.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);

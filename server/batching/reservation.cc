@@ -59,6 +59,7 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   if (items > max_items_ - taken_->items ||
       bytes > max_bytes_ - taken_->bytes) {
     return server::QueueFull(
+        name_,
         absl::StrCat("the ", name_, " queue holds ", taken_->items,
                      " of at most ", max_items_, " images and ", taken_->bytes,
                      " of at most ", max_bytes_, " bytes; no room for ", items,

@@ -30,6 +30,16 @@ TEST(ErrorTest, StatusWithoutDetailHasNone) {
   EXPECT_EQ(read.retry_after, absl::InfiniteDuration());
 }
 
+TEST(ErrorTest, MetadataIsFoundByItsKey) {
+  ErrorDetail detail;
+  detail.metadata = {{"limit", "1024"}, {"queue", "batch"}};
+  const absl::Status status =
+      MakeError(absl::StatusCode::kResourceExhausted, "full", detail);
+  EXPECT_EQ(GetMetadata("queue", status), "batch");
+  EXPECT_EQ(GetMetadata("stage", status), "");
+  EXPECT_EQ(GetMetadata("stage", absl::OkStatus()), "");
+}
+
 TEST(ErrorTest, InFieldPutsThePrefixFirstAndKeepsTheRest) {
   const absl::Status status =
       InField("images[3]", InvalidField(".tensor.shape", "wrong"));

@@ -36,8 +36,8 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
        StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
-      {QueueFull("m", absl::Seconds(1)), StatusCode::kResourceExhausted,
-       "QUEUE_FULL"},
+      {QueueFull("batch", "m", absl::Seconds(1)),
+       StatusCode::kResourceExhausted, "QUEUE_FULL"},
       {ResponseTooLarge(9, 8, "s"), StatusCode::kResourceExhausted,
        "RESPONSE_TOO_LARGE"},
       {DeviceOutOfMemory(absl::Seconds(1)), StatusCode::kResourceExhausted,
@@ -71,11 +71,17 @@ TEST(ReasonsTest, MessagesTellWhatWasGotAndExpected) {
 }
 
 TEST(ReasonsTest, HintsSayWhenToTryAgain) {
-  EXPECT_EQ(GetErrorDetail(QueueFull("m", absl::Milliseconds(20))).retry_after,
+  EXPECT_EQ(GetErrorDetail(QueueFull("batch", "m", absl::Milliseconds(20)))
+                .retry_after,
             absl::Milliseconds(20));
   EXPECT_EQ(GetErrorDetail(Draining("it")).retry_after, absl::ZeroDuration());
   EXPECT_EQ(GetErrorDetail(ModelNotFound("m")).retry_after,
             absl::InfiniteDuration());
+}
+
+TEST(ReasonsTest, AFullQueueIsNamed) {
+  EXPECT_EQ(GetMetadata("queue", QueueFull("decode", "m", absl::Seconds(1))),
+            "decode");
 }
 
 TEST(ReasonsTest, ANameOfAnyLengthIsShownInPart) {

@@ -20,6 +20,7 @@ TEST(QueueRoomTest, RefusesTooManyItems) {
   const auto refused = room.Take(2, 0);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetMetadata("queue", refused.status()), "batch");
   EXPECT_EQ(server::GetErrorDetail(refused.status()).retry_after, kRetryAfter);
 }
 
