@@ -8,8 +8,8 @@
 namespace sfmamba::observability {
 
 Buckets LatencyBuckets() {
-  return {.0001, .00025, .0005, .001, .0025, .005, .01, .025,
-          .05,   .1,     .25,   .5,   1,     2.5,  5,   10};
+  return {.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1,
+          .25,   .5,     1,     2.5,  5,     10,   20,  30,   60,  120};
 }
 
 Buckets PowersOfTwo(int first, int last) {

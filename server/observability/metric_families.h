@@ -14,7 +14,7 @@ namespace sfmamba::observability {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
-// Seconds.
+// Seconds, up to the longest deadline that a request may have by default.
 Buckets LatencyBuckets();
 
 // 2^first .. 2^last.
@@ -34,13 +34,14 @@ struct MetricFamilies {
 
   prometheus::Family<prometheus::Gauge>& build_info =
       gauge("build_info", "Always 1; the labels say what was built.");
-  prometheus::Family<prometheus::Counter>& requests =
-      counter("requests_total", "Requests finished, by gRPC status code.");
+  prometheus::Family<prometheus::Counter>& requests = counter(
+      "requests_total", "Requests finished, by gRPC status code and reason.");
   prometheus::Family<prometheus::Histogram>& request_duration =
       histogram("request_duration_seconds",
-                "From a request's arrival to its answer given to gRPC.");
+                "From a request's arrival to its end, by gRPC status code.");
   prometheus::Family<prometheus::Histogram>& stage_duration =
-      histogram("stage_duration_seconds", "Time of an image in each stage.");
+      histogram("stage_duration_seconds",
+                "Time of an image in each stage, by how the image ended.");
   prometheus::Family<prometheus::Counter>& items =
       counter("items_total", "Images finished, by outcome.");
   prometheus::Family<prometheus::Counter>& batches =
@@ -61,7 +62,10 @@ struct MetricFamilies {
       counter("graph_capture_failures_total",
               "CUDA graphs of batches that could not be recorded.");
   prometheus::Family<prometheus::Counter>& rejections =
-      counter("admission_rejections_total", "Images refused by admission.");
+      counter("admission_rejections_total",
+              "Images refused before a batch took them, by reason and queue.");
+  prometheus::Family<prometheus::Counter>& item_errors = counter(
+      "item_errors_total", "Images that ended with an error, by reason.");
   prometheus::Family<prometheus::Counter>& deadline_misses =
       counter("deadline_misses_total",
               "Images finished late or expired, by the stage it was seen in.");

@@ -26,6 +26,8 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnavailable };
 inline constexpr int kModelStateCount = 3;
 
+inline constexpr int kCodeCount = 17;  // Of absl::StatusCode.
+
 // The words of labels: "Classify", "decode", "ok", "full", "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);

@@ -41,27 +41,25 @@ ModelMetrics::~ModelMetrics() {
   for (Histogram* duration : load_durations_) {
     families.load_duration.Remove(duration);
   }
-  for (const auto& codes : requests_) {
-    for (Counter* counter : codes) {
-      if (counter != nullptr) families.requests.Remove(counter);
-    }
-  }
+  for (auto& [key, counter] : requests_) families.requests.Remove(counter);
   for (auto& [key, counter] : batches_) families.batches.Remove(counter);
 }
 
 void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
+                               absl::string_view reason,
                                absl::Duration duration) {
-  const int i = static_cast<int>(method);
+  const std::string method_label = Label(MethodName(method));
+  const std::string code_label = Label(CodeName(code));
   Counter* counter;
   {
     absl::MutexLock lock(&mu_);
-    Counter*& made = requests_[i][static_cast<int>(code)];
+    Counter*& made = requests_[{method, code, Label(reason)}];
     if (made == nullptr) {
-      made = &shared_->families.requests.Add(
-          {{"method", Label(MethodName(method))},
-           {"model", shared_->model},
-           {"version", version_},
-           {"code", Label(CodeName(code))}});
+      made = &shared_->families.requests.Add({{"method", method_label},
+                                              {"model", shared_->model},
+                                              {"version", version_},
+                                              {"code", code_label},
+                                              {"reason", Label(reason)}});
     }
     counter = made;
   }
@@ -69,11 +67,13 @@ void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
   Histogram* histogram;
   {
     absl::MutexLock lock(&shared_->mu);
-    Histogram*& made = shared_->durations[i];
+    Histogram*& made =
+        shared_->durations[static_cast<int>(method)][static_cast<int>(code)];
     if (made == nullptr) {
-      made = &shared_->families.request_duration.Add(
-          {{"method", Label(MethodName(method))}, {"model", shared_->model}},
-          LatencyBuckets());
+      made = &shared_->families.request_duration.Add({{"method", method_label},
+                                                      {"model", shared_->model},
+                                                      {"code", code_label}},
+                                                     LatencyBuckets());
     }
     histogram = made;
   }
@@ -84,11 +84,22 @@ void ModelMetrics::ItemDone(ItemOutcome outcome) {
   items_[static_cast<int>(outcome)]->Increment();
 }
 
-void ModelMetrics::Rejected(absl::string_view reason) {
+void ModelMetrics::Rejected(absl::string_view reason, absl::string_view queue) {
   absl::MutexLock lock(&shared_->mu);
-  Counter*& counter = shared_->rejections[reason];
+  Counter*& counter = shared_->rejections[{Label(reason), Label(queue)}];
   if (counter == nullptr) {
-    counter = &shared_->families.rejections.Add(
+    counter = &shared_->families.rejections.Add({{"model", shared_->model},
+                                                 {"reason", Label(reason)},
+                                                 {"queue", Label(queue)}});
+  }
+  counter->Increment();
+}
+
+void ModelMetrics::ItemFailed(absl::string_view reason) {
+  absl::MutexLock lock(&shared_->mu);
+  Counter*& counter = shared_->errors[reason];
+  if (counter == nullptr) {
+    counter = &shared_->families.item_errors.Add(
         {{"model", shared_->model}, {"reason", Label(reason)}});
   }
   counter->Increment();
@@ -104,9 +115,21 @@ void ModelMetrics::DeadlineMissed(absl::string_view stage) {
   counter->Increment();
 }
 
-void ModelMetrics::StageDone(Stage stage, absl::Duration duration) {
-  shared_->stages[static_cast<int>(stage)]->Observe(
-      absl::ToDoubleSeconds(duration));
+void ModelMetrics::StageDone(Stage stage, ItemOutcome outcome,
+                             absl::Duration duration) {
+  std::atomic<Histogram*>& made =
+      shared_->stages[static_cast<int>(stage)][static_cast<int>(outcome)];
+  Histogram* histogram = made.load(std::memory_order_acquire);
+  if (histogram == nullptr) {
+    // Two threads that come here at once get the same one.
+    histogram = &shared_->families.stage_duration.Add(
+        {{"model", shared_->model},
+         {"stage", Label(StageName(stage))},
+         {"outcome", Label(ItemOutcomeName(outcome))}},
+        LatencyBuckets());
+    made.store(histogram, std::memory_order_release);
+  }
+  histogram->Observe(absl::ToDoubleSeconds(duration));
 }
 
 void ModelMetrics::BatchStarted() { shared_->in_flight.Increment(); }

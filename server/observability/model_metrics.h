@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -37,12 +38,17 @@ class ModelMetrics {
 
   // Called by the prediction, once per request and once per image, so that the
   // counts equal the client's. Executor and Batcher do not count items.
+  // Reasons are those of server/base/reasons.h; "" for OK.
   void RequestDone(Method method, absl::StatusCode code,
-                   absl::Duration duration);
+                   absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
-  void Rejected(absl::string_view reason);       // Such as "QUEUE_FULL".
+  // An image was refused before a batch took it. `queue` is the one that was
+  // full, such as "batch"; empty if the reason is another.
+  void Rejected(absl::string_view reason, absl::string_view queue);
+  void ItemFailed(absl::string_view reason);     // Such as "DEVICE_OOM".
   void DeadlineMissed(absl::string_view stage);  // Such as "queue".
-  void StageDone(Stage stage, absl::Duration duration);
+  // An image that ended with `outcome` was in `stage` for so long.
+  void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
   // Called by the executor when a batch begins, and when a batch of `items`
   // images, padded to `padded`, has ended. `bucket` is a size such as
@@ -91,8 +97,9 @@ class ModelMetrics {
       ABSL_GUARDED_BY(mu_) = {};
   absl::flat_hash_set<prometheus::Histogram*> load_durations_
       ABSL_GUARDED_BY(mu_);
-  std::array<std::array<prometheus::Counter*, 17>, kMethodCount> requests_
-      ABSL_GUARDED_BY(mu_) = {};
+  absl::flat_hash_map<std::tuple<Method, absl::StatusCode, std::string>,
+                      prometheus::Counter*>
+      requests_ ABSL_GUARDED_BY(mu_);  // By method, code and reason.
   absl::flat_hash_map<std::string, prometheus::Counter*> batches_
       ABSL_GUARDED_BY(mu_);  // By bucket and trigger.
   absl::flat_hash_set<std::string> buckets_ ABSL_GUARDED_BY(mu_);  // Seen.

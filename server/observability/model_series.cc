@@ -1,11 +1,6 @@
 #include "server/observability/model_series.h"
 
 namespace sfmamba::observability {
-namespace {
-
-std::string Label(absl::string_view text) { return std::string(text); }
-
-}  // namespace
 
 ModelSeries::ModelSeries(MetricFamilies& families, absl::string_view name)
     : families(families),
@@ -16,17 +11,14 @@ ModelSeries::ModelSeries(MetricFamilies& families, absl::string_view name)
           {{"model", model}}, Buckets{.1, .2, .3, .4, .5, .6, .7, .8, .9, 1})),
       padding(families.padding_items.Add({{"model", model}})),
       capture_failures(families.capture_failures.Add({{"model", model}})),
-      in_flight(families.in_flight_batches.Add({{"model", model}})) {
-  for (int i = 0; i < kStageCount; ++i) {
-    stages[i] = &families.stage_duration.Add(
-        {{"model", model}, {"stage", Label(StageName(Stage(i)))}},
-        LatencyBuckets());
-  }
-}
+      in_flight(families.in_flight_batches.Add({{"model", model}})) {}
 
 ModelSeries::~ModelSeries() {
-  for (prometheus::Histogram* stage : stages)
-    families.stage_duration.Remove(stage);
+  for (auto& outcomes : stages) {
+    for (auto& stage : outcomes) {
+      if (stage != nullptr) families.stage_duration.Remove(stage);
+    }
+  }
   families.batch_items.Remove(&batch_items);
   families.fold_occupancy.Remove(&occupancy);
   families.padding_items.Remove(&padding);
@@ -36,12 +28,13 @@ ModelSeries::~ModelSeries() {
   if (cost_model_error != nullptr) {
     families.cost_model_error.Remove(cost_model_error);
   }
-  for (prometheus::Histogram* duration : durations) {
-    if (duration != nullptr) families.request_duration.Remove(duration);
+  for (const auto& codes : durations) {
+    for (prometheus::Histogram* duration : codes) {
+      if (duration != nullptr) families.request_duration.Remove(duration);
+    }
   }
-  for (auto& [reason, counter] : rejections) {
-    families.rejections.Remove(counter);
-  }
+  for (auto& [key, counter] : rejections) families.rejections.Remove(counter);
+  for (auto& [reason, counter] : errors) families.item_errors.Remove(counter);
   for (auto& [stage, counter] : misses) {
     families.deadline_misses.Remove(counter);
   }

@@ -2,7 +2,9 @@
 #define SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_
 
 #include <array>
+#include <atomic>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -20,20 +22,25 @@ namespace sfmamba::observability {
 struct ModelSeries {
   MetricFamilies& families;
   const std::string model;
-  std::array<prometheus::Histogram*, kStageCount> stages;
   prometheus::Histogram& batch_items;
   prometheus::Histogram& occupancy;
   prometheus::Counter& padding;
   prometheus::Counter& capture_failures;
   prometheus::Gauge& in_flight;
+  // By stage and outcome. Null until first observed.
+  std::array<std::array<std::atomic<prometheus::Histogram*>, kItemOutcomeCount>,
+             kStageCount>
+      stages = {};
 
   absl::Mutex mu;
   // The members below are created when first counted.
   prometheus::Histogram* cost_model_error ABSL_GUARDED_BY(mu) = nullptr;
-  std::array<prometheus::Histogram*, kMethodCount> durations
-      ABSL_GUARDED_BY(mu) = {};
-  absl::flat_hash_map<std::string, prometheus::Counter*> rejections
-      ABSL_GUARDED_BY(mu);
+  std::array<std::array<prometheus::Histogram*, kCodeCount>, kMethodCount>
+      durations ABSL_GUARDED_BY(mu) = {};
+  absl::flat_hash_map<std::pair<std::string, std::string>, prometheus::Counter*>
+      rejections ABSL_GUARDED_BY(mu);  // By reason and queue.
+  absl::flat_hash_map<std::string, prometheus::Counter*> errors
+      ABSL_GUARDED_BY(mu);  // By reason.
   absl::flat_hash_map<std::string, prometheus::Counter*> misses
       ABSL_GUARDED_BY(mu);
 

@@ -38,13 +38,16 @@ void RequestRecord::set_model(std::string name,
 
 absl::Status RequestRecord::Finish(const absl::Status& status) {
   const absl::Duration duration = base::SteadyNow() - start_;
-  model_->RequestDone(method_, status.code(), duration);
+  const absl::Status& counted = status.ok() ? counted_as_ : status;
+  const std::string reason =
+      server::GetErrorDetail(server::WithErrorInfo(counted)).reason;
+  model_->RequestDone(method_, counted.code(), reason, duration);
   metrics_.RequestFinished(method_);
   log_.Access({{"method", MethodName(method_)},
                {"model", model_name_},
-               {"code", absl::StatusCodeToString(status.code())},
-               {"reason", server::GetErrorDetail(status).reason},
-               {"error", status.message()},
+               {"code", absl::StatusCodeToString(counted.code())},
+               {"reason", reason},
+               {"error", counted.message()},
                {"images", images_},
                {"milliseconds", absl::ToDoubleMilliseconds(duration)},
                {"request_id", request_id_},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -34,6 +35,10 @@ class RequestRecord {
   // For a request about no single model.
   void set_no_model() { model_ = &metrics_.NoModel(); }
 
+  // Counts and logs the request by `error`, although it is answered OK: none of
+  // its images got what it came for.
+  void CountAs(absl::Status error) { counted_as_ = std::move(error); }
+
   // Counts and logs the request. Returns `status` with the trace id in its
   // details.
   absl::Status Finish(const absl::Status& status);
@@ -48,6 +53,7 @@ class RequestRecord {
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;
+  absl::Status counted_as_;             // OK: as it is answered.
   std::shared_ptr<ModelMetrics> held_;  // Keeps *model_ alive if set.
   ModelMetrics* model_;
 };

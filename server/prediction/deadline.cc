@@ -20,10 +20,8 @@ bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now) {
 }
 
 std::string StageOf(const absl::Status& status, absl::string_view otherwise) {
-  for (const auto& [key, value] : server::GetErrorDetail(status).metadata) {
-    if (key == "stage") return value;
-  }
-  return std::string(otherwise);
+  const std::string stage = server::GetMetadata("stage", status);
+  return stage.empty() ? std::string(otherwise) : stage;
 }
 
 }  // namespace sfmamba::prediction

@@ -12,6 +12,7 @@
 #include "server/base/reasons.h"
 #include "server/prediction/deadline.h"
 #include "server/prediction/expected_cost.h"
+#include "server/prediction/item_counts.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -35,21 +36,6 @@ absl::Status AtImage(int i, const absl::Status& status) {
       absl::StrCat(detail.field, ": ", status.message());
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
   return server::MakeError(status.code(), message, std::move(detail));
-}
-
-observability::ItemOutcome OutcomeOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return observability::ItemOutcome::kOk;
-    case absl::StatusCode::kResourceExhausted:
-      return observability::ItemOutcome::kRejected;
-    case absl::StatusCode::kDeadlineExceeded:
-      return observability::ItemOutcome::kExpired;
-    case absl::StatusCode::kCancelled:
-      return observability::ItemOutcome::kCancelled;
-    default:
-      return observability::ItemOutcome::kError;
-  }
 }
 
 }  // namespace
@@ -90,7 +76,7 @@ void Prediction::Start(const absl::Status& serving) {
   if (!status.ok()) {
     const int count = std::min(request_.images, env_.limits.max_images);
     for (int i = 0; i < count && version_ != nullptr; ++i) {
-      CountItem(status);
+      CountItem(status, version_->metrics().get());
     }
     return Finish(status);
   }
@@ -222,12 +208,14 @@ void Prediction::Prepare(OpenItem open) {
   item.decode_room.Release();
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
+  const absl::Time start = base::SteadyNow();
   absl::StatusOr<image::PreparedInput> input =
       Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
         return image::MakeInput(item.source, model_->directory.config,
                                 request_.options.resize, env_.limits.image);
       });
   if (!input.ok()) {
+    item.decode = base::SteadyNow() - start;
     env_.metrics.ImageFailed(item.facts.format,
                              server::GetErrorDetail(input.status()).reason);
     return open.End(AtImage(open.index(), input.status()));
@@ -253,19 +241,22 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   task.cancelled = dropped_;
   task.reservation = std::move(items_[open.index()].input_room);
   handler_->FillTask(model_->directory, &task);
-  task.done = [this, open = std::move(open)](
+  task.done = [this, submitted = base::SteadyNow(), open = std::move(open)](
                   absl::StatusOr<model::Result> result,
                   const batching::BatchInfo& batch) mutable {
-    StartAnswer(std::move(open), std::move(result), batch);
+    Item& item = items_[open.index()];
+    item.batch = batch;
+    if (batch.batch_size == 0) {  // It was dropped in the queue.
+      item.batch.queue = base::SteadyNow() - submitted;
+    }
+    StartAnswer(std::move(open), std::move(result));
   };
   model_->executor->Submit(std::move(task));
 }
 
 void Prediction::StartAnswer(OpenItem open,
-                             absl::StatusOr<model::Result> result,
-                             const batching::BatchInfo& batch) {
+                             absl::StatusOr<model::Result> result) {
   Item& item = items_[open.index()];
-  item.batch = batch;
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   // The batch thread encodes nothing itself.
   if (!room.ok()) return open.End(room.status());
@@ -327,17 +318,14 @@ void Prediction::EndItem(int i, absl::Status status) {
       HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
     status = server::Expired(StageOf(status, "queue"));
   }
-  CountItem(status);
-  observability::ModelMetrics& metrics = *version_->metrics();
-  if (status.ok()) {
-    if (item.source.tensor() == nullptr) {
-      metrics.StageDone(observability::Stage::kDecode, item.decode);
-      metrics.StageDone(observability::Stage::kPreprocess, item.preprocess);
-    }
-    metrics.StageDone(observability::Stage::kQueue, item.batch.queue);
-    metrics.StageDone(observability::Stage::kInference, item.batch.inference);
-    metrics.StageDone(observability::Stage::kPostprocess, item.postprocess);
-  } else if (!request_.options.allow_partial_results) {
+  observability::ModelMetrics* const metrics = version_->metrics().get();
+  CountItem(status, metrics);
+  const bool tensor = item.source.tensor() != nullptr;
+  CountStages(status,
+              {tensor ? absl::ZeroDuration() : item.decode, item.preprocess,
+               item.batch.queue, item.batch.inference, item.postprocess},
+              metrics);
+  if (!status.ok() && !request_.options.allow_partial_results) {
     Drop();
   }
   item.status = std::move(status);
@@ -351,6 +339,9 @@ void Prediction::Drop() {
 }
 
 void Prediction::Finish(const absl::Status& status) {
+  if (status.ok() && std::none_of(items_.begin(), items_.end(), IsAnswered)) {
+    record_.CountAs(items_[0].status);
+  }
   writer_.Done(record_.Finish(status));
 }
 
@@ -426,17 +417,6 @@ absl::Status Prediction::CheckSize(int64_t bytes) const {
   if (bytes <= env_.max_response_bytes) return absl::OkStatus();
   return server::ResponseTooLarge(bytes, env_.max_response_bytes,
                                   handler_->SmallerResponse());
-}
-
-void Prediction::CountItem(const absl::Status& status) {
-  observability::ModelMetrics& metrics = *version_->metrics();
-  const observability::ItemOutcome outcome = OutcomeOf(status);
-  metrics.ItemDone(outcome);
-  if (outcome == observability::ItemOutcome::kRejected) {
-    metrics.Rejected(server::GetErrorDetail(status).reason);
-  } else if (outcome == observability::ItemOutcome::kExpired) {
-    metrics.DeadlineMissed(StageOf(status, "queue"));
-  }
 }
 
 }  // namespace sfmamba::prediction

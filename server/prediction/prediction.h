@@ -128,6 +128,7 @@ class Prediction {
     absl::Duration postprocess;
     batching::BatchInfo batch;
   };
+  static bool IsAnswered(const Item& item) { return item.status.ok(); }
 
   // The duty to end an image. If it is dropped, because something threw on the
   // way, the image ends with INTERNAL.
@@ -164,8 +165,7 @@ class Prediction {
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
   void Submit(OpenItem open, image::ImageBuffer input);
-  void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result,
-                   const batching::BatchInfo& batch);
+  void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result);
   // Encodes the next piece of the answer, or ends the image with `status`.
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);
@@ -191,7 +191,6 @@ class Prediction {
   absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
   // RESOURCE_EXHAUSTED if a response of `bytes` would not be sent.
   absl::Status CheckSize(int64_t bytes) const;
-  void CountItem(const absl::Status& status);
 
   const PredictionEnvironment& env_;
   const PredictionRequest request_;

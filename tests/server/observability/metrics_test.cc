@@ -1,83 +1,96 @@
 #include "server/observability/metrics.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/batching/batch_task.h"
+#include "tests/server/observability/metric_values.h"
 
 namespace sfmamba::observability {
 namespace {
-
-// Values by "name{label=value,...}"; of a histogram its count.
-std::map<std::string, double> Values(const Metrics& metrics) {
-  std::map<std::string, double> values;
-  for (const prometheus::MetricFamily& family : metrics.Collect()) {
-    for (const prometheus::ClientMetric& metric : family.metric) {
-      std::map<std::string, std::string> labels;
-      for (const auto& label : metric.label) labels[label.name] = label.value;
-      std::string key = family.name + "{";
-      for (const auto& [name, value] : labels) {
-        absl::StrAppend(&key, key.back() == '{' ? "" : ",", name, "=", value);
-      }
-      key += "}";
-      switch (family.type) {
-        case prometheus::MetricType::Counter:
-          values[key] = metric.counter.value;
-          break;
-        case prometheus::MetricType::Histogram:
-          values[key] = metric.histogram.sample_count;
-          break;
-        default:
-          values[key] = metric.gauge.value;
-      }
-    }
-  }
-  return values;
-}
 
 TEST(MetricsTest, RequestsAndItemsAreCounted) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "3");
   metrics.RequestStarted(Method::kClassify, 1000);
   EXPECT_EQ(Values(metrics)["sfmamba_in_flight_requests{method=Classify}"], 1);
-  model->RequestDone(Method::kClassify, absl::StatusCode::kOk,
+  model->RequestDone(Method::kClassify, absl::StatusCode::kOk, "",
                      absl::Milliseconds(2));
   model->RequestDone(Method::kClassify, absl::StatusCode::kInvalidArgument,
-                     absl::Milliseconds(2));
-  metrics.UnknownModel().RequestDone(
-      Method::kClassify, absl::StatusCode::kNotFound, absl::ZeroDuration());
+                     "INVALID_FIELD", absl::Milliseconds(2));
+  model->RequestDone(Method::kClassify, absl::StatusCode::kInvalidArgument,
+                     "IMAGE_TOO_LARGE", absl::Milliseconds(2));
+  metrics.UnknownModel().RequestDone(Method::kClassify,
+                                     absl::StatusCode::kNotFound,
+                                     "MODEL_NOT_FOUND", absl::ZeroDuration());
   metrics.RequestFinished(Method::kClassify);
   model->ItemDone(ItemOutcome::kOk);
   model->ItemDone(ItemOutcome::kOk);
-  model->Rejected("QUEUE_FULL");
-  model->Rejected("QUEUE_FULL");
-  model->Rejected("DRAINING");
+  model->ItemFailed("DEVICE_OOM");
+  model->ItemFailed("DEVICE_OOM");
   model->DeadlineMissed("queue");
   model->DeadlineMissed("queue");
   auto values = Values(metrics);
-  EXPECT_EQ(values["sfmamba_requests_total{code=OK,method=Classify,model=m,"
-                   "version=3}"],
+  const auto requests = [&values](const std::string& labels) {
+    return values["sfmamba_requests_total{" + labels + "}"];
+  };
+  EXPECT_EQ(requests("code=OK,method=Classify,model=m,reason=,version=3"), 1);
+  EXPECT_EQ(requests("code=INVALID_ARGUMENT,method=Classify,model=m,reason="
+                     "INVALID_FIELD,version=3"),
             1);
-  EXPECT_EQ(values["sfmamba_requests_total{code=INVALID_ARGUMENT,method="
-                   "Classify,model=m,version=3}"],
+  EXPECT_EQ(requests("code=NOT_FOUND,method=Classify,model=_unknown,reason="
+                     "MODEL_NOT_FOUND,version="),
             1);
-  EXPECT_EQ(values["sfmamba_requests_total{code=NOT_FOUND,method=Classify,"
-                   "model=_unknown,version=}"],
-            1);
-  EXPECT_EQ(values["sfmamba_request_duration_seconds{method=Classify,model=m}"],
-            2);
   EXPECT_EQ(values["sfmamba_items_total{model=m,outcome=ok,version=3}"], 2);
-  EXPECT_EQ(
-      values["sfmamba_admission_rejections_total{model=m,reason=QUEUE_FULL}"],
-      2);
-  EXPECT_EQ(
-      values["sfmamba_admission_rejections_total{model=m,reason=DRAINING}"], 1);
+  EXPECT_EQ(values["sfmamba_item_errors_total{model=m,reason=DEVICE_OOM}"], 2);
   EXPECT_EQ(values["sfmamba_deadline_misses_total{model=m,stage=queue}"], 2);
   EXPECT_EQ(values["sfmamba_in_flight_requests{method=Classify}"], 0);
+}
+
+// A fast refusal must not make the answers look fast.
+TEST(MetricsTest, DurationsAreToldApartByCode) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "3");
+  model->RequestDone(Method::kClassify, absl::StatusCode::kOk, "",
+                     absl::Seconds(3));
+  for (int i = 0; i < 9; ++i) {
+    model->RequestDone(Method::kClassify, absl::StatusCode::kResourceExhausted,
+                       "QUEUE_FULL", absl::Microseconds(20));
+  }
+  auto values = Values(metrics);
+  const std::string name = "sfmamba_request_duration_seconds";
+  EXPECT_EQ(values[name + "{code=OK,method=Classify,model=m}"], 1);
+  EXPECT_EQ(values[name + "{code=RESOURCE_EXHAUSTED,method=Classify,model=m}"],
+            9);
+}
+
+TEST(MetricsTest, RefusalsNameTheQueueThatWasFull) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "3");
+  model->Rejected("QUEUE_FULL", "batch");
+  model->Rejected("QUEUE_FULL", "batch");
+  model->Rejected("QUEUE_FULL", "decode");
+  model->Rejected("OTHER", "");
+  auto values = Values(metrics);
+  const std::string name = "sfmamba_admission_rejections_total{model=m,queue=";
+  EXPECT_EQ(values[name + "batch,reason=QUEUE_FULL}"], 2);
+  EXPECT_EQ(values[name + "decode,reason=QUEUE_FULL}"], 1);
+  EXPECT_EQ(values[name + ",reason=OTHER}"], 1);
+}
+
+TEST(MetricsTest, StagesAreToldApartByHowTheImageEnded) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "3");
+  const std::string name = "sfmamba_stage_duration_seconds{model=m,outcome=";
+  EXPECT_EQ(Values(metrics).count(name + "ok,stage=queue}"), 0);
+  model->StageDone(Stage::kQueue, ItemOutcome::kOk, absl::Seconds(1));
+  model->StageDone(Stage::kQueue, ItemOutcome::kExpired, absl::Seconds(2));
+  model->StageDone(Stage::kQueue, ItemOutcome::kExpired, absl::Seconds(2));
+  auto values = Values(metrics);
+  EXPECT_EQ(values[name + "ok,stage=queue}"], 1);
+  EXPECT_EQ(values[name + "expired,stage=queue}"], 2);
 }
 
 TEST(MetricsTest, BatchesAreCountedByBucketAndTrigger) {
@@ -132,7 +145,7 @@ TEST(MetricsTest, HistogramsHoldWhatWasObserved) {
   EXPECT_EQ(
       HistogramOf(metrics, "sfmamba_batch_fold_occupancy_ratio").sample_sum,
       0.75);
-  model->StageDone(Stage::kQueue, absl::Milliseconds(1500));
+  model->StageDone(Stage::kQueue, ItemOutcome::kOk, absl::Milliseconds(1500));
   const auto stage = HistogramOf(metrics, "sfmamba_stage_duration_seconds");
   EXPECT_EQ(stage.sample_sum, 1.5);
   std::vector<double> bounds;
@@ -140,7 +153,8 @@ TEST(MetricsTest, HistogramsHoldWhatWasObserved) {
   bounds.pop_back();  // Infinity.
   EXPECT_EQ(bounds,
             (std::vector<double>{.0001, .00025, .0005, .001, .0025, .005, .01,
-                                 .025, .05, .1, .25, .5, 1, 2.5, 5, 10}));
+                                 .025,  .05,    .1,    .25,  .5,    1,    2.5,
+                                 5,     10,     20,    30,   60,    120}));
 }
 
 TEST(MetricsTest, LoadsAndImagesThatFailAreToldApart) {
@@ -235,20 +249,24 @@ TEST(MetricsTest, SeriesGoWithTheLastOwnerAndSiblingsStay) {
   {
     auto one = metrics.Model("m", "1");
     EXPECT_EQ(one, metrics.Model("m", "1"));
-    one->StageDone(Stage::kDecode, absl::Milliseconds(1));
+    one->StageDone(Stage::kDecode, ItemOutcome::kOk, absl::Milliseconds(1));
     one->StateChanged(ModelState::kReady);
     one->LoadDone(true, absl::Seconds(1));
-    one->RequestDone(Method::kClassify, absl::StatusCode::kOk,
+    one->RequestDone(Method::kClassify, absl::StatusCode::kOk, "",
                      absl::Milliseconds(1));
     one->BatchRun("8x8", BatchTrigger::kDelay, 1, 1);
-    one->Rejected("QUEUE_FULL");
+    one->Rejected("QUEUE_FULL", "batch");
+    one->ItemFailed("DEVICE_OOM");
+    one->DeadlineMissed("queue");
   }
   auto values = Values(metrics);
   EXPECT_EQ(values.count("sfmamba_items_total{model=m,outcome=ok,version=1}"),
             0);
   EXPECT_EQ(values.count("sfmamba_items_total{model=m,outcome=ok,version=2}"),
             1);
-  EXPECT_EQ(values["sfmamba_stage_duration_seconds{model=m,stage=decode}"], 1);
+  EXPECT_EQ(
+      values["sfmamba_stage_duration_seconds{model=m,outcome=ok,stage=decode}"],
+      1);
   two.reset();
   EXPECT_EQ(Values(metrics).size(), before);
 }

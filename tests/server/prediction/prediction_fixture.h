@@ -21,6 +21,7 @@
 #include "server/batching/executor.h"
 #include "server/prediction/prediction.h"
 #include "tests/server/fake_model.h"
+#include "tests/server/observability/metric_values.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/patience.h"
 
@@ -222,6 +223,11 @@ class PredictionTest : public testing::Test {
 
   // The clock of predictions. A decode thread asks it before and after it
   // decodes an image.
+  // A metric's value; 0 if there is no such series.
+  double Value(const std::string& series) {
+    return observability::Values(metrics_)[series];
+  }
+
   absl::Time Now() {
     char thread[16] = "";
     pthread_getname_np(pthread_self(), thread, sizeof(thread));

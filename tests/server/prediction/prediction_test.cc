@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/error.h"
+#include "tests/server/picture.h"
 #include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::prediction {
@@ -88,6 +90,87 @@ TEST_F(PredictionTest, WithPartialResultsTheOthersAreAnswered) {
   EXPECT_FALSE(response.answers_[1].has_value());
   EXPECT_EQ(response.Reason(1), "INVALID_FIELD");
   EXPECT_TRUE(response.answers_[2].has_value());
+}
+
+// The call is answered, but a client that gets nothing is not served.
+TEST_F(PredictionTest, APartialAnswerWithoutAnyImageDoesNotCountAsOk) {
+  malformed_ = 0;
+  for (const bool validate_only : {false, true}) {
+    KeptResponse response;
+    PredictionRequest request = Request(1);
+    request.options.allow_partial_results = true;
+    request.options.validate_only = validate_only;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    EXPECT_EQ(response.Wait(), absl::OkStatus());
+    EXPECT_EQ(response.Reason(0), "INVALID_FIELD");
+  }
+  const std::string labels = ",method=Classify,model=fake,reason=";
+  EXPECT_EQ(Value("sfmamba_requests_total{code=INVALID_ARGUMENT" + labels +
+                  "INVALID_FIELD,version=3}"),
+            2);
+  EXPECT_EQ(Value("sfmamba_requests_total{code=OK" + labels + ",version=3}"),
+            0);
+}
+
+TEST_F(PredictionTest, OneAnsweredImageMakesAPartialAnswerOk) {
+  malformed_ = 0;
+  KeptResponse response;
+  PredictionRequest request = Request(2);
+  request.options.allow_partial_results = true;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_EQ(Value("sfmamba_requests_total{code=OK,method=Classify,model=fake,"
+                  "reason=,version=3}"),
+            1);
+}
+
+TEST_F(PredictionTest, ImagesThatExpireLeaveTheStagesTheyReached) {
+  gate_.Close();
+  KeptResponse running, late;
+  Prediction first(*environment_, Request(1), &running);
+  first.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  PredictionRequest request = Request(1);
+  request.options.max_queue_wait = absl::Milliseconds(30);
+  Prediction second(*environment_, std::move(request), &late);
+  second.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(late.Wait()).reason, "EXPIRED_IN_QUEUE");
+  gate_.Open();
+  EXPECT_EQ(running.Wait(), absl::OkStatus());
+  const std::string stages =
+      "sfmamba_stage_duration_seconds{model=fake,outcome=";
+  for (const char* stage : {"decode", "preprocess", "queue"}) {
+    EXPECT_EQ(Value(stages + "expired,stage=" + stage + "}"), 1) << stage;
+  }
+  EXPECT_EQ(Value(stages + "expired,stage=inference}"), 0);
+  for (const char* stage :
+       {"decode", "preprocess", "queue", "inference", "postprocess"}) {
+    EXPECT_EQ(Value(stages + "ok,stage=" + stage + "}"), 1) << stage;
+  }
+}
+
+TEST_F(PredictionTest, AnImageThatIsNotDecodedLeavesItsDecodeTime) {
+  std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
+  png.resize(png.size() / 2);  // Its header is whole.
+  KeptResponse response;
+  PredictionRequest request = Request(1);
+  request.image = [&png](int) -> absl::StatusOr<image::ImageSource> {
+    image::ImageSource source;
+    source.source = image::EncodedImage{png};
+    return source;
+  };
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason,
+            "IMAGE_DECODE_FAILED");
+  EXPECT_EQ(Value("sfmamba_stage_duration_seconds{model=fake,outcome=error,"
+                  "stage=decode}"),
+            1);
+  EXPECT_EQ(Value("sfmamba_item_errors_total{model=fake,reason="
+                  "IMAGE_DECODE_FAILED}"),
+            1);
 }
 
 TEST_F(PredictionTest, ACancelledRequestIsDoneOnceAndCancelled) {

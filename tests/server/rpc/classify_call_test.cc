@@ -91,14 +91,16 @@ TEST_F(ClassifyCallTest, AFullQueueSaysWhenToComeBack) {
   const server::Ending ending = refused.Wait();
   EXPECT_EQ(ending.code, StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ending.reason, "QUEUE_FULL");
+  EXPECT_EQ(ending.metadata.at("queue"), "batch");
   EXPECT_TRUE(ending.has_retry_info);
   EXPECT_EQ(ending.pushback, "100");
   server_->gate().Open();
   EXPECT_EQ(running.Wait().code, StatusCode::OK);
   EXPECT_EQ(queued.Wait().code, StatusCode::OK);
-  EXPECT_EQ(server_->WaitForSum("sfmamba_admission_rejections_total",
-                                {R"(reason="QUEUE_FULL")"}, 1),
-            1);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_admission_rejections_total",
+                          {R"(reason="QUEUE_FULL")", R"(queue="batch")"}, 1),
+      1);
   ExpectAlive();
 }
 

@@ -75,9 +75,11 @@ TEST_F(DetectCallTest, FindsWhatIsThereAndSaysByWhat) {
   EXPECT_GT(response.timing().preprocess().nanos(), 0);
   for (const char* stage :
        {"decode", "preprocess", "queue", "inference", "postprocess"}) {
-    EXPECT_EQ(server_->WaitForSum("sfmamba_stage_duration_seconds_count",
-                                  {absl::StrCat("stage=\"", stage, "\"")}, 1),
-              1)
+    EXPECT_EQ(
+        server_->WaitForSum(
+            "sfmamba_stage_duration_seconds_count",
+            {absl::StrCat("stage=\"", stage, "\""), R"(outcome="ok")"}, 1),
+        1)
         << stage;
   }
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",

@@ -206,11 +206,15 @@ class LargeResponseTest : public SegmentCallTest {
 TEST_F(LargeResponseTest, SaysWhatMakesItSmaller) {
   SegmentRequest request = StartAndAskForMuch();
   ExpectTooLarge(Segment(request));
-  EXPECT_EQ(
-      server_->WaitForSum("sfmamba_items_total", {R"(outcome="rejected")"}, 1),
-      1);
-  EXPECT_EQ(server_->WaitForSum("sfmamba_admission_rejections_total",
+  EXPECT_EQ(server_->WaitForSum("sfmamba_item_errors_total",
                                 {R"(reason="RESPONSE_TOO_LARGE")"}, 1),
+            1);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_items_total", {R"(outcome="error")"}, 1), 1);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="RESOURCE_EXHAUSTED")",
+                                 R"(reason="RESPONSE_TOO_LARGE")"},
+                                1),
             1);
   request.mutable_params()->set_encoding(SegmentParams::PNG_INDEX);
   EXPECT_EQ(Segment(request).code, StatusCode::OK);
