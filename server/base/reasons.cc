@@ -158,6 +158,14 @@ absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
       std::move(detail));
 }
 
+absl::Status DeviceFailed(absl::string_view message) {
+  ErrorDetail detail = WithReason("DEVICE_FAILED");
+  detail.retry_after = absl::ZeroDuration();
+  return MakeError(absl::StatusCode::kUnavailable,
+                   absl::StrCat("the device has failed: ", message),
+                   std::move(detail));
+}
+
 absl::Status Expired(absl::string_view stage) {
   return AtStage(absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
                  "the deadline leaves no time for an answer", stage);

@@ -63,6 +63,8 @@ absl::Status Draining(absl::string_view what);
 // MODEL_NOT_READY. `reason` may be empty.
 absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
                            absl::string_view reason);
+// DEVICE_FAILED: this server's device has failed for good, so it is stopping.
+absl::Status DeviceFailed(absl::string_view message);
 
 // ---- DEADLINE_EXCEEDED, CANCELLED ----
 
@@ -76,7 +78,7 @@ absl::Status Cancelled(absl::string_view stage);
 
 // NON_FINITE_OUTPUT: the model's answer has a NaN or an infinity.
 absl::Status NonFiniteOutput();
-// DEVICE_ERROR: the model failed on its device.
+// DEVICE_ERROR: the model failed on its device, which may still serve others.
 absl::Status DeviceError(absl::string_view message);
 
 }  // namespace sfmamba::server

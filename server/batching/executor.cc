@@ -18,9 +18,11 @@
 namespace sfmamba::batching {
 namespace {
 
-// A batch that runs longer is taken for hung; of a dense task, an image.
+// A batch that runs longer is taken for hung. A classifier's has as long for
+// each image as a slow processor takes for two.
 constexpr absl::Duration kHung = absl::Seconds(10);
-constexpr absl::Duration kDenseHung = absl::Minutes(1);
+constexpr absl::Duration kHungImage = absl::Milliseconds(100);
+constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
@@ -30,6 +32,7 @@ absl::Status ModelError(const absl::Status& error) {
   if (absl::IsResourceExhausted(error)) {
     return server::DeviceOutOfMemory(kRetryAfterOom);
   }
+  if (absl::IsUnavailable(error)) return server::DeviceFailed(error.message());
   return server::DeviceError(error.message());
 }
 
@@ -89,9 +92,12 @@ std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
 
 }  // namespace
 
-absl::Duration HungAfter(model::VisionTask task, int max_batch_size) {
-  if (task == model::VisionTask::kClassification) return kHung;
-  return max_batch_size * kDenseHung;
+absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
+                         absl::Duration longest) {
+  const absl::Duration expected = task == model::VisionTask::kClassification
+                                      ? kHung + max_batch_size * kHungImage
+                                      : max_batch_size * kHungDenseImage;
+  return expected + 2 * longest;
 }
 
 Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
@@ -117,7 +123,8 @@ absl::Status Executor::WaitUntilPrepared() {
 bool Executor::IsAlive(absl::Time now) const {
   return model_->health().ok() &&
          now - batcher_.RunningSince() <=
-             HungAfter(config().task, options_.batch.max_batch_size);
+             HungAfter(config().task, options_.batch.max_batch_size,
+                       absl::Nanoseconds(longest_nanos_.load()));
 }
 
 absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
@@ -183,6 +190,9 @@ void Executor::RunBatch(const Runner& runner, Batch batch) {
   };
   if (runner.ok()) {
     (*runner)->Run(size, inputs, answer);
+    longest_nanos_.store(
+        std::max(longest_nanos_.load(),
+                 absl::ToInt64Nanoseconds(base::SteadyNow() - start)));
     return;
   }
   for (int i = 0; i < batch_size; ++i) answer(i, runner.status(), {1, 1, 0});

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BATCHING_EXECUTOR_H_
 #define SFMAMBA_SERVER_BATCHING_EXECUTOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,8 +28,10 @@
 namespace sfmamba::batching {
 
 // The time after which a batch that still runs counts as hung. It grows with
-// the batch for dense models, which run their images one by one.
-absl::Duration HungAfter(model::VisionTask task, int max_batch_size);
+// the batch, most for dense models, which run their images one by one, and with
+// the longest batch that has ended so far.
+absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
+                         absl::Duration longest = absl::ZeroDuration());
 
 // One loaded model behind its batcher: runs the tasks of each batch and
 // completes each task as soon as its image is done. Each of the batcher's
@@ -71,7 +74,8 @@ class Executor {
   // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED
   // (QUEUE_FULL, DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
   // INVALID_ARGUMENT for a size that the model does not take, or UNAVAILABLE
-  // while stopping.
+  // while stopping (DRAINING) or after the device has failed for good
+  // (DEVICE_FAILED).
   void Submit(BatchTask task);
 
   const Options& options() const { return options_; }
@@ -99,6 +103,8 @@ class Executor {
   const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;
   BatchLimits limits_;
+  // How long the longest batch took; about, if two end at once.
+  std::atomic<int64_t> longest_nanos_{0};
 
   // Held while a context is prepared, so that they are prepared in turn.
   absl::Mutex prepare_mu_;

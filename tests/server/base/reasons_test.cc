@@ -45,6 +45,7 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
       {Draining("the server"), StatusCode::kUnavailable, "DRAINING"},
       {ModelNotReady("m", "LOADING", ""), StatusCode::kUnavailable,
        "MODEL_NOT_READY"},
+      {DeviceFailed("m"), StatusCode::kUnavailable, "DEVICE_FAILED"},
       {Expired("queue"), StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE"},
       {Cancelled("queue"), StatusCode::kCancelled, "CANCELLED"},
       {NonFiniteOutput(), StatusCode::kInternal, "NON_FINITE_OUTPUT"},
@@ -75,6 +76,8 @@ TEST(ReasonsTest, HintsSayWhenToTryAgain) {
                 .retry_after,
             absl::Milliseconds(20));
   EXPECT_EQ(GetErrorDetail(Draining("it")).retry_after, absl::ZeroDuration());
+  EXPECT_EQ(GetErrorDetail(DeviceFailed("m")).retry_after,
+            absl::ZeroDuration());
   EXPECT_EQ(GetErrorDetail(ModelNotFound("m")).retry_after,
             absl::InfiniteDuration());
 }

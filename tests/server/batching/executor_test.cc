@@ -161,25 +161,59 @@ TEST_F(ExecutorTest, ADeviceThatFailsForGoodFailsAllAndIsToldOnce) {
   Answer answers[4];
   executor->Submit(MakeTask(answers[0], 1));
   executor->Submit(MakeTask(answers[1], kBreaksTheDevice));
-  for (int i : {0, 1}) EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+  for (int i : {0, 1}) EXPECT_EQ(answers[i].reason(), "DEVICE_FAILED");
   EXPECT_FALSE(executor->IsAlive(base::SteadyNow()));
   for (int i : {2, 3}) executor->Submit(MakeTask(answers[i], i));
   for (int i : {2, 3}) {
-    EXPECT_EQ(answers[i].Wait().status().code(), absl::StatusCode::kInternal);
-    EXPECT_EQ(answers[i].reason(), "DEVICE_ERROR");
+    EXPECT_EQ(answers[i].Wait().status().code(),
+              absl::StatusCode::kUnavailable);
+    EXPECT_EQ(answers[i].reason(), "DEVICE_FAILED");
   }
   EXPECT_EQ(sizes(), std::vector<int>({2})) << "a broken device is not asked";
   absl::MutexLock lock(&log_.mu);
   EXPECT_EQ(log_.failures, std::vector<std::string>({"device 0: broken"}));
 }
 
-TEST(HungAfterTest, ADenseModelHasLongerForEachImageOfItsBatch) {
+TEST(HungAfterTest, GrowsWithTheBatch) {
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1),
-            absl::Seconds(10));
+            absl::Seconds(10.1));
+  // At 20 images a second that is 12.8 s of work.
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 256),
-            absl::Seconds(10));
+            absl::Seconds(35.6));
   EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1), absl::Minutes(1));
   EXPECT_EQ(HungAfter(model::VisionTask::kSegmentation, 4), absl::Minutes(4));
+}
+
+TEST(HungAfterTest, GrowsWithTheLongestBatchSeen) {
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1, absl::Seconds(15)),
+            absl::Seconds(40.1));
+  EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1, absl::Seconds(40)),
+            absl::Seconds(140));
+}
+
+TEST_F(ExecutorTest, ABatchThatTookLongGivesTheNextMoreTime) {
+  constexpr absl::Duration kLong = absl::Milliseconds(200);
+  absl::Notification started, go;
+  std::atomic<int> batches{0};
+  const auto executor =
+      MakeExecutor(1, Before([&] {
+                     if (++batches == 1) {
+                       absl::SleepFor(kLong);
+                       return;
+                     }
+                     started.Notify();
+                     WaitFor(go, "leave to end a batch", kTestPatience);
+                   }));
+  Answer first, second;
+  executor->Submit(MakeTask(first, 1));
+  EXPECT_EQ(first.logit(), 1);
+  const absl::Time before = base::SteadyNow();
+  executor->Submit(MakeTask(second, 2));
+  WaitFor(started, "the start of a batch");
+  EXPECT_TRUE(executor->IsAlive(
+      before + HungAfter(model::VisionTask::kClassification, 1, kLong)));
+  go.Notify();
+  EXPECT_EQ(second.logit(), 2);
 }
 
 TEST_F(ExecutorTest, IsAliveUntilABatchHasRunForTooLong) {
