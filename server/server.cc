@@ -31,6 +31,7 @@ constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 // Addresses; further ones are told of what was told before.
 constexpr int kMaxClientsKnown = 4096;
+constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
 
 prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   prediction::RequestLimits limits;
@@ -105,7 +106,8 @@ Server::Server(const Options& options, observability::Logger* log)
                finish_room_, metrics_, *log, without_deadline_,
                LimitsOf(config_), config_.max_message_bytes(),
                base::FromProto(config_.default_deadline()),
-               base::FromProto(config_.max_deadline()), clock_}) {
+               base::FromProto(config_.max_deadline()), clock_}),
+      liveness_("liveness", kLivenessPeriod, [this] { UpdateLiveness(); }) {
   health_.SetServing("", false);
   health_.SetServing(kVisionName, false);
 }
@@ -187,6 +189,15 @@ bool Server::IsAlive() const {
     if (model.ok() && !(*model)->executor->IsAlive(clock_())) return false;
   }
   return true;
+}
+
+void Server::UpdateLiveness() {
+  for (const auto& version : repository_.List()) {
+    const auto model = version->Loaded();
+    if (!model.ok()) continue;
+    version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
+  }
+  health_.UpdateLiveness();
 }
 
 bool Server::Shutdown() {

@@ -12,6 +12,7 @@
 #include "grpcpp/server.h"
 #include "server/base/client_set.h"
 #include "server/base/fair_pool.h"
+#include "server/base/periodic.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
 #include "server/observability/log.h"
@@ -82,6 +83,8 @@ class Server {
   void DeviceFailed(const absl::Status& status);
   // Whether every model makes progress.
   bool IsAlive() const;
+  // Tells the metrics and the watches of "liveness".
+  void UpdateLiveness();
 
   const v1::ServerConfig config_;
   const std::function<absl::Time()> clock_;
@@ -103,7 +106,8 @@ class Server {
   rpc::VisionService vision_;
   absl::Status scanned_;  // The result of the search for models.
   int port_ = 0;
-  std::unique_ptr<grpc::Server> grpc_;  // Last: uses everything above.
+  std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
+  Periodic liveness_;                   // Last, for the same reason.
 };
 
 }  // namespace sfmamba::server

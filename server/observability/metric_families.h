@@ -83,6 +83,9 @@ struct MetricFamilies {
       histogram("request_bytes", "Size of request messages.");
   prometheus::Family<prometheus::Gauge>& model_state =
       gauge("model_state", "1 for the state that a model version is in.");
+  prometheus::Family<prometheus::Gauge>& model_alive = gauge(
+      "model_alive",
+      "0 while a batch of a loaded model hangs or its device has failed.");
   prometheus::Family<prometheus::Histogram>& load_duration =
       histogram("model_load_duration_seconds",
                 "Reading, checking and warming up a model version.");

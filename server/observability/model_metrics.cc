@@ -38,6 +38,7 @@ ModelMetrics::~ModelMetrics() {
   for (Gauge* state : state_) {
     if (state != nullptr) families.model_state.Remove(state);
   }
+  if (alive_ != nullptr) families.model_alive.Remove(alive_);
   for (Histogram* duration : load_durations_) {
     families.load_duration.Remove(duration);
   }
@@ -201,6 +202,15 @@ void ModelMetrics::StateChanged(ModelState state) {
     }
     state_[i]->Set(i == static_cast<int>(state) ? 1 : 0);
   }
+}
+
+void ModelMetrics::AliveIs(bool alive) {
+  absl::MutexLock lock(&mu_);
+  if (alive_ == nullptr) {
+    alive_ = &shared_->families.model_alive.Add(
+        {{"model", shared_->model}, {"version", version_}});
+  }
+  alive_->Set(alive ? 1 : 0);
 }
 
 void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {

@@ -75,6 +75,9 @@ class ModelMetrics {
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
 
+  // Called by the server, now and then, while the model is loaded.
+  void AliveIs(bool alive);
+
  private:
   friend class Metrics;
 
@@ -95,6 +98,7 @@ class ModelMetrics {
   // buckets never are.
   std::array<prometheus::Gauge*, kModelStateCount> state_
       ABSL_GUARDED_BY(mu_) = {};
+  prometheus::Gauge* alive_ ABSL_GUARDED_BY(mu_) = nullptr;
   absl::flat_hash_set<prometheus::Histogram*> load_durations_
       ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::tuple<Method, absl::StatusCode, std::string>,

@@ -7,6 +7,12 @@ namespace sfmamba::rpc {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
+namespace {
+
+constexpr char kLiveness[] = "liveness";
+
+}  // namespace
+
 // One watch. Its fields are guarded by the service's mu_. Only one write is
 // under way at a time; of the changes meanwhile, the latest is sent after it.
 class HealthService::Watcher final
@@ -103,6 +109,11 @@ void HealthService::Fail() {
   for (Watcher* watcher : watchers_) Tell(watcher);
 }
 
+void HealthService::UpdateLiveness() {
+  absl::MutexLock lock(&mu_);
+  TellWatchersOf(kLiveness);
+}
+
 void HealthService::EndWatches() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
@@ -111,6 +122,10 @@ void HealthService::EndWatches() {
 
 void HealthService::SetLocked(const std::string& name, bool serving) {
   serving_[name] = serving;
+  TellWatchersOf(name);
+}
+
+void HealthService::TellWatchersOf(const std::string& name) {
   for (Watcher* watcher : watchers_) {
     if (watcher->name() == name) Tell(watcher);
   }
@@ -122,7 +137,7 @@ HealthService::ServingStatus HealthService::StatusOf(
     return serving && !failed_ ? HealthCheckResponse::SERVING
                                : HealthCheckResponse::NOT_SERVING;
   };
-  if (name == "liveness") return status(alive_());
+  if (name == kLiveness) return status(alive_());
   const auto found = serving_.find(name);
   return found == serving_.end() ? HealthCheckResponse::SERVICE_UNKNOWN
                                  : status(found->second);

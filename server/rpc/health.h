@@ -15,6 +15,7 @@ namespace sfmamba::rpc {
 // Implements grpc.health.v1.Health. A name that was never set is NOT_FOUND for
 // Check and SERVICE_UNKNOWN for Watch. The name "liveness" always exists and is
 // SERVING while `alive` returns true.
+// Its watches learn of a change when UpdateLiveness() is called.
 //
 // gRPC's own implementation keeps watchers' streams open until a stopping
 // server cancels them; this one ends them. Thread-safe.
@@ -29,6 +30,9 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
   // The same for good: no name becomes SERVING again.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks `alive` again, for the watches of "liveness". To be called now and
+  // then.
+  void UpdateLiveness() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends all watches. New ones end at once.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -46,6 +50,9 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
 
   // SERVICE_UNKNOWN if there is no such name.
   ServingStatus StatusOf(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends the watchers of `name` its status, if it has changed.
+  void TellWatchersOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/batching/executor.h"
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/http.h"
@@ -107,9 +106,13 @@ TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
   });
   server.gate().WaitForBatch();
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
-  server.AdvanceClock(
-      batching::HungAfter(model::VisionTask::kClassification, 1));
+  Watch watch(server, "liveness");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  EXPECT_EQ(server.WaitForSum("sfmamba_model_alive", {}, 1), 1);
+  server.AdvanceClock(absl::Hours(1));
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(server.WaitForSum("sfmamba_model_alive", {}, 0), 0);
   server.gate().Open();
   Join(caller, "the end of the call");
   // The answer goes out just before the batch has ended.
@@ -119,6 +122,7 @@ TEST_F(ServerTest, IsNotAliveWhileABatchHangs) {
     std::this_thread::yield();
   }
   EXPECT_EQ(Check(server, "liveness"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
 }
 
 TEST_F(ServerTest, ADeviceThatFailsForGoodEndsTheServing) {
@@ -136,8 +140,8 @@ TEST_F(ServerTest, ADeviceThatFailsForGoodEndsTheServing) {
     v1::ClassifyResponse response;
     const Ending ending =
         EndingOf(server.stub().Classify(&context, GreyRequest(1), &response));
-    EXPECT_EQ(ending.code, grpc::StatusCode::INTERNAL);
-    EXPECT_EQ(ending.reason, "DEVICE_ERROR");
+    EXPECT_EQ(ending.code, grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(ending.reason, "DEVICE_FAILED");
   }
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(watches[i]->Next(), HealthCheckResponse::NOT_SERVING);

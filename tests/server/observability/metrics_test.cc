@@ -242,6 +242,19 @@ TEST(MetricsTest, OneStateIsOne) {
   EXPECT_EQ(values["sfmamba_model_state{model=m,state=READY,version=1}"], 1);
 }
 
+TEST(MetricsTest, AModelIsAliveOrNotOnceItIsKnown) {
+  Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
+  const std::string name = "sfmamba_model_alive{model=m,version=1}";
+  EXPECT_EQ(Values(metrics).count(name), 0);
+  model->AliveIs(true);
+  EXPECT_EQ(Values(metrics)[name], 1);
+  model->AliveIs(false);
+  EXPECT_EQ(Values(metrics)[name], 0);
+  model.reset();
+  EXPECT_EQ(Values(metrics).count(name), 0);
+}
+
 TEST(MetricsTest, SeriesGoWithTheLastOwnerAndSiblingsStay) {
   Metrics metrics(BuildInfo{});
   const size_t before = Values(metrics).size();

@@ -173,6 +173,24 @@ TEST_F(HealthTest, AWatchIsToldWhatIsAndEachChangeOfItsName) {
   service_.EndWatches();
 }
 
+TEST_F(HealthTest, AWatchOfLivenessIsToldWhenItIsUpdated) {
+  WatchCall liveness(service_, "liveness"), other(service_, "m");
+  liveness.WriteDone();
+  other.WriteDone();
+  service_.UpdateLiveness();
+  EXPECT_EQ(liveness.told(), Statuses({kServing})) << "nothing has changed";
+  alive_ = false;
+  service_.UpdateLiveness();
+  EXPECT_EQ(liveness.told(), Statuses({kServing, kNotServing}));
+  liveness.WriteDone();
+  alive_ = true;
+  service_.UpdateLiveness();
+  EXPECT_EQ(liveness.told(), Statuses({kServing, kNotServing, kServing}));
+  liveness.WriteDone();
+  EXPECT_EQ(other.told(), Statuses({kUnknown}));
+  service_.EndWatches();
+}
+
 TEST_F(HealthTest, OfTwoChangesDuringAWriteTheLatestIsTold) {
   service_.SetServing("m", false);
   WatchCall watch(service_, "m");
