@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/observability/memory_limit.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -82,6 +84,11 @@ std::vector<MetricFamily> CollectProcess() {
     families.push_back(Single("process_start_time_seconds",
                               "Start, in seconds since the epoch.",
                               MetricType::Gauge, BootTime() + start / ticks));
+  }
+  if (const int64_t limit = MemoryLimit(); limit > 0) {
+    families.push_back(Single("sfmamba_memory_limit_bytes",
+                              "Memory that the process may use.",
+                              MetricType::Gauge, limit));
   }
   families.push_back(Single("process_open_fds", "Open file descriptors.",
                             MetricType::Gauge, CountOpenFiles()));

@@ -7,8 +7,8 @@
 
 namespace sfmamba::observability {
 
-// The customary process_* series, read from /proc. What cannot be read is left
-// out.
+// The customary process_* series, read from /proc, and the limit of the
+// process's memory. What cannot be read is left out.
 std::vector<prometheus::MetricFamily> CollectProcess();
 
 }  // namespace sfmamba::observability

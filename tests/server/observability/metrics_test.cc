@@ -301,6 +301,8 @@ TEST(MetricsTest, ProcessSeriesAreThere) {
   auto values = Values(metrics);
   EXPECT_GT(values["process_resident_memory_bytes{}"], 1e6);
   EXPECT_GT(values["process_open_fds{}"], 2);
+  EXPECT_GT(values["sfmamba_memory_limit_bytes{}"],
+            values["process_resident_memory_bytes{}"]);
   EXPECT_GT(values["process_start_time_seconds{}"], 1e9);
   EXPECT_EQ(values.count("process_cpu_seconds_total{}"), 1);
 }

@@ -1,0 +1,88 @@
+#include "server/observability/memory_limit.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace sfmamba::observability {
+namespace {
+
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// The number that a file holds, or kNone: "max", or there is no such file.
+int64_t ReadLimit(const std::string& path) {
+  int64_t limit = 0;
+  return absl::SimpleAtoi(ReadAll(path), &limit) ? limit : kNone;
+}
+
+// "MemTotal:  16384 kB".
+int64_t MachineMemory(const std::string& root) {
+  const std::string text = ReadAll(root + "/proc/meminfo");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    int64_t kilobytes = 0;
+    if (absl::ConsumePrefix(&line, "MemTotal:") &&
+        absl::ConsumeSuffix(&line, "kB") &&
+        absl::SimpleAtoi(line, &kilobytes)) {
+      return kilobytes << 10;
+    }
+  }
+  return kNone;
+}
+
+// The limit of the group `path`, such as "/kubepods/pod1", of the hierarchy at
+// `mount`, and of the groups that it is in. A container may see its own group
+// as the root of the hierarchy, whatever its path says.
+int64_t GroupLimit(const std::string& mount, absl::string_view path,
+                   absl::string_view file) {
+  int64_t limit = kNone;
+  while (true) {
+    const std::string group = path == "/" ? "" : std::string(path);
+    limit = std::min(limit, ReadLimit(absl::StrCat(mount, group, "/", file)));
+    if (group.empty()) return limit;
+    path = path.substr(0, path.rfind('/'));
+  }
+}
+
+}  // namespace
+
+int64_t MemoryLimit(const std::string& root) {
+  int64_t limit = MachineMemory(root);
+  // Lines such as "0::/kubepods/pod1" or, of version 1, "7:memory:/pod1".
+  const std::string groups = ReadAll(root + "/proc/self/cgroup");
+  for (absl::string_view line : absl::StrSplit(groups, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> rest =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    const std::pair<absl::string_view, absl::string_view> group =
+        absl::StrSplit(rest.second, absl::MaxSplits(':', 1));
+    if (!absl::StartsWith(group.second, "/")) continue;
+    const std::vector<absl::string_view> controllers =
+        absl::StrSplit(group.first, ',');
+    if (group.first.empty()) {
+      limit = std::min(limit, GroupLimit(root + "/sys/fs/cgroup", group.second,
+                                         "memory.max"));
+    } else if (absl::c_linear_search(controllers, "memory")) {
+      limit =
+          std::min(limit, GroupLimit(root + "/sys/fs/cgroup/memory",
+                                     group.second, "memory.limit_in_bytes"));
+    }
+  }
+  return limit == kNone ? 0 : limit;
+}
+
+}  // namespace sfmamba::observability

@@ -1,0 +1,16 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_MEMORY_LIMIT_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_MEMORY_LIMIT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace sfmamba::observability {
+
+// The bytes that this process may use: the smallest limit of its control group
+// (version 1 or 2) and those above it, or else the machine's memory. 0 if
+// nothing is known. `root` stands in for "/" in tests.
+int64_t MemoryLimit(const std::string& root = "");
+
+}  // namespace sfmamba::observability
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_MEMORY_LIMIT_H_

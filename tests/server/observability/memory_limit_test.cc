@@ -1,0 +1,74 @@
+#include "server/observability/memory_limit.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::observability {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A root folder that holds what the kernel would show.
+class MemoryLimitTest : public testing::Test {
+ protected:
+  MemoryLimitTest()
+      : root_(testing::TempDir() + "/memory_limit_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    Write("/proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n");
+  }
+
+  void Write(const std::string& path, const std::string& text) {
+    fs::create_directories(fs::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+
+  const std::string root_;
+};
+
+TEST_F(MemoryLimitTest, WithoutAGroupItIsTheMachines) {
+  EXPECT_EQ(MemoryLimit(root_), 16 << 20);
+}
+
+TEST_F(MemoryLimitTest, IsTheSmallestOfTheGroupsAbove) {
+  Write("/proc/self/cgroup", "0::/pods/pod1/server\n");
+  Write("/sys/fs/cgroup/pods/pod1/server/memory.max", "max\n");
+  Write("/sys/fs/cgroup/pods/pod1/memory.max", "4000000\n");
+  Write("/sys/fs/cgroup/pods/memory.max", "5000000\n");
+  EXPECT_EQ(MemoryLimit(root_), 4000000);
+}
+
+TEST_F(MemoryLimitTest, AContainerSeesItsGroupAsTheRoot) {
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "4000000\n");
+  EXPECT_EQ(MemoryLimit(root_), 4000000);
+}
+
+TEST_F(MemoryLimitTest, APathFromOutsideTheContainerEndsAtTheRootToo) {
+  Write("/proc/self/cgroup", "0::/../pod1\n");
+  Write("/sys/fs/cgroup/memory.max", "4000000\n");
+  EXPECT_EQ(MemoryLimit(root_), 4000000);
+}
+
+TEST_F(MemoryLimitTest, ReadsVersionOne) {
+  Write("/proc/self/cgroup", "9:cpu,cpuacct:/pod1\n7:memory:/pod1\n");
+  Write("/sys/fs/cgroup/memory/pod1/memory.limit_in_bytes", "4000000\n");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(MemoryLimit(root_), 4000000);
+}
+
+TEST_F(MemoryLimitTest, ALimitBeyondTheMachineIsNone) {
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "99999999999\n");
+  EXPECT_EQ(MemoryLimit(root_), 16 << 20);
+}
+
+TEST_F(MemoryLimitTest, IsZeroIfNothingIsKnown) {
+  EXPECT_EQ(MemoryLimit(root_ + "/nothing"), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::observability
