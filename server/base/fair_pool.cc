@@ -36,6 +36,13 @@ void FairPool::Expedite(uint64_t group) {
   queue_.Expedite(group);
 }
 
+absl::Duration FairPool::Wait(absl::Duration cost, Priority priority,
+                              absl::Time deadline) const {
+  absl::MutexLock lock(&mu_);
+  return (queue_.WorkBefore(cost, priority, deadline) + cost) /
+         options_.threads;
+}
+
 int FairPool::busy() const {
   absl::MutexLock lock(&mu_);
   return busy_;

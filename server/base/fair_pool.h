@@ -46,6 +46,10 @@ class FairPool {
   // See FairQueue::Expedite().
   void Expedite(uint64_t group) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // How long until a new group's work of `cost` is expected to be done.
+  absl::Duration Wait(absl::Duration cost, Priority priority,
+                      absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
+
   int busy() const ABSL_LOCKS_EXCLUDED(mu_);    // Threads that work.
   int queued() const ABSL_LOCKS_EXCLUDED(mu_);  // Pieces that wait.
 

@@ -27,11 +27,28 @@ void FairQueue::Push(Work work) {
   ++group.pieces;
   group.place =
       std::max(group.place, start_) + work.cost / WeightOf(work.priority);
-  absl::Duration remainder;
-  const int64_t round = absl::IDivDuration(group.place, kRound, &remainder);
-  const Key key(round, work.priority, work.deadline, pushed_++);
+  const Key key = KeyAt(group.place, work.priority, work.deadline);
+  ++pushed_;
   deadlines_.emplace(work.deadline, key);
   order_.emplace(key, Entry{std::move(work), absl::ZeroDuration()});
+}
+
+FairQueue::Key FairQueue::KeyAt(absl::Duration place, Priority priority,
+                                absl::Time deadline) const {
+  absl::Duration remainder;
+  const int64_t round = absl::IDivDuration(place, kRound, &remainder);
+  return Key(round, priority, deadline, pushed_);
+}
+
+absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
+                                     absl::Time deadline) const {
+  const Key key = KeyAt(start_ + cost / WeightOf(priority), priority, deadline);
+  absl::Duration before;
+  for (const auto& [other, entry] : order_) {
+    if (other > key) break;
+    before += entry.work.cost;
+  }
+  return before;
 }
 
 std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes) {

@@ -60,6 +60,10 @@ class FairQueue {
   // been cancelled, whose pieces take no time.
   void Expedite(uint64_t group);
 
+  // The cost of what would be done before a new piece of a new group.
+  absl::Duration WorkBefore(absl::Duration cost, Priority priority,
+                            absl::Time deadline) const;
+
   int size() const { return static_cast<int>(order_.size()); }
 
  private:
@@ -76,6 +80,7 @@ class FairQueue {
   };
   using Order = std::map<Key, Entry>;
 
+  Key KeyAt(absl::Duration place, Priority priority, absl::Time deadline) const;
   void MoveToFront(Order::iterator entry);
   void MoveExpired(absl::Time now);
 

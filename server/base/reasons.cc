@@ -120,6 +120,25 @@ absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                    std::move(detail));
 }
 
+absl::Status PredictedDeadlineMiss(absl::Duration wait,
+                                   absl::Duration predicted,
+                                   absl::Duration allowed) {
+  const auto milliseconds = [](absl::Duration duration) {
+    return absl::StrCat(absl::ToInt64Milliseconds(duration));
+  };
+  ErrorDetail detail = WithReason("PREDICTED_DEADLINE_MISS");
+  detail.metadata = {{"predicted_wait_ms", milliseconds(wait)},
+                     {"predicted_ms", milliseconds(predicted)},
+                     {"allowed_ms", milliseconds(allowed)}};
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("the answer would take ", milliseconds(predicted),
+                   " ms, of which it would wait ", milliseconds(wait),
+                   " ms, and the deadline allows ", milliseconds(allowed),
+                   " ms"),
+      std::move(detail));
+}
+
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller) {
   ErrorDetail detail = WithReason("RESPONSE_TOO_LARGE");

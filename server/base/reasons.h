@@ -47,9 +47,16 @@ absl::Status NotSupported(absl::string_view what);
 // ---- RESOURCE_EXHAUSTED ----
 
 // QUEUE_FULL, to be tried again after `retry_after`. `queue` says which one:
-// "batch", "decode" or "finish".
+// "batch", "decode", "finish", or "drain" if more waits than a server that is
+// stopped would end.
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after);
+// PREDICTED_DEADLINE_MISS: a request that came now would wait for `wait` and be
+// answered after `predicted`, but has only `allowed`. Another replica may be
+// free.
+absl::Status PredictedDeadlineMiss(absl::Duration wait,
+                                   absl::Duration predicted,
+                                   absl::Duration allowed);
 // RESPONSE_TOO_LARGE. `smaller` says what makes responses smaller.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);

@@ -47,7 +47,9 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   const int full = (last - 1) / best;
   const absl::Duration before =
       Before(state.work, state.work.earlier + full * curve.Median(best),
-             request.priority);
+             request.priority) *
+          state.stretch +
+      curve.Median(best) * (state.stretch - 1);
   AdmissionEstimate estimate;
   estimate.start =
       std::max(now + request.decode,
@@ -62,7 +64,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
       curve.P95(static_cast<int>(std::min<double>(images, best)));
   estimate.finish = estimate.start + batch + request.answer;
   const absl::Duration all =
-      state.work.all + curve.Work(request.decoding + request.images);
+      (state.work.all + curve.Work(request.decoding + request.images)) *
+      state.stretch;
   estimate.drained = std::max(
       now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
   return estimate;

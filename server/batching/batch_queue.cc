@@ -16,6 +16,13 @@ using Place = WaitingTasks::Place;
 // So much of the device at least is charged for a batch whose cost is unknown.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
+// A batch that is filled up with tasks of lower classes takes at most so many
+// times as long.
+constexpr int kMostDelay = 2;
+
+// Of each batch in the mean of the waits for other models.
+constexpr double kStretchRate = 0.2;
+
 BatchKey KeyOf(const BatchTask& task) {
   return {task.bucket_height, task.bucket_width,
           task.image.pixels.empty() ? ImageType::kFloat32 : ImageType::kUint8,
@@ -54,6 +61,20 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
   const int best = curve.best_size();
   return saved * curve.Median(best) >= cost * best;
+}
+
+// How many of `images` a batch of class `first` should have, so that tasks of
+// lower classes do not delay it much.
+int CountWithMates(const Bucket& bucket, const BatchCurve& curve,
+                   Priority first, int images) {
+  int own = 0;
+  for (int i = 0; i <= static_cast<int>(first); ++i) {
+    own += bucket.lines[i].size();
+  }
+  own = std::min(own, images);
+  const absl::Duration most = curve.Median(std::max(own, 1)) * kMostDelay;
+  while (images > own && curve.Median(images) > most) --images;
+  return images;
 }
 
 }  // namespace
@@ -142,13 +163,14 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
     const auto first = std::min_element(
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
-    return {priority,
+    return {is_fixed() ? Priority::kNormal : priority,
             first->curve->Median(std::max(1, ChooseSize(schedule_, *first)))};
   }
   return {};
 }
 
-std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
+std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
+                                          absl::Duration waited) {
   waiting_.Promote(now);
   CountClasses();
   ScheduleOptions schedule = schedule_;
@@ -169,8 +191,9 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now) {
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
-      running_[batch.number] = {batch.key, static_cast<int>(batch.tasks.size()),
-                                now};
+      const int count = static_cast<int>(batch.tasks.size());
+      running_[batch.number] = {batch.key, count, now, waited,
+                                profile_.Curve(batch.key).Median(count)};
     }
     return batch;
   }
@@ -186,6 +209,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
   const bool is_busy = IsBusy(curve, bucket.gap.Mean(now), slots_);
+  images = CountWithMates(bucket, curve, first, images);
   int wanted = images;
   while (true) {
     const std::vector<Place> places =
@@ -233,11 +257,18 @@ void BatchQueue::Charge(const BatchCurve& curve,
   for (const Place& place : places) shares_.Charge(place.line, cost);
 }
 
-void BatchQueue::Ran(uint64_t number, absl::Time now) {
+BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now) {
   const auto it = running_.find(number);
-  const Running& running = it->second;
-  profile_.Record(running.key, running.images, now - running.start, now);
+  const Running running = it->second;
   running_.erase(it);
+  const BatchTimes times = {running.predicted, now - running.start};
+  profile_.Record(running.key, running.images, times.measured, now);
+  if (times.measured > absl::ZeroDuration()) {
+    const double stretch =
+        1 + absl::FDivDuration(running.waited, times.measured);
+    stretch_ += kStretchRate * (stretch - stretch_);
+  }
+  return times;
 }
 
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
@@ -249,6 +280,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
   const BatchCurve unknown(options_.max_batch_size);
   state.curve = own.IsFresh(now) ? &own : &unknown;
   state.slots = slots_;
+  if (own.IsFresh(now)) state.stretch = stretch_;
   for (const auto& [number, running] : running_) {
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));

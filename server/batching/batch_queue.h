@@ -93,10 +93,16 @@ class BatchQueue {
   // Returns the next batch if one is due at `now`; `tasks` may then be empty,
   // if all were late. TakeDropped() must be called before. A slot must be free,
   // and Ran() must follow if `tasks` is not empty.
-  std::optional<Batch> PopBatch(absl::Time now);
+  // `waited` is how long the batch has waited for other models.
+  std::optional<Batch> PopBatch(absl::Time now,
+                                absl::Duration waited = absl::ZeroDuration());
 
+  struct BatchTimes {
+    absl::Duration predicted;  // Zero if nothing was known.
+    absl::Duration measured;
+  };
   // The batch `number` ended at `now`.
-  void Ran(uint64_t number, absl::Time now);
+  BatchTimes Ran(uint64_t number, absl::Time now);
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
@@ -129,6 +135,8 @@ class BatchQueue {
     BatchKey key;
     int images = 0;
     absl::Time start;
+    absl::Duration waited;
+    absl::Duration predicted;
   };
 
   bool is_fixed() const { return options_.mode == BatchMode::kFixed; }
@@ -153,6 +161,7 @@ class BatchQueue {
   WaitingTasks waiting_;
   ShareCounters shares_;
   std::map<uint64_t, Running> running_;  // By number.
+  double stretch_ = 1;                   // See AdmissionState.
   uint64_t batches_ = 0;                 // Batches so far.
   BatchKey last_key_;                    // Of the batch that left last.
   absl::Time cancels_taken_ = absl::InfinitePast();

@@ -11,6 +11,9 @@
 namespace sfmamba::batching {
 namespace {
 
+// The wait is predicted at most so often while images arrive.
+constexpr absl::Duration kWaitPeriod = absl::Milliseconds(20);
+
 absl::Status WhyDropped(const BatchTask& task) {
   return task.is_cancelled() ? server::Cancelled("queue")
                              : server::Expired("queue");
@@ -20,12 +23,12 @@ absl::Status WhyDropped(const BatchTask& task) {
 
 Batcher::Batcher(const BatchOptions& options,
                  const std::vector<DeviceTurns*>& devices, MakeRun make_run,
-                 QueueChanged queue_changed, Clock clock)
+                 Observer* observer, Clock clock)
     : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
+      observer_(observer),
       room_(options.max_queue_items, options.max_queue_bytes,
             options.retry_after),
-      queue_changed_(std::move(queue_changed)),
       queue_(options, static_cast<int>(devices.size())),
       places_(devices.size()),
       drop_thread_([this] { DropLoop(); }) {
@@ -69,6 +72,7 @@ void Batcher::Submit(BatchTask task) {
       const server::Priority priority = task.priority;
       queue_.Push(std::move(task), now);
       ReportQueue();
+      if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
       if (queue_.Due(now) < run_at_) run_wake_.SignalAll();
       for (const Place& place : places_) {
         if (place.waits_for_turn) place.device->Hasten(priority);
@@ -79,6 +83,24 @@ void Batcher::Submit(BatchTask task) {
   }
   task.reservation.Release();
   task.done(std::move(refusal), BatchInfo());
+}
+
+AdmissionEstimate Batcher::Estimate(AdmissionRequest request) const {
+  const int64_t reserved = room_.items();
+  absl::MutexLock lock(&mu_);
+  request.decoding =
+      static_cast<int>(std::max<int64_t>(0, reserved - queue_.size()));
+  return queue_.Estimate(request, clock_());
+}
+
+std::vector<BatchTime> Batcher::ExportProfile() const {
+  absl::MutexLock lock(&mu_);
+  return queue_.profile().Export();
+}
+
+void Batcher::ImportProfile(const std::vector<BatchTime>& times) {
+  absl::MutexLock lock(&mu_);
+  queue_.profile().Import(times, clock_());
 }
 
 absl::Time Batcher::RunningSince() const {
@@ -98,7 +120,10 @@ void Batcher::RunLoop(int thread) {
     run(std::move(work->batch));
     absl::MutexLock lock(&mu_);
     places_[thread].running_since = absl::InfiniteFuture();
-    queue_.Ran(number, clock_());
+    const absl::Time now = clock_();
+    const BatchQueue::BatchTimes times = queue_.Ran(number, now);
+    ReportWait(now);
+    if (observer_ != nullptr) observer_->BatchEnded(times);
   }
 }
 
@@ -107,9 +132,10 @@ std::optional<Batcher::Work> Batcher::NextWork(int thread) {
   idle_.push_back(thread);
   std::optional<Work> work;
   while (WaitUntilDue(thread)) {
+    const absl::Time since = clock_();
     DeviceTurns::Turn turn = TakeTurn(thread);
     // Others may have taken the batch meanwhile.
-    std::optional<Batch> batch = TakeBatch();
+    std::optional<Batch> batch = TakeBatch(since);
     if (!batch.has_value()) {
       turn.Return();
       continue;
@@ -162,10 +188,10 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread) {
   return taken;
 }
 
-std::optional<Batch> Batcher::TakeBatch() {
+std::optional<Batch> Batcher::TakeBatch(absl::Time since) {
   const absl::Time now = clock_();
   MoveDropped(now);
-  std::optional<Batch> batch = queue_.PopBatch(now);
+  std::optional<Batch> batch = queue_.PopBatch(now, now - since);
   if (!batch.has_value()) return std::nullopt;
   Drop(std::exchange(batch->late, {}));
   for (BatchTask& task : batch->tasks) task.reservation.Release();
@@ -209,7 +235,14 @@ void Batcher::Drop(std::vector<BatchTask> dropped) {
 }
 
 void Batcher::ReportQueue() {
-  queue_changed_(queue_.size(), queue_.bytes(), queue_.Oldest());
+  if (observer_ == nullptr) return;
+  observer_->QueueChanged(queue_.size(), queue_.bytes(), queue_.Oldest());
+}
+
+void Batcher::ReportWait(absl::Time now) {
+  if (observer_ == nullptr) return;
+  wait_reported_ = now;
+  observer_->WaitPredicted(queue_.Wait(now));
 }
 
 }  // namespace sfmamba::batching

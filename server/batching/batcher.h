@@ -41,18 +41,25 @@ class Batcher {
   // Makes the Run of thread `thread` when that thread starts. It may take
   // seconds; batches then wait. Called by all threads concurrently.
   using MakeRun = std::function<Run(int thread)>;
-  // Receives the number of waiting images, their bytes and the arrival of the
-  // oldest. It is called with the lock held, so it must be short.
-  using QueueChanged = absl::AnyInvocable<void(int, int64_t, absl::Time)>;
+  // Is told what happens to the queue. It is called with the lock held, so it
+  // must be short.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    // The number of waiting images, their bytes and the arrival of the oldest.
+    virtual void QueueChanged(int items, int64_t bytes, absl::Time oldest) = 0;
+    // How long an image of priority NORMAL would wait for its batch now. Told
+    // now and then, and whenever a batch has ended.
+    virtual void WaitPredicted(absl::Duration wait) = 0;
+    virtual void BatchEnded(const BatchQueue::BatchTimes& times) = 0;
+  };
   using Clock = std::function<absl::Time()>;
 
   // One thread for each of `devices`, which may repeat and which outlive the
   // batcher.
-  Batcher(
-      const BatchOptions& options, const std::vector<DeviceTurns*>& devices,
-      MakeRun make_run,
-      QueueChanged queue_changed = [](int, int64_t, absl::Time) {},
-      Clock clock = base::SteadyNow);
+  Batcher(const BatchOptions& options, const std::vector<DeviceTurns*>& devices,
+          MakeRun make_run, Observer* observer = nullptr,
+          Clock clock = base::SteadyNow);
   ~Batcher();
 
   // See QueueRoom::Take. The reservation is released when the task that carries
@@ -62,6 +69,16 @@ class Batcher {
   }
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // See BatchQueue::Estimate. `request.decoding` is filled in here: what has a
+  // reservation and was not submitted yet.
+  AdmissionEstimate Estimate(AdmissionRequest request) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What is known of how long batches take.
+  std::vector<BatchTime> ExportProfile() const ABSL_LOCKS_EXCLUDED(mu_);
+  void ImportProfile(const std::vector<BatchTime>& times)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // The time at which the oldest batch that still runs was handed to a Run;
   // InfiniteFuture() if no batch runs.
@@ -92,8 +109,10 @@ class Batcher {
   // Returns a turn on the thread's device. While it waits for one, the thread
   // is not idle, so that others may take the batch.
   DeviceTurns::Turn TakeTurn(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the batch that is due, if any.
-  std::optional<Batch> TakeBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns the batch that is due, if any. It waited for its turn from `since`
+  // on.
+  std::optional<Batch> TakeBatch(absl::Time since)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for tasks that are to be dropped. Returns none once the batcher stops
   // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
@@ -101,9 +120,11 @@ class Batcher {
   // Leaves the tasks to drop_thread_.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportWait(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const MakeRun make_run_;
   const Clock clock_;
+  Observer* const observer_;  // May be null.
   std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> members_;
   QueueRoom room_;
 
@@ -111,7 +132,6 @@ class Batcher {
   absl::CondVar run_wake_;  // Signalled when a batch may be due before run_at_.
   absl::CondVar drop_wake_;   // The same for drop_at_.
   absl::CondVar first_wake_;  // Signalled when the first of idle_ changes.
-  QueueChanged queue_changed_ ABSL_GUARDED_BY(mu_);
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
   // The threads that are free, the one that has been free longest first. It
@@ -122,6 +142,7 @@ class Batcher {
   // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time wait_reported_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will.
 

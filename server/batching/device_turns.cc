@@ -54,10 +54,7 @@ void DeviceTurns::Member::Hasten(server::Priority priority) {
 }
 
 DeviceTurns::DeviceTurns(int at_once, Clock clock)
-    : at_once_(at_once),
-      clock_(std::move(clock)),
-      busy_from_(clock_()),
-      busy_counted_(busy_from_) {}
+    : at_once_(at_once), clock_(std::move(clock)) {}
 
 DeviceTurns::~DeviceTurns() = default;
 
@@ -69,15 +66,6 @@ std::unique_ptr<DeviceTurns::Member> DeviceTurns::Join() {
 int DeviceTurns::waiting() const {
   absl::MutexLock lock(&mu_);
   return static_cast<int>(waiters_.size());
-}
-
-double DeviceTurns::TakeBusyRatio() {
-  absl::MutexLock lock(&mu_);
-  CountBusy();
-  const absl::Duration whole = busy_counted_ - busy_from_;
-  const absl::Duration busy = std::exchange(busy_, absl::ZeroDuration());
-  busy_from_ = busy_counted_;
-  return whole > absl::ZeroDuration() ? absl::FDivDuration(busy, whole) : 0;
 }
 
 TurnWish DeviceTurns::MakeWish(int member, server::Priority priority,
@@ -104,23 +92,15 @@ void DeviceTurns::Grant() {
 }
 
 void DeviceTurns::Start(const TurnWish& wish) {
-  CountBusy();
   order_.Start(wish);
   ++taken_;
 }
 
 void DeviceTurns::End(const TurnWish& wish, absl::Duration took) {
   absl::MutexLock lock(&mu_);
-  CountBusy();
   order_.End(wish, took);
   --taken_;
   Grant();
-}
-
-void DeviceTurns::CountBusy() {
-  const absl::Time now = clock_();
-  if (taken_ > 0) busy_ += now - busy_counted_;
-  busy_counted_ = now;
 }
 
 }  // namespace sfmamba::batching

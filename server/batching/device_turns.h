@@ -78,9 +78,6 @@ class DeviceTurns {
   // How many calls of Take() wait.
   int waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How much of the time since the last call turns were taken, 0 to 1.
-  double TakeBusyRatio() ABSL_LOCKS_EXCLUDED(mu_);
-
  private:
   struct Waiter {
     TurnWish wish;
@@ -94,8 +91,6 @@ class DeviceTurns {
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start(const TurnWish& wish) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(const TurnWish& wish, absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts the time until now as busy if a turn is taken.
-  void CountBusy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int at_once_;
   const Clock clock_;
@@ -105,9 +100,6 @@ class DeviceTurns {
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
   int members_ ABSL_GUARDED_BY(mu_) = 0;  // That have joined so far.
   uint64_t arrivals_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Time busy_from_ ABSL_GUARDED_BY(mu_);     // Of TakeBusyRatio().
-  absl::Time busy_counted_ ABSL_GUARDED_BY(mu_);  // Until then.
-  absl::Duration busy_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::batching

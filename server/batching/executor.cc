@@ -103,15 +103,13 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
 Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
                    observability::Metrics* metrics)
     : options_(std::move(options)),
+      metrics_of_(*metrics),
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
       unprepared_(model_->contexts()),
       batcher_(
           options_.batch, DevicesOf(*model_, *options_.devices),
-          [this](int thread) { return MakeRun(thread); },
-          [this](int items, int64_t bytes, absl::Time oldest) {
-            metrics_->QueueChanged(items, bytes, oldest);
-          }) {}
+          [this](int thread) { return MakeRun(thread); }, this) {}
 
 absl::Status Executor::WaitUntilPrepared() {
   absl::MutexLock lock(&prepare_mu_);
@@ -127,6 +125,46 @@ bool Executor::IsAlive(absl::Time now) const {
                        absl::Nanoseconds(longest_nanos_.load()));
 }
 
+void Executor::QueueChanged(int items, int64_t bytes, absl::Time oldest) {
+  metrics_->QueueChanged(items, bytes, oldest);
+}
+
+void Executor::WaitPredicted(absl::Duration wait) {
+  metrics_->PredictedWait(wait);
+}
+
+void Executor::BatchEnded(const BatchQueue::BatchTimes& times) {
+  metrics_->BatchPredicted(times.measured, times.predicted);
+}
+
+absl::Status Executor::Admit(const AdmissionRequest& request,
+                             absl::Time start_by) const {
+  if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
+  const absl::Time now = base::SteadyNow();
+  const AdmissionEstimate estimate = batcher_.Estimate(request);
+  const absl::Duration wait =
+      std::max(estimate.start - now, absl::ZeroDuration());
+  if (!estimate.IsInTime(request)) {
+    return server::PredictedDeadlineMiss(wait, estimate.finish - now,
+                                         request.deadline - now);
+  }
+  if (estimate.start > start_by) {
+    return server::PredictedDeadlineMiss(wait, wait, start_by - now);
+  }
+  // A request alone may take longer.
+  if (wait > absl::ZeroDuration() &&
+      estimate.drained - now > options_.drain_timeout) {
+    return server::QueueFull(
+        "drain",
+        absl::StrCat("what waits takes ",
+                     absl::FormatDuration(estimate.drained - now),
+                     ", expected at most drain_timeout, ",
+                     absl::FormatDuration(options_.drain_timeout)),
+        options_.batch.retry_after);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
   return batcher_.Reserve(items, bytes);
 }
@@ -138,8 +176,11 @@ Batcher::Run Executor::MakeRun(int thread) {
   Runner runner = MakeRunner(thread);
   prepared_.Update(runner.status());
   --unprepared_;
-  return [this, runner = std::move(runner)](Batch batch) {
+  return [this, device = metrics_of_.Device(model_->context_device(thread)),
+          runner = std::move(runner)](Batch batch) {
+    device->BatchStarted();
     RunBatch(runner, std::move(batch));
+    device->BatchEnded();
   };
 }
 

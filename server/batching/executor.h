@@ -39,7 +39,7 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
 // as the model has contexts.
 //
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
-class Executor {
+class Executor : private Batcher::Observer {
  public:
   struct Options {
     std::string name;     // "<id>".
@@ -47,6 +47,9 @@ class Executor {
     BatchOptions batch;
     // Where the model runs beside others; not null.
     std::shared_ptr<Devices> devices;
+    // No more work is admitted than can be done in this time, because a server
+    // that is stopped waits no longer.
+    absl::Duration drain_timeout = absl::InfiniteDuration();
     // Called at most once, when the model's device has failed for good, so that
     // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =
@@ -62,6 +65,14 @@ class Executor {
   // submitted earlier wait. Returns the first error, if any. The threads that
   // have no context then answer their tasks with it.
   absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
+
+  // Refuses a request whose images would not be in a batch by `start_by`, or
+  // answered by `request.deadline`: RESOURCE_EXHAUSTED with reason
+  // PREDICTED_DEADLINE_MISS. With reason QUEUE_FULL if, with its images, what
+  // waits would take longer than drain_timeout. Nothing is refused because of
+  // what is not known yet. Takes microseconds.
+  absl::Status Admit(const AdmissionRequest& request,
+                     absl::Time start_by) const;
 
   // Reserves room for `items` images of `bytes` together. The room is held from
   // before their decoding until the reservation is released or the task that
@@ -87,6 +98,10 @@ class Executor {
   bool IsAlive(absl::Time now) const;
 
  private:
+  void QueueChanged(int items, int64_t bytes, absl::Time oldest) override;
+  void WaitPredicted(absl::Duration wait) override;
+  void BatchEnded(const BatchQueue::BatchTimes& times) override;
+
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
   // Makes and prepares what the batcher's thread `thread` runs batches with.
@@ -99,6 +114,7 @@ class Executor {
   absl::Status CheckDevice();
 
   const Options options_;
+  observability::Metrics& metrics_of_;
   const std::shared_ptr<observability::ModelMetrics> metrics_;
   const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;

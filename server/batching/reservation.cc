@@ -53,6 +53,11 @@ QueueRoom::QueueRoom(int64_t max_items, int64_t max_bytes,
       name_(std::move(name)),
       taken_(std::make_shared<Reservation::Taken>()) {}
 
+int64_t QueueRoom::items() const {
+  absl::MutexLock lock(&taken_->mu);
+  return taken_->items;
+}
+
 absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
   absl::MutexLock lock(&taken_->mu);
   // Written so that no sum can overflow.

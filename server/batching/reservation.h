@@ -62,6 +62,7 @@ class QueueRoom {
   absl::StatusOr<Reservation> Take(int items, int64_t bytes);
 
   int64_t max_items() const { return max_items_; }
+  int64_t items() const;  // That are taken.
 
  private:
   const int64_t max_items_;

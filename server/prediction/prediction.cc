@@ -153,6 +153,36 @@ absl::Status Prediction::CheckImages() {
   return absl::OkStatus();
 }
 
+absl::Status Prediction::CheckLoad(int items) const {
+  const auto first =
+      std::find_if(items_.begin(), items_.end(),
+                   [](const Item& item) { return item.status.ok(); });
+  const image::PictureSize& input = first->facts.input;
+  const int64_t values = int64_t{3} * input.height * input.width;
+  const model::ModelConfig& config = model_->directory.config;
+  batching::AdmissionRequest request;
+  request.key.height = config.Padded(input.height);
+  request.key.width = config.Padded(input.width);
+  request.key.type = first->facts.input_bytes > values
+                         ? batching::ImageType::kFloat32
+                         : batching::ImageType::kUint8;
+  request.images = items;
+  request.priority = request_.options.priority;
+  // A caller that set no deadline is refused when the queues are full only.
+  if (request_.deadline != absl::InfiniteFuture()) request.deadline = deadline_;
+  absl::Duration decode;
+  for (const Item& item : items_) {
+    if (item.status.ok()) decode += ExpectedDecode(item.facts);
+  }
+  request.decode =
+      env_.decode_pool.Wait(decode, request.priority, queue_deadline_);
+  request.answer = model_->answer_time.mean();
+  return model_->executor->Admit(request,
+                                 request_.options.max_queue_wait.has_value()
+                                     ? queue_deadline_
+                                     : absl::InfiniteFuture());
+}
+
 absl::Status Prediction::Reserve() {
   const auto result_bytes = [this](const Item& item) {
     return handler_->ResultBytes(model_->directory, item.facts);
@@ -172,6 +202,8 @@ absl::Status Prediction::Reserve() {
   if (bytes > queue.max_queue_bytes) {
     return server::InputsTooLarge(bytes, queue.max_queue_bytes);
   }
+  const absl::Status load = CheckLoad(items);
+  if (!load.ok()) return load;
   absl::StatusOr<batching::Reservation> batch =
       model_->executor->Reserve(items, bytes);
   if (!batch.ok()) return batch.status();
@@ -237,7 +269,8 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   task.image = std::move(input);
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
-  task.finish_by = deadline_;
+  task.finish_by = deadline_ - model_->answer_time.mean();
+  task.has_default_deadline = request_.deadline == absl::InfiniteFuture();
   task.cancelled = dropped_;
   task.reservation = std::move(items_[open.index()].input_room);
   handler_->FillTask(model_->directory, &task);
@@ -261,6 +294,7 @@ void Prediction::StartAnswer(OpenItem open,
   // The batch thread encodes nothing itself.
   if (!room.ok()) return open.End(room.status());
   item.finish_room = *std::move(room);
+  item.batch_ended = base::SteadyNow();
   if (result.ok()) {
     item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
                                          item.frame);
@@ -320,6 +354,8 @@ void Prediction::EndItem(int i, absl::Status status) {
   }
   observability::ModelMetrics* const metrics = version_->metrics().get();
   CountItem(status, metrics);
+  if (status.ok())
+    model_->answer_time.Add(base::SteadyNow() - item.batch_ended);
   const bool tensor = item.source.tensor() != nullptr;
   CountStages(status,
               {tensor ? absl::ZeroDuration() : item.decode, item.preprocess,

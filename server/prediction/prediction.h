@@ -126,6 +126,7 @@ class Prediction {
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
+    absl::Time batch_ended;  // Then its answer could be encoded.
     batching::BatchInfo batch;
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
@@ -158,6 +159,8 @@ class Prediction {
   absl::Status CheckImages();
   // Reserves all the room that the images need before they are in their batch,
   // or none.
+  // Whether `items` images would be answered in time.
+  absl::Status CheckLoad(int items) const;
   absl::Status Reserve();
 
   // The steps of an image: on the decode pool, then in the executor, then on

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/proto_duration.h"
 #include "base/steady_clock.h"
 #include "server/base/reasons.h"
 #include "server/batching/batch_task.h"
@@ -237,6 +238,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   options.version = absl::StrCat(version.number());
   options.batch = directory->batch;
   options.devices = devices_;
+  options.drain_timeout = options_.drain_timeout;
   options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<batching::Executor>(
@@ -358,6 +360,7 @@ ModelRepository::Options RepositoryOptions(
   options.model_path = config.model_path();
   options.model_name = config.model_name();
   options.random_init = config.random_init();
+  options.drain_timeout = base::FromProto(config.drain_timeout());
   options.device_failed = std::move(device_failed);
   return options;
 }

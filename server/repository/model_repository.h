@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
+#include "server/base/recent_mean.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
@@ -34,6 +35,8 @@ struct LoadedModel {
   ModelDirectory directory;
   absl::Time load_time;  // Of the wall clock.
   std::unique_ptr<batching::Executor> executor;
+  // From the end of an image's batch until its answer was encoded.
+  server::RecentMean answer_time;
 };
 
 // One version of a model through its life. Thread-safe.
@@ -99,9 +102,10 @@ class ModelRepository {
         model_path;  // With model_name: one version's folder, version 1.
     std::string model_name;
     bool random_init = false;  // Of versions without weights.
-    // See Executor::Options.
+    // Both: see Executor::Options.
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
+    absl::Duration drain_timeout = absl::InfiniteDuration();
   };
 
   // `metrics` and `log` outlive the repository.

@@ -138,9 +138,10 @@ TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
 }
 
 TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
-  absl::Notification go;
+  absl::Notification started, go;
   Batcher flooded(Options(1, kAtOnce), {&device_}, [&](int thread) {
     return [&, run = log_.Named("f")(thread)](Batch batch) mutable {
+      if (!started.HasBeenNotified()) started.Notify();
       WaitFor(go, "the test's leave to end a batch", kTestPatience);
       run(std::move(batch));
     };
@@ -149,6 +150,7 @@ TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
   std::vector<Answer> answers(20);
   Answer last;
   for (Answer& answer : answers) flooded.Submit(MakeTask(answer));
+  WaitFor(started, "the first batch");
   other.Submit(MakeTask(last));
   WaitForWaiting(1, device_);
   go.Notify();

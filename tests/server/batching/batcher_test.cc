@@ -126,14 +126,13 @@ TEST(BatcherTest, ATaskDoesNotExpireForTheSakeOfABatchsDelay) {
 TEST(BatcherTest, GivesBackTasksThatWouldEndTooLate) {
   FakeClock clock;
   int ran = 0;
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), OneThread(),
-      OnEachThread([&](Batch batch) {
-        ++ran;
-        clock.Advance(absl::Milliseconds(200));
-        AnswerAll(std::move(batch));
-      }),
-      [](int, int64_t, absl::Time) {}, clock.clock());
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
+                  OnEachThread([&](Batch batch) {
+                    ++ran;
+                    clock.Advance(absl::Milliseconds(200));
+                    AnswerAll(std::move(batch));
+                  }),
+                  nullptr, clock.clock());
   Answer first, late, soon;
   batcher.Submit(MakeTask(first));
   EXPECT_TRUE(first.Wait().ok());
@@ -155,9 +154,8 @@ TEST(BatcherTest, NeverRunsATaskThatComesLate) {
   FakeClock clock;
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
-      [](int, int64_t, absl::Time) {}, clock.clock());
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  nullptr, clock.clock());
   Answer answer;
   batcher.Submit(MakeTask(answer, clock.Now()));
   EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
@@ -168,9 +166,8 @@ TEST(BatcherTest, DropsByTheClockItWasGiven) {
   FakeClock clock;
   BlockingRun runs;
   runs.Release();
-  Batcher batcher(
-      Options(2, kNever), OneThread(), runs.run(),
-      [](int, int64_t, absl::Time) {}, clock.clock());
+  Batcher batcher(Options(2, kNever), OneThread(), runs.run(), nullptr,
+                  clock.clock());
   Answer expired, first, second;
   batcher.Submit(MakeTask(expired, clock.Now() + absl::Minutes(30)));
   clock.Advance(absl::Minutes(31));
@@ -278,44 +275,91 @@ TEST(BatcherTest, RefusesWhileStopping) {
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
 }
 
+// What a batcher tells, the latest of each.
+class QueueLog : public Batcher::Observer {
+ public:
+  void QueueChanged(int new_items, int64_t new_bytes,
+                    absl::Time new_oldest) override {
+    absl::MutexLock lock(&mu);
+    items = new_items;
+    bytes = new_bytes;
+    oldest = new_oldest;
+  }
+  void WaitPredicted(absl::Duration new_wait) override {
+    absl::MutexLock lock(&mu);
+    wait = new_wait;
+  }
+  void BatchEnded(const BatchQueue::BatchTimes& new_times) override {
+    absl::MutexLock lock(&mu);
+    times.push_back(new_times);
+  }
+
+  int batches() {
+    absl::MutexLock lock(&mu);
+    return static_cast<int>(times.size());
+  }
+
+  absl::Mutex mu;
+  int items ABSL_GUARDED_BY(mu) = -1;
+  int64_t bytes ABSL_GUARDED_BY(mu) = -1;
+  absl::Time oldest ABSL_GUARDED_BY(mu);
+  absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
+  std::vector<BatchQueue::BatchTimes> times ABSL_GUARDED_BY(mu);
+};
+
 TEST(BatcherTest, TellsWhatWaits) {
   FakeClock clock;
   BlockingRun runs;
-  absl::Mutex mu;
-  std::vector<std::pair<int, int64_t>> seen;
-  absl::Time oldest;
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
-      [&](int items, int64_t bytes, absl::Time time) {
-        absl::MutexLock lock(&mu);
-        seen.emplace_back(items, bytes);
-        oldest = time;
-      },
-      clock.clock());
+  QueueLog log;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  &log, clock.clock());
   Answer first, second;
   batcher.Submit(MakeTask(first));
   runs.WaitUntilStarted();
   const absl::Time submitted = clock.Now();
   batcher.Submit(MakeTask(second));
   {
-    absl::MutexLock lock(&mu);
-    EXPECT_EQ(seen.back(), std::make_pair(1, int64_t{12}));
-    EXPECT_EQ(oldest, submitted);
+    absl::MutexLock lock(&log.mu);
+    EXPECT_EQ(log.items, 1);
+    EXPECT_EQ(log.bytes, 12);
+    EXPECT_EQ(log.oldest, submitted);
   }
   runs.Release();
   EXPECT_TRUE(second.Wait().ok());
-  absl::MutexLock lock(&mu);
-  EXPECT_EQ(seen.back(), std::make_pair(0, int64_t{0}));
-  EXPECT_EQ(oldest, absl::InfiniteFuture());
+  absl::MutexLock lock(&log.mu);
+  EXPECT_EQ(log.items, 0);
+  EXPECT_EQ(log.bytes, 0);
+  EXPECT_EQ(log.oldest, absl::InfiniteFuture());
+}
+
+TEST(BatcherTest, TellsHowLongBatchesTookAndHowLongTheNextWouldWait) {
+  FakeClock clock;
+  QueueLog log;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
+                  OnEachThread([&](Batch batch) {
+                    clock.Advance(absl::Milliseconds(200));
+                    AnswerAll(std::move(batch));
+                  }),
+                  &log, clock.clock());
+  for (int i = 1; i <= 2; ++i) {
+    Answer answer;
+    batcher.Submit(MakeTask(answer));
+    EXPECT_TRUE(answer.Wait().ok());
+    WaitUntil([&] { return log.batches() == i; }, "the end of a batch");
+  }
+  absl::MutexLock lock(&log.mu);
+  EXPECT_EQ(log.wait, absl::ZeroDuration());
+  EXPECT_EQ(log.times[0].predicted, absl::ZeroDuration()) << "nothing known";
+  EXPECT_EQ(log.times[1].predicted, absl::Milliseconds(200));
+  EXPECT_EQ(log.times[1].measured, absl::Milliseconds(200));
 }
 
 TEST(BatcherTest, TellsSinceWhenABatchRuns) {
   FakeClock clock;
   BlockingRun runs;
   Answer answer;
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
-      [](int, int64_t, absl::Time) {}, clock.clock());
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  nullptr, clock.clock());
   clock.Advance(absl::Minutes(1));
   EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
   const absl::Time started = clock.Now();

@@ -87,9 +87,8 @@ TEST(BatcherThreadsTest, OfSeveralBatchesTheOldestTellsSinceWhenOneRuns) {
   FakeClock clock;
   HoldingRun runs;
   Answer answers[2];
-  Batcher batcher(
-      Options(1, absl::ZeroDuration()), Threads(2), runs.run(),
-      [](int, int64_t, absl::Time) {}, clock.clock());
+  Batcher batcher(Options(1, absl::ZeroDuration()), Threads(2), runs.run(),
+                  nullptr, clock.clock());
   const absl::Time first = clock.Now();
   batcher.Submit(MakeNumberedTask(answers[0], 0));
   runs.WaitUntilRunning({0});
@@ -123,7 +122,8 @@ TEST(BatcherThreadsTest, AWaitingTaskExpiresWhileEachThreadRuns) {
 TEST(BatcherThreadsTest, TheDestructorRunsWhatWaitsOnEachThread) {
   HoldingRun runs;
   Answer answers[5];
-  auto batcher = std::make_unique<Batcher>(Options(1, kNever), Threads(2), runs.run());
+  auto batcher =
+      std::make_unique<Batcher>(Options(1, kNever), Threads(2), runs.run());
   for (int i = 0; i < 5; ++i) batcher->Submit(MakeNumberedTask(answers[i], i));
   runs.WaitUntilRunning({0, 1});
   std::thread stopper([&] { batcher.reset(); });

@@ -107,24 +107,6 @@ TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2}));
 }
 
-TEST_F(DeviceTurnsTest, TellsHowBusyTheDeviceWas) {
-  DeviceTurns turns(2, clock_);
-  const auto member = turns.Join();
-  now_ += absl::Seconds(1);
-  auto first = member->TryTake(Priority::kNormal, absl::Seconds(1));
-  now_ += absl::Seconds(1);
-  auto second = member->TryTake(Priority::kNormal, absl::Seconds(1));
-  now_ += absl::Seconds(1);
-  first.reset();
-  second.reset();
-  now_ += absl::Seconds(1);
-  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 0.5);
-  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 0) << "since the last call";
-  const auto last = member->TryTake(Priority::kNormal, absl::Seconds(1));
-  now_ += absl::Seconds(2);
-  EXPECT_DOUBLE_EQ(turns.TakeBusyRatio(), 1) << "the turn still runs";
-}
-
 TEST_F(DeviceTurnsTest, ManyThreadsGetEachOfTheirTurns) {
   DeviceTurns turns(3);
   std::atomic<int> taken{0}, runs{0};

@@ -23,6 +23,7 @@
 #include "tests/server/fake_model.h"
 #include "tests/server/observability/metric_values.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/fake_context.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::prediction {
@@ -115,8 +116,16 @@ class MaskModel final : public server::FakeModel {
   MaskModel(const model::ModelConfig& config, server::Gate* gate, Steps* steps)
       : server::FakeModel(config, gate), steps_(*steps) {}
 
-  absl::StatusOr<std::vector<model::Result>> Run(
-      absl::Span<const model::ModelInput> images, model::RunInfo*) override {
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    return std::make_unique<model::FakeContext>(
+        [this](absl::Span<const model::ModelInput> images) {
+          return Find(images);
+        });
+  }
+
+ private:
+  std::vector<model::Result> Find(absl::Span<const model::ModelInput> images) {
     std::vector<model::Result> results;
     for (const model::ModelInput& image : images) {
       const int height = image.original_height, width = image.original_width;
@@ -139,7 +148,6 @@ class MaskModel final : public server::FakeModel {
     return results;
   }
 
- private:
   Steps& steps_;
 };
 
