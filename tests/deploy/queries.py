@@ -18,6 +18,16 @@ GPU_ONLY = {
     'sfmamba_gpu_power_watts',
 }
 
+# Nobody sets them yet: admission and the scheduler will.
+NOT_YET_SET = {
+    'sfmamba_predicted_wait_seconds',
+    'sfmamba_cost_model_error_ratio',
+    'sfmamba_device_busy_ratio',
+}
+
+# Their series exist once something has failed that does not fail here.
+RARE_ALERTS = {'SfmambaDeviceFails'}
+
 # What Grafana would put for its variables, of a short window.
 VARIABLES = {
     '$__rate_interval': '5s',
