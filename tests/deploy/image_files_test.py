@@ -190,6 +190,13 @@ class ComposeTest(unittest.TestCase):
             # drain_delay and drain_timeout, by default, and three seconds more.
             self.assertGreater(seconds(service['stop_grace_period']), 5 + 25 + 3)
 
+    def test_the_gpu_profile_does_not_serve_on_the_cpu(self):
+        self.assertIn('--device=cuda', self.services['server-gpu']['command'])
+        self.assertNotIn('command', self.services['server-cpu'])
+        # A command stands in place of the image's.
+        [command] = re.findall(r'^CMD \["(--model_repository.*)"\]$', DOCKERFILE.read_text(), re.M)
+        self.assertIn(command, self.services['server-gpu']['command'])
+
     def test_targets_are_stages_of_the_dockerfile(self):
         known = stages(DOCKERFILE.read_text())
         for service in self.services.values():

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import jsonschema
+import queries
 import yaml
 
 from kustomization import apply_patch, render
@@ -173,6 +174,29 @@ class AgreementTest(unittest.TestCase):
             self.assertEqual((target['apiVersion'], target['kind'], target['name']),
                              ('apps/v1', 'Deployment', self.deployment['metadata']['name']))
         self.assertNotIn('replicas', self.deployment['spec'])
+
+    def test_autoscalers_follow_the_longest_predicted_wait(self):
+        asked = dict(queries.autoscaler_queries())
+        self.assertEqual(len(asked), 3)
+        for where, query in asked.items():
+            with self.subTest(autoscaler=where):
+                self.assertEqual(queries.metrics(query), {'sfmamba_predicted_wait_seconds'})
+                self.assertRegex(query, r'^max ?(by|\()')
+
+    def test_a_gpu_pod_does_not_serve_on_the_cpu(self):
+        for overlay, asks in [('gpu', True), ('cpu', False)]:
+            deployment = named(render(FOLDER / 'overlays' / overlay), 'Deployment')
+            args = deployment['spec']['template']['spec']['containers'][0]['args']
+            self.assertEqual('--device=cuda' in args, asks, overlay)
+            self.assertEqual(args[0], '--config=/etc/sfmamba/server.textproto')
+
+    def test_a_pod_that_fails_leaves_the_rotation_within_seconds(self):
+        runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
+        for container in (self.container, runtime['spec']['containers'][0]):
+            start, ready = container['startupProbe'], container['readinessProbe']
+            self.assertEqual(start['grpc'], ready['grpc'])
+            self.assertGreaterEqual(start['periodSeconds'] * start['failureThreshold'], 300)
+            self.assertLessEqual(ready['periodSeconds'] * ready['failureThreshold'], 10)
 
     def test_ports_that_are_named_exist(self):
         ports = {port['name']: port['containerPort'] for port in self.container['ports']}
