@@ -338,7 +338,7 @@ TEST(ServerProcessTest, ADeviceThatFailsForGoodEndsItWith7) {
   v1::ClassifyResponse response;
   EXPECT_TRUE(Classify(*stub, 0, &response).ok());
   EXPECT_EQ(Classify(*stub, 255, &response).error_code(),
-            grpc::StatusCode::INTERNAL);
+            grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(server.Wait(), 7);
   EXPECT_TRUE(server.WaitForLog("device 0: the launch failed"))
       << server.output();
