@@ -1,0 +1,90 @@
+#ifndef SFMAMBA_TESTS_MODEL_AGAINST_REFERENCE_H_
+#define SFMAMBA_TESTS_MODEL_AGAINST_REFERENCE_H_
+
+#include <string>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "c10/core/InferenceMode.h"
+#include "gtest/gtest.h"
+#include "model/ops/implementation.h"
+#include "model/weights/state_dict.h"
+#include "tests/model/implementations.h"
+#include "tests/testing/deterministic.h"
+
+namespace sfmamba::model {
+
+// An implementation that tests compare with the reference.
+struct TestedImplementation {
+  std::string name;                // "CpuAvx512", "CudaBf16"
+  const ops::Implementation* ops;  // Never destroyed.
+  at::ScalarType type;             // Of maps, and of what products compute.
+  at::ScalarType normed;           // Of a LayerNorm's result.
+  at::ScalarType stream;  // Of the residual stream without layer scales.
+  bool reads_pixels;      // Whether a network's input may be pixels.
+};
+
+// All that this machine has: the CPU in fp32 by the kernels of the active
+// instruction set, the CPU in bf16 (by oneDNN where the processor has AMX, by
+// libtorch elsewhere), and CUDA's on the emulator in all three types. Only the
+// first depends on the instruction set, so it stands alone where
+// SFMAMBA_CPU_ISA names a lesser one.
+std::vector<TestedImplementation> TestedImplementations();
+
+// Returns values with a mean of 0 and a variance of 1, which depend on the key
+// only.
+at::Tensor RandomValues(const std::string& key, at::IntArrayRef shape);
+
+// Compares a part of the network, made of each implementation's operators, with
+// the same part made of the reference's.
+class AgainstReference : public testing::TestWithParam<TestedImplementation> {
+ protected:
+  // A part of the network, made twice from the same parameters.
+  template <typename Part>
+  struct Compared {
+    Part tested, reference;
+  };
+
+  static const ops::Implementation& tested() { return *GetParam().ops; }
+  static const ops::Implementation& reference() { return Reference(); }
+
+  // Makes a part by make(scope, implementation) from deterministic parameters.
+  template <typename Make>
+  static auto Both(Make make) {
+    weights::StateDict weights(DeterministicParameter);
+    using Part = decltype(make(weights.root(), reference()));
+    return Compared<Part>{make(weights.root(), tested()),
+                          make(weights.root(), reference())};
+  }
+
+  // Return x as the tested implementation's operators read it: a map [N, C, H,
+  // W], and the result of a LayerNorm.
+  static at::Tensor Map(const at::Tensor& x);
+  static at::Tensor Normed(const at::Tensor& x);
+  // Returns a copy of x [rows, tokens, width] as the implementation's residual
+  // stream.
+  static ops::Residual Stream(const at::Tensor& x);
+
+  // Expects that no value differs from the reference's by more than a part of
+  // the reference's largest value, whatever the shapes and the depth are. In
+  // fp32 that is 2e-5: sums of some hundreds of products in another order round
+  // this much, and so does Winograd's method. In half precision it is four of
+  // the type's epsilons, since each product rounds its input, its weights and
+  // its result to the type and sums in fp32.
+  static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
+  static double Tolerance();
+
+ private:
+  const c10::InferenceMode inference_;
+};
+
+// The cases' names, for INSTANTIATE_TEST_SUITE_P.
+inline std::string NameOf(
+    const testing::TestParamInfo<TestedImplementation>& info) {
+  return info.param.name;
+}
+void PrintTo(const TestedImplementation& implementation, std::ostream* out);
+
+}  // namespace sfmamba::model
+
+#endif  // SFMAMBA_TESTS_MODEL_AGAINST_REFERENCE_H_
