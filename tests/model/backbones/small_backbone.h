@@ -1,0 +1,23 @@
+#ifndef SFMAMBA_TESTS_MODEL_BACKBONES_SMALL_BACKBONE_H_
+#define SFMAMBA_TESTS_MODEL_BACKBONES_SMALL_BACKBONE_H_
+
+#include "model/config.h"
+
+namespace sfmamba::backbones {
+
+// A hybrid backbone with everything in it that the variants have, of
+// widths that are no multiples of a vector: 10, 20, 40 and 80. The scans have
+// 20 and 40 channels.
+inline model::BackboneConfig SmallBackbone() {
+  model::BackboneConfig config;
+  config.dim = 10;
+  config.in_dim = 5;
+  config.depths = {1, 1, 3, 2};
+  config.num_heads = {1, 1, 4, 4};
+  config.windows = {4, 3};
+  return config;
+}
+
+}  // namespace sfmamba::backbones
+
+#endif  // SFMAMBA_TESTS_MODEL_BACKBONES_SMALL_BACKBONE_H_
