@@ -1,8 +1,7 @@
+#include <optional>
+
 #include "ATen/ops/batch_norm.h"
-#include "model/ops/answer_ops.h"
 #include "model/ops/composed/concatenated_fusion.h"
-#include "model/ops/ops.h"
-#include "model/ops/parallel.h"
 #include "model/ops/reference/reference_implementation.h"
 
 namespace sfmamba::ops {
@@ -37,34 +36,10 @@ std::unique_ptr<PyramidFusionOp> ReferenceImplementation::MakePyramidFusion(
   return std::make_unique<ConcatenatedFusion>(*this, parameters);
 }
 
-at::Tensor ReferenceImplementation::RoiMap(const at::Tensor& map) const {
-  return map.contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-at::Tensor ReferenceImplementation::RoiAlign(
-    const std::vector<at::Tensor>& maps, const std::vector<int>& strides,
-    const at::Tensor& rois, int size, float finest_scale) const {
-  return ops::RoiAlign(maps, strides, rois, size, finest_scale);
-}
-
-at::Tensor ReferenceImplementation::Nms(const at::Tensor& boxes,
-                                        const at::Tensor& scores,
-                                        const at::Tensor& groups,
-                                        float iou_threshold,
-                                        int64_t max_kept) const {
-  return ops::Nms(boxes, scores, groups, iou_threshold, max_kept);
-}
-
-void ReferenceImplementation::SegmentationArgmax(
-    const at::Tensor& logits, int input_height, int input_width,
-    bool confidence, model::Segmentation* out) const {
-  ops::SegmentationArgmax(logits, input_height, input_width, confidence, out);
-}
-
 void ReferenceImplementation::ForEachPart(
-    int64_t count, int64_t size,
+    int64_t count, int64_t /*size*/,
     absl::FunctionRef<void(int64_t first, int64_t count)> body) const {
-  ParallelParts(count, size, body);
+  body(0, count);
 }
 
 }  // namespace sfmamba::ops

@@ -1,4 +1,8 @@
-#include "ATen/ops/scaled_dot_product_attention.h"
+#include <cmath>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/ops/matmul.h"
+#include "ATen/ops/softmax.h"
 #include "model/ops/reference/reference_implementation.h"
 #include "model/ops/window_partition.h"
 
@@ -38,7 +42,9 @@ void ReferenceImplementation::FillEndsWithMean(at::Tensor& x) const {
 at::Tensor ReferenceImplementation::Attention(const at::Tensor& q,
                                               const at::Tensor& k,
                                               const at::Tensor& v) const {
-  return at::scaled_dot_product_attention(q, k, v);
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor products = at::matmul(q, k.transpose(2, 3));
+  return at::matmul(at::softmax(products * scale, -1), v);
 }
 
 }  // namespace sfmamba::ops

@@ -1,8 +1,5 @@
 // Every implementation's operators against the reference's, at odd sizes.
-#include "tests/model/implementations.h"
-
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,64 +7,83 @@
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/empty_like.h"
-#include "c10/core/InferenceMode.h"
-#include "gtest/gtest.h"
-#include "model/ops/cuda/cuda_implementation.h"
-#include "tests/model/emulated_device.h"
-#include "tests/testing/deterministic.h"
+#include "ATen/ops/zeros.h"
+#include "absl/synchronization/mutex.h"
+#include "model/ops/implementation.h"
+#include "tests/model/against_reference.h"
 
 namespace sfmamba::ops {
 namespace {
 
-constexpr double kTolerance = 2e-5;
+// Images, height and width.
+const std::vector<std::array<int64_t, 3>> kMaps = {
+    {1, 1, 1}, {1, 9, 2}, {3, 7, 5}};
 
 at::Tensor Values(const std::string& key, at::IntArrayRef shape) {
   return DeterministicParameter(key, shape);
 }
 
-at::Tensor ChannelsLast(const at::Tensor& map) {
-  return map.contiguous(at::MemoryFormat::ChannelsLast);
+BatchNorm NormOf(int channels) {
+  return {Values("norm.weight", {channels}), Values("norm.bias", {channels}),
+          Values("norm.running_mean", {channels}),
+          Values("norm.running_var", {channels}), 1e-5};
 }
 
-void ExpectNear(const at::Tensor& a, const at::Tensor& b) {
-  ASSERT_EQ(a.sizes(), b.sizes());
-  const double scale = b.abs().max().item<double>() + 1e-6;
-  EXPECT_LE((a - b).abs().max().item<double>(), kTolerance * scale);
-}
-
-// On the CPU, and with CUDA kernels on the emulator.
-class ImplementationsTest : public testing::TestWithParam<bool> {
+class ImplementationsTest : public model::AgainstReference {
  protected:
-  const Implementation& tested() const {
-    return GetParam() ? static_cast<const Implementation&>(cuda_)
-                      : model::Cpu();
+  static void ExpectEqualConvolutions(const ConvolutionParameters& parameters) {
+    const auto convolution = tested().MakeConvolution(parameters);
+    const auto expected = reference().MakeConvolution(parameters);
+    for (const auto& [images, height, width] : kMaps) {
+      const at::Tensor x =
+          model::RandomValues("x", {images, parameters.in(), height, width});
+      ExpectNear(convolution->Forward(Map(x)), expected->Forward(x));
+      if (parameters.stride > 1 || parameters.groups > 1 ||
+          parameters.activation != Activation::kNone) {
+        continue;
+      }
+      const at::Tensor sum =
+          model::RandomValues("sum", {images, parameters.out(), height, width});
+      at::Tensor a = Map(sum.clone()), b = sum.clone();
+      convolution->AddTo(a, Map(x));
+      expected->AddTo(b, x);
+      ExpectNear(a, b);
+    }
   }
-  const Implementation& reference() const { return model::Reference(); }
+  // Compares NHWC windows and maps, which are copies.
+  static void ExpectEqualWindows(const at::Tensor& x, const WindowGrid& grid) {
+    const auto windows = tested().MakeWindows({});
+    const auto expected = reference().MakeWindows({});
+    const at::Tensor own = x.to(GetParam().type);
+    const at::Tensor a = windows->Partition(own, grid, /*margin=*/0);
+    EXPECT_EQ(a.scalar_type(), GetParam().stream);
+    ExpectNear(a, expected->Partition(x, grid, /*margin=*/0));
+    ExpectNear(windows->Reverse(a, grid), x);
+    ExpectNear(windows->ReverseToMap(a, grid), x.permute({0, 3, 1, 2}));
 
-  const c10::InferenceMode inference_;
-  const tuning::ScanPlanChooser chooser_{{"some GPU", 132, "some build"},
-                                         std::nullopt,
-                                         /*deterministic=*/false};
-  const CudaImplementation cuda_{
-      model::EmulatedOps(), at::kCPU, {model::Precision::kFloat32, &chooser_}};
+    at::Tensor wide = windows->Partition(own, grid, /*margin=*/1);
+    at::Tensor wide_expected = expected->Partition(x, grid, /*margin=*/1);
+    tested().FillEndsWithMean(wide);
+    reference().FillEndsWithMean(wide_expected);
+    ExpectNear(wide, wide_expected);
+  }
 };
 
-INSTANTIATE_TEST_SUITE_P(All, ImplementationsTest, testing::Bool(),
-                         [](const auto& info) {
-                           return info.param ? "Cuda" : "Cpu";
-                         });
+INSTANTIATE_TEST_SUITE_P(All, ImplementationsTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
 
 TEST_P(ImplementationsTest, Linear) {
   for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{
            {1, 1, 1}, {7, 19, 33}, {50, 80, 17}}) {
-    const at::Tensor x = Values("x", {rows, in});
+    const at::Tensor x = model::RandomValues("x", {rows, in});
     for (const Epilogue epilogue : {Epilogue::kNone, Epilogue::kGelu}) {
       for (const bool scaled : {false, true}) {
         const LinearParameters parameters{
             {Values("weight", {out, in}), Values("bias", {out})},
-            scaled ? Values("gamma", {out}) : at::Tensor(),
+            scaled ? Values("gamma_1", {out}) : at::Tensor(),
             epilogue};
-        ExpectNear(tested().MakeLinear(parameters)->Forward(x),
+        ExpectNear(tested().MakeLinear(parameters)->Forward(Normed(x)),
                    reference().MakeLinear(parameters)->Forward(x));
       }
     }
@@ -76,9 +92,9 @@ TEST_P(ImplementationsTest, Linear) {
           {Values("weight", {out, in}),
            bias ? Values("bias", {out}) : at::Tensor()},
           {}};
-      const at::Tensor sum = Values("sum", {1, rows, out});
-      Residual a(sum.clone()), b(sum.clone());
-      tested().MakeLinear(parameters)->AddTo(a, x);
+      const at::Tensor sum = model::RandomValues("sum", {1, rows, out});
+      Residual a = Stream(sum), b(sum.clone());
+      tested().MakeLinear(parameters)->AddTo(a, Normed(x));
       reference().MakeLinear(parameters)->AddTo(b, x);
       ExpectNear(a.Sum(), b.Sum());
     }
@@ -86,54 +102,114 @@ TEST_P(ImplementationsTest, Linear) {
 }
 
 TEST_P(ImplementationsTest, Convolution) {
-  constexpr int kIn = 6, kOut = 10, kHeight = 7, kWidth = 5;
-  const at::Tensor x = Values("x", {2, kIn, kHeight, kWidth});
-  const BatchNorm norm{Values("norm.weight", {kOut}),
-                       Values("norm.bias", {kOut}),
-                       Values("norm.running_mean", {kOut}),
-                       Values("norm.running_var", {kOut}), 1e-5};
+  constexpr int kIn = 6, kOut = 11;
   for (const int kernel : {1, 3, 5}) {
     for (const int stride : {1, 2}) {
       for (const Activation activation :
            {Activation::kNone, Activation::kRelu, Activation::kRelu6,
             Activation::kGeluTanh}) {
-        const ConvolutionParameters parameters{
-            {Values("weight", {kOut, kIn, kernel, kernel}),
-             Values("bias", {kOut})},
-            norm,
-            activation,
-            stride,
-            /*groups=*/1,
-            kHeight};
-        ExpectNear(
-            tested().MakeConvolution(parameters)->Forward(ChannelsLast(x)),
-            reference().MakeConvolution(parameters)->Forward(x));
-        if (stride > 1 || activation != Activation::kNone) continue;
-        const at::Tensor sum = Values("sum", {2, kOut, kHeight, kWidth});
-        at::Tensor a = ChannelsLast(sum).clone(), b = sum.clone();
-        tested().MakeConvolution(parameters)->AddTo(a, ChannelsLast(x));
-        reference().MakeConvolution(parameters)->AddTo(b, x);
-        ExpectNear(a, b);
+        ExpectEqualConvolutions({{Values("weight", {kOut, kIn, kernel, kernel}),
+                                  Values("bias", {kOut})},
+                                 NormOf(kOut),
+                                 activation,
+                                 stride,
+                                 /*groups=*/1,
+                                 /*input_size=*/7});
       }
     }
   }
 }
 
-TEST_P(ImplementationsTest, LayerNorm) {
-  constexpr int kLength = 5, kWidth = 24;
-  const LayerNormParameters parameters{Values("norm.weight", {kWidth}),
-                                       Values("norm.bias", {kWidth})};
-  const auto norm = tested().MakeLayerNorm(parameters);
-  const auto expected = reference().MakeLayerNorm(parameters);
-  const at::Tensor x = Values("x", {2, 2 * kLength, kWidth});
-  for (const bool swap : {false, true}) {
-    Residual a(x.clone()), b(x.clone());
-    ExpectNear(norm->Forward(a, kLength, swap),
-               expected->Forward(b, kLength, swap));
-    ExpectNear(a.Sum(), b.Sum());
+TEST_P(ImplementationsTest, ConvolutionOfGroups) {
+  constexpr int kChannels = 18;
+  for (const int groups : {3, kChannels}) {
+    for (const int stride : {1, 2}) {
+      ExpectEqualConvolutions(
+          {{Values("weight", {kChannels, kChannels / groups, 3, 3}), {}},
+           NormOf(kChannels),
+           Activation::kRelu6,
+           stride,
+           groups,
+           /*input_size=*/7});
+    }
   }
-  const at::Tensor map = Values("map", {2, kWidth, 3, 7});
-  ExpectNear(norm->ForwardMap(ChannelsLast(map)), expected->ForwardMap(map));
+}
+
+TEST_P(ImplementationsTest, StemOfValues) {
+  for (const int out : {5, 16}) {
+    const ConvolutionParameters parameters{
+        {Values("weight", {out, 3, 3, 3}), {}},
+        NormOf(out),
+        Activation::kRelu,
+        /*stride=*/2,
+        /*groups=*/1,
+        /*input_size=*/9};
+    for (const auto& [images, height, width] : kMaps) {
+      const at::Tensor x = model::RandomValues("x", {images, 3, height, width});
+      ExpectNear(tested().MakeStem(parameters)->Forward(Map(x)),
+                 reference().MakeStem(parameters)->Forward(x));
+      ExpectNear(tested().Values(Map(x)), reference().Values(x));
+    }
+  }
+}
+
+// Images of two sizes, in places that are larger.
+TEST_P(ImplementationsTest, StemOfPixels) {
+  if (!GetParam().reads_pixels) GTEST_SKIP() << "It reads values only.";
+  constexpr int kHeight = 9, kWidth = 7;
+  std::vector<uint8_t> rgb(2 * kHeight * kWidth * 3);
+  for (size_t i = 0; i < rgb.size(); ++i) rgb[i] = 37 * i % 256;
+  const PixelBatch pixels{{{rgb.data(), 9, 7}, {rgb.data() + 9 * 7 * 3, 5, 6}},
+                          kHeight,
+                          kWidth,
+                          {0.1f, 0.2f, 0.3f},
+                          {0.2f, 0.3f, 0.4f}};
+  const ImageBatch images(pixels, at::kCPU, GetParam().type);
+
+  const at::Tensor values = at::zeros({2, 3, kHeight, kWidth}, at::kFloat);
+  for (int i = 0; i < 2; ++i) {
+    const ImagePixels& image = pixels.images[i];
+    for (int y = 0; y < image.height; ++y) {
+      for (int x = 0; x < image.width; ++x) {
+        for (int c = 0; c < 3; ++c) {
+          const float value = image.rgb[(y * image.width + x) * 3 + c] / 255.0f;
+          values[i][c][y][x] = (value - pixels.mean[c]) / pixels.std[c];
+        }
+      }
+    }
+  }
+  ExpectNear(tested().Values(images), values);
+  for (const int out : {5, 16}) {
+    const ConvolutionParameters parameters{
+        {Values("weight", {out, 3, 3, 3}), {}},
+        NormOf(out),
+        Activation::kRelu6,
+        /*stride=*/2,
+        /*groups=*/1,
+        kHeight};
+    ExpectNear(tested().MakeStem(parameters)->Forward(images),
+               reference().MakeStem(parameters)->Forward(values));
+  }
+}
+
+TEST_P(ImplementationsTest, LayerNorm) {
+  for (const int width : {19, 24}) {
+    const LayerNormParameters parameters{Values("norm.weight", {width}),
+                                         Values("norm.bias", {width})};
+    const auto norm = tested().MakeLayerNorm(parameters);
+    const auto expected = reference().MakeLayerNorm(parameters);
+    for (const int64_t length : {1, 5}) {
+      const at::Tensor x = model::RandomValues("x", {3, 2 * length, width});
+      for (const bool swap : {false, true}) {
+        Residual a = Stream(x), b(x.clone());
+        const at::Tensor y = expected->Forward(b, length, swap);
+        ExpectNear(norm->Forward(a, length, swap), y);
+        ExpectNear(a.Sum(), b.Sum());
+      }
+    }
+    const at::Tensor map = model::RandomValues("map", {3, width, 3, 7});
+    ExpectNear(norm->ForwardMap(Map(map)), expected->ForwardMap(map));
+  }
 }
 
 TEST_P(ImplementationsTest, ShortConvolution) {
@@ -145,98 +221,130 @@ TEST_P(ImplementationsTest, ShortConvolution) {
     parameters.parts = {
         {Values("x.weight", {taps, kChannels}), {}},
         {Values("z.weight", {taps, kChannels}), Values("z.bias", {kChannels})}};
-    const at::Tensor x = Values("x", {2, 2 * kLength, 2 * kChannels});
-    const at::Tensor a = at::empty_like(x), b = at::empty_like(x);
-    const auto steps = [&](const at::Tensor& y) {
+    const at::Tensor x =
+        model::RandomValues("x", {3, 2 * kLength, 2 * kChannels});
+    const at::Tensor own = x.to(GetParam().type);
+    const at::Tensor a = at::empty_like(own), b = at::empty_like(x);
+    const auto steps = [&](const at::Tensor& x, const at::Tensor& y) {
       return std::vector<ShortConvolutionOp::Step>{
           {x.narrow(2, 0, kChannels), y.narrow(2, 0, kChannels)},
           {x.narrow(2, kChannels, kChannels),
            y.narrow(2, kChannels, kChannels)}};
     };
     for (const int64_t length : {1, kLength, 2 * kLength}) {
-      tested().MakeShortConvolution(parameters)->Forward(steps(a), length);
-      reference().MakeShortConvolution(parameters)->Forward(steps(b), length);
+      tested().MakeShortConvolution(parameters)->Forward(steps(own, a), length);
+      reference()
+          .MakeShortConvolution(parameters)
+          ->Forward(steps(x, b), length);
       ExpectNear(a, b);
     }
   }
 }
 
 TEST_P(ImplementationsTest, ScanWithItsProjections) {
-  constexpr int kChannels = 18, kRank = 3, kLength = 7;
+  constexpr int kChannels = 18, kLength = 7;
   for (const int states : {8, 16}) {
-    const ScanProjectionParameters projection{
-        {Values("x_proj.weight", {kRank + 2 * states, kChannels}), {}},
-        {Values("dt_proj.weight", {kChannels, kRank}), {}},
-        states};
-    const ScanParameters scan{-Values("A", {states, kChannels}).abs(),
-                              Values("D", {kChannels}),
-                              Values("dt_proj.bias", {kChannels})};
-    const at::Tensor u = Values("u", {2, 2 * kLength, kChannels});
-    const ScanInputs a = tested().MakeScanProjection(projection)->Forward(u);
-    const ScanInputs b = reference().MakeScanProjection(projection)->Forward(u);
-    ExpectNear(a.dt, b.dt);
-    ExpectNear(a.B, b.B);
-    ExpectNear(a.C, b.C);
-    for (const int64_t length : {1, kLength, 2 * kLength}) {
-      const at::Tensor y = at::empty_like(u), expected = at::empty_like(u);
-      tested().MakeSelectiveScan(scan)->Forward(a, length, y);
-      reference().MakeSelectiveScan(scan)->Forward(b, length, expected);
-      ExpectNear(y, expected);
+    // With the higher rank, both projections may be one product.
+    for (const int rank : {1, 9}) {
+      const ScanProjectionParameters projection{
+          {Values("x_proj.weight", {rank + 2 * states, kChannels}), {}},
+          {Values("dt_proj.weight", {kChannels, rank}), {}},
+          states};
+      const ScanParameters scan{-Values("A", {states, kChannels}).abs(),
+                                Values("mixer.D", {kChannels}),
+                                Values("dt_proj.bias", {kChannels})};
+      const at::Tensor u =
+          model::RandomValues("u", {2, 2 * kLength, kChannels});
+      const ScanInputs a = tested()
+                               .MakeScanProjection(projection)
+                               ->Forward(u.to(GetParam().type));
+      const ScanInputs b =
+          reference().MakeScanProjection(projection)->Forward(u);
+      ExpectNear(a.dt, b.dt);
+      ExpectNear(a.B, b.B);
+      ExpectNear(a.C, b.C);
+      for (const int64_t length : {1, kLength, 2 * kLength}) {
+        const at::Tensor y = at::empty_like(a.u), expected = at::empty_like(u);
+        tested().MakeSelectiveScan(scan)->Forward(a, length, y);
+        reference().MakeSelectiveScan(scan)->Forward(b, length, expected);
+        ExpectNear(y, expected);
+      }
     }
   }
 }
 
 TEST_P(ImplementationsTest, Windows) {
-  const at::Tensor x = Values("x", {2, 5, 7, 8});
-  const auto windows = tested().MakeWindows({});
-  const auto expected = reference().MakeWindows({});
-  for (const WindowGrid& grid :
-       {WindowGrid{5, 7, 5, 7}, WindowGrid{5, 7, 3, 3}, WindowGrid{5, 7, 8, 8},
-        WindowGrid{5, 7, 1, 1}}) {
-    const at::Tensor a = windows->Partition(x, grid, /*margin=*/0);
-    ExpectNear(a, expected->Partition(x, grid, /*margin=*/0));
-    ExpectNear(windows->Reverse(a, grid), x);
-    ExpectNear(windows->ReverseToMap(a, grid), x.permute({0, 3, 1, 2}));
+  for (const int channels : {5, 8}) {
+    const at::Tensor x = model::RandomValues("x", {3, 5, 7, channels});
+    for (const WindowGrid& grid :
+         {WindowGrid{5, 7, 5, 7}, WindowGrid{5, 7, 3, 3},
+          WindowGrid{5, 7, 8, 8}, WindowGrid{5, 7, 1, 1}}) {
+      ExpectEqualWindows(x, grid);
+    }
+    ExpectEqualWindows(model::RandomValues("x", {1, 1, 1, channels}),
+                       {1, 1, 2, 2});
+  }
+}
 
-    at::Tensor wide = windows->Partition(x, grid, /*margin=*/1);
-    at::Tensor wide_expected = expected->Partition(x, grid, /*margin=*/1);
-    tested().FillEndsWithMean(wide);
-    reference().FillEndsWithMean(wide_expected);
-    ExpectNear(wide, wide_expected);
+TEST_P(ImplementationsTest, Attention) {
+  for (const auto& [sequences, heads, tokens, queries, d] :
+       std::vector<std::array<int64_t, 5>>{
+           {1, 1, 1, 1, 1}, {3, 2, 7, 7, 5}, {1, 3, 17, 4, 12}}) {
+    // [3, sequences, heads, tokens, d], as a product computes it.
+    const at::Tensor qkv =
+        model::RandomValues("qkv", {sequences, tokens, 3, heads, d})
+            .permute({2, 0, 3, 1, 4});
+    const at::Tensor own = qkv.to(GetParam().type);
+    ExpectNear(
+        tested().Attention(own[0].narrow(2, 0, queries), own[1], own[2]),
+        reference().Attention(qkv[0].narrow(2, 0, queries), qkv[1], qkv[2]));
   }
 }
 
 TEST_P(ImplementationsTest, Pooling) {
-  const at::Tensor map = Values("map", {2, 9, 3, 5});
-  const BatchNorm norm{Values("norm.weight", {9}), Values("norm.bias", {9}),
-                       Values("norm.running_mean", {9}),
-                       Values("norm.running_var", {9}), 1e-5};
-  for (const bool normed : {false, true}) {
-    PoolingParameters parameters;
-    if (normed) parameters.norm = norm;
-    ExpectNear(tested().MakePooling(parameters)->Forward(ChannelsLast(map)),
-               reference().MakePooling(parameters)->Forward(map));
+  constexpr int kChannels = 9;
+  for (const auto& [images, height, width] : kMaps) {
+    const at::Tensor map =
+        model::RandomValues("map", {images, kChannels, height, width});
+    for (const bool normed : {false, true}) {
+      PoolingParameters parameters;
+      if (normed) parameters.norm = NormOf(kChannels);
+      ExpectNear(tested().MakePooling(parameters)->Forward(Map(map)),
+                 reference().MakePooling(parameters)->Forward(map));
+    }
   }
 }
 
 TEST_P(ImplementationsTest, PyramidFusion) {
   const std::vector<int> channels = {6, 10, 4};
-  constexpr int kOut = 12;
+  constexpr int kOut = 11;
   const PyramidFusionParameters parameters{
       channels,
       {Values("conv.weight", {kOut, 20, 3, 3}), {}},
-      {Values("bn.weight", {kOut}), Values("bn.bias", {kOut}),
-       Values("bn.running_mean", {kOut}), Values("bn.running_var", {kOut}),
-       1e-5},
+      NormOf(kOut),
       /*size=*/9};
-  std::vector<at::Tensor> maps, channels_last;
-  for (size_t i = 0; i < channels.size(); ++i) {
-    maps.push_back(
-        Values("map" + std::to_string(i), {1, channels[i], 9 >> i, 11 >> i}));
-    channels_last.push_back(ChannelsLast(maps.back()));
+  for (const int64_t images : {1, 3}) {
+    std::vector<at::Tensor> maps, own;
+    for (size_t i = 0; i < channels.size(); ++i) {
+      maps.push_back(model::RandomValues(
+          "map" + std::to_string(i), {images, channels[i], 9 >> i, 11 >> i}));
+      own.push_back(Map(maps.back()));
+    }
+    ExpectNear(tested().MakePyramidFusion(parameters)->Forward(own),
+               reference().MakePyramidFusion(parameters)->Forward(maps));
   }
-  ExpectNear(tested().MakePyramidFusion(parameters)->Forward(channels_last),
-             reference().MakePyramidFusion(parameters)->Forward(maps));
+}
+
+TEST_P(ImplementationsTest, PartsCoverEachItemOnce) {
+  for (const int64_t count : {1, 3, 7}) {
+    absl::Mutex mu;  // Guards `calls`.
+    std::vector<int> calls(count);
+    tested().ForEachPart(count, /*size=*/3, [&](int64_t first, int64_t items) {
+      absl::MutexLock lock(&mu);
+      for (int64_t i = first; i < first + items; ++i) ++calls.at(i);
+    });
+    EXPECT_EQ(calls, std::vector<int>(count, 1));
+  }
 }
 
 }  // namespace
