@@ -42,7 +42,9 @@ layers::Features FeaturePyramid::Forward(
     if (!merged.defined()) {
       merged = laterals_[i].Forward(map);
     } else {
-      merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)});
+      // A map of one pixel has no order in memory that the resize could keep.
+      merged = at::upsample_nearest2d(merged, {map.size(2), map.size(3)})
+                   .contiguous(at::MemoryFormat::ChannelsLast);
       laterals_[i].AddTo(merged, map);
     }
     pyramid[i] = implementation_.RoiMap(outputs_[i].Forward(merged));

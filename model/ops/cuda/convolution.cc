@@ -27,6 +27,9 @@ kernels::CudaActivation ToCuda(Activation activation) {
 
 // Views a channels-last map [N, C, H, W] as [N * H * W, C].
 at::Tensor Pixels(const at::Tensor& map) {
+  TORCH_CHECK(map.is_contiguous(at::MemoryFormat::ChannelsLast),
+              "expected a channels-last map, got sizes ", map.sizes(),
+              ", strides ", map.strides());
   return map.permute({0, 2, 3, 1}).view({-1, map.size(1)});
 }
 

@@ -98,13 +98,13 @@ inline layers::Features Only(const layers::Features& features, int64_t i) {
 // Tests of detectors against a fixture.
 class DetectorFixture : public testing::TestWithParam<Case> {
  protected:
-  void SetUp() override { head_ = MakeDetector(true); }
+  void SetUp() override { head_ = MakeDetector(model::Cpu()); }
 
-  std::unique_ptr<DetectionHead> MakeDetector(bool cpu) {
+  std::unique_ptr<DetectionHead> MakeDetector(
+      const ops::Implementation& implementation) {
     weights::StateDict weights(Weights(fixture_, config_));
     auto head = std::make_unique<DetectionHead>(config_, kClasses, kInChannels,
-                                                weights.root(),
-                                                model::CpuOrReference(cpu));
+                                                weights.root(), implementation);
     EXPECT_EQ(weights.Finish(), absl::OkStatus());
     return head;
   }

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <vector>
 
+#include "ATen/ops/equal.h"
 #include "ATen/ops/zeros.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/heads/anchors.h"
+#include "tests/model/against_reference.h"
+#include "tests/model/heads/small_detector.h"
 #include "tests/model/implementations.h"
 
 namespace sfmamba::heads {
@@ -109,6 +112,51 @@ TEST_F(RegionProposalsTest, LevelsDoNotSuppressEachOther) {
   const int64_t anchor = (y * kSide + x) * anchors_;
   ExpectAnchor(proposals.boxes, 0, anchor);
   ExpectAnchor(proposals.boxes, 1, anchor);
+}
+
+class RegionProposalsAgainstReferenceTest : public model::AgainstReference {
+ protected:
+  static Compared<RegionProposals> Make() {
+    return Both([](const auto& scope, const auto& ops) {
+      return RegionProposals(SmallDetector(), scope, ops);
+    });
+  }
+  static layers::Features Pyramid() {
+    return SmallPyramid(/*images=*/1, SmallDetector().channels, /*levels=*/5);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(All, RegionProposalsAgainstReferenceTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
+
+TEST_P(RegionProposalsAgainstReferenceTest, ScoresAndMovesAnchors) {
+  const auto rpn = Make();
+  layers::Features own;
+  for (const at::Tensor& map : Pyramid()) {
+    own.push_back(tested().RoiMap(Map(map)));
+  }
+  const std::vector<at::Tensor> levels = rpn.tested.Forward(own);
+  const std::vector<at::Tensor> expected = rpn.reference.Forward(Pyramid());
+  ASSERT_EQ(levels.size(), 5);
+  for (int i = 0; i < 5; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(levels[i].scalar_type(), at::kFloat);
+    ExpectNear(levels[i], expected[i]);
+  }
+}
+
+// From the same scores, so that no rounding changes the choice.
+TEST_P(RegionProposalsAgainstReferenceTest, SelectsTheSame) {
+  const auto rpn = Make();
+  const std::vector<at::Tensor> levels = rpn.reference.Forward(Pyramid());
+  const auto select = [&](const RegionProposals& own) {
+    return own.Select(levels, kSmallDetectorHeight, kSmallDetectorWidth);
+  };
+  const Proposals own = select(rpn.tested), expected = select(rpn.reference);
+  EXPECT_EQ(expected.boxes.size(0), SmallDetector().proposals);
+  EXPECT_TRUE(at::equal(own.boxes, expected.boxes));
+  EXPECT_TRUE(at::equal(own.scores, expected.scores));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "model/heads/segmentation_head.h"
 
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/weights/random_weights.h"
+#include "tests/model/against_reference.h"
 #include "tests/model/implementations.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
@@ -139,34 +141,36 @@ TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
   EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_img"), 0.001);
 }
 
-TEST(SegmentationHeadTest, CpuAndReferenceAgreeAtOddSizes) {
-  const c10::InferenceMode guard;
-  weights::StateDict weights(weights::MakeRandomWeights(1));
-  const SegmentationHead plain(kInChannels, kChannels, kClasses, weights.root(),
-                               model::Reference());
-  const SegmentationHead fused = MakeRandomHead();
-  for (const auto& [height, width] :
-       std::vector<std::pair<int, int>>{{1, 1}, {5, 200}, {130, 70}}) {
-    const layers::Features features = RandomFeatures(height, width);
-    layers::Features dense;
-    for (const at::Tensor& map : features) dense.push_back(map.contiguous());
-    EXPECT_LE(RelativeError(LogitsOf(fused, features), LogitsOf(plain, dense)),
-              1e-5)
-        << height << "x" << width;
-  }
-}
+class SegmentationHeadAgainstReferenceTest : public model::AgainstReference {};
 
-TEST(SegmentationHeadTest, HalfPrecisionIsNear) {
-  const c10::InferenceMode guard;
-  weights::StateDict weights(weights::MakeRandomWeights(1));
-  const SegmentationHead half(kInChannels, kChannels, kClasses, weights.root(),
-                              model::Cpu(model::Precision::kBFloat16));
-  const layers::Features features = RandomFeatures(130, 70);
-  const at::Tensor logits = LogitsOf(half, features);
-  const at::Tensor full = LogitsOf(MakeRandomHead(), features);
-  EXPECT_EQ(logits.scalar_type(), at::kFloat);
-  EXPECT_LE(RelativeError(logits, full), 0.03);
-  EXPECT_FALSE(at::equal(logits, full));  // It is in use.
+INSTANTIATE_TEST_SUITE_P(All, SegmentationHeadAgainstReferenceTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
+
+TEST_P(SegmentationHeadAgainstReferenceTest, GivesLogitsOfOddSizes) {
+  // Channels that are no multiples of a vector.
+  const std::vector<int> in_channels = {5, 10, 20, 40};
+  const auto head = Both([&](const auto& scope, const auto& ops) {
+    return SegmentationHead(in_channels, /*channels=*/11, kClasses, scope, ops);
+  });
+  for (const auto& [images, height, width] :
+       std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {1, 5, 97}, {3, 66, 35}}) {
+    layers::Features features, own;
+    for (int i = 0; i < 4; ++i) {
+      const int stride = 4 << i;
+      features.push_back(model::RandomValues(
+          "map" + std::to_string(i),
+          {images, in_channels[i], (height + stride - 1) / stride,
+           (width + stride - 1) / stride}));
+      own.push_back(Map(features.back()));
+    }
+    ExpectNear(head.tested.Pool(own.back()),
+               head.reference.Pool(features.back()));
+    const at::Tensor logits = LogitsOf(head.tested, own);
+    EXPECT_EQ(logits.scalar_type(), at::kFloat);
+    ExpectNear(logits, LogitsOf(head.reference, features));
+  }
 }
 
 TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
