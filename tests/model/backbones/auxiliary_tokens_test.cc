@@ -6,6 +6,7 @@
 #include "ATen/ops/full.h"
 #include "gtest/gtest.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/against_reference.h"
 #include "tests/model/implementations.h"
 
 namespace sfmamba::backbones {
@@ -84,6 +85,32 @@ INSTANTIATE_TEST_SUITE_P(Forms, TokenSwapTest, testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "Cpu" : "Reference";
                          });
+
+class AuxiliaryTokensTest : public model::AgainstReference {};
+
+INSTANTIATE_TEST_SUITE_P(All, AuxiliaryTokensTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
+
+TEST_P(AuxiliaryTokensTest, SurroundSequencesOfOddSizes) {
+  constexpr int kOddWidth = 19;
+  for (const model::Tokens kind :
+       {model::Tokens::kData, model::Tokens::kLearnable}) {
+    model::BackboneConfig config;
+    config.tokens = kind;
+    const auto tokens = Both([&](const auto& scope, const auto& ops) {
+      return AuxiliaryTokens(scope, kOddWidth, config, ops);
+    });
+    for (const int64_t sequences : {1, 3}) {
+      for (const int64_t length : {1, 7}) {
+        const at::Tensor x =
+            model::RandomValues("x", {sequences, length, kOddWidth});
+        ExpectNear(tokens.tested.Attach(Stream(x).Sum()),
+                   tokens.reference.Attach(x));
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace sfmamba::backbones

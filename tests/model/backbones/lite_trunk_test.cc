@@ -1,5 +1,6 @@
 #include "model/backbones/lite_trunk.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <ostream>
@@ -14,6 +15,7 @@
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/against_reference.h"
 #include "tests/model/expected_map.h"
 #include "tests/model/implementations.h"
 #include "tests/model/testing.h"
@@ -71,6 +73,29 @@ INSTANTIATE_TEST_SUITE_P(Forms, LiteTrunkTest, testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "Cpu" : "Reference";
                          });
+
+class LiteTrunkAgainstReferenceTest : public model::AgainstReference {};
+
+INSTANTIATE_TEST_SUITE_P(All, LiteTrunkAgainstReferenceTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
+
+TEST_P(LiteTrunkAgainstReferenceTest, GivesThreeMaps) {
+  const auto trunk = Both([](const auto& scope, const auto& ops) {
+    return LiteTrunk(scope, /*image_size=*/33, ops);
+  });
+  for (const auto& [images, height, width] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 33, 18}}) {
+    const at::Tensor x = model::RandomValues("x", {images, 3, height, width});
+    const std::vector<at::Tensor> own = trunk.tested.Forward(Map(x));
+    const std::vector<at::Tensor> expected = trunk.reference.Forward(x);
+    ASSERT_EQ(own.size(), 3);
+    for (int i = 0; i < 3; ++i) {
+      SCOPED_TRACE(i);
+      ExpectNear(own[i], expected[i]);
+    }
+  }
+}
 
 struct ExpectedAnswer {
   int height, width;
