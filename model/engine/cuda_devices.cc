@@ -8,7 +8,7 @@
 #include "kernels/scan/scan_build_id.h"
 #include "model/engine/cuda_device_stream.h"
 #include "model/engine/device_runtime.h"
-#include "model/ops/cuda_ops.h"
+#include "model/ops/cuda/cuda_ops.h"
 #include "model/ops/device_ops.h"
 
 namespace sfmamba::engine {

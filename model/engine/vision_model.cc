@@ -15,7 +15,7 @@
 #include "model/engine/network.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 #include "model/ops/reference/reference_implementation.h"
 #include "model/weights/random_weights.h"

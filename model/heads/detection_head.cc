@@ -12,7 +12,7 @@
 #include "ATen/ops/tensor.h"
 #include "c10/core/InferenceMode.h"
 #include "model/heads/box_coder.h"
-#include "model/ops/answer_ops.h"
+#include "model/ops/cpu/answer_ops.h"
 
 namespace sfmamba::heads {
 namespace {

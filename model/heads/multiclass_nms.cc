@@ -2,7 +2,7 @@
 
 #include "ATen/ops/empty.h"
 #include "model/heads/box_coder.h"
-#include "model/ops/answer_ops.h"
+#include "model/ops/cpu/answer_ops.h"
 
 namespace sfmamba::heads {
 namespace {

@@ -71,7 +71,7 @@ struct PixelConvWeights {
 // The operations that CudaImplementation calls. They enqueue on the calling
 // thread's stream and return, except those with results on the host, which
 // wait. Tensors are on the device and are fp32, fp16 or bf16; otherwise
-// arguments are as in model/ops/ops.h. Thread-safe.
+// arguments are as in model/ops/cpu/ops.h. Thread-safe.
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;

@@ -6,7 +6,7 @@
 #include "ATen/ops/empty.h"
 #include "absl/time/clock.h"
 #include "model/engine/device_runtime.h"
-#include "model/ops/cuda_ops.h"
+#include "model/ops/cuda/cuda_ops.h"
 #include "model/ops/device_ops.h"
 
 namespace sfmamba {

@@ -4,8 +4,8 @@
 #include "ATen/ops/conv2d.h"
 #include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/onednn.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/onednn.h"
+#include "model/ops/cpu/ops.h"
 
 namespace sfmamba::ops {
 namespace {

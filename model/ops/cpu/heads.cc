@@ -1,9 +1,9 @@
 #include <vector>
 
-#include "model/ops/answer_ops.h"
 #include "model/ops/composed/folded_pooling.h"
+#include "model/ops/cpu/answer_ops.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 
 namespace sfmamba::ops {

@@ -1,5 +1,5 @@
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 
 namespace sfmamba::ops {
 namespace {

@@ -4,8 +4,8 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/mm.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/onednn.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/onednn.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/rows.h"
 
 namespace sfmamba::ops {

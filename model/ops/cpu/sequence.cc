@@ -2,7 +2,7 @@
 
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/rows.h"
 
 namespace sfmamba::ops {

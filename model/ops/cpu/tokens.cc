@@ -1,6 +1,6 @@
 #include "ATen/ops/scaled_dot_product_attention.h"
 #include "model/ops/cpu/cpu_implementation.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/window_partition.h"
 
 namespace sfmamba::ops {

@@ -18,7 +18,7 @@
 #include "model/heads/feature_pyramid.h"
 #include "model/heads/mask_head.h"
 #include "model/heads/multiclass_nms.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"
 #include "tests/testing/fixture.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "model/backbones/backbone.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/window_partition.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"

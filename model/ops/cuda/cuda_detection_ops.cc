@@ -7,8 +7,8 @@
 #include "kernels/vision/nms_cuda.h"
 #include "kernels/vision/roi_align_cuda.h"
 #include "kernels/vision/segmentation_argmax_cuda.h"
-#include "model/ops/cuda_dispatch.h"
-#include "model/ops/cuda_ops.h"
+#include "model/ops/cuda/cuda_dispatch.h"
+#include "model/ops/cuda/cuda_ops.h"
 #include "model/ops/kernel_types.h"
 
 namespace sfmamba::ops {

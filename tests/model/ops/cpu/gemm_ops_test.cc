@@ -8,7 +8,7 @@
 #include "ATen/ops/equal.h"
 #include "ATen/ops/mm.h"
 #include "gtest/gtest.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
 

@@ -1,4 +1,4 @@
-#include "model/ops/onednn.h"
+#include "model/ops/cpu/onednn.h"
 
 #include "ATen/core/List.h"
 #include "ATen/core/dispatch/Dispatcher.h"

@@ -2,7 +2,7 @@
 #include "ATen/ops/conv2d.h"
 #include "ATen/ops/mm.h"
 #include "ATen/ops/scaled_dot_product_attention.h"
-#include "model/ops/cuda_ops.h"
+#include "model/ops/cuda/cuda_ops.h"
 
 namespace sfmamba::ops {
 

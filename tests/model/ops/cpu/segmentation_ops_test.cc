@@ -5,8 +5,8 @@
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/from_blob.h"
 #include "gtest/gtest.h"
-#include "model/ops/answer_ops.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/answer_ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/result.h"
 #include "tests/testing/fixture.h"
 

@@ -9,8 +9,8 @@
 #include "ATen/ops/zeros_like.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
-#include "model/ops/answer_ops.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/answer_ops.h"
+#include "model/ops/cpu/ops.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::ops {

@@ -5,7 +5,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/vision/conv3x3_after_resize.h"
 #include "kernels/vision/segmentation_argmax.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 
 namespace sfmamba::ops {

@@ -1,4 +1,4 @@
-#include "model/ops/answer_ops.h"
+#include "model/ops/cpu/answer_ops.h"
 
 #include <algorithm>
 #include <vector>

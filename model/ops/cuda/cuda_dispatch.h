@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_
-#define SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_
+#ifndef SFMAMBA_MODEL_OPS_CUDA_CUDA_DISPATCH_H_
+#define SFMAMBA_MODEL_OPS_CUDA_CUDA_DISPATCH_H_
 
 #include <string>
 
@@ -33,4 +33,4 @@ inline void CheckLaunch(const absl::Status& status) {
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_CUDA_DISPATCH_H_
+#endif  // SFMAMBA_MODEL_OPS_CUDA_CUDA_DISPATCH_H_

@@ -1,4 +1,4 @@
-#include "model/ops/cuda_ops.h"
+#include "model/ops/cuda/cuda_ops.h"
 
 #include <vector>
 
@@ -12,7 +12,7 @@
 #include "kernels/vision/image_normalize_cuda.h"
 #include "kernels/vision/pixel_convolution_cuda.h"
 #include "model/ops/compute_type.h"
-#include "model/ops/cuda_dispatch.h"
+#include "model/ops/cuda/cuda_dispatch.h"
 #include "model/ops/kernel_types.h"
 
 namespace sfmamba::ops {

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_OPS_H_
-#define SFMAMBA_MODEL_OPS_OPS_H_
+#ifndef SFMAMBA_MODEL_OPS_CPU_OPS_H_
+#define SFMAMBA_MODEL_OPS_CPU_OPS_H_
 
 #include <array>
 #include <cstdint>
@@ -110,4 +110,4 @@ void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_OPS_H_
+#endif  // SFMAMBA_MODEL_OPS_CPU_OPS_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_CUDA_OPS_H_
-#define SFMAMBA_MODEL_OPS_CUDA_OPS_H_
+#ifndef SFMAMBA_MODEL_OPS_CUDA_CUDA_OPS_H_
+#define SFMAMBA_MODEL_OPS_CUDA_CUDA_OPS_H_
 
 #include "kernels/cuda/cuda_stream.h"
 #include "model/ops/device_ops.h"
@@ -63,4 +63,4 @@ class CudaOps : public DeviceOps {
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_CUDA_OPS_H_
+#endif  // SFMAMBA_MODEL_OPS_CUDA_CUDA_OPS_H_

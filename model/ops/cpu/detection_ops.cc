@@ -2,8 +2,8 @@
 
 #include "ATen/ops/empty.h"
 #include "kernels/vision/roi_align.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/detection_checks.h"
-#include "model/ops/ops.h"
 #include "model/ops/parallel.h"
 
 namespace sfmamba::ops {

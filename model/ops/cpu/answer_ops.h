@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_ANSWER_OPS_H_
-#define SFMAMBA_MODEL_OPS_ANSWER_OPS_H_
+#ifndef SFMAMBA_MODEL_OPS_CPU_ANSWER_OPS_H_
+#define SFMAMBA_MODEL_OPS_CPU_ANSWER_OPS_H_
 
 #include <cstdint>
 
@@ -25,4 +25,4 @@ model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_ANSWER_OPS_H_
+#endif  // SFMAMBA_MODEL_OPS_CPU_ANSWER_OPS_H_

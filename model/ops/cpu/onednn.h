@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_MODEL_OPS_ONEDNN_H_
-#define SFMAMBA_MODEL_OPS_ONEDNN_H_
+#ifndef SFMAMBA_MODEL_OPS_CPU_ONEDNN_H_
+#define SFMAMBA_MODEL_OPS_CPU_ONEDNN_H_
 
 #include <string>
 
@@ -37,4 +37,4 @@ void PackedConvolutionAdd(at::Tensor& residual, const at::Tensor& x,
 
 }  // namespace sfmamba::ops
 
-#endif  // SFMAMBA_MODEL_OPS_ONEDNN_H_
+#endif  // SFMAMBA_MODEL_OPS_CPU_ONEDNN_H_

@@ -3,7 +3,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/record_function.h"
 #include "kernels/linear/packed_gemm.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 #include "model/weights/weight_memory.h"
 

@@ -1,7 +1,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/record_function.h"
 #include "kernels/linear/winograd_conv3x3.h"
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 #include "model/weights/weight_memory.h"
 

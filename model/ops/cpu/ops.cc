@@ -1,4 +1,4 @@
-#include "model/ops/ops.h"
+#include "model/ops/cpu/ops.h"
 
 #include <algorithm>
 
