@@ -86,7 +86,9 @@ TEST_P(LiteTrunkAgainstReferenceTest, GivesThreeMaps) {
   });
   for (const auto& [images, height, width] :
        std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 33, 18}}) {
-    const at::Tensor x = model::RandomValues("x", {images, 3, height, width});
+    // Large enough for ReLU6's 6.
+    const at::Tensor x =
+        model::RandomValues("x", {images, 3, height, width}) * 8;
     const std::vector<at::Tensor> own = trunk.tested.Forward(Map(x));
     const std::vector<at::Tensor> expected = trunk.reference.Forward(x);
     ASSERT_EQ(own.size(), 3);

@@ -28,8 +28,9 @@ class ConvolutionTest : public model::AgainstReference {
   static void ExpectForward(const Convolution::Shape& shape,
                             const Compared<Convolution>& convolution) {
     for (const auto& [images, height, width] : kSizes) {
+      // Large enough for ReLU6's 6.
       const at::Tensor x =
-          model::RandomValues("x", {images, shape.in, height, width});
+          model::RandomValues("x", {images, shape.in, height, width}) * 5;
       ExpectNear(convolution.tested.Forward(Map(x)),
                  convolution.reference.Forward(x));
     }

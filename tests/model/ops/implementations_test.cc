@@ -35,8 +35,10 @@ class ImplementationsTest : public model::AgainstReference {
     const auto convolution = tested().MakeConvolution(parameters);
     const auto expected = reference().MakeConvolution(parameters);
     for (const auto& [images, height, width] : kMaps) {
+      // Large enough for ReLU6's 6.
       const at::Tensor x =
-          model::RandomValues("x", {images, parameters.in(), height, width});
+          model::RandomValues("x", {images, parameters.in(), height, width}) *
+          5;
       ExpectNear(convolution->Forward(Map(x)), expected->Forward(x));
       if (parameters.stride > 1 || parameters.groups > 1 ||
           parameters.activation != Activation::kNone) {
