@@ -92,13 +92,14 @@ Server::Server(const Options& options, observability::Logger* log)
       metrics_(options.build),
       decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
                    "decode"),
-      finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "answer"),
+      finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
       finish_pool_(PoolOptions("finish", options)),
       health_([this] { return IsAlive(); }),
       repository_(
           repository::RepositoryOptions(
               config_,
-              [this](const absl::Status& status) { DeviceFailed(status); }),
+              [this](const absl::Status& status) { DeviceFailed(status); },
+              options.build.revision),
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),

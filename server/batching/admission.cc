@@ -68,6 +68,9 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
       state.stretch;
   estimate.drained = std::max(
       now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
+  estimate.drained_alone =
+      now +
+      std::max(request.decode, curve.Work(request.images) * state.stretch);
   return estimate;
 }
 

@@ -32,6 +32,8 @@ struct AdmissionEstimate {
   absl::Time finish;  // Of the answer, with a probability of 95 %.
   // When everything that was admitted, the request too, will have run.
   absl::Time drained;
+  // The same if nothing else had been admitted.
+  absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
     return finish <= request.deadline;

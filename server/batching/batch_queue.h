@@ -33,7 +33,7 @@ struct BatchOptions {
   // soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
   // What batches wait for. See BatchMode.
-  BatchMode mode = BatchMode::kThroughput;
+  BatchMode mode = BatchMode::kLatency;
   // How many images and bytes may wait, including images still to be decoded.
   // Larger limits absorb longer bursts, but an image that waits beyond its
   // deadline is lost work.

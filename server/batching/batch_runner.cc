@@ -1,8 +1,11 @@
 #include "server/batching/batch_runner.h"
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -122,6 +125,22 @@ absl::Status BatchRunner::Prepare(const BatchLimits::Size& size,
     if (!absl::IsResourceExhausted(status) || images == 1) return status;
     limits_.Halve(size, images);
   }
+}
+
+absl::StatusOr<absl::Duration> BatchRunner::Measure(
+    const BatchLimits::Size& size, int images) {
+  const std::vector<uint8_t> black(size_t{3} * size.first * size.second);
+  model::ModelInput input;
+  input.height = size.first;
+  input.width = size.second;
+  input.pixels = black.data();
+  const std::vector<model::ModelInput> inputs(images, input);
+  model::RunInfo info;
+  const absl::Time start = base::SteadyNow();
+  const absl::Status status =
+      context_->Run(inputs, &info, [](const model::Result&) {});
+  if (!status.ok()) return status;
+  return base::SteadyNow() - start;
 }
 
 void BatchRunner::Run(const BatchLimits::Size& size,

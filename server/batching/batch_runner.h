@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "model/execution_context.h"
 #include "model/result.h"
@@ -47,6 +48,11 @@ class BatchRunner {
   // the model is a classifier, or for as many as memory suffices for. Returns
   // the context's error.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
+
+  // Returns how long a batch of `images` black uint8 images of `size` takes, or
+  // the context's error. Only for sizes that the context is prepared for.
+  absl::StatusOr<absl::Duration> Measure(const BatchLimits::Size& size,
+                                         int images);
 
   // Runs images that all have the padded size `size`. Calls `answer` exactly
   // once for each image, as soon as it is done.

@@ -23,6 +23,8 @@ namespace {
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
+// A batch seldom takes so many times as long as it did when it was measured.
+constexpr double kNoise = 1.25;
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
@@ -152,8 +154,8 @@ absl::Status Executor::Admit(const AdmissionRequest& request,
     return server::PredictedDeadlineMiss(wait, wait, start_by - now);
   }
   // A request alone may take longer.
-  if (wait > absl::ZeroDuration() &&
-      estimate.drained - now > options_.drain_timeout) {
+  if (estimate.drained - now > options_.drain_timeout &&
+      estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
         "drain",
         absl::StrCat("what waits takes ",
@@ -198,7 +200,40 @@ Executor::Runner Executor::MakeRunner(int thread) {
   const absl::Status device = CheckDevice();
   if (!device.ok()) return device;
   if (!prepared.ok()) return prepared;
+  if (thread == 0) {
+    if (options_.times.empty()) {
+      Measure(*runner);
+    } else {
+      batcher_.ImportProfile(options_.times);
+    }
+  }
   return runner;
+}
+
+void Executor::Measure(BatchRunner& runner) {
+  // A dense model's images have many sizes and take long.
+  if (config().task != model::VisionTask::kClassification) return;
+  BatchKey key;
+  key.height = key.width = config().Padded(config().image_size);
+  const int max = options_.batch.max_batch_size;
+  std::vector<BatchTime> times;
+  absl::Duration left = options_.profile_budget;
+  for (int images = 1; left > absl::ZeroDuration();
+       images = std::min(2 * images, max)) {
+    BatchTime time = {key, images};
+    // The second run finds what the first one left in the caches.
+    for (int run = 0; run < 2; ++run) {
+      const absl::StatusOr<absl::Duration> took =
+          runner.Measure({key.height, key.width}, images);
+      if (!took.ok()) return batcher_.ImportProfile(times);
+      time.median = *took;
+      time.p95 = *took * kNoise;
+      left -= *took;
+    }
+    times.push_back(time);
+    if (images == max) break;
+  }
+  batcher_.ImportProfile(times);
 }
 
 void Executor::RunBatch(const Runner& runner, Batch batch) {

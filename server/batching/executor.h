@@ -50,6 +50,11 @@ class Executor : private Batcher::Observer {
     // No more work is admitted than can be done in this time, because a server
     // that is stopped waits no longer.
     absl::Duration drain_timeout = absl::InfiniteDuration();
+    // How long batches take, as it was known before.
+    std::vector<BatchTime> times;
+    // If `times` is empty, the batches of a classifier are measured for about
+    // so long before the first task runs. The rest is learnt from tasks.
+    absl::Duration profile_budget;
     // Called at most once, when the model's device has failed for good, so that
     // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =
@@ -89,6 +94,9 @@ class Executor : private Batcher::Observer {
   // (DEVICE_FAILED).
   void Submit(BatchTask task);
 
+  // What is known now of how long batches take.
+  std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
+
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
@@ -107,6 +115,8 @@ class Executor : private Batcher::Observer {
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
+  // Measures batches of 1, 2, 4, ... images.
+  void Measure(BatchRunner& runner);
   // Completes the tasks on the batcher's thread that owns `runner`.
   void RunBatch(const Runner& runner, Batch batch);
 

@@ -120,7 +120,7 @@ absl::Status Prediction::Admit() {
   }
   if (status.ok()) status = handler_->CheckParams(model_->directory);
   if (status.ok()) status = CheckImages();
-  if (status.ok()) status = CheckAlive("arrival", deadline_);
+  if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
   if (status.ok()) status = Reserve();
   return status;
 }

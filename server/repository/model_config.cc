@@ -372,6 +372,11 @@ batching::BatchOptions ToBatchOptions(const v1::Batching& stated,
   options.max_queue_delay = base::FromProto(proto.max_queue_delay());
   options.max_queue_items = proto.max_queue_items();
   options.max_queue_bytes = proto.max_queue_bytes();
+  Translate(proto.mode(),
+            {{v1::LATENCY, batching::BatchMode::kLatency},
+             {v1::THROUGHPUT, batching::BatchMode::kThroughput},
+             {v1::FIXED, batching::BatchMode::kFixed}},
+            &options.mode);
   return options;
 }
 

@@ -152,7 +152,11 @@ ModelRepository::ModelRepository(Options options, Load load,
       metrics_(*metrics),
       log_(*log) {}
 
-ModelRepository::~ModelRepository() = default;
+ModelRepository::~ModelRepository() {
+  for (const std::shared_ptr<ModelVersion>& version : List()) {
+    WriteTimes(*version);
+  }
+}
 
 absl::Status ModelRepository::Add(const std::string& id, int64_t number,
                                   const std::string& path) {
@@ -239,6 +243,13 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   options.batch = directory->batch;
   options.devices = devices_;
   options.drain_timeout = options_.drain_timeout;
+  options.profile_budget = options_.profile_budget;
+  loaded->profile_key = {
+      directory->weights_sha256,
+      absl::StrCat((*model)->device(), ", ", (*model)->contexts(),
+                   " contexts, batches of ", directory->batch.max_batch_size),
+      options_.build};
+  options.times = ReadTimes(version, loaded->profile_key);
   options.device_failed = options_.device_failed;
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<batching::Executor>(
@@ -247,6 +258,38 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   if (!prepared.ok()) return prepared;
   loaded->load_time = absl::Now();
   return loaded;
+}
+
+std::vector<batching::BatchTime> ModelRepository::ReadTimes(
+    const ModelVersion& version, const batching::BatchProfileKey& key) const {
+  if (options_.profile_dir.empty()) return {};
+  absl::StatusOr<std::vector<batching::BatchTime>> times =
+      batching::ReadBatchProfile(key, ProfilePath(version));
+  if (times.ok()) return *std::move(times);
+  log_.Info(observability::LogModule::kModels,
+            "the times of batches are measured",
+            {{"model", version.name()}, {"why", times.status().message()}});
+  return {};
+}
+
+void ModelRepository::WriteTimes(const ModelVersion& version) const {
+  if (options_.profile_dir.empty()) return;
+  const auto loaded = version.Loaded();
+  if (!loaded.ok()) return;
+  std::error_code ignored;  // The file cannot be written either then.
+  std::filesystem::create_directories(options_.profile_dir, ignored);
+  const absl::Status status = batching::WriteBatchProfile(
+      (*loaded)->profile_key, (*loaded)->executor->Times(),
+      ProfilePath(version));
+  if (status.ok()) return;
+  log_.Warning(observability::LogModule::kModels,
+               "the times of batches are not kept",
+               {{"model", version.name()}, {"error", status.message()}});
+}
+
+std::string ModelRepository::ProfilePath(const ModelVersion& version) const {
+  return absl::StrCat(options_.profile_dir, "/", version.id(), "-",
+                      version.number(), ".times");
 }
 
 ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
@@ -277,6 +320,7 @@ absl::Status ModelRepository::LoadAll(
                  {"device", (*loaded)->executor->device()},
                  {"seconds", absl::ToDoubleSeconds(duration)}});
       version->SetReady(*std::move(loaded));
+      WriteTimes(*version);
     } else {
       log_.Error(
           observability::LogModule::kModels, "model is not ready",
@@ -354,13 +398,16 @@ std::vector<std::shared_ptr<ModelVersion>> ModelRepository::List() const {
 
 ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
-    std::function<void(const absl::Status&)> device_failed) {
+    std::function<void(const absl::Status&)> device_failed, std::string build) {
   ModelRepository::Options options;
   options.directory = config.model_repository();
   options.model_path = config.model_path();
   options.model_name = config.model_name();
   options.random_init = config.random_init();
   options.drain_timeout = base::FromProto(config.drain_timeout());
+  options.profile_budget = base::FromProto(config.profile_budget());
+  options.profile_dir = config.profile_dir();
+  options.build = std::move(build);
   options.device_failed = std::move(device_failed);
   return options;
 }

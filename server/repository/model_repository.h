@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "model/vision_model.h"
 #include "server/base/recent_mean.h"
+#include "server/batching/batch_profile_file.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
@@ -35,6 +36,7 @@ struct LoadedModel {
   ModelDirectory directory;
   absl::Time load_time;  // Of the wall clock.
   std::unique_ptr<batching::Executor> executor;
+  batching::BatchProfileKey profile_key;
   // From the end of an image's batch until its answer was encoded.
   server::RecentMean answer_time;
 };
@@ -106,6 +108,9 @@ class ModelRepository {
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
     absl::Duration drain_timeout = absl::InfiniteDuration();
+    absl::Duration profile_budget;
+    std::string profile_dir;  // See ServerConfig. Empty: none.
+    std::string build;        // Of the program: profiles of others are ignored.
   };
 
   // `metrics` and `log` outlive the repository.
@@ -148,6 +153,12 @@ class ModelRepository {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
       const ModelVersion& version) const;
+  // What is known of the times of the version's batches; empty if nothing is.
+  std::vector<batching::BatchTime> ReadTimes(
+      const ModelVersion& version, const batching::BatchProfileKey& key) const;
+  std::string ProfilePath(const ModelVersion& version) const;
+  // Writes what has been learnt of the times of a model's batches.
+  void WriteTimes(const ModelVersion& version) const;
   // Logs and counts the graphs that a version cannot record.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
@@ -168,7 +179,8 @@ class ModelRepository {
 ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
     std::function<void(const absl::Status&)> device_failed =
-        [](const absl::Status&) {});
+        [](const absl::Status&) {},
+    std::string build = "");
 
 }  // namespace sfmamba::repository
 

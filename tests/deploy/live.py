@@ -31,7 +31,7 @@ MODELS = {
     'painter': """task: SEGMENTATION segmenter { channels: 16 }
                   input { short_side: 64 long_side: 96 }""",
     'narrow': """input { size: 64 }
-                 batching { max_queue_items: 2 max_queue_delay { seconds: 1 } }""",
+                 batching { mode: FIXED max_queue_items: 2 max_queue_delay { seconds: 1 } }""",
 }
 
 
@@ -145,7 +145,7 @@ class Live:
             ['bench', '--model=namer', *brief, *pictures],
             ['bench', '--model=finder', '--method=detect', *brief, *pictures],
             ['bench', '--model=painter', '--method=segment', *brief, *pictures],
-            ['bench', '--model=narrow', '--images=3', '--requests=2', *brief[:2], pictures[0]],
+            ['bench', '--model=narrow', '--images=2', '--requests=4', *brief[:2], pictures[0]],
             ['classify', '--model=narrow', '--deadline=200ms', pictures[0]],
             ['bench', '--model=namer', '--requests=2', *brief[:2], str(self._broken)],
         ]

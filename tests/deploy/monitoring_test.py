@@ -8,7 +8,7 @@ import unittest
 import live
 import queries
 
-UNSET = queries.GPU_ONLY | queries.NOT_YET_SET
+UNSET = queries.GPU_ONLY
 LIMIT = 40  # Seconds in which every query must have had data.
 
 
@@ -52,10 +52,6 @@ class MonitoringTest(unittest.TestCase):
         for where, query in self.all_queries():
             with self.subTest(query=where):
                 self.assertLessEqual(queries.metrics(query) - UNSET, exported)
-
-    def test_what_nobody_sets_is_not_exported(self):
-        exported = set(re.findall(r'^# TYPE (\S+)', self.live.exposition(), re.M))
-        self.assertEqual(exported & queries.NOT_YET_SET, set(), 'take it from NOT_YET_SET')
 
     def test_every_metric_of_the_server_is_shown(self):
         shown = set().union(*(queries.metrics(query)

@@ -18,13 +18,6 @@ GPU_ONLY = {
     'sfmamba_gpu_power_watts',
 }
 
-# Nobody sets them yet: admission and the scheduler will.
-NOT_YET_SET = {
-    'sfmamba_predicted_wait_seconds',
-    'sfmamba_cost_model_error_ratio',
-    'sfmamba_device_busy_ratio',
-}
-
 # Their series exist once something has failed that does not fail here.
 RARE_ALERTS = {'SfmambaDeviceFails'}
 

@@ -188,9 +188,10 @@ TEST(ServerProcessTest, SigtermUnderLoadLosesNothing) {
 }
 
 TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
-  ServerProcess server({"--model_repository=" +
-                            WriteTinyModel("max_queue_delay { seconds: 50 }"),
-                        "--drain_delay=0s", "--drain_timeout=100ms"});
+  ServerProcess server(
+      {"--model_repository=" +
+           WriteTinyModel("mode: THROUGHPUT max_queue_delay { seconds: 50 }"),
+       "--drain_delay=0s", "--drain_timeout=100ms"});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   auto stub = v1::VisionService::NewStub(Connect(server));
   grpc::Status status;

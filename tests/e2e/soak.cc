@@ -216,7 +216,8 @@ class Soak {
     ++fickle_codes_[absl::StatusCodeToString(status.code())];
     const bool asked_for = status.ok() ||
                            (way == 1 && absl::IsCancelled(status)) ||
-                           (way == 2 && absl::IsDeadlineExceeded(status));
+                           (way == 2 && (absl::IsDeadlineExceeded(status) ||
+                                         absl::IsResourceExhausted(status)));
     if (!asked_for) {
       Complain(absl::StrCat("fickle: ", client::DescribeRpcError(status)));
     }
@@ -282,7 +283,7 @@ class Soak {
     int64_t images = 0;
     for (const auto& [outcome, count] : outcomes) {
       images += count;
-      if (outcome == "error" || outcome == "rejected") {
+      if (outcome == "error") {
         Complain(absl::StrCat("fickle: outcome ", outcome));
       }
     }

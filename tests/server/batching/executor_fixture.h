@@ -194,16 +194,17 @@ inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
 
 class ExecutorTest : public ::testing::Test {
  protected:
+  ExecutorTest() { options_.batch.mode = BatchMode::kFixed; }
+
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(int max_batch_size,
                                          FakeModel::Options model = {}) {
-    Executor::Options options;
+    Executor::Options options = options_;
     options.name = "fake";
     options.version = "1";
     options.devices = devices_;
     options.batch.max_batch_size = max_batch_size;
     options.batch.max_queue_delay = absl::Hours(1);
-    options.batch.mode = BatchMode::kFixed;  // It waits that long.
     options.device_failed = [this](const absl::Status& status) {
       absl::MutexLock lock(&log_.mu);
       log_.failures.push_back(std::string(status.message()));
@@ -258,6 +259,7 @@ class ExecutorTest : public ::testing::Test {
     return -1;
   }
 
+  Executor::Options options_;  // What tests set besides.
   FakeModel::Log log_;
   const std::shared_ptr<Devices> devices_ = std::make_shared<Devices>();
   observability::Metrics metrics_{observability::BuildInfo()};

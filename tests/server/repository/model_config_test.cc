@@ -329,6 +329,17 @@ TEST(ToBatchOptionsTest, TheDefaultsAreThoseOfTheQueue) {
   EXPECT_EQ(options.max_queue_delay, own.max_queue_delay);
   EXPECT_EQ(options.max_queue_items, own.max_queue_items);
   EXPECT_EQ(options.max_queue_bytes, own.max_queue_bytes);
+  EXPECT_EQ(options.mode, batching::BatchMode::kLatency);
+}
+
+TEST(ToBatchOptionsTest, TakesTheMode) {
+  v1::Batching proto;
+  proto.set_mode(v1::FIXED);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).mode,
+            batching::BatchMode::kFixed);
+  proto.set_mode(v1::THROUGHPUT);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).mode,
+            batching::BatchMode::kThroughput);
 }
 
 TEST(ToBatchOptionsTest, DenseTasksHaveSmallerBatches) {

@@ -255,7 +255,8 @@ TEST_F(DetectCallTest, CmykIsConverted) {
 // ---- Batches ----
 
 TEST_F(DetectCallTest, ImagesOfOnePaddedSizeShareABatch) {
-  StartDetector("max_batch_size: 2 max_queue_delay { seconds: 60 }");
+  StartDetector(
+      "max_batch_size: 2 mode: THROUGHPUT max_queue_delay { seconds: 60 }");
   // 96 x 48 and 84 x 48 pixels: both 96 x 64 padded.
   DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.add_images()->set_encoded(

@@ -49,7 +49,7 @@ TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
 }
 
 TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
-  Start("max_batch_size: 8 max_queue_delay { seconds: 1 }");
+  Start("max_batch_size: 8 mode: THROUGHPUT max_queue_delay { seconds: 1 }");
   std::vector<std::string> alone;
   ClassifyRequest all;
   for (int i = 0; i < 8; ++i) {
@@ -69,7 +69,7 @@ TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
 }
 
 TEST_F(VisionServiceTest, RequestsShareABatch) {
-  Start("max_batch_size: 4 max_queue_delay { seconds: 60 }");
+  Start("max_batch_size: 4 mode: FIXED max_queue_delay { seconds: 60 }");
   std::vector<std::unique_ptr<server::Call>> calls;
   for (int i = 0; i < 4; ++i) {
     ClassifyRequest request = server::GreyRequest(i);
