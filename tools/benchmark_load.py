@@ -7,11 +7,13 @@ Starts the server, finds its closed-loop peak, then sends an open loop at 1, 2, 
 peak, with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch times. Prints a line
 of JSON for each load, and at the end a table:
 
-  goodput     requests answered in time, as a part of the peak (of what was sent, if that is less)
-  wasted      answers computed that came too late, as a part of all computed
+  goodput     requests answered in time, as a part of the peak
+  wasted      images computed whose answer came too late, as a part of all computed
   p99         of the requests answered in time, as a part of the deadline
 
-A batch time is max_batch_size / peak. The client runs on the same machine.
+A batch time is max_batch_size / peak. A burst is one batch time long, at four times the load, and
+three batch times without requests follow. The client runs on the same machine and takes its part
+of the processor, the more the higher the load.
 """
 
 import argparse
@@ -68,13 +70,16 @@ class Server:
             sys.exit(f'bench failed: {run.stderr}')
         return json.loads(run.stdout)
 
-    def computed(self):
-        """How many images batches have computed."""
+    def images(self):
+        """How many images batches have computed, and how many were answered."""
         url = f'http://127.0.0.1:{self.args.port + 1}/metrics'
         text = urllib.request.urlopen(url).read().decode()
-        found = re.findall(r'^sfmamba_batch_items_sum\{[^}]*model="%s"[^}]*\} (\S+)$' %
-                           re.escape(self.args.model), text, re.MULTILINE)
-        return sum(map(float, found))
+        def total(name, label=''):
+            found = re.findall(r'^sfmamba_%s\{([^}]*model="%s"[^}]*)\} (\S+)$' %
+                               (name, re.escape(self.args.model)), text, re.MULTILINE)
+            return sum(float(value) for labels, value in found if label in labels)
+
+        return total('batch_items_sum'), total('items_total', 'outcome="ok"')
 
     def stop(self):
         self.process.terminate()
@@ -96,19 +101,17 @@ def main():
                     flags_of_load = [f'--rate={load * peak:.2f}', f'--deadline={deadline:.4f}s',
                                      f'--duration={args.duration}s']
                     if flags:
-                        flags_of_load += flags + [f'--burst_period={20 * batch_time:.3f}s']
-                    before = server.computed()
+                        flags_of_load += flags + [f'--burst_period={4 * batch_time:.3f}s']
+                    before = server.images()
                     report = server.bench(*flags_of_load)
                     time.sleep(0.5)
-                    computed = server.computed() - before
-                    sent = report['goodput_per_s'] * report['elapsed_s']
-                    # The warm-up second is computed too, at the same rate.
-                    counted = computed * report['elapsed_s'] / (report['elapsed_s'] + 1)
+                    computed, answered = (now - then for now, then in
+                                          zip(server.images(), before))
                     row = {
                         'deadline_batch_times': times, 'arrivals': arrivals, 'load': load,
                         'goodput_per_s': report['goodput_per_s'],
                         'goodput': report['goodput_per_s'] / peak,
-                        'wasted': max(0, 1 - sent / counted) if counted else 0,
+                        'wasted': 1 - answered / computed if computed else 0,
                         'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
                         'codes': report['codes']}
                     rows.append(row)
