@@ -88,8 +88,8 @@ class VisionModel {
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
-  // Returns what context `index` runs on, such as "cpu" or "cuda:0". Contexts of
-  // all models with the same name share it.
+  // Returns what context `index` runs on, such as "cpu" or "cuda:0". Contexts
+  // of all models with the same name share it.
   virtual std::string context_device(int index) const = 0;
 
   // Not OK once the device has failed permanently, so that no Run() of
