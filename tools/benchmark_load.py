@@ -91,7 +91,10 @@ def main():
     server = Server(args)
     rows = []
     try:
-        peak = server.bench('--concurrency=32', f'--duration={args.duration}s')['images_per_s']
+        def measure_peak():
+            return server.bench('--concurrency=32', f'--duration={args.duration}s')['images_per_s']
+
+        peak = max(measure_peak(), measure_peak())
         batch_time = args.max_batch_size / peak
         print(json.dumps({'peak_per_s': peak, 'batch_time_s': batch_time}), flush=True)
         for times in BATCH_TIMES:
@@ -116,6 +119,8 @@ def main():
                         'codes': report['codes']}
                     rows.append(row)
                     print(json.dumps(row), flush=True)
+        # Others may have used the machine: what is much above or below was noise.
+        print(json.dumps({'peak_per_s_at_the_end': measure_peak()}), flush=True)
     finally:
         server.stop()
     print('| deadline, batch times | arrivals | load | goodput | wasted | p99 |')
