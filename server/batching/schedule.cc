@@ -87,6 +87,19 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   return two_cost_the_same || refills ? efficient : all;
 }
 
+namespace {
+
+constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
+
+// How long before it would become late a task is run: threads wake late, the
+// later the busier the processor is. Who has waited long can spare more.
+absl::Duration Margin(const WaitingLine& line) {
+  return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
+                    kLargestMargin);
+}
+
+}  // namespace
+
 absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;
   const absl::Time delayed = line.oldest + options.max_queue_delay;
@@ -95,7 +108,7 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 
   const auto latest = [&](int images) {
     return std::min(line.start_by, line.finish_by - curve.P95(images)) -
-           kScheduleMargin;
+           Margin(line);
   };
   const std::vector<int>& sizes = curve.efficient_sizes();
   const auto next = std::upper_bound(sizes.begin(), sizes.end(), line.tasks);

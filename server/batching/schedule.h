@@ -63,7 +63,7 @@ struct Decision {
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now);
 
-// How long before it would become late a task is run: threads wake late.
+// A task is run at least so long before it would become late.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
 
 // The images of the next batch of a line if it left now.

@@ -72,6 +72,14 @@ TEST(DecideTest, WaitsForTheNextSizeIfArrivalsReachIt) {
   EXPECT_EQ(Decide(kLatency, {line}, kStart).line, 0);
 }
 
+TEST(LeaveAtTest, ALongWaitEndsEarlierBeforeTheDeadlineThanAShortOne) {
+  const BatchCurve curve = Linear(10, 1);  // One image takes 11 ms.
+  const ScheduleOptions options = Options(BatchMode::kThroughput, 1e6);
+  EXPECT_EQ(LeaveAt(options, Line(curve, 1, 16)), At(16 - 11 - 1));
+  EXPECT_EQ(LeaveAt(options, Line(curve, 1, 320)), At(320 - 11 - 10));
+  EXPECT_EQ(LeaveAt(options, Line(curve, 1, 6400)), At(6400 - 11 - 20));
+}
+
 TEST(DecideTest, WaitsForHalfTheTimeOfAnImageAtMost) {
   const BatchCurve curve = Linear(3, 1);
   WaitingLine line = Line(curve, 1);
