@@ -49,7 +49,7 @@ TEST_F(VisionServiceTest, TimingOnlyOnRequest) {
 }
 
 TEST_F(VisionServiceTest, AnImageHasTheSameBytesAloneAndInABatch) {
-  Start("max_batch_size: 8 mode: THROUGHPUT max_queue_delay { seconds: 1 }");
+  Start("max_batch_size: 8 mode: FIXED max_queue_delay { seconds: 1 }");
   std::vector<std::string> alone;
   ClassifyRequest all;
   for (int i = 0; i < 8; ++i) {
