@@ -105,7 +105,7 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
 Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
                    observability::Metrics* metrics)
     : options_(std::move(options)),
-      metrics_of_(*metrics),
+      all_metrics_(*metrics),
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
       unprepared_(model_->contexts()),
@@ -178,7 +178,7 @@ Batcher::Run Executor::MakeRun(int thread) {
   Runner runner = MakeRunner(thread);
   prepared_.Update(runner.status());
   --unprepared_;
-  return [this, device = metrics_of_.Device(model_->context_device(thread)),
+  return [this, device = all_metrics_.Device(model_->context_device(thread)),
           runner = std::move(runner)](Batch batch) {
     device->BatchStarted();
     RunBatch(runner, std::move(batch));

@@ -124,7 +124,7 @@ class Executor : private Batcher::Observer {
   absl::Status CheckDevice();
 
   const Options options_;
-  observability::Metrics& metrics_of_;
+  observability::Metrics& all_metrics_;
   const std::shared_ptr<observability::ModelMetrics> metrics_;
   const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;
