@@ -54,6 +54,19 @@ uint64_t PopGroup(FairQueue* queue, int64_t free_bytes = kMuch,
   return work->group;
 }
 
+TEST(FairQueueTest, TellsTheWorkBeforeANewcomer) {
+  FairQueue queue;
+  const absl::Time never = absl::InfiniteFuture();
+  EXPECT_EQ(queue.WorkBefore(kSmall, Priority::kNormal, never),
+            absl::ZeroDuration());
+  PushMany(&queue, 3, MakeWork(1, kLarge));
+  EXPECT_EQ(queue.WorkBefore(kSmall, Priority::kNormal, never),
+            absl::ZeroDuration())
+      << "it is done before the large ones";
+  EXPECT_EQ(queue.WorkBefore(2 * kLarge, Priority::kNormal, never), 2 * kLarge);
+  EXPECT_EQ(queue.WorkBefore(100 * kLarge, Priority::kLow, never), 3 * kLarge);
+}
+
 TEST(FairQueueTest, HasNothingToStartWith) {
   FairQueue queue;
   EXPECT_EQ(queue.size(), 0);

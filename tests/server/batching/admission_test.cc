@@ -55,6 +55,23 @@ TEST_F(AdmissionTest, WaitsForTheBatchThatRuns) {
   EXPECT_NEAR(Start(), 0, 1e-3);
 }
 
+TEST_F(AdmissionTest, OtherModelsOnTheDeviceStretchEachBatch) {
+  state_.stretch = 3;  // A full batch takes 14 ms and waits for 28.
+  EXPECT_NEAR(Start(), 28, 1e-3);
+  EXPECT_NEAR(Drained(), 33, 1e-3);
+  state_.work.earlier = state_.work.all = Ms(10);
+  EXPECT_NEAR(Start(), 58, 1e-3);
+  EXPECT_NEAR(Drained(), 63, 1e-3);
+}
+
+TEST_F(AdmissionTest, TellsWhenTheRequestAloneWouldBeDone) {
+  request_.images = 2;
+  state_.work.all = Ms(100);
+  const AdmissionEstimate estimate = Estimate();
+  EXPECT_EQ(estimate.drained_alone - kNow, Ms(12));
+  EXPECT_GT(estimate.drained, estimate.drained_alone);
+}
+
 TEST_F(AdmissionTest, DecodingAndEncodingTakeTime) {
   request_.decode = Ms(20);
   request_.answer = Ms(3);

@@ -40,6 +40,31 @@ TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3, 2, 1}));
 }
 
+TEST(BatchQueuePriorityTest, LowerClassesDelayABatchToTwiceItsTimeAtMost) {
+  const auto images = [](double milliseconds_of_8) {
+    BatchQueue queue(Options(8, 0));
+    Teach(&queue, 1, 10);
+    Teach(&queue, 8, milliseconds_of_8);
+    for (int i = 0; i < 7; ++i)
+      queue.Push(MakeRanked(i, Priority::kLow), At(0));
+    queue.Push(MakeRanked(7, Priority::kHigh), At(0));
+    const Numbers ids = Ids(queue.PopBatch(At(0)));
+    EXPECT_EQ(ids[0], 7);
+    return ids.size();
+  };
+  EXPECT_EQ(images(45), 3) << "three take 20 ms";
+  EXPECT_EQ(images(19), 8);
+}
+
+TEST(BatchQueuePriorityTest, LowerClassesMakeWayForNoBatchOfTheirOwn) {
+  BatchQueue queue(Options(8, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 8, 45);
+  for (int i = 0; i < 8; ++i) queue.Push(MakeRanked(i, Priority::kLow), At(0));
+  // The rest becomes a batch with those that come meanwhile.
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))).size(), 7);
+}
+
 // 20 s of work of each class wait, in tasks that take 10 ms.
 TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   BatchOptions options = Options(1, 0);

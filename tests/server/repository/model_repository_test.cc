@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
 #include "server/base/error.h"
+#include "server/batching/batch_profile_file.h"
 #include "tests/server/running_server.h"
 
 namespace sfmamba::repository {
@@ -33,6 +34,9 @@ class ModelRepositoryTest : public testing::Test {
     options.directory = folder_;
     options.model_path = model_path;
     options.model_name = model_name;
+    options.profile_dir = profile_dir_;
+    options.profile_budget = absl::Milliseconds(1);
+    options.build = build_;
     repository_ = std::make_unique<ModelRepository>(
         options,
         [this](const ModelDirectory& directory,
@@ -61,6 +65,7 @@ class ModelRepositoryTest : public testing::Test {
   }
 
   const std::string folder_;
+  std::string profile_dir_, build_;  // As in the options.
   server::Gate gate_;
   observability::Logger log_;
   observability::Metrics metrics_;
@@ -87,6 +92,48 @@ TEST_F(ModelRepositoryTest, IgnoresOtherNames) {
   std::ofstream(folder_ + "/README.md") << "text";
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
+}
+
+// The times of the batches of model "m" that the repository knows.
+std::vector<batching::BatchTime> TimesOf(ModelRepository& repository) {
+  const auto version = repository.Find("m", "model");
+  EXPECT_TRUE(version.ok() && (*version)->Loaded().ok());
+  return (*(*version)->Loaded())->executor->Times();
+}
+
+TEST_F(ModelRepositoryTest, KeepsWhatItKnowsOfTheTimesOfBatches) {
+  server::WriteModel(folder_, "m", "1", "max_batch_size: 1");
+  profile_dir_ = folder_ + "-profiles/made";
+  build_ = "one";
+  ASSERT_TRUE(Make().Scan().ok());
+  ASSERT_TRUE(LoadAll(*repository_).ok());
+  const std::vector<batching::BatchTime> measured = TimesOf(*repository_);
+  ASSERT_EQ(measured.size(), 1);
+  const std::string file = profile_dir_ + "/m-1.times";
+  ASSERT_TRUE(fs::exists(file)) << "it is written once the model is loaded";
+
+  // A time that nobody measures.
+  const auto version = repository_->Find("m", "model");
+  const batching::BatchProfileKey key = (*(*version)->Loaded())->profile_key;
+  std::vector<batching::BatchTime> slow = measured;
+  slow[0].median = slow[0].p95 = absl::Seconds(77);
+  repository_.reset();
+  ASSERT_TRUE(batching::WriteBatchProfile(key, slow, file).ok());
+  ASSERT_TRUE(Make().Scan().ok());
+  ASSERT_TRUE(LoadAll(*repository_).ok());
+  EXPECT_EQ(TimesOf(*repository_)[0].median, absl::Seconds(77));
+
+  build_ = "another";
+  ASSERT_TRUE(Make().Scan().ok());
+  ASSERT_TRUE(LoadAll(*repository_).ok());
+  EXPECT_LT(TimesOf(*repository_)[0].median, absl::Seconds(77));
+}
+
+TEST_F(ModelRepositoryTest, AProfileThatCannotBeWrittenFailsNoModel) {
+  server::WriteModel(folder_, "m", "1");
+  profile_dir_ = "/dev/null/profiles";
+  ASSERT_TRUE(Make().Scan().ok());
+  EXPECT_TRUE(LoadAll(*repository_).ok());
 }
 
 TEST_F(ModelRepositoryTest, FollowsNoLinkOutside) {
