@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -135,20 +136,17 @@ void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
 
 }  // namespace
 
-void RunLengths::Add(int64_t begin, int64_t end) {
-  if (!counts_.empty() && begin == end_) {
-    counts_.back() += end - begin;
-  } else {
-    counts_.push_back(begin - end_);
-    counts_.push_back(end - begin);
-  }
-  end_ = end;
+void RleWriter::Append(int64_t count) {
+  int64_t& last = last_[counts_ % 2];
+  AppendNumber(counts_ > 2 ? count - last : count, &text_);
+  last = count;
+  ++counts_;
 }
 
-std::vector<int64_t> RunLengths::Counts(int64_t pixels) const {
-  std::vector<int64_t> counts = counts_;
-  if (pixels > end_ || counts.empty()) counts.push_back(pixels - end_);
-  return counts;
+std::string RleWriter::Finish(int64_t pixels) {
+  if (!empty()) Append(end_ - begin_);
+  if (pixels > end_ || empty()) Append(pixels - end_);
+  return std::move(text_);
 }
 
 std::string CompressCounts(absl::Span<const int64_t> counts) {
@@ -161,36 +159,36 @@ std::string CompressCounts(absl::Span<const int64_t> counts) {
 
 std::string EncodeRle(const Mask& mask, int left, int top, int height,
                       int width) {
-  RunLengths runs;
+  RleWriter rle;
   ForEachRun(mask.data.data(), mask.height, mask.width, 0, mask.width,
              [&](int x, int y, int end, uint8_t set) {
                if (!set) return;
                const int64_t column =
                    int64_t{1} * (left + mask.left + x) * height + top +
                    mask.top;
-               runs.Add(column + y, column + end);
+               rle.Add(column + y, column + end);
              });
-  return CompressCounts(runs.Counts(int64_t{1} * height * width));
+  return rle.Finish(int64_t{1} * height * width);
 }
 
 ClassRunLengths::ClassRunLengths(int height, int width, int classes)
-    : height_(height), width_(width), runs_(classes) {}
+    : height_(height), width_(width), writers_(classes) {}
 
 void ClassRunLengths::AddColumns(int columns,
                                  const std::vector<uint16_t>& map) {
   const int end = std::min(columns_ + columns, width_);
   ForEachRun(map.data(), height_, width_, columns_, end,
              [this](int x, int y, int end, uint16_t label) {
-               if (label >= runs_.size()) return;
+               if (label >= writers_.size()) return;
                const int64_t column = int64_t{1} * x * height_;
-               runs_[label].Add(column + y, column + end);
+               writers_[label].Add(column + y, column + end);
              });
   columns_ = end;
 }
 
-std::string ClassRunLengths::Compress(int id) const {
-  if (runs_[id].empty()) return "";
-  return CompressCounts(runs_[id].Counts(int64_t{1} * height_ * width_));
+std::string ClassRunLengths::Take(int id) {
+  if (writers_[id].empty()) return "";
+  return writers_[id].Finish(int64_t{1} * height_ * width_);
 }
 
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
@@ -198,7 +196,7 @@ std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
   ClassRunLengths runs(height, width, classes);
   runs.AddColumns(width, map);
   std::vector<std::string> strings(classes);
-  for (int i = 0; i < classes; ++i) strings[i] = runs.Compress(i);
+  for (int i = 0; i < classes; ++i) strings[i] = runs.Take(i);
   return strings;
 }
 

@@ -13,36 +13,52 @@
 
 namespace sfmamba::base {
 
-// COCO's run lengths of a mask: it is read column by column, and the lengths
-// alternate between unset and set pixels, beginning with unset ones. Source:
-// docs/heads.md, "COCO run lengths".
+// Writes COCO's compressed run lengths of a mask. The mask is read column by
+// column, and the lengths alternate between unset and set pixels, beginning
+// with unset ones. Source: docs/heads.md, "COCO run lengths".
 //
-//   RunLengths runs;
-//   runs.Add(3, 7);  // Pixels 3 to 6 are set,
-//   runs.Add(9, 10);
-//   runs.Counts(12);  // 3 4 2 1 2
+//   RleWriter rle;
+//   rle.Add(3, 7);  // Pixels 3 to 6 are set,
+//   rle.Add(9, 10);
+//   rle.Finish(12);  // The counts 3 4 2 1 2.
 //
 // Thread-compatible.
-class RunLengths {
+class RleWriter {
  public:
   // Sets the pixels [begin, end), which are counted column by column. `begin`
   // must not be below the last call's `end`. Adjoining pixels become one run.
-  void Add(int64_t begin, int64_t end);
+  void Add(int64_t begin, int64_t end) {
+    if (begin == end) return;
+    if (begin != end_) {
+      if (end_ > 0) Append(end_ - begin_);
+      Append(begin - end_);
+      begin_ = begin;
+    } else if (end_ == 0) {  // The first pixel is set.
+      Append(0);
+    }
+    end_ = end;
+  }
 
-  // Returns the run lengths of a mask of `pixels` pixels.
-  std::vector<int64_t> Counts(int64_t pixels) const;
+  // The string of a mask of `pixels` pixels; once.
+  std::string Finish(int64_t pixels);
 
-  bool empty() const { return counts_.empty(); }
-  int64_t runs() const { return counts_.size(); }  // Of both kinds.
+  bool empty() const { return end_ == 0; }        // Whether no pixel is set.
+  int64_t bytes() const { return text_.size(); }  // Written so far.
 
  private:
-  std::vector<int64_t> counts_;  // Up to the last set pixel, so an even number.
-  int64_t end_ = 0;              // The sum of counts_.
+  void Append(int64_t count);
+
+  std::string text_;      // Of all counts but that of the last set run.
+  int64_t counts_ = 0;    // In text_.
+  int64_t last_[2] = {};  // The last count of each kind, unset and set.
+  int64_t begin_ = 0;     // The last set run.
+  int64_t end_ = 0;
 };
 
-// Returns COCO's compressed string. From the fourth count on, the difference to
-// the count two before is stored. Each number is divided into groups of 5 bits,
-// the lowest first; 0x20 is added if more groups follow, and 48 to each group.
+// Returns COCO's compressed string of run lengths. From the fourth on, the
+// difference to the length two before is stored. Each number is divided into
+// groups of 5 bits, the lowest first; 0x20 is added if more groups follow, and
+// 48 to each group.
 std::string CompressCounts(absl::Span<const int64_t> counts);
 
 // Returns the compressed string of `mask`, shifted by `left` and `top` pixels,
@@ -63,16 +79,18 @@ class ClassRunLengths {
   void AddColumns(int columns, const std::vector<uint16_t>& map);
   bool done() const { return columns_ == width_; }
 
-  // The number of runs of class `id`, and their compressed string, which is
-  // empty if the class does not occur. Only when done().
-  int64_t runs(int id) const { return runs_[id].runs(); }
-  std::string Compress(int id) const;
+  // The bytes of the string of class `id` so far.
+  int64_t bytes(int id) const { return writers_[id].bytes(); }
+
+  // The compressed string of class `id`, which is empty if the class does not
+  // occur; once, when done().
+  std::string Take(int id);
 
  private:
   const int height_;
   const int width_;
-  std::vector<RunLengths> runs_;  // By class.
-  int columns_ = 0;               // That have been read.
+  std::vector<RleWriter> writers_;  // By class.
+  int columns_ = 0;                 // That have been read.
 };
 
 // Returns one compressed string for each class 0 .. classes - 1 of a map

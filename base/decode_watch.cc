@@ -13,14 +13,21 @@ absl::Duration ThreadCpuTime() {
   return absl::DurationFromTimespec(time);
 }
 
-DecodeWatch::DecodeWatch(absl::Duration limit, Clock clock)
-    : limit_(limit), clock_(std::move(clock)), start_(clock_()) {}
+DecodeWatch::DecodeWatch(absl::Duration limit, Clock clock, Wanted wanted)
+    : limit_(limit),
+      clock_(std::move(clock)),
+      wanted_(std::move(wanted)),
+      start_(clock_()) {}
 
 bool DecodeWatch::Expired() const {
+  if (wanted_ != nullptr && !wanted_()) return true;
   return limit_ != absl::InfiniteDuration() && clock_() - start_ > limit_;
 }
 
 absl::Status DecodeWatch::status() const {
+  if (wanted_ != nullptr && !wanted_()) {
+    return absl::CancelledError("the picture is no longer wanted");
+  }
   return absl::DeadlineExceededError(
       absl::StrCat("decoding took longer than the ",
                    absl::FormatDuration(limit_), " that a picture has"));

@@ -13,21 +13,38 @@
 namespace sfmamba::base {
 namespace {
 
-// JPEG's coefficients take 2 bytes each, of up to 4 components.
-constexpr int64_t kJpegBytesPerPixel = 8;
+constexpr int64_t kHeapBlock = 64;  // What the heap adds to a block, at most.
 
 int ScaledSide(int side, int eighths) { return (side * eighths + 7) / 8; }
 
-// The smallest scale that keeps both sides at `min_side`, in eighths.
-int JpegScale(const ImageHeader& header, int min_side) {
-  if (min_side <= 0) return 8;
+// The smallest scale that keeps both sides at `min_side` and is worth it, in
+// eighths. Only a JPEG is scaled.
+int Scale(const ImageHeader& header, int min_side) {
+  if (header.format != ImageFormat::kJpeg || min_side <= 0) return 8;
   const int side = std::min(header.width, header.height);
   int eighths = 1;
   while (eighths < 8 && ScaledSide(side, eighths) < min_side) ++eighths;
-  return eighths;
+  // libjpeg-turbo has no vector instructions for 6/8 and 7/8, which take a
+  // third and more longer than the whole picture.
+  return eighths > 5 ? 8 : eighths;
 }
 
 }  // namespace
+
+DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
+                    int min_side) {
+  const int eighths = Scale(header, min_side);
+  DecodeNeeds needs;
+  needs.width = ScaledSide(header.width, eighths);
+  needs.height = ScaledSide(header.height, eighths);
+  const int64_t picture = int64_t{3} * needs.width * needs.height + kHeapBlock;
+  const bool turned = apply_orientation && header.orientation != 1;
+  needs.bytes = picture + std::max(header.decoder_bytes, turned ? picture : 0);
+  if (turned && SwapsSides(header.orientation)) {
+    std::swap(needs.width, needs.height);
+  }
+  return needs;
+}
 
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
@@ -35,8 +52,7 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const DecodeWatch& watch) {
   const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
   if (!header.ok()) return header.status();
-  const int eighths =
-      header->format == ImageFormat::kJpeg ? JpegScale(*header, min_side) : 8;
+  const int eighths = Scale(*header, min_side);
   RgbImage image;
   image.width = ScaledSide(header->width, eighths);
   image.height = ScaledSide(header->height, eighths);
@@ -45,8 +61,7 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   switch (header->format) {
     case ImageFormat::kJpeg:
       status = DecodeJpeg(bytes, eighths, image.width, image.height,
-                          kJpegBytesPerPixel * limits.max_pixels, watch,
-                          image.data.data());
+                          header->decoder_bytes, watch, image.data.data());
       break;
     case ImageFormat::kPng:
       status =

@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_BASE_IMAGE_DECODER_H_
 #define SFMAMBA_BASE_IMAGE_DECODER_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/decode_watch.h"
@@ -9,13 +11,21 @@
 
 namespace sfmamba::base {
 
+// What DecodeImage() gives and takes, foreseen from the header.
+struct DecodeNeeds {
+  int width = 0;  // Of the picture that it returns.
+  int height = 0;
+  int64_t bytes = 0;  // The most that is allocated at a time, result included.
+};
+DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
+                    int min_side);
+
 // Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
-// JPEG is decoded at the smallest scale M/8 whose short and long sides stay at
-// least `min_side` (0: full size). Returns the errors of ReadImageHeader(),
-// INVALID_ARGUMENT for truncated or corrupt bytes, never a partial picture, and
-// DEADLINE_EXCEEDED as soon as `watch` is seen to have expired. Memory beside
-// the result is at most that of a JPEG's coefficients (8 bytes a pixel), a
-// WebP's 4 bytes a pixel, and a second picture if it is turned.
+// JPEG is decoded at the smallest scale M/8, M up to 5 or 8, whose short and
+// long sides stay at least `min_side` (0: full size). Returns the errors of
+// ReadImageHeader(), INVALID_ARGUMENT for truncated or corrupt bytes, never a
+// partial picture, and DEADLINE_EXCEEDED as soon as `watch` is seen to have
+// expired. It never allocates more than NeedsOf() says.
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,

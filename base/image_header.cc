@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
+#include "base/decoder_memory.h"
 #include "base/orientation.h"
 #include "webp/decode.h"
 
@@ -14,6 +15,7 @@ namespace sfmamba::base {
 namespace {
 
 constexpr absl::string_view kJpegMagic = "\xFF\xD8\xFF";
+constexpr int kProgressive = 0xC2, kScan = 0xDA;  // JPEG's markers.
 constexpr absl::string_view kPngMagic = "\x89PNG\r\n\x1A\n";
 constexpr absl::string_view kExifMagic("Exif\0\0", 6);
 
@@ -25,11 +27,11 @@ absl::Status Broken(absl::string_view message) {
   return absl::InvalidArgumentError(message);
 }
 
-// Fills in width and height from a frame header (SOF): length (2 bytes),
-// precision (1), height (2), width (2), components (1). Source: ITU-T T.81,
-// B.2.2.
+// Reads a frame header (SOF): length (2 bytes), precision (1), height (2),
+// width (2), components (1), and for each component its id (1), sampling
+// factors (4 bits each) and table (1). Source: ITU-T T.81, B.2.2.
 absl::Status ReadFrame(int marker, absl::string_view segment,
-                       ImageHeader& header) {
+                       JpegFrame& frame) {
   // Baseline, extended, progressive, and the last two with arithmetic coding.
   constexpr int kDecodable[] = {0xC0, 0xC1, 0xC2, 0xC9, 0xCA};
   if (std::find(std::begin(kDecodable), std::end(kDecodable), marker) ==
@@ -49,9 +51,40 @@ absl::Status ReadFrame(int marker, absl::string_view segment,
     return Unsupported(
         absl::StrCat("JPEG: ", components, " components, expected 1, 3 or 4"));
   }
-  header.height = BigEndian(segment, 3, 2);
-  header.width = BigEndian(segment, 5, 2);
+  if (segment.size() < size_t{8} + 3 * components) {
+    return Broken("JPEG: the frame header is too short");
+  }
+  frame.height = BigEndian(segment, 3, 2);
+  frame.width = BigEndian(segment, 5, 2);
+  frame.components = components;
+  for (int i = 0; i < components; ++i) {
+    const int factors = BigEndian(segment, 9 + 3 * i, 1);
+    frame.sampling[i] = {factors >> 4, factors & 15};
+    if (factors >> 4 < 1 || factors >> 4 > 4 || (factors & 15) < 1 ||
+        (factors & 15) > 4) {
+      return Broken("JPEG: a sampling factor is not 1 to 4");
+    }
+  }
+  frame.several_scans = marker == kProgressive || marker == 0xCA;
   return absl::OkStatus();
+}
+
+// Whether the scan whose header `bytes` begin with has all components. `bytes`
+// are what follows the frame header. False also if that is not clear, as where
+// libjpeg would have to guess.
+bool FirstScanHasAll(absl::string_view bytes, int components) {
+  size_t at = 0;
+  while (at + 4 < bytes.size() && BigEndian(bytes, at, 1) == 0xFF) {
+    while (at < bytes.size() && BigEndian(bytes, at, 1) == 0xFF) ++at;
+    if (at + 4 > bytes.size()) return false;
+    const int marker = BigEndian(bytes, at++, 1);
+    if (marker == kScan) return BigEndian(bytes, at + 2, 1) == components;
+    const bool has_length = marker >= 0xC0 && (marker < 0xD0 || marker > 0xD9);
+    const size_t length = BigEndian(bytes, at, 2);
+    if (!has_length || length < 2 || length > bytes.size() - at) return false;
+    at += length;
+  }
+  return false;
 }
 
 bool IsFrame(int marker) {
@@ -72,8 +105,19 @@ absl::Status ReadJpegHeader(absl::string_view bytes, ImageHeader& header) {
     const size_t length = BigEndian(bytes, at, 2);
     if (length < 2 || length > bytes.size() - at) break;
     const absl::string_view segment = bytes.substr(at, length);
-    if (IsFrame(marker)) return ReadFrame(marker, segment, header);
-    if (marker == 0xDA || marker == 0xD9) {
+    if (IsFrame(marker)) {
+      JpegFrame frame;
+      const absl::Status status = ReadFrame(marker, segment, frame);
+      if (!status.ok()) return status;
+      header.width = frame.width;
+      header.height = frame.height;
+      frame.several_scans =
+          frame.several_scans ||
+          !FirstScanHasAll(bytes.substr(at + length), frame.components);
+      header.decoder_bytes = JpegDecoderBytes(frame);
+      return absl::OkStatus();
+    }
+    if (marker == kScan || marker == 0xD9) {
       return Broken("JPEG: no frame header before the first scan");
     }
     const absl::string_view payload = segment.substr(2);
@@ -99,6 +143,7 @@ absl::Status ReadPngHeader(absl::string_view bytes, ImageHeader& header) {
   }
   header.width = width;
   header.height = height;
+  header.decoder_bytes = PngDecoderBytes(header.width);
   for (size_t at = 8; bytes.size() - at >= kFrame;) {
     const uint64_t length = BigEndian(bytes, at, 4);
     if (length > bytes.size() - at - kFrame) break;
@@ -122,6 +167,10 @@ absl::Status ReadWebpHeader(absl::string_view bytes, ImageHeader& header) {
   if (features.has_animation) return Unsupported("WebP: animated");
   header.width = features.width;
   header.height = features.height;
+  constexpr int kLossy = 1;
+  header.decoder_bytes =
+      WebpDecoderBytes(features.width, features.height,
+                       features.format != kLossy, features.has_alpha != 0);
   for (size_t at = 12; bytes.size() - at >= 8;) {
     const uint64_t length = LittleEndian(bytes, at + 4, 4);
     if (length > bytes.size() - at - 8) break;

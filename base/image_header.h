@@ -25,6 +25,8 @@ struct ImageHeader {
   int width = 0;  // As stored, before orientation.
   int height = 0;
   int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
+  // The memory that decoding takes at most beside the decoded picture.
+  int64_t decoder_bytes = 0;
 };
 
 // Returns INVALID_ARGUMENT unless both sides are positive, and OUT_OF_RANGE if

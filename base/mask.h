@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
+
 namespace sfmamba::base {
 
 // A mask over a picture. `data` covers the rectangle at (left, top); pixels
@@ -22,6 +24,43 @@ struct Mask {
 
   // The number of pixels that are set.
   int64_t Area() const { return std::count(data.begin(), data.end(), 1); }
+};
+
+// The set pixels of consecutive lines, which are rows or columns of a mask.
+struct LineRuns {
+  // The edges of one line after those of the other. A line has an even number,
+  // ascending: the pixels from its first edge up to its second are set, those
+  // from its third up to its fourth, and so on.
+  std::vector<int> edges;
+  std::vector<size_t> line_ends;  // Exclusive, in `edges`, of each line.
+
+  int lines() const { return static_cast<int>(line_ends.size()); }
+  absl::Span<const int> line(int i) const {
+    const size_t begin = i == 0 ? 0 : line_ends[i - 1];
+    return absl::MakeConstSpan(edges).subspan(begin, line_ends[i] - begin);
+  }
+  void clear() {
+    edges.clear();
+    line_ends.clear();
+  }
+};
+
+// A mask over a picture whose set pixels are computed when they are asked for,
+// some lines at a time. Thread-safe.
+class LineMask {
+ public:
+  // Pixels outside of it are not set.
+  struct Bounds {
+    int left = 0, top = 0, width = 0, height = 0;
+  };
+
+  virtual ~LineMask() = default;
+
+  virtual Bounds bounds() const = 0;
+  // Appends the rows [begin, end), or the columns, which are inside bounds().
+  // All numbers count the picture's pixels.
+  virtual void AddRows(int begin, int end, LineRuns* runs) const = 0;
+  virtual void AddColumns(int begin, int end, LineRuns* runs) const = 0;
 };
 
 }  // namespace sfmamba::base

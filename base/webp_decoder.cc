@@ -10,8 +10,9 @@
 namespace sfmamba::base {
 namespace {
 
-// Bytes from one look at the watch to the next.
-constexpr size_t kWatchedBytes = 64 << 10;
+// Bytes from one look at the watch to the next: a part of the file, because a
+// few bytes may be many pixels.
+constexpr size_t kWatchedParts = 64, kWatchedBytes = 64 << 10;
 
 // Whether there are as many bytes as the header says.
 bool IsWhole(absl::string_view bytes) {
@@ -29,8 +30,10 @@ absl::Status DecodeWebp(absl::string_view bytes, const DecodeWatch& watch,
   // Given the bytes bit by bit, the decoder would not miss a last one.
   VP8StatusCode code =
       IsWhole(bytes) ? VP8_STATUS_SUSPENDED : VP8_STATUS_NOT_ENOUGH_DATA;
+  const size_t step =
+      std::clamp<size_t>(bytes.size() / kWatchedParts, 16, kWatchedBytes);
   for (size_t end = 0; code == VP8_STATUS_SUSPENDED && end < bytes.size();) {
-    end = std::min(end + kWatchedBytes, bytes.size());
+    end = std::min(end + step, bytes.size());
     code =
         decoder == nullptr
             ? VP8_STATUS_OUT_OF_MEMORY

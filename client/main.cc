@@ -14,7 +14,9 @@
 #include "client/commands/eval_command.h"
 #include "client/commands/health_command.h"
 #include "client/commands/models_command.h"
+#include "client/commands/profile_command.h"
 #include "client/commands/segment_command.h"
+#include "client/commands/stream_command.h"
 
 namespace sfmamba::client {
 namespace {
@@ -29,7 +31,9 @@ constexpr Verb kVerbs[] = {
     {"classify", "name what pictures show", RunClassify},
     {"detect", "find objects: boxes, masks, annotated pictures", RunDetect},
     {"segment", "tell the class of each pixel, in colour", RunSegment},
+    {"stream", "send pictures over one stream, as they come", RunStream},
     {"models", "list what the server serves", RunModels},
+    {"profile", "tell how long a model's batches take", RunProfile},
     {"health", "exit 0 if the server is serving, else 1", RunHealth},
     {"eval", "measure how right a model is on a labelled folder", RunEval},
     {"bench", "measure throughput and latency", RunBench},

@@ -2,7 +2,7 @@
 # Sets up a Debian 12 machine to build and run this project: Debian packages and
 # libtorch. Seconds when there is nothing to do.
 #
-# setup.sh [--cuda] [--cuda-runtime] [--checks]
+# setup.sh [--cuda] [--cuda-runtime] [--checks] [--interop]
 #   --cuda          also what `bazel build --config=cuda` needs: nvcc, unless
 #                   CUDA_HOME or /usr/local/cuda has it; the CUDA part of libtorch;
 #                   cuobjdump and nvdisasm for tests. It needs no GPU. Where an
@@ -10,7 +10,8 @@
 #   --cuda-runtime  also what programs need that were built so, cuBLAS, cuDNN and
 #                   others: 3 GB. They then run on the CPU where there is no GPU.
 #   --checks        also clang and clang-format, which tests/checks reads the sources
-#                   with.
+#                   with, and what tests/fuzz makes fuzzers of.
+#   --interop       also tritonclient, whose calls a test sends to the server.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
@@ -19,13 +20,15 @@ cd "$(dirname "$0")/.."
 CUDA=
 CUDA_RUNTIME=
 CHECKS=
+INTEROP=
 for argument; do
   case "$argument" in
     --cuda) CUDA=yes ;;
     --cuda-runtime) CUDA_RUNTIME=yes ;;
     --checks) CHECKS=yes ;;
+    --interop) INTEROP=yes ;;
     *)
-      echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime] [--checks]" >&2
+      echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime] [--checks] [--interop]" >&2
       exit 2
       ;;
   esac
@@ -41,7 +44,9 @@ PACKAGES=(
   prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 # The version is Debian 12's: the next one formats some lines otherwise.
-CHECK_PACKAGES=(clang-14 clang-format-14)
+# The fuzzers' run-time library is clang's own; the symbolizer, of llvm-14, names
+# the lines of what they find.
+CHECK_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev llvm-14)
 # promtool and prometheus, which the tests run, come in this package. Its service
 # is not wanted: only the programs are unpacked.
 PROMETHEUS_PACKAGE=prometheus
@@ -58,6 +63,25 @@ docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0
 
 # Scores detections in the test of the default models' accuracy.
 PYTHON_WHEELS='pycocotools==2.0.11 --hash=sha256:18ba75ff58cedb33a85ce2c18f1452f1fe20c9dd59925eec5300b2bf6205dbe1'
+
+# Triton's Python client, whose gRPC part speaks the Open Inference Protocol, and
+# what that part needs beside Debian's numpy.
+INTEROP_WHEELS='tritonclient==2.73.0 --hash=sha256:1f5cec19b0568e037ec4d716ae702984b3ab93e35f72b8f72c5135374dd2be9a
+grpcio==1.81.1 --hash=sha256:0a37165cc80b1a368384b383e63a4c38116a10467ae44c904d2d7468c4470ec2
+protobuf==6.33.5 --hash=sha256:cbf16ba3350fb7b889fca858fb215967792dc125b35c7976ca4818bee3521cf0
+ml-dtypes==0.5.4 --hash=sha256:19b9a53598f21e453ea2fbda8aa783c20faff8e1eeb0d7ab899309a0053f1483
+python-rapidjson==1.23 --hash=sha256:d0702eae42704948320df851a35371db3e7a9494c123896cbb069cc8b56e3c4e
+packaging==24.2 --hash=sha256:09abb1bccd265c01f4a3aa3f7a7db064b36514d2cba19a2f694fe6150451a759
+typing-extensions==4.15.0 --hash=sha256:f0fa19c6845758ab08074a0cfa8b7aecb71c999ca73d62883bc25cc018c4e548'
+
+# What tests build and run the Python package of client/python with. Pillow is for the tests.
+PYTHON_CLIENT_WHEELS='grpcio==1.85.1 --hash=sha256:83aced2a1c05648cee0de34e531351118b14c58238f0a61b43559ac8851647a8
+grpcio-tools==1.85.1 --hash=sha256:38b8307a9e7f36678dad9d2590a5e849238a7c2d1178a433fbdd46ab3f6aa452
+protobuf==7.36.2 --hash=sha256:89f23aa53c24553a2416fd4fd1ec06f74fa42b14b546d8883128813f775bbfd2
+numpy==2.4.6 --hash=sha256:89cd468399cfd2504718f0ba50e410dca55a170b61a02ad92bb18c8a65186e93
+pillow==13.0.0 --hash=sha256:a625df9a2a5597fa5e5266e01aefc82604bb85d291e3547981e863560d75da6c
+setuptools==84.2.1 --hash=sha256:ca140b45d5325a9478f880e351484f62fef15f336462e449ca0c03c873d589c2
+typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8'
 
 # The torch wheel's files: to build, and to link with --config=cuda. What
 # libtorch_cuda.so loads besides an NVIDIA driver stands in cuda-runtime.txt; it
@@ -146,7 +170,7 @@ fetch_wheels() {
   echo "$1" >"$2/requirements.txt"
   python3 -m pip download --quiet --disable-pip-version-check --no-deps \
     --require-hashes -r "$2/requirements.txt" -d "$2" \
-    --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi none \
+    --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi abi3 --abi none \
     --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
     --platform manylinux_2_25_x86_64 --platform manylinux_2_18_x86_64 \
     --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
@@ -200,6 +224,19 @@ install_wheels() {
   echo "$wanted" >"$3/.complete"
 }
 
+# Wheels as they are: the tests install them with pip.
+install_python_client() {
+  local folder=.deps/python_client wanted
+  wanted=$(echo "$PYTHON_CLIENT_WHEELS" | checksum)
+  if [ "$(cat $folder/.complete 2>/dev/null)" = "$wanted" ]; then
+    return
+  fi
+  say "Python client: fetching what its tests need (35 MB)"
+  rm -rf $folder
+  fetch_wheels "$PYTHON_CLIENT_WHEELS" $folder/wheels
+  echo "$wanted" >$folder/.complete
+}
+
 has_driver() { ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1 ' || command -v nvidia-smi >/dev/null; }
 
 install_cuda_runtime() {
@@ -243,6 +280,8 @@ install_packages
 install_prometheus
 install_schemas
 install_wheels pycocotools "$PYTHON_WHEELS" .deps/python
+[ -z "$INTEROP" ] || install_wheels tritonclient "$INTEROP_WHEELS" .deps/interop
+install_python_client
 install_libtorch
 [ -z "$CUDA" ] || install_cuda
 if [ -n "$CUDA_RUNTIME" ] || { [ -n "$CUDA" ] && has_driver; }; then

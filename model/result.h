@@ -2,7 +2,7 @@
 #define SFMAMBA_MODEL_RESULT_H_
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -20,18 +20,16 @@ struct Box {
   float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
-// An instance's mask within a part of the picture. It is 0 elsewhere.
-using InstanceMask = base::Mask;
+// An instance's mask in the picture's pixels. Its runs are computed on demand,
+// because masks together may be far larger than the picture.
+using InstanceMask = base::LineMask;
 
 struct Detection {
   Box box;
   int class_id = 0;
   float score = 0;
-  // Computes the mask in the picture's pixels. Thread-safe; valid while the
-  // result or a copy of it lives. Null unless masks were requested and the
-  // model has any. Masks are computed on demand because together they may be
-  // far larger than the picture.
-  std::function<InstanceMask()> mask;
+  // Null unless masks were requested and the model has any.
+  std::shared_ptr<const InstanceMask> mask;
 };
 
 struct Detections {

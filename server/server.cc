@@ -3,35 +3,43 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
-#include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "model/config.h"
+#include "server/base/listening_sockets.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
+#include "server/rpc/connection_limits.h"
+#include "server/rpc/port_check.h"
 
 namespace sfmamba::server {
 namespace {
 
-constexpr char kVisionName[] = "sfmamba.v1.VisionService";
+// The health names of what predicts.
+constexpr const char* kServiceNames[] = {"", "sfmamba.v1.VisionService",
+                                         "inference.GRPCInferenceService"};
 // Answers that may wait for the finish pool; more are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// The batch queues bound the bytes of what waits in the others too.
+// The memory budget bounds the bytes of what waits.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 // What a client is told to wait when the decode or the answer queue is full.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 // Addresses; further ones are told of what was told before.
 constexpr int kMaxClientsKnown = 4096;
+// Pictures that are expected to take longer to decode do not hold all threads.
+constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
+// How long the gRPC port may take to answer a new connection.
+constexpr absl::Duration kPortPatience = absl::Seconds(10);
 
 prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   prediction::RequestLimits limits;
@@ -40,6 +48,7 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   limits.image.max_pixels = config.max_image_pixels();
   limits.image.max_side = config.max_image_side();
   limits.image.max_decode_time = base::FromProto(config.decode_timeout());
+  limits.max_decode_bytes = config.decode_memory_budget_bytes();
   return limits;
 }
 
@@ -52,31 +61,35 @@ FairPool::Options PoolOptions(const char* name,
   return result;
 }
 
-FairPool::Options DecodeOptions(const Server::Options& options) {
-  FairPool::Options result = PoolOptions("decode", options);
-  result.memory_bytes = options.config.decode_memory_budget_bytes();
+// A piece of a large answer is longer than a round, so that a small answer
+// waits for no other than the one that is being encoded.
+FairPool::Options FinishOptions(const Server::Options& options) {
+  FairPool::Options result = PoolOptions("finish", options);
+  result.round = absl::Milliseconds(1);
   return result;
 }
 
-std::string Address(const std::string& host, int port) {
-  const bool ipv6 = absl::StrContains(host, ':') && host.front() != '[';
-  return ipv6 ? absl::StrCat("[", host, "]:", port)
-              : absl::StrCat(host, ":", port);
+FairPool::Options DecodeOptions(const Server::Options& options) {
+  FairPool::Options result = PoolOptions("decode", options);
+  result.memory_bytes = options.config.decode_memory_budget_bytes();
+  result.long_piece = kLongDecode;
+  return result;
 }
 
 // Limits that protect the server from its clients: docs/serving.md, "Limits".
-void SetLimits(const v1::ServerConfig& config, grpc::ServerBuilder* builder) {
+void SetLimits(const v1::ServerConfig& config, const MemoryBudget& memory,
+               grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(config.max_message_bytes());
   builder->SetMaxSendMessageSize(config.max_message_bytes());
-  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
-  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder->AddChannelArgument(
-      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  // Without this a second server on the port would take half of the calls.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  rpc::SetConnectionLimits(config, builder);
+  // The limit of messages is of their bytes on the wire, and a KiB of them may
+  // stand for a MiB. Pictures are compressed already.
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
+    builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
+  }
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota("server");
-  quota.Resize((size_t{1} << 30) + config.max_message_bytes());
+  quota.Resize(memory.transport_bytes());
   builder->SetResourceQuota(quota);
 }
 
@@ -86,15 +99,19 @@ Server::Server(const Options& options, observability::Logger* log)
     : config_(options.config),
       clock_(options.clock),
       on_device_failed_(options.device_failed),
+      on_port_failed_(options.port_failed),
       refusal_window_(options.refusal_window),
       scrape_window_(options.scrape_window),
       log_(*log),
+      memory_(config_.memory_budget_bytes(),
+              config_.decode_memory_budget_bytes(), kRetryAfter),
       metrics_(options.build),
       decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
-                   "decode"),
+                   "decode", config_.client_share()),
       finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
-      finish_pool_(PoolOptions("finish", options)),
-      health_([this] { return IsAlive(); }),
+      finish_pool_(FinishOptions(options)),
+      health_([this] { return IsAlive(); }, config_.max_health_watches()),
+      reset_guard_([this](const std::string& peer) { EndConnection(peer); }),
       repository_(
           repository::RepositoryOptions(
               config_,
@@ -103,18 +120,51 @@ Server::Server(const Options& options, observability::Logger* log)
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
-      vision_({repository_, decode_pool_, decode_room_, finish_pool_,
-               finish_room_, metrics_, *log, without_deadline_,
-               LimitsOf(config_), config_.max_message_bytes(),
-               base::FromProto(config_.default_deadline()),
-               base::FromProto(config_.max_deadline()), clock_}),
-      liveness_("liveness", kLivenessPeriod, [this] { UpdateLiveness(); }) {
-  health_.SetServing("", false);
-  health_.SetServing(kVisionName, false);
+      vision_(Environment(), base::FromProto(config_.send_timeout())),
+      kserve_(Environment(), KserveOptions(options.build.version)),
+      admin_(repository_, &metrics_, log),
+      heap_trim_(&memory_),
+      liveness_("liveness", kLivenessPeriod, [this] {
+        UpdateLiveness();
+        heap_trim_.Look();
+        vision_.EndUnreadCalls();
+        kserve_.EndUnreadCalls();
+      }) {
+  metrics_.ShowMemory(memory_);
+  for (const char* name : kServiceNames) health_.SetServing(name, false);
+}
+
+prediction::PredictionEnvironment Server::Environment() {
+  return {repository_,
+          decode_pool_,
+          decode_room_,
+          finish_pool_,
+          finish_room_,
+          memory_,
+          metrics_,
+          log_,
+          without_deadline_,
+          LimitsOf(config_),
+          config_.max_message_bytes(),
+          base::FromProto(config_.default_deadline()),
+          base::FromProto(config_.max_deadline()),
+          clock_};
+}
+
+kserve::KserveService::Options Server::KserveOptions(
+    const std::string& version) {
+  kserve::KserveService::Options options;
+  options.version = version;
+  options.live = [this] { return IsAlive(); };
+  options.ready = [this] { return health_.IsServing(""); };
+  options.send_timeout = base::FromProto(config_.send_timeout());
+  return options;
 }
 
 Server::~Server() {
   if (grpc_ == nullptr) return;
+  port_check_ = nullptr;
+  StopListening();
   health_.EndWatches();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
 }
@@ -122,8 +172,9 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const Options& options, observability::Logger* log) {
   auto server = absl::WrapUnique(new Server(options, log));
-  auto metrics_server = observability::MetricsServer::Start(
-      server->config_.host(), server->config_.metrics_port(), server->metrics_);
+  auto metrics_server = http::MetricsServer::Start(
+      server->config_.host(), server->config_.metrics_port(),
+      &server->metrics_);
   if (!metrics_server.ok()) return metrics_server.status();
   server->metrics_server_ = *std::move(metrics_server);
   server->scanned_ = server->repository_.Scan();
@@ -144,17 +195,66 @@ absl::Status Server::Listen() {
   if (!config_.disable_reflection()) {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   }
-  const std::string address = Address(config_.host(), config_.port());
+  absl::StatusOr<ListeningSockets> sockets =
+      ListeningSockets::Bind("the gRPC port", config_.host(), config_.port());
+  if (!sockets.ok()) return sockets.status();
+  const std::string address = sockets->LocalAddress();
   grpc::ServerBuilder builder;
-  SetLimits(config_, &builder);
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+  SetLimits(config_, memory_, &builder);
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
+  std::vector<
+      std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+      interceptors;
+  interceptors.push_back(
+      std::make_unique<rpc::ResetInterceptors>(&reset_guard_));
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.RegisterService(&vision_);
+  builder.RegisterService(&kserve_);
+  builder.RegisterService(&admin_);
   builder.RegisterService(&health_);
   grpc_ = builder.BuildAndStart();
-  if (grpc_ != nullptr && port_ != 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      "cannot bind the gRPC port: ", address,
-      " is in use, not an address of this machine, or not allowed"));
+  if (grpc_ == nullptr) return absl::InternalError("gRPC does not start");
+  rpc::ConnectionAcceptor::Options options = rpc::AcceptorOptions(config_);
+  port_ = sockets->port();
+  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
+  absl::MutexLock lock(&acceptor_mu_);
+  acceptor_ = std::make_unique<rpc::ConnectionAcceptor>(
+      options, *std::move(sockets), std::move(acceptor));
+  CheckPort(address);
+  return absl::OkStatus();
+}
+
+void Server::StopListening() {
+  absl::MutexLock lock(&acceptor_mu_);
+  acceptor_ = nullptr;
+}
+
+void Server::EndConnection(const std::string& peer) {
+  metrics_.GrpcConnectionRefused();
+  absl::MutexLock lock(&acceptor_mu_);
+  if (acceptor_ != nullptr) acceptor_->End(peer);
+}
+
+void Server::CheckPort(const std::string& address) {
+  const absl::Duration period = base::FromProto(config_.self_check_period());
+  if (period == absl::ZeroDuration()) return;
+  rpc::PortCheck::Options options;
+  options.call = [address] { return rpc::CallPort(address, kPortPatience); };
+  options.deaf = [this](const absl::Status& status) {
+    if (stopping_.load()) return;
+    health_.Fail();
+    log_.Error(observability::LogModule::kServer,
+               "the gRPC port takes no new connections",
+               {{"error", status.message()}});
+    on_port_failed_();
+  };
+  port_check_ = std::make_unique<Periodic>(
+      "port-check", period,
+      [check = std::make_shared<rpc::PortCheck>(std::move(options))] {
+        check->Run();
+      });
 }
 
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
@@ -169,8 +269,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   const absl::Status status = repository_.LoadAll(changed, stop);
   if (absl::IsCancelled(status)) return status;
   if (status.ok() || (any_ready && !config_.exit_on_load_error())) {
-    health_.SetServing("", true);
-    health_.SetServing(kVisionName, true);
+    for (const char* name : kServiceNames) health_.SetServing(name, true);
     log_.Info(observability::LogModule::kServer, "serving");
   }
   return status;
@@ -198,6 +297,7 @@ void Server::UpdateLiveness() {
     if (!model.ok()) continue;
     version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
   }
+  metrics_.LogLinesDropped(log_.TakeDropped());
   health_.UpdateLiveness();
 }
 
@@ -208,10 +308,13 @@ bool Server::Shutdown() {
     absl::SleepFor(base::FromProto(config_.drain_delay()));
   }
   vision_.StartDraining();
+  kserve_.StartDraining();
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
   // has not read the GOAWAY yet. A client that was refused before, and goes
   // elsewhere, is not among them.
   absl::SleepFor(refusal_window_);
+  stopping_.store(true);
+  StopListening();
   health_.EndWatches();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();

@@ -4,22 +4,32 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
 #include "grpcpp/server.h"
 #include "server/base/client_set.h"
 #include "server/base/fair_pool.h"
+#include "server/base/heap_trim.h"
+#include "server/base/memory_budget.h"
 #include "server/base/periodic.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
+#include "server/http/metrics_server.h"
+#include "server/kserve/kserve_service.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/observability/metrics_server.h"
+#include "server/prediction/prediction.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/admin_service.h"
+#include "server/rpc/connection_acceptor.h"
 #include "server/rpc/health.h"
+#include "server/rpc/reset_guard.h"
 #include "server/rpc/vision_service.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -44,6 +54,9 @@ class Server {
     // Called on any thread, each time that a model's device has failed for
     // good. Must not block. The server is NOT_SERVING from then on.
     std::function<void()> device_failed = [] {};
+    // Called at most once, on any thread, when the gRPC port takes no new
+    // connections any more. Must not block. "liveness" is NOT_SERVING then.
+    std::function<void()> port_failed = [] {};
     // How long new calls are refused before the connections are closed. It must
     // be longer than a round trip; server.cc, Shutdown(), explains why.
     absl::Duration refusal_window = absl::Milliseconds(500);
@@ -79,8 +92,15 @@ class Server {
  private:
   Server(const Options& options, observability::Logger* log);
 
+  // What predictions of all transports work with.
+  prediction::PredictionEnvironment Environment();
+  kserve::KserveService::Options KserveOptions(const std::string& version);
+
   absl::Status Listen();
+  void CheckPort(const std::string& address);  // Starts port_check_.
   void DeviceFailed(const absl::Status& status);
+  void StopListening() ABSL_LOCKS_EXCLUDED(acceptor_mu_);
+  void EndConnection(const std::string& peer) ABSL_LOCKS_EXCLUDED(acceptor_mu_);
   // Whether every model makes progress.
   bool IsAlive() const;
   // Tells the metrics and the watches of "liveness".
@@ -89,25 +109,36 @@ class Server {
   const v1::ServerConfig config_;
   const std::function<absl::Time()> clock_;
   const std::function<void()> on_device_failed_;
+  const std::function<void()> on_port_failed_;
   const absl::Duration refusal_window_;
   const absl::Duration scrape_window_;
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
+  std::atomic<bool> stopping_{false};
+  MemoryBudget memory_;
   observability::Metrics metrics_;
-  std::unique_ptr<observability::MetricsServer> metrics_server_;
+  std::unique_ptr<http::MetricsServer> metrics_server_;
   batching::QueueRoom decode_room_;
   batching::QueueRoom finish_room_;
   FairPool finish_pool_;
   rpc::HealthService health_;
+  rpc::ResetGuard reset_guard_;
   // Executors end tasks on the pool above; the pool below hands them tasks.
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;
   rpc::VisionService vision_;
+  kserve::KserveService kserve_;
+  rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
-  Periodic liveness_;                   // Last, for the same reason.
+  absl::Mutex acceptor_mu_;
+  std::unique_ptr<rpc::ConnectionAcceptor> acceptor_
+      ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
+  std::unique_ptr<Periodic> port_check_;
+  HeapTrim heap_trim_;  // Used by liveness_ only.
+  Periodic liveness_;   // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::server

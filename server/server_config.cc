@@ -1,6 +1,7 @@
 #include "server/server_config.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -8,11 +9,16 @@
 #include "server/base/setting.h"
 #include "server/base/textproto.h"
 #include "server/observability/log.h"
+#include "server/observability/memory_limit.h"
 
 namespace sfmamba::server {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
+// The memory budget has room for so many of the largest messages.
+constexpr int64_t kMessagesOfBudget = 8;
+// Of the budget by default.
+constexpr int64_t kMostMemory = int64_t{4} << 30;
 
 }  // namespace
 
@@ -32,6 +38,14 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   }
   if (config.compute_threads() == 0) config.set_compute_threads(processors);
   SetDefaults(&config);
+  if (config.memory_budget_bytes() == 0) {
+    const int64_t least = kMessagesOfBudget * config.max_message_bytes();
+    config.set_memory_budget_bytes(std::max(
+        least, std::min(kMostMemory, observability::MemoryLimit() / 2)));
+  }
+  if (config.decode_memory_budget_bytes() == 0) {
+    config.set_decode_memory_budget_bytes(config.memory_budget_bytes() / 8 * 3);
+  }
   return config;
 }
 
@@ -43,6 +57,18 @@ absl::Status Validate(const v1::ServerConfig& c) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max_image_bytes: got ", c.max_image_bytes(), ", expected at most ",
         c.max_message_bytes(), ", as max_message_bytes is"));
+  }
+  if (c.memory_budget_bytes() < kMessagesOfBudget * c.max_message_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory_budget_bytes: got ", c.memory_budget_bytes(),
+        ", expected at least ", kMessagesOfBudget * c.max_message_bytes(), ", ",
+        kMessagesOfBudget, " times max_message_bytes"));
+  }
+  if (c.decode_memory_budget_bytes() > c.memory_budget_bytes() / 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decode_memory_budget_bytes: got ", c.decode_memory_budget_bytes(),
+        ", expected at most ", c.memory_budget_bytes() / 2,
+        ", half of memory_budget_bytes"));
   }
   if (c.device() == "cpu" && !c.gpus().empty()) {
     return absl::InvalidArgumentError(

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
+#include "server/base/descriptors.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
 #include "server/gpus.h"
@@ -32,9 +34,11 @@
 namespace sfmamba::server {
 namespace {
 
-// What the end takes beside drain_delay and drain_timeout: the refusals before,
-// the last scrapes after.
-constexpr absl::Duration kEndingTime = absl::Seconds(3);
+// What the end takes beside drain_delay and drain_timeout, the log's last lines
+// included: the refusals before, the last scrapes after.
+constexpr absl::Duration kEndingTime = absl::Milliseconds(1700);
+// How long the log's last lines may take to be written.
+constexpr absl::Duration kLastLines = absl::Milliseconds(300);
 
 enum ExitCode {
   kClean = 0,
@@ -44,6 +48,7 @@ enum ExitCode {
   kNoDevice = 5,
   kDrainTimeout = 6,
   kDeviceFailed = 7,
+  kPortFailed = 8,
 };
 
 // Whether the server is to end, and why. Thread-safe.
@@ -53,26 +58,40 @@ class EndRequest {
     absl::MutexLock lock(&mu_);
     stop_ = true;
   }
-  void DeviceFailed() ABSL_LOCKS_EXCLUDED(mu_) {
+  // The process is to end with `code`. The first failure counts.
+  void Fail(ExitCode code) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    stop_ = device_failed_ = true;
+    stop_ = true;
+    if (failure_ == kClean) failure_ = code;
   }
   void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
+  }
+  // The process has ended but for what the caller frees.
+  void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    stop_ = ended_ = true;
+  }
+  // Waits until it has ended; false if it was told to end `limit` ago.
+  bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_, absl::Condition(&stop_));
+    return mu_.AwaitWithTimeout(absl::Condition(&ended_), limit);
   }
   bool stop() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return stop_;
   }
-  bool device_failed() const ABSL_LOCKS_EXCLUDED(mu_) {
+  // What made it end, or `other` if that was a signal.
+  ExitCode CodeOr(ExitCode other) const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    return device_failed_;
+    return failure_ == kClean ? other : failure_;
   }
 
  private:
   mutable absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  bool device_failed_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  ExitCode failure_ ABSL_GUARDED_BY(mu_) = kClean;
 };
 
 // The flags, over the configuration file, over the defaults.
@@ -105,22 +124,37 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process when the drain is over, whatever still runs: a batch cannot
-// be interrupted, and its calls end with it.
-void EndAfterDrain(const v1::ServerConfig& config,
-                   std::shared_ptr<const EndRequest> end,
-                   observability::Logger* log) {
-  const absl::Duration limit = base::FromProto(config.drain_delay()) +
-                               base::FromProto(config.drain_timeout()) +
-                               kEndingTime;
-  std::thread([limit, end = std::move(end), log] {
-    NameThisThread("drain");
-    absl::SleepFor(limit);
-    log->Error(observability::LogModule::kServer,
-               "a batch outlives the drain: ending without it");
-    _exit(end->device_failed() ? kDeviceFailed : kDrainTimeout);
-  }).detach();
-}
+// Ends the process so long after it was told to end, whatever still runs: the
+// load of a model and a batch cannot be interrupted, and end with it. Not once
+// this is destroyed.
+class EndAfterDrain {
+ public:
+  // `log` outlives this.
+  EndAfterDrain(const v1::ServerConfig& config, EndRequest* end,
+                observability::Logger* log)
+      : end_(*end) {
+    const absl::Duration limit = base::FromProto(config.drain_delay()) +
+                                 base::FromProto(config.drain_timeout()) +
+                                 kEndingTime;
+    thread_ = std::thread([limit, end, log] {
+      NameThisThread("drain");
+      if (end->WaitUntilEnded(limit)) return;
+      log->Error(observability::LogModule::kServer,
+                 "a load, a batch or an answer outlives the drain: ending "
+                 "without it");
+      (void)log->Flush(kLastLines);
+      _exit(end->CodeOr(kDrainTimeout));
+    });
+  }
+  ~EndAfterDrain() {
+    end_.Ended();
+    thread_.join();
+  }
+
+ private:
+  EndRequest& end_;
+  std::thread thread_;
+};
 
 // Loads models on `gpus`, if there are any, each when its scans are measured on
 // the first of them.
@@ -153,9 +187,8 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
 }
 
 int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
-          const Engine& engine, const sigset_t& signals,
+          const Engine& engine, std::shared_ptr<EndRequest> end,
           observability::Logger* log) {
-  auto end = std::make_shared<EndRequest>();
   Server::Options options;
   options.config = config;
   options.build = engine.build;
@@ -167,14 +200,14 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
     return kLoadFailed;
   }
   options.load = *std::move(load);
-  options.device_failed = [end] { end->DeviceFailed(); };
+  options.device_failed = [end] { end->Fail(kDeviceFailed); };
+  options.port_failed = [end] { end->Fail(kPortFailed); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
     log->Error(observability::LogModule::kServer, "cannot start",
                {{"error", server.status().message()}});
     return kCannotBind;
   }
-  WatchSignals(signals, end);
   // A GPU is fed by one thread for each context.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
   const absl::Status loaded =
@@ -183,15 +216,18 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
     log->Error(observability::LogModule::kServer, "models did not load",
                {{"error", loaded.message()}});
     if (!absl::IsCancelled(loaded) && config.exit_on_load_error()) {
-      return end->device_failed() ? kDeviceFailed : kLoadFailed;
+      return end->CodeOr(kLoadFailed);
     }
   }
   end->Wait();
-  EndAfterDrain(config, end, log);
   const bool clean = (*server)->Shutdown();
+  const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
   // What lies on a failed device cannot be freed.
-  if (end->device_failed()) _exit(kDeviceFailed);
-  return clean ? kClean : kDrainTimeout;
+  if (code == kDeviceFailed) {
+    (void)log->Flush(kLastLines);
+    _exit(code);
+  }
+  return code;
 }
 
 int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
@@ -232,6 +268,7 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
 }  // namespace
 
 int ServerMain(int argc, char** argv, const Engine& engine) {
+  RaiseDescriptorLimit();
   // Before the first thread, so that all inherit it.
   sigset_t signals;
   sigemptyset(&signals);
@@ -239,6 +276,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // Debian's Abseil looks for deadlocks at each lock, under a lock of its own.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // The log is JSON lines; these libraries would write their own among them.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   google::protobuf::SetLogHandler(nullptr);
@@ -270,6 +309,14 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   observability::Logger log(
       stderr, *observability::ParseLogLevels(config->log_level()),
       *observability::ParseLogFormat(config->log_format()));
+  auto end = std::make_shared<EndRequest>();
+  std::optional<EndAfterDrain> limit;
+  if (line.command.tune()) {
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // Each ends it at once.
+  } else {
+    WatchSignals(signals, end);
+    limit.emplace(*config, end.get(), &log);
+  }
   const model::FoundGpus found = engine.find_gpus();
   const absl::StatusOr<std::vector<int>> gpus = ChooseGpus(*config, found);
   if (!gpus.ok()) {
@@ -278,7 +325,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     return kNoDevice;
   }
   return line.command.tune() ? Tune(*config, *gpus, found, engine, &log)
-                             : Serve(*config, *gpus, engine, signals, &log);
+                             : Serve(*config, *gpus, engine, end, &log);
 }
 
 }  // namespace sfmamba::server

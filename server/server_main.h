@@ -36,7 +36,8 @@ struct Engine {
 // The command: flags to options, signals to Shutdown. The exit code: 0 clean, 1
 // internal error, 2 bad flags or configuration, 3 a model did not load, 4 a
 // port cannot be bound, 5 no usable device, 6 drain_timeout has passed, 7 a
-// device has failed for good, 128 + n ended at once by a second signal n.
+// device has failed for good, 8 the gRPC port takes no new connections, 128 + n
+// ended at once by a second signal n.
 //
 // Before the process has any other thread.
 int ServerMain(int argc, char** argv, const Engine& engine);

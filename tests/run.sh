@@ -3,8 +3,8 @@
 #
 # Sets up this machine, builds everything and runs every test; then builds the
 # server and the suite for GPUs, which needs none, and checks the kernels that came
-# out; last, what tests/checks says of the sources. The last line is "N passed,
-# N failed", counted from the test cases' own reports.
+# out; runs the fuzzers for a minute; last, what tests/checks says of the sources.
+# The last line is "N passed, N failed", counted from the test cases' own reports.
 #
 # --fast is a developer's loop, after a run of everything: the tests that depend on
 # what changed since REVISION (HEAD), but for slow ones, and the sources' format.
@@ -43,9 +43,9 @@ check() {
   XML_OUTPUT_FILE=$reports/checks.xml tests/testing/run_python_tests.sh tests/checks "$1"
 }
 
-# count LABELS: says what came of these tests and of the checks.
+# count LABELS: says what came of these tests and of the checks and fuzzers.
 count() {
-  echo "$1" | python3 tests/count_results.py bazel-testlogs "$reports/checks.xml"
+  echo "$1" | python3 tests/count_results.py bazel-testlogs "$reports"/*.xml
 }
 
 test_everything() {
@@ -56,6 +56,10 @@ test_everything() {
   say "building for GPUs"
   build --config=cuda //server:sfmamba_server //tests/gpu:suite
   run_tests --config=cuda //tests/kernels/cuda:compile_test
+  say "running the fuzzers"
+  XML_OUTPUT_FILE=$reports/fuzz.xml tests/fuzz/run.sh 1
+  # A finding is counted.
+  [ -f "$reports/fuzz.xml" ] || fail "the fuzzers did not run"
   say "checking the sources"
   check '*_check.py'
   say "counting"
@@ -76,11 +80,11 @@ test_changed() {
 
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
-export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python"
+export PATH="$PWD/.deps:$PATH" PYTHONPATH="$PWD/.deps/python:$PWD/.deps/interop"
 case "${1:-}" in
   --fast) test_changed "${@:2:1}" ;;
   '')
-    deploy/setup.sh --cuda --checks || fail "set-up failed"
+    deploy/setup.sh --cuda --checks --interop || fail "set-up failed"
     test_everything
     ;;
   *)

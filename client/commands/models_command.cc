@@ -3,22 +3,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/commands/message_json.h"
 #include "client/commands/text_table.h"
 #include "client/rpc/vision_client.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace sfmamba::client {
 namespace {
-
-std::string AsJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  // Fails only for messages with an Any of unknown type; these have none.
-  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
-  return absl::StrCat(json, "\n");
-}
 
 std::string InputSizes(const v1::InputSpec& input) {
   return absl::StrJoin(input.buckets(), " ",
@@ -57,7 +47,7 @@ int ShowOne(VisionClient& client, const std::string& name,
   const absl::StatusOr<v1::Model> model = client.GetModel(name, flags.deadline);
   if (!model.ok()) return RpcError(model.status(), flags, console);
   if (flags.json) {
-    console.out << AsJson(*model);
+    console.out << MessageJson(*model);
   } else {
     console.out << ModelTable({*model}) << "\n" << ClassTable(*model);
   }
@@ -72,7 +62,7 @@ int ShowAll(VisionClient& client, const CommonFlags& flags,
   if (flags.json) {
     v1::ListModelsResponse list;
     list.mutable_models()->Assign(models->begin(), models->end());
-    console.out << AsJson(list);
+    console.out << MessageJson(list);
   } else {
     console.out << ModelTable(*models);
   }

@@ -79,6 +79,7 @@ VisionClient::VisionClient(absl::string_view server,
   const std::shared_ptr<grpc::Channel> channel =
       MakeChannel(server, "", VisionClientOptions());
   control_ = v1::VisionService::NewStub(channel);
+  admin_ = v1::AdminService::NewStub(channel);
   health_ = grpc::health::v1::Health::NewStub(channel);
 }
 
@@ -160,6 +161,11 @@ CallHandle VisionClient::Segment(const v1::SegmentRequest& request,
       &AsyncStub::Segment, request, timeout, std::move(done));
 }
 
+std::unique_ptr<PredictStream> VisionClient::OpenStream(
+    const v1::StreamConfig& config) {
+  return std::make_unique<PredictStream>(*predict_, config);
+}
+
 absl::Status VisionClient::Connect(absl::Duration timeout) {
   const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
   for (;;) {
@@ -196,6 +202,14 @@ absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
   return models;
+}
+
+absl::StatusOr<v1::BatchProfile> VisionClient::GetBatchProfile(
+    absl::string_view name, absl::Duration timeout) {
+  v1::GetBatchProfileRequest request;
+  request.set_name(std::string(name));
+  return Call(*admin_, &v1::AdminService::Stub::GetBatchProfile, request,
+              timeout);
 }
 
 absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(

@@ -13,9 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/rpc/predict_stream.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "sfmamba/v1/admin.grpc.pb.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
 namespace sfmamba::client {
@@ -83,6 +85,9 @@ class VisionClient {
   CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
                      Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Begins a StreamPredict call to a healthy server. This client outlives it.
+  std::unique_ptr<PredictStream> OpenStream(const v1::StreamConfig& config);
+
   // Connects, for predictions, to a healthy server. UNAVAILABLE if the first
   // attempt fails, DEADLINE_EXCEEDED if it takes too long.
   absl::Status Connect(absl::Duration timeout);
@@ -94,6 +99,10 @@ class VisionClient {
 
   // All models, without their classes, ordered by name.
   absl::StatusOr<std::vector<v1::Model>> ListModels(absl::Duration timeout);
+
+  // See AdminService.GetBatchProfile.
+  absl::StatusOr<v1::BatchProfile> GetBatchProfile(absl::string_view name,
+                                                   absl::Duration timeout);
 
   // The status of `service`, empty for the server as a whole; NOT_FOUND if the
   // server does not know it.
@@ -118,6 +127,7 @@ class VisionClient {
   std::unique_ptr<v1::VisionService::Stub> predict_;
   // Ask about the server, over a channel that ignores its health.
   std::unique_ptr<v1::VisionService::Stub> control_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 
   absl::Mutex mu_;

@@ -31,52 +31,57 @@ struct Block {
   int64_t y_stride;
 };
 
-// Computes kRows rows of a block. The sums stay in registers only if every loop
-// over them is unrolled.
-template <typename V, int kRows>
+// Computes kRows rows of a block, the first kVectors vectors of outputs. The
+// sums stay in registers only if every loop over them is unrolled.
+template <typename V, int kRows, int kVectors>
 void MultiplyRows(const Block& block) {
   const float *x = block.x, *weights = block.weights;
   const int64_t depth = block.depth, x_stride = block.x_stride;
-  V sums[kRows][2];
+  V sums[kRows][kVectors];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = V::Set(0.0f);
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = V::Set(0.0f);
+  }
   for (int64_t k = 0; k < depth; ++k) {
-    const V left = V::Load(weights), right = V::Load(weights + V::kWidth);
+    V weight[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      weight[v] = V::Load(weights + v * V::kWidth);
+    }
     weights += 2 * V::kWidth;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const V value = V::Set(x[r * x_stride + k]);
-      sums[r][0] = Fma(value, left, sums[r][0]);
-      sums[r][1] = Fma(value, right, sums[r][1]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = Fma(value, weight[v], sums[r][v]);
+      }
     }
   }
-  if (block.bias != nullptr) {
-    const V left = V::Load(block.bias), right = V::Load(block.bias + V::kWidth);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const bool biased = block.bias != nullptr;
+    const V bias = biased ? V::Load(block.bias + v * V::kWidth) : V::Set(0.0f);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      sums[r][0] = sums[r][0] + left;
-      sums[r][1] = sums[r][1] + right;
+      float* y = block.y + r * block.y_stride + v * V::kWidth;
+      if (biased) sums[r][v] = sums[r][v] + bias;
+      if (block.add) sums[r][v] = V::Load(y) + sums[r][v];
+      sums[r][v].Store(y);
     }
-  }
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    float* y = block.y + r * block.y_stride;
-    if (block.add) {
-      sums[r][0] = V::Load(y) + sums[r][0];
-      sums[r][1] = V::Load(y + V::kWidth) + sums[r][1];
-    }
-    sums[r][0].Store(y);
-    sums[r][1].Store(y + V::kWidth);
   }
 }
 
 // Computes `rows` rows, 1 .. kRows.
-template <typename V, int kRows>
+template <typename V, int kRows, int kVectors>
 void MultiplyUpTo(int64_t rows, const Block& block) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return MultiplyUpTo<V, kRows - 1>(rows, block);
+    if (rows < kRows) {
+      return MultiplyUpTo<V, kRows - 1, kVectors>(rows, block);
+    }
   }
-  MultiplyRows<V, kRows>(block);
+  MultiplyRows<V, kRows, kVectors>(block);
 }
 
 // Rows in a tile. The sums take 12 of AVX2's 16 vector registers. They take
@@ -102,7 +107,11 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   if (block.bias != nullptr) block.bias = bias;
   block.y = y;
   block.y_stride = kPanel;
-  MultiplyUpTo<V, kTileRows<V>>(rows, block);
+  if (columns <= V::kWidth) {
+    MultiplyUpTo<V, kTileRows<V>, 1>(rows, block);
+  } else {
+    MultiplyUpTo<V, kTileRows<V>, 2>(rows, block);
+  }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       to[r * to_stride + c] = y[r * kPanel + c];
@@ -130,7 +139,9 @@ void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
     tile.x += first * block.x_stride;
     tile.y += first * block.y_stride;
     if (columns == kPanel) {
-      MultiplyUpTo<V, kTileRows<V>>(count, tile);
+      MultiplyUpTo<V, kTileRows<V>, 2>(count, tile);
+    } else if (columns == V::kWidth) {
+      MultiplyUpTo<V, kTileRows<V>, 1>(count, tile);
     } else {
       MultiplyNarrow<V>(count, columns, tile);
     }

@@ -48,8 +48,9 @@ struct ScanPlan {
 // INVALID_ARGUMENT that names the field, its value and the values allowed.
 absl::Status CheckScanPlan(const ScanPlan& plan);
 
-// Returns the kLane or kChunk plan that a model of the lane kernel's
-// instruction issue expects to be fastest. The model multiplies the cycles per
+// Returns the plan that is expected to be fastest: kFold without folding for a
+// few sequences of moderate length, else the kLane or kChunk plan of a model of
+// the lane kernel's instruction issue. The model multiplies the cycles per
 // token and warp by the waves of warps over the schedulers. All arguments are
 // positive; `length` is that of the longest sequence. A pure function.
 ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,

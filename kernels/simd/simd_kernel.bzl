@@ -21,15 +21,17 @@ _COPTS = {
     ],
 }
 
-# What "VecIsa", "vec_isa.h" and the ending "Isa" of a function's name become.
+# What "Isa" becomes in "VecIsa" and "BytesIsa", and "_isa" in the names of their
+# headers.
 _VECTOR = {"avx2": "8", "avx512": "16"}
 
 def isa_libraries(name, deps, testonly = False):
     """Libraries <name>_avx2 and <name>_avx512 of <name>.h, <name>_simd.h and <name>_isa.cc.
 
     <name>_isa.cc defines <name>.h's functions of one instruction set by what
-    <name>_simd.h does with any vector: it writes VecIsa for the vector and Isa at
-    the end of the functions' names, FooIsa for FooAvx2 and FooAvx512.
+    <name>_simd.h does with any vector: it writes VecIsa or BytesIsa for the
+    vector and Isa at the end of the functions' names, FooIsa for FooAvx2 and
+    FooAvx512.
 
     Args:
       name: the kernel's.
@@ -43,7 +45,7 @@ def isa_libraries(name, deps, testonly = False):
             testonly = testonly,
             srcs = [name + "_isa.cc"],
             outs = [source],
-            cmd = "sed -e 's/VecIsa\\b/Vec%s/g' -e 's/vec_isa\\.h/vec%s.h/' -e 's/Isa\\b/%s/g' $< > $@" % (
+            cmd = "sed -e 's/\\(Vec\\|Bytes\\)Isa\\b/\\1%s/g' -e 's/_isa\\.h/%s.h/' -e 's/Isa\\b/%s/g' $< > $@" % (
                 _VECTOR[isa],
                 _VECTOR[isa],
                 isa.capitalize(),

@@ -37,6 +37,11 @@ struct MaskPasteArgs {
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width);
 
+// Returns the two mask cells that each of `count` pixels from `first` on
+// samples on one axis, and their weights. The box extends from `begin` to
+// `end`. Cells outside the mask have weight 0.
+ResizeTaps PasteTaps(float begin, float end, int side, int first, int count);
+
 // Runs on the calling thread.
 void MaskPasteCpu(const MaskPasteArgs& args, CpuIsa isa = ActiveCpuIsa());
 

@@ -12,9 +12,8 @@ int Clamp(float value, int limit) {
   return value < static_cast<float>(limit) ? static_cast<int>(value) : limit;
 }
 
-// Returns the mask cells that each of `count` pixels from `first` on samples on
-// one axis. The box extends from `begin` to `end`. Cells outside the mask have
-// weight 0.
+}  // namespace
+
 ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
   ResizeTaps taps;
   taps.count = 2;
@@ -26,8 +25,8 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
                         0.5f;
     // Other positions are outside the mask, and may be too large for an int.
     if (!(place > -1.0f && place < static_cast<float>(side))) continue;
-    const float low = std::floor(place);
-    const int cell = static_cast<int>(low);
+    const int cell = place < 0 ? -1 : static_cast<int>(place);  // Rounded down.
+    const float low = static_cast<float>(cell);
     taps.index[2 * i] = std::max(cell, 0);
     taps.index[2 * i + 1] = std::min(cell + 1, side - 1);
     if (cell >= 0) taps.weight[2 * i] = 1.0f - (place - low);
@@ -35,8 +34,6 @@ ResizeTaps PasteTaps(float begin, float end, int side, int first, int count) {
   }
   return taps;
 }
-
-}  // namespace
 
 PixelRect MaskArea(float x1, float y1, float x2, float y2, int picture_height,
                    int picture_width) {

@@ -1,9 +1,9 @@
 #include "model/vision_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "ATen/Parallel.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "absl/strings/str_cat.h"
@@ -57,6 +57,8 @@ class CpuVisionModel : public model::VisionModel {
     if (!status.ok() || images.empty()) return status;
     *info = {static_cast<int>(images.size()), {}};
     return Guarded([&] {
+      std::optional<ops::SerialOperators> serial;
+      if (HasLoops()) serial.emplace();
       RunAll(images, done);
       return absl::OkStatus();
     });
@@ -74,6 +76,14 @@ class CpuVisionModel : public model::VisionModel {
   }
 
  private:
+  // Returns whether most of the work is loops of model/ops/parallel.h. In half
+  // precision and without vector instructions products and convolutions are
+  // libtorch's operators.
+  bool HasLoops() const {
+    return precision_ == model::Precision::kFloat32 && !options_.reference &&
+           kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
+  }
+
   // Returns the normalised images with their padding.
   at::Tensor ToTensor(absl::Span<const model::ModelInput> images) const;
   // Copies the normalised image to x [3, height, width].
@@ -119,8 +129,14 @@ at::Tensor CpuVisionModel::ToTensor(
 void CpuVisionModel::CopyImage(const model::ModelInput& image,
                                const at::Tensor& x) const {
   if (image.pixels == nullptr) {
-    x.copy_(at::from_blob(const_cast<float*>(image.values),
-                          {3, image.height, image.width}));
+    const at::Tensor values = at::from_blob(const_cast<float*>(image.values),
+                                            {3, image.height, image.width});
+    ops::ParallelFor(image.height, /*grain=*/64,
+                     [&](int64_t begin, int64_t end) {
+                       const c10::InferenceMode guard;  // Set for each thread.
+                       x.narrow(1, begin, end - begin)
+                           .copy_(values.narrow(1, begin, end - begin));
+                     });
     return;
   }
   // A classifier's images are too small to be divided among threads.
@@ -139,7 +155,7 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
     for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
-  const int64_t threads = at::get_num_threads();
+  const int64_t threads = ops::LoopThreads();
   const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;

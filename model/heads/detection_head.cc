@@ -10,7 +10,6 @@
 #include "ATen/ops/sigmoid.h"
 #include "ATen/ops/softmax.h"
 #include "ATen/ops/tensor.h"
-#include "c10/core/InferenceMode.h"
 #include "model/heads/box_coder.h"
 #include "model/ops/cpu/answer_ops.h"
 
@@ -141,13 +140,9 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
   const at::Tensor masks = MeanMask(logits);
   for (int64_t i = 0; i < masks.size(0); ++i) {
     model::Detection& detection = detections.detections[i];
-    detection.mask = [mask = masks[i], box = detection.box,
-                      threshold = config_.mask_threshold,
-                      height = image.original_height,
-                      width = image.original_width] {
-      const c10::InferenceMode guard;  // For the calling thread.
-      return ops::PasteMask(mask, box, threshold, height, width);
-    };
+    detection.mask =
+        ops::MakeMask(masks[i], detection.box, config_.mask_threshold,
+                      image.original_height, image.original_width);
   }
   return detections;
 }

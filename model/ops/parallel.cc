@@ -1,15 +1,72 @@
 #include "model/ops/parallel.h"
 
+#include <omp.h>
+
 #include <algorithm>
 
 #include "ATen/Parallel.h"
 #include "c10/core/InferenceMode.h"
+#include "model/ops/compute_pool.h"
+
+// Limits MKL's threads in the calling thread; 0: what OpenMP says. Returns the
+// previous limit. libtorch exports it and has no header for it.
+extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace sfmamba::ops {
+namespace {
+
+// What LoopThreads() returns in this thread; 0: as many as libtorch's.
+thread_local int thread_loop_threads = 0;
+
+// A part of a loop: nothing in it is parallel.
+class SerialPart : public SerialOperators {
+ public:
+  SerialPart() : SerialOperators(1) {}
+};
+
+// The process's, as its processors are.
+ComputePool& ProcessPool() {
+  static ComputePool pool;
+  return pool;
+}
+
+}  // namespace
+
+int LoopThreads() {
+  return thread_loop_threads > 0 ? thread_loop_threads : at::get_num_threads();
+}
+
+// at::get_num_threads() lets libtorch set up the thread's limits before they
+// are changed.
+SerialOperators::SerialOperators(int loop_threads)
+    : loop_threads_(thread_loop_threads),
+      operator_threads_(at::get_num_threads()) {
+  thread_loop_threads = loop_threads;
+  if (operator_threads_ > 1) {
+    omp_set_num_threads(1);
+    mkl_threads_ = MKL_Set_Num_Threads_Local(1);
+  }
+}
+
+SerialOperators::~SerialOperators() {
+  thread_loop_threads = loop_threads_;
+  if (operator_threads_ > 1) {
+    omp_set_num_threads(operator_threads_);
+    MKL_Set_Num_Threads_Local(mkl_threads_);
+  }
+}
 
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
-  at::parallel_for(0, count, grain, body);
+  const int threads = LoopThreads();
+  if (threads == 1 || count < 2 * grain) {
+    if (count > 0) body(0, count);
+    return;
+  }
+  ProcessPool().Run(threads, count, grain, [&](int64_t begin, int64_t end) {
+    const SerialPart guard;
+    body(begin, end);
+  });
 }
 
 void ParallelParts(int64_t count, int64_t size,

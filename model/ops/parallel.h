@@ -7,14 +7,40 @@
 
 namespace sfmamba::ops {
 
-// Calls body(begin, end) for parts that partition [0, count), on libtorch's
-// intra-op threads and the calling thread. A part has at least `grain`
-// elements, so there is one call if count <= grain. Returns when all calls are
-// done, and throws what a call threw. A ParallelFor within `body` runs
-// serially, and so do libtorch's operators.
+// The number of threads that a loop of the calling thread may have: 1 within a
+// part of a loop, otherwise libtorch's number of intra-op threads.
+int LoopThreads();
+
+// While it exists, libtorch's operators, oneDNN's and MKL's among them, use one
+// thread if they are called from the thread that made it; loops use as many as
+// before. libtorch's threads spin after an operator and so take time from the
+// ComputePool, which is why a model that has loops for most of its work lets
+// the rest be serial.
+class SerialOperators {
+ public:
+  SerialOperators() : SerialOperators(LoopThreads()) {}
+  ~SerialOperators();
+  SerialOperators(const SerialOperators&) = delete;
+  SerialOperators& operator=(const SerialOperators&) = delete;
+
+ protected:
+  explicit SerialOperators(int loop_threads);
+
+ private:
+  const int loop_threads_;      // Before, as in LoopThreads().
+  const int operator_threads_;  // Before, of libtorch.
+  int mkl_threads_ = 0;         // Before, of MKL.
+};
+
+// Calls body(begin, end) for parts that partition [0, count), on the process's
+// ComputePool, which all models share: at most LoopThreads() threads, the
+// calling one among them. A part has at least `grain` elements, so there is
+// one call if count < 2 * grain. Returns when all calls are done, and throws
+// what a call threw. If there are several calls, a ParallelFor
+// within `body` runs serially, and so do libtorch's operators.
 //
-// at::parallel_for itself is a template that is parallel only in files compiled
-// with OpenMP. This function's file is, against libtorch's OpenMP runtime.
+// Which parts there are depends on the threads and on chance, so results must
+// not depend on them.
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 

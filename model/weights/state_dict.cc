@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "ATen/ops/all.h"
 #include "ATen/ops/empty.h"
+#include "ATen/ops/isfinite.h"
 #include "ATen/ops/zeros.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -89,7 +91,9 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
     errors_.push_back(absl::StrCat(key, ": expected F32, F16 or BF16, got ",
                                    DTypeName(it->second.dtype)));
   } else {
-    return CopyToFloat(it->second).view(shape);
+    const at::Tensor values = CopyToFloat(it->second).view(shape);
+    if (at::isfinite(values).all().item<bool>()) return values;
+    errors_.push_back(absl::StrCat(key, ": holds a NaN or an infinity"));
   }
   return at::zeros(shape, c10::kFloat);
 }

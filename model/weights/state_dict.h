@@ -66,12 +66,12 @@ class StateDict {
   Scope root(at::Device device = at::kCPU) { return Scope(this, "", device); }
 
   // Returns a copy of the tensor `key`, fp32 and contiguous; fp16 and bf16 are
-  // converted. If it is missing, misshapen or of another type, returns zeros of
-  // that shape, and Finish() will return an error.
+  // converted. If it is missing, misshapen, of another type or not finite,
+  // returns zeros of that shape, and Finish() will return an error.
   at::Tensor Take(const std::string& key, at::IntArrayRef shape);
 
-  // INVALID_ARGUMENT that lists the missing, surplus, misshapen or mistyped
-  // tensors (the first 20, and the number of others).
+  // INVALID_ARGUMENT that lists the tensors that are missing, surplus,
+  // misshapen, mistyped or not finite (the first 20, and the number of others).
   absl::Status Finish() const;
 
  private:

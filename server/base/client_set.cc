@@ -1,9 +1,11 @@
 #include "server/base/client_set.h"
 
+#include "server/base/client_shares.h"
+
 namespace sfmamba::server {
 
 bool ClientSet::Insert(absl::string_view peer) {
-  const absl::string_view client = peer.substr(0, peer.rfind(':'));
+  const absl::string_view client = ClientOf(peer);
   absl::MutexLock lock(&mu_);
   if (clients_.contains(client)) return false;
   if (clients_.size() >= max_clients_) clients_.clear();

@@ -13,6 +13,7 @@ namespace {
 // passes through any code that keeps payloads.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
+constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
 constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
 constexpr char kDomain[] = "sfmamba.serving";
 
@@ -48,6 +49,13 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view message,
     violation->set_description(std::string(message));
     SetPayload(kBadRequest, request, &status);
   }
+  if (!detail.quota_subject.empty()) {
+    google::rpc::QuotaFailure failure;
+    auto* violation = failure.add_violations();
+    violation->set_subject(detail.quota_subject);
+    violation->set_description(std::string(message));
+    SetPayload(kQuotaFailure, failure, &status);
+  }
   if (detail.retry_after != absl::InfiniteDuration()) {
     google::rpc::RetryInfo retry;
     const int64_t nanos = absl::ToInt64Nanoseconds(detail.retry_after);
@@ -69,6 +77,12 @@ ErrorDetail GetErrorDetail(const absl::Status& status) {
   if (auto bad = GetPayload<google::rpc::BadRequest>(kBadRequest, status)) {
     if (bad->field_violations_size() > 0) {
       detail.field = bad->field_violations(0).field();
+    }
+  }
+  if (auto quota =
+          GetPayload<google::rpc::QuotaFailure>(kQuotaFailure, status)) {
+    if (quota->violations_size() > 0) {
+      detail.quota_subject = quota->violations(0).subject();
     }
   }
   if (auto retry = GetPayload<google::rpc::RetryInfo>(kRetryInfo, status)) {

@@ -16,12 +16,14 @@ struct ErrorDetail {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
   std::string field;  // BadRequest path, such as "images[2].encoded"; or empty.
   absl::Duration retry_after = absl::InfiniteDuration();  // Infinite: no hint.
+  // QuotaFailure: who has used up a quota, such as "ipv4:10.0.0.7"; or empty.
+  std::string quota_subject;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
 // A status that carries `detail` as payload; ToGrpcStatus turns it into
-// google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest, RetryInfo and
-// the grpc-retry-pushback-ms trailer.
+// google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest, QuotaFailure,
+// RetryInfo and the grpc-retry-pushback-ms trailer.
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail);
 

@@ -9,8 +9,11 @@
 namespace sfmamba::server {
 
 FairPool::FairPool(Options options)
-    : options_(std::move(options)), free_bytes_(options_.memory_bytes) {
-  for (int i = 0; i < options_.threads; ++i) {
+    : options_(std::move(options)),
+      queue_(options_.round),
+      free_bytes_(options_.memory_bytes) {
+  const bool has_spare = options_.long_piece != absl::InfiniteDuration();
+  for (int i = 0; i < options_.threads + has_spare; ++i) {
     threads_.emplace_back([this] { Loop(); });
   }
 }
@@ -28,7 +31,7 @@ void FairPool::Run(Work work) {
   work.bytes = std::min(work.bytes, options_.memory_bytes);
   absl::MutexLock lock(&mu_);
   queue_.Push(std::move(work));
-  changed_.Signal();
+  WakeOne();
 }
 
 void FairPool::Expedite(uint64_t group) {
@@ -53,18 +56,40 @@ int FairPool::queued() const {
   return queue_.size();
 }
 
+bool FairPool::MayStart() const {
+  return busy_ < options_.threads ||
+         (busy_ == options_.threads && long_ == busy_);
+}
+
+void FairPool::WakeOne() {
+  if (queue_.size() > 0 && MayStart()) changed_.Signal();
+}
+
+std::optional<Work> FairPool::Next() {
+  if (!MayStart()) return std::nullopt;
+  const absl::Duration longest =
+      busy_ < options_.threads ? absl::InfiniteDuration() : options_.long_piece;
+  return queue_.Pop(options_.clock(), free_bytes_, longest);
+}
+
 void FairPool::Loop() {
   NameThisThread(options_.name);
   absl::MutexLock lock(&mu_);
   while (true) {
-    std::optional<Work> work = queue_.Pop(options_.clock(), free_bytes_);
+    std::optional<Work> work = Next();
     if (!work.has_value()) {
-      if (stopping_ && queue_.size() == 0) return;
+      if (stopping_ && queue_.size() == 0) {
+        changed_.SignalAll();  // The others may have waited for their turn.
+        return;
+      }
       changed_.Wait(&mu_);
       continue;
     }
+    const bool is_long = work->cost > options_.long_piece;
     free_bytes_ -= work->bytes;
     ++busy_;
+    long_ += is_long;
+    WakeOne();
     mu_.Unlock();
     try {
       work->run();
@@ -73,9 +98,9 @@ void FairPool::Loop() {
     work->run = nullptr;  // What it captured goes outside the lock too.
     mu_.Lock();
     --busy_;
+    long_ -= is_long;
     queue_.Done(work->group);
     free_bytes_ += work->bytes;
-    if (work->bytes > 0 && queue_.size() > 0) changed_.SignalAll();
   }
 }
 

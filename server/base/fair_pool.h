@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +20,8 @@ namespace sfmamba::server {
 
 // Does pieces of work on a fixed number of threads, in a FairQueue's order. The
 // pieces that are being done hold at most `memory_bytes`; no thread waits for
-// memory while a piece that fits may be done.
+// memory while a piece that fits may be done. While all threads do long pieces,
+// one more thread does the others, so that these wait for none.
 //
 // It accepts everything: the caller bounds what waits. Thread-safe; nothing
 // blocks. The destructor does all that was accepted, then joins the threads.
@@ -30,6 +32,9 @@ class FairPool {
     int threads = 1;
     // A piece that holds more counts as this much, and is done alone.
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();
+    // Pieces that are expected to take longer are long.
+    absl::Duration long_piece = absl::InfiniteDuration();
+    absl::Duration round = absl::Milliseconds(5);         // See FairQueue.
     std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
   };
 
@@ -55,16 +60,24 @@ class FairPool {
 
  private:
   void Loop();  // The body of each thread.
+  // Whether one more thread may start a piece: not always a long one.
+  bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Wakes a thread if there may be a piece for it. Each that starts a piece
+  // wakes the next, and each that ends one looks for another itself.
+  void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The next piece that may be done now, if any.
+  std::optional<Work> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   std::atomic<uint64_t> next_group_{1};
 
   mutable absl::Mutex mu_;
-  // Signalled when queue_, free_bytes_ or stopping_ changes.
+  // Signalled when one more thread may start a piece, or stopping_ changes.
   absl::CondVar changed_;
   FairQueue queue_ ABSL_GUARDED_BY(mu_);
   int64_t free_bytes_ ABSL_GUARDED_BY(mu_);
-  int busy_ ABSL_GUARDED_BY(mu_) = 0;
+  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that work,
+  int long_ ABSL_GUARDED_BY(mu_) = 0;  // and those on a long piece.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;  // Last: they use everything above.
 };

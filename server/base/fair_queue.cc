@@ -6,10 +6,9 @@
 namespace sfmamba::server {
 namespace {
 
-// Of places. In a round a group of priority NORMAL has 15 ms of work: a few
-// ordinary photographs, a small part of a large one.
-constexpr absl::Duration kRound = absl::Milliseconds(5);
 constexpr int64_t kFrontRound = -1;
+// The work that may always overtake a piece that waits for memory.
+constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // The start moves on by this part of the work that is handed out. More would
 // prefer small pieces longer and let large ones wait longer.
 constexpr int kAging = 96;
@@ -36,7 +35,7 @@ void FairQueue::Push(Work work) {
 FairQueue::Key FairQueue::KeyAt(absl::Duration place, Priority priority,
                                 absl::Time deadline) const {
   absl::Duration remainder;
-  const int64_t round = absl::IDivDuration(place, kRound, &remainder);
+  const int64_t round = absl::IDivDuration(place, round_, &remainder);
   return Key(round, priority, deadline, pushed_);
 }
 
@@ -51,13 +50,16 @@ absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
   return before;
 }
 
-std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes) {
+std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes,
+                                   absl::Duration longest) {
   MoveExpired(now);
   auto next = order_.begin();
   for (; next != order_.end(); ++next) {
     const Entry& entry = next->second;
+    const bool takes_time = std::get<0>(next->first) != kFrontRound;
+    if (takes_time && entry.work.cost > longest) continue;
     if (entry.work.bytes <= free_bytes) break;
-    if (entry.overtaken >= std::max(entry.work.cost, kRound)) {
+    if (entry.overtaken >= std::max(entry.work.cost, kLeastOvertaken)) {
       return std::nullopt;
     }
   }
@@ -66,7 +68,9 @@ std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes) {
   Work work = std::move(next->second.work);
   if (takes_time) {
     for (auto entry = order_.begin(); entry != next; ++entry) {
-      entry->second.overtaken += work.cost;
+      if (entry->second.work.bytes > free_bytes) {
+        entry->second.overtaken += work.cost;
+      }
     }
     deadlines_.erase({work.deadline, next->first});
     start_ += work.cost / kAging;

@@ -44,13 +44,20 @@ struct Work {
 // It has no clock and no thread. Thread-compatible.
 class FairQueue {
  public:
+  // The length of a round, in places: a group of priority NORMAL has three
+  // times as much work in it. By default that is a few ordinary photographs, a
+  // small part of a large one.
+  explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
+      : round_(round) {}
+
   void Push(Work work);
 
-  // Removes and returns the next piece of those that hold at most `free_bytes`.
-  // None if nothing waits or if what waits must wait for memory: a piece that
-  // does not fit is overtaken by as much work as it is itself, at least 5 ms;
-  // then memory is left free for it.
-  std::optional<Work> Pop(absl::Time now, int64_t free_bytes);
+  // Removes and returns the next piece of those that hold at most `free_bytes`
+  // and take at most `longest`. None if nothing waits or if what waits must
+  // wait for memory: a piece that does not fit is overtaken by as much work as
+  // it is itself, at least 5 ms; then memory is left free for it.
+  std::optional<Work> Pop(absl::Time now, int64_t free_bytes,
+                          absl::Duration longest = absl::InfiniteDuration());
 
   // To be called when a piece that Pop() returned is done. A group is forgotten
   // once all its pieces are done. To continue it, push before this.
@@ -84,6 +91,7 @@ class FairQueue {
   void MoveToFront(Order::iterator entry);
   void MoveExpired(absl::Time now);
 
+  const absl::Duration round_;
   Order order_;
   // Deadlines of the entries that are not at the front.
   std::set<std::pair<absl::Time, Key>> deadlines_;

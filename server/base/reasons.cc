@@ -34,6 +34,10 @@ absl::Status AtStage(absl::StatusCode code, absl::string_view reason,
 
 }  // namespace
 
+absl::Status MalformedMessage(absl::string_view message) {
+  return InvalidArgument("MALFORMED_MESSAGE", message);
+}
+
 absl::Status InvalidField(absl::string_view field, absl::string_view message) {
   ErrorDetail detail = WithReason("INVALID_FIELD");
   detail.field = std::string(field);
@@ -63,8 +67,7 @@ absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes) {
                      {"max_bytes", absl::StrCat(max_bytes)}};
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("the images take ", bytes,
-                                " bytes as inputs and results, expected at "
-                                "most ",
+                                " bytes of memory, expected at most ",
                                 max_bytes, "; send fewer at once"),
                    std::move(detail));
 }
@@ -96,6 +99,12 @@ absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
                    std::move(detail));
 }
 
+absl::Status ModelControlOff() {
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   "models are loaded when the server starts, and not later",
+                   WithReason("MODEL_CONTROL_OFF"));
+}
+
 absl::Status ModelNotFound(absl::string_view name) {
   const std::string shown(name.substr(0, kMaxNameShown));
   ErrorDetail detail = WithReason("MODEL_NOT_FOUND");
@@ -117,6 +126,19 @@ absl::Status QueueFull(absl::string_view queue, absl::string_view message,
   detail.metadata = {{"queue", std::string(queue)}};
   detail.retry_after = retry_after;
   return MakeError(absl::StatusCode::kResourceExhausted, message,
+                   std::move(detail));
+}
+
+absl::Status ClientQuota(absl::string_view client, absl::string_view what,
+                         absl::Duration retry_after) {
+  ErrorDetail detail = WithReason("CLIENT_QUOTA");
+  detail.quota_subject = std::string(client);
+  detail.metadata = {{"client", std::string(client)},
+                     {"what", std::string(what)}};
+  detail.retry_after = retry_after;
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat(client, " holds its share of ", what,
+                                "; what is left is for other clients"),
                    std::move(detail));
 }
 

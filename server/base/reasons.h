@@ -15,6 +15,8 @@ namespace sfmamba::server {
 
 // ---- INVALID_ARGUMENT ----
 
+// MALFORMED_MESSAGE: the message is no protobuf of its type.
+absl::Status MalformedMessage(absl::string_view message);
 // INVALID_FIELD. `field` is a BadRequest path such as "params.top_k".
 absl::Status InvalidField(absl::string_view field, absl::string_view message);
 // INVALID_FIELD: an integer outside `min` to `max`.
@@ -23,7 +25,7 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
 // TOO_MANY_IMAGES, of field "images".
 absl::Status TooManyImages(int got, int64_t max);
 // INPUTS_TOO_LARGE, of field "images": all images of a request together take
-// more memory than a queue may ever hold.
+// more memory than a queue, or a request, may ever hold.
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes);
 // IMAGE_FORMAT_UNSUPPORTED: neither JPEG, PNG nor still WebP.
 absl::Status ImageFormatUnsupported(absl::string_view message);
@@ -39,6 +41,8 @@ absl::Status ImageTooLarge(absl::string_view message);
 // TASK_MISMATCH: `model` performs the task `expected`.
 absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
                           absl::string_view expected);
+// MODEL_CONTROL_OFF: models are loaded at the start only.
+absl::Status ModelControlOff();
 // MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
 absl::Status ModelNotFound(absl::string_view name);
 // NOT_SUPPORTED: `what` names a feature.
@@ -47,10 +51,15 @@ absl::Status NotSupported(absl::string_view what);
 // ---- RESOURCE_EXHAUSTED ----
 
 // QUEUE_FULL, to be tried again after `retry_after`. `queue` says which one:
-// "batch", "decode", "finish", or "drain" if more waits than a server that is
-// stopped would end.
+// "batch", "decode", "finish", "memory", or "drain" if more waits than a server
+// that is stopped would end.
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after);
+// CLIENT_QUOTA, to be tried again after `retry_after`: `client` already holds
+// all that one client may hold of `what`, such as "the places of the batch
+// queue", while others may come.
+absl::Status ClientQuota(absl::string_view client, absl::string_view what,
+                         absl::Duration retry_after);
 // PREDICTED_DEADLINE_MISS: a request that came now would wait for `wait` and be
 // answered after `predicted`, but has only `allowed`. Another replica may be
 // free.

@@ -63,14 +63,13 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   const absl::Duration batch =
       curve.P95(static_cast<int>(std::min<double>(images, best)));
   estimate.finish = estimate.start + batch + request.answer;
+  estimate.work = curve.Work(request.images) * state.stretch;
   const absl::Duration all =
       (state.work.all + curve.Work(request.decoding + request.images)) *
       state.stretch;
   estimate.drained = std::max(
       now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
-  estimate.drained_alone =
-      now +
-      std::max(request.decode, curve.Work(request.images) * state.stretch);
+  estimate.drained_alone = now + std::max(request.decode, estimate.work);
   return estimate;
 }
 

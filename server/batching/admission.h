@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
@@ -14,6 +15,8 @@ namespace sfmamba::batching {
 struct AdmissionRequest {
   BatchKey key;
   int images = 1;
+  // Whose images they are; see server::ClientOf. Empty: nobody's, no limit.
+  absl::string_view client;
   Priority priority = Priority::kNormal;
   // The caller's deadline; InfiniteFuture() if it sent none.
   absl::Time deadline = absl::InfiniteFuture();
@@ -28,8 +31,9 @@ struct AdmissionRequest {
 
 // When a request would be answered if it were admitted now.
 struct AdmissionEstimate {
-  absl::Time start;   // Of the batch of its last image.
-  absl::Time finish;  // Of the answer, with a probability of 95 %.
+  absl::Time start;     // Of the batch of its last image.
+  absl::Time finish;    // Of the answer, with a probability of 95 %.
+  absl::Duration work;  // That its own images are.
   // When everything that was admitted, the request too, will have run.
   absl::Time drained;
   // The same if nothing else had been admitted.

@@ -34,9 +34,26 @@ class BatchProfile {
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 
+  // All keys of which something is known.
+  const std::map<BatchKey, BatchCurve>& curves() const { return curves_; }
   // Returns a curve that knows nothing if no batch of `key` ran. The reference
   // is valid until the next Record() or Import().
   const BatchCurve& Curve(const BatchKey& key) const;
+
+  // Finds the curves of many keys faster. The profile must not change
+  // meanwhile.
+  class Cursor {
+   public:
+    explicit Cursor(const BatchProfile& profile)
+        : profile_(profile), next_(profile.curves_.begin()) {}
+
+    // The same as Curve(key). Keys must ascend from call to call.
+    const BatchCurve& Next(const BatchKey& key);
+
+   private:
+    const BatchProfile& profile_;
+    std::map<BatchKey, BatchCurve>::const_iterator next_;
+  };
 
  private:
   BatchCurve& MutableCurve(const BatchKey& key);

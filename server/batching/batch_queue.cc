@@ -46,14 +46,6 @@ std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
   return places;
 }
 
-// Whether tasks arrive about as fast as full batches on all slots compute them,
-// or faster.
-bool IsBusy(const BatchCurve& curve, absl::Duration gap, int slots) {
-  constexpr double kBusy = 0.7;  // Of the slots' time.
-  const int best = curve.best_size();
-  return curve.Median(best) >= kBusy * slots * best * gap;
-}
-
 // Whether a batch of `images` should be cut to `fewer` where more arrive than
 // can be computed: whether it saves more than are lost to the time it costs.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
@@ -208,7 +200,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
-  const bool is_busy = IsBusy(curve, bucket.gap.Mean(now), slots_);
+  const bool is_busy = IsBusy(now);
   images = CountWithMates(bucket, curve, first, images);
   int wanted = images;
   while (true) {
@@ -249,6 +241,19 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   }
 }
 
+bool BatchQueue::IsBusy(absl::Time now) const {
+  constexpr double kBusy = 0.7;  // Of the slots' time.
+  double busy = 0;
+  for (const auto& [key, bucket] : waiting_.buckets()) {
+    const BatchCurve& curve = profile_.Curve(key);
+    const int best = curve.best_size();
+    busy += absl::FDivDuration(
+        curve.Median(best),
+        std::max(best * bucket.gap.Mean(now), absl::Nanoseconds(1)));
+  }
+  return busy >= kBusy * slots_;
+}
+
 void BatchQueue::Charge(const BatchCurve& curve,
                         const std::vector<Place>& places) {
   const int images = static_cast<int>(places.size());
@@ -257,11 +262,13 @@ void BatchQueue::Charge(const BatchCurve& curve,
   for (const Place& place : places) shares_.Charge(place.line, cost);
 }
 
-BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now) {
+BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
+                                       bool failed) {
   const auto it = running_.find(number);
   const Running running = it->second;
   running_.erase(it);
   const BatchTimes times = {running.predicted, now - running.start};
+  if (failed) return times;
   profile_.Record(running.key, running.images, times.measured, now);
   if (times.measured > absl::ZeroDuration()) {
     const double stretch =
@@ -269,6 +276,18 @@ BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now) {
     stretch_ += kStretchRate * (stretch - stretch_);
   }
   return times;
+}
+
+absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
+                                const BatchCurve& curve,
+                                absl::Time order_by) const {
+  const auto found = waiting_.buckets().find(request.key);
+  if (found == waiting_.buckets().end()) return order_by;
+  const WaitingTasks::Line& line = found->second.line(request.priority);
+  const int mates = line.CountUntil(order_by);
+  const int best = curve.best_size();
+  const int full = (mates + request.decoding + request.images - 1) / best;
+  return full * best < mates ? line.OrderAfter(full * best) : order_by;
 }
 
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
@@ -285,14 +304,16 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
   }
+  const absl::Time leaves_as = LeavesAs(request, *state.curve, order_by);
+  BatchProfile::Cursor curves(profile_);
   for (const auto& [key, bucket] : waiting_.buckets()) {
     if (bucket.size() == 0) continue;
-    const BatchCurve& curve = profile_.Curve(key);
+    const BatchCurve& curve = curves.Next(key);
+    const bool is_own = key == request.key;
     int earlier = 0, higher = 0;
-    for (int i = 0; i < kPriorities; ++i) {
+    for (int i = 0; i <= static_cast<int>(request.priority); ++i) {
       const WaitingTasks::Line& line = bucket.lines[i];
-      if (i > static_cast<int>(request.priority)) break;
-      const int until = line.CountUntil(order_by);
+      const int until = line.CountUntil(is_own ? order_by : leaves_as);
       earlier += until;
       if (i < static_cast<int>(request.priority)) {
         higher += line.size() - until;
@@ -300,24 +321,39 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     }
     // Batches with earlier tasks, and the request's, are filled up with others.
     const int best = curve.best_size();
-    const int first = earlier + (key == request.key ? request.images : 0);
+    const int first = earlier + (is_own ? request.images : 0);
     const int filled =
         std::min(bucket.size(), (first + best - 1) / best * best);
-    if (key == request.key) {
+    const absl::Duration with_earlier = curve.Work(filled);
+    if (is_own) {
       state.mates = earlier;
       state.others = bucket.size() - earlier;
       state.gap = bucket.gap.Mean(now);
     } else {
-      state.work.earlier += curve.Work(filled);
+      state.work.earlier += with_earlier;
     }
     const absl::Duration with_higher =
-        curve.Work(std::max(filled, earlier + higher));
-    const absl::Duration all = curve.Work(bucket.size());
-    state.work.higher += with_higher - curve.Work(filled);
+        higher == 0 ? with_earlier
+                    : curve.Work(std::max(filled, earlier + higher));
+    const absl::Duration all =
+        filled == bucket.size() ? with_earlier : curve.Work(bucket.size());
+    state.work.higher += with_higher - with_earlier;
     state.work.lower += all - with_higher;
     state.work.all += all;
   }
   return EstimateAdmission(state, request, now);
+}
+
+std::vector<KeyProfile> BatchQueue::KeyProfiles(absl::Time now) const {
+  std::vector<KeyProfile> profiles;
+  for (const auto& [key, curve] : profile_.curves()) {
+    const auto bucket = waiting_.buckets().find(key);
+    const absl::Duration gap = bucket == waiting_.buckets().end()
+                                   ? absl::InfiniteDuration()
+                                   : bucket->second.gap.Mean(now);
+    profiles.push_back({key, curve, gap});
+  }
+  return profiles;
 }
 
 absl::Duration BatchQueue::Wait(absl::Time now) const {

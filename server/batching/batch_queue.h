@@ -39,6 +39,10 @@ struct BatchOptions {
   // deadline is lost work.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
+  // The part of the queue, and of the time before a deadline, that a client
+  // alone may fill, from 0.5 to 1. The rest stays free for the next client. See
+  // server::ClientShares.
+  double client_share = 1;
   // What a client is told to wait when the queue is full.
   absl::Duration retry_after = absl::Milliseconds(100);
   // A task without a deadline is ordered as if its deadline were `patience`
@@ -55,6 +59,14 @@ struct Batch {
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
   BatchKey key;
   uint64_t number = 0;  // For Ran().
+};
+
+// What is known of a key's batches, and the mean time between its arrivals
+// lately.
+struct KeyProfile {
+  BatchKey key;
+  BatchCurve curve;
+  absl::Duration gap;
 };
 
 // Decides which tasks form the next batch, and when it is due. Tasks with the
@@ -101,8 +113,9 @@ class BatchQueue {
     absl::Duration predicted;  // Zero if nothing was known.
     absl::Duration measured;
   };
-  // The batch `number` ended at `now`.
-  BatchTimes Ran(uint64_t number, absl::Time now);
+  // The batch `number` ended at `now`. How long it took says nothing of others
+  // if it failed.
+  BatchTimes Ran(uint64_t number, absl::Time now, bool failed = false);
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
@@ -127,8 +140,15 @@ class BatchQueue {
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
+  // By key. Copies everything, for those who look seldom.
+  std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
+
   int size() const { return waiting_.size(); }
   int64_t bytes() const { return waiting_.bytes(); }  // The images' bytes.
+  // What waits of callers of the priority.
+  WaitingTasks::Waiting waiting(Priority priority) const {
+    return waiting_.waiting(priority);
+  }
 
  private:
   struct Running {
@@ -148,6 +168,13 @@ class BatchQueue {
   // Moves up to `images` tasks of `key` into `batch`, first those of the class
   // `first`: tasks that end in time to `tasks`, others to `late`.
   void Fill(Priority first, int images, absl::Time now, Batch* batch);
+  // Whether tasks of all keys arrive about as fast as the slots compute full
+  // batches of them, or faster.
+  bool IsBusy(absl::Time now) const;
+  // The order_by by which the batch of the request's last image is expected to
+  // leave: its own, or that of the first task of a batch that it fills up.
+  absl::Time LeavesAs(const AdmissionRequest& request, const BatchCurve& curve,
+                      absl::Time order_by) const;
   // Charges a batch of the tasks at `places` to their lines' classes.
   void Charge(const BatchCurve& curve,
               const std::vector<WaitingTasks::Place>& places);

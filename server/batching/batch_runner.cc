@@ -128,7 +128,8 @@ absl::Status BatchRunner::Prepare(const BatchLimits::Size& size,
 }
 
 absl::StatusOr<absl::Duration> BatchRunner::Measure(
-    const BatchLimits::Size& size, int images) {
+    const BatchLimits::Size& size, int images,
+    absl::FunctionRef<void(const model::Result&)> result) {
   const std::vector<uint8_t> black(size_t{3} * size.first * size.second);
   model::ModelInput input;
   input.height = size.first;
@@ -137,8 +138,8 @@ absl::StatusOr<absl::Duration> BatchRunner::Measure(
   const std::vector<model::ModelInput> inputs(images, input);
   model::RunInfo info;
   const absl::Time start = base::SteadyNow();
-  const absl::Status status =
-      context_->Run(inputs, &info, [](const model::Result&) {});
+  const absl::Status status = context_->Run(
+      inputs, &info, [result](const model::Result& r) { result(r); });
   if (!status.ok()) return status;
   return base::SteadyNow() - start;
 }

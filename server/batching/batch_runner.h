@@ -50,9 +50,11 @@ class BatchRunner {
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
   // Returns how long a batch of `images` black uint8 images of `size` takes, or
-  // the context's error. Only for sizes that the context is prepared for.
-  absl::StatusOr<absl::Duration> Measure(const BatchLimits::Size& size,
-                                         int images);
+  // the context's error. Only for sizes that the context is prepared for. Calls
+  // `result` for each image.
+  absl::StatusOr<absl::Duration> Measure(
+      const BatchLimits::Size& size, int images,
+      absl::FunctionRef<void(const model::Result&)> result);
 
   // Runs images that all have the padded size `size`. Calls `answer` exactly
   // once for each image, as soon as it is done.

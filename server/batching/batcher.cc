@@ -24,11 +24,12 @@ absl::Status WhyDropped(const BatchTask& task) {
 Batcher::Batcher(const BatchOptions& options,
                  const std::vector<DeviceTurns*>& devices, MakeRun make_run,
                  Observer* observer, Clock clock)
-    : make_run_(std::move(make_run)),
+    : has_priorities_(options.mode != BatchMode::kFixed),
+      make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       observer_(observer),
       room_(options.max_queue_items, options.max_queue_bytes,
-            options.retry_after),
+            options.retry_after, "batch", options.client_share),
       queue_(options, static_cast<int>(devices.size())),
       places_(devices.size()),
       drop_thread_([this] { DropLoop(); }) {
@@ -75,7 +76,8 @@ void Batcher::Submit(BatchTask task) {
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
       if (queue_.Due(now) < run_at_) run_wake_.SignalAll();
       for (const Place& place : places_) {
-        if (place.waits_for_turn) place.device->Hasten(priority);
+        const bool hastens = has_priorities_ && place.waits_for_turn;
+        if (hastens) place.device->Hasten(priority);
       }
       if (drop_at < drop_at_) drop_wake_.Signal();
       return;
@@ -88,14 +90,19 @@ void Batcher::Submit(BatchTask task) {
 AdmissionEstimate Batcher::Estimate(AdmissionRequest request) const {
   const int64_t reserved = room_.items();
   absl::MutexLock lock(&mu_);
-  request.decoding =
-      static_cast<int>(std::max<int64_t>(0, reserved - queue_.size()));
+  request.decoding = static_cast<int>(
+      std::max<int64_t>(0, reserved - request.images - queue_.size()));
   return queue_.Estimate(request, clock_());
 }
 
 std::vector<BatchTime> Batcher::ExportProfile() const {
   absl::MutexLock lock(&mu_);
   return queue_.profile().Export();
+}
+
+std::vector<KeyProfile> Batcher::KeyProfiles() const {
+  absl::MutexLock lock(&mu_);
+  return queue_.KeyProfiles(clock_());
 }
 
 void Batcher::ImportProfile(const std::vector<BatchTime>& times) {
@@ -117,13 +124,13 @@ void Batcher::RunLoop(int thread) {
   Run run = make_run_(thread);
   while (std::optional<Work> work = NextWork(thread)) {
     const uint64_t number = work->batch.number;
-    run(std::move(work->batch));
+    const bool succeeded = run(std::move(work->batch));
     absl::MutexLock lock(&mu_);
     places_[thread].running_since = absl::InfiniteFuture();
     const absl::Time now = clock_();
-    const BatchQueue::BatchTimes times = queue_.Ran(number, now);
+    const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
     ReportWait(now);
-    if (observer_ != nullptr) observer_->BatchEnded(times);
+    if (observer_ != nullptr && succeeded) observer_->BatchEnded(times);
   }
 }
 
@@ -236,7 +243,10 @@ void Batcher::Drop(std::vector<BatchTask> dropped) {
 
 void Batcher::ReportQueue() {
   if (observer_ == nullptr) return;
-  observer_->QueueChanged(queue_.size(), queue_.bytes(), queue_.Oldest());
+  for (int i = 0; i < kPriorities; ++i) {
+    const Priority priority = static_cast<Priority>(i);
+    observer_->QueueChanged(priority, queue_.waiting(priority));
+  }
 }
 
 void Batcher::ReportWait(absl::Time now) {

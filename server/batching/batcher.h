@@ -36,8 +36,9 @@ namespace sfmamba::batching {
 class Batcher {
  public:
   // What one thread runs its batches with. It is made, called and destroyed on
-  // that thread only, and called during a turn on the thread's device.
-  using Run = absl::AnyInvocable<void(Batch)>;
+  // that thread only, and called during a turn on the thread's device. Returns
+  // whether the batch succeeded, so that its time says how long others take.
+  using Run = absl::AnyInvocable<bool(Batch)>;
   // Makes the Run of thread `thread` when that thread starts. It may take
   // seconds; batches then wait. Called by all threads concurrently.
   using MakeRun = std::function<Run(int thread)>;
@@ -46,8 +47,9 @@ class Batcher {
   class Observer {
    public:
     virtual ~Observer() = default;
-    // The number of waiting images, their bytes and the arrival of the oldest.
-    virtual void QueueChanged(int items, int64_t bytes, absl::Time oldest) = 0;
+    // What waits of callers of the priority.
+    virtual void QueueChanged(Priority priority,
+                              const WaitingTasks::Waiting& waiting) = 0;
     // How long an image of priority NORMAL would wait for its batch now. Told
     // now and then, and whenever a batch has ended.
     virtual void WaitPredicted(absl::Duration wait) = 0;
@@ -64,19 +66,25 @@ class Batcher {
 
   // See QueueRoom::Take. The reservation is released when the task that carries
   // it leaves the queue.
-  absl::StatusOr<Reservation> Reserve(int items, int64_t bytes) {
-    return room_.Take(items, bytes);
+  absl::StatusOr<Reservation> Reserve(int items, int64_t bytes,
+                                      absl::string_view client = "") {
+    return room_.Take(items, bytes, client);
   }
+  // Who has reserved how many items.
+  const server::ClientShares& clients() const { return room_.clients(); }
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // See BatchQueue::Estimate. `request.decoding` is filled in here: what has a
-  // reservation and was not submitted yet.
+  // See BatchQueue::Estimate. The request's images hold a reservation already.
+  // `request.decoding` is filled in here: what else has a reservation and was
+  // not submitted yet.
   AdmissionEstimate Estimate(AdmissionRequest request) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // What is known of how long batches take.
   std::vector<BatchTime> ExportProfile() const ABSL_LOCKS_EXCLUDED(mu_);
+  // See BatchQueue::KeyProfiles.
+  std::vector<KeyProfile> KeyProfiles() const ABSL_LOCKS_EXCLUDED(mu_);
   void ImportProfile(const std::vector<BatchTime>& times)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -122,6 +130,7 @@ class Batcher {
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportWait(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const bool has_priorities_;  // All modes but BatchMode::kFixed.
   const MakeRun make_run_;
   const Clock clock_;
   Observer* const observer_;  // May be null.

@@ -25,6 +25,8 @@ constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // A batch seldom takes so many times as long as it did when it was measured.
 constexpr double kNoise = 1.25;
+// How long a client's share is kept free after another has asked.
+constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
@@ -51,12 +53,17 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
+bool IsFinite(const model::Result& result) {
+  return std::visit([](const auto& values) { return IsFinite(values); },
+                    result);
+}
+
+absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
+
 // Returns what the task is answered with: the model's result if it is finite.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
   if (!result.ok()) return ModelError(result.status());
-  const bool finite =
-      std::visit([](const auto& result) { return IsFinite(result); }, *result);
-  if (!finite) return server::NonFiniteOutput();
+  if (!IsFinite(*result)) return server::NonFiniteOutput();
   return result;
 }
 
@@ -127,8 +134,10 @@ bool Executor::IsAlive(absl::Time now) const {
                        absl::Nanoseconds(longest_nanos_.load()));
 }
 
-void Executor::QueueChanged(int items, int64_t bytes, absl::Time oldest) {
-  metrics_->QueueChanged(items, bytes, oldest);
+void Executor::QueueChanged(Priority priority,
+                            const WaitingTasks::Waiting& waiting) {
+  metrics_->QueueChanged(priority, waiting.tasks, waiting.bytes,
+                         waiting.oldest);
 }
 
 void Executor::WaitPredicted(absl::Duration wait) {
@@ -139,8 +148,20 @@ void Executor::BatchEnded(const BatchQueue::BatchTimes& times) {
   metrics_->BatchPredicted(times.measured, times.predicted);
 }
 
-absl::Status Executor::Admit(const AdmissionRequest& request,
-                             absl::Time start_by) const {
+absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
+                                            absl::Time start_by,
+                                            int64_t bytes) {
+  absl::MutexLock lock(&admit_mu_);
+  absl::StatusOr<Reservation> room =
+      batcher_.Reserve(request.images, bytes, request.client);
+  if (!room.ok()) return room.status();
+  const absl::Status load = CheckLoad(request, start_by);
+  if (!load.ok()) return load;
+  return room;
+}
+
+absl::Status Executor::CheckLoad(const AdmissionRequest& request,
+                                 absl::Time start_by) {
   if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
   const absl::Time now = base::SteadyNow();
   const AdmissionEstimate estimate = batcher_.Estimate(request);
@@ -164,11 +185,28 @@ absl::Status Executor::Admit(const AdmissionRequest& request,
                      absl::FormatDuration(options_.drain_timeout)),
         options_.batch.retry_after);
   }
-  return absl::OkStatus();
+  return CheckShare(request, estimate, now);
 }
 
-absl::StatusOr<Reservation> Executor::Reserve(int items, int64_t bytes) {
-  return batcher_.Reserve(items, bytes);
+absl::Status Executor::CheckShare(const AdmissionRequest& request,
+                                  const AdmissionEstimate& estimate,
+                                  absl::Time now) {
+  if (request.client.empty()) return absl::OkStatus();
+  if (request.client != last_client_) {
+    client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
+    last_client_ = std::string(request.client);
+  }
+  // Who is alone needs no share: with short deadlines it would lose batches.
+  if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
+  const int64_t held = batcher_.clients().HeldBy(request.client);
+  const double work = absl::ToDoubleSeconds(estimate.work);
+  const double free =
+      absl::ToDoubleSeconds(request.deadline - estimate.finish) + work;
+  if (batcher_.clients().IsShare(work / request.images * held, free)) {
+    return absl::OkStatus();
+  }
+  return server::ClientQuota(request.client, "the time before the deadline",
+                             options_.batch.retry_after);
 }
 
 void Executor::Submit(BatchTask task) { batcher_.Submit(std::move(task)); }
@@ -181,13 +219,15 @@ Batcher::Run Executor::MakeRun(int thread) {
   return [this, device = all_metrics_.Device(model_->context_device(thread)),
           runner = std::move(runner)](Batch batch) {
     device->BatchStarted();
-    RunBatch(runner, std::move(batch));
+    const bool succeeded = RunBatch(runner, std::move(batch));
     device->BatchEnded();
+    return succeeded;
   };
 }
 
 Executor::Runner Executor::MakeRunner(int thread) {
   if (!prepared_.ok()) return prepared_;
+  if (options_.stop()) return Stopped();
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
       model_->MakeContext(thread);
   if (!context.ok()) return context.status();
@@ -202,7 +242,8 @@ Executor::Runner Executor::MakeRunner(int thread) {
   if (!prepared.ok()) return prepared;
   if (thread == 0) {
     if (options_.times.empty()) {
-      Measure(*runner);
+      const absl::Status measured = Measure(*runner);
+      if (!measured.ok()) return measured;
     } else {
       batcher_.ImportProfile(options_.times);
     }
@@ -210,9 +251,11 @@ Executor::Runner Executor::MakeRunner(int thread) {
   return runner;
 }
 
-void Executor::Measure(BatchRunner& runner) {
+absl::Status Executor::Measure(BatchRunner& runner) {
   // A dense model's images have many sizes and take long.
-  if (config().task != model::VisionTask::kClassification) return;
+  if (config().task != model::VisionTask::kClassification) {
+    return absl::OkStatus();
+  }
   BatchKey key;
   key.height = key.width = config().Padded(config().image_size);
   const int max = options_.batch.max_batch_size;
@@ -223,9 +266,20 @@ void Executor::Measure(BatchRunner& runner) {
     BatchTime time = {key, images};
     // The second run finds what the first one left in the caches.
     for (int run = 0; run < 2; ++run) {
-      const absl::StatusOr<absl::Duration> took =
-          runner.Measure({key.height, key.width}, images);
-      if (!took.ok()) return batcher_.ImportProfile(times);
+      if (options_.stop()) return Stopped();
+      bool finite = true;
+      const absl::StatusOr<absl::Duration> took = runner.Measure(
+          {key.height, key.width}, images, [&finite](const model::Result& r) {
+            finite = finite && IsFinite(r);
+          });
+      if (!finite) {
+        return absl::InternalError(
+            "the network's values for a black image are not finite");
+      }
+      if (!took.ok()) {
+        batcher_.ImportProfile(times);
+        return absl::OkStatus();
+      }
       time.median = *took;
       time.p95 = *took * kNoise;
       left -= *took;
@@ -234,9 +288,10 @@ void Executor::Measure(BatchRunner& runner) {
     if (images == max) break;
   }
   batcher_.ImportProfile(times);
+  return absl::OkStatus();
 }
 
-void Executor::RunBatch(const Runner& runner, Batch batch) {
+bool Executor::RunBatch(const Runner& runner, Batch batch) {
   const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
   std::vector<BatchTask>& tasks = batch.tasks;
@@ -247,6 +302,7 @@ void Executor::RunBatch(const Runner& runner, Batch batch) {
   BatchInfo info;
   info.bucket = absl::StrCat(size.first, "x", size.second);
   int answered = 0;
+  bool succeeded = true;
   const auto answer = [&](size_t image, absl::StatusOr<model::Result> result,
                           const BatchRunner::Progress& progress) {
     if (info.batch_size != progress.images) {
@@ -261,7 +317,9 @@ void Executor::RunBatch(const Runner& runner, Batch batch) {
     if (++answered == batch_size) {
       metrics_->BatchRun(info.bucket, batch.trigger, batch_size,
                          batch_size + progress.padding);
+      metrics_->statistics().BatchRun(batch_size, info.inference);
     }
+    succeeded = succeeded && result.ok();
     tasks[image].done(Checked(std::move(result)), info);
   };
   if (runner.ok()) {
@@ -269,9 +327,10 @@ void Executor::RunBatch(const Runner& runner, Batch batch) {
     longest_nanos_.store(
         std::max(longest_nanos_.load(),
                  absl::ToInt64Nanoseconds(base::SteadyNow() - start)));
-    return;
+    return succeeded;
   }
   for (int i = 0; i < batch_size; ++i) answer(i, runner.status(), {1, 1, 0});
+  return false;
 }
 
 absl::Status Executor::CheckDevice() {

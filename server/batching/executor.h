@@ -55,6 +55,9 @@ class Executor : private Batcher::Observer {
     // If `times` is empty, the batches of a classifier are measured for about
     // so long before the first task runs. The rest is learnt from tasks.
     absl::Duration profile_budget;
+    // While the contexts are prepared and batches are measured, this is asked
+    // now and then whether to end with CANCELLED.
+    std::function<bool()> stop = [] { return false; };
     // Called at most once, when the model's device has failed for good, so that
     // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =
@@ -71,20 +74,22 @@ class Executor : private Batcher::Observer {
   // have no context then answer their tasks with it.
   absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
 
-  // Refuses a request whose images would not be in a batch by `start_by`, or
-  // answered by `request.deadline`: RESOURCE_EXHAUSTED with reason
-  // PREDICTED_DEADLINE_MISS. With reason QUEUE_FULL if, with its images, what
-  // waits would take longer than drain_timeout. Nothing is refused because of
-  // what is not known yet. Takes microseconds.
-  absl::Status Admit(const AdmissionRequest& request,
-                     absl::Time start_by) const;
-
-  // Reserves room for `items` images of `bytes` together. The room is held from
-  // before their decoding until the reservation is released or the task that
-  // carries it is dispatched. RESOURCE_EXHAUSTED with reason QUEUE_FULL and a
-  // retry hint if there is not enough room. This is cheap, so that every
-  // request can hold a reservation before it is decoded.
-  absl::StatusOr<Reservation> Reserve(int items, int64_t bytes);
+  // Reserves room for a request's images, which take `bytes` together. The room
+  // is held from before their decoding until the reservation is released or the
+  // task that carries it is dispatched. RESOURCE_EXHAUSTED with reason
+  // - QUEUE_FULL and a retry hint if there is not enough room, or if, with the
+  //   request, what waits would take longer than drain_timeout;
+  // - CLIENT_QUOTA if its client's images would be more than
+  //   BatchOptions::client_share allows of the queue's places or, while another
+  //   client asks too, of what could run before the request's deadline;
+  // - PREDICTED_DEADLINE_MISS if its images would not be in a batch by
+  //   `start_by`, or answered by `request.deadline`.
+  // Of requests that come at the same time each is judged with the room of
+  // those before it. Nothing is refused because of what is not known yet. Takes
+  // microseconds, so that every request can be admitted before it is decoded.
+  absl::StatusOr<Reservation> Admit(const AdmissionRequest& request,
+                                    absl::Time start_by, int64_t bytes)
+      ABSL_LOCKS_EXCLUDED(admit_mu_);
 
   // Never blocks. Calls `task.done` exactly once: with the result or with
   // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED
@@ -97,6 +102,9 @@ class Executor : private Batcher::Observer {
   // What is known now of how long batches take.
   std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
 
+  // The same with what follows from it, by key.
+  std::vector<KeyProfile> KeyProfiles() const { return batcher_.KeyProfiles(); }
+
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
@@ -106,7 +114,8 @@ class Executor : private Batcher::Observer {
   bool IsAlive(absl::Time now) const;
 
  private:
-  void QueueChanged(int items, int64_t bytes, absl::Time oldest) override;
+  void QueueChanged(Priority priority,
+                    const WaitingTasks::Waiting& waiting) override;
   void WaitPredicted(absl::Duration wait) override;
   void BatchEnded(const BatchQueue::BatchTimes& times) override;
 
@@ -115,10 +124,19 @@ class Executor : private Batcher::Observer {
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
-  // Measures batches of 1, 2, 4, ... images.
-  void Measure(BatchRunner& runner);
-  // Completes the tasks on the batcher's thread that owns `runner`.
-  void RunBatch(const Runner& runner, Batch batch);
+  // Measures batches of 1, 2, 4, ... images. INTERNAL if the values of one are
+  // not finite; what else fails is left to be learnt from tasks.
+  absl::Status Measure(BatchRunner& runner);
+  // Completes the tasks on the batcher's thread that owns `runner`. Returns
+  // whether the model gave a result for each of them.
+  bool RunBatch(const Runner& runner, Batch batch);
+
+  // What Admit() says of a request whose images have their room.
+  absl::Status CheckLoad(const AdmissionRequest& request, absl::Time start_by)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
+  absl::Status CheckShare(const AdmissionRequest& request,
+                          const AdmissionEstimate& estimate, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
 
   // Returns UNAVAILABLE, naming the cause, once the device has failed for good.
   absl::Status CheckDevice();
@@ -136,6 +154,12 @@ class Executor : private Batcher::Observer {
   absl::Mutex prepare_mu_;
   int unprepared_ ABSL_GUARDED_BY(prepare_mu_);         // Contexts.
   absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
+
+  // Held from a request's reservation until it is kept or given back.
+  absl::Mutex admit_mu_;
+  std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
+  // When a request came from another client than the one before it.
+  absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
   Batcher batcher_;  // Last: its threads use everything above.
 };

@@ -1,6 +1,7 @@
 #include "server/batching/reservation.h"
 
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,11 +9,17 @@
 
 namespace sfmamba::batching {
 
-Reservation::Reservation(std::shared_ptr<Taken> taken, int items, int64_t bytes)
-    : taken_(std::move(taken)), items_(items), bytes_(bytes) {}
+Reservation::Reservation(std::shared_ptr<Taken> taken,
+                         server::ClientShares::Hold client, int items,
+                         int64_t bytes)
+    : taken_(std::move(taken)),
+      client_(std::move(client)),
+      items_(items),
+      bytes_(bytes) {}
 
 Reservation::Reservation(Reservation&& other) noexcept
     : taken_(std::move(other.taken_)),
+      client_(std::move(other.client_)),
       items_(std::exchange(other.items_, 0)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
@@ -20,6 +27,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this != &other) {
     Release();
     taken_ = std::move(other.taken_);
+    client_ = std::move(other.client_);
     items_ = std::exchange(other.items_, 0);
     bytes_ = std::exchange(other.bytes_, 0);
   }
@@ -30,11 +38,12 @@ Reservation Reservation::Split(int items, int64_t bytes) {
   assert(items <= items_ && bytes <= bytes_);
   items_ -= items;
   bytes_ -= bytes;
-  return Reservation(taken_, items, bytes);
+  return Reservation(taken_, client_.Split(items), items, bytes);
 }
 
 void Reservation::Release() {
   if (taken_ == nullptr) return;
+  client_.Release();
   {
     absl::MutexLock lock(&taken_->mu);
     taken_->items -= items_;
@@ -46,11 +55,13 @@ void Reservation::Release() {
 }
 
 QueueRoom::QueueRoom(int64_t max_items, int64_t max_bytes,
-                     absl::Duration retry_after, std::string name)
+                     absl::Duration retry_after, std::string name,
+                     double client_share)
     : max_items_(max_items),
       max_bytes_(max_bytes),
       retry_after_(retry_after),
       name_(std::move(name)),
+      clients_(client_share),
       taken_(std::make_shared<Reservation::Taken>()) {}
 
 int64_t QueueRoom::items() const {
@@ -58,7 +69,8 @@ int64_t QueueRoom::items() const {
   return taken_->items;
 }
 
-absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
+absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
+                                            absl::string_view client) {
   absl::MutexLock lock(&taken_->mu);
   // Written so that no sum can overflow.
   if (items > max_items_ - taken_->items ||
@@ -71,9 +83,20 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes) {
                      " images of ", bytes, " bytes"),
         retry_after_);
   }
+  std::optional<server::ClientShares::Hold> share;
+  if (client.empty()) {
+    share.emplace();
+  } else {
+    share = clients_.Take(client, items, max_items_ - taken_->items);
+  }
+  if (!share.has_value()) {
+    return server::ClientQuota(
+        client, absl::StrCat("the places of the ", name_, " queue"),
+        retry_after_);
+  }
   taken_->items += items;
   taken_->bytes += bytes;
-  return Reservation(taken_, items, bytes);
+  return Reservation(taken_, *std::move(share), items, bytes);
 }
 
 }  // namespace sfmamba::batching

@@ -7,8 +7,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/client_shares.h"
 
 namespace sfmamba::batching {
 
@@ -40,9 +42,11 @@ class Reservation {
     int64_t bytes ABSL_GUARDED_BY(mu) = 0;
   };
 
-  Reservation(std::shared_ptr<Taken> taken, int items, int64_t bytes);
+  Reservation(std::shared_ptr<Taken> taken, server::ClientShares::Hold client,
+              int items, int64_t bytes);
 
   std::shared_ptr<Taken> taken_;  // Null if this holds nothing.
+  server::ClientShares::Hold client_;
   int items_ = 0;
   int64_t bytes_ = 0;
 };
@@ -54,14 +58,20 @@ class Reservation {
 class QueueRoom {
  public:
   // `retry_after` is what a refused client is told to wait. `name` says in
-  // errors which queue it is.
+  // errors which queue it is. `client_share` is the part of the items that a
+  // client alone may fill; see ClientShares.
   QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after,
-            std::string name = "batch");
+            std::string name = "batch", double client_share = 1);
 
-  // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit.
-  absl::StatusOr<Reservation> Take(int items, int64_t bytes);
+  // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit, or CLIENT_QUOTA
+  // if that were more items than the client's share. An empty `client` has no
+  // limit.
+  absl::StatusOr<Reservation> Take(int items, int64_t bytes,
+                                   absl::string_view client = "");
 
   int64_t max_items() const { return max_items_; }
+  // The items that the client has taken, and who may take how many.
+  const server::ClientShares& clients() const { return clients_; }
   int64_t items() const;  // That are taken.
 
  private:
@@ -69,6 +79,7 @@ class QueueRoom {
   const int64_t max_bytes_;
   const absl::Duration retry_after_;
   const std::string name_;
+  server::ClientShares clients_;
   const std::shared_ptr<Reservation::Taken> taken_;
 };
 

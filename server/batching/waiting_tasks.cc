@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 namespace sfmamba::batching {
 namespace {
@@ -17,6 +18,9 @@ absl::Time PromoteAt(const BatchTask& task, absl::Time order_by) {
 }  // namespace
 
 int WaitingTasks::Line::CountUntil(absl::Time order_by) const {
+  // Most lines have all of their tasks on one side.
+  if (tasks_.empty() || order_by < tasks_.begin()->first.first) return 0;
+  if (tasks_.rbegin()->first.first <= order_by) return size();
   return static_cast<int>(
       ranks_.order_of_key({order_by, std::numeric_limits<uint64_t>::max()}));
 }
@@ -48,8 +52,9 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key, Priority line,
   const Place place = {key, line, {order_by, arrival}};
   bucket.gap.Arrived(task.submitted);
   bucket.arrivals.emplace(arrival, task.submitted);
-  arrivals_.emplace(arrival, task.submitted);
-  bytes_ += task.image.bytes();
+  const int own = static_cast<int>(task.priority);
+  arrivals_[own].emplace(arrival, task.submitted);
+  bytes_[own] += task.image.bytes();
   if (task.deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(std::make_pair(task.deadline, arrival), place);
   }
@@ -57,7 +62,6 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key, Priority line,
     promotions_[static_cast<int>(line)].emplace(
         std::make_pair(PromoteAt(task, order_by), arrival), place);
   }
-  ++callers_[static_cast<int>(task.priority)];
   Insert(&LineAt(place), place, std::move(task));
 }
 
@@ -66,12 +70,12 @@ BatchTask WaitingTasks::Take(const Place& place) {
   Bucket& bucket = buckets_.at(place.key);
   BatchTask task = Extract(&LineAt(place), place);
   bucket.arrivals.erase(arrival);
-  arrivals_.erase(arrival);
+  const int own = static_cast<int>(task.priority);
+  arrivals_[own].erase(arrival);
+  bytes_[own] -= task.image.bytes();
   deadlines_.erase({task.deadline, arrival});
   promotions_[static_cast<int>(place.line)].erase(
       {PromoteAt(task, order_by), arrival});
-  --callers_[static_cast<int>(task.priority)];
-  bytes_ -= task.image.bytes();
   return task;
 }
 
@@ -100,9 +104,9 @@ std::vector<BatchTask> WaitingTasks::TakeCancelled() {
 }
 
 void WaitingTasks::Promote(absl::Time now) {
-  const auto& [high, normal, low] = callers_;
-  if (high > 0) Promote(Priority::kNormal, now);
-  if (high + normal > 0) Promote(Priority::kLow, now);
+  const auto& [high, normal, low] = arrivals_;
+  if (!high.empty()) Promote(Priority::kNormal, now);
+  if (!high.empty() || !normal.empty()) Promote(Priority::kLow, now);
 }
 
 void WaitingTasks::Promote(Priority priority, absl::Time now) {
@@ -124,8 +128,32 @@ absl::Time WaitingTasks::NextDeadline() const {
                             : deadlines_.begin()->first.first;
 }
 
+WaitingTasks::Waiting WaitingTasks::waiting(Priority priority) const {
+  const int own = static_cast<int>(priority);
+  const auto& arrivals = arrivals_[own];
+  Waiting waiting;
+  waiting.tasks = static_cast<int>(arrivals.size());
+  waiting.bytes = bytes_[own];
+  if (!arrivals.empty()) waiting.oldest = arrivals.begin()->second;
+  return waiting;
+}
+
 absl::Time WaitingTasks::Oldest() const {
-  return arrivals_.empty() ? absl::InfiniteFuture() : arrivals_.begin()->second;
+  absl::Time oldest = absl::InfiniteFuture();
+  for (const auto& arrivals : arrivals_) {
+    if (!arrivals.empty()) oldest = std::min(oldest, arrivals.begin()->second);
+  }
+  return oldest;
+}
+
+int WaitingTasks::size() const {
+  size_t size = 0;
+  for (const auto& arrivals : arrivals_) size += arrivals.size();
+  return static_cast<int>(size);
+}
+
+int64_t WaitingTasks::bytes() const {
+  return std::accumulate(bytes_.begin(), bytes_.end(), int64_t{0});
 }
 
 }  // namespace sfmamba::batching

@@ -35,6 +35,11 @@ class WaitingTasks {
     const std::map<Urgency, BatchTask>& tasks() const { return tasks_; }
     // How many tasks have an order_by that is not after `order_by`.
     int CountUntil(absl::Time order_by) const;
+    // The order_by of the task that would leave after `tasks` others, which
+    // must exist.
+    absl::Time OrderAfter(int tasks) const {
+      return ranks_.find_by_order(tasks)->first;
+    }
 
    private:
     friend class WaitingTasks;
@@ -57,6 +62,14 @@ class WaitingTasks {
       return lines[static_cast<int>(priority)];
     }
     int size() const { return static_cast<int>(arrivals.size()); }
+  };
+
+  // The tasks of callers of one priority.
+  struct Waiting {
+    int tasks = 0;
+    int64_t bytes = 0;  // The images'.
+    // The arrival of the oldest; InfiniteFuture() if no task waits.
+    absl::Time oldest = absl::InfiniteFuture();
   };
 
   // The place of a task.
@@ -93,8 +106,9 @@ class WaitingTasks {
   int count(Priority priority) const {
     return counts_[static_cast<int>(priority)];
   }
-  int size() const { return static_cast<int>(arrivals_.size()); }
-  int64_t bytes() const { return bytes_; }  // The images' bytes.
+  int size() const;
+  int64_t bytes() const;  // The images' bytes.
+  Waiting waiting(Priority priority) const;
 
  private:
   using ByTime = std::map<std::pair<absl::Time, uint64_t>, Place>;
@@ -107,14 +121,14 @@ class WaitingTasks {
   BatchTask Extract(Line* line, const Place& place);
 
   std::map<BatchKey, Bucket> buckets_;
-  std::map<uint64_t, absl::Time> arrivals_;  // Of all tasks.
-  ByTime deadlines_;                         // The tasks that have one.
+  // Of all tasks, by their own priority.
+  std::array<std::map<uint64_t, absl::Time>, kPriorities> arrivals_;
+  std::array<int64_t, kPriorities> bytes_ = {};
+  ByTime deadlines_;  // The tasks that have one.
   // When tasks may move up, by class.
   std::array<ByTime, kPriorities> promotions_;
-  std::array<int, kPriorities> counts_ = {};   // By line.
-  std::array<int, kPriorities> callers_ = {};  // By the tasks' own priority.
-  int64_t bytes_ = 0;
-  uint64_t added_ = 0;  // Tasks so far.
+  std::array<int, kPriorities> counts_ = {};  // By line.
+  uint64_t added_ = 0;                        // Tasks so far.
 };
 
 }  // namespace sfmamba::batching

@@ -25,6 +25,8 @@ absl::Status WithReason(const absl::Status& status) {
       return server::ImageFormatUnsupported(status.message());
     case absl::StatusCode::kOutOfRange:
       return server::ImageTooLarge(status.message());
+    case absl::StatusCode::kCancelled:
+      return status;
     case absl::StatusCode::kDeadlineExceeded:
       return server::ImageDecodeTimeout(status.message());
     default:
@@ -39,8 +41,9 @@ int CenterOffset(int size, int part) {
 
 // The picture resized to width x height and cropped to the square of `size` in
 // its middle; where it is smaller, padded around its middle.
-ImageBuffer ResizeToSquare(const RgbImage& image, int width, int height,
-                           int size) {
+absl::StatusOr<ImageBuffer> ResizeToSquare(const RgbImage& image, int width,
+                                           int height, int size,
+                                           const DecodeWatch& watch) {
   ResizeWindow window;
   window.width = width;
   window.height = height;
@@ -48,8 +51,10 @@ ImageBuffer ResizeToSquare(const RgbImage& image, int width, int height,
   window.rows = std::min(height, size);
   window.left = CenterOffset(width, window.columns);
   window.top = CenterOffset(height, window.rows);
-  std::vector<uint8_t> pixels =
-      ResizeBicubic(image.data.data(), image.width, image.height, window);
+  absl::StatusOr<std::vector<uint8_t>> resized = ResizeBicubic(
+      image.data.data(), image.width, image.height, window, watch);
+  if (!resized.ok()) return WithReason(resized.status());
+  std::vector<uint8_t>& pixels = *resized;
 
   ImageBuffer buffer;
   buffer.width = buffer.height = size;
@@ -125,8 +130,9 @@ RgbImage Crop(const RgbImage& image, const PixelRect& rect) {
   return result;
 }
 
-ImageBuffer Preprocess(const RgbImage& image,
-                       const PreprocessOptions& options) {
+absl::StatusOr<ImageBuffer> Preprocess(const RgbImage& image,
+                                       const PreprocessOptions& options,
+                                       const DecodeWatch& watch) {
   const int short_side = std::min(image.width, image.height);
   const int long_side = std::max(image.width, image.height);
   // The sides after resizing; both are cut off, not rounded.
@@ -147,7 +153,7 @@ ImageBuffer Preprocess(const RgbImage& image,
       break;
     }
   }
-  return ResizeToSquare(image, width, height, options.size);
+  return ResizeToSquare(image, width, height, options.size, watch);
 }
 
 }  // namespace sfmamba::image

@@ -80,9 +80,13 @@ PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 RgbImage Crop(const RgbImage& image, const PixelRect& rect);
 
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
-// around the middle. Only what the crop needs is computed.
+// around the middle. Only what the crop needs is computed. The error of
+// DecodedTooSlowly(), or CANCELLED, if `watch`, which is asked every few rows,
+// expires.
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
-ImageBuffer Preprocess(const RgbImage& image, const PreprocessOptions& options);
+absl::StatusOr<ImageBuffer> Preprocess(
+    const RgbImage& image, const PreprocessOptions& options,
+    const DecodeWatch& watch = DecodeWatch());
 
 }  // namespace sfmamba::image
 

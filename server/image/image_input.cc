@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/image_decoder.h"
 #include "base/steady_clock.h"
 #include "server/base/error.h"
 #include "server/image/keep_ratio.h"
@@ -34,25 +35,28 @@ int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
+// The request's field that holds the picture.
+const char* FieldOf(const ImageSource& image) {
+  return image.pixels() != nullptr ? ".pixels" : ".encoded";
+}
+
 absl::StatusOr<RgbImage> Decode(const ImageSource& image,
-                                const ImageLimits& limits, int min_side) {
-  const DecodeWatch watch(limits.max_decode_time);
+                                const ImageLimits& limits, int min_side,
+                                const DecodeWatch& watch) {
   if (image.pixels() != nullptr) {
     absl::StatusOr<RgbImage> rgb = ToRgb(*image.pixels());
-    if (watch.Expired()) {
-      return server::InField(".pixels", DecodedTooSlowly(watch));
-    }
+    if (watch.Expired()) return DecodedTooSlowly(watch);
     return rgb;
   }
-  absl::StatusOr<RgbImage> rgb = image::DecodeImage(
-      image.encoded()->bytes, limits, image.apply_orientation, min_side, watch);
-  if (!rgb.ok()) return server::AtField(".encoded", rgb.status());
-  return rgb;
+  return image::DecodeImage(image.encoded()->bytes, limits,
+                            image.apply_orientation, min_side, watch);
 }
 
 // The picture, cropped, as the model takes it.
-ImageBuffer ToInput(RgbImage picture, const model::ModelConfig& model,
-                    std::optional<ResizeMode> resize) {
+absl::StatusOr<ImageBuffer> ToInput(RgbImage picture,
+                                    const model::ModelConfig& model,
+                                    std::optional<ResizeMode> resize,
+                                    const DecodeWatch& watch) {
   ImageBuffer input;
   const PictureSize original = {picture.height, picture.width};
   if (model.resize == model::Resize::kKeepRatio) {
@@ -63,11 +67,40 @@ ImageBuffer ToInput(RgbImage picture, const model::ModelConfig& model,
     input.width = resized.width;
     input.pixels = std::move(resized.data);
   } else {
-    input = Preprocess(picture, PreprocessOf(model, resize));
+    absl::StatusOr<ImageBuffer> resized =
+        Preprocess(picture, PreprocessOf(model, resize), watch);
+    if (!resized.ok()) return resized.status();
+    input = *std::move(resized);
   }
   input.original_height = original.height;
   input.original_width = original.width;
   return input;
+}
+
+int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
+
+// The most that cropping and resizing a decoded picture take, itself included.
+int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
+                     const model::ModelConfig& model) {
+  const PixelRect crop = CropOf(image, picture);
+  const PictureSize seen = {crop.height, crop.width};
+  // The filters' weights and the rows at hand, a few numbers for each row and
+  // column, and the heap.
+  constexpr int64_t kPerLine = 96, kTables = 17 << 10;
+  const int64_t cropping =
+      image.crop.has_value() ? RgbBytes(picture) + RgbBytes(seen) + kTables : 0;
+  int64_t resizing = RgbBytes(seen) + kTables;
+  if (model.resize == model::Resize::kKeepRatio) {
+    const PictureSize input =
+        KeepRatioSize(seen, model.short_side, model.long_side);
+    resizing += RgbBytes(input) + kPerLine * (input.height + input.width);
+  } else {
+    const int64_t size = model.image_size;
+    // Resized, then padded.
+    resizing +=
+        3 * size * 2 * size + kPerLine * (seen.height + seen.width + 2 * size);
+  }
+  return std::max(cropping, resizing);
 }
 
 absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
@@ -89,14 +122,32 @@ PixelRect CropOf(const ImageSource& image, const PictureSize& picture) {
   return ToPixels(image.crop.value_or(CropRect()), picture);
 }
 
+int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
+                    const model::ModelConfig& model) {
+  const base::DecodeNeeds needs =
+      base::NeedsOf(header, image.apply_orientation, MinSide(image, model));
+  return std::max(needs.bytes,
+                  ResizeMemory(image, {needs.height, needs.width}, model));
+}
+
+int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
+                    const model::ModelConfig& model) {
+  return ResizeMemory(image, pixels, model);
+}
+
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
-                                        const ImageLimits& limits) {
+                                        const ImageLimits& limits,
+                                        DecodeWatch::Wanted wanted) {
+  if (image.fetch) image.fetch();
   if (image.tensor() != nullptr) return FromTensor(*image.tensor());
   const absl::Time start = base::SteadyNow();
-  absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model));
-  if (!rgb.ok()) return rgb.status();
+  const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
+                          std::move(wanted));
+  absl::StatusOr<RgbImage> rgb =
+      Decode(image, limits, MinSide(image, model), watch);
+  if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
   const absl::Time decoded = base::SteadyNow();
   PreparedInput input;
   input.decode = decoded - start;
@@ -105,7 +156,10 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   input.frame.left = crop.left;
   input.frame.top = crop.top;
   if (image.crop.has_value()) *rgb = Crop(*rgb, crop);
-  input.image = ToInput(*std::move(rgb), model, resize);
+  absl::StatusOr<ImageBuffer> buffer =
+      ToInput(*std::move(rgb), model, resize, watch);
+  if (!buffer.ok()) return server::AtField(FieldOf(image), buffer.status());
+  input.image = *std::move(buffer);
   input.preprocess = base::SteadyNow() - decoded;
   return input;
 }

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_IMAGE_IMAGE_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <variant>
 
@@ -49,6 +50,10 @@ struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor> source;
   std::optional<CropRect> crop;   // After orientation. Unset: all of it.
   bool apply_orientation = true;  // EXIF's, of encoded images.
+  // Unless empty, brings the bytes of pixels or of a tensor to where the view
+  // of them points: until it was called they may not be read, and only their
+  // number is known. So a request that is refused is not copied.
+  std::function<void()> fetch;
 
   const EncodedImage* encoded() const {
     return std::get_if<EncodedImage>(&source);

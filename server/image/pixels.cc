@@ -1,12 +1,14 @@
 #include "server/image/pixels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "opencv2/core.hpp"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 
@@ -227,11 +229,14 @@ absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor) {
   const int64_t plane = int64_t{buffer.height} * buffer.width;
   if (tensor.type == InputTensor::Type::kUint8) {
     buffer.pixels.resize(3 * plane);
+    std::array<cv::Mat, 3> planes;
     for (int c = 0; c < 3; ++c) {
-      const char* from = tensor.data.data() + c * plane;
-      uint8_t* to = buffer.pixels.data() + c;
-      for (int64_t i = 0; i < plane; ++i) to[3 * i] = from[i];
+      // OpenCV has no view of constant pixels.
+      planes[c] = cv::Mat(buffer.height, buffer.width, CV_8UC1,
+                          const_cast<char*>(tensor.data.data() + c * plane));
     }
+    cv::Mat merged(buffer.height, buffer.width, CV_8UC3, buffer.pixels.data());
+    cv::merge(planes.data(), planes.size(), merged);
     return buffer;
   }
   buffer.values = ToFloats(tensor, 3 * plane);

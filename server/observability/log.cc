@@ -90,8 +90,9 @@ bool LineSampler::Admit(absl::Time now) {
 
 int LineSampler::TakeSkipped() { return std::exchange(skipped_, 0); }
 
-Logger::Logger(std::FILE* out, const LogLevels& levels, LogFormat format)
-    : out_(out), levels_(levels), format_(format) {}
+Logger::Logger(std::FILE* out, const LogLevels& levels, LogFormat format,
+               const LogWriter::Options& writer)
+    : levels_(levels), format_(format), writer_(fileno(out), writer) {}
 
 void Logger::Access(Fields fields) {
   if (!IsWritten(LogLevel::kInfo, LogModule::kRequests)) return;
@@ -132,9 +133,7 @@ void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,
   if (skipped > 0) add(LogField("lines_left_out", skipped));
   if (format_ == LogFormat::kJson) line.push_back('}');
   line.push_back('\n');
-  absl::MutexLock lock(&mu_);
-  std::fwrite(line.data(), 1, line.size(), out_);
-  std::fflush(out_);
+  writer_.Write(std::move(line), level == LogLevel::kError);
 }
 
 }  // namespace sfmamba::observability

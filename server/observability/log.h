@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_OBSERVABILITY_LOG_H_
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <initializer_list>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/observability/log_writer.h"
 
 namespace sfmamba::observability {
 
@@ -86,15 +88,17 @@ class LineSampler {
 // fields, or text for terminals.
 //
 // Thread-safe. Bytes that are not UTF-8 are replaced, so each line is valid
-// JSON.
+// JSON. No caller waits: a thread writes the lines, and those that it cannot
+// write, because nobody reads them, are dropped and counted; errors last.
 //
 //   log.Info(LogModule::kModels, "model is ready", {{"model", name}});
 class Logger {
  public:
   using Fields = std::initializer_list<LogField>;
 
-  // `out` is used, not owned.
-  Logger(std::FILE* out, const LogLevels& levels, LogFormat format);
+  // `out` is used, not owned, and has nothing buffered.
+  Logger(std::FILE* out, const LogLevels& levels, LogFormat format,
+         const LogWriter::Options& writer = {});
 
   void Debug(LogModule module, absl::string_view msg, Fields fields = {}) {
     Write(LogLevel::kDebug, module, msg, fields);
@@ -111,19 +115,30 @@ class Logger {
   // Writes the line of a finished request at level kInfo of kRequests. Up to
   // 100 lines a second are written, then a sample, with the number left out.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
+  // The same for a request that failed by the server's fault, at level kError:
+  // no line is left out.
+  void AccessFailed(Fields fields) {
+    Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
+  }
+
+  // Waits until all lines are written; false if `limit` passes before. For the
+  // end of the process and for tests.
+  bool Flush(absl::Duration limit) const { return writer_.Flush(limit); }
+  // Returns the number of lines dropped since the last call.
+  int64_t TakeDropped() { return writer_.TakeDropped(); }
 
  private:
   bool IsWritten(LogLevel level, LogModule module) const {
     return level >= levels_.of[static_cast<int>(module)];
   }
   void Write(LogLevel level, LogModule module, absl::string_view msg,
-             Fields fields, int skipped = 0) ABSL_LOCKS_EXCLUDED(mu_);
+             Fields fields, int skipped = 0);
 
-  std::FILE* const out_;
   const LogLevels levels_;
   const LogFormat format_;
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100};
+  LogWriter writer_;
 };
 
 }  // namespace sfmamba::observability

@@ -32,12 +32,8 @@ prometheus::Family<prometheus::Gauge>& MetricFamilies::gauge(const char* name,
       .Help(help)
       .Register(registry);
 }
-prometheus::Family<prometheus::Histogram>& MetricFamilies::histogram(
-    const char* name, const char* help) {
-  return prometheus::BuildHistogram()
-      .Name(absl::StrCat("sfmamba_", name))
-      .Help(help)
-      .Register(registry);
+HistogramFamily& MetricFamilies::histogram(const char* name, const char* help) {
+  return histograms.emplace_back(absl::StrCat("sfmamba_", name), help);
 }
 
 MetricFamilies::MetricFamilies(const BuildInfo& build) {

@@ -2,17 +2,20 @@
 #define SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_
 
 #include <array>
+#include <atomic>
+#include <deque>
+#include <vector>
 
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
-#include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "server/observability/metrics.h"
+#include "server/observability/sharded_histogram.h"
 
 namespace sfmamba::observability {
 
-using Buckets = prometheus::Histogram::BucketBoundaries;
+using Buckets = std::vector<double>;
 
 // Seconds, up to the longest deadline that a request may have by default.
 Buckets LatencyBuckets();
@@ -22,24 +25,24 @@ Buckets PowersOfTwo(int first, int last);
 
 // Every family: the one list of names, helps and types.
 struct MetricFamilies {
-  prometheus::Registry registry;
+  prometheus::Registry registry;  // Of counters and gauges.
+  std::deque<HistogramFamily> histograms;
 
   // Each registers a family; "sfmamba_" goes before `name`.
   prometheus::Family<prometheus::Counter>& counter(const char* name,
                                                    const char* help);
   prometheus::Family<prometheus::Gauge>& gauge(const char* name,
                                                const char* help);
-  prometheus::Family<prometheus::Histogram>& histogram(const char* name,
-                                                       const char* help);
+  HistogramFamily& histogram(const char* name, const char* help);
 
   prometheus::Family<prometheus::Gauge>& build_info =
       gauge("build_info", "Always 1; the labels say what was built.");
   prometheus::Family<prometheus::Counter>& requests = counter(
       "requests_total", "Requests finished, by gRPC status code and reason.");
-  prometheus::Family<prometheus::Histogram>& request_duration =
+  HistogramFamily& request_duration =
       histogram("request_duration_seconds",
                 "From a request's arrival to its end, by gRPC status code.");
-  prometheus::Family<prometheus::Histogram>& stage_duration =
+  HistogramFamily& stage_duration =
       histogram("stage_duration_seconds",
                 "Time of an image in each stage, by how the image ended.");
   prometheus::Family<prometheus::Counter>& items =
@@ -48,14 +51,13 @@ struct MetricFamilies {
       counter("batches_total", "Batches run, by what made them leave.");
   prometheus::Family<prometheus::Gauge>& in_flight_batches =
       gauge("in_flight_batches", "Batches that the model runs now.");
-  prometheus::Family<prometheus::Histogram>& batch_items =
-      histogram("batch_items", "Images in a batch.");
-  prometheus::Family<prometheus::Histogram>& fold_occupancy =
+  HistogramFamily& batch_items = histogram("batch_items", "Images in a batch.");
+  HistogramFamily& fold_occupancy =
       histogram("batch_fold_occupancy_ratio",
                 "Images in a batch over the size it was padded to.");
   prometheus::Family<prometheus::Counter>& padding_items =
       counter("padding_items_total", "Padding run in place of images.");
-  prometheus::Family<prometheus::Histogram>& cost_model_error = histogram(
+  HistogramFamily& cost_model_error = histogram(
       "cost_model_error_ratio",
       "How long a batch took over how long it was predicted to take.");
   prometheus::Family<prometheus::Counter>& capture_failures =
@@ -70,30 +72,44 @@ struct MetricFamilies {
       counter("deadline_misses_total",
               "Images finished late or expired, by the stage it was seen in.");
   prometheus::Family<prometheus::Gauge>& in_flight =
-      gauge("in_flight_requests", "Requests being handled.");
+      gauge("in_flight_requests",
+            "Requests being handled, until their answers are sent.");
   prometheus::Family<prometheus::Gauge>& decode_busy =
       gauge("decode_threads_busy", "Decode threads at work.");
   prometheus::Family<prometheus::Gauge>& decode_queue =
       gauge("decode_queue_items", "Images waiting for a decode thread.");
   prometheus::Family<prometheus::Counter>& decode_failures =
       counter("image_decode_failures_total", "Images that were not decoded.");
-  prometheus::Family<prometheus::Histogram>& image_pixels =
+  HistogramFamily& image_pixels =
       histogram("image_pixels", "Pixels of the images decoded.");
-  prometheus::Family<prometheus::Histogram>& request_bytes =
+  HistogramFamily& request_bytes =
       histogram("request_bytes", "Size of request messages.");
   prometheus::Family<prometheus::Gauge>& model_state =
       gauge("model_state", "1 for the state that a model version is in.");
   prometheus::Family<prometheus::Gauge>& model_alive = gauge(
       "model_alive",
       "0 while a batch of a loaded model hangs or its device has failed.");
-  prometheus::Family<prometheus::Histogram>& load_duration =
+  prometheus::Family<prometheus::Counter>& log_lines_dropped = counter(
+      "log_lines_dropped_total", "Lines of the log that nobody read in time.");
+  prometheus::Family<prometheus::Counter>& connections_refused =
+      counter("connections_refused_total",
+              "Connections that the server ended: there were too many, or they "
+              "reset too many calls.");
+  HistogramFamily& load_duration =
       histogram("model_load_duration_seconds",
                 "Reading, checking and warming up a model version.");
 
   std::array<prometheus::Gauge*, kMethodCount> in_flight_by_method;
-  std::array<prometheus::Histogram*, kMethodCount> bytes_by_method;
+  std::array<ShardedHistogram*, kMethodCount> bytes_by_method;
+  // By format; null until first observed.
+  std::array<std::atomic<ShardedHistogram*>, 6> pixels_by_format = {};
   prometheus::Gauge& busy = decode_busy.Add({});
   prometheus::Gauge& queued = decode_queue.Add({});
+  prometheus::Counter& lines_dropped = log_lines_dropped.Add({});
+  prometheus::Counter& grpc_connections_refused =
+      connections_refused.Add({{"port", "grpc"}});
+  prometheus::Counter& http_connections_refused =
+      connections_refused.Add({{"port", "http"}});
 
   explicit MetricFamilies(const BuildInfo& build);
 };

@@ -4,8 +4,22 @@ namespace sfmamba::observability {
 
 absl::string_view MethodName(Method method) {
   static constexpr absl::string_view kNames[kMethodCount] = {
-      "Classify",      "Detect",   "Segment",
-      "StreamPredict", "GetModel", "ListModels"};
+      "Classify",
+      "Detect",
+      "Segment",
+      "StreamPredict",
+      "GetModel",
+      "ListModels",
+      "GetBatchProfile",
+      "ModelInfer",
+      "ModelStreamInfer",
+      "ModelMetadata",
+      "ModelConfig",
+      "ModelStatistics",
+      "RepositoryIndex",
+      "RepositoryModelLoad",
+      "RepositoryModelUnload",
+      "SharedMemory"};
   return kNames[static_cast<int>(method)];
 }
 
@@ -30,6 +44,12 @@ absl::string_view ModelStateName(ModelState state) {
   static constexpr absl::string_view kNames[kModelStateCount] = {
       "LOADING", "READY", "UNAVAILABLE"};
   return kNames[static_cast<int>(state)];
+}
+
+absl::string_view PriorityName(server::Priority priority) {
+  static constexpr absl::string_view kNames[server::kPriorityCount] = {
+      "high", "normal", "low"};
+  return kNames[static_cast<int>(priority)];
 }
 
 absl::string_view CodeName(absl::StatusCode code) {

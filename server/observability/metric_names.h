@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/base/priority.h"
 #include "server/observability/batch_trigger.h"
 
 namespace sfmamba::observability {
@@ -14,8 +15,19 @@ enum class Method {
   kStreamPredict,
   kGetModel,
   kListModels,
+  kGetBatchProfile,
+  // Of the Open Inference Protocol.
+  kModelInfer,
+  kModelStreamInfer,
+  kModelMetadata,
+  kModelConfig,
+  kModelStatistics,
+  kRepositoryIndex,
+  kRepositoryModelLoad,
+  kRepositoryModelUnload,
+  kSharedMemory,
 };
-inline constexpr int kMethodCount = 6;
+inline constexpr int kMethodCount = 16;
 
 enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
 inline constexpr int kStageCount = 5;
@@ -34,6 +46,7 @@ absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
 absl::string_view BatchTriggerName(BatchTrigger trigger);
 absl::string_view ModelStateName(ModelState state);
+absl::string_view PriorityName(server::Priority priority);  // "high".
 absl::string_view CodeName(absl::StatusCode code);  // "INVALID_ARGUMENT".
 
 }  // namespace sfmamba::observability

@@ -1,6 +1,7 @@
 #include "server/observability/metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/steady_clock.h"
@@ -29,6 +30,15 @@ void AddGauge(Labels labels, double value, MetricFamily* family) {
   metric.label = std::move(labels);
   metric.gauge.value = value;
   family->metric.push_back(std::move(metric));
+}
+
+int FormatIndex(absl::string_view format) {
+  int i = 0;
+  for (const char* name : {"jpeg", "png", "webp", "pixels", "tensor"}) {
+    if (format == name) return i;
+    ++i;
+  }
+  return i;  // "unknown"
 }
 
 // Those of `slots` that still live, copied, so that none is destroyed under the
@@ -90,8 +100,16 @@ void Metrics::RequestFinished(Method method) {
 }
 
 void Metrics::ImageDecoded(absl::string_view format, int64_t pixels) {
-  families_->image_pixels.Add({{"format", Label(format)}}, PowersOfTwo(16, 26))
-      .Observe(pixels);
+  std::atomic<ShardedHistogram*>& made =
+      families_->pixels_by_format[FormatIndex(format)];
+  ShardedHistogram* histogram = made.load(std::memory_order_acquire);
+  if (histogram == nullptr) {
+    // Two threads that come here at once get the same one.
+    histogram = &families_->image_pixels.Add({{"format", Label(format)}},
+                                             PowersOfTwo(16, 26));
+    made.store(histogram, std::memory_order_release);
+  }
+  histogram->Observe(pixels);
 }
 
 void Metrics::ImageFailed(absl::string_view format, absl::string_view reason) {
@@ -109,10 +127,26 @@ void Metrics::DecodeStarted() {
 
 void Metrics::DecodeDone() { families_->busy.Decrement(); }
 
+void Metrics::LogLinesDropped(int64_t lines) {
+  families_->lines_dropped.Increment(lines);
+}
+
+void Metrics::GrpcConnectionRefused() {
+  families_->grpc_connections_refused.Increment();
+}
+
+void Metrics::HttpConnectionRefused() {
+  families_->http_connections_refused.Increment();
+}
+
 std::vector<MetricFamily> Metrics::Collect() const {
   std::vector<MetricFamily> all = families_->registry.Collect();
   std::vector<MetricFamily> own = CollectQueues();
   own.push_back(CollectDevices());
+  for (const HistogramFamily& family : families_->histograms) {
+    own.push_back(family.Collect());
+  }
+  for (MetricFamily& family : CollectMemory()) own.push_back(std::move(family));
   for (MetricFamily& family : CollectProcess()) own.push_back(family);
   for (MetricFamily& family : own) {
     if (!family.metric.empty()) all.push_back(std::move(family));
@@ -132,19 +166,25 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
     int64_t items = 0;
     int64_t bytes = 0;
     int64_t oldest_nanos = ModelMetrics::kNoTime;
+  };
+  struct Queues {
+    std::array<Queue, server::kPriorityCount> by_priority;
     double predicted_wait = -1;
   };
-  absl::flat_hash_map<std::string, Queue> queues;
+  absl::flat_hash_map<std::string, Queues> all;
   for (const auto& [key, model] : models) {
     if (key.second.empty()) continue;  // No version, no queue.
-    Queue& queue = queues[key.first];
-    queue.items += model->queue_items_.load(std::memory_order_relaxed);
-    queue.bytes += model->queue_bytes_.load(std::memory_order_relaxed);
-    queue.oldest_nanos =
-        std::min(queue.oldest_nanos,
-                 model->oldest_nanos_.load(std::memory_order_relaxed));
-    queue.predicted_wait =
-        std::max(queue.predicted_wait,
+    Queues& queues = all[key.first];
+    for (int i = 0; i < server::kPriorityCount; ++i) {
+      Queue& sum = queues.by_priority[i];
+      const ModelMetrics::Queue& queue = model->queues_[i];
+      sum.items += queue.items.load(std::memory_order_relaxed);
+      sum.bytes += queue.bytes.load(std::memory_order_relaxed);
+      sum.oldest_nanos = std::min(
+          sum.oldest_nanos, queue.oldest_nanos.load(std::memory_order_relaxed));
+    }
+    queues.predicted_wait =
+        std::max(queues.predicted_wait,
                  model->predicted_wait_.load(std::memory_order_relaxed));
   }
   MetricFamily items =
@@ -157,17 +197,39 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
       GaugeFamily("sfmamba_predicted_wait_seconds",
                   "What an image of normal priority that came now would wait.");
   const int64_t now = absl::ToUnixNanos(base::SteadyNow());
-  for (const auto& [model, queue] : queues) {
-    const Labels labels = {{"model", model}, {"priority", "normal"}};
-    AddGauge(labels, queue.items, &items);
-    AddGauge(labels, queue.bytes, &bytes);
-    const bool waiting = queue.oldest_nanos != ModelMetrics::kNoTime;
-    AddGauge(labels, waiting ? (now - queue.oldest_nanos) * 1e-9 : 0, &age);
-    if (queue.predicted_wait >= 0) {
-      AddGauge({{"model", model}}, queue.predicted_wait, &wait);
+  for (const auto& [model, queues] : all) {
+    for (int i = 0; i < server::kPriorityCount; ++i) {
+      const Queue& queue = queues.by_priority[i];
+      const std::string priority(
+          PriorityName(static_cast<server::Priority>(i)));
+      const Labels labels = {{"model", model}, {"priority", priority}};
+      AddGauge(labels, queue.items, &items);
+      AddGauge(labels, queue.bytes, &bytes);
+      const bool waiting = queue.oldest_nanos != ModelMetrics::kNoTime;
+      AddGauge(labels, waiting ? (now - queue.oldest_nanos) * 1e-9 : 0, &age);
+    }
+    if (queues.predicted_wait >= 0) {
+      AddGauge({{"model", model}}, queues.predicted_wait, &wait);
     }
   }
   return {std::move(items), std::move(bytes), std::move(age), std::move(wait)};
+}
+
+std::vector<MetricFamily> Metrics::CollectMemory() const {
+  const server::MemoryBudget* const memory = memory_.load();
+  if (memory == nullptr) return {};
+  MetricFamily budget =
+      GaugeFamily("sfmamba_memory_budget_bytes",
+                  "Memory that all requests together may hold.");
+  AddGauge({}, memory->bytes(), &budget);
+  MetricFamily held = GaugeFamily("sfmamba_memory_held_bytes",
+                                  "Memory that requests hold, by what for.");
+  for (int i = 0; i < server::kMemoryUseCount; ++i) {
+    const auto use = static_cast<server::MemoryUse>(i);
+    AddGauge({{"what", Label(server::MemoryUseName(use))}}, memory->held(use),
+             &held);
+  }
+  return {std::move(budget), std::move(held)};
 }
 
 MetricFamily Metrics::CollectDevices() const {

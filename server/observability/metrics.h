@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_
 #define SFMAMBA_SERVER_OBSERVABILITY_METRICS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "prometheus/metric_family.h"
+#include "server/base/memory_budget.h"
 #include "server/observability/device_metrics.h"
 #include "server/observability/metric_names.h"
 #include "server/observability/model_metrics.h"
@@ -62,6 +64,15 @@ class Metrics {
   void DecodeStarted();
   void DecodeDone();
 
+  // Lines of the log were dropped since the last call.
+  void LogLinesDropped(int64_t lines);
+  // A connection was closed at once or early because there were too many.
+  void GrpcConnectionRefused();
+  void HttpConnectionRefused();
+  // From now on Collect() shows what requests hold of `budget`, which outlives
+  // this.
+  void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }
+
   // Returns all series, for a scraper.
   std::vector<prometheus::MetricFamily> Collect() const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -72,8 +83,10 @@ class Metrics {
   std::vector<prometheus::MetricFamily> CollectQueues() const
       ABSL_LOCKS_EXCLUDED(mu_);
   prometheus::MetricFamily CollectDevices() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<prometheus::MetricFamily> CollectMemory() const;
 
   const std::unique_ptr<MetricFamilies> families_;
+  std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
   mutable absl::Mutex mu_;
   absl::flat_hash_map<std::string, std::weak_ptr<ModelSeries>> shared_

@@ -11,7 +11,6 @@ namespace {
 
 using prometheus::Counter;
 using prometheus::Gauge;
-using prometheus::Histogram;
 
 // Of a version that have series of their own.
 constexpr int kMaxBuckets = 64;
@@ -39,7 +38,7 @@ ModelMetrics::~ModelMetrics() {
     if (state != nullptr) families.model_state.Remove(state);
   }
   if (alive_ != nullptr) families.model_alive.Remove(alive_);
-  for (Histogram* duration : load_durations_) {
+  for (ShardedHistogram* duration : load_durations_) {
     families.load_duration.Remove(duration);
   }
   for (auto& [key, counter] : requests_) families.requests.Remove(counter);
@@ -49,36 +48,40 @@ ModelMetrics::~ModelMetrics() {
 void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
                                absl::string_view reason,
                                absl::Duration duration) {
-  const std::string method_label = Label(MethodName(method));
-  const std::string code_label = Label(CodeName(code));
-  Counter* counter;
-  {
-    absl::MutexLock lock(&mu_);
-    Counter*& made = requests_[{method, code, Label(reason)}];
-    if (made == nullptr) {
-      made = &shared_->families.requests.Add({{"method", method_label},
-                                              {"model", shared_->model},
-                                              {"version", version_},
-                                              {"code", code_label},
-                                              {"reason", Label(reason)}});
-    }
-    counter = made;
-  }
-  counter->Increment();
-  Histogram* histogram;
-  {
-    absl::MutexLock lock(&shared_->mu);
-    Histogram*& made =
-        shared_->durations[static_cast<int>(method)][static_cast<int>(code)];
-    if (made == nullptr) {
-      made = &shared_->families.request_duration.Add({{"method", method_label},
-                                                      {"model", shared_->model},
-                                                      {"code", code_label}},
-                                                     LatencyBuckets());
-    }
-    histogram = made;
+  RequestsOf(method, code, reason)->Increment();
+  std::atomic<ShardedHistogram*>& made =
+      shared_->durations[static_cast<int>(method)][static_cast<int>(code)];
+  ShardedHistogram* histogram = made.load(std::memory_order_acquire);
+  if (histogram == nullptr) {
+    // Two threads that come here at once get the same one.
+    histogram = &shared_->families.request_duration.Add(
+        {{"method", Label(MethodName(method))},
+         {"model", shared_->model},
+         {"code", Label(CodeName(code))}},
+        LatencyBuckets());
+    made.store(histogram, std::memory_order_release);
   }
   histogram->Observe(absl::ToDoubleSeconds(duration));
+}
+
+Counter* ModelMetrics::RequestsOf(Method method, absl::StatusCode code,
+                                  absl::string_view reason) {
+  const bool is_ok = code == absl::StatusCode::kOk && reason.empty();
+  std::atomic<Counter*>& ok = ok_requests_[static_cast<int>(method)];
+  Counter* counter = is_ok ? ok.load(std::memory_order_acquire) : nullptr;
+  if (counter != nullptr) return counter;
+  absl::MutexLock lock(&mu_);
+  Counter*& made = requests_[{method, code, Label(reason)}];
+  if (made == nullptr) {
+    made =
+        &shared_->families.requests.Add({{"method", Label(MethodName(method))},
+                                         {"model", shared_->model},
+                                         {"version", version_},
+                                         {"code", Label(CodeName(code))},
+                                         {"reason", Label(reason)}});
+  }
+  if (is_ok) ok.store(made, std::memory_order_release);
+  return made;
 }
 
 void ModelMetrics::ItemDone(ItemOutcome outcome) {
@@ -118,9 +121,9 @@ void ModelMetrics::DeadlineMissed(absl::string_view stage) {
 
 void ModelMetrics::StageDone(Stage stage, ItemOutcome outcome,
                              absl::Duration duration) {
-  std::atomic<Histogram*>& made =
+  std::atomic<ShardedHistogram*>& made =
       shared_->stages[static_cast<int>(stage)][static_cast<int>(outcome)];
-  Histogram* histogram = made.load(std::memory_order_acquire);
+  ShardedHistogram* histogram = made.load(std::memory_order_acquire);
   if (histogram == nullptr) {
     // Two threads that come here at once get the same one.
     histogram = &shared_->families.stage_duration.Add(
@@ -163,10 +166,10 @@ void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
 void ModelMetrics::BatchPredicted(absl::Duration measured,
                                   absl::Duration predicted) {
   if (predicted <= absl::ZeroDuration()) return;
-  Histogram* histogram;
+  ShardedHistogram* histogram;
   {
     absl::MutexLock lock(&shared_->mu);
-    Histogram*& made = shared_->cost_model_error;
+    ShardedHistogram*& made = shared_->cost_model_error;
     if (made == nullptr) {
       made = &shared_->families.cost_model_error.Add(
           {{"model", shared_->model}},
@@ -179,10 +182,12 @@ void ModelMetrics::BatchPredicted(absl::Duration measured,
 
 void ModelMetrics::CaptureFailed() { shared_->capture_failures.Increment(); }
 
-void ModelMetrics::QueueChanged(int items, int64_t bytes, absl::Time oldest) {
-  queue_items_.store(items, std::memory_order_relaxed);
-  queue_bytes_.store(bytes, std::memory_order_relaxed);
-  oldest_nanos_.store(
+void ModelMetrics::QueueChanged(server::Priority priority, int items,
+                                int64_t bytes, absl::Time oldest) {
+  Queue& queue = queues_[static_cast<int>(priority)];
+  queue.items.store(items, std::memory_order_relaxed);
+  queue.bytes.store(bytes, std::memory_order_relaxed);
+  queue.oldest_nanos.store(
       oldest == absl::InfiniteFuture() ? kNoTime : absl::ToUnixNanos(oldest),
       std::memory_order_relaxed);
 }
@@ -214,7 +219,7 @@ void ModelMetrics::AliveIs(bool alive) {
 }
 
 void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
-  Histogram* histogram;
+  ShardedHistogram* histogram;
   {
     absl::MutexLock lock(&mu_);
     histogram = &shared_->families.load_duration.Add(

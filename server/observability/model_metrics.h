@@ -18,9 +18,11 @@
 #include "absl/time/time.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
-#include "prometheus/histogram.h"
+#include "server/base/priority.h"
 #include "server/observability/batch_trigger.h"
+#include "server/observability/inference_statistics.h"
 #include "server/observability/metric_names.h"
+#include "server/observability/sharded_histogram.h"
 
 namespace sfmamba::observability {
 
@@ -57,9 +59,10 @@ class ModelMetrics {
   void BatchStarted();
   void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
                 int padded);
-  // Sets what waits now. `oldest` is the submission of the oldest image, in
-  // SteadyNow()'s time, or InfiniteFuture() if no image waits.
-  void QueueChanged(int items, int64_t bytes, absl::Time oldest);
+  // Sets what waits now of a priority. `oldest` is the submission of the oldest
+  // image, in SteadyNow()'s time, or InfiniteFuture() if no image waits.
+  void QueueChanged(server::Priority priority, int items, int64_t bytes,
+                    absl::Time oldest);
 
   // Sets what an image of normal priority would wait for its batch if it came
   // now. Until the first call the model has no such series. Called whenever the
@@ -68,6 +71,9 @@ class ModelMetrics {
   // Compares how long a batch took with what had been predicted when it left
   // its queue. A prediction of zero, which means none, is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
+
+  // Requests and batches of this version.
+  InferenceStatistics& statistics() { return statistics_; }
 
   void CaptureFailed();  // A CUDA graph could not be recorded.
 
@@ -85,13 +91,24 @@ class ModelMetrics {
 
   ModelMetrics(std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
+  prometheus::Counter* RequestsOf(Method method, absl::StatusCode code,
+                                  absl::string_view reason)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   const std::shared_ptr<ModelSeries> shared_;
   const std::string version_;
   std::array<prometheus::Counter*, kItemOutcomeCount> items_;
-  std::atomic<int64_t> queue_items_{0};
-  std::atomic<int64_t> queue_bytes_{0};
-  std::atomic<int64_t> oldest_nanos_{kNoTime};  // In SteadyNow()'s time.
-  std::atomic<double> predicted_wait_{-1};      // Seconds; negative: unknown.
+  struct Queue {
+    std::atomic<int64_t> items{0};
+    std::atomic<int64_t> bytes{0};
+    std::atomic<int64_t> oldest_nanos{kNoTime};  // In SteadyNow()'s time.
+  };
+  std::array<Queue, server::kPriorityCount> queues_;  // By priority.
+  std::atomic<double> predicted_wait_{-1};  // Seconds; negative: unknown.
+  InferenceStatistics statistics_;
+
+  // One of `requests_` for each method, found without a lock.
+  std::array<std::atomic<prometheus::Counter*>, kMethodCount> ok_requests_ = {};
 
   absl::Mutex mu_;
   // The members below are created when first counted, because most codes and
@@ -99,8 +116,7 @@ class ModelMetrics {
   std::array<prometheus::Gauge*, kModelStateCount> state_
       ABSL_GUARDED_BY(mu_) = {};
   prometheus::Gauge* alive_ ABSL_GUARDED_BY(mu_) = nullptr;
-  absl::flat_hash_set<prometheus::Histogram*> load_durations_
-      ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<ShardedHistogram*> load_durations_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::tuple<Method, absl::StatusCode, std::string>,
                       prometheus::Counter*>
       requests_ ABSL_GUARDED_BY(mu_);  // By method, code and reason.

@@ -19,6 +19,11 @@ ModelSeries::~ModelSeries() {
       if (stage != nullptr) families.stage_duration.Remove(stage);
     }
   }
+  for (auto& codes : durations) {
+    for (auto& duration : codes) {
+      if (duration != nullptr) families.request_duration.Remove(duration);
+    }
+  }
   families.batch_items.Remove(&batch_items);
   families.fold_occupancy.Remove(&occupancy);
   families.padding_items.Remove(&padding);
@@ -27,11 +32,6 @@ ModelSeries::~ModelSeries() {
   absl::MutexLock lock(&mu);
   if (cost_model_error != nullptr) {
     families.cost_model_error.Remove(cost_model_error);
-  }
-  for (const auto& codes : durations) {
-    for (prometheus::Histogram* duration : codes) {
-      if (duration != nullptr) families.request_duration.Remove(duration);
-    }
   }
   for (auto& [key, counter] : rejections) families.rejections.Remove(counter);
   for (auto& [reason, counter] : errors) families.item_errors.Remove(counter);

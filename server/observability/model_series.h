@@ -12,9 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
-#include "prometheus/histogram.h"
 #include "server/observability/metric_families.h"
 #include "server/observability/metric_names.h"
+#include "server/observability/sharded_histogram.h"
 
 namespace sfmamba::observability {
 
@@ -22,21 +22,23 @@ namespace sfmamba::observability {
 struct ModelSeries {
   MetricFamilies& families;
   const std::string model;
-  prometheus::Histogram& batch_items;
-  prometheus::Histogram& occupancy;
+  ShardedHistogram& batch_items;
+  ShardedHistogram& occupancy;
   prometheus::Counter& padding;
   prometheus::Counter& capture_failures;
   prometheus::Gauge& in_flight;
   // By stage and outcome. Null until first observed.
-  std::array<std::array<std::atomic<prometheus::Histogram*>, kItemOutcomeCount>,
+  std::array<std::array<std::atomic<ShardedHistogram*>, kItemOutcomeCount>,
              kStageCount>
       stages = {};
+  // By method and code. The same.
+  std::array<std::array<std::atomic<ShardedHistogram*>, kCodeCount>,
+             kMethodCount>
+      durations = {};
 
   absl::Mutex mu;
   // The members below are created when first counted.
-  prometheus::Histogram* cost_model_error ABSL_GUARDED_BY(mu) = nullptr;
-  std::array<std::array<prometheus::Histogram*, kCodeCount>, kMethodCount>
-      durations ABSL_GUARDED_BY(mu) = {};
+  ShardedHistogram* cost_model_error ABSL_GUARDED_BY(mu) = nullptr;
   absl::flat_hash_map<std::pair<std::string, std::string>, prometheus::Counter*>
       rejections ABSL_GUARDED_BY(mu);  // By reason and queue.
   absl::flat_hash_map<std::string, prometheus::Counter*> errors

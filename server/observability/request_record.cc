@@ -1,5 +1,7 @@
 #include "server/observability/request_record.h"
 
+#include <initializer_list>
+#include <string>
 #include <utility>
 
 #include "base/steady_clock.h"
@@ -12,6 +14,13 @@ namespace {
 std::string TraceId(absl::string_view traceparent) {
   std::string id = TraceIdOf(traceparent);
   return id.empty() ? NewTraceId() : id;
+}
+
+// Whether the server is to blame.
+bool IsOwnFault(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal ||
+         code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss;
 }
 
 }  // namespace
@@ -42,17 +51,23 @@ absl::Status RequestRecord::Finish(const absl::Status& status) {
   const std::string reason =
       server::GetErrorDetail(server::WithErrorInfo(counted)).reason;
   model_->RequestDone(method_, counted.code(), reason, duration);
-  metrics_.RequestFinished(method_);
-  log_.Access({{"method", MethodName(method_)},
-               {"model", model_name_},
-               {"code", absl::StatusCodeToString(counted.code())},
-               {"reason", reason},
-               {"error", counted.message()},
-               {"images", images_},
-               {"milliseconds", absl::ToDoubleMilliseconds(duration)},
-               {"request_id", request_id_},
-               {"trace_id", trace_id_},
-               {"peer", peer_}});
+  const std::string code = absl::StatusCodeToString(counted.code());
+  const std::initializer_list<LogField> fields = {
+      {"method", MethodName(method_)},
+      {"model", model_name_},
+      {"code", code},
+      {"reason", reason},
+      {"error", counted.message()},
+      {"images", images_},
+      {"milliseconds", absl::ToDoubleMilliseconds(duration)},
+      {"request_id", request_id_},
+      {"trace_id", trace_id_},
+      {"peer", peer_}};
+  if (IsOwnFault(counted.code())) {
+    log_.AccessFailed(fields);
+  } else {
+    log_.Access(fields);
+  }
   return server::WithMetadata("trace_id", trace_id_, status);
 }
 

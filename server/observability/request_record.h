@@ -15,7 +15,8 @@
 namespace sfmamba::observability {
 
 // What every request leaves behind: its counts, its duration and a line of the
-// access log.
+// access log. The request is in flight while this lives, which should be until
+// its answer is sent.
 //
 // Thread-compatible. Finish() is called exactly once.
 class RequestRecord {
@@ -24,6 +25,9 @@ class RequestRecord {
   // of its own. `metrics` and `log` outlive the record.
   RequestRecord(Method method, int64_t message_bytes, std::string peer,
                 absl::string_view traceparent, Metrics* metrics, Logger* log);
+  ~RequestRecord() { metrics_.RequestFinished(method_); }
+  RequestRecord(const RequestRecord&) = delete;
+  RequestRecord& operator=(const RequestRecord&) = delete;
 
   // SteadyNow() at arrival.
   absl::Time start() const { return start_; }

@@ -28,11 +28,12 @@ std::vector<float> Scores(const std::vector<float>& logits,
       return scores;
     case ClassifyParams::Score::kSoftmax: {
       const double max = *std::max_element(logits.begin(), logits.end());
+      std::vector<double> powers(logits.size());
       double sum = 0;
-      for (float logit : logits) sum += std::exp(logit - max);
       for (size_t i = 0; i < logits.size(); ++i) {
-        scores[i] = std::exp(logits[i] - max) / sum;
+        sum += powers[i] = std::exp(logits[i] - max);
       }
+      for (size_t i = 0; i < logits.size(); ++i) scores[i] = powers[i] / sum;
       return scores;
     }
   }
@@ -112,6 +113,11 @@ absl::Status ClassificationHandler::CheckParams(
 int64_t ClassificationHandler::ResultBytes(const repository::ModelDirectory&,
                                            const ImageFacts&) const {
   return 0;  // Too few to count.
+}
+
+absl::Duration ClassificationHandler::LongestAnswer(
+    const repository::ModelDirectory&, const ImageFacts&) const {
+  return absl::ZeroDuration();  // Microseconds.
 }
 
 void ClassificationHandler::FillTask(const repository::ModelDirectory&,

@@ -21,6 +21,8 @@ class ClassificationHandler final : public TaskHandler {
       const repository::ModelDirectory& model) const override;
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override;
+  absl::Duration LongestAnswer(const repository::ModelDirectory& model,
+                               const ImageFacts& image) const override;
   void FillTask(const repository::ModelDirectory& model,
                 batching::BatchTask* task) const override;
   std::unique_ptr<AnswerEncoder> MakeEncoder(

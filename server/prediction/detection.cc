@@ -1,23 +1,25 @@
 #include "server/prediction/detection.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "base/coco_rle.h"
-#include "base/png_encoder.h"
+#include "server/prediction/mask_encoder.h"
 
 namespace sfmamba::prediction {
 namespace {
 
-// Of masks in one piece; pasting and encoding a pixel takes up to 2 ns.
-constexpr double kPiecePixels = 4e6;
-constexpr absl::Duration kPerMaskPixel = absl::Nanoseconds(2);
-constexpr absl::Duration kPerObject = absl::Nanoseconds(200);
+// Encoding a row or column of a mask takes kPerLine, and kPerEdge for each of
+// its edges, of which there are few but in noise.
+constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
+constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
+constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
+// A piece ends when it has taken so long by these numbers.
+constexpr absl::Duration kPiece = absl::Milliseconds(4);
+constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
+// Of a mask, from one look at that to the next: the first time, and later as
+// many as fit into the piece, within limits.
+constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
 // The box in the oriented picture, clipped to it.
 model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
@@ -28,54 +30,6 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
           std::clamp(frame.top + box.y2, 0.f, height)};
 }
 
-// The box rounded outwards, at least one pixel each way.
-image::PixelRect Outwards(const model::Box& box) {
-  image::PixelRect rect;
-  rect.left = std::floor(box.x1);
-  rect.top = std::floor(box.y1);
-  rect.width = std::max<int>(1, std::ceil(box.x2) - rect.left);
-  rect.height = std::max<int>(1, std::ceil(box.y2) - rect.top);
-  return rect;
-}
-
-// The part of `mask`, of what the model saw, inside `rect` of the picture.
-absl::StatusOr<std::string> EncodePngCrop(const model::InstanceMask& mask,
-                                          const image::PictureFrame& frame,
-                                          const image::PixelRect& rect) {
-  // The mask's place inside the rectangle.
-  const int left = frame.left + mask.left - rect.left;
-  const int top = frame.top + mask.top - rect.top;
-  const int begin = std::max(left, 0);
-  const int end = std::min(left + mask.width, rect.width);
-  return base::EncodeGreyPng(
-      rect.width, rect.height, 1, [&](int y, uint8_t* row) {
-        std::memset(row, 0, (rect.width + 7) / 8);
-        if (y < top || y >= top + mask.height) return;
-        const uint8_t* pixels = &mask.data[size_t{1} * (y - top) * mask.width];
-        for (int x = begin; x < end; ++x) {
-          if (pixels[x - left] != 0) row[x / 8] |= 0x80 >> x % 8;
-        }
-      });
-}
-
-absl::Status FillMask(const model::InstanceMask& mask,
-                      const image::PictureFrame& frame,
-                      DetectParams::MaskEncoding encoding,
-                      DetectedObject* object) {
-  if (encoding == DetectParams::MaskEncoding::kPngCrop) {
-    absl::StatusOr<std::string> png =
-        EncodePngCrop(mask, frame, Outwards(object->box));
-    if (!png.ok()) return png.status();
-    object->mask = PngCrop{*std::move(png)};
-  } else {
-    object->mask =
-        CocoRle{frame.picture.height, frame.picture.width,
-                base::EncodeRle(mask, frame.left, frame.top,
-                                frame.picture.height, frame.picture.width)};
-  }
-  return absl::OkStatus();
-}
-
 // Whether masks were asked for and the model has any.
 bool WantsMasks(const DetectParams& params,
                 const repository::ModelDirectory& model) {
@@ -83,18 +37,7 @@ bool WantsMasks(const DetectParams& params,
          model.config.detector.masks;
 }
 
-int64_t MaskBytes(const DetectedObject& object) {
-  if (const auto* rle = std::get_if<CocoRle>(&object.mask)) {
-    return rle->counts.size();
-  }
-  if (const auto* png = std::get_if<PngCrop>(&object.mask)) {
-    return png->bytes.size();
-  }
-  return 0;
-}
-
-// A piece is some objects whose masks have at most kPiecePixels pixels, or one
-// object.
+// A piece is some lines of a mask, some objects, or both.
 class DetectionEncoder final : public AnswerEncoder {
  public:
   DetectionEncoder(DetectParams::MaskEncoding encoding,
@@ -106,61 +49,86 @@ class DetectionEncoder final : public AnswerEncoder {
         detections_(std::move(result.detections)) {
     answer_.picture = frame.picture;
     answer_.objects.reserve(detections_.size());
-    PlanPiece();
+    for (const model::Detection& detection : detections_) {
+      left_ += kPerObject;
+      if (encoding != DetectParams::MaskEncoding::kNone) {
+        left_ += Lines(*detection.mask) * kPerLine;
+      }
+    }
   }
 
-  bool done() const override { return answer_.objects.size() >= piece_end_; }
-  absl::Duration NextCost() const override { return piece_cost_; }
+  bool done() const override {
+    return mask_ == nullptr && answer_.objects.size() == detections_.size();
+  }
+  absl::Duration NextCost() const override {
+    return std::clamp(left_, kPerObject, kPiece);
+  }
   absl::Status EncodeNext() override {
-    while (answer_.objects.size() < piece_end_) {
-      const absl::Status status = EncodeObject();
-      if (!status.ok()) return status;
+    absl::Duration spent;
+    while (!done() && spent < kPiece) {
+      if (mask_ == nullptr) {
+        BeginObject();
+        spent += kPerObject;
+        left_ -= kPerObject;
+      } else {
+        spent += EncodeLines(kPiece - spent);
+      }
     }
-    PlanPiece();
     return absl::OkStatus();
   }
-  int64_t bytes() const override { return bytes_; }
+  int64_t bytes() const override {
+    return bytes_ + (mask_ == nullptr ? 0 : mask_->bytes());
+  }
   Answer Take() override { return std::move(answer_); }
 
  private:
-  // Sets the end of the next piece, which is empty once all is done.
-  void PlanPiece() {
-    const size_t begin = answer_.objects.size();
-    double pixels = 0;
-    for (piece_end_ = begin; piece_end_ < detections_.size(); ++piece_end_) {
-      const double more = MaskPixels(detections_[piece_end_]);
-      if (piece_end_ > begin && pixels + more > kPiecePixels) break;
-      pixels += more;
-    }
-    piece_cost_ = (piece_end_ - begin) * kPerObject + pixels * kPerMaskPixel;
+  int Lines(const model::InstanceMask& mask) const {
+    return encoding_ == DetectParams::MaskEncoding::kPngCrop
+               ? mask.bounds().height
+               : mask.bounds().width;
   }
-  double MaskPixels(const model::Detection& detection) const {
-    if (encoding_ == DetectParams::MaskEncoding::kNone) return 0;
-    const model::Box box = InPicture(detection.box, frame_);
-    return double{box.x2 - box.x1} * (box.y2 - box.y1);
-  }
-  absl::Status EncodeObject() {
+  // Adds the next object to the answer; its mask follows.
+  void BeginObject() {
     const model::Detection& detection = detections_[answer_.objects.size()];
     DetectedObject& object = answer_.objects.emplace_back();
     object.box = InPicture(detection.box, frame_);
     object.class_id = detection.class_id;
     object.label = model_.labels[detection.class_id];
     object.score = detection.score;
-    if (encoding_ == DetectParams::MaskEncoding::kNone) return absl::OkStatus();
-    const absl::Status status =
-        FillMask(detection.mask(), frame_, encoding_, &object);
-    bytes_ += MaskBytes(object);
-    return status;
+    if (encoding_ != DetectParams::MaskEncoding::kNone) {
+      mask_ = MakeMaskEncoder(encoding_, detection.mask, frame_, object.box);
+      per_line_ = absl::ZeroDuration();
+    }
+  }
+  // Encodes some lines of the mask, for about `time`. Returns how long that
+  // takes.
+  absl::Duration EncodeLines(absl::Duration time) {
+    int lines = kFirstLines;
+    if (per_line_ > absl::ZeroDuration()) {
+      lines = std::clamp<int64_t>(time / per_line_, kFewestLines, kMostLines);
+    }
+    lines = std::min(lines, mask_->lines_left());
+    const int64_t edges = mask_->Encode(lines);
+    left_ -= lines * kPerLine;
+    if (mask_->lines_left() == 0) {
+      bytes_ += mask_->bytes();
+      mask_->Take(&answer_.objects.back());
+      mask_ = nullptr;
+    }
+    const absl::Duration cost = lines * kPerLine + edges * kPerEdge;
+    if (lines > 0) per_line_ = cost / lines;
+    return cost;
   }
 
   const DetectParams::MaskEncoding encoding_;
   const repository::ModelDirectory& model_;
   const image::PictureFrame frame_;
   const std::vector<model::Detection> detections_;
-  DetectionAnswer answer_;  // Its objects are those encoded so far.
-  int64_t bytes_ = 0;       // Of their masks.
-  size_t piece_end_ = 0;    // Exclusive, of the next piece.
-  absl::Duration piece_cost_;
+  DetectionAnswer answer_;             // Its objects are those encoded so far,
+  std::unique_ptr<MaskEncoder> mask_;  // but for the mask of the last one.
+  absl::Duration per_line_;  // What the lines of mask_ have cost; 0 at first.
+  int64_t bytes_ = 0;        // Of the masks in answer_.
+  absl::Duration left_;      // The expected cost of what is not encoded yet.
 };
 
 }  // namespace
@@ -171,9 +139,25 @@ absl::Status DetectionHandler::CheckParams(
 }
 
 int64_t DetectionHandler::ResultBytes(const repository::ModelDirectory& model,
-                                      const ImageFacts& image) const {
-  // A byte a pixel of the mask that is being encoded.
-  return WantsMasks(params_, model) ? image.seen.pixels() : 0;
+                                      const ImageFacts&) const {
+  // The masks' pixels are never in memory, only their probabilities.
+  return WantsMasks(params_, model) ? MaxObjects(model) * kMaskBytes : 0;
+}
+
+absl::Duration DetectionHandler::LongestAnswer(
+    const repository::ModelDirectory& model, const ImageFacts& image) const {
+  const bool by_rows =
+      params_.mask_encoding == DetectParams::MaskEncoding::kPngCrop;
+  const int lines = !WantsMasks(params_, model) ? 0
+                    : by_rows                   ? image.seen.height
+                                                : image.seen.width;
+  return MaxObjects(model) * (kPerObject + lines * kPerLine);
+}
+
+int64_t DetectionHandler::MaxObjects(
+    const repository::ModelDirectory& model) const {
+  return params_.max_detections > 0 ? params_.max_detections
+                                    : model.config.detector.max_detections;
 }
 
 void DetectionHandler::FillTask(const repository::ModelDirectory& model,

@@ -20,6 +20,8 @@ class DetectionHandler final : public TaskHandler {
       const repository::ModelDirectory& model) const override;
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override;
+  absl::Duration LongestAnswer(const repository::ModelDirectory& model,
+                               const ImageFacts& image) const override;
   void FillTask(const repository::ModelDirectory& model,
                 batching::BatchTask* task) const override;
   std::unique_ptr<AnswerEncoder> MakeEncoder(
@@ -28,6 +30,8 @@ class DetectionHandler final : public TaskHandler {
   absl::string_view SmallerResponse() const override;
 
  private:
+  int64_t MaxObjects(const repository::ModelDirectory& model) const;
+
   const DetectParams params_;
 };
 

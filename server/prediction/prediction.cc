@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "model/config.h"
 #include "server/base/error.h"
@@ -26,16 +25,6 @@ auto Guarded(const Fn& fn) -> decltype(fn()) {
   } catch (const std::exception&) {
     return absl::InternalError("the image could not be handled");
   }
-}
-
-// The error of the i-th image: its field is a path of the request.
-absl::Status AtImage(int i, const absl::Status& status) {
-  server::ErrorDetail detail = server::GetErrorDetail(status);
-  detail.field = absl::StrCat("images[", i, "]", detail.field);
-  const std::string message =
-      absl::StrCat(detail.field, ": ", status.message());
-  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
-  return server::MakeError(status.code(), message, std::move(detail));
 }
 
 }  // namespace
@@ -74,7 +63,9 @@ void Prediction::Start(const absl::Status& serving) {
   const absl::Status status =
       serving.ok() ? Guarded([this] { return Admit(); }) : serving;
   if (!status.ok()) {
-    const int count = std::min(request_.images, env_.limits.max_images);
+    // Images that were not even looked at are one error together.
+    const int count =
+        request_.images > env_.limits.max_images ? 1 : request_.images;
     for (int i = 0; i < count && version_ != nullptr; ++i) {
       CountItem(status, version_->metrics().get());
     }
@@ -87,6 +78,7 @@ void Prediction::Start(const absl::Status& serving) {
     return Finish(absl::OkStatus());
   }
   pending_.store(count);
+  sources_left_.store(count);
   for (int i = 0; i < count; ++i) {
     OpenItem open(this, i);
     if (items_[i].status.ok()) {
@@ -100,123 +92,6 @@ void Prediction::Start(const absl::Status& serving) {
 void Prediction::Cancel() {
   client_gone_.store(true);
   Drop();
-}
-
-absl::Status Prediction::Admit() {
-  absl::Status status = ValidateRequestId(request_.request_id);
-  if (!status.ok()) return status;
-  record_.set_request_id(request_.request_id);
-  auto version =
-      env_.repository.Find(request_.model, "model", handler_->task());
-  if (!version.ok()) return version.status();
-  version_ = *std::move(version);
-  record_.set_model(version_->name(), version_->metrics());
-  auto model = version_->Loaded();
-  if (!model.ok()) return model.status();
-  model_ = *std::move(model);
-  status = CheckTask();
-  if (status.ok()) {
-    status = ValidateRequest(request_, model_->directory.config, env_.limits);
-  }
-  if (status.ok()) status = handler_->CheckParams(model_->directory);
-  if (status.ok()) status = CheckImages();
-  if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
-  if (status.ok()) status = Reserve();
-  return status;
-}
-
-absl::Status Prediction::CheckTask() const {
-  const model::VisionTask task = model_->directory.config.task;
-  if (task == handler_->task()) return absl::OkStatus();
-  return server::TaskMismatch(version_->name(),
-                              repository::TaskName(handler_->task()),
-                              repository::TaskName(task));
-}
-
-absl::Status Prediction::CheckImages() {
-  items_.resize(request_.images);
-  for (int i = 0; i < request_.images; ++i) {
-    Item& item = items_[i];
-    absl::StatusOr<image::ImageSource> source = request_.image(i);
-    item.status = source.status();
-    if (source.ok()) {
-      item.source = *source;
-      item.status = ValidateImage(item.source, model_->directory.config,
-                                  env_.limits, &item.facts);
-    }
-    if (item.status.ok()) continue;
-    env_.metrics.ImageFailed(item.facts.format,
-                             server::GetErrorDetail(item.status).reason);
-    item.status = AtImage(i, item.status);
-    if (!request_.options.allow_partial_results) return item.status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Prediction::CheckLoad(int items) const {
-  const auto first =
-      std::find_if(items_.begin(), items_.end(),
-                   [](const Item& item) { return item.status.ok(); });
-  const image::PictureSize& input = first->facts.input;
-  const int64_t values = int64_t{3} * input.height * input.width;
-  const model::ModelConfig& config = model_->directory.config;
-  batching::AdmissionRequest request;
-  request.key.height = config.Padded(input.height);
-  request.key.width = config.Padded(input.width);
-  request.key.type = first->facts.input_bytes > values
-                         ? batching::ImageType::kFloat32
-                         : batching::ImageType::kUint8;
-  request.images = items;
-  request.priority = request_.options.priority;
-  // A caller that set no deadline is refused when the queues are full only.
-  if (request_.deadline != absl::InfiniteFuture()) request.deadline = deadline_;
-  absl::Duration decode;
-  for (const Item& item : items_) {
-    if (item.status.ok()) decode += ExpectedDecode(item.facts);
-  }
-  request.decode =
-      env_.decode_pool.Wait(decode, request.priority, queue_deadline_);
-  request.answer = model_->answer_time.mean();
-  return model_->executor->Admit(request,
-                                 request_.options.max_queue_wait.has_value()
-                                     ? queue_deadline_
-                                     : absl::InfiniteFuture());
-}
-
-absl::Status Prediction::Reserve() {
-  const auto result_bytes = [this](const Item& item) {
-    return handler_->ResultBytes(model_->directory, item.facts);
-  };
-  int items = 0;
-  int64_t bytes = 0;
-  for (const Item& item : items_) {
-    if (!item.status.ok()) continue;
-    ++items;
-    bytes += item.facts.input_bytes + result_bytes(item);
-  }
-  if (items == 0) return absl::OkStatus();
-  const batching::BatchOptions& queue = model_->executor->options().batch;
-  const int64_t most =
-      std::min<int64_t>(queue.max_queue_items, env_.decode_room.max_items());
-  if (items > most) return server::TooManyImages(items, most);
-  if (bytes > queue.max_queue_bytes) {
-    return server::InputsTooLarge(bytes, queue.max_queue_bytes);
-  }
-  const absl::Status load = CheckLoad(items);
-  if (!load.ok()) return load;
-  absl::StatusOr<batching::Reservation> batch =
-      model_->executor->Reserve(items, bytes);
-  if (!batch.ok()) return batch.status();
-  absl::StatusOr<batching::Reservation> decode =
-      env_.decode_room.Take(items, 0);
-  if (!decode.ok()) return decode.status();
-  for (Item& item : items_) {
-    if (!item.status.ok()) continue;
-    item.decode_room = decode->Split(1, 0);
-    item.input_room = batch->Split(1, item.facts.input_bytes);
-    item.answer_room = batch->Split(0, result_bytes(item));
-  }
-  return absl::OkStatus();
 }
 
 void Prediction::Schedule(OpenItem open) {
@@ -243,15 +118,25 @@ void Prediction::Prepare(OpenItem open) {
   const absl::Time start = base::SteadyNow();
   absl::StatusOr<image::PreparedInput> input =
       Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
-        return image::MakeInput(item.source, model_->directory.config,
-                                request_.options.resize, env_.limits.image);
+        // Not refused: the pool has kept the memory free.
+        const absl::StatusOr<server::MemoryHold> memory = env_.memory.Take(
+            server::MemoryUse::kDecode, item.facts.decode_bytes);
+        return image::MakeInput(
+            item.source, model_->directory.config, request_.options.resize,
+            env_.limits.image,
+            [this] { return CheckAlive("decode", queue_deadline_).ok(); });
       });
   if (!input.ok()) {
     item.decode = base::SteadyNow() - start;
+    if (absl::IsCancelled(input.status())) {
+      status = CheckAlive("decode", queue_deadline_);
+      return open.End(status.ok() ? input.status() : std::move(status));
+    }
     env_.metrics.ImageFailed(item.facts.format,
                              server::GetErrorDetail(input.status()).reason);
     return open.End(AtImage(open.index(), input.status()));
   }
+  SourceDone(&item);
   item.frame = input->frame;
   item.decode = input->decode;
   item.preprocess = input->preprocess;
@@ -290,6 +175,7 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
 void Prediction::StartAnswer(OpenItem open,
                              absl::StatusOr<model::Result> result) {
   Item& item = items_[open.index()];
+  item.input_memory.Release();
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   // The batch thread encodes nothing itself.
   if (!room.ok()) return open.End(room.status());
@@ -331,23 +217,34 @@ void Prediction::Postprocess(OpenItem open, absl::Status status) {
 }
 
 absl::Status Prediction::EncodePiece(int i) {
-  std::unique_ptr<AnswerEncoder>& encoder = items_[i].encoder;
-  if (!encoder->done()) {
-    const absl::Status status = encoder->EncodeNext();
-    if (!status.ok()) return status;
+  Item& item = items_[i];
+  std::unique_ptr<AnswerEncoder>& encoder = item.encoder;
+  absl::Status status;
+  if (!encoder->done()) status = encoder->EncodeNext();
+  // The model's result is there until all of it is encoded.
+  const int64_t held =
+      handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
+  if (status.ok() && held > item.answer_memory.bytes()) {
+    status = item.answer_memory.Resize(held);
   }
+  if (!status.ok()) return status;
   if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
   const int64_t bytes = writer_.SetAnswer(i, encoder->Take());
   encoder = nullptr;
-  return CheckSize(answer_bytes_ += bytes);
+  status = CheckSize(answer_bytes_ += bytes);
+  if (!status.ok()) return status;
+  return item.answer_memory.Resize(bytes);
 }
 
 void Prediction::EndItem(int i, absl::Status status) {
   Item& item = items_[i];
+  SourceDone(&item);
   item.decode_room.Release();
   item.input_room.Release();
+  item.input_memory.Release();
   item.finish_room.Release();
   item.answer_room.Release();
+  if (!status.ok()) item.answer_memory.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&
       HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {
     status = server::Expired(StageOf(status, "queue"));
@@ -368,6 +265,19 @@ void Prediction::EndItem(int i, absl::Status status) {
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) FinishAll();
 }
 
+void Prediction::SourceDone(Item* item) {
+  if (std::exchange(item->source_done, true)) return;
+  if (sources_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    ReleaseRequest();
+  }
+}
+
+void Prediction::ReleaseRequest() {
+  if (std::exchange(request_released_, true)) return;
+  writer_.ReleaseRequest();
+  message_memory_.Release();
+}
+
 void Prediction::Drop() {
   if (dropped_->exchange(true)) return;
   env_.decode_pool.Expedite(group_);
@@ -375,8 +285,12 @@ void Prediction::Drop() {
 }
 
 void Prediction::Finish(const absl::Status& status) {
+  ReleaseRequest();
   if (status.ok() && std::none_of(items_.begin(), items_.end(), IsAnswered)) {
     record_.CountAs(items_[0].status);
+  }
+  if (model_ != nullptr && !request_.options.validate_only) {
+    CountRequest(status);
   }
   writer_.Done(record_.Finish(status));
 }
@@ -429,6 +343,21 @@ Timing Prediction::SlowestTiming() const {
   timing.total = base::SteadyNow() - record_.start();
   timing.device = model_->executor->device();
   return timing;
+}
+
+void Prediction::CountRequest(const absl::Status& status) const {
+  observability::InferenceStatistics& statistics =
+      version_->metrics()->statistics();
+  const Timing timing = SlowestTiming();
+  const int answered = std::count_if(items_.begin(), items_.end(), IsAnswered);
+  if (!status.ok() || answered == 0) {
+    statistics.RequestFailed(timing.total);
+    return;
+  }
+  statistics.RequestSucceeded(
+      answered,
+      {timing.total, timing.batch.queue, timing.decode + timing.preprocess,
+       timing.batch.inference, timing.postprocess});
 }
 
 server::Work Prediction::MakeWork(absl::Duration cost, absl::Time deadline,

@@ -18,6 +18,7 @@
 #include "model/result.h"
 #include "server/base/client_set.h"
 #include "server/base/fair_pool.h"
+#include "server/base/memory_budget.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
@@ -46,6 +47,8 @@ struct PredictionEnvironment {
   server::FairPool& finish_pool;
   // Bounds the images whose answers wait for finish_pool or are encoded.
   batching::QueueRoom& finish_room;
+  // What requests hold is counted here.
+  server::MemoryBudget& memory;
   observability::Metrics& metrics;
   observability::Logger& log;
   // Peers already logged as sending no deadline.
@@ -75,6 +78,9 @@ class ResponseWriter {
 
   // Called once, before any other, unless the whole request is refused.
   virtual void Start(const std::string& model, int images) = 0;
+  // No view of the request is used any more: its message may go. Called exactly
+  // once, before Done(), maybe while other threads are in SetAnswer().
+  virtual void ReleaseRequest() {}
   // Writes the answer to the i-th image and returns how many bytes it takes in
   // the message. Several threads call it at once, for different images.
   virtual int64_t SetAnswer(int i, Answer answer) = 0;
@@ -97,7 +103,9 @@ class ResponseWriter {
 //   prediction.Start(absl::OkStatus());
 //
 // Start() is called once. Cancel() may be called at any time by any thread.
-// Once started, the prediction must live until Done() was called.
+// Once started, the prediction must live until Done() was called. Until it is
+// destroyed its answers count as held memory and it as a request in flight:
+// destroy it once they are sent.
 class Prediction {
  public:
   // `writer` outlives the prediction.
@@ -121,6 +129,9 @@ class Prediction {
     batching::Reservation finish_room;       // From its batch's end on.
     std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
     batching::Reservation answer_room;       // Until it has ended.
+    server::MemoryHold input_memory;         // Until its batch has ended.
+    server::MemoryHold answer_memory;        // Until the answer is sent.
+    bool source_done = false;                // Its source is read no more.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
@@ -157,11 +168,14 @@ class Prediction {
   absl::Status Admit();
   absl::Status CheckTask() const;
   absl::Status CheckImages();
-  // Reserves all the room that the images need before they are in their batch,
-  // or none.
-  // Whether `items` images would be answered in time.
-  absl::Status CheckLoad(int items) const;
+  // Takes the memory that the request's message has taken already.
+  absl::Status HoldMessage();
+  // Reserves all the room that the images need before they are in their batch
+  // and the memory that they hold, or nothing.
   absl::Status Reserve();
+  // Its part in the model's queue, if `items` images would be answered in time.
+  absl::StatusOr<batching::Reservation> ReserveInputs(int items,
+                                                      int64_t bytes) const;
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool.
@@ -176,6 +190,11 @@ class Prediction {
   // Only OpenItem calls it.
   void EndItem(int i, absl::Status status);
 
+  // The image's source is not read any more; the last image's ends the use of
+  // the request's message.
+  void SourceDone(Item* item);
+  void ReleaseRequest();
+
   // Drops all images that are left, at their next step.
   void Drop();
   // Ends the request; may destroy this.
@@ -185,6 +204,7 @@ class Prediction {
   absl::Status Outcome() const;
   void WriteErrors();
   Timing SlowestTiming() const;
+  void CountRequest(const absl::Status& status) const;
 
   // A piece of work for one of the pools.
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,
@@ -209,6 +229,9 @@ class Prediction {
   std::shared_ptr<repository::ModelVersion> version_;
   std::shared_ptr<repository::LoadedModel> model_;
 
+  server::MemoryHold message_memory_;  // Until ReleaseRequest().
+  bool request_released_ = false;
+  std::atomic<int> sources_left_{0};  // Items whose source may be read.
   std::vector<Item> items_;
   // Items not ended. The thread that takes it to zero may read all of them.
   std::atomic<int> pending_{0};

@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "server/base/priority.h"
 #include "server/image/image.h"
 #include "server/image/image_source.h"
@@ -20,8 +20,8 @@
 namespace sfmamba::prediction {
 
 // A request in the words of no transport. Its views are of the transport's
-// message, which outlives it. The fields mean what the fields of the same name
-// in proto/sfmamba/v1/vision.proto mean.
+// message, which lives until the writer's ReleaseRequest(). The fields mean
+// what the fields of the same name in proto/sfmamba/v1/vision.proto mean.
 
 struct ClassifyParams {
   enum class Score { kSoftmax, kLogit, kSigmoid };
@@ -29,7 +29,7 @@ struct ClassifyParams {
   float min_score = 0;
   Score score = Score::kSoftmax;
   bool include_embedding = false;
-  absl::Span<const int32_t> class_filter;
+  std::vector<int32_t> class_filter;
 };
 
 struct DetectParams {
@@ -37,7 +37,7 @@ struct DetectParams {
   std::optional<float> score_threshold;
   std::optional<float> nms_iou_threshold;
   int max_detections = 0;  // 0: the model's own.
-  absl::Span<const int32_t> class_filter;
+  std::vector<int32_t> class_filter;
   MaskEncoding mask_encoding = MaskEncoding::kNone;
   bool class_agnostic_nms = false;
 };
@@ -48,7 +48,7 @@ struct SegmentParams {
   Encoding encoding = Encoding::kPngIndex;
   OutputSize output_size = OutputSize::kOriginal;
   bool include_class_areas = false;
-  absl::Span<const int32_t> class_filter;
+  std::vector<int32_t> class_filter;
   bool include_confidence_map = false;
 };
 

@@ -1,6 +1,8 @@
 #include "server/prediction/request_validation.h"
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -98,11 +100,9 @@ absl::string_view FormatName(image::ImageFormat format) {
   return "unknown";
 }
 
-// Fills what follows from the oriented picture's size and from how many
-// pictures of it there are at once.
+// Fills what follows from the oriented picture's size.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
-               const image::PictureSize& picture, int copies,
-               ImageFacts* facts) {
+               const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);
   facts->pixels = picture.pixels();
   facts->seen = {crop.height, crop.width};
@@ -111,8 +111,6 @@ void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
           ? image::KeepRatioSize(facts->seen, model.short_side, model.long_side)
           : image::PictureSize{model.image_size, model.image_size};
   facts->input_bytes = 3 * facts->input.pixels();
-  facts->decode_bytes = 3 * copies * facts->pixels + facts->input_bytes;
-  if (image.crop.has_value()) facts->decode_bytes += 3 * facts->seen.pixels();
 }
 
 absl::Status ValidateEncoded(const image::ImageSource& image,
@@ -122,10 +120,10 @@ absl::Status ValidateEncoded(const image::ImageSource& image,
   absl::StatusOr<image::ImageHeader> header =
       image::ReadImageHeader(image.encoded()->bytes, limits);
   if (!header.ok()) return server::AtField(".encoded", header.status());
-  const bool orient = image.apply_orientation;
   facts->format = FormatName(header->format);
-  FillSizes(image, model, image::OrientedSize(*header, orient),
-            orient && header->orientation != 1 ? 2 : 1, facts);
+  FillSizes(image, model, image::OrientedSize(*header, image.apply_orientation),
+            facts);
+  facts->decode_bytes = image::InputMemory(image, *header, model);
   return absl::OkStatus();
 }
 
@@ -137,7 +135,9 @@ absl::Status ValidatePixelBuffer(const image::ImageSource& image,
   facts->format = "pixels";
   const absl::Status status = image::ValidatePixels(pixels, limits);
   if (!status.ok()) return server::InField(".pixels", status);
-  FillSizes(image, model, {pixels.height, pixels.width}, 1, facts);
+  const image::PictureSize size = {pixels.height, pixels.width};
+  FillSizes(image, model, size, facts);
+  facts->decode_bytes = image::InputMemory(image, size, model);
   return absl::OkStatus();
 }
 
@@ -157,6 +157,30 @@ absl::Status ValidateTensorImage(const image::InputTensor& tensor,
   }
   facts->decode_bytes = facts->input_bytes;
   return absl::OkStatus();
+}
+
+absl::Status ValidateSource(const image::ImageSource& image,
+                            const model::ModelConfig& model,
+                            const RequestLimits& limits, ImageFacts* facts) {
+  if (image.crop.has_value()) {
+    if (image.tensor() != nullptr) {
+      return server::InvalidField(".crop",
+                                  "got a crop, expected none of a tensor");
+    }
+    const absl::Status status = ValidateCrop(*image.crop);
+    if (!status.ok()) return status;
+  }
+  if (image.encoded() != nullptr) {
+    return ValidateEncoded(image, model, limits.image, facts);
+  }
+  if (image.pixels() != nullptr) {
+    return ValidatePixelBuffer(image, model, limits.image, facts);
+  }
+  if (image.tensor() != nullptr) {
+    return ValidateTensorImage(*image.tensor(), model, facts);
+  }
+  return server::InvalidField(
+      "", "got no source, expected encoded, pixels or tensor");
 }
 
 }  // namespace
@@ -213,25 +237,24 @@ absl::Status ValidateParams(const SegmentParams& params, int classes) {
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts) {
-  if (image.crop.has_value()) {
-    if (image.tensor() != nullptr) {
-      return server::InvalidField(".crop",
-                                  "got a crop, expected none of a tensor");
-    }
-    const absl::Status status = ValidateCrop(*image.crop);
-    if (!status.ok()) return status;
+  absl::Status status = ValidateSource(image, model, limits, facts);
+  if (status.ok() && facts->decode_bytes > limits.max_decode_bytes) {
+    status = server::ImageTooLarge(absl::StrCat(
+        "decoding takes ", facts->decode_bytes,
+        " bytes of memory, expected at most ", limits.max_decode_bytes));
+    const bool encoded = image.encoded() != nullptr;
+    status = server::AtField(encoded ? ".encoded" : "", status);
   }
-  if (image.encoded() != nullptr) {
-    return ValidateEncoded(image, model, limits.image, facts);
-  }
-  if (image.pixels() != nullptr) {
-    return ValidatePixelBuffer(image, model, limits.image, facts);
-  }
-  if (image.tensor() != nullptr) {
-    return ValidateTensorImage(*image.tensor(), model, facts);
-  }
-  return server::InvalidField(
-      "", "got no source, expected encoded, pixels or tensor");
+  return status;
+}
+
+absl::Status AtImage(int i, const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
+  server::ErrorDetail detail = server::GetErrorDetail(status);
+  detail.field = absl::StrCat("images[", i, "]", detail.field);
+  const std::string message =
+      absl::StrCat(detail.field, ": ", status.message());
+  return server::MakeError(status.code(), message, std::move(detail));
 }
 
 }  // namespace sfmamba::prediction

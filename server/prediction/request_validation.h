@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_REQUEST_VALIDATION_H_
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,8 @@ namespace sfmamba::prediction {
 struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
+  // The memory that decoding may take: what all decoders together have.
+  int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
 };
 
 // Checks the number of images and the options.
@@ -40,15 +43,21 @@ struct ImageFacts {
   image::PictureSize seen;   // The oriented picture, or its crop.
   image::PictureSize input;  // The model's input that it becomes.
   int64_t input_bytes = 0;   // The memory that this input takes.
-  int64_t decode_bytes = 0;  // The memory that decoding takes at most.
+  int64_t decode_bytes = 0;  // The memory that MakeInput() takes at most.
 };
 
-// Checks the image's source and crop, and the header of an encoded image.
+// Checks the image's source and crop, the header of an encoded image, and that
+// it can be decoded in the memory that there is.
 // `facts` is filled as far as they are known. The error's field is relative to
 // the image (".encoded").
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
+
+// The error of a request's i-th image: the field becomes a path of the request
+// ("images[2].encoded"), which the message then names. Errors that are not
+// INVALID_ARGUMENT stay as they are.
+absl::Status AtImage(int i, const absl::Status& status);
 
 }  // namespace sfmamba::prediction
 

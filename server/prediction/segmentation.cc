@@ -17,7 +17,8 @@ namespace {
 // Classes whose indices fit into a byte, with 255 left for "ignore".
 constexpr int kMaxByteClasses = 255;
 // Of a piece. Encoding a pixel takes 1 to 14 ns.
-constexpr int kPiecePixels = 1 << 20;
+constexpr int kPiecePixels = 1 << 18;
+constexpr int kPieceRunPixels = 1 << 20;  // For run lengths: up to 4 ns.
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
 
 // What each class is shown as: itself or, filtered out, "ignore".
@@ -130,7 +131,6 @@ class RawMap final : public MapEncoder {
   int64_t stride_ = 0;  // Bytes of a row.
 };
 
-// First reads the map, then compresses the classes' runs.
 class RleMap final : public MapEncoder {
  public:
   RleMap(const model::Segmentation& map, const std::vector<uint16_t>& shown,
@@ -140,44 +140,38 @@ class RleMap final : public MapEncoder {
         labels_(labels),
         runs_(map.height, map.width, shown.size()) {}
 
-  bool done() const override {
-    return runs_.done() && next_class_ == static_cast<int>(shown_.size());
-  }
+  bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    if (!runs_.done()) {
-      constexpr int kColumns = 64;  // A multiple of which is read.
-      const int multiple = kPiecePixels / kColumns / std::max(1, map_.height);
-      runs_.AddColumns(std::max(1, multiple) * kColumns, map_.labels);
-      return absl::OkStatus();
-    }
-    const int classes = shown_.size();
-    for (int64_t runs = 0; next_class_ < classes && runs < kPiecePixels;
-         ++next_class_) {
-      runs += runs_.runs(next_class_);
-      Compress(next_class_);
-    }
+    constexpr int kColumns = 64;  // A multiple of which is read, if it may.
+    const int columns = kPieceRunPixels / std::max(1, map_.height);
+    runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
+                                         : std::max(1, columns),
+                     map_.labels);
     return absl::OkStatus();
   }
-  int64_t bytes() const override { return bytes_; }
+  int64_t bytes() const override {
+    int64_t bytes = 0;
+    for (int id = 0; id < shown_.size(); ++id) {
+      if (shown_[id] == id) bytes += runs_.bytes(id);
+    }
+    return bytes;
+  }
   void Take(SegmentationAnswer* answer) override {
-    answer->map = std::move(classes_);
+    std::vector<ClassRle> classes;
+    for (int id = 0; id < shown_.size(); ++id) {
+      std::string counts = runs_.Take(id);
+      if (shown_[id] != id || counts.empty()) continue;
+      classes.push_back({id, labels_[id],
+                         CocoRle{map_.height, map_.width, std::move(counts)}});
+    }
+    answer->map = std::move(classes);
   }
 
  private:
-  void Compress(int id) {
-    if (shown_[id] != id || runs_.runs(id) == 0) return;
-    CocoRle rle{map_.height, map_.width, runs_.Compress(id)};
-    bytes_ += rle.counts.size();
-    classes_.push_back({id, labels_[id], std::move(rle)});
-  }
-
   const model::Segmentation& map_;
   const std::vector<uint16_t>& shown_;
   const std::vector<std::string>& labels_;
   base::ClassRunLengths runs_;
-  int next_class_ = 0;  // To be compressed.
-  std::vector<ClassRle> classes_;
-  int64_t bytes_ = 0;  // Of classes_.
 };
 
 std::vector<ClassArea> Areas(const model::Segmentation& map,
@@ -280,10 +274,18 @@ absl::Status SegmentationHandler::CheckParams(
 
 int64_t SegmentationHandler::ResultBytes(const repository::ModelDirectory&,
                                          const ImageFacts& image) const {
-  const bool original =
-      params_.output_size == SegmentParams::OutputSize::kOriginal;
-  const int64_t pixels = original ? image.seen.pixels() : image.input.pixels();
-  return pixels * (sizeof(uint16_t) + params_.include_confidence_map);
+  return MapPixels(image) * (sizeof(uint16_t) + params_.include_confidence_map);
+}
+
+int64_t SegmentationHandler::MapPixels(const ImageFacts& image) const {
+  return params_.output_size == SegmentParams::OutputSize::kOriginal
+             ? image.seen.pixels()
+             : image.input.pixels();
+}
+
+absl::Duration SegmentationHandler::LongestAnswer(
+    const repository::ModelDirectory&, const ImageFacts& image) const {
+  return MapPixels(image) * (1 + params_.include_confidence_map) * kPerPixel;
 }
 
 void SegmentationHandler::FillTask(const repository::ModelDirectory&,

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "model/config.h"
 #include "model/result.h"
 #include "server/batching/batch_task.h"
@@ -34,6 +35,11 @@ class TaskHandler {
   virtual int64_t ResultBytes(const repository::ModelDirectory& model,
                               const ImageFacts& image) const = 0;
 
+  // How long one thread is expected to encode the answer to an image at most:
+  // if as much is found in it as the parameters allow.
+  virtual absl::Duration LongestAnswer(const repository::ModelDirectory& model,
+                                       const ImageFacts& image) const = 0;
+
   // Puts into the task what the parameters ask of the model.
   virtual void FillTask(const repository::ModelDirectory& model,
                         batching::BatchTask* task) const = 0;
@@ -49,8 +55,7 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// The handler of the task that `params` belong to. The views in `params`
-// outlive it.
+// The handler of the task that `params` belong to.
 std::unique_ptr<const TaskHandler> MakeTaskHandler(const TaskParams& params);
 
 }  // namespace sfmamba::prediction

@@ -1,5 +1,6 @@
 #include "server/repository/model_repository.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -37,11 +38,11 @@ bool IsId(absl::string_view name) {
 // leading zero.
 int64_t VersionNumber(absl::string_view name) {
   int64_t number = 0;
-  if (name.empty() || !absl::ascii_isdigit(name[0]) || name[0] == '0' ||
-      !absl::SimpleAtoi(name, &number)) {
-    return 0;
-  }
-  return number;
+  // SimpleAtoi() would take signs and spaces.
+  const bool is_decimal =
+      !name.empty() && name[0] != '0' &&
+      std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  return is_decimal && absl::SimpleAtoi(name, &number) ? number : 0;
 }
 
 // A folder inside `root` wherever links lead.
@@ -61,6 +62,8 @@ std::vector<std::string> Entries(const fs::path& path) {
   }
   return names;
 }
+
+absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
 // The highest published version in the folder of a model; 0 if there is none.
 int64_t HighestVersion(const fs::path& model) {
@@ -150,7 +153,8 @@ ModelRepository::ModelRepository(Options options, Load load,
     : options_(std::move(options)),
       load_(std::move(load)),
       metrics_(*metrics),
-      log_(*log) {}
+      log_(*log),
+      times_(options_.profile_dir, log) {}
 
 ModelRepository::~ModelRepository() {
   for (const std::shared_ptr<ModelVersion>& version : List()) {
@@ -210,7 +214,7 @@ absl::Status ModelRepository::Scan() {
 }
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
-    const ModelVersion& version) const {
+    const ModelVersion& version, const std::function<bool()>& stop) const {
   absl::StatusOr<ModelDirectory> directory =
       ReadModelDirectory(version.path(), options_.random_init);
   if (!directory.ok()) return directory.status();
@@ -227,6 +231,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
         absl::StrReplaceAll(model.status().message(),
                             {{directory->weights_path, kWeightsFile}}));
   }
+  if (stop()) return Stopped();
   const model::Precision asked = directory->config.precision;
   if (asked != model::Precision::kFloat32 &&
       (*model)->precision() == model::Precision::kFloat32) {
@@ -241,6 +246,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   options.name = version.id();
   options.version = absl::StrCat(version.number());
   options.batch = directory->batch;
+  options.batch.client_share = options_.client_share;
   options.devices = devices_;
   options.drain_timeout = options_.drain_timeout;
   options.profile_budget = options_.profile_budget;
@@ -249,8 +255,9 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
       absl::StrCat((*model)->device(), ", ", (*model)->contexts(),
                    " contexts, batches of ", directory->batch.max_batch_size),
       options_.build};
-  options.times = ReadTimes(version, loaded->profile_key);
+  options.times = times_.Read(version.name(), loaded->profile_key);
   options.device_failed = options_.device_failed;
+  options.stop = stop;
   loaded->directory = *std::move(directory);
   loaded->executor = std::make_unique<batching::Executor>(
       std::move(options), *std::move(model), &metrics_);
@@ -260,36 +267,11 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
   return loaded;
 }
 
-std::vector<batching::BatchTime> ModelRepository::ReadTimes(
-    const ModelVersion& version, const batching::BatchProfileKey& key) const {
-  if (options_.profile_dir.empty()) return {};
-  absl::StatusOr<std::vector<batching::BatchTime>> times =
-      batching::ReadBatchProfile(key, ProfilePath(version));
-  if (times.ok()) return *std::move(times);
-  log_.Info(observability::LogModule::kModels,
-            "the times of batches are measured",
-            {{"model", version.name()}, {"why", times.status().message()}});
-  return {};
-}
-
 void ModelRepository::WriteTimes(const ModelVersion& version) const {
-  if (options_.profile_dir.empty()) return;
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
-  std::error_code ignored;  // The file cannot be written either then.
-  std::filesystem::create_directories(options_.profile_dir, ignored);
-  const absl::Status status = batching::WriteBatchProfile(
-      (*loaded)->profile_key, (*loaded)->executor->Times(),
-      ProfilePath(version));
-  if (status.ok()) return;
-  log_.Warning(observability::LogModule::kModels,
-               "the times of batches are not kept",
-               {{"model", version.name()}, {"error", status.message()}});
-}
-
-std::string ModelRepository::ProfilePath(const ModelVersion& version) const {
-  return absl::StrCat(options_.profile_dir, "/", version.id(), "-",
-                      version.number(), ".times");
+  times_.Write(version.name(), (*loaded)->profile_key,
+               (*loaded)->executor->Times());
 }
 
 ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
@@ -309,9 +291,11 @@ absl::Status ModelRepository::LoadAll(
     const std::function<bool()>& stop) {
   absl::Status first;
   for (const std::shared_ptr<ModelVersion>& version : List()) {
-    if (stop()) return absl::CancelledError("loading was stopped");
+    if (stop()) return Stopped();
     const absl::Time start = base::SteadyNow();
-    absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = LoadOne(*version);
+    absl::StatusOr<std::shared_ptr<LoadedModel>> loaded =
+        LoadOne(*version, stop);
+    if (absl::IsCancelled(loaded.status())) return loaded.status();
     const absl::Duration duration = base::SteadyNow() - start;
     version->metrics()->LoadDone(loaded.ok(), duration);
     if (loaded.ok()) {
@@ -405,6 +389,7 @@ ModelRepository::Options RepositoryOptions(
   options.model_name = config.model_name();
   options.random_init = config.random_init();
   options.drain_timeout = base::FromProto(config.drain_timeout());
+  options.client_share = config.client_share();
   options.profile_budget = base::FromProto(config.profile_budget());
   options.profile_dir = config.profile_dir();
   options.build = std::move(build);

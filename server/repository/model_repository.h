@@ -22,6 +22,7 @@
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
+#include "server/repository/batch_times.h"
 #include "server/repository/model_directory.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -108,6 +109,7 @@ class ModelRepository {
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
     absl::Duration drain_timeout = absl::InfiniteDuration();
+    double client_share = 1;  // See BatchOptions.
     absl::Duration profile_budget;
     std::string profile_dir;  // See ServerConfig. Empty: none.
     std::string build;        // Of the program: profiles of others are ignored.
@@ -127,7 +129,8 @@ class ModelRepository {
 
   // Reads, verifies, loads and warms each version in turn; it is then READY or
   // UNAVAILABLE, and `changed` is told. The first error, with the version's
-  // name; CANCELLED if `stop`, asked before each, says so.
+  // name; CANCELLED if `stop` says so, asked before each, and while it is
+  // prepared and its batches are measured.
   absl::Status LoadAll(const std::function<void(const ModelVersion&)>& changed,
                        const std::function<bool()>& stop);
 
@@ -152,11 +155,7 @@ class ModelRepository {
       absl::string_view field, std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
-      const ModelVersion& version) const;
-  // What is known of the times of the version's batches; empty if nothing is.
-  std::vector<batching::BatchTime> ReadTimes(
-      const ModelVersion& version, const batching::BatchProfileKey& key) const;
-  std::string ProfilePath(const ModelVersion& version) const;
+      const ModelVersion& version, const std::function<bool()>& stop) const;
   // Writes what has been learnt of the times of a model's batches.
   void WriteTimes(const ModelVersion& version) const;
   // Logs and counts the graphs that a version cannot record.
@@ -166,6 +165,7 @@ class ModelRepository {
   const Load load_;
   observability::Metrics& metrics_;
   observability::Logger& log_;
+  const BatchTimes times_;
   // The models that somebody holds may outlive the repository.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();

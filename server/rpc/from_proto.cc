@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
@@ -24,9 +25,9 @@ absl::Status NotAnEnumerator(absl::string_view field, int got,
       field, absl::StrCat("got ", got, ", expected ", expected));
 }
 
-absl::Span<const int32_t> Span(
+std::vector<int32_t> Vector(
     const google::protobuf::RepeatedField<int32_t>& field) {
-  return {field.data(), static_cast<size_t>(field.size())};
+  return {field.begin(), field.end()};
 }
 
 absl::Status ReadPriority(v1::RequestOptions::Priority priority,
@@ -194,7 +195,7 @@ absl::Status FromProto(const v1::ClassifyParams& params,
   classify.top_k = params.top_k();
   classify.min_score = params.min_score();
   classify.include_embedding = params.include_embedding();
-  classify.class_filter = Span(params.class_filter());
+  classify.class_filter = Vector(params.class_filter());
   switch (params.score_type()) {
     case v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED:
     case v1::ClassifyParams::SOFTMAX:
@@ -221,7 +222,7 @@ absl::Status FromProto(const v1::DetectParams& params,
     detect.nms_iou_threshold = params.nms_iou_threshold();
   }
   detect.max_detections = params.max_detections();
-  detect.class_filter = Span(params.class_filter());
+  detect.class_filter = Vector(params.class_filter());
   detect.class_agnostic_nms = params.class_agnostic_nms();
   switch (params.mask_encoding()) {
     case v1::DetectParams::MASK_ENCODING_UNSPECIFIED:
@@ -242,7 +243,7 @@ absl::Status FromProto(const v1::SegmentParams& params,
                        prediction::TaskParams* result) {
   SegmentParams& segment = result->emplace<SegmentParams>();
   segment.include_class_areas = params.include_class_areas();
-  segment.class_filter = Span(params.class_filter());
+  segment.class_filter = Vector(params.class_filter());
   segment.include_confidence_map = params.include_confidence_map();
   absl::Status status;
   switch (params.encoding()) {

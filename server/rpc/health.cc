@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace sfmamba::rpc {
 
 using grpc::health::v1::HealthCheckRequest;
@@ -10,6 +12,22 @@ using grpc::health::v1::HealthCheckResponse;
 namespace {
 
 constexpr char kLiveness[] = "liveness";
+constexpr size_t kMaxName = 256;
+
+grpc::Status CheckName(const std::string& name) {
+  if (name.size() <= kMaxName) return grpc::Status::OK;
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                      absl::StrCat("service: got ", name.size(),
+                                   " bytes, expected at most ", kMaxName));
+}
+
+// A watch that is refused.
+class RefusedWatch final
+    : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 }  // namespace
 
@@ -90,12 +108,18 @@ class HealthService::Watcher final
   bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
 };
 
-HealthService::HealthService(std::function<bool()> alive)
-    : alive_(std::move(alive)) {}
+HealthService::HealthService(std::function<bool()> alive, int max_watches)
+    : alive_(std::move(alive)), max_watches_(max_watches) {}
 
 void HealthService::SetServing(const std::string& name, bool serving) {
   absl::MutexLock lock(&mu_);
   SetLocked(name, serving);
+}
+
+bool HealthService::IsServing(const std::string& name) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = serving_.find(name);
+  return found != serving_.end() && found->second;
 }
 
 void HealthService::SetNoneServing() {
@@ -147,6 +171,11 @@ grpc::ServerUnaryReactor* HealthService::Check(
     grpc::CallbackServerContext* context, const HealthCheckRequest* request,
     HealthCheckResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const grpc::Status named = CheckName(request->service());
+  if (!named.ok()) {
+    reactor->Finish(named);
+    return reactor;
+  }
   absl::MutexLock lock(&mu_);
   const ServingStatus status = StatusOf(request->service());
   response->set_status(status);
@@ -159,11 +188,20 @@ grpc::ServerUnaryReactor* HealthService::Check(
 
 grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
     grpc::CallbackServerContext*, const HealthCheckRequest* request) {
-  auto* watcher = new Watcher(this, request->service());
   absl::MutexLock lock(&mu_);
+  const grpc::Status allowed = CheckWatch(request->service());
+  if (!allowed.ok()) return new RefusedWatch(allowed);
+  auto* watcher = new Watcher(this, request->service());
   watchers_.insert(watcher);
   Tell(watcher);
   return watcher;
+}
+
+grpc::Status HealthService::CheckWatch(const std::string& name) const {
+  if (watchers_.size() < max_watches_) return CheckName(name);
+  return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                      absl::StrCat("there are ", max_watches_,
+                                   " watches, as many as there may be"));
 }
 
 void HealthService::Tell(Watcher* watcher) {

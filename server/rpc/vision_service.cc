@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/arena.h"
-#include "grpcpp/support/message_allocator.h"
 #include "server/base/reasons.h"
 #include "server/observability/request_record.h"
+#include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/predict_call.h"
 
@@ -16,38 +15,6 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-
-// Request and response on one arena, freed together when the call is over.
-template <typename Request, typename Response>
-class ArenaMessages final : public grpc::MessageHolder<Request, Response> {
- public:
-  ArenaMessages() {
-    this->set_request(google::protobuf::Arena::CreateMessage<Request>(&arena_));
-    this->set_response(
-        google::protobuf::Arena::CreateMessage<Response>(&arena_));
-  }
-  void Release() override { delete this; }
-
- private:
-  google::protobuf::Arena arena_;
-};
-
-template <typename Request, typename Response>
-class ArenaAllocator final : public grpc::MessageAllocator<Request, Response> {
- public:
-  grpc::MessageHolder<Request, Response>* AllocateMessages() override {
-    return new ArenaMessages<Request, Response>;
-  }
-};
-
-// Ends a stream before its first message.
-class RefusedStream final
-    : public grpc::ServerBidiReactor<v1::StreamPredictRequest,
-                                     v1::StreamPredictResponse> {
- public:
-  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 v1::Model::State ToProto(observability::ModelState state) {
   switch (state) {
@@ -156,20 +123,39 @@ absl::Status FillPage(
 
 }  // namespace
 
-VisionService::VisionService(prediction::PredictionEnvironment environment)
-    : env_(std::move(environment)),
-      classify_messages_(
-          std::make_unique<
-              ArenaAllocator<v1::ClassifyRequest, v1::ClassifyResponse>>()),
-      detect_messages_(
-          std::make_unique<
-              ArenaAllocator<v1::DetectRequest, v1::DetectResponse>>()),
-      segment_messages_(
-          std::make_unique<
-              ArenaAllocator<v1::SegmentRequest, v1::SegmentResponse>>()) {
-  SetMessageAllocatorFor_Classify(classify_messages_.get());
-  SetMessageAllocatorFor_Detect(detect_messages_.get());
-  SetMessageAllocatorFor_Segment(segment_messages_.get());
+VisionService::VisionService(prediction::PredictionEnvironment environment,
+                             absl::Duration send_timeout)
+    : env_(std::move(environment)), sends_(send_timeout, env_.clock) {}
+
+void VisionService::StartDraining() {
+  draining_.store(true);
+  TickStreams();
+}
+
+void VisionService::TickStreams() {
+  // Unlocked: a stream may end in its turn.
+  std::vector<std::shared_ptr<StreamCall>> streams;
+  {
+    absl::MutexLock lock(&mu_);
+    std::vector<std::weak_ptr<StreamCall>> living;
+    for (std::weak_ptr<StreamCall>& stream : streams_) {
+      auto shared = stream.lock();
+      if (shared == nullptr) continue;
+      streams.push_back(std::move(shared));
+      living.push_back(std::move(stream));
+    }
+    streams_ = std::move(living);
+  }
+  for (const auto& stream : streams) stream->Tick(draining_.load());
+}
+
+void VisionService::EndUnreadCalls() {
+  TickStreams();
+  const int calls = sends_.CancelLate();
+  if (calls == 0) return;
+  env_.log.Warning(observability::LogModule::kRequests,
+                   "answers were not read: their calls are ended",
+                   {{"calls", calls}});
 }
 
 absl::Status VisionService::CheckServing() const {
@@ -184,54 +170,74 @@ observability::RequestRecord VisionService::Record(
                                       &env_.log);
 }
 
-grpc::ServerUnaryReactor* VisionService::Classify(
-    grpc::CallbackServerContext* context, const v1::ClassifyRequest* request,
-    v1::ClassifyResponse* response) {
-  auto* call = new ClassifyCall(observability::Method::kClassify, env_, context,
-                                request, response);
+template <typename Call>
+grpc::ServerUnaryReactor* VisionService::Predict(
+    observability::Method method, grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  if (!request->Valid()) {
+    // The caller has cancelled before its message came: there is no request.
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::CANCELLED);
+    return reactor;
+  }
+  // gRPC made the request for this call and does not read it again; nothing
+  // else would free it before the call ends.
+  auto* call =
+      new Call(method, env_, context, const_cast<grpc::ByteBuffer*>(request),
+               response, &sends_);
   call->Run(CheckServing());
   return call;
+}
+
+grpc::ServerUnaryReactor* VisionService::Classify(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
+  return Predict<ClassifyCall>(observability::Method::kClassify, context,
+                               request, response);
 }
 
 grpc::ServerUnaryReactor* VisionService::Detect(
-    grpc::CallbackServerContext* context, const v1::DetectRequest* request,
-    v1::DetectResponse* response) {
-  auto* call = new DetectCall(observability::Method::kDetect, env_, context,
-                              request, response);
-  call->Run(CheckServing());
-  return call;
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
+  return Predict<DetectCall>(observability::Method::kDetect, context, request,
+                             response);
 }
 
 grpc::ServerUnaryReactor* VisionService::Segment(
-    grpc::CallbackServerContext* context, const v1::SegmentRequest* request,
-    v1::SegmentResponse* response) {
-  auto* call = new SegmentCall(observability::Method::kSegment, env_, context,
-                               request, response);
-  call->Run(CheckServing());
-  return call;
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
+  return Predict<SegmentCall>(observability::Method::kSegment, context, request,
+                              response);
 }
 
-grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 VisionService::StreamPredict(grpc::CallbackServerContext* context) {
-  auto record = Record(observability::Method::kStreamPredict, 0, *context);
-  record.set_no_model();
-  const absl::Status status =
-      record.Finish(server::NotSupported("StreamPredict"));
-  return new RefusedStream(EndCall(status, context));
+  const auto stream = std::make_shared<StreamCall>(
+      env_, context, &sends_, [this] { return CheckServing(); });
+  {
+    absl::MutexLock lock(&mu_);
+    streams_.push_back(stream);
+  }
+  stream->Start();
+  return stream.get();
 }
 
 grpc::ServerUnaryReactor* VisionService::GetModel(
-    grpc::CallbackServerContext* context, const v1::GetModelRequest* request,
-    v1::Model* response) {
-  auto record = Record(observability::Method::kGetModel,
-                       request->ByteSizeLong(), *context);
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
+  auto record =
+      Record(observability::Method::kGetModel, request->Length(), *context);
+  v1::GetModelRequest asked;
+  v1::Model model;
   absl::Status status = CheckServing();
+  if (status.ok()) status = Parse(*request, &asked);
   if (status.ok()) {
-    const auto version = env_.repository.Find(request->name(), "name");
+    const auto version = env_.repository.Find(asked.name(), "name");
     status = version.status();
     if (status.ok()) {
       record.set_model((*version)->name(), (*version)->metrics());
-      ToProto(**version, /*with_classes=*/true, response);
+      ToProto(**version, /*with_classes=*/true, &model);
+      Serialize(model, response);
     }
   }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
@@ -240,15 +246,17 @@ grpc::ServerUnaryReactor* VisionService::GetModel(
 }
 
 grpc::ServerUnaryReactor* VisionService::ListModels(
-    grpc::CallbackServerContext* context, const v1::ListModelsRequest* request,
-    v1::ListModelsResponse* response) {
-  auto record = Record(observability::Method::kListModels,
-                       request->ByteSizeLong(), *context);
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
+  auto record =
+      Record(observability::Method::kListModels, request->Length(), *context);
   record.set_no_model();
+  v1::ListModelsRequest asked;
+  v1::ListModelsResponse page;
   absl::Status status = CheckServing();
-  if (status.ok()) {
-    status = FillPage(*request, env_.repository.List(), response);
-  }
+  if (status.ok()) status = Parse(*request, &asked);
+  if (status.ok()) status = FillPage(asked, env_.repository.List(), &page);
+  if (status.ok()) Serialize(page, response);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(EndCall(record.Finish(status), context));
   return reactor;

@@ -2,59 +2,89 @@
 #define SFMAMBA_SERVER_RPC_VISION_SERVICE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "grpcpp/support/message_allocator.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
+#include "server/rpc/send_watch.h"
+#include "server/rpc/stream_call.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
 namespace sfmamba::rpc {
 
+// Methods get the bytes of their messages, so that malformed ones are answered
+// and counted like others.
+using VisionMethods = v1::VisionService::WithRawCallbackMethod_Classify<
+    v1::VisionService::WithRawCallbackMethod_Detect<
+        v1::VisionService::WithRawCallbackMethod_Segment<
+            v1::VisionService::WithRawCallbackMethod_GetModel<
+                v1::VisionService::WithRawCallbackMethod_ListModels<
+                    v1::VisionService::WithRawCallbackMethod_StreamPredict<
+                        v1::VisionService::Service>>>>>>;
+
 // sfmamba.v1.VisionService. No handler blocks or lets an exception out.
 // Thread-safe.
-class VisionService final : public v1::VisionService::CallbackService {
+class VisionService final : public VisionMethods {
  public:
-  explicit VisionService(prediction::PredictionEnvironment environment);
+  // A call whose client has not taken its answer after `send_timeout` is ended
+  // by EndUnreadCalls().
+  explicit VisionService(
+      prediction::PredictionEnvironment environment,
+      absl::Duration send_timeout = absl::InfiniteDuration());
 
   // From now on new calls are answered UNAVAILABLE with reason DRAINING, to be
-  // tried elsewhere at once.
-  void StartDraining() { draining_.store(true); }
+  // tried elsewhere at once, and streams are told to end.
+  void StartDraining();
+  // Ends calls whose answers are not read, and idle streams. To be called again
+  // and again, by a thread that is not gRPC's.
+  void EndUnreadCalls();
 
   grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
-                                     const v1::ClassifyRequest* request,
-                                     v1::ClassifyResponse* response) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Detect(grpc::CallbackServerContext* context,
-                                   const v1::DetectRequest* request,
-                                   v1::DetectResponse* response) override;
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Segment(grpc::CallbackServerContext* context,
-                                    const v1::SegmentRequest* request,
-                                    v1::SegmentResponse* response) override;
-  // UNIMPLEMENTED.
-  grpc::ServerBidiReactor<v1::StreamPredictRequest, v1::StreamPredictResponse>*
-  StreamPredict(grpc::CallbackServerContext* context) override;
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StreamPredict(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
-                                     const v1::GetModelRequest* request,
-                                     v1::Model* response) override;
-  grpc::ServerUnaryReactor* ListModels(
-      grpc::CallbackServerContext* context,
-      const v1::ListModelsRequest* request,
-      v1::ListModelsResponse* response) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
 
  private:
+  // A prediction's call, running.
+  template <typename Call>
+  grpc::ServerUnaryReactor* Predict(observability::Method method,
+                                    grpc::CallbackServerContext* context,
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* response);
   // UNAVAILABLE while draining.
   absl::Status CheckServing() const;
   observability::RequestRecord Record(
       observability::Method method, int64_t message_bytes,
       const grpc::CallbackServerContext& context) const;
 
+  // Each stream that lives does what is due.
+  void TickStreams() ABSL_LOCKS_EXCLUDED(mu_);
+
   const prediction::PredictionEnvironment env_;
-  template <typename Request, typename Response>
-  using Allocator = std::unique_ptr<grpc::MessageAllocator<Request, Response>>;
-  const Allocator<v1::ClassifyRequest, v1::ClassifyResponse> classify_messages_;
-  const Allocator<v1::DetectRequest, v1::DetectResponse> detect_messages_;
-  const Allocator<v1::SegmentRequest, v1::SegmentResponse> segment_messages_;
+  SendWatch sends_;
   std::atomic<bool> draining_{false};
+
+  absl::Mutex mu_;
+  std::vector<std::weak_ptr<StreamCall>> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::rpc

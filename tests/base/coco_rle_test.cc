@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -60,30 +61,38 @@ TEST(RleTest, AgreesWithCocosOwnStrings) {
   }
 }
 
-TEST(RunLengthsTest, ReadsAsItsComment) {
-  RunLengths runs;
-  runs.Add(3, 7);
-  runs.Add(9, 10);
-  EXPECT_EQ(runs.Counts(12), (std::vector<int64_t>{3, 4, 2, 1, 2}));
+// The string of a mask whose pixels [begin, end) are set.
+std::string Written(std::vector<std::pair<int64_t, int64_t>> runs,
+                    int64_t pixels) {
+  RleWriter rle;
+  for (const auto& [begin, end] : runs) rle.Add(begin, end);
+  return rle.Finish(pixels);
 }
 
-TEST(RunLengthsTest, BeginsWithZeroIfTheFirstPixelIsSet) {
-  RunLengths runs;
-  runs.Add(0, 5);
-  EXPECT_EQ(runs.Counts(5), (std::vector<int64_t>{0, 5}));
+TEST(RleWriterTest, ReadsAsItsComment) {
+  EXPECT_EQ(Written({{3, 7}, {9, 10}}, 12), CompressCounts({3, 4, 2, 1, 2}));
 }
 
-TEST(RunLengthsTest, JoinsWhatAdjoins) {
-  RunLengths runs;
-  runs.Add(0, 2);
-  runs.Add(2, 4);
-  runs.Add(4, 5);
-  EXPECT_EQ(runs.Counts(9), (std::vector<int64_t>{0, 5, 4}));
+TEST(RleWriterTest, BeginsWithZeroIfTheFirstPixelIsSet) {
+  EXPECT_EQ(Written({{0, 5}}, 5), CompressCounts({0, 5}));
 }
 
-TEST(RunLengthsTest, NothingSetIsOneRun) {
-  EXPECT_EQ(RunLengths().Counts(12), (std::vector<int64_t>{12}));
-  EXPECT_EQ(RunLengths().Counts(0), (std::vector<int64_t>{0}));
+TEST(RleWriterTest, JoinsWhatAdjoins) {
+  EXPECT_EQ(Written({{0, 2}, {2, 4}, {4, 5}}, 9), CompressCounts({0, 5, 4}));
+  EXPECT_EQ(Written({{1, 1}, {3, 4}, {4, 4}, {4, 9}}, 9),
+            CompressCounts({3, 6}));
+}
+
+TEST(RleWriterTest, NothingSetIsOneRun) {
+  EXPECT_TRUE(RleWriter().empty());
+  EXPECT_EQ(Written({}, 12), CompressCounts({12}));
+  EXPECT_EQ(Written({}, 0), CompressCounts({0}));
+}
+
+TEST(RleWriterTest, WritesLongAndShrinkingRuns) {
+  EXPECT_EQ(Written({{5, 1 << 30}, {(1 << 30) + 700, (1 << 30) + 701}},
+                    (int64_t{1} << 30) + 702),
+            CompressCounts({5, (1 << 30) - 5, 700, 1, 1}));
 }
 
 // Height and width of the picture, then left, top, height, width of the mask.
@@ -166,8 +175,8 @@ TEST(RlePerClassTest, ColumnsMayBeAddedAFewAtATime) {
     ClassRunLengths runs(kHeight, kWidth, kClasses);
     while (!runs.done()) runs.AddColumns(columns, map);
     for (int id = 0; id < kClasses; ++id) {
-      EXPECT_EQ(runs.Compress(id), whole[id]) << columns << " columns";
-      EXPECT_GT(runs.runs(id), 0);
+      EXPECT_GT(runs.bytes(id), 0);
+      EXPECT_EQ(runs.Take(id), whole[id]) << columns << " columns";
     }
   }
 }
@@ -190,11 +199,9 @@ TEST(DecodeRleTest, ReversesTheEncoding) {
 }
 
 TEST(DecodeRleTest, KeepsTheSmallestRectangle) {
-  RunLengths runs;  // The pixels (2, 1) and (3, 2) in a picture of 4 rows.
-  runs.Add(9, 10);
-  runs.Add(14, 15);
+  // The pixels (2, 1) and (3, 2) in a picture of 4 rows.
   const absl::StatusOr<Mask> mask =
-      DecodeRle(CompressCounts(runs.Counts(20)), 4, 5, ImageLimits());
+      DecodeRle(Written({{9, 10}, {14, 15}}, 20), 4, 5, ImageLimits());
   ASSERT_TRUE(mask.ok()) << mask.status();
   EXPECT_EQ(mask->left, 2);
   EXPECT_EQ(mask->top, 1);

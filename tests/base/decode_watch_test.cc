@@ -44,6 +44,16 @@ TEST(DecodeWatchTest, WithoutLimitItNeverExpires) {
   EXPECT_FALSE(watch.Expired());
 }
 
+TEST(DecodeWatchTest, ExpiresOnceThePictureIsNotWanted) {
+  bool wanted = true;
+  const DecodeWatch watch(absl::InfiniteDuration(), ThreadCpuTime,
+                          [&wanted] { return wanted; });
+  EXPECT_FALSE(watch.Expired());
+  wanted = false;
+  EXPECT_TRUE(watch.Expired());
+  EXPECT_EQ(watch.status().code(), absl::StatusCode::kCancelled);
+}
+
 TEST(DecodeWatchTest, ItsClockIsTheThreadsWork) {
   const absl::Duration start = ThreadCpuTime();
   EXPECT_GT(start, absl::ZeroDuration());
@@ -110,6 +120,15 @@ TEST(DecodeWatchTest, EachFormatIsLeftOnTheWay) {
               absl::StatusCode::kDeadlineExceeded)
         << test.name;
     EXPECT_EQ(hurried.looks(), 4) << test.name << ": at once";
+
+    int asked = 0;
+    EXPECT_EQ(CodeOf(DecodeImage(test.bytes, ImageLimits(), true, 0,
+                                 DecodeWatch(kLong, ThreadCpuTime,
+                                             [&asked] { return ++asked < 3; }))
+                         .status()),
+              absl::StatusCode::kCancelled)
+        << test.name;
+    EXPECT_EQ(asked, 4) << test.name << ": once more for the status";
   }
 }
 

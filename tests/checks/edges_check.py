@@ -22,12 +22,15 @@ FORBIDDEN = (
     ('server', '//kernels/scan:selective_scan'),  # server -> kernels
     ('server/rpc', '//model/engine:vision_model'),  # server -> behind the model's door
     ('server/image', '//server/batching:batcher'),  # server, upwards
+    ('server/rpc', '//server/kserve:inference'),  # server, upwards
+    ('server/kserve', '//server/batching:batcher'),  # server, past the prediction
 )
 # What it may.
 ALLOWED = (
     ('model/ops', '//kernels/scan:selective_scan'),
     ('client/rpc', '//proto:rpc'),
     ('server', '//model:vision_model'),
+    ('server/kserve', '//server/rpc:grpc_status'),
 )
 
 TARGET = '''

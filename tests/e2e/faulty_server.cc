@@ -1,10 +1,12 @@
 // The server's command with an engine that has no GPU, and whose device fails
-// for good at the first picture whose first pixel is white.
+// for good at the first picture whose first pixel is white. A model of nine
+// classes never loads.
 
 #include <atomic>
 #include <memory>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "server/server_main.h"
 #include "tests/testing/fake_context.h"
 
@@ -62,6 +64,7 @@ server::Engine FaultyEngine() {
   engine.load = [](const model::ModelConfig& config, const std::string&,
                    const model::ModelOptions&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    if (config.num_classes == 9) absl::SleepFor(absl::InfiniteDuration());
     return std::make_unique<FaultyModel>(config);
   };
   engine.make_scan_tuner = [](int, const model::ScanTuner::Options&) {

@@ -197,6 +197,15 @@ int ServerProcess::Wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+int64_t ServerProcess::StatusBytes(absl::string_view key) const {
+  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+  for (std::string word; status >> word;) {
+    int64_t kibibytes;
+    if (word == key && status >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
+
 std::string ServerProcess::output() const {
   absl::MutexLock lock(&mu_);
   return output_;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,11 +47,18 @@ class ServerProcess {
   // Waits for the end; the exit code, or 128 + the signal that ended it.
   int Wait();
 
+  // The memory that it holds now, and the most it has held, in bytes of RAM;
+  // 0 once it has ended.
+  int64_t resident_bytes() const { return StatusBytes("VmRSS:"); }
+  int64_t peak_resident_bytes() const { return StatusBytes("VmHWM:"); }
+
   // What it has written so far, the first MiB.
   std::string output() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void Read(int pipe);  // The body of reader_.
+  // A line of /proc/<pid>/status that states kibibytes.
+  int64_t StatusBytes(absl::string_view key) const;
 
   pid_t pid_ = 0;
   bool running_ = false;

@@ -21,6 +21,7 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/victim.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
@@ -81,6 +82,18 @@ TEST(ServerProcessTest, ServesAndCounts) {
   const auto samples = Samples(HttpGet(server.metrics_port(), "/metrics"));
   EXPECT_EQ(SumOf(samples, "sfmamba_requests_total", {R"(code="OK")"}), 2);
   EXPECT_EQ(SumOf(samples, "sfmamba_items_total", {R"(outcome="ok")"}), 2);
+}
+
+TEST(ServerProcessTest, ACallerAloneIsAnswered) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  Victim caller(server, absl::Milliseconds(5));
+  absl::SleepFor(absl::Milliseconds(200));
+  const Victim::Count count = caller.Stop();
+  EXPECT_GT(count.sent, 1);
+  EXPECT_EQ(count.answered, count.sent) << count.first_error;
+  EXPECT_GT(server.resident_bytes(), 0);
+  EXPECT_GE(server.peak_resident_bytes(), server.resident_bytes());
 }
 
 // Each is the process's only one, so gRPC's threads of a client end with it:

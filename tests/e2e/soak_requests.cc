@@ -57,8 +57,8 @@ SoakRequest Fails(SoakRequest soak, absl::StatusCode code, std::string reason,
   soak.reason = std::move(reason);
   const int images = std::visit(
       [](const auto& request) { return request.images_size(); }, soak.request);
-  // Of a request of more images than are allowed no more are counted.
-  soak.outcomes = {{outcome, std::min(images, 64)}};
+  // A request of more images than are allowed is one error.
+  soak.outcomes = {{outcome, images > 64 ? 1 : images}};
   return soak;
 }
 

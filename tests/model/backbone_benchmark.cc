@@ -1,11 +1,16 @@
 // Times a whole model with deterministic weights, as the server runs it:
 //   backbone_benchmark --variant=sf_mamba_t --batch=8 --dtype=fp32 --threads=2
+// With --models=2 two models run batches at once, as in a server that is
+// flooded with requests for both.
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ATen/Parallel.h"
@@ -18,11 +23,15 @@
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "model/engine/make_vision_model.h"
+#include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/run_model.h"
 
-ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
+ABSL_FLAG(std::string, variant, "sf_mamba_t",
+          "a row of the variants table; or everyday, everyday_detector or "
+          "everyday_segmenter, of the sizes that models/ has");
+ABSL_FLAG(int, models, 1, "models that run at once");
 ABSL_FLAG(int, batch, 1, "images a run");
 ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
@@ -130,9 +139,62 @@ void Print(const VisionModel& model, std::vector<double> ms,
   std::printf("%s\n", line.c_str());
 }
 
+// models/everyday*/1/config.textproto, with square inputs.
+ModelConfig EverydayConfig(const std::string& variant) {
+  ModelConfig config;
+  config.backbone.stem = Stem::kEfficientNetLite0;
+  config.backbone.dim = 28;
+  config.backbone.depths = {0, 0, 4, 2};
+  config.backbone.num_heads = {1, 2, 4, 8};
+  config.backbone.windows = {10, 5};
+  config.num_classes = 20;
+  config.image_size = 160;
+  if (variant == "everyday") return config;
+  config.backbone.windows = {20, 10};
+  config.backbone.output_norms = true;
+  config.resize = Resize::kKeepRatio;
+  config.short_side = config.image_size = 256;
+  config.long_side = 320;
+  config.segmentation_channels = config.detector.channels = 48;
+  config.detector.fc_width = 192;
+  config.detector.anchor_scale = 6;
+  config.detector.rpn_candidates = 200;
+  config.detector.proposals = 100;
+  config.detector.finest_scale = 28;
+  config.task = variant == "everyday_detector" ? VisionTask::kDetection
+                                               : VisionTask::kSegmentation;
+  return config;
+}
+
+// Returns the images per second that several contexts compute at once.
+double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
+                  int count) {
+  const int loop_threads = at::get_num_threads();
+  std::atomic<int64_t> images{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&] {
+      at::set_num_threads(loop_threads);  // Each thread has a limit of its own.
+      const std::unique_ptr<ExecutionContext> context = MakeContext(model);
+      while (!stop) {
+        (void)RunBatch(*context, inputs);
+        images += inputs.size();
+      }
+    });
+  }
+  const absl::Time start = absl::Now();
+  absl::SleepFor(absl::GetFlag(FLAGS_duration));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  return images / absl::ToDoubleSeconds(absl::Now() - start);
+}
+
 int Main() {
+  const std::string variant = absl::GetFlag(FLAGS_variant);
+  const bool everyday = absl::StartsWith(variant, "everyday");
   absl::StatusOr<ModelConfig> config =
-      VariantConfig(absl::GetFlag(FLAGS_variant));
+      everyday ? EverydayConfig(variant) : VariantConfig(variant);
   if (!config.ok()) {
     std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
     return 1;
@@ -144,8 +206,10 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   weights::StateDict weights(DeterministicParameter);
-  const auto model = engine::MakeVisionModel(*config, weights,
-                                             {absl::GetFlag(FLAGS_reference)});
+  const auto model =
+      everyday ? VisionModel::Random(*config, /*seed=*/1)
+               : engine::MakeVisionModel(*config, weights,
+                                         {absl::GetFlag(FLAGS_reference)});
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
     return 1;
@@ -156,6 +220,11 @@ int Main() {
   const std::unique_ptr<ExecutionContext> context = MakeContext(**model);
   for (int i = 0; i < 3; ++i) (void)RunBatch(*context, inputs);  // Warms up.
 
+  if (const int models = absl::GetFlag(FLAGS_models); models > 1) {
+    std::printf("%d at once: %.2f images/s\n", models,
+                RateAtOnce(**model, inputs, models));
+    return 0;
+  }
   Parts parts;
   recorded_parts = &parts;
   if (absl::GetFlag(FLAGS_parts)) {

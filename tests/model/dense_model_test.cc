@@ -14,6 +14,7 @@
 #include "model/vision_model.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/line_masks.h"
 #include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
@@ -94,7 +95,8 @@ void ExpectSame(const Detections& a, const Detections& b) {
     EXPECT_EQ(own.box.y1, other.box.y1);
     EXPECT_EQ(own.box.x2, other.box.x2);
     EXPECT_EQ(own.box.y2, other.box.y2);
-    const InstanceMask own_mask = own.mask(), other_mask = other.mask();
+    const base::Mask own_mask = PixelsOf(*own.mask);
+    const base::Mask other_mask = PixelsOf(*other.mask);
     EXPECT_EQ(own_mask.left, other_mask.left);
     EXPECT_EQ(own_mask.top, other_mask.top);
     EXPECT_EQ(own_mask.data, other_mask.data);

@@ -33,6 +33,7 @@
 #include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/line_masks.h"
 
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
 ABSL_FLAG(int, height, 800, "pixels of the network's input, without padding");
@@ -115,14 +116,15 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
   const std::vector<at::Tensor> masks = timed("masks", [&] {
     return detector.roi.ForwardMasks(pyramid, kept.boxes, kept.labels);
   });
-  const std::vector<InstanceMask> pasted = timed("paste", [&] {
+  const std::vector<base::Mask> pasted = timed("paste", [&] {
     at::Tensor sum = at::zeros_like(masks[0]);
     for (const at::Tensor& stage : masks) sum += at::sigmoid(stage);
     sum /= static_cast<double>(masks.size());
-    std::vector<InstanceMask> all;
+    std::vector<base::Mask> all;
     for (int64_t i = 0; i < sum.size(0); ++i) {
-      all.push_back(ops::PasteMask(sum[i], heads::BoxAt(kept.boxes, i),
-                                   settings.mask_threshold, height, width));
+      all.push_back(
+          PixelsOf(*ops::MakeMask(sum[i], heads::BoxAt(kept.boxes, i),
+                                  settings.mask_threshold, height, width)));
     }
     return all;
   });
@@ -130,7 +132,7 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
   for (const at::Tensor& tensor : {kept.boxes, kept.scores}) {
     outcome.Digest(tensor.const_data_ptr<float>(), tensor.nbytes());
   }
-  for (const InstanceMask& mask : pasted) {
+  for (const base::Mask& mask : pasted) {
     outcome.mask_pixels += mask.data.size();
     outcome.Digest(mask.data.data(), mask.data.size());
   }

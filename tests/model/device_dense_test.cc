@@ -19,6 +19,7 @@
 #include "tests/model/implementations.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/line_masks.h"
 
 namespace sfmamba::model {
 namespace {
@@ -110,7 +111,8 @@ TEST(DeviceDenseTest, ADetectorAgreesWithTheCpu) {
       EXPECT_EQ(own.class_id, other.class_id);
       EXPECT_NEAR(own.score, other.score, 1e-4);
       ExpectClose(own.box, other.box);
-      const InstanceMask own_mask = own.mask(), other_mask = other.mask();
+      const base::Mask own_mask = PixelsOf(*own.mask);
+      const base::Mask other_mask = PixelsOf(*other.mask);
       EXPECT_NEAR(own_mask.width, other_mask.width, 1);
       if (own_mask.data.size() == other_mask.data.size()) {
         EXPECT_LE(Differing(own_mask.data, other_mask.data), 0.01);

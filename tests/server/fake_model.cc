@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_context.h"
+#include "tests/testing/line_masks.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::server {
@@ -48,6 +50,25 @@ model::Box RedBox(const model::ModelInput& image) {
   return box;
 }
 
+// A mask whose pixels pass a gate, unless it is null.
+class GatedMask final : public PixelMask {
+ public:
+  GatedMask(base::Mask mask, Gate* gate)
+      : PixelMask(std::move(mask)), gate_(gate) {}
+
+  void AddRows(int begin, int end, base::LineRuns* runs) const override {
+    if (gate_ != nullptr) gate_->Pass();
+    PixelMask::AddRows(begin, end, runs);
+  }
+  void AddColumns(int begin, int end, base::LineRuns* runs) const override {
+    if (gate_ != nullptr) gate_->Pass();
+    PixelMask::AddColumns(begin, end, runs);
+  }
+
+ private:
+  Gate* const gate_;
+};
+
 model::Detections Detect(const model::ModelInput& image, Gate* mask_gate) {
   const model::DetectionOptions& options = image.detection;
   model::Detection detection;
@@ -68,17 +89,14 @@ model::Detections Detect(const model::ModelInput& image, Gate* mask_gate) {
   detection.box.y1 *= scale_y;
   detection.box.y2 *= scale_y;
   if (options.masks) {
-    model::InstanceMask mask;
+    base::Mask mask;
     mask.left = detection.box.x1;
     mask.top = detection.box.y1;
     mask.width = static_cast<int>(detection.box.x2) - mask.left;
     mask.height = static_cast<int>(detection.box.y2) - mask.top;
     mask.data.assign(mask.width * mask.height, 1);
     if (!mask.data.empty()) mask.data[0] = 0;
-    detection.mask = [mask, mask_gate] {
-      if (mask_gate != nullptr) mask_gate->Pass();
-      return mask;
-    };
+    detection.mask = std::make_shared<GatedMask>(std::move(mask), mask_gate);
   }
   model::Detections detections;
   detections.detections.push_back(std::move(detection));

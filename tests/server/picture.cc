@@ -188,4 +188,19 @@ std::string EncodeWebp(const image::RgbImage& image, bool lossless) {
   return result;
 }
 
+std::string EncodeWebpWithAlpha(int width, int height, int noise) {
+  std::vector<uint8_t> rgba(size_t{4} * width * height, 100);
+  uint32_t random = 1;
+  for (size_t i = 3; i < rgba.size(); i += 4) {
+    random = random * 1664525 + 1013904223;
+    rgba[i] = 254 - (random >> 24) * noise / 256;
+  }
+  uint8_t* bytes = nullptr;
+  const size_t size =
+      WebPEncodeRGBA(rgba.data(), width, height, 4 * width, 95, &bytes);
+  std::string result(reinterpret_cast<char*>(bytes), size);
+  WebPFree(bytes);
+  return result;
+}
+
 }  // namespace sfmamba::server

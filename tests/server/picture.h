@@ -47,6 +47,8 @@ std::string PngChunk(absl::string_view type, absl::string_view payload);
 std::string WithChunk(const std::string& png, absl::string_view chunk);
 
 std::string EncodeWebp(const image::RgbImage& image, bool lossless);
+// A lossy one; each pixel's alpha is anything from 254 - `noise` to 254.
+std::string EncodeWebpWithAlpha(int width, int height, int noise);
 
 }  // namespace sfmamba::server
 

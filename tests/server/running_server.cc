@@ -1,5 +1,8 @@
 #include "tests/server/running_server.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -154,23 +157,31 @@ std::string RunningServer::Exposition() const {
   return HttpGet(server_->metrics_port(), "/metrics");
 }
 
+double RunningServer::Sum(
+    const std::string& name,
+    const std::initializer_list<std::string>& labels) const {
+  return SumOf(Samples(Exposition()), name, labels);
+}
+
 double RunningServer::WaitForSum(
     const std::string& name, const std::initializer_list<std::string>& labels,
     double value) const {
   const absl::Time give_up = absl::Now() + kPatience;
   double sum;
-  while ((sum = SumOf(Samples(Exposition()), name, labels)) != value &&
-         absl::Now() < give_up) {
+  while ((sum = Sum(name, labels)) != value && absl::Now() < give_up) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   return sum;
 }
 
 std::string RunningServer::Log() const {
-  std::string text(std::ftell(log_file_.get()), '\0');
-  std::rewind(log_file_.get());
-  EXPECT_EQ(std::fread(text.data(), 1, text.size(), log_file_.get()),
-            text.size());
+  EXPECT_TRUE(log_.Flush(kPatience));
+  // Not by the file's position, at which the log writes.
+  const int file = fileno(log_file_.get());
+  struct stat found = {};
+  EXPECT_EQ(fstat(file, &found), 0);
+  std::string text(found.st_size, '\0');
+  text.resize(pread(file, text.data(), text.size(), 0));
   return text;
 }
 

@@ -71,6 +71,9 @@ class RunningServer {
 
   // /metrics now.
   std::string Exposition() const;
+  // The sum of `name` over the samples with `labels` now.
+  double Sum(const std::string& name,
+             const std::initializer_list<std::string>& labels) const;
   // Until the sum of `name` over the samples with `labels` is `value`, for half
   // a minute; then the last sum.
   double WaitForSum(const std::string& name,

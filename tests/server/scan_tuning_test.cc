@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::server {
 namespace {
@@ -20,7 +21,9 @@ class ScanTunerOptionsTest : public testing::Test {
     config_.mutable_tune_budget()->set_seconds(3);
   }
 
-  std::string Log() const {
+  // All that was logged so far.
+  std::string Log() {
+    EXPECT_TRUE(log_.Flush(kPatience));
     std::rewind(file_.get());
     std::string text(1 << 12, '\0');
     text.resize(std::fread(text.data(), 1, text.size(), file_.get()));

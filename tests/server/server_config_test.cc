@@ -42,6 +42,18 @@ TEST(ServerConfigTest, EachNumberHasADefaultInItsRange) {
   }
 }
 
+TEST(ServerConfigTest, TheMemoryBudgetFollowsTheMachineAndTheMessages) {
+  EXPECT_GE(WithDefaults({}).memory_budget_bytes(), 512 << 20);
+  EXPECT_LE(WithDefaults({}).memory_budget_bytes(), int64_t{4} << 30);
+  v1::ServerConfig config;
+  config.set_max_message_bytes(1 << 30);
+  EXPECT_EQ(WithDefaults(config).memory_budget_bytes(), int64_t{8} << 30);
+  config.set_max_message_bytes(1 << 20);
+  config.set_memory_budget_bytes(800 << 20);
+  EXPECT_EQ(WithDefaults(config).memory_budget_bytes(), 800 << 20);
+  EXPECT_EQ(WithDefaults(config).decode_memory_budget_bytes(), 300 << 20);
+}
+
 TEST(ServerConfigTest, EachFormOfTheLogCanBeWritten) {
   const auto& field =
       *v1::ServerConfig::descriptor()->FindFieldByName("log_format");
@@ -78,6 +90,12 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("max_message_bytes", "max_message_bytes: 4294967296");
   check("max_image_bytes", "max_image_bytes: 100000000");
   check("drain_delay", "drain_delay { seconds: -1 }");
+  check("memory_budget_bytes", "memory_budget_bytes: 536870911");
+  check("memory_budget_bytes",
+        "memory_budget_bytes: 999999999 max_message_bytes: 125000000");
+  check("decode_memory_budget_bytes",
+        "memory_budget_bytes: 1000000000 decode_memory_budget_bytes: "
+        "500000001");
   check("default_deadline", "default_deadline {}");
   check("log_level", "log_level: 'loud'");
   check("log_level", "log_level: 'info,modells=debug'");

@@ -277,14 +277,27 @@ TEST_F(ServerTest, MetricsHoldEveryNameAndPleasePromtool) {
   v1::ClassifyResponse response;
   ASSERT_TRUE(server.stub().Classify(&context, GreyRequest(1), &response).ok());
   const std::string text = server.Exposition();
-  for (const char* name :
-       {"build_info", "requests_total", "request_duration_seconds_bucket",
-        "stage_duration_seconds_bucket", "items_total", "batches_total",
-        "batch_items_bucket", "batch_fold_occupancy_ratio_bucket",
-        "padding_items_total", "queue_items", "queue_bytes",
-        "queue_oldest_age_seconds", "in_flight_requests", "decode_threads_busy",
-        "decode_queue_items", "image_pixels_bucket", "request_bytes_bucket",
-        "model_state", "model_load_duration_seconds_bucket"}) {
+  for (const char* name : {"build_info",
+                           "requests_total",
+                           "request_duration_seconds_bucket",
+                           "stage_duration_seconds_bucket",
+                           "items_total",
+                           "batches_total",
+                           "batch_items_bucket",
+                           "batch_fold_occupancy_ratio_bucket",
+                           "padding_items_total",
+                           "queue_items",
+                           "queue_bytes",
+                           "queue_oldest_age_seconds",
+                           "in_flight_requests",
+                           "decode_threads_busy",
+                           "decode_queue_items",
+                           "image_pixels_bucket",
+                           "request_bytes_bucket",
+                           "memory_budget_bytes",
+                           "memory_held_bytes",
+                           "model_state",
+                           "model_load_duration_seconds_bucket"}) {
     EXPECT_NE(text.find(absl::StrCat("\nsfmamba_", name)), std::string::npos)
         << name;
   }

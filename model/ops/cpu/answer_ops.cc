@@ -1,14 +1,49 @@
 #include "model/ops/cpu/answer_ops.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "ATen/ops/empty.h"
-#include "kernels/vision/mask_paste.h"
+#include "kernels/vision/mask_runs.h"
 #include "kernels/vision/nms.h"
 #include "model/ops/detection_checks.h"
 
 namespace sfmamba::ops {
+namespace {
+
+class PastedMask final : public model::InstanceMask {
+ public:
+  // `paste` is without `mask` and without lines.
+  PastedMask(std::vector<float> mask, const kernels::MaskRunsArgs& paste)
+      : mask_(std::move(mask)), paste_(paste) {}
+
+  Bounds bounds() const override {
+    const kernels::PixelRect& area = paste_.area;
+    return {area.left, area.top, area.width(), area.height()};
+  }
+  void AddRows(int begin, int end, base::LineRuns* runs) const override {
+    Add(/*by_rows=*/true, begin, end, runs);
+  }
+  void AddColumns(int begin, int end, base::LineRuns* runs) const override {
+    Add(/*by_rows=*/false, begin, end, runs);
+  }
+
+ private:
+  void Add(bool by_rows, int begin, int end, base::LineRuns* runs) const {
+    kernels::MaskRunsArgs args = paste_;
+    args.mask = mask_.data();
+    args.by_rows = by_rows;
+    args.begin = begin;
+    args.end = end;
+    kernels::MaskRunsCpu(args, runs);
+  }
+
+  const std::vector<float> mask_;
+  const kernels::MaskRunsArgs paste_;
+};
+
+}  // namespace
 
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold,
@@ -36,19 +71,19 @@ at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
   return indices;
 }
 
-model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
-                              float threshold, int picture_height,
-                              int picture_width) {
+std::shared_ptr<const model::InstanceMask> MakeMask(const at::Tensor& mask,
+                                                    const model::Box& box,
+                                                    float threshold,
+                                                    int picture_height,
+                                                    int picture_width) {
   const at::Tensor probabilities = mask.contiguous();
-  const kernels::PixelRect area = kernels::MaskArea(
-      box.x1, box.y1, box.x2, box.y2, picture_height, picture_width);
-  model::InstanceMask pasted{
-      area.left, area.top, area.width(), area.height(), {}};
-  pasted.data.resize(int64_t{pasted.width} * pasted.height);
-  kernels::MaskPasteCpu({probabilities.const_data_ptr<float>(),
-                         static_cast<int>(mask.size(0)), box.x1, box.y1, box.x2,
-                         box.y2, threshold, area, pasted.data.data()});
-  return pasted;
+  const float* values = probabilities.const_data_ptr<float>();
+  return std::make_shared<PastedMask>(
+      std::vector<float>(values, values + probabilities.numel()),
+      kernels::MaskRunsArgs{nullptr, static_cast<int>(mask.size(0)), box.x1,
+                            box.y1, box.x2, box.y2, threshold,
+                            kernels::MaskArea(box.x1, box.y1, box.x2, box.y2,
+                                              picture_height, picture_width)});
 }
 
 }  // namespace sfmamba::ops

@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_OPS_CPU_ANSWER_OPS_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "ATen/core/Tensor.h"
 #include "model/result.h"
@@ -17,11 +18,13 @@ namespace sfmamba::ops {
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold, int64_t max_kept);
 
-// kernels/vision/mask_paste.h: pastes mask [S, S] into `box` of a picture. Runs
-// on the calling thread.
-model::InstanceMask PasteMask(const at::Tensor& mask, const model::Box& box,
-                              float threshold, int picture_height,
-                              int picture_width);
+// kernels/vision/mask_runs.h: the mask [S, S] pasted into `box` of a picture.
+// Its runs are computed on the thread that asks for them.
+std::shared_ptr<const model::InstanceMask> MakeMask(const at::Tensor& mask,
+                                                    const model::Box& box,
+                                                    float threshold,
+                                                    int picture_height,
+                                                    int picture_width);
 
 }  // namespace sfmamba::ops
 

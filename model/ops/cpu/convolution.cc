@@ -72,6 +72,66 @@ class WinogradConvolution : public ConvolutionOp {
   at::Tensor bias_;    // [out] or undefined.
 };
 
+// What ReLU and ReLU6 clamp to.
+template <typename Packed>
+void SetLimits(Activation activation, Packed* convolution) {
+  const bool relu6 = activation == Activation::kRelu6;
+  if (relu6 || activation == Activation::kRelu) convolution->low = 0;
+  if (relu6) convolution->high = 6;
+}
+
+// In fp32, by our kernel, with a group for each channel.
+class DepthwiseConvolution : public ConvolutionOp {
+ public:
+  DepthwiseConvolution(const ConvolutionParameters& parameters,
+                       const Weights& weights)
+      : activation_(parameters.activation),
+        convolution_(
+            PackDepthwise(weights.weight, weights.bias, parameters.stride)) {
+    SetLimits(activation_, &convolution_);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    at::Tensor y = DepthwiseConv(x.to(at::kFloat), convolution_);
+    if (activation_ == Activation::kGeluTanh) GeluTanh(y);
+    return y;
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    residual = residual + Forward(x);
+  }
+
+ private:
+  Activation activation_;
+  DepthwiseWeights convolution_;
+};
+
+// In fp32, by our kernel, with one group.
+class GemmConvolution : public ConvolutionOp {
+ public:
+  GemmConvolution(const ConvolutionParameters& parameters,
+                  const Weights& weights)
+      : activation_(parameters.activation),
+        convolution_(
+            PackGemmConv(weights.weight, weights.bias, parameters.stride)) {
+    SetLimits(activation_, &convolution_);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    at::Tensor y = GemmConv(x.to(at::kFloat), convolution_);
+    if (activation_ == Activation::kGeluTanh) GeluTanh(y);
+    return y;
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    AddGemmConv(x.to(at::kFloat), convolution_, residual);
+  }
+
+ private:
+  Activation activation_;
+  GemmConvWeights convolution_;
+};
+
 class OneDnnConvolution : public ConvolutionOp {
  public:
   OneDnnConvolution(const ConvolutionParameters& parameters,
@@ -166,6 +226,16 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
   if (type == at::kFloat && IsForWinograd(parameters)) {
     return std::make_unique<WinogradConvolution>(weights,
                                                  parameters.activation);
+  }
+  if (type == at::kFloat &&
+      kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar) {
+    if (parameters.groups == 1) {
+      return std::make_unique<GemmConvolution>(parameters, weights);
+    }
+    if (parameters.groups == weights.weight.size(0) &&
+        weights.weight.size(1) == 1) {
+      return std::make_unique<DepthwiseConvolution>(parameters, weights);
+    }
   }
   return std::make_unique<OneDnnConvolution>(parameters, weights, type);
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "ATen/Parallel.h"
 #include "ATen/record_function.h"
 #include "kernels/linear/packed_gemm.h"
 #include "model/ops/cpu/ops.h"
@@ -23,7 +22,7 @@ int64_t Grain(int64_t products) {
 void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
   const int64_t width = kernels::PanelWidth();
   const int64_t panels = (args.out + width - 1) / width;
-  if (panels >= 4 * at::get_num_threads()) {
+  if (panels >= 4 * LoopThreads()) {
     ParallelFor(panels, Grain(args.rows * args.in * width),
                 [&](int64_t begin, int64_t end) {
                   kernels::PackedGemmCpu(kernels::SliceOutputs(

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -13,7 +14,8 @@
 namespace sfmamba::ops {
 
 // The CPU's kernels as operations on tensors. They divide their work among
-// libtorch's intra-op threads; results do not depend on the number of threads.
+// the threads of model/ops/parallel.h; results do not depend on the number of
+// threads.
 //
 // Activations are [tokens, channels], fp32 or bf16, and of the same type in a
 // call. The last axis is contiguous; rows may be any distance apart. Each
@@ -84,6 +86,57 @@ at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
 // not be shared.
 void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
                      const at::Tensor& bias, at::Tensor& residual);
+
+// A convolution by kernels/linear/gemm_convolution.h, with one group and an odd
+// kernel. Its results are clamped to [low, high].
+struct GemmConvWeights {
+  int kernel, stride;
+  PackedWeights weights;  // [out, kernel * kernel * in]
+  at::Tensor bias;        // [out] or undefined.
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+// Packs weight [out, in, kernel, kernel].
+GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
+                             int stride);
+
+// Returns the convolution of x [N, in, H, W] with padding (kernel - 1) / 2, [N,
+// out, ceil(H / stride), ceil(W / stride)]. Both are fp32 and channels-last in
+// memory.
+at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution);
+
+// Adds a convolution of stride 1, without clamping, to `residual`, whose memory
+// must not be shared.
+void AddGemmConv(const at::Tensor& x, const GemmConvWeights& convolution,
+                 at::Tensor& residual);
+
+// A convolution of each channel by itself, by
+// kernels/linear/depthwise_convolution.h, clamped to [low, high].
+struct DepthwiseWeights {
+  int kernel, stride;
+  at::Tensor values;  // [kernel, kernel, channels]
+  at::Tensor bias;    // [channels] or undefined.
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+// Packs weight [channels, 1, kernel, kernel].
+DepthwiseWeights PackDepthwise(const at::Tensor& weight, const at::Tensor& bias,
+                               int stride);
+
+// As GemmConv().
+at::Tensor DepthwiseConv(const at::Tensor& x,
+                         const DepthwiseWeights& convolution);
+
+// ---- Attention ----
+
+// softmax(q k^T / sqrt(d)) v for each sequence and head, by libtorch. q is
+// [sequences, heads, asking, d], k and v are [sequences, heads, tokens, d], in
+// fp32 or bf16. The result has q's shape; the heads of a token lie side by side
+// in memory.
+at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v);
 
 // ---- Dense heads ----
 

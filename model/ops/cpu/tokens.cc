@@ -1,4 +1,3 @@
-#include "ATen/ops/scaled_dot_product_attention.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/window_partition.h"
@@ -36,7 +35,7 @@ void CpuImplementation::FillEndsWithMean(at::Tensor& x) const {
 at::Tensor CpuImplementation::Attention(const at::Tensor& q,
                                         const at::Tensor& k,
                                         const at::Tensor& v) const {
-  return at::scaled_dot_product_attention(q, k, v);
+  return ops::Attention(q, k, v);
 }
 
 }  // namespace sfmamba::ops

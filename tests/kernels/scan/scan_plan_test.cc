@@ -13,11 +13,35 @@ ScanPlan Default(int multiprocessors, int sequences, int length, int channels) {
   return DefaultScanPlan(multiprocessors, sequences, length, channels, 8);
 }
 
-TEST(DefaultScanPlanTest, SpreadsSmallBatchesOverLanes) {
-  EXPECT_EQ(Default(kH200, 1, 198, 160).kernel, ScanPlan::kLane);
-  EXPECT_EQ(Default(kH200, 1, 198, 160).lanes, 8);
-  EXPECT_EQ(Default(kH200, 8, 198, 160).lanes, 8);
-  EXPECT_EQ(Default(kA100, 8, 198, 160).lanes, 8);
+TEST(DefaultScanPlanTest, ReadsTheTokensOfSmallBatchesConcurrently) {
+  for (const int multiprocessors : {kA100, kH200}) {
+    for (const int sequences : {1, 8}) {
+      const ScanPlan plan = Default(multiprocessors, sequences, 198, 160);
+      EXPECT_EQ(plan.kernel, ScanPlan::kFold) << sequences;
+      EXPECT_EQ(plan.rows, 0) << sequences;
+    }
+  }
+  EXPECT_EQ(Default(kH200, 16, 198, 160).kernel, ScanPlan::kLane);
+}
+
+TEST(DefaultScanPlanTest, SpreadsShortSequencesOverLanes) {
+  EXPECT_EQ(Default(kH200, 1, 51, 320).kernel, ScanPlan::kLane);
+  EXPECT_EQ(Default(kH200, 1, 51, 320).lanes, 4);
+}
+
+// The fastest of all plans, measured.
+TEST(DefaultScanPlanTest, IsTheFastestOnAnH200) {
+  const struct {
+    int sequences, length, channels, lanes;
+  } kFastest[] = {{16, 198, 160, 4},  {64, 198, 160, 4}, {128, 198, 160, 2},
+                  {256, 198, 160, 1}, {64, 51, 320, 2},  {128, 51, 320, 1},
+                  {64, 198, 256, 2},  {512, 198, 256, 1}};
+  for (const auto& [sequences, length, channels, lanes] : kFastest) {
+    const ScanPlan plan = Default(kH200, sequences, length, channels);
+    EXPECT_EQ(plan.kernel, ScanPlan::kLane) << sequences << " x " << length;
+    EXPECT_EQ(plan.lanes, lanes) << sequences << " x " << length;
+    EXPECT_EQ(plan.channels_per_thread, 1) << sequences << " x " << length;
+  }
 }
 
 TEST(DefaultScanPlanTest, SpendsFewInstructionsOnLargeBatches) {
@@ -35,6 +59,7 @@ TEST(DefaultScanPlanTest, LanesNeverGrowWithTheBatch) {
     int lanes = 8;
     for (int sequences = 1; sequences <= 4096; sequences *= 4) {
       const ScanPlan plan = DefaultScanPlan(kH200, sequences, 198, 320, states);
+      if (plan.kernel != ScanPlan::kLane) continue;
       EXPECT_LE(plan.lanes, lanes) << sequences;
       lanes = plan.lanes;
     }

@@ -22,6 +22,7 @@
 #include "tests/model/implementations.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
+#include "tests/testing/line_masks.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -45,7 +46,7 @@ at::Tensor ScoresOf(const model::Detections& detections) {
 }
 
 // A mask laid into the picture, uint8 [height, width].
-at::Tensor Canvas(const model::InstanceMask& mask, int height, int width) {
+at::Tensor Canvas(const base::Mask& mask, int height, int width) {
   const at::Tensor canvas = at::zeros({height, width}, at::kByte);
   for (int y = 0; y < mask.height; ++y) {
     std::memcpy(canvas[mask.top + y].data_ptr<uint8_t>() + mask.left,
@@ -66,7 +67,7 @@ std::string Bytes(const model::Result& result) {
     add(detection.class_id);
     add(detection.score);
     if (detection.mask == nullptr) continue;
-    const model::InstanceMask mask = detection.mask();
+    const base::Mask mask = PixelsOf(*detection.mask);
     for (const int side : {mask.left, mask.top, mask.width, mask.height}) {
       add(side);
     }
@@ -109,8 +110,8 @@ void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
     const at::Tensor masks = fixture_[Answer(i, "masks")];
     int64_t different = 0;
     for (int64_t k = 0; k < labels.size(0); ++k) {
-      const at::Tensor canvas =
-          Canvas(detections.detections[k].mask(), masks.size(1), masks.size(2));
+      const at::Tensor canvas = Canvas(PixelsOf(*detections.detections[k].mask),
+                                       masks.size(1), masks.size(2));
       different += (canvas != masks[k]).sum().item<int64_t>();
     }
     EXPECT_GT(masks.sum().item<int64_t>(), 0);

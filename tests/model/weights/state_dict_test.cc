@@ -72,11 +72,11 @@ TEST(StateDictTest, WidensHalfPrecision) {
   Checkpoint checkpoint;
   checkpoint
       .Add<uint16_t>("half", DType::kF16, {2, 2},
-                     {0x3c00, 0xc000, 0x0001, 0x7c00})
+                     {0x3c00, 0xc000, 0x0001, 0x7bff})
       .Add<uint16_t>("bfloat", DType::kBF16, {3}, {0x3f80, 0xc000, 0x0080});
   StateDict weights(checkpoint.tensors());
   EXPECT_THAT(Values(weights.Take("half", {2, 2})),
-              ElementsAre(1, -2, std::ldexp(1, -24), INFINITY));
+              ElementsAre(1, -2, std::ldexp(1, -24), 65504));
   EXPECT_THAT(Values(weights.Take("bfloat", {3})),
               ElementsAre(1, -2, std::ldexp(1, -126)));
   EXPECT_EQ(weights.Finish(), absl::OkStatus());
@@ -282,6 +282,20 @@ TEST(DeterministicTest, TheKeysEndDecidesTheRange) {
     EXPECT_LE(*high, c.max + 1e-6) << c.key;
     EXPECT_GE(*high - *low, 0.9 * (c.max - c.min)) << c.key;
   }
+}
+
+TEST(StateDictTest, ValuesThatAreNotFiniteAreNamed) {
+  Checkpoint checkpoint;
+  checkpoint.Add("good", {1, 2})
+      .Add("nan", {1, std::nanf("")})
+      .Add("infinite", {-HUGE_VALF, 0});
+  StateDict weights(checkpoint.tensors());
+  EXPECT_THAT(Values(weights.Take("good", {2})), ElementsAre(1, 2));
+  EXPECT_THAT(Values(weights.Take("nan", {2})), ElementsAre(0, 0));
+  EXPECT_THAT(Values(weights.Take("infinite", {2})), ElementsAre(0, 0));
+  EXPECT_EQ(MessageOf(weights),
+            "nan: holds a NaN or an infinity; infinite: holds a NaN or an "
+            "infinity");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ TEST(ErrorTest, DetailSurvivesTheStatus) {
   detail.reason = "QUEUE_FULL";
   detail.field = "images[2].encoded";
   detail.retry_after = absl::Milliseconds(1250);
+  detail.quota_subject = "ipv4:10.0.0.7";
   detail.metadata = {{"limit", "1024"}};
   const absl::Status status =
       MakeError(absl::StatusCode::kResourceExhausted, "full", detail);
@@ -20,6 +21,7 @@ TEST(ErrorTest, DetailSurvivesTheStatus) {
   EXPECT_EQ(read.reason, "QUEUE_FULL");
   EXPECT_EQ(read.field, "images[2].encoded");
   EXPECT_EQ(read.retry_after, absl::Milliseconds(1250));
+  EXPECT_EQ(read.quota_subject, "ipv4:10.0.0.7");
   EXPECT_EQ(read.metadata, detail.metadata);
 }
 

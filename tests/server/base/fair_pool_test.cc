@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -107,6 +108,68 @@ TEST(FairPoolTest, ASmallPieceWaitsForOneLargePieceAtMost) {
   }
   ASSERT_EQ(order.size(), 65u);
   EXPECT_EQ(order[0], 2u);
+}
+
+Work Costing(absl::Duration cost, absl::AnyInvocable<void()> run) {
+  Work work = Of(std::move(run));
+  work.cost = cost;
+  return work;
+}
+
+// Two threads and 64 pictures of 50 megapixels.
+TEST(FairPoolTest, WhileAllThreadsDoLongPiecesOneMoreDoesTheOthers) {
+  absl::Notification go;
+  std::atomic<int> running{0}, most{0}, done{0};
+  {
+    FairPool::Options options = Threads(2);
+    options.long_piece = absl::Milliseconds(50);
+    FairPool pool(options);
+    absl::BlockingCounter started(2);
+    for (int i = 0; i < 64; ++i) {
+      pool.Run(Costing(absl::Seconds(1), [&, i] {
+        most = std::max<int>(most, ++running);
+        if (i < 2) started.DecrementCount();
+        WaitFor(go, "the test's leave to go on", kTestPatience);
+        --running;
+        ++done;
+      }));
+    }
+    WaitFor(started, "two long pieces");
+    for (int i = 0; i < 3; ++i) {
+      absl::Notification ran;
+      pool.Run(Costing(absl::Milliseconds(50), [&] { ran.Notify(); }));
+      WaitFor(ran, "a short piece beside the long ones");
+    }
+    EXPECT_EQ(pool.queued(), 62);
+    go.Notify();
+  }
+  EXPECT_EQ(most, 2);
+  EXPECT_EQ(done, 64);
+}
+
+TEST(FairPoolTest, ShortPiecesUseNoMoreThanTheThreads) {
+  std::atomic<int> running{0}, most{0};
+  {
+    FairPool::Options options = Threads(2);
+    options.long_piece = absl::Milliseconds(50);
+    FairPool pool(options);
+    absl::Notification go;
+    absl::BlockingCounter started(2);
+    for (int i = 0; i < 20; ++i) {
+      pool.Run(Costing(absl::Milliseconds(1), [&, i] {
+        most = std::max<int>(most, ++running);
+        if (i < 2) {
+          started.DecrementCount();
+          WaitFor(go, "the test's leave to go on", kTestPatience);
+        }
+        --running;
+      }));
+    }
+    WaitFor(started, "as many pieces as threads");
+    EXPECT_EQ(pool.queued(), 18);
+    go.Notify();
+  }
+  EXPECT_LE(most, 2);
 }
 
 TEST(FairPoolTest, AnExpeditedGroupIsNext) {
@@ -256,6 +319,27 @@ TEST(FairPoolTest, ManyProducersLoseNothing) {
     for (std::thread& producer : producers) Join(producer, "a producer");
   }
   EXPECT_EQ(ran, 8000);
+}
+
+// Each thread is woken only when there may be a piece for it: were one wake
+// missing, pieces would stay behind.
+TEST(FairPoolTest, LongAndShortAndLargePiecesAreAllDone) {
+  FairPool::Options options = Threads(2);
+  options.long_piece = absl::Milliseconds(1);
+  options.memory_bytes = 10;
+  FairPool pool(options);
+  for (int round = 0; round < 300; ++round) {
+    constexpr int kPieces = 12;
+    absl::BlockingCounter done(kPieces);
+    for (int i = 0; i < kPieces; ++i) {
+      const int kind = round * 7 + i * 5;
+      Work work = Of([&done] { done.DecrementCount(); }, kind % 11);
+      work.group = pool.NewGroup();
+      work.cost = absl::Milliseconds(kind % 3);
+      pool.Run(std::move(work));
+    }
+    WaitFor(done, "the pieces of a round");
+  }
 }
 
 }  // namespace

@@ -54,6 +54,19 @@ uint64_t PopGroup(FairQueue* queue, int64_t free_bytes = kMuch,
   return work->group;
 }
 
+TEST(FairQueueTest, LeavesOutWhatTakesTooLong) {
+  FairQueue queue;
+  queue.Push(MakeWork(1, kLarge));
+  EXPECT_FALSE(queue.Pop(kStart, kMuch, kSmall).has_value());
+  queue.Push(MakeWork(2, kSmall));
+  EXPECT_EQ(queue.Pop(kStart, kMuch, kSmall)->group, 2u);
+  // Expired work takes no time.
+  queue.Push(Due(3, kLarge, kStart));
+  EXPECT_EQ(queue.Pop(kStart, kMuch, kSmall)->group, 3u);
+  EXPECT_FALSE(queue.Pop(kStart, kMuch, kSmall).has_value());
+  EXPECT_EQ(PopGroup(&queue), 1u);
+}
+
 TEST(FairQueueTest, TellsTheWorkBeforeANewcomer) {
   FairQueue queue;
   const absl::Time never = absl::InfiniteFuture();

@@ -21,6 +21,8 @@ struct Expected {
 // Clients compare codes and reasons: a change here breaks them.
 TEST(ReasonsTest, CodesAndReasonsAreStable) {
   const Expected all[] = {
+      {MalformedMessage("m"), StatusCode::kInvalidArgument,
+       "MALFORMED_MESSAGE"},
       {InvalidField("f", "m"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {OutOfRange("f", 3, 1, 2), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {TooManyImages(65, 64), StatusCode::kInvalidArgument, "TOO_MANY_IMAGES"},
@@ -36,8 +38,11 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
        StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
+      {ModelControlOff(), StatusCode::kFailedPrecondition, "MODEL_CONTROL_OFF"},
       {QueueFull("batch", "m", absl::Seconds(1)),
        StatusCode::kResourceExhausted, "QUEUE_FULL"},
+      {ClientQuota("ipv4:10.0.0.7", "the queue", absl::Seconds(1)),
+       StatusCode::kResourceExhausted, "CLIENT_QUOTA"},
       {ResponseTooLarge(9, 8, "s"), StatusCode::kResourceExhausted,
        "RESPONSE_TOO_LARGE"},
       {DeviceOutOfMemory(absl::Seconds(1)), StatusCode::kResourceExhausted,

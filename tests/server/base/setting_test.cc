@@ -128,7 +128,7 @@ TEST(SettingTest, DefaultsLeaveWhatIsSet) {
   EXPECT_FALSE(config.exit_on_load_error());
   EXPECT_EQ(config.metrics_port(), 8002);
   EXPECT_EQ(config.drain_timeout().seconds(), 25);
-  EXPECT_EQ(config.decode_memory_budget_bytes(), 1 << 30);
+  EXPECT_EQ(config.max_message_bytes(), 64 << 20);
 }
 
 TEST(SettingTest, DefaultsAreSetInOneMessageAlone) {

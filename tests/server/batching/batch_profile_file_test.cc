@@ -102,6 +102,14 @@ TEST_F(BatchProfileFileOnDiskTest, IsWrittenAndRead) {
   EXPECT_EQ(files, 1) << "a temporary file was left";
 }
 
+TEST_F(BatchProfileFileOnDiskTest, WhatCannotBeWrittenLeavesNoFile) {
+  const std::filesystem::path folder = path_ + "_folder";
+  std::filesystem::create_directories(folder / "profile");  // In the way.
+  EXPECT_FALSE(WriteBatchProfile(kKey, kTimes, folder / "profile").ok());
+  std::filesystem::remove(folder / "profile");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
 TEST_F(BatchProfileFileOnDiskTest, ErrorsNameTheFile) {
   EXPECT_TRUE(
       absl::IsNotFound(ReadBatchProfile(kKey, path_ + ".none").status()));

@@ -66,9 +66,14 @@ inline void AnswerAll(Batch batch) {
   for (BatchTask& task : batch.tasks) task.done(model::Result(), BatchInfo());
 }
 
-// Lets every thread of a batcher call `run`.
+// Lets every thread of a batcher call `run`. All batches succeed.
 inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
-  return [run](int) { return run; };
+  return [run](int) {
+    return [run](Batch batch) {
+      run(std::move(batch));
+      return true;
+    };
+  };
 }
 
 // A clock that tests set.

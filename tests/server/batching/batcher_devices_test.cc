@@ -32,6 +32,7 @@ class Log {
           threads_.push_back(thread);
         }
         AnswerAll(std::move(batch));
+        return true;
       };
     };
   }
@@ -137,13 +138,34 @@ TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
   EXPECT_EQ(ran[0], "b1");
 }
 
+TEST_F(BatcherDevicesTest, TheFixedModeKnowsNoUrgency) {
+  Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
+  BatchOptions fixed = Options(1, kAtOnce);
+  fixed.mode = BatchMode::kFixed;
+  Batcher b(fixed, {&device_}, log_.Named("b"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer first, second, urgent;
+  a.Submit(MakeTask(first));
+  WaitForWaiting(1, device_);
+  b.Submit(MakeTask(second));
+  WaitForWaiting(2, device_);
+  b.Submit(WithPriority(urgent, Priority::kHigh));
+  busy.reset();
+  for (Answer* answer : {&first, &second, &urgent}) {
+    EXPECT_TRUE(answer->Wait().ok());
+  }
+  const std::vector<std::string> ran = log_.ran();
+  ASSERT_EQ(ran.size(), 3);
+  EXPECT_EQ(ran[0], "a1") << "it came first";
+}
+
 TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
   absl::Notification started, go;
   Batcher flooded(Options(1, kAtOnce), {&device_}, [&](int thread) {
     return [&, run = log_.Named("f")(thread)](Batch batch) mutable {
       if (!started.HasBeenNotified()) started.Notify();
       WaitFor(go, "the test's leave to end a batch", kTestPatience);
-      run(std::move(batch));
+      return run(std::move(batch));
     };
   });
   Batcher other(Options(1, kAtOnce), {&device_}, log_.Named("o"));

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/base/error.h"
 #include "tests/server/batching/batch_tasks.h"
+#include "tests/server/batching/blocking_run.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::batching {
@@ -23,43 +24,6 @@ namespace {
 std::string Reason(const absl::Status& status) {
   return server::GetErrorDetail(status).reason;
 }
-
-// Its first batch blocks until Release(); keeps the sizes and triggers.
-class BlockingRun {
- public:
-  Batcher::MakeRun run() {
-    return OnEachThread([this](Batch batch) {
-      {
-        absl::MutexLock lock(&mu_);
-        sizes_.push_back(batch.tasks.size());
-        triggers_.push_back(batch.trigger);
-      }
-      if (!started_.HasBeenNotified()) {
-        started_.Notify();
-        WaitFor(released_, "the test's leave to end the first batch",
-                kTestPatience);
-      }
-      AnswerAll(std::move(batch));
-    });
-  }
-  void WaitUntilStarted() { WaitFor(started_, "the first batch"); }
-  void Release() { released_.Notify(); }
-  std::vector<int> sizes() {
-    absl::MutexLock lock(&mu_);
-    return sizes_;
-  }
-  std::vector<observability::BatchTrigger> triggers() {
-    absl::MutexLock lock(&mu_);
-    return triggers_;
-  }
-
- private:
-  absl::Notification started_;
-  absl::Notification released_;
-  absl::Mutex mu_;
-  std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
-  std::vector<observability::BatchTrigger> triggers_ ABSL_GUARDED_BY(mu_);
-};
 
 TEST(BatcherTest, RunsAFullBatchAtOnce) {
   BlockingRun runs;
@@ -273,102 +237,6 @@ TEST(BatcherTest, RefusesWhileStopping) {
   runs.Release();
   Join(stopper, "the destructor");
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
-}
-
-// What a batcher tells, the latest of each.
-class QueueLog : public Batcher::Observer {
- public:
-  void QueueChanged(int new_items, int64_t new_bytes,
-                    absl::Time new_oldest) override {
-    absl::MutexLock lock(&mu);
-    items = new_items;
-    bytes = new_bytes;
-    oldest = new_oldest;
-  }
-  void WaitPredicted(absl::Duration new_wait) override {
-    absl::MutexLock lock(&mu);
-    wait = new_wait;
-  }
-  void BatchEnded(const BatchQueue::BatchTimes& new_times) override {
-    absl::MutexLock lock(&mu);
-    times.push_back(new_times);
-  }
-
-  int batches() {
-    absl::MutexLock lock(&mu);
-    return static_cast<int>(times.size());
-  }
-
-  absl::Mutex mu;
-  int items ABSL_GUARDED_BY(mu) = -1;
-  int64_t bytes ABSL_GUARDED_BY(mu) = -1;
-  absl::Time oldest ABSL_GUARDED_BY(mu);
-  absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
-  std::vector<BatchQueue::BatchTimes> times ABSL_GUARDED_BY(mu);
-};
-
-TEST(BatcherTest, TellsWhatWaits) {
-  FakeClock clock;
-  BlockingRun runs;
-  QueueLog log;
-  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
-                  &log, clock.clock());
-  Answer first, second;
-  batcher.Submit(MakeTask(first));
-  runs.WaitUntilStarted();
-  const absl::Time submitted = clock.Now();
-  batcher.Submit(MakeTask(second));
-  {
-    absl::MutexLock lock(&log.mu);
-    EXPECT_EQ(log.items, 1);
-    EXPECT_EQ(log.bytes, 12);
-    EXPECT_EQ(log.oldest, submitted);
-  }
-  runs.Release();
-  EXPECT_TRUE(second.Wait().ok());
-  absl::MutexLock lock(&log.mu);
-  EXPECT_EQ(log.items, 0);
-  EXPECT_EQ(log.bytes, 0);
-  EXPECT_EQ(log.oldest, absl::InfiniteFuture());
-}
-
-TEST(BatcherTest, TellsHowLongBatchesTookAndHowLongTheNextWouldWait) {
-  FakeClock clock;
-  QueueLog log;
-  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
-                  OnEachThread([&](Batch batch) {
-                    clock.Advance(absl::Milliseconds(200));
-                    AnswerAll(std::move(batch));
-                  }),
-                  &log, clock.clock());
-  for (int i = 1; i <= 2; ++i) {
-    Answer answer;
-    batcher.Submit(MakeTask(answer));
-    EXPECT_TRUE(answer.Wait().ok());
-    WaitUntil([&] { return log.batches() == i; }, "the end of a batch");
-  }
-  absl::MutexLock lock(&log.mu);
-  EXPECT_EQ(log.wait, absl::ZeroDuration());
-  EXPECT_EQ(log.times[0].predicted, absl::ZeroDuration()) << "nothing known";
-  EXPECT_EQ(log.times[1].predicted, absl::Milliseconds(200));
-  EXPECT_EQ(log.times[1].measured, absl::Milliseconds(200));
-}
-
-TEST(BatcherTest, TellsSinceWhenABatchRuns) {
-  FakeClock clock;
-  BlockingRun runs;
-  Answer answer;
-  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
-                  nullptr, clock.clock());
-  clock.Advance(absl::Minutes(1));
-  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
-  const absl::Time started = clock.Now();
-  batcher.Submit(MakeTask(answer));
-  runs.WaitUntilStarted();
-  clock.Advance(absl::Minutes(1));
-  EXPECT_EQ(batcher.RunningSince(), started);
-  runs.Release();
-  EXPECT_TRUE(answer.Wait().ok());
 }
 
 // Many threads submit, cancel and expire; every task is answered once, and its

@@ -169,12 +169,14 @@ TEST(BatcherThreadsTest, ARunIsMadeCalledAndDestroyedOnItsThread) {
   ThreadLog logs[2];
   Answer answers[4];
   {
-    Batcher batcher(
-        Options(1, absl::ZeroDuration()), Threads(2), [&](int thread) {
-          auto run = std::make_unique<LoggingRun>(&logs[thread]);
-          return
-              [run = std::move(run)](Batch batch) { (*run)(std::move(batch)); };
-        });
+    Batcher batcher(Options(1, absl::ZeroDuration()), Threads(2),
+                    [&](int thread) {
+                      auto run = std::make_unique<LoggingRun>(&logs[thread]);
+                      return [run = std::move(run)](Batch batch) {
+                        (*run)(std::move(batch));
+                        return true;
+                      };
+                    });
     for (Answer& answer : answers) {
       batcher.Submit(MakeTask(answer));
       EXPECT_TRUE(answer.Wait().ok());
@@ -202,7 +204,7 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
             absl::MutexLock lock(&mu);
             order[batch.tasks[0].image.original_width] = thread;
           }
-          run(std::move(batch));
+          return run(std::move(batch));
         };
       });
   Answer answers[4 * kThreads];

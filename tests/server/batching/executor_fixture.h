@@ -51,9 +51,10 @@ class FakeModel : public model::VisionModel {
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;
     int contexts = 1;
-    bool one_device = true;     // Or each context has a device of its own.
-    absl::Status make_context;  // Why none can be made.
-    int padding = 0;            // The images that pad each batch.
+    bool one_device = true;       // Or each context has a device of its own.
+    absl::Status make_context;    // Why none can be made.
+    int padding = 0;              // The images that pad each batch.
+    bool black_is_finite = true;  // The values of a black uint8 image.
     // Called at the start of each Run.
     std::function<void()> before = [] {};
     // Whether images are answered one by one, as the CPU does for dense models,
@@ -137,6 +138,9 @@ class FakeModel : public model::VisionModel {
     const float value =
         image.pixels != nullptr ? image.pixels[0] : image.values[0];
     options_.before_image(value);
+    const bool is_number =
+        value != kNotANumber &&
+        (image.pixels == nullptr || value != 0 || options_.black_is_finite);
     if (value == kPoison) {
       return absl::InternalError(absl::StrCat("poison in a batch of ", batch));
     }
@@ -149,7 +153,7 @@ class FakeModel : public model::VisionModel {
     if (image.height == 1) return absl::InvalidArgumentError("height 1");
     model::Classification classification;
     classification.logits = {
-        value == kNotANumber ? std::numeric_limits<float>::quiet_NaN() : value};
+        is_number ? value : std::numeric_limits<float>::quiet_NaN()};
     classification.embedding = {value == kEmbeddingNotANumber
                                     ? std::numeric_limits<float>::quiet_NaN()
                                     : value};

@@ -1,8 +1,11 @@
 // What an executor knows of its batches' times, and whom it refuses by that.
 
 #include <memory>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
@@ -39,6 +42,23 @@ TEST_F(ExecutorTimesTest, MeasuresNoLongerThanItsBudgetAndNoDenseModel) {
   EXPECT_EQ(sizes(), std::vector<int>({1, 1}));
 }
 
+TEST_F(ExecutorTimesTest, AModelWhoseValuesAreNotFiniteIsNotPrepared) {
+  options_.profile_budget = absl::Nanoseconds(1);
+  FakeModel::Options model;
+  model.black_is_finite = false;
+  const absl::Status status = MakeExecutor(6, model)->WaitUntilPrepared();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_NE(status.message().find("not finite"), std::string::npos) << status;
+}
+
+TEST_F(ExecutorTimesTest, MeasuringEndsWhenItIsToldToStop) {
+  options_.profile_budget = absl::Hours(1);
+  int asked = 0;
+  options_.stop = [&asked] { return ++asked > 3; };
+  EXPECT_TRUE(absl::IsCancelled(MakeExecutor(6)->WaitUntilPrepared()));
+  EXPECT_EQ(sizes(), std::vector<int>({1, 1}));
+}
+
 TEST_F(ExecutorTimesTest, WhatIsKnownIsNotMeasuredAgain) {
   options_.profile_budget = absl::Hours(1);
   BatchTime time;
@@ -51,6 +71,34 @@ TEST_F(ExecutorTimesTest, WhatIsKnownIsNotMeasuredAgain) {
   EXPECT_TRUE(sizes().empty());
   ASSERT_EQ(executor->Times().size(), 1);
   EXPECT_EQ(executor->Times()[0].median, absl::Seconds(7));
+}
+
+TEST_F(ExecutorTimesTest, ABatchThatFailedTeachesNothing) {
+  const auto executor = MakeExecutor(1);
+  Answer poison, good;
+  executor->Submit(MakeTask(poison, kPoison));
+  EXPECT_FALSE(poison.Wait().ok());
+  EXPECT_TRUE(executor->Times().empty());
+  executor->Submit(MakeTask(good, 1));
+  EXPECT_TRUE(good.Wait().ok());
+  WaitUntil([&] { return !executor->Times().empty(); }, "the batch's time");
+}
+
+TEST(HungAfterTest, GrowsWithTheBatch) {
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1),
+            absl::Seconds(10.1));
+  // At 20 images a second that is 12.8 s of work.
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 256),
+            absl::Seconds(35.6));
+  EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1), absl::Minutes(1));
+  EXPECT_EQ(HungAfter(model::VisionTask::kSegmentation, 4), absl::Minutes(4));
+}
+
+TEST(HungAfterTest, GrowsWithTheLongestBatchSeen) {
+  EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1, absl::Seconds(15)),
+            absl::Seconds(40.1));
+  EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1, absl::Seconds(40)),
+            absl::Seconds(140));
 }
 
 class AdmitTest : public ExecutorTest {
@@ -73,6 +121,11 @@ class AdmitTest : public ExecutorTest {
   absl::Time In(absl::Duration duration) {
     return base::SteadyNow() + duration;
   }
+  // What request_ is answered; it gives its room back.
+  absl::Status Try(Executor& executor,
+                   absl::Time start_by = absl::InfiniteFuture()) {
+    return executor.Admit(request_, start_by, 0).status();
+  }
 
   AdmissionRequest request_;
 };
@@ -80,57 +133,89 @@ class AdmitTest : public ExecutorTest {
 TEST_F(AdmitTest, RefusesWhatWouldBeLate) {
   const auto executor = MakeKnownExecutor();
   request_.deadline = In(absl::Seconds(1));
-  const absl::Status status = executor->Admit(request_, absl::InfiniteFuture());
+  const absl::Status status = Try(*executor);
   const server::ErrorDetail detail = server::GetErrorDetail(status);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(detail.reason, "PREDICTED_DEADLINE_MISS");
   EXPECT_EQ(server::GetMetadata("predicted_wait_ms", status), "0");
   request_.deadline = In(absl::Seconds(60));
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()),
-            absl::OkStatus());
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
   request_.answer = absl::Seconds(59);
-  EXPECT_FALSE(executor->Admit(request_, absl::InfiniteFuture()).ok());
+  EXPECT_FALSE(Try(*executor).ok());
   request_.answer = absl::ZeroDuration();
   request_.decode = absl::Seconds(59);
-  EXPECT_FALSE(executor->Admit(request_, absl::InfiniteFuture()).ok());
-  EXPECT_FALSE(executor->Admit(request_, In(absl::Seconds(30))).ok())
+  EXPECT_FALSE(Try(*executor).ok());
+  EXPECT_FALSE(Try(*executor, In(absl::Seconds(30))).ok())
       << "it would wait for longer than max_queue_wait";
 }
 
 TEST_F(AdmitTest, CallersWithoutDeadlineAreNotRefused) {
   const auto executor = MakeKnownExecutor();
   request_.images = 64;
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()),
-            absl::OkStatus());
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
 }
 
 TEST_F(AdmitTest, NothingIsRefusedBecauseOfWhatIsNotKnown) {
   const auto executor = MakeExecutor(1);
   request_.deadline = In(absl::Seconds(1));
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()),
-            absl::OkStatus());
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
 }
 
 TEST_F(AdmitTest, TheFixedModeAdmitsAll) {
   const auto executor = MakeKnownExecutor(BatchMode::kFixed);
   request_.deadline = In(absl::Seconds(1));
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()),
-            absl::OkStatus());
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
+}
+
+TEST_F(AdmitTest, ReservesWithinTheCaps) {
+  const auto executor = MakeExecutor(1);
+  request_.images = 64;
+  EXPECT_TRUE(executor->Admit(request_, absl::InfiniteFuture(), 1 << 20).ok());
+  request_.images = 1 << 20;
+  const absl::Status refused = Try(*executor);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "QUEUE_FULL");
+}
+
+TEST_F(AdmitTest, ARequestIsNotInItsOwnWay) {
+  const auto executor = MakeKnownExecutor();
+  request_.images = 3;
+  request_.deadline = In(absl::Seconds(7));  // Three batches take 6 s.
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
+}
+
+// Each takes its room before it is judged by what others have taken.
+TEST_F(AdmitTest, OfABurstThoseAreAdmittedThatEndInTime) {
+  const auto executor = MakeKnownExecutor();
+  request_.deadline = In(absl::Seconds(11));  // Five batches.
+  absl::Mutex mu;
+  std::vector<absl::StatusOr<Reservation>> admitted;  // They keep their room.
+  std::vector<std::thread> burst;
+  for (int i = 0; i < 16; ++i) {
+    burst.emplace_back([&] {
+      absl::StatusOr<Reservation> room =
+          executor->Admit(request_, absl::InfiniteFuture(), 0);
+      absl::MutexLock lock(&mu);
+      if (room.ok()) admitted.push_back(std::move(room));
+    });
+  }
+  for (std::thread& thread : burst) thread.join();
+  EXPECT_EQ(admitted.size(), 5u);
 }
 
 TEST_F(AdmitTest, AdmitsNoMoreThanTheDrainCanEnd) {
   options_.drain_timeout = absl::Seconds(11);
   const auto executor = MakeKnownExecutor();
   request_.images = 64;
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()), absl::OkStatus())
+  EXPECT_EQ(Try(*executor), absl::OkStatus())
       << "a request alone may take longer";
-  const auto held = executor->Reserve(3, 1);  // Three are being decoded.
-  ASSERT_TRUE(held.ok());
-  request_.images = 2;
-  EXPECT_EQ(executor->Admit(request_, absl::InfiniteFuture()),
-            absl::OkStatus());
   request_.images = 3;
-  const absl::Status status = executor->Admit(request_, absl::InfiniteFuture());
+  const auto held = executor->Admit(request_, absl::InfiniteFuture(), 1);
+  ASSERT_TRUE(held.ok());  // They are being decoded.
+  request_.images = 2;
+  EXPECT_EQ(Try(*executor), absl::OkStatus());
+  request_.images = 3;
+  const absl::Status status = Try(*executor);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
   EXPECT_EQ(server::GetMetadata("queue", status), "drain");
 }

@@ -40,6 +40,24 @@ TEST(QueueRoomTest, TakesAllOrNothing) {
   EXPECT_TRUE(room.Take(3, 1000).ok());
 }
 
+TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
+  QueueRoom room(10, 1000, kRetryAfter, "decode", 0.8);
+  Reservation held = *room.Take(6, 0, "ipv4:10.0.0.7");
+  const Reservation moved = held.Split(2, 0);
+  held.Release();
+  EXPECT_EQ(room.clients().HeldBy("ipv4:10.0.0.7"), 2);
+  const Reservation more = *room.Take(6, 0, "ipv4:10.0.0.7");
+  const auto refused = room.Take(1, 0, "ipv4:10.0.0.7");
+  const server::ErrorDetail detail = server::GetErrorDetail(refused.status());
+  EXPECT_EQ(detail.reason, "CLIENT_QUOTA");
+  EXPECT_EQ(detail.quota_subject, "ipv4:10.0.0.7");
+  EXPECT_EQ(detail.retry_after, kRetryAfter);
+  EXPECT_EQ(server::GetMetadata("what", refused.status()),
+            "the places of the decode queue");
+  EXPECT_TRUE(room.Take(1, 0, "ipv4:10.0.0.8").ok());
+  EXPECT_TRUE(room.Take(1, 0).ok()) << "nobody's";
+}
+
 TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
   QueueRoom room(1, 10, kRetryAfter, "decode");
   const Reservation held = *room.Take(1, 0);

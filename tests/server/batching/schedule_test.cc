@@ -150,6 +150,18 @@ TEST(ChooseSizeTest, CutsWhereTheRestWillHaveGrownToABatch) {
   EXPECT_EQ(ChooseSize(kLatency, line), 4);
 }
 
+TEST(ChooseSizeTest, CutsWhereMoreWaitThanABatchTakes) {
+  BatchCurve curve(6);
+  for (int n = 1; n <= 6; ++n) {
+    const absl::Duration took = Ms(n <= 4 ? 10 : 15);
+    curve.Set(n, {took, took}, kStart);
+  }
+  ScheduleOptions options = kLatency;
+  options.max_batch_size = 6;
+  EXPECT_EQ(ChooseSize(options, Line(curve, 6)), 6);
+  EXPECT_EQ(ChooseSize(options, Line(curve, 7)), 4);
+}
+
 TEST(ChooseSizeTest, TakesAllWhereNothingIsKnown) {
   const BatchCurve curve(8);
   EXPECT_EQ(ChooseSize(kLatency, Line(curve, 5)), 5);

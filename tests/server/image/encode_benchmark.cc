@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "server/image/keep_ratio.h"
 #include "server/prediction/task_handler.h"
 #include "tests/server/picture.h"
+#include "tests/testing/line_masks.h"
 
 namespace sfmamba::image {
 namespace {
@@ -100,7 +102,7 @@ model::Detections MakeDetections(int height, int width) {
   model::Detections detections;
   for (int i = 0; i < 100; ++i) {
     model::Detection detection;
-    model::InstanceMask mask;
+    base::Mask mask;
     mask.width = width / 3;
     mask.height = height / 3;
     mask.left = i % 10 * (width - mask.width) / 10;
@@ -112,7 +114,7 @@ model::Detections MakeDetections(int height, int width) {
         mask.data.push_back(u * u + v * v < 0.9);
       }
     }
-    detection.mask = [mask] { return mask; };
+    detection.mask = std::make_shared<PixelMask>(std::move(mask));
     detection.box = {static_cast<float>(mask.left),
                      static_cast<float>(mask.top),
                      static_cast<float>(mask.left + mask.width),

@@ -39,16 +39,21 @@ void BM_ReadHeader(benchmark::State& state) {
 }
 BENCHMARK(BM_ReadHeader);
 
-// The argument: min_side.
+// The arguments: width, height, min_side.
 void BM_DecodeJpeg(benchmark::State& state) {
-  const std::string bytes = Jpeg(1000, 667);
+  const std::string bytes = Jpeg(state.range(0), state.range(1));
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        image::DecodeImage(bytes, ImageLimits(), true, state.range(0)));
+        image::DecodeImage(bytes, ImageLimits(), true, state.range(2)));
   }
   state.counters["bytes"] = bytes.size();
 }
-BENCHMARK(BM_DecodeJpeg)->Arg(0)->Arg(224)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_DecodeJpeg)
+    ->Args({1000, 667, 0})
+    ->Args({1000, 667, 224})
+    ->Args({600, 400, 0})
+    ->Args({600, 400, 224})
+    ->Unit(benchmark::kMillisecond);
 
 void BM_DecodePng(benchmark::State& state) {
   const std::string bytes = server::EncodePng(Photograph(1000, 667));
@@ -75,7 +80,9 @@ void BM_Preprocess(benchmark::State& state) {
 }
 BENCHMARK(BM_Preprocess)
     ->Args({1000, 667})
-    ->Args({375, 251})
+    ->Args({375, 250})  // A JPEG of 600 x 400, decoded at 5/8.
+    ->Args({600, 400})
+    ->Args({7071, 7071})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "server/image/pixels.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -125,6 +126,12 @@ TEST(TensorTest, EachTypeIsRead) {
   const auto f16 = MakeTensor<uint16_t>(Type::kFloat16, {0xBE00, 1, 0x7BFF});
   EXPECT_EQ(ToImageBuffer(f16)->values,
             (std::vector<float>{-1.5f, 5.9604645e-8f, 65504}));
+  // Below zero: the smallest subnormal, the largest, and zero itself.
+  const auto below =
+      MakeTensor<uint16_t>(Type::kFloat16, {0x8001, 0x83FF, 0x8000});
+  EXPECT_EQ(ToImageBuffer(below)->values,
+            (std::vector<float>{-5.9604645e-8f, -6.0975552e-5f, -0.0f}));
+  EXPECT_TRUE(std::signbit(ToImageBuffer(below)->values[2]));
   const auto bf16 = MakeTensor<uint16_t>(Type::kBfloat16, {0xBFC0, 0, 0x4040});
   EXPECT_EQ(ToImageBuffer(bf16)->values, (std::vector<float>{-1.5f, 0, 3}));
 }

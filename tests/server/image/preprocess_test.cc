@@ -1,6 +1,7 @@
 // Preprocess() of server/image/image.h, compared with what Pillow makes of the
 // same pictures (testdata/make_preprocess_golden.py).
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -69,7 +70,8 @@ TEST(PreprocessTest, EqualsPillowBitForBit) {
     const std::vector<uint8_t> expected(&golden[at], &golden[at] + size);
     at += size;
 
-    const ImageBuffer result = Preprocess(Noise(width, height, seed), options);
+    const ImageBuffer result =
+        Preprocess(Noise(width, height, seed), options).value();
     EXPECT_EQ(result.width, options.size);
     EXPECT_EQ(result.height, options.size);
     EXPECT_TRUE(result.values.empty());
@@ -91,7 +93,7 @@ TEST(PreprocessTest, APictureOfTheRightSizeIsUnchanged) {
   for (ResizeMode mode : {ResizeMode::kCenterCrop, ResizeMode::kStretch,
                           ResizeMode::kLetterbox}) {
     options.mode = mode;
-    EXPECT_EQ(Preprocess(image, options).pixels, image.data);
+    EXPECT_EQ(Preprocess(image, options)->pixels, image.data);
   }
 }
 
@@ -99,8 +101,8 @@ TEST(PreprocessTest, LetterboxKeepsTheWholePictureInTheMiddle) {
   PreprocessOptions options;
   options.size = options.resize_size = 8;
   options.mode = ResizeMode::kLetterbox;
-  const ImageBuffer wide = Preprocess(Plain(40, 20, 255), options);
-  const ImageBuffer tall = Preprocess(Plain(20, 40, 255), options);
+  const ImageBuffer wide = *Preprocess(Plain(40, 20, 255), options);
+  const ImageBuffer tall = *Preprocess(Plain(20, 40, 255), options);
   for (int y = 0; y < 8; ++y) {
     for (int x = 0; x < 8; ++x) {
       for (int c = 0; c < 3; ++c) {
@@ -114,9 +116,19 @@ TEST(PreprocessTest, LetterboxKeepsTheWholePictureInTheMiddle) {
   }
 }
 
+TEST(PreprocessTest, LetterboxKeepsALineOfTheNarrowestPicture) {
+  PreprocessOptions options;
+  options.size = options.resize_size = 8;
+  options.mode = ResizeMode::kLetterbox;
+  for (const RgbImage& line : {Plain(1, 1000, 255), Plain(1000, 1, 255)}) {
+    const std::vector<uint8_t> pixels = Preprocess(line, options)->pixels;
+    EXPECT_EQ(std::count(pixels.begin(), pixels.end(), 255), 3 * 8);
+  }
+}
+
 TEST(PreprocessTest, ALineOfPixelsCostsNoMoreThanItsCrop) {
   PreprocessOptions options;  // Resized to 224 x 3,670,016.
-  const ImageBuffer result = Preprocess(Plain(1, 16384, 9), options);
+  const ImageBuffer result = *Preprocess(Plain(1, 16384, 9), options);
   EXPECT_EQ(result.pixels, std::vector<uint8_t>(3 * 224 * 224, 9));
 }
 

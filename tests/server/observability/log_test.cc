@@ -13,7 +13,9 @@ class LogTest : public testing::Test {
   LogTest() : file_(std::tmpfile()) {}
   ~LogTest() override { std::fclose(file_); }
 
-  std::string Written() {
+  std::string Written(Logger& log) {
+    EXPECT_TRUE(log.Flush(absl::Seconds(30)));
+    std::fseek(file_, 0, SEEK_END);
     std::string text(std::ftell(file_), '\0');
     std::rewind(file_);
     EXPECT_EQ(std::fread(text.data(), 1, text.size(), file_), text.size());
@@ -21,8 +23,8 @@ class LogTest : public testing::Test {
   }
 
   // The one line written, as JSON.
-  google::protobuf::Struct WrittenJson() {
-    const std::string text = Written();
+  google::protobuf::Struct WrittenJson(Logger& log) {
+    const std::string text = Written(log);
     EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
     google::protobuf::Struct json;
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok())
@@ -37,7 +39,7 @@ TEST_F(LogTest, ALineIsOneJsonObject) {
   Logger log(file_, LogLevel::kInfo, LogFormat::kJson);
   log.Info(LogModule::kModels, "model is ready",
            {{"model", "a"}, {"seconds", 1.5}, {"n", 3}});
-  google::protobuf::Struct json = WrittenJson();
+  google::protobuf::Struct json = WrittenJson(log);
   auto& fields = *json.mutable_fields();
   EXPECT_EQ(fields["level"].string_value(), "info");
   EXPECT_EQ(fields["module"].string_value(), "models");
@@ -57,7 +59,7 @@ TEST_F(LogTest, HostileTextStaysOneValidLine) {
   const std::string hostile = std::string("a\"b\\c\n\r\t\x01\x7f", 10) +
                               "\xff\xc0\x80\xed\xa0\x80 \xc3\xa9 \xe2\x82\xac";
   log.Info(LogModule::kServer, "x", {{"request_id", hostile}});
-  google::protobuf::Struct json = WrittenJson();
+  google::protobuf::Struct json = WrittenJson(log);
   const std::string value =
       (*json.mutable_fields())["request_id"].string_value();
   EXPECT_EQ(value.substr(0, 10), hostile.substr(0, 10));
@@ -69,9 +71,9 @@ TEST_F(LogTest, LevelsBelowAreLeftOut) {
   log.Debug(LogModule::kServer, "debug");
   log.Info(LogModule::kModels, "info");
   log.Access({{"code", "OK"}});
-  EXPECT_EQ(Written(), "");
+  EXPECT_EQ(Written(log), "");
   log.Error(LogModule::kModels, "broken", {{"code", "X"}});
-  EXPECT_NE(Written().find("error   models   broken code=X\n"),
+  EXPECT_NE(Written(log).find("error   models   broken code=X\n"),
             std::string::npos);
 }
 
@@ -85,7 +87,7 @@ TEST_F(LogTest, EachModuleHasItsLevel) {
   log.Debug(LogModule::kModels, "models 3");
   log.Debug(LogModule::kRequests, "requests 4");
   log.Access({{"code", "OK"}});
-  const std::string text = Written();
+  const std::string text = Written(log);
   EXPECT_EQ(text.find("server 1"), std::string::npos);
   EXPECT_NE(text.find("server 2"), std::string::npos);
   EXPECT_NE(text.find("models 3"), std::string::npos);

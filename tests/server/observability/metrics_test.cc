@@ -179,11 +179,19 @@ TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
   EXPECT_EQ(Values(metrics)["sfmamba_queue_oldest_age_seconds{model=m,priority="
                             "normal}"],
             0);
-  one->QueueChanged(3, 300, base::SteadyNow() - absl::Seconds(7));
-  two->QueueChanged(1, 100, base::SteadyNow() - absl::Seconds(1));
+  using server::Priority;
+  one->QueueChanged(Priority::kNormal, 3, 300,
+                    base::SteadyNow() - absl::Seconds(7));
+  two->QueueChanged(Priority::kNormal, 1, 100,
+                    base::SteadyNow() - absl::Seconds(1));
+  two->QueueChanged(Priority::kLow, 2, 50, base::SteadyNow());
   auto values = Values(metrics);
   EXPECT_EQ(values["sfmamba_queue_items{model=m,priority=normal}"], 4);
   EXPECT_EQ(values["sfmamba_queue_bytes{model=m,priority=normal}"], 400);
+  EXPECT_EQ(values["sfmamba_queue_items{model=m,priority=low}"], 2);
+  EXPECT_EQ(values["sfmamba_queue_bytes{model=m,priority=low}"], 50);
+  EXPECT_EQ(values.count("sfmamba_queue_items{model=m,priority=high}"), 1u);
+  EXPECT_EQ(values["sfmamba_queue_items{model=m,priority=high}"], 0);
   EXPECT_GE(values["sfmamba_queue_oldest_age_seconds{model=m,priority=normal}"],
             7);
 }

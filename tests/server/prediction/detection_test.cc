@@ -1,5 +1,6 @@
 // Results as a caller of sfmamba.v1 sees them.
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
 #include "tests/server/prediction/through_proto.h"
+#include "tests/testing/line_masks.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -34,12 +36,12 @@ model::Detection MakeDetection(model::Box box, int class_id = 1,
   detection.box = box;
   detection.class_id = class_id;
   detection.score = score;
-  detection.mask = [] { return model::InstanceMask(); };
+  detection.mask = std::make_shared<PixelMask>(base::Mask());
   return detection;
 }
 
 // A full mask.
-model::InstanceMask MakeMask(int left, int top, int width, int height) {
+base::Mask MakeMask(int left, int top, int width, int height) {
   return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
 }
 
@@ -90,9 +92,9 @@ TEST(DetectionTest, BoxesAreOfTheWholePictureAndClipped) {
 
 TEST(DetectionTest, RleMasksAreOfTheWholePicture) {
   model::Detection detection = MakeDetection({2, 3, 6, 5});
-  model::InstanceMask mask = MakeMask(2, 3, 4, 2);
+  base::Mask mask = MakeMask(2, 3, 4, 2);
   mask.data[0] = 0;
-  detection.mask = [mask] { return mask; };
+  detection.mask = std::make_shared<PixelMask>(mask);
   const v1::DetectResult result =
       Convert({detection}, Frame(), v1::DetectParams::COCO_RLE);
   const v1::CocoRle& rle = result.detections(0).rle();
@@ -122,9 +124,9 @@ TEST(DetectionTest, AnEmptyMaskIsAMaskStill) {
 TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
   // The mask reaches one pixel beyond the box at each side, as pasting allows.
   model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
-  model::InstanceMask mask = MakeMask(1, 2, 12, 4);
+  base::Mask mask = MakeMask(1, 2, 12, 4);
   mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
-  detection.mask = [mask] { return mask; };
+  detection.mask = std::make_shared<PixelMask>(mask);
   const v1::DetectResult result =
       Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
   const server::GreyPng png =
@@ -139,7 +141,7 @@ TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
 
 TEST(DetectionTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
   model::Detection detection = MakeDetection({0, 0, 20, 10});
-  detection.mask = [] { return MakeMask(17, 8, 2, 1); };
+  detection.mask = std::make_shared<PixelMask>(MakeMask(17, 8, 2, 1));
   const v1::DetectResult result =
       Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
   const server::GreyPng png =
@@ -198,36 +200,84 @@ TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
-// Objects without masks, small masks and large ones.
-TEST(DetectionPiecesTest, APieceIsABoundedNumberOfMaskPixels) {
-  const auto pieces_of = [](int objects, float side, bool masks) {
-    v1::DetectParams params;
-    if (masks) params.set_mask_encoding(v1::DetectParams::COCO_RLE);
-    repository::ModelDirectory model = ModelOf(Labels());
-    model.config.detector.masks = true;
-    model::Detections result;
-    for (int i = 0; i < objects; ++i) {
-      result.detections.push_back(MakeDetection({0, 0, side, side}));
+// A mask of `height` rows and `width` columns with so many edges in each line.
+class EdgyMask final : public model::InstanceMask {
+ public:
+  EdgyMask(int height, int width, int edges)
+      : height_(height), width_(width), edges_(edges) {}
+
+  Bounds bounds() const override { return {0, 0, width_, height_}; }
+  void AddRows(int begin, int end, base::LineRuns* runs) const override {
+    AddLines(end - begin, runs);
+  }
+  void AddColumns(int begin, int end, base::LineRuns* runs) const override {
+    AddLines(end - begin, runs);
+  }
+
+ private:
+  void AddLines(int lines, base::LineRuns* runs) const {
+    for (; lines > 0; --lines) {
+      for (int i = 0; i < edges_; ++i) runs->edges.push_back(i);
+      runs->line_ends.push_back(runs->edges.size());
     }
-    image::PictureFrame frame;
-    frame.picture = {5000, 5000};
-    const auto handler = HandlerOf(params);
-    const auto encoder = handler->MakeEncoder(model, result, frame);
-    int pieces = 0;
-    for (; !encoder->done(); ++pieces) {
-      if (side < 2000) EXPECT_LE(encoder->NextCost(), absl::Milliseconds(10));
-      EXPECT_GT(encoder->NextCost(), absl::ZeroDuration());
-      EXPECT_TRUE(encoder->EncodeNext().ok());
-    }
-    const auto answer = std::get<DetectionAnswer>(encoder->Take());
-    EXPECT_EQ(answer.objects.size(), objects);
-    return pieces;
-  };
-  EXPECT_EQ(pieces_of(0, 1, true), 0);
-  EXPECT_EQ(pieces_of(1000, 5000, false), 1);
-  EXPECT_EQ(pieces_of(1000, 20, true), 1);
-  EXPECT_EQ(pieces_of(100, 1000, true), 25);
-  EXPECT_EQ(pieces_of(7, 5000, true), 7);
+  }
+
+  const int height_, width_, edges_;
+};
+
+class MaskPiecesTest : public testing::TestWithParam<MaskEncoding> {};
+
+INSTANTIATE_TEST_SUITE_P(Encodings, MaskPiecesTest,
+                         testing::Values(v1::DetectParams::COCO_RLE,
+                                         v1::DetectParams::PNG_CROP));
+
+// The number of pieces in which masks of these sides and edges are encoded.
+int Pieces(MaskEncoding encoding, int objects, int side, int edges) {
+  v1::DetectParams params;
+  params.set_mask_encoding(encoding);
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = true;
+  model::Detections result;
+  for (int i = 0; i < objects; ++i) {
+    const float end = side;
+    result.detections.push_back(MakeDetection({0, 0, end, end}));
+    result.detections.back().mask =
+        std::make_shared<EdgyMask>(side, side, edges);
+  }
+  image::PictureFrame frame;
+  frame.picture = {7000, 7000};
+  const auto handler = HandlerOf(params);
+  const auto encoder = handler->MakeEncoder(model, result, frame);
+  int pieces = 0;
+  for (int64_t bytes = 0; !encoder->done(); ++pieces) {
+    EXPECT_LE(encoder->NextCost(), absl::Milliseconds(5));
+    EXPECT_GT(encoder->NextCost(), absl::ZeroDuration());
+    EXPECT_TRUE(encoder->EncodeNext().ok());
+    EXPECT_GE(encoder->bytes(), bytes);
+    bytes = encoder->bytes();
+  }
+  const auto answer = std::get<DetectionAnswer>(encoder->Take());
+  EXPECT_EQ(answer.objects.size(), objects);
+  return pieces;
+}
+
+TEST_P(MaskPiecesTest, SmallMasksShareAPiece) {
+  EXPECT_EQ(Pieces(GetParam(), 0, 1, 0), 0);
+  EXPECT_EQ(Pieces(GetParam(), 1000, 7, 2), 1);
+  EXPECT_EQ(Pieces(GetParam(), 100, 100, 4), 1);
+}
+
+TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
+  const int once = Pieces(GetParam(), 40, 7000, 2);
+  EXPECT_GE(once, 10);  // 280,000 lines.
+  EXPECT_LE(once, 20);
+  // Edges count too: in noise one mask is cut.
+  EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 12);
+}
+
+TEST(DetectionPiecesTest, ObjectsWithoutMasksAreOnePiece) {
+  EXPECT_EQ(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 1000, 5000, 2),
+            1);
 }
 
 }  // namespace

@@ -14,8 +14,14 @@ namespace {
 
 // 64 pictures of 20 megapixels in the test of the pool; here the real steps.
 TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
+  KeptResponse one_response, large_response, small_response;
+  Prediction one(*environment_, LargeRequest(1, 2000, 2000), &one_response);
+  one.Start(absl::OkStatus());
+  EXPECT_EQ(one_response.Wait(), absl::OkStatus());
+  // It is resized in pieces, with a step between them.
+  const int steps_of_large = decoding_.taken();
+  EXPECT_GT(steps_of_large, 3);
   MayDecode(0);
-  KeptResponse large_response, small_response;
   Prediction large(*environment_, LargeRequest(35, 2000, 2000),
                    &large_response);
   large.Start(absl::OkStatus());
@@ -23,7 +29,8 @@ TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
             "the first picture on the decode thread");
   Prediction small(*environment_, Request(1), &small_response);
   small.Start(absl::OkStatus());
-  MayDecode(2);  // The one that was begun, and the small one.
+  // The one that was begun, and the small one.
+  decoding_.Allow(steps_of_large + 3);
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
   EXPECT_FALSE(large_response.done_.HasBeenNotified());
   large.Cancel();
@@ -55,7 +62,7 @@ TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
 
 class MaskPiecesTest : public PredictionTest {
  protected:
-  // Detects 100 masks of 4 megapixels each, which are a piece each.
+  // Detects 100 masks, which are a piece each.
   PredictionRequest MaskRequest() {
     PredictionRequest request = LargeRequest(1, 2000, 2000);
     request.method = observability::Method::kDetect;

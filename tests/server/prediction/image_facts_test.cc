@@ -1,31 +1,47 @@
 // What is foreseen of an image before it is decoded.
 
+#include <cstdio>  // Before jpeglib.h.
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "jpeglib.h"
 #include "server/base/error.h"
+#include "server/image/image_input.h"
 #include "server/prediction/request_validation.h"
 #include "tests/server/picture.h"
+#include "tests/testing/allocations.h"
 
 namespace sfmamba::prediction {
 namespace {
 
-constexpr int kWidth = 48, kHeight = 32, kSide = 16;
-constexpr int64_t kPicture = 3 * kWidth * kHeight;  // Bytes.
+constexpr int kSide = 224;
 constexpr int64_t kInput = 3 * kSide * kSide;
 
-model::ModelConfig Model() {
+model::ModelConfig Classifier() {
   model::ModelConfig model;
   model.image_size = kSide;
   return model;
 }
 
-ImageFacts Facts(const image::ImageSource& source) {
+// Of inputs up to 320 x 480.
+model::ModelConfig Detector() {
+  model::ModelConfig model;
+  model.resize = model::Resize::kKeepRatio;
+  model.short_side = 320;
+  model.long_side = 480;
+  return model;
+}
+
+ImageFacts Facts(const image::ImageSource& source,
+                 const model::ModelConfig& model = Classifier()) {
   ImageFacts facts;
   const absl::Status status =
-      ValidateImage(source, Model(), RequestLimits(), &facts);
+      ValidateImage(source, model, RequestLimits(), &facts);
   EXPECT_TRUE(status.ok()) << status;
   return facts;
 }
@@ -36,36 +52,99 @@ image::ImageSource Encoded(const std::string& bytes) {
   return source;
 }
 
-TEST(ImageFactsTest, DecodingTakesThePictureAndTheInput) {
-  const std::string jpeg =
-      server::EncodeJpeg(server::Gradient(kWidth, kHeight));
+std::string Rotated(const std::string& jpeg) {
+  return server::WithExif(jpeg, server::ExifOrientation(6, true));
+}
+
+// The memory of decoding is at least what is allocated and, unless the picture
+// is small, at most 1.5 times as much.
+void ExpectForeseen(const image::ImageSource& source,
+                    const model::ModelConfig& model) {
+  const ImageFacts facts = Facts(source, model);
+  const auto make = [&] {
+    const auto input =
+        image::MakeInput(source, model, std::nullopt, image::ImageLimits());
+    ASSERT_TRUE(input.ok()) << input.status();
+    EXPECT_EQ(input->image.bytes(), facts.input_bytes);
+  };
+  make();  // What libraries keep is allocated now.
+  const int64_t peak = PeakOfHeap(make);
+  EXPECT_GE(facts.decode_bytes, peak);
+  if (peak >= 8 << 20) {
+    EXPECT_LE(facts.decode_bytes, peak / 2 * 3);
+  }
+}
+
+void ExpectForeseenOfAll(const image::ImageSource& source) {
+  ExpectForeseen(source, Classifier());
+  ExpectForeseen(source, Detector());
+  image::ImageSource cropped = source;
+  for (const image::CropRect& crop :
+       {image::CropRect{0, 0, 1, 1}, image::CropRect{0.25, 0.5, 0.75, 0.6}}) {
+    cropped.crop = crop;
+    ExpectForeseen(cropped, Classifier());
+    ExpectForeseen(cropped, Detector());
+  }
+}
+
+TEST(ImageFactsTest, SaysWhatAPictureBecomes) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(480, 320));
   const ImageFacts facts = Facts(Encoded(jpeg));
   EXPECT_EQ(facts.format, "jpeg");
-  EXPECT_EQ(facts.pixels, kWidth * kHeight);
-  EXPECT_EQ(facts.seen.width, kWidth);
+  EXPECT_EQ(facts.pixels, 480 * 320);
+  EXPECT_EQ(facts.seen.width, 480);
   EXPECT_EQ(facts.input_bytes, kInput);
-  EXPECT_EQ(facts.decode_bytes, kPicture + kInput);
-}
-
-TEST(ImageFactsTest, ARotatedPictureIsThereTwice) {
-  const std::string jpeg =
-      server::WithExif(server::EncodeJpeg(server::Gradient(kWidth, kHeight)),
-                       server::ExifOrientation(6, true));
-  image::ImageSource source = Encoded(jpeg);
-  EXPECT_EQ(Facts(source).decode_bytes, 2 * kPicture + kInput);
-  EXPECT_EQ(Facts(source).seen.width, kHeight);
+  const std::string rotated = Rotated(jpeg);
+  image::ImageSource source = Encoded(rotated);
+  EXPECT_EQ(Facts(source).seen.width, 320);
   source.apply_orientation = false;
-  EXPECT_EQ(Facts(source).decode_bytes, kPicture + kInput);
-  EXPECT_EQ(Facts(source).seen.width, kWidth);
+  EXPECT_EQ(Facts(source).seen.width, 480);
+  source.crop = image::CropRect{0, 0, 0.5, 0.5};
+  EXPECT_EQ(Facts(source).seen.pixels(), 480 * 320 / 4);
 }
 
-TEST(ImageFactsTest, ACropIsThereBesideItsPicture) {
-  const std::string png = server::EncodePng(server::Gradient(kWidth, kHeight));
-  image::ImageSource source = Encoded(png);
-  source.crop = image::CropRect{0, 0, 0.5, 0.5};
-  const ImageFacts facts = Facts(source);
-  EXPECT_EQ(facts.seen.pixels(), kWidth * kHeight / 4);
-  EXPECT_EQ(facts.decode_bytes, kPicture + kPicture / 4 + kInput);
+TEST(ImageFactsTest, ForeseesTheMemoryOfEachFormat) {
+  for (const auto& [width, height] :
+       {std::make_pair(1, 1), std::make_pair(31, 17),
+        std::make_pair(1601, 1203), std::make_pair(601, 4001),
+        std::make_pair(16000, 40)}) {
+    SCOPED_TRACE(absl::StrCat(width, " x ", height));
+    const image::RgbImage picture = server::Gradient(width, height);
+    const std::string jpeg = server::EncodeJpeg(picture);
+    const std::string progressive =
+        server::EncodeJpeg(width, height, 3, picture.data.data(),
+                           [](jpeg_compress_struct& compress) {
+                             jpeg_simple_progression(&compress);
+                           });
+    for (const std::string& bytes :
+         {jpeg, Rotated(jpeg), progressive, Rotated(progressive),
+          server::EncodePng(picture), server::EncodeWebp(picture, true),
+          server::EncodeWebp(picture, false)}) {
+      ExpectForeseenOfAll(Encoded(bytes));
+    }
+    image::PixelBuffer pixels;
+    pixels.width = width;
+    pixels.height = height;
+    pixels.data = {reinterpret_cast<const char*>(picture.data.data()),
+                   picture.data.size()};
+    image::ImageSource source;
+    source.source = pixels;
+    ExpectForeseenOfAll(source);
+  }
+}
+
+TEST(ImageFactsTest, RefusesWhatCannotBeDecodedInTheMemoryThatThereIs) {
+  const std::string png = server::EncodePng(server::Gradient(480, 320));
+  RequestLimits limits;
+  ImageFacts facts;
+  limits.max_decode_bytes = Facts(Encoded(png)).decode_bytes;
+  EXPECT_TRUE(ValidateImage(Encoded(png), Classifier(), limits, &facts).ok());
+  --limits.max_decode_bytes;
+  const absl::Status status =
+      ValidateImage(Encoded(png), Classifier(), limits, &facts);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "IMAGE_TOO_LARGE");
+  EXPECT_EQ(server::GetErrorDetail(status).field, ".encoded");
 }
 
 TEST(ImageFactsTest, ATensorIsTheInput) {
@@ -84,8 +163,8 @@ TEST(ImageFactsTest, ATensorIsTheInput) {
 
 TEST(ImageFactsTest, ASourceThatIsMissingIsNamed) {
   ImageFacts facts;
-  const absl::Status status =
-      ValidateImage(image::ImageSource(), Model(), RequestLimits(), &facts);
+  const absl::Status status = ValidateImage(image::ImageSource(), Classifier(),
+                                            RequestLimits(), &facts);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "INVALID_FIELD");
   EXPECT_EQ(facts.format, "unknown");
 }

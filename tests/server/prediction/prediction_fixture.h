@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -44,7 +45,11 @@ class KeptResponse : public ResponseWriter {
   }
   int64_t SetAnswer(int i, Answer answer) override {
     answers_[i] = std::move(answer);
-    return kAnswerBytes;
+    return answer_bytes_;
+  }
+  void ReleaseRequest() override {
+    EXPECT_EQ(times_done_, 0);
+    if (++times_released_ == 1) released_.Notify();
   }
   void SetError(int i, const absl::Status& error) override {
     errors_[i] = error;
@@ -74,6 +79,9 @@ class KeptResponse : public ResponseWriter {
   std::optional<Timing> timing_;
   absl::Status status_;
   int times_done_ = 0;
+  std::atomic<int> times_released_{0};
+  absl::Notification released_;
+  int64_t answer_bytes_ = kAnswerBytes;  // Of an image.
   absl::Notification done_;
 };
 
@@ -88,6 +96,7 @@ class Steps {
     const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       return allowed_ > 0;
     };
+    TimeLimit limit("the test to allow a step", kTestPatience);
     mu_.Await(absl::Condition(&may));
     --allowed_;
     ++taken_;
@@ -108,7 +117,32 @@ class Steps {
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A detector that finds the whole picture 100 times. Each mask is a step.
+// A mask that takes a step when its columns are asked for. It is of 256 columns
+// whose every other pixel is set, and so a piece of its own.
+class SteppedMask final : public model::InstanceMask {
+ public:
+  static constexpr int kColumns = 256;
+
+  SteppedMask(int height, Steps* steps) : height_(height), steps_(*steps) {}
+
+  Bounds bounds() const override { return {0, 0, kColumns, height_}; }
+  void AddRows(int, int, base::LineRuns*) const override {}
+  void AddColumns(int begin, int end, base::LineRuns* runs) const override {
+    EXPECT_EQ(end - begin, kColumns);
+    steps_.Take();
+    for (int x = begin; x < end; ++x) {
+      for (int y = 0; y < height_; ++y) runs->edges.push_back(y);
+      runs->line_ends.push_back(runs->edges.size());
+    }
+  }
+
+ private:
+  const int height_;
+  Steps& steps_;
+};
+
+// A detector that finds the whole picture, whose height is even, 100 times.
+// Each mask is a step.
 class MaskModel final : public server::FakeModel {
  public:
   static constexpr int kMasks = 100;
@@ -134,14 +168,7 @@ class MaskModel final : public server::FakeModel {
         model::Detection& one = found.detections.emplace_back();
         one.box = {0, 0, static_cast<float>(width), static_cast<float>(height)};
         one.score = 0.5f;
-        one.mask = [this, height, width] {
-          steps_.Take();
-          model::InstanceMask mask;
-          mask.height = height;
-          mask.width = width;
-          mask.data.assign(size_t{1} * height * width, 1);
-          return mask;
-        };
+        one.mask = std::make_shared<SteppedMask>(height, &steps_);
       }
       results.push_back(std::move(found));
     }
@@ -151,6 +178,14 @@ class MaskModel final : public server::FakeModel {
   Steps& steps_;
 };
 
+// As the server's, with one thread.
+inline server::FairPool::Options FinishOptions() {
+  server::FairPool::Options options;
+  options.name = "finish";
+  options.round = absl::Milliseconds(1);
+  return options;
+}
+
 class PredictionTest : public testing::Test {
  protected:
   PredictionTest()
@@ -158,7 +193,7 @@ class PredictionTest : public testing::Test {
         log_(log_file_.get(), observability::LogLevel::kDebug,
              observability::LogFormat::kJson),
         metrics_(observability::BuildInfo()),
-        finish_pool_({"finish", 1}),
+        finish_pool_(FinishOptions()),
         folder_(server::NewFolder("models")),
         decode_pool_({"decode", 1}),
         without_deadline_(16) {
@@ -190,7 +225,7 @@ class PredictionTest : public testing::Test {
     environment_ =
         std::make_unique<PredictionEnvironment>(PredictionEnvironment{
             *repository_, decode_pool_, decode_room_, finish_pool_,
-            finish_room_, metrics_, log_, without_deadline_});
+            finish_room_, memory_, metrics_, log_, without_deadline_});
     environment_->clock = [this] { return Now(); };
   }
 
@@ -229,8 +264,8 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
-  // The clock of predictions. A decode thread asks it before and after it
-  // decodes an image.
+  // The clock of predictions. A decode thread asks it before, while and after
+  // it decodes an image.
   // A metric's value; 0 if there is no such series.
   double Value(const std::string& series) {
     return observability::Values(metrics_)[series];
@@ -249,16 +284,17 @@ class PredictionTest : public testing::Test {
     advance_ += duration;
   }
 
-  void MayDecode(int images) { decoding_.Allow(2 * images); }
+  void MayDecode(int images) { decoding_.Allow(3 * images); }
   void ThrowOn(const std::string& thread) {
     absl::MutexLock lock(&mu_);
     throwing_thread_ = thread;
   }
-  batching::Executor& executor() {
-    return *(*repository_->List().front()->Loaded())->executor;
+  repository::LoadedModel& model() {
+    return **repository_->List().front()->Loaded();
   }
+  batching::Executor& executor() { return *model().executor; }
 
-  Steps decoding_;  // Two for each image.
+  Steps decoding_;  // Three for each small image.
   Steps masks_;
   absl::Mutex mu_;
   absl::Duration advance_ ABSL_GUARDED_BY(mu_);
@@ -277,6 +313,7 @@ class PredictionTest : public testing::Test {
   batching::QueueRoom decode_room_{kDecodeItems, 1 << 30, absl::Seconds(1),
                                    "decode"};
   batching::QueueRoom finish_room_{64, 1 << 30, absl::Seconds(1), "answer"};
+  server::MemoryBudget memory_{512 << 20, 0, absl::Seconds(1)};
   server::FairPool finish_pool_;
   const std::string folder_;
   server::Gate gate_;

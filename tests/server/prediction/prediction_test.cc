@@ -151,6 +151,29 @@ TEST_F(PredictionTest, ImagesThatExpireLeaveTheStagesTheyReached) {
   }
 }
 
+TEST_F(PredictionTest, TheTimingHasTheLongestWaitOfAllImages) {
+  constexpr absl::Duration kWait = absl::Milliseconds(50);
+  gate_.Close();
+  KeptResponse response;
+  PredictionRequest request = Request(3);  // Each is a batch of its own.
+  request.options.include_timing = true;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_queue_items{model=fake,priority=normal}") == 2;
+      },
+      "two images in the queue");
+  const absl::Time now = base::SteadyNow();
+  WaitUntil([now] { return base::SteadyNow() >= now + kWait; }, "their wait");
+  gate_.Open();
+  ASSERT_EQ(response.Wait(), absl::OkStatus());
+  ASSERT_TRUE(response.timing_.has_value());
+  // The image of the longest inference did not wait.
+  EXPECT_GE(response.timing_->batch.queue, kWait);
+}
+
 TEST_F(PredictionTest, AnImageThatIsNotDecodedLeavesItsDecodeTime) {
   std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
   png.resize(png.size() / 2);  // Its header is whole.
@@ -206,6 +229,7 @@ TEST_F(PredictionTest, AnswersTooLargeTogetherAbandonTheRest) {
   }
   EXPECT_EQ(ok, 2);
   EXPECT_GE(too_large, 1);
+  EXPECT_GE(dropped, 1);
   EXPECT_EQ(too_large + dropped, 14);
 }
 
@@ -252,11 +276,70 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
   EXPECT_THAT(std::string(status.message()),
               testing::HasSubstr("the decode queue holds 37 of at most 40"));
-  EXPECT_TRUE(executor().Reserve(6, 6 * kInputBytes).ok())
+  batching::AdmissionRequest rest;
+  rest.images = 6;
+  EXPECT_TRUE(
+      executor().Admit(rest, absl::InfiniteFuture(), 6 * kInputBytes).ok())
       << "the batch queue still holds places of the refused request";
   MayDecode(Steps::kAll);
   EXPECT_EQ(running_response.Wait(), absl::OkStatus());
   EXPECT_TRUE(decode_room_.Take(kDecodeItems - 8, 0).ok());
+}
+
+TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
+  model().answer_time.Add(absl::Seconds(20));  // So long answers are encoded.
+  const auto ask = [this](absl::Duration deadline) {
+    KeptResponse response;
+    PredictionRequest request = Request(2);
+    request.deadline = absl::Now() + deadline;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  const absl::Status refused = ask(absl::Seconds(10));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "PREDICTED_DEADLINE_MISS");
+  EXPECT_EQ(server::GetMetadata("predicted_wait_ms", refused), "0");
+  batching::AdmissionRequest all;  // The refused request holds no room.
+  all.images = 36;
+  EXPECT_TRUE(executor().Admit(all, absl::InfiniteFuture(), kQueueBytes).ok());
+  EXPECT_EQ(ask(absl::InfiniteDuration()), absl::OkStatus())
+      << "who sets no deadline is refused only when a queue is full";
+}
+
+TEST_F(PredictionTest, TheDefaultDeadlineRefusesNobodyInAdvance) {
+  environment_->default_deadline = absl::Seconds(2);
+  MayDecode(0);
+  KeptResponse response;
+  // Decoding these pictures is expected to take more than twice as long.
+  Prediction prediction(*environment_, LargeRequest(30, 5000, 5000), &response);
+  prediction.Start(absl::OkStatus());
+  prediction.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_NE(server::GetErrorDetail(response.Wait()).reason,
+            "PREDICTED_DEADLINE_MISS");
+}
+
+TEST_F(PredictionTest, WhatIsStillToBeDecodedCountsForMaxQueueWait) {
+  MayDecode(0);
+  KeptResponse slow_response, late_response, patient_response;
+  Prediction slow(*environment_, LargeRequest(30, 5000, 5000), &slow_response);
+  slow.Start(absl::OkStatus());
+  PredictionRequest late_request = LargeRequest(1, 5000, 5000);
+  late_request.options.max_queue_wait = absl::Milliseconds(5);
+  Prediction late(*environment_, std::move(late_request), &late_response);
+  late.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(late_response.Wait()).reason,
+            "PREDICTED_DEADLINE_MISS");
+  PredictionRequest patient_request = LargeRequest(1, 5000, 5000);
+  patient_request.options.max_queue_wait = absl::Minutes(1);
+  Prediction patient(*environment_, std::move(patient_request),
+                     &patient_response);
+  patient.Start(absl::OkStatus());
+  slow.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(patient_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(slow_response.Wait().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
@@ -275,11 +358,10 @@ TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
   EXPECT_EQ(server::GetErrorDetail(too_much).reason, "INPUTS_TOO_LARGE");
   EXPECT_EQ(server::GetErrorDetail(too_much).retry_after,
             absl::InfiniteDuration());
-  EXPECT_THAT(
-      std::string(too_much.message()),
-      testing::HasSubstr(absl::StrCat(
-          "take ", 37 * kInputBytes,
-          " bytes as inputs and results, expected at most ", kQueueBytes)));
+  EXPECT_THAT(std::string(too_much.message()),
+              testing::HasSubstr(absl::StrCat(
+                  "take ", 37 * kInputBytes,
+                  " bytes of memory, expected at most ", kQueueBytes)));
 }
 
 // ---- Exceptions ----

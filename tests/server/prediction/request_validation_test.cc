@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "grpcpp/generic/generic_stub.h"
+#include "server/base/error.h"
 #include "tests/server/vision_service_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -103,6 +105,12 @@ const BadRequest kBadRequests[] = {
        r->mutable_options()->mutable_max_queue_wait()->set_nanos(2000000000);
      },
      "INVALID_FIELD", "options.max_queue_wait"},
+    {"negative nanos",
+     [](auto* r) {
+       r->mutable_options()->mutable_max_queue_wait()->set_seconds(1);
+       r->mutable_options()->mutable_max_queue_wait()->set_nanos(-1);
+     },
+     "INVALID_FIELD", "options.max_queue_wait"},
     {"long request_id",
      [](auto* r) { r->set_request_id(std::string(129, 'x')); }, "INVALID_FIELD",
      "request_id"},
@@ -115,6 +123,12 @@ const BadRequest kBadRequests[] = {
     {"crop empty",
      [](auto* r) { r->mutable_images(0)->mutable_crop()->set_y_max(1); },
      "INVALID_FIELD", "images[0].crop.x_min"},
+    {"crop beyond the picture",
+     [](auto* r) {
+       r->mutable_images(0)->mutable_crop()->set_x_max(1);
+       r->mutable_images(0)->mutable_crop()->set_y_max(1.5f);
+     },
+     "INVALID_FIELD", "images[0].crop.y_min"},
     {"crop NaN",
      [](auto* r) {
        auto& crop = *r->mutable_images(0)->mutable_crop();
@@ -286,8 +300,19 @@ TEST_F(RequestValidationTest, LargeMessagesAndMetadataAreRefused) {
   }
 }
 
+TEST(RequestIdTest, HasAtMost128CharactersOfUtf8) {
+  EXPECT_TRUE(ValidateRequestId("").ok());
+  EXPECT_TRUE(ValidateRequestId(std::string(128, 'x')).ok());
+  for (const std::string& bad :
+       {std::string(129, 'x'), std::string("\xff"), std::string("a\xc3")}) {
+    const absl::Status status = ValidateRequestId(bad);
+    EXPECT_EQ(server::GetErrorDetail(status).field, "request_id");
+  }
+}
+
 TEST_F(RequestValidationTest, HalfCloseWithoutDataEndsTheCall) {
   Start();
+  TimeLimit limit("the end of the call");
   grpc::GenericStub stub(server_->channel());
   grpc::ClientContext context;
   grpc::CompletionQueue queue;

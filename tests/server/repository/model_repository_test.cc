@@ -83,8 +83,8 @@ TEST_F(ModelRepositoryTest, TakesTheHighestPublishedVersion) {
 
 TEST_F(ModelRepositoryTest, IgnoresOtherNames) {
   server::WriteModel(folder_, "m", "1");
-  for (const char* version :
-       {"02", "0", "-3", "4x", "latest", "+5", "99999999999999999999"}) {
+  for (const char* version : {"02", "0", "-3", "4x", "latest", "+5", "2 ", " 2",
+                              "99999999999999999999"}) {
     server::WriteModel(folder_, "m", version);
   }
   server::WriteModel(folder_, ".hidden", "1");

@@ -20,6 +20,7 @@ using Statuses = std::vector<HealthCheckResponse::ServingStatus>;
 constexpr auto kServing = HealthCheckResponse::SERVING;
 constexpr auto kNotServing = HealthCheckResponse::NOT_SERVING;
 constexpr auto kUnknown = HealthCheckResponse::SERVICE_UNKNOWN;
+constexpr int kMaxWatches = 3;
 
 // A call of Watch; the test plays gRPC's side of it and says when a write is
 // done. Must have ended when it goes.
@@ -111,7 +112,7 @@ class HealthTest : public testing::Test {
   }
 
   bool alive_ = true;
-  HealthService service_{[this] { return alive_; }};
+  HealthService service_{[this] { return alive_; }, kMaxWatches};
 };
 
 TEST_F(HealthTest, CheckTellsWhatWasSet) {
@@ -230,6 +231,38 @@ TEST_F(HealthTest, AWatchAfterEndWatchesEndsAtOnce) {
   EXPECT_EQ(watch.code(), StatusCode::UNAVAILABLE);
   EXPECT_TRUE(watch.told().empty());
   EXPECT_EQ(Check("m"), kServing);
+}
+
+TEST_F(HealthTest, WatchesBeyondTheMostAreRefused) {
+  std::vector<std::unique_ptr<WatchCall>> watches;
+  for (int i = 0; i < kMaxWatches; ++i) {
+    watches.push_back(std::make_unique<WatchCall>(service_, "m"));
+    watches.back()->WriteDone();
+  }
+  {
+    WatchCall refused(service_, "m");
+    EXPECT_EQ(refused.code(), StatusCode::RESOURCE_EXHAUSTED);
+  }
+  watches.back()->Cancel();
+  watches.pop_back();
+  WatchCall watch(service_, "m");
+  EXPECT_EQ(watch.told(), (Statuses{kUnknown}));
+  watch.WriteDone();
+  service_.EndWatches();
+}
+
+TEST_F(HealthTest, ALongNameIsRefused) {
+  const std::string name(257, 'x');
+  WatchCall watch(service_, name);
+  EXPECT_EQ(watch.code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(watch.told(), Statuses{});
+  grpc::CallbackServerContext context;
+  grpc::testing::DefaultReactorTestPeer call(&context);
+  HealthCheckRequest request;
+  request.set_service(name);
+  HealthCheckResponse response;
+  service_.Check(&context, &request, &response);
+  EXPECT_EQ(call.test_status().error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(HealthTest, AWatcherThatLeavesIsForgotten) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "tests/server/vision_service_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -236,17 +237,6 @@ TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
 
 // ---- The other methods ----
 
-TEST_F(VisionServiceTest, WhatIsNotBuiltSaysSo) {
-  Start();
-  grpc::ClientContext stream_context;
-  auto stream = server_->stub().StreamPredict(&stream_context);
-  v1::StreamPredictResponse message;
-  EXPECT_FALSE(stream->Read(&message));
-  const server::Ending ending = server::EndingOf(stream->Finish());
-  EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
-}
-
 TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   Start("max_batch_size: 6");
   grpc::ClientContext context;
@@ -327,6 +317,7 @@ TEST_F(VisionServiceTest, ListModelsGoesByPages) {
 
 TEST_F(VisionServiceTest, ReflectionListsTheServices) {
   Start();
+  TimeLimit limit("the end of the call");
   grpc::GenericStub stub(server_->channel());
   grpc::ClientContext context;
   grpc::CompletionQueue queue;

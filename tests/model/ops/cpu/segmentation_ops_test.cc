@@ -9,6 +9,7 @@
 #include "model/ops/cpu/ops.h"
 #include "model/result.h"
 #include "tests/testing/fixture.h"
+#include "tests/testing/line_masks.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -84,9 +85,11 @@ TEST(OpsSegmentTest, MasksAgreeWithTheReference) {
   int different = 0;
   for (int64_t i = 0; i < masks.size(0); ++i) {
     const float* corners = boxes.const_data_ptr<float>() + 4 * i;
-    const model::InstanceMask mask = ops::PasteMask(
+    const auto pasted = ops::MakeMask(
         masks[i], {corners[0], corners[1], corners[2], corners[3]}, 0.5f,
         height, width);
+    const base::Mask mask = PixelsOf(*pasted);
+    EXPECT_EQ(mask.data, PixelsByColumns(*pasted).data);
     std::vector<uint8_t> picture(height * width);
     for (int y = 0; y < mask.height; ++y) {
       std::copy_n(&mask.data[y * mask.width], mask.width,
@@ -101,8 +104,8 @@ TEST(OpsSegmentTest, MasksAgreeWithTheReference) {
 
 TEST(OpsSegmentTest, AMaskOutsideOfThePictureIsEmpty) {
   const at::Tensor masks = Fixture("mask_head")["paste.masks"].select(1, 0);
-  const model::InstanceMask mask =
-      ops::PasteMask(masks[0], {100, 10, 120, 20}, 0.5f, 60, 80);
+  const base::Mask mask =
+      PixelsOf(*ops::MakeMask(masks[0], {100, 10, 120, 20}, 0.5f, 60, 80));
   EXPECT_EQ(mask.width, 0);
   EXPECT_EQ(mask.height, 0);
   EXPECT_TRUE(mask.data.empty());

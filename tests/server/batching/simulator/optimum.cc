@@ -60,4 +60,18 @@ int Optimum(const SimulatedModel& model,
   return Search(model, trace).Best(0, absl::ZeroDuration());
 }
 
+int InTimeOneByOne(double capacity,
+                   const std::vector<SimulatedRequest>& trace) {
+  const absl::Duration each = absl::Seconds(1 / capacity);
+  absl::Duration free_at;
+  int in_time = 0;
+  for (const SimulatedRequest& request : trace) {
+    const absl::Duration end = std::max(free_at, request.at) + each;
+    if (end > request.at + request.deadline) continue;
+    free_at = end;
+    ++in_time;
+  }
+  return in_time;
+}
+
 }  // namespace sfmamba::batching

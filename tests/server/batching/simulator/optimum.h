@@ -14,6 +14,11 @@ namespace sfmamba::batching {
 int Optimum(const SimulatedModel& model,
             const std::vector<SimulatedRequest>& trace);
 
+// How many requests a server answers in time that computes images one by one,
+// in the order of their arrival and without noise, `capacity` a second, and
+// refuses those that would be late.
+int InTimeOneByOne(double capacity, const std::vector<SimulatedRequest>& trace);
+
 }  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_OPTIMUM_H_

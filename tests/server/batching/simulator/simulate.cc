@@ -1,10 +1,12 @@
 // Prints goodput against load for each scenario, kind of arrivals and mode, as
 // CSV:  bazel run //tests/server/batching/simulator:simulate
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
+#include "tests/server/batching/simulator/optimum.h"
 #include "tests/server/batching/simulator/scenarios.h"
 
 namespace sfmamba::batching {
@@ -27,14 +29,20 @@ void Print(const char* name, const Scenario& scenario) {
       const std::vector<SimulatedRequest> trace = MakeTrace(
           arrivals, load * scenario.capacity, scenario.length, scenario.kinds,
           /*seed=*/1);
+      const double one_by_one =
+          double(InTimeOneByOne(scenario.capacity, trace)) /
+          std::max<size_t>(1, trace.size());
       for (const auto& [mode, mode_name] : kModes) {
         const SimulationResult result = Simulate(InMode(scenario, mode), trace);
         const double seconds = absl::ToDoubleSeconds(scenario.length);
         std::printf(
-            "%s,%s,%.1f,%s,%.0f,%.3f,%.3f,%.4f,%.3f,%.3f,%.2f,%.1f\n", name,
-            arrivals_name, load, mode_name, result.in_time / seconds,
-            result.in_time / seconds / scenario.capacity, result.goodput(),
-            result.wasted(), double(result.refused) / result.offered,
+            "%s,%s,%.1f,%s,%.0f,%.3f,%.3f,%.3f,%.3f,%.4f,%.3f,%.3f,%.2f,%.1f\n",
+            name, arrivals_name, load, mode_name, result.in_time / seconds,
+            result.in_time / seconds / scenario.capacity,
+            absl::ToDoubleSeconds(result.useful) / seconds /
+                scenario.options.devices,
+            result.goodput(), one_by_one, result.wasted(),
+            double(result.refused) / result.offered,
             double(result.dropped) / result.offered,
             double(result.late + result.in_time) / result.batches,
             absl::ToDoubleMilliseconds(result.latency));
@@ -50,7 +58,8 @@ int main() {
   using namespace sfmamba::batching;
   std::printf(
       "scenario,arrivals,load,mode,images_per_second,part_of_capacity,"
-      "part_of_offered,wasted,refused,dropped,batch,latency_ms\n");
+      "useful,part_of_offered,one_by_one,wasted,refused,dropped,batch,latency_"
+      "ms\n");
   Print("cpu_10_batches", CpuClassifier(10));
   Print("cpu_2_batches", CpuClassifier(2));
   Print("gpu_10_batches", GpuClassifier(10));

@@ -17,6 +17,15 @@ namespace {
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(30);
 
+// What an image takes in the best batch.
+absl::Duration BestCost(const SimulatedModel& model, const BatchKey& key) {
+  absl::Duration best = absl::InfiniteDuration();
+  for (int n = 1; n <= model.options.max_batch_size; ++n) {
+    best = std::min(best, model.cost(key, n) / n);
+  }
+  return best;
+}
+
 class Simulator {
  public:
   Simulator(const SimulationOptions& options,
@@ -97,6 +106,8 @@ class Simulator {
       for (const BatchTask& task : device.batch->tasks) {
         if (now_ <= task.finish_by) {
           ++result_.in_time;
+          result_.useful +=
+              BestCost(options_.models[device.model], device.batch->key);
           ++result_.in_time_by_model[device.model];
           in_time_latency_ += now_ - kStart - trace_[Id(task)].at;
         } else {
@@ -296,12 +307,9 @@ double Capacity(const SimulationOptions& options,
   double weights = 0, seconds = 0;
   for (const RequestKind& kind : kinds) {
     const SimulatedModel& model = options.models[kind.model];
-    absl::Duration best = absl::InfiniteDuration();
-    for (int n = 1; n <= model.options.max_batch_size; ++n) {
-      best = std::min(best, model.cost({kind.side, kind.side}, n) / n);
-    }
     weights += kind.weight;
-    seconds += kind.weight * absl::ToDoubleSeconds(best);
+    seconds += kind.weight *
+               absl::ToDoubleSeconds(BestCost(model, {kind.side, kind.side}));
   }
   return options.devices * weights / seconds;
 }

@@ -1,0 +1,82 @@
+#include "client/commands/picture_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace sfmamba::client {
+namespace {
+
+constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
+
+bool IsPicture(const std::filesystem::path& path) {
+  const std::string extension =
+      absl::AsciiStrToLower(path.extension().string());
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" ||
+         extension == ".webp";
+}
+
+}  // namespace
+
+bool ListedPictures::Next(std::string* file) {
+  while (std::getline(lines_, *file)) {
+    if (!file->empty()) return true;
+  }
+  return false;
+}
+
+FolderPictures::FolderPictures(std::string folder, absl::Duration watch)
+    : folder_(std::move(folder)), watch_(watch) {}
+
+absl::Status FolderPictures::Check() const {
+  std::error_code error;
+  if (std::filesystem::is_directory(folder_, error)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("'", folder_, "' is no folder; '-' reads names of files"));
+}
+
+void FolderPictures::LookForMore() {
+  std::error_code error;
+  std::map<std::string, Look> now;
+  std::set<std::string> complete;
+  for (std::filesystem::directory_iterator it(folder_, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string file = it->path().string();
+    std::error_code gone;
+    if (!IsPicture(it->path()) || taken_.count(file) > 0 ||
+        !it->is_regular_file(gone)) {
+      continue;
+    }
+    Look look;
+    look.bytes = it->file_size(gone);
+    look.time = it->last_write_time(gone).time_since_epoch().count();
+    const auto before = seen_.find(file);
+    if (first_ || (before != seen_.end() && before->second == look)) {
+      complete.insert(file);
+    } else {
+      now[file] = look;
+    }
+  }
+  first_ = false;
+  seen_ = std::move(now);
+  next_.insert(next_.end(), complete.begin(), complete.end());
+  taken_.insert(complete.begin(), complete.end());
+}
+
+bool FolderPictures::Next(std::string* file) {
+  if (first_) LookForMore();
+  const absl::Time end = absl::Now() + watch_;
+  while (next_.empty()) {
+    if (stopped_.load() || absl::Now() >= end) return false;
+    absl::SleepFor(kBetweenLooks);
+    LookForMore();
+  }
+  *file = std::move(next_.front());
+  next_.pop_front();
+  return true;
+}
+
+}  // namespace sfmamba::client

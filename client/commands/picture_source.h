@@ -1,0 +1,74 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_PICTURE_SOURCE_H_
+#define SFMAMBA_CLIENT_COMMANDS_PICTURE_SOURCE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <istream>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::client {
+
+// Names of picture files, one after another.
+class PictureSource {
+ public:
+  virtual ~PictureSource() = default;
+
+  // Waits for the next one; false if there are no more.
+  virtual bool Next(std::string* file) = 0;
+  // Whoever waits for a file to come waits no longer. Any thread.
+  virtual void Stop() {}
+};
+
+// The lines of a stream.
+class ListedPictures final : public PictureSource {
+ public:
+  explicit ListedPictures(std::istream* lines) : lines_(*lines) {}
+  bool Next(std::string* file) override;
+
+ private:
+  std::istream& lines_;
+};
+
+// The files of a folder that end with .jpg, .jpeg, .png or .webp, in any case,
+// ordered by name; then, if `watch` is not zero, those that come into it, until
+// none has come for so long. A new file is taken once two looks at it have
+// found the same size and time, that is when nobody writes it any more.
+class FolderPictures final : public PictureSource {
+ public:
+  FolderPictures(std::string folder, absl::Duration watch);
+
+  // NOT_FOUND if there is no such folder.
+  absl::Status Check() const;
+  bool Next(std::string* file) override;
+  void Stop() override { stopped_.store(true); }
+
+ private:
+  struct Look {
+    uintmax_t bytes = 0;
+    int64_t time = 0;
+    bool operator==(const Look& other) const {
+      return bytes == other.bytes && time == other.time;
+    }
+  };
+
+  // Adds what has come and is complete. All is complete at the first look.
+  void LookForMore();
+
+  const std::string folder_;
+  const absl::Duration watch_;
+  std::atomic<bool> stopped_{false};
+  bool first_ = true;
+  std::set<std::string> taken_;
+  std::map<std::string, Look> seen_;  // That are not taken yet.
+  std::deque<std::string> next_;
+};
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_PICTURE_SOURCE_H_

@@ -1,0 +1,18 @@
+"""Client of the SF-Mamba vision server.
+
+  import sfmamba
+  client = sfmamba.Client('127.0.0.1:8001')
+  print(client.classify('cat.jpg').labels[0])
+
+AsyncClient has the same methods for asyncio. Answers are in sfmamba.results.
+"""
+
+from ._errors import VisionError
+from ._images import Picture, Source
+from ._requests import Options
+from .aio import AsyncClient
+from .client import Client
+from .results import (ClassArea, Classification, Detections, ModelInfo, Segmentation, Timing)
+
+__all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'ModelInfo',
+           'Options', 'Picture', 'Segmentation', 'Source', 'Timing', 'VisionError']

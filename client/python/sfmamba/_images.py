@@ -1,0 +1,96 @@
+"""Pictures in the forms that Python has, as the server's Image messages."""
+
+import dataclasses
+import os
+from typing import Any, Optional, Protocol, Tuple, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _messages
+
+_FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By channels.
+_TENSOR_TYPES = {np.dtype(np.float32): 'FP32', np.dtype(np.float16): 'FP16'}
+
+
+class BinaryFile(Protocol):
+    """A file that is open in binary mode; it is read to its end."""
+
+    def read(self) -> bytes: ...
+
+
+class PilImage(Protocol):
+    """A PIL image, as far as it is used here."""
+
+    @property
+    def mode(self) -> str: ...
+
+    def convert(self, mode: str) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A picture with what to take of it.
+
+    Attributes:
+      source: whatever else the client's methods take.
+      crop: (x_min, y_min, x_max, y_max) in fractions of the oriented picture, 0..1.
+      ignore_orientation: whether to leave the picture as the file has it, although its EXIF data
+        says that it is turned.
+    """
+
+    source: 'Source'
+    crop: Optional[Tuple[float, float, float, float]] = None
+    ignore_orientation: bool = False
+
+
+Source = Union[str, 'os.PathLike[str]', bytes, bytearray, memoryview, BinaryFile, PilImage,
+               NDArray[Any], Picture]
+
+
+def to_image(source: Any) -> Any:
+    """The Image message of a path, bytes, an open binary file, an array, a PIL image or a Picture.
+
+    Raises OSError if a file cannot be read, TypeError or ValueError for anything else.
+    """
+    if isinstance(source, Picture):
+        image = to_image(source.source)
+        if source.crop is not None:
+            image.crop.x_min, image.crop.y_min, image.crop.x_max, image.crop.y_max = source.crop
+        if source.ignore_orientation:
+            image.orientation = _messages.Image.IGNORE
+        return image
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, 'rb') as file:
+            return _messages.Image(encoded=file.read())
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _messages.Image(encoded=bytes(source))
+    if isinstance(source, np.ndarray):
+        return _from_array(source)
+    if hasattr(source, 'convert') and hasattr(source, 'mode'):  # A PIL image.
+        known = source.mode in ('L', 'RGB', 'RGBA')
+        return _from_array(np.asarray(source if known else source.convert('RGB')))
+    if hasattr(source, 'read'):
+        data = source.read()
+        if not isinstance(data, bytes):
+            raise TypeError('the file must be open in binary mode')
+        return _messages.Image(encoded=data)
+    raise TypeError('a picture is a path, bytes, a binary file, a NumPy array or a PIL image, '
+                    f'not {type(source).__name__}')
+
+
+def _from_array(array: NDArray[Any]) -> Any:
+    if array.dtype == np.uint8:
+        pixels = array[:, :, np.newaxis] if array.ndim == 2 else array
+        if pixels.ndim == 3 and pixels.shape[2] in _FORMATS and pixels.size:
+            height, width, channels = pixels.shape
+            return _messages.Image(pixels=_messages.PixelBuffer(
+                width=width, height=height, format=_FORMATS[channels], data=pixels.tobytes()))
+    kind = _TENSOR_TYPES.get(array.dtype.newbyteorder('='))
+    if kind and array.ndim == 3 and array.shape[0] == 3:
+        data = array.astype(array.dtype.newbyteorder('<'), copy=False).tobytes()
+        return _messages.Image(tensor=_messages.Tensor(data_type=kind, shape=array.shape,
+                                                       data=data))
+    raise ValueError('an array is uint8 [H, W], [H, W, 3] (RGB) or [H, W, 4] (RGBA), or a '
+                     "preprocessed float32 or float16 [3, H, W], not "
+                     f'{array.dtype} {list(array.shape)}')

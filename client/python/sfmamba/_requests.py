@@ -1,0 +1,143 @@
+"""Requests of the three methods, cut to what the server takes at once."""
+
+import dataclasses
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _answers, _messages
+from ._errors import VisionError
+from ._images import to_image
+
+Pictures = Union[List[Any], Tuple[Any, ...]]  # A list of them, in annotations.
+
+MAX_MESSAGE_BYTES = 64 << 20  # The server's limit.
+_ROOM = 256 << 10  # Of it, for all but the pictures.
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What all three methods take besides their own parameters.
+
+    Attributes:
+      priority: 'HIGH', 'NORMAL' or 'LOW': how urgent the request is while it waits.
+      max_queue_wait: seconds after the request's arrival in which its pictures must be in a batch;
+        None: the deadline alone counts.
+      resize: 'STRETCH', 'LETTERBOX' or 'CENTER_CROP' in place of the model's own preprocessing;
+        '': the model's own.
+      timing: whether answers say where the server's time went.
+      request_id: at most 128 characters; stands in the server's log.
+    """
+
+    priority: str = 'NORMAL'
+    max_queue_wait: Optional[float] = None
+    resize: str = ''
+    timing: bool = False
+    request_id: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A method of the server.
+
+    Attributes:
+      path: as gRPC names it.
+      request, response: the classes of its messages.
+      parse: of a prediction: makes an answer of a result and its response.
+      attempts: how often it is tried.
+    """
+
+    path: str
+    request: Any
+    response: Any
+    parse: Optional[Callable[[Any, Any], Any]] = None
+    attempts: int = 3
+
+
+_SERVICE = '/sfmamba.v1.VisionService/'
+CLASSIFY = Method(_SERVICE + 'Classify', _messages.ClassifyRequest, _messages.ClassifyResponse,
+                  _answers.classification)
+DETECT = Method(_SERVICE + 'Detect', _messages.DetectRequest, _messages.DetectResponse,
+                _answers.detections)
+SEGMENT = Method(_SERVICE + 'Segment', _messages.SegmentRequest, _messages.SegmentResponse,
+                 _answers.segmentation)
+GET_MODEL = Method(_SERVICE + 'GetModel', _messages.GetModelRequest, _messages.Model)
+LIST_MODELS = Method(_SERVICE + 'ListModels', _messages.ListModelsRequest,
+                     _messages.ListModelsResponse)
+CHECK_HEALTH = Method('/grpc.health.v1.Health/Check', _messages.HealthCheckRequest,
+                      _messages.HealthCheckResponse, attempts=1)
+
+
+def classify_params(top_k: int, min_score: float, score_type: str, embedding: bool,
+                    class_filter: Sequence[int]) -> Any:
+    return _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score_type,
+                                    include_embedding=embedding, class_filter=class_filter)
+
+
+def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[float],
+                  max_detections: int, masks: bool, class_agnostic_nms: bool,
+                  class_filter: Sequence[int]) -> Any:
+    # A field that is given None stays unset.
+    return _messages.DetectParams(
+        score_threshold=score_threshold, nms_iou_threshold=nms_iou_threshold,
+        max_detections=max_detections, class_filter=class_filter,
+        class_agnostic_nms=class_agnostic_nms,
+        mask_encoding='COCO_RLE' if masks else 'MASK_ENCODING_UNSPECIFIED')
+
+
+def segment_params(model_size: bool, confidence: bool, class_filter: Sequence[int]) -> Any:
+    return _messages.SegmentParams(
+        encoding='RLE_PER_CLASS', output_size='MODEL' if model_size else 'ORIGINAL',
+        include_class_areas=True, class_filter=class_filter, include_confidence_map=confidence)
+
+
+def _request_options(options: Options, partial: bool) -> Any:
+    message = _messages.RequestOptions(
+        priority=options.priority, resize=options.resize or 'RESIZE_UNSPECIFIED',
+        include_timing=options.timing, allow_partial_results=partial)
+    if options.max_queue_wait is not None:
+        nanos = round(options.max_queue_wait * 1e9)
+        message.max_queue_wait.seconds, message.max_queue_wait.nanos = divmod(nanos, 10**9)
+    return message
+
+
+def as_asked(images: Any, answers: List[Any]) -> Any:
+    """All answers for a list of pictures; for one picture the only one, which is raised if it is an
+    error."""
+    if isinstance(images, (list, tuple)):
+        return answers
+    [answer] = answers
+    if isinstance(answer, VisionError):
+        raise answer
+    return answer
+
+
+def split(sizes: Sequence[int], max_images: int, max_bytes: int) -> Iterator[Tuple[int, int]]:
+    """The ranges [begin, end) of pictures of these sizes in bytes that go into one request: as many
+    as fit in order, at least one."""
+    begin, held = 0, 0
+    for index, size in enumerate(sizes):
+        if index > begin and (index - begin == max_images or held + size > max_bytes):
+            yield begin, index
+            begin, held = index, 0
+        held += size
+    if sizes:
+        yield begin, len(sizes)
+
+
+def requests(method: Method, images: Any, model: str, params: Any, options: Options,
+             max_images: int) -> List[Any]:
+    """The requests for one picture, or for a list of them: those take partial results.
+
+    Raises what to_image() does; ValueError for values that do not fit their field.
+    """
+    several = isinstance(images, (list, tuple))
+    messages = [to_image(image) for image in (images if several else [images])]
+    sizes = [message.ByteSize() for message in messages]
+    common = method.request(model=model, params=params, request_id=options.request_id,
+                            options=_request_options(options, partial=several))
+    parts = []
+    for begin, end in split(sizes, max_images, MAX_MESSAGE_BYTES - _ROOM):
+        part = method.request()
+        part.CopyFrom(common)
+        part.images.extend(messages[begin:end])
+        parts.append(part)
+    return parts

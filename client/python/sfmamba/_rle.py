@@ -1,0 +1,43 @@
+"""COCO's compressed run lengths (docs/heads.md, "COCO run lengths")."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def runs(counts: str, pixels: int) -> NDArray[np.int64]:
+    """The lengths, int64, of unset and set runs by turns, beginning with unset.
+
+    Raises ValueError unless the string is well-formed and its lengths add up to `pixels`.
+    """
+    groups = np.frombuffer(counts.encode('ascii'), np.uint8).astype(np.int64) - 48
+    if groups.size == 0:
+        raise ValueError('the run lengths are empty')
+    if groups.min() < 0 or groups.max() > 0x3f or groups[-1] & 0x20:
+        raise ValueError('the run lengths are malformed')
+    ends = np.flatnonzero(groups & 0x20 == 0)  # The last group of each number.
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    if (ends - starts).max() > 6:
+        raise ValueError('a run length is too large')
+    shifts = 5 * (np.arange(groups.size) - np.repeat(starts, ends - starts + 1))
+    numbers = np.add.reduceat((groups & 0x1f) << shifts, starts)
+    negative = groups[ends] & 0x10 != 0
+    numbers -= np.where(negative, np.int64(1) << (shifts[ends] + 5), 0)
+    lengths = _undo_differences(numbers)
+    if lengths.min() < 0 or lengths.max() > pixels or lengths.sum() != pixels:
+        raise ValueError(f'the run lengths do not add up to {pixels} pixels')
+    return lengths
+
+
+def _undo_differences(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """From the fourth on, each number is the difference to the length two places before."""
+    lengths = numbers.copy()
+    for first in (1, 2):
+        lengths[first::2] = np.cumsum(numbers[first::2])
+    return lengths
+
+
+def decode_mask(counts: str, height: int, width: int) -> NDArray[np.bool_]:
+    """The mask, bool [height, width]. Raises ValueError as runs() does."""
+    lengths = runs(counts, height * width)
+    set_or_not = np.arange(lengths.size) % 2 == 1
+    return np.repeat(set_or_not, lengths).reshape(width, height).T

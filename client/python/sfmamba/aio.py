@@ -1,0 +1,201 @@
+"""The asyncio twin of client.py."""
+
+import asyncio
+import collections
+from types import TracebackType
+from typing import (Any, AsyncIterator, Awaitable, Callable, Deque, Iterable, List, Optional,
+                    Sequence, Type, Union, overload)
+
+import grpc
+import grpc.aio
+
+from . import _answers, _messages, _requests
+from ._channel import SERVICE, Connection, credentials
+from ._errors import VisionError, from_rpc_error
+from ._images import Source
+from ._requests import Method, Options, Pictures
+from ._retry import Attempts
+from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
+
+
+class AsyncClient:
+    """Client with methods to await; of one event loop.
+
+      async with AsyncClient('127.0.0.1:8001') as client:
+          print((await client.classify('cat.jpg')).labels[0])
+
+    Files are read and answers decoded on asyncio's threads. Cancelling the task cancels the call.
+    """
+
+    def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
+                 root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
+                 certificate_chain: Optional[bytes] = None, token: Optional[str] = None,
+                 max_images_per_request: int = 64) -> None:
+        """As Client's; to be called where an event loop runs."""
+        self._connection = Connection(
+            grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
+            token, timeout)
+        self._max_images = max_images_per_request
+
+    async def close(self) -> None:
+        """Ends the calls in flight, which are cancelled."""
+        for channel in self._connection.channels:
+            await channel.close()
+
+    async def __aenter__(self) -> 'AsyncClient':
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        traceback: Optional[TracebackType]) -> None:
+        await self.close()
+
+    @overload
+    async def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
+                       min_score: float = ..., score_type: str = ..., embedding: bool = ...,
+                       class_filter: Sequence[int] = ..., options: Options = ...,
+                       timeout: Optional[float] = ...) -> Classification: ...
+
+    @overload
+    async def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
+                       min_score: float = ..., score_type: str = ..., embedding: bool = ...,
+                       class_filter: Sequence[int] = ..., options: Options = ...,
+                       timeout: Optional[float] = ...) -> Answers[Classification]: ...
+
+    async def classify(self, images: Any, *, model: str = '', top_k: int = 0,
+                       min_score: float = 0.0, score_type: str = 'SOFTMAX', embedding: bool = False,
+                       class_filter: Sequence[int] = (), options: Options = Options(),
+                       timeout: Optional[float] = None) -> Any:
+        """As Client's."""
+        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter)
+        return await self._predict(_requests.CLASSIFY, images, model, params, options, timeout)
+
+    @overload
+    async def detect(self, images: Source, *, model: str = ...,
+                     score_threshold: Optional[float] = ...,
+                     nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
+                     masks: bool = ..., class_agnostic_nms: bool = ...,
+                     class_filter: Sequence[int] = ..., options: Options = ...,
+                     timeout: Optional[float] = ...) -> Detections: ...
+
+    @overload
+    async def detect(self, images: Pictures, *, model: str = ...,
+                     score_threshold: Optional[float] = ...,
+                     nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
+                     masks: bool = ..., class_agnostic_nms: bool = ...,
+                     class_filter: Sequence[int] = ..., options: Options = ...,
+                     timeout: Optional[float] = ...) -> Answers[Detections]: ...
+
+    async def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
+                     nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
+                     masks: bool = True, class_agnostic_nms: bool = False,
+                     class_filter: Sequence[int] = (), options: Options = Options(),
+                     timeout: Optional[float] = None) -> Any:
+        """As Client's."""
+        params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
+                                         class_agnostic_nms, class_filter)
+        return await self._predict(_requests.DETECT, images, model, params, options, timeout)
+
+    @overload
+    async def segment(self, images: Source, *, model: str = ..., model_size: bool = ...,
+                      confidence: bool = ..., class_filter: Sequence[int] = ...,
+                      options: Options = ..., timeout: Optional[float] = ...) -> Segmentation: ...
+
+    @overload
+    async def segment(self, images: Pictures, *, model: str = ..., model_size: bool = ...,
+                      confidence: bool = ..., class_filter: Sequence[int] = ...,
+                      options: Options = ...,
+                      timeout: Optional[float] = ...) -> Answers[Segmentation]: ...
+
+    async def segment(self, images: Any, *, model: str = '', model_size: bool = False,
+                      confidence: bool = False, class_filter: Sequence[int] = (),
+                      options: Options = Options(), timeout: Optional[float] = None) -> Any:
+        """As Client's."""
+        params = _requests.segment_params(model_size, confidence, class_filter)
+        return await self._predict(_requests.SEGMENT, images, model, params, options, timeout)
+
+    def map(self, method: Callable[..., Awaitable[Answer]], images: Iterable[Source], *,
+            in_flight: int = 8,
+            **parameters: Any) -> AsyncIterator[Union[Answer, VisionError, OSError]]:
+        """As Client's.
+
+          async for answer in client.map(client.detect, paths, in_flight=4): ...
+
+        Leaving the loop early cancels what is in flight, at the iterator's aclose() at the latest.
+        """
+        if in_flight < 1:
+            raise ValueError(f'in_flight is at least 1, not {in_flight}')
+        return _map(method, images, in_flight, parameters)
+
+    async def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
+        """As Client's."""
+        deadline = self._connection.deadline(timeout)
+        request, found = _messages.ListModelsRequest(), []
+        while True:
+            response = await self._call(_requests.LIST_MODELS, request, deadline)
+            found += [_answers.model_info(model) for model in response.models]
+            if not response.next_page_token:
+                return found
+            request.page_token = response.next_page_token
+
+    async def model(self, name: str, *, timeout: Optional[float] = None) -> ModelInfo:
+        """As Client's."""
+        request = _messages.GetModelRequest(name=name)
+        deadline = self._connection.deadline(timeout)
+        return _answers.model_info(await self._call(_requests.GET_MODEL, request, deadline))
+
+    async def health(self, service: str = SERVICE, *, timeout: Optional[float] = None) -> bool:
+        """As Client's."""
+        request = _messages.HealthCheckRequest(service=service)
+        response = await self._call(_requests.CHECK_HEALTH, request,
+                                    self._connection.deadline(timeout))
+        return bool(response.status == _messages.HealthCheckResponse.SERVING)
+
+    async def _predict(self, method: Method, images: Any, model: str, params: Any,
+                       options: Options, timeout: Optional[float]) -> Any:
+        deadline = self._connection.deadline(timeout)
+        found: List[Any] = []
+        for request in await asyncio.to_thread(_requests.requests, method, images, model, params,
+                                               options, self._max_images):
+            response = await self._call(method, request, deadline)
+            found += await asyncio.to_thread(_answers.answers, response, method.parse,
+                                             len(request.images))
+        return _requests.as_asked(images, found)
+
+    async def _call(self, method: Method, request: Any, deadline: float) -> Any:
+        connection = self._connection
+        attempts = Attempts(method.attempts, deadline, connection.budget)
+        while True:
+            try:
+                response = await connection.stub(method)(request, timeout=attempts.timeout(),
+                                                         metadata=connection.metadata)
+            except grpc.RpcError as rpc_error:
+                error = from_rpc_error(rpc_error)
+                delay = attempts.delay_after(error)
+                if delay is None:
+                    raise error from rpc_error
+                await asyncio.sleep(delay)
+            else:
+                attempts.succeeded()
+                return response
+
+
+async def _map(method: Callable[..., Awaitable[Any]], images: Iterable[Any], in_flight: int,
+               parameters: Any) -> AsyncIterator[Any]:
+    async def answer(image: Any) -> Any:
+        try:
+            return await method(image, **parameters)
+        except (VisionError, OSError) as error:
+            return error
+
+    waiting: Deque['asyncio.Task[Any]'] = collections.deque()
+    try:
+        for image in images:
+            waiting.append(asyncio.create_task(answer(image)))
+            if len(waiting) == in_flight:
+                yield await waiting.popleft()
+        while waiting:
+            yield await waiting.popleft()
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)

@@ -1,0 +1,263 @@
+"""The client for threads; aio.py has its twin for asyncio."""
+
+import collections
+import concurrent.futures
+import time
+from types import TracebackType
+from typing import (Any, Callable, Deque, Iterable, Iterator, List, Optional, Sequence, Type, Union,
+                    overload)
+
+import grpc
+
+from . import _answers, _messages, _requests
+from ._channel import SERVICE, Connection, credentials
+from ._errors import VisionError, from_rpc_error
+from ._images import Source
+from ._requests import Method, Options, Pictures
+from ._retry import Attempts
+from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
+
+
+class Client:
+    """Calls a vision server, or several behind one name.
+
+      with Client('127.0.0.1:8001') as client:
+          print(client.classify('cat.jpg').labels[0])
+
+    A picture is a path, bytes or an open binary file with a JPEG, PNG or WebP; a NumPy array: uint8
+    [H, W, 3] in RGB, [H, W, 4] with alpha, which is dropped, or [H, W], or a preprocessed float32
+    or float16 [3, H, W]; a PIL image, whose pixels are sent as they are; or a Picture.
+
+    A list of pictures is one request with one answer for each, in order: what the server cannot use
+    has a VisionError in its place. A list of more than `max_images_per_request` pictures or 64 MiB
+    is cut into several requests, sent one after another. For many pictures use map().
+
+    Every call ends after `timeout` seconds with a VisionError of code DEADLINE_EXCEEDED. A request
+    that ends with UNAVAILABLE is tried three times within this time; no other is tried again.
+    Methods raise VisionError if a request as a whole is not answered, OSError if a file cannot be
+    read, TypeError or ValueError if an argument cannot be sent.
+
+    Thread-safe; one client serves a whole process, but not the ones that it forks.
+    """
+
+    def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
+                 root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
+                 certificate_chain: Optional[bytes] = None, token: Optional[str] = None,
+                 max_images_per_request: int = 64) -> None:
+        """Connects when first used.
+
+        Args:
+          server: 'host:port'.
+          timeout: seconds of every call that has none of its own.
+          tls: whether to use TLS; certificates imply it.
+          root_certificates: PEM of those that the server's must descend from; None: gRPC's own.
+          private_key, certificate_chain: PEM of the client, where the server asks for one.
+          token: sent as "authorization: Bearer {token}"; without TLS anybody on the way can read
+            it.
+          max_images_per_request: the server's setting.
+        """
+        self._connection = Connection(
+            grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
+            token, timeout)
+        self._max_images = max_images_per_request
+
+    def close(self) -> None:
+        """Ends the calls in flight, which raise VisionError (CANCELLED)."""
+        for channel in self._connection.channels:
+            channel.close()
+
+    def __enter__(self) -> 'Client':
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+    @overload
+    def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
+                 min_score: float = ..., score_type: str = ..., embedding: bool = ...,
+                 class_filter: Sequence[int] = ..., options: Options = ...,
+                 timeout: Optional[float] = ...) -> Classification: ...
+
+    @overload
+    def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
+                 min_score: float = ..., score_type: str = ..., embedding: bool = ...,
+                 class_filter: Sequence[int] = ..., options: Options = ...,
+                 timeout: Optional[float] = ...) -> Answers[Classification]: ...
+
+    def classify(self, images: Any, *, model: str = '', top_k: int = 0, min_score: float = 0.0,
+                 score_type: str = 'SOFTMAX', embedding: bool = False,
+                 class_filter: Sequence[int] = (), options: Options = Options(),
+                 timeout: Optional[float] = None) -> Any:
+        """Scores of the model's classes for a picture, or for each of a list.
+
+        Args:
+          images: one picture or a list of them.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only classifier.
+          top_k: how many classes; 0: 5, or all if there are fewer.
+          min_score: classes below it are left out; 0: none are.
+          score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
+          embedding: whether to answer the pooled features too.
+          class_filter: ids of the only classes to rank; scores stay those over all.
+          options: what all methods take.
+          timeout: seconds; None: the client's.
+        """
+        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter)
+        return self._predict(_requests.CLASSIFY, images, model, params, options, timeout)
+
+    @overload
+    def detect(self, images: Source, *, model: str = ..., score_threshold: Optional[float] = ...,
+               nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
+               masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
+               options: Options = ..., timeout: Optional[float] = ...) -> Detections: ...
+
+    @overload
+    def detect(self, images: Pictures, *, model: str = ..., score_threshold: Optional[float] = ...,
+               nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
+               masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
+               options: Options = ...,
+               timeout: Optional[float] = ...) -> Answers[Detections]: ...
+
+    def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
+               nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
+               masks: bool = True, class_agnostic_nms: bool = False,
+               class_filter: Sequence[int] = (), options: Options = Options(),
+               timeout: Optional[float] = None) -> Any:
+        """Boxes, and masks where the model has them, of the objects in a picture, or in each of a
+        list.
+
+        Args:
+          images: one picture or a list of them.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only detector.
+          score_threshold: kept are scores greater than it, 0..1; None: the model's own.
+          nms_iou_threshold: of two objects of a class whose boxes' intersection over union is
+            greater, 0..1, the better is kept; None: the model's own.
+          max_detections: at most 1000; 0: the model's own.
+          masks: whether to ask for masks.
+          class_agnostic_nms: whether boxes of all classes compete.
+          class_filter: ids of the only classes to look for; empty: all.
+          options: what all methods take.
+          timeout: seconds; None: the client's.
+        """
+        params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
+                                         class_agnostic_nms, class_filter)
+        return self._predict(_requests.DETECT, images, model, params, options, timeout)
+
+    @overload
+    def segment(self, images: Source, *, model: str = ..., model_size: bool = ...,
+                confidence: bool = ..., class_filter: Sequence[int] = ..., options: Options = ...,
+                timeout: Optional[float] = ...) -> Segmentation: ...
+
+    @overload
+    def segment(self, images: Pictures, *, model: str = ..., model_size: bool = ...,
+                confidence: bool = ..., class_filter: Sequence[int] = ..., options: Options = ...,
+                timeout: Optional[float] = ...) -> Answers[Segmentation]: ...
+
+    def segment(self, images: Any, *, model: str = '', model_size: bool = False,
+                confidence: bool = False, class_filter: Sequence[int] = (),
+                options: Options = Options(), timeout: Optional[float] = None) -> Any:
+        """The class of each pixel of a picture, or of each of a list.
+
+        Args:
+          images: one picture or a list of them.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only segmenter.
+          model_size: whether maps have the size of the network's input, not that of the oriented
+            picture or its crop.
+          confidence: whether to answer how sure the model is of each pixel.
+          class_filter: ids of the only classes to map; empty: all.
+          options: what all methods take.
+          timeout: seconds; None: the client's.
+        """
+        params = _requests.segment_params(model_size, confidence, class_filter)
+        return self._predict(_requests.SEGMENT, images, model, params, options, timeout)
+
+    def map(self, method: Callable[..., Answer], images: Iterable[Source], *, in_flight: int = 8,
+            **parameters: Any) -> Iterator[Union[Answer, VisionError, OSError]]:
+        """Answers for many pictures, in their order, each by a request of its own.
+
+          for answer in client.map(client.detect, paths, in_flight=4, masks=False): ...
+
+        The server computes pictures of several requests together. At most `in_flight` pictures are
+        read and not yet yielded, so that `images` may be endless. One that fails has its
+        VisionError in its place, or the OSError if its file cannot be read. Leaving the loop early
+        waits for those in flight.
+
+        Args:
+          method: of this client.
+          images: one picture each.
+          in_flight: requests at a time, at least 1.
+          **parameters: of the method.
+        """
+        if in_flight < 1:
+            raise ValueError(f'in_flight is at least 1, not {in_flight}')
+        return _map(method, images, in_flight, parameters)
+
+    def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
+        """All models of the server, ordered by name, without their classes' names."""
+        deadline = self._connection.deadline(timeout)
+        request, found = _messages.ListModelsRequest(), []
+        while True:
+            response = self._call(_requests.LIST_MODELS, request, deadline)
+            found += [_answers.model_info(model) for model in response.models]
+            if not response.next_page_token:
+                return found
+            request.page_token = response.next_page_token
+
+    def model(self, name: str, *, timeout: Optional[float] = None) -> ModelInfo:
+        """One model with its classes' names. VisionError (NOT_FOUND) if there is none."""
+        request = _messages.GetModelRequest(name=name)
+        deadline = self._connection.deadline(timeout)
+        return _answers.model_info(self._call(_requests.GET_MODEL, request, deadline))
+
+    def health(self, service: str = SERVICE, *, timeout: Optional[float] = None) -> bool:
+        """Whether the server serves; of `service` also 'models/{id}', 'liveness' or '' for the
+        server as a whole. VisionError (NOT_FOUND) of a name that it does not know, UNAVAILABLE if
+        it cannot be reached. Asks once."""
+        request = _messages.HealthCheckRequest(service=service)
+        response = self._call(_requests.CHECK_HEALTH, request, self._connection.deadline(timeout))
+        return bool(response.status == _messages.HealthCheckResponse.SERVING)
+
+    def _predict(self, method: Method, images: Any, model: str, params: Any, options: Options,
+                 timeout: Optional[float]) -> Any:
+        deadline = self._connection.deadline(timeout)
+        found: List[Any] = []
+        for request in _requests.requests(method, images, model, params, options,
+                                          self._max_images):
+            response = self._call(method, request, deadline)
+            found += _answers.answers(response, method.parse, len(request.images))
+        return _requests.as_asked(images, found)
+
+    def _call(self, method: Method, request: Any, deadline: float) -> Any:
+        connection = self._connection
+        attempts = Attempts(method.attempts, deadline, connection.budget)
+        while True:
+            try:
+                response = connection.stub(method)(request, timeout=attempts.timeout(),
+                                                   metadata=connection.metadata)
+            except grpc.RpcError as rpc_error:
+                error = from_rpc_error(rpc_error)
+                delay = attempts.delay_after(error)
+                if delay is None:
+                    raise error from rpc_error
+                time.sleep(delay)
+            else:
+                attempts.succeeded()
+                return response
+
+
+def _map(method: Callable[..., Any], images: Iterable[Any], in_flight: int,
+         parameters: Any) -> Iterator[Any]:
+    def answer(image: Any) -> Any:
+        try:
+            return method(image, **parameters)
+        except (VisionError, OSError) as error:
+            return error
+
+    waiting: Deque['concurrent.futures.Future[Any]'] = collections.deque()
+    with concurrent.futures.ThreadPoolExecutor(in_flight) as pool:
+        for image in images:
+            waiting.append(pool.submit(answer, image))
+            if len(waiting) == in_flight:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

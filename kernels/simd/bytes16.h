@@ -1,0 +1,97 @@
+// 64 bytes in an AVX-512 register, in four parts of 16: Bytes8's counterpart.
+// Only files compiled for AVX-512 include this header.
+#ifndef SFMAMBA_KERNELS_SIMD_BYTES16_H_
+#define SFMAMBA_KERNELS_SIMD_BYTES16_H_
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sfmamba::kernels {
+namespace {
+
+struct Bytes16 {
+  static constexpr int kBytes = 64;
+  static constexpr int kParts = 4;
+
+  __m512i v;
+
+  static Bytes16 Zero() { return {_mm512_setzero_si512()}; }
+  // Each 32-bit integer becomes `value`.
+  static Bytes16 Set32(int32_t value) { return {_mm512_set1_epi32(value)}; }
+  static Bytes16 Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+  // Part i is the 16 bytes at p[i] + offset.
+  static Bytes16 LoadParts(const uint8_t* const* p, size_t offset) {
+    const __m256i low = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(Part(p[0] + offset)), Part(p[1] + offset), 1);
+    const __m256i high = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(Part(p[2] + offset)), Part(p[3] + offset), 1);
+    return {_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)};
+  }
+  // Each part is the same 16 bytes.
+  static Bytes16 Repeat(const uint8_t* p) {
+    return {_mm512_broadcast_i32x4(Part(p))};
+  }
+  void Store(uint8_t* p) const { _mm512_storeu_si512(p, v); }
+  void StoreParts(uint8_t* const* p, size_t offset) const {
+    StorePart(_mm512_castsi512_si128(v), p[0] + offset);
+    StorePart(_mm512_extracti32x4_epi32(v, 1), p[1] + offset);
+    StorePart(_mm512_extracti32x4_epi32(v, 2), p[2] + offset);
+    StorePart(_mm512_extracti32x4_epi32(v, 3), p[3] + offset);
+  }
+
+ private:
+  static __m128i Part(const uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static void StorePart(__m128i part, uint8_t* p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), part);
+  }
+};
+
+// Byte i of each part becomes the part's byte order[i], or 0 if that is at
+// least 128.
+inline Bytes16 Shuffle(Bytes16 a, Bytes16 order) {
+  return {_mm512_shuffle_epi8(a.v, order.v)};
+}
+
+// The bytes of a and b in turn, of the lower and of the upper half of each
+// part.
+inline Bytes16 ZipLow(Bytes16 a, Bytes16 b) {
+  return {_mm512_unpacklo_epi8(a.v, b.v)};
+}
+inline Bytes16 ZipHigh(Bytes16 a, Bytes16 b) {
+  return {_mm512_unpackhi_epi8(a.v, b.v)};
+}
+
+// Of 16-bit integers: a[2i] * b[2i] + a[2i + 1] * b[2i + 1], in 32 bits.
+inline Bytes16 MultiplyAddPairs(Bytes16 a, Bytes16 b) {
+  return {_mm512_madd_epi16(a.v, b.v)};
+}
+
+// Of 32-bit integers; what does not fit is cut off.
+inline Bytes16 Add32(Bytes16 a, Bytes16 b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+template <int kBits>
+inline Bytes16 ShiftLeft32(Bytes16 a) {
+  return {_mm512_slli_epi32(a.v, kBits)};
+}
+// The sign is kept.
+template <int kBits>
+inline Bytes16 ShiftRight32(Bytes16 a) {
+  return {_mm512_srai_epi32(a.v, kBits)};
+}
+
+// 32-bit integers limited to [0, 255]: those of each part of a, then of b, c
+// and d. Their magnitude is below 2^15.
+inline Bytes16 ToBytes(Bytes16 a, Bytes16 b, Bytes16 c, Bytes16 d) {
+  return {_mm512_packus_epi16(_mm512_packs_epi32(a.v, b.v),
+                              _mm512_packs_epi32(c.v, d.v))};
+}
+
+}  // namespace
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_SIMD_BYTES16_H_

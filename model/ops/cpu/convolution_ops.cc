@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "ATen/ops/empty.h"
+#include "ATen/record_function.h"
+#include "kernels/linear/depthwise_convolution.h"
+#include "kernels/linear/gemm_convolution.h"
+#include "model/ops/cpu/ops.h"
+#include "model/ops/parallel.h"
+
+namespace sfmamba::ops {
+namespace {
+
+// The fewest pixels per part. With fewer, the products have too few rows to be
+// efficient.
+constexpr int64_t kGrainPixels = 24;
+// The fewest multiplications per part, which take about 10 us.
+constexpr int64_t kGrainProducts = 1 << 19;
+constexpr int64_t kGrainDepthwise = 1 << 17;
+
+// Convolves x [N, in, H, W] into y [N, H, W, out], contiguous.
+void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
+              const at::Tensor& y) {
+  RECORD_FUNCTION("sfmamba::gemm_convolution",
+                  c10::ArrayRef<const c10::IValue>{});
+  const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
+  kernels::GemmConvolutionArgs args{};
+  args.count = x.size(0);
+  args.height = x.size(2);
+  args.width = x.size(3);
+  args.in = x.size(1);
+  args.out = y.size(3);
+  args.kernel = convolution.kernel;
+  args.stride = convolution.stride;
+  args.x = dense.const_data_ptr<float>();
+  args.weights = convolution.weights.values.const_data_ptr<float>();
+  if (convolution.bias.defined()) {
+    args.bias = convolution.bias.const_data_ptr<float>();
+  }
+  args.low = convolution.low;
+  args.high = convolution.high;
+  args.add = add;
+  args.y = y.data_ptr<float>();
+  const int64_t products = convolution.weights.in * convolution.weights.out;
+  ParallelFor(kernels::GemmConvolutionPixels(args),
+              std::max(kGrainPixels, kGrainProducts / products),
+              [&](int64_t begin, int64_t end) {
+                kernels::GemmConvolutionCpu(args, begin, end);
+              });
+}
+
+// An output [N, out, H / stride, W / stride] of x [N, in, H, W], rounded up,
+// channels-last in memory.
+at::Tensor EmptyOutput(const at::Tensor& x, int64_t out, int stride) {
+  return at::empty({x.size(0), (x.size(2) + stride - 1) / stride,
+                    (x.size(3) + stride - 1) / stride, out},
+                   x.options())
+      .permute({0, 3, 1, 2});
+}
+
+}  // namespace
+
+GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
+                             int stride) {
+  GemmConvWeights convolution;
+  convolution.kernel = weight.size(2);
+  convolution.stride = stride;
+  convolution.weights =
+      PackGemm(weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}));
+  convolution.bias = bias;
+  return convolution;
+}
+
+at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution) {
+  const at::Tensor y =
+      EmptyOutput(x, convolution.weights.out, convolution.stride);
+  Convolve(x, convolution, /*add=*/false, y.permute({0, 2, 3, 1}));
+  return y;
+}
+
+void AddGemmConv(const at::Tensor& x, const GemmConvWeights& convolution,
+                 at::Tensor& residual) {
+  at::Tensor y = residual.permute({0, 2, 3, 1}).contiguous();
+  Convolve(x, convolution, /*add=*/true, y);
+  residual = y.permute({0, 3, 1, 2});
+}
+
+DepthwiseWeights PackDepthwise(const at::Tensor& weight, const at::Tensor& bias,
+                               int stride) {
+  DepthwiseWeights convolution;
+  convolution.kernel = weight.size(2);
+  convolution.stride = stride;
+  convolution.values =
+      weight.squeeze(1).permute({1, 2, 0}).to(at::kFloat).contiguous();
+  convolution.bias = bias;
+  return convolution;
+}
+
+at::Tensor DepthwiseConv(const at::Tensor& x,
+                         const DepthwiseWeights& convolution) {
+  RECORD_FUNCTION("sfmamba::depthwise_convolution",
+                  c10::ArrayRef<const c10::IValue>{});
+  const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
+  const at::Tensor y = EmptyOutput(x, x.size(1), convolution.stride);
+  kernels::DepthwiseConvolutionArgs args{};
+  args.count = x.size(0);
+  args.height = x.size(2);
+  args.width = x.size(3);
+  args.channels = x.size(1);
+  args.kernel = convolution.kernel;
+  args.stride = convolution.stride;
+  args.x = dense.const_data_ptr<float>();
+  args.weight = convolution.values.const_data_ptr<float>();
+  if (convolution.bias.defined()) {
+    args.bias = convolution.bias.const_data_ptr<float>();
+  }
+  args.low = convolution.low;
+  args.high = convolution.high;
+  args.y = y.data_ptr<float>();
+  const int64_t products =
+      y.size(3) * args.channels * args.kernel * args.kernel;
+  ParallelFor(kernels::DepthwiseConvolutionRows(args),
+              std::max<int64_t>(1, kGrainDepthwise / products),
+              [&](int64_t begin, int64_t end) {
+                kernels::DepthwiseConvolutionCpu(args, begin, end);
+              });
+  return y;
+}
+
+}  // namespace sfmamba::ops

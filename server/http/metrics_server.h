@@ -1,0 +1,36 @@
+#ifndef SFMAMBA_SERVER_HTTP_METRICS_SERVER_H_
+#define SFMAMBA_SERVER_HTTP_METRICS_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/http/http_server.h"
+#include "server/observability/metrics.h"
+
+namespace sfmamba::http {
+
+// Serves GET /metrics over HTTP, on threads of its own, until destroyed.
+//
+// prometheus-cpp's own Exposer does not do: its threads have stacks of 100 KiB,
+// and the thread-local storage of the libraries for GPUs alone is larger, so
+// that they cannot be started in such a process.
+class MetricsServer {
+ public:
+  // Port 0: any free one. UNAVAILABLE, naming the address, if it cannot be
+  // bound. `metrics` outlives the server.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
+      const std::string& host, int port, observability::Metrics* metrics);
+
+  int port() const { return http_->port(); }
+
+ private:
+  explicit MetricsServer(std::unique_ptr<HttpServer> http)
+      : http_(std::move(http)) {}
+
+  const std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace sfmamba::http
+
+#endif  // SFMAMBA_SERVER_HTTP_METRICS_SERVER_H_

@@ -1,0 +1,131 @@
+#include "server/kserve/describe_model.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/priority.h"
+#include "server/kserve/model_tensors.h"
+#include "server/observability/inference_statistics.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+using observability::InferenceStatistics;
+
+constexpr char kPlatform[] = "sfmamba";
+constexpr int kDefaultPriority = 2;  // 1 is the highest.
+
+void Describe(const ModelTensor& tensor,
+              inference::ModelMetadataResponse::TensorMetadata* metadata) {
+  metadata->set_name(std::string(tensor.name));
+  metadata->set_datatype(std::string(tensor.datatype));
+  metadata->add_shape(-1);
+  metadata->mutable_shape()->Add(tensor.dims.begin(), tensor.dims.end());
+}
+
+void Describe(const InferenceStatistics::Sum& sum,
+              inference::StatisticDuration* duration) {
+  duration->set_count(sum.count);
+  duration->set_ns(absl::ToInt64Nanoseconds(sum.time));
+}
+
+void DescribeBatching(const batching::BatchOptions& batch,
+                      absl::Duration default_timeout,
+                      inference::ModelDynamicBatching* batching) {
+  batching->set_max_queue_delay_microseconds(
+      absl::ToInt64Microseconds(batch.max_queue_delay));
+  batching->set_priority_levels(server::kPriorityCount);
+  batching->set_default_priority_level(kDefaultPriority);
+  auto* queue = batching->mutable_default_queue_policy();
+  queue->set_default_timeout_microseconds(
+      absl::ToInt64Microseconds(default_timeout));
+  queue->set_allow_timeout_override(true);
+  queue->set_max_queue_size(batch.max_queue_items);
+}
+
+}  // namespace
+
+absl::Status DescribeMetadata(const repository::ModelVersion& model,
+                              inference::ModelMetadataResponse* metadata) {
+  const auto loaded = model.Loaded();
+  if (!loaded.ok()) return loaded.status();
+  const model::ModelConfig& config = (*loaded)->directory.config;
+  metadata->set_name(model.id());
+  metadata->add_versions(absl::StrCat(model.number()));
+  metadata->set_platform(kPlatform);
+  Describe(InputOf(config), metadata->add_inputs());
+  for (const ModelTensor& tensor : OutputsOf(config)) {
+    Describe(tensor, metadata->add_outputs());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DescribeConfig(const repository::ModelVersion& model,
+                            int max_images, absl::Duration default_timeout,
+                            inference::ModelConfig* config) {
+  const auto loaded = model.Loaded();
+  if (!loaded.ok()) return loaded.status();
+  const repository::ModelDirectory& directory = (*loaded)->directory;
+  config->set_name(model.id());
+  config->set_platform(kPlatform);
+  config->set_backend(kPlatform);
+  config->mutable_version_policy()->mutable_latest()->set_num_versions(1);
+  config->set_max_batch_size(
+      std::min(directory.batch.max_batch_size, max_images));
+  const ModelTensor taken = InputOf(directory.config);
+  inference::ModelInput* input = config->add_input();
+  input->set_name(std::string(taken.name));
+  input->set_data_type(taken.type);
+  input->set_format(inference::ModelInput::FORMAT_NCHW);
+  input->mutable_dims()->Add(taken.dims.begin(), taken.dims.end());
+  for (const ModelTensor& tensor : OutputsOf(directory.config)) {
+    inference::ModelOutput* output = config->add_output();
+    output->set_name(std::string(tensor.name));
+    output->set_data_type(tensor.type);
+    output->mutable_dims()->Add(tensor.dims.begin(), tensor.dims.end());
+    if (tensor.name == kLogits) output->set_label_filename("labels.txt");
+  }
+  inference::ModelInstanceGroup* group = config->add_instance_group();
+  group->set_name(model.id());
+  group->set_count(1);
+  group->set_kind(absl::StartsWith((*loaded)->executor->device(), "cpu")
+                      ? inference::ModelInstanceGroup::KIND_CPU
+                      : inference::ModelInstanceGroup::KIND_GPU);
+  DescribeBatching(directory.batch, default_timeout,
+                   config->mutable_dynamic_batching());
+  config->mutable_model_transaction_policy();  // Not decoupled.
+  return absl::OkStatus();
+}
+
+void DescribeStatistics(const repository::ModelVersion& model,
+                        inference::ModelStatistics* statistics) {
+  const InferenceStatistics::Snapshot sums =
+      model.metrics()->statistics().Get();
+  statistics->set_name(model.id());
+  statistics->set_version(absl::StrCat(model.number()));
+  statistics->set_last_inference(absl::ToUnixMillis(sums.last));
+  statistics->set_inference_count(sums.images);
+  statistics->set_execution_count(sums.batches);
+  inference::InferStatistics* requests = statistics->mutable_inference_stats();
+  Describe(sums.success, requests->mutable_success());
+  Describe(sums.fail, requests->mutable_fail());
+  Describe(sums.queue, requests->mutable_queue());
+  Describe(sums.input, requests->mutable_compute_input());
+  Describe(sums.infer, requests->mutable_compute_infer());
+  Describe(sums.output, requests->mutable_compute_output());
+  for (const auto& [images, time] : sums.by_batch_size) {
+    inference::InferBatchStatistics* batch = statistics->add_batch_stats();
+    batch->set_batch_size(images);
+    Describe(time, batch->mutable_compute_infer());
+    // Images are decoded, and answers encoded, outside batches.
+    batch->mutable_compute_input()->set_count(time.count);
+    batch->mutable_compute_output()->set_count(time.count);
+  }
+}
+
+}  // namespace sfmamba::kserve

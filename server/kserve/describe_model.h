@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_SERVER_KSERVE_DESCRIBE_MODEL_H_
+#define SFMAMBA_SERVER_KSERVE_DESCRIBE_MODEL_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "inference/grpc_service.pb.h"
+#include "inference/model_config.pb.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::kserve {
+
+// What clients may know of a model. UNAVAILABLE unless it is READY.
+absl::Status DescribeMetadata(const repository::ModelVersion& model,
+                              inference::ModelMetadataResponse* metadata);
+
+// The same with how it is batched. A request has at most `max_images`, and by
+// default waits for `default_timeout`.
+absl::Status DescribeConfig(const repository::ModelVersion& model,
+                            int max_images, absl::Duration default_timeout,
+                            inference::ModelConfig* config);
+
+// What it has answered since the start.
+void DescribeStatistics(const repository::ModelVersion& model,
+                        inference::ModelStatistics* statistics);
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_KSERVE_DESCRIBE_MODEL_H_

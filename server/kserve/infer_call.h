@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_SERVER_KSERVE_INFER_CALL_H_
+#define SFMAMBA_SERVER_KSERVE_INFER_CALL_H_
+
+#include "absl/status/status.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/kserve/inference.h"
+#include "server/observability/metrics.h"
+#include "server/prediction/prediction.h"
+#include "server/rpc/call.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/send_watch.h"
+
+namespace sfmamba::kserve {
+
+// A ModelInfer call. Deletes itself once gRPC is done with it, which is when
+// the answer is sent. `sends` outlives it.
+class InferCall final : public grpc::ServerUnaryReactor {
+ public:
+  InferCall(const prediction::PredictionEnvironment& environment,
+            grpc::CallbackServerContext* context, grpc::ByteBuffer* request,
+            grpc::ByteBuffer* response, rpc::SendWatch* sends)
+      : context_(*context),
+        sends_(*sends),
+        sent_(*response),
+        inference_(environment, observability::Method::kModelInfer, *context,
+                   request,
+                   [this](const absl::Status& status,
+                          inference::packed::ModelInferResponse* answer) {
+                     Answer(status, *answer);
+                   }) {}
+
+  // `serving` is the error to answer at once, or OK.
+  void Run(const absl::Status& serving) { inference_.Run(serving); }
+
+  void OnCancel() override { inference_.Cancel(); }
+  void OnDone() override {
+    sends_.Done(&context_);
+    delete this;
+  }
+
+ private:
+  void Answer(const absl::Status& status,
+              const inference::packed::ModelInferResponse& answer) {
+    if (status.ok()) rpc::Serialize(answer, &sent_);
+    sends_.Sending(&context_);
+    Finish(rpc::EndCall(status, &context_));
+  }
+
+  grpc::CallbackServerContext& context_;
+  rpc::SendWatch& sends_;
+  grpc::ByteBuffer& sent_;  // The response's bytes.
+  Inference inference_;     // Last: it uses everything above.
+};
+
+// Ends a stream before its first message.
+class RefusedStream final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_KSERVE_INFER_CALL_H_

@@ -1,0 +1,266 @@
+#include "server/kserve/infer_outputs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/kserve/infer_parameters.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+constexpr size_t kMaxNameShown = 64;  // Bytes.
+constexpr int kLengthBytes = 4;       // Before each element of BYTES.
+
+// Appends numbers as they are in memory, which is little-endian.
+template <typename T>
+void Append(T value, std::string* to) {
+  to->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void AppendVarint(uint32_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) {
+    to->push_back(static_cast<char>(value | 0x80));
+  }
+  to->push_back(static_cast<char>(value));
+}
+
+// An INT32 or UINT8 that is not negative, raw or packed.
+template <typename T>
+void AppendInteger(T value, bool raw, std::string* to) {
+  raw ? Append(value, to) : AppendVarint(value, to);
+}
+
+std::string FloatRow(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(float));
+}
+
+// All classes' logits, in the order of the classes.
+std::string LogitsRow(const prediction::ClassificationAnswer& answer,
+                      int64_t classes) {
+  std::vector<float> logits(classes);
+  for (const prediction::Category& category : answer.categories) {
+    logits[category.class_id] = category.score;
+  }
+  return FloatRow(logits);
+}
+
+// The first classes as elements of BYTES, each with its length.
+std::string ClassificationRow(const prediction::ClassificationAnswer& answer,
+                              int count) {
+  std::string row;
+  for (int i = 0; i < count; ++i) {
+    const prediction::Category& category = answer.categories[i];
+    std::string text =
+        absl::StrFormat("%f:%d", category.score, category.class_id);
+    if (!category.label.empty()) absl::StrAppend(&text, ":", category.label);
+    Append(static_cast<uint32_t>(text.size()), &row);
+    row += text;
+  }
+  return row;
+}
+
+int ClassificationCount(const WantedOutput& output) {
+  return std::min<int64_t>(output.classification, output.tensor.dims[0]);
+}
+
+// Fills a row of an output from an answer.
+struct FillRow {
+  const WantedOutput& output;
+  bool raw;
+  std::string* row;
+
+  void operator()(prediction::ClassificationAnswer& answer) const {
+    if (output.tensor.name == kEmbedding) {
+      *row = FloatRow(answer.embedding);
+    } else if (output.classification > 0) {
+      *row = ClassificationRow(answer, ClassificationCount(output));
+    } else {
+      *row = LogitsRow(answer, output.tensor.dims[0]);
+    }
+  }
+
+  // Beyond the objects there are zeros.
+  void operator()(prediction::DetectionAnswer& answer) const {
+    const absl::string_view name = output.tensor.name;
+    if (name == kNumDetections) {
+      const int32_t count = answer.objects.size();
+      return AppendInteger(count, raw, row);
+    }
+    const size_t most = output.tensor.dims[0];
+    for (size_t i = 0; i < most; ++i) {
+      static const auto& none = *new prediction::DetectedObject();
+      const prediction::DetectedObject& object =
+          i < answer.objects.size() ? answer.objects[i] : none;
+      if (name == kBoxes) {
+        Append(object.box, row);
+      } else if (name == kScores) {
+        Append(object.score, row);
+      } else {
+        AppendInteger<int32_t>(object.class_id, raw, row);
+      }
+    }
+  }
+
+  void operator()(prediction::SegmentationAnswer& answer) const {
+    auto& map = std::get<prediction::RawIndexMap>(answer.map);
+    if (map.bytes_per_pixel == 1) {
+      if (raw) {
+        *row = std::move(map.data);
+        return;
+      }
+      for (const char c : map.data) AppendVarint(static_cast<uint8_t>(c), row);
+      return;
+    }
+    const auto* bytes = reinterpret_cast<const uint8_t*>(map.data.data());
+    row->reserve(raw ? 2 * map.data.size() : map.data.size());
+    for (size_t i = 0; i < map.data.size(); i += 2) {
+      AppendInteger<int32_t>(bytes[i] | bytes[i + 1] << 8, raw, row);
+    }
+  }
+};
+
+static_assert(sizeof(model::Box) == 4 * sizeof(float));
+
+// Puts a tensor's bytes into the contents' field of its type.
+void SetContents(absl::string_view datatype, std::string data,
+                 inference::packed::TensorContents* contents) {
+  if (datatype == "FP32") {
+    contents->set_fp32_contents(std::move(data));
+  } else if (datatype == "INT32") {
+    contents->set_int_contents(std::move(data));
+  } else if (datatype == "UINT8") {
+    contents->set_uint_contents(std::move(data));
+  } else {
+    for (size_t at = 0; at < data.size();) {
+      uint32_t length;
+      std::memcpy(&length, &data[at], kLengthBytes);
+      at += kLengthBytes;
+      contents->add_bytes_contents(data.substr(at, length));
+      at += length;
+    }
+  }
+}
+
+absl::Status ReadWanted(
+    const inference::ModelInferRequest::InferRequestedOutputTensor& output,
+    const std::vector<ModelTensor>& tensors, WantedOutput* wanted) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&output](const ModelTensor& tensor) {
+                                    return tensor.name == output.name();
+                                  });
+  if (found == tensors.end()) {
+    std::string names;
+    for (const ModelTensor& tensor : tensors) {
+      absl::StrAppend(&names, names.empty() ? "" : ", ", tensor.name);
+    }
+    return server::InvalidField(
+        ".name", absl::StrCat("got \"", output.name().substr(0, kMaxNameShown),
+                              "\", expected one of ", names));
+  }
+  wanted->tensor = *found;
+  const absl::Status status =
+      ReadOutputParameters(output.parameters(), &wanted->classification);
+  if (status.ok() && wanted->classification > 0 && found->name != kLogits) {
+    return server::InvalidField(".parameters.classification",
+                                "expected none but of logits");
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
+                           const model::ModelConfig& model,
+                           std::vector<WantedOutput>* wanted) {
+  wanted->clear();
+  const std::vector<ModelTensor> tensors = OutputsOf(model);
+  if (request.outputs().empty()) {
+    for (const ModelTensor& tensor : tensors) wanted->push_back({tensor});
+    return absl::OkStatus();
+  }
+  for (int i = 0; i < request.outputs_size(); ++i) {
+    WantedOutput output;
+    absl::Status status = ReadWanted(request.outputs(i), tensors, &output);
+    for (const WantedOutput& other : *wanted) {
+      if (status.ok() && other.tensor.name == output.tensor.name) {
+        status = server::InvalidField(".name", "expected each output once");
+      }
+    }
+    if (!status.ok()) {
+      return absl::IsInvalidArgument(status)
+                 ? server::InField(absl::StrCat("outputs[", i, "]"), status)
+                 : status;
+    }
+    wanted->push_back(std::move(output));
+  }
+  return absl::OkStatus();
+}
+
+int64_t InferOutputs::SetAnswer(int image, prediction::Answer answer) {
+  Image& own = images_[image];
+  if (const auto* map = std::get_if<prediction::SegmentationAnswer>(&answer)) {
+    own.height = map->height;
+    own.width = map->width;
+  }
+  int64_t bytes = 0;
+  own.rows.resize(wanted_.size());
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    std::visit(FillRow{wanted_[i], raw_, &own.rows[i]}, answer);
+    bytes += own.rows[i].size();
+  }
+  return bytes;
+}
+
+int64_t InferOutputs::Bytes() const {
+  int64_t bytes = 0;
+  for (const Image& image : images_) {
+    for (const std::string& row : image.rows) bytes += row.size();
+  }
+  return bytes;
+}
+
+std::vector<int64_t> InferOutputs::ShapeOf(size_t i) const {
+  const WantedOutput& output = wanted_[i];
+  std::vector<int64_t> shape = {static_cast<int64_t>(images_.size())};
+  if (output.classification > 0) {
+    shape.push_back(ClassificationCount(output));
+  } else if (output.tensor.name == kClassMap) {
+    shape.insert(shape.end(), {images_[0].height, images_[0].width});
+  } else if (output.tensor.name == kEmbedding) {
+    shape.push_back(images_[0].rows[i].size() / sizeof(float));
+  } else {
+    shape.insert(shape.end(), output.tensor.dims.begin(),
+                 output.tensor.dims.end());
+  }
+  return shape;
+}
+
+void InferOutputs::MoveTo(inference::packed::ModelInferResponse* response) {
+  for (size_t i = 0; i < wanted_.size(); ++i) {
+    const WantedOutput& output = wanted_[i];
+    auto* tensor = response->add_outputs();
+    tensor->set_name(std::string(output.tensor.name));
+    const absl::string_view datatype =
+        output.classification > 0 ? "BYTES" : output.tensor.datatype;
+    tensor->set_datatype(std::string(datatype));
+    for (const int64_t side : ShapeOf(i)) tensor->add_shape(side);
+    std::string data = std::move(images_[0].rows[i]);
+    for (size_t n = 1; n < images_.size(); ++n) data += images_[n].rows[i];
+    if (raw_) {
+      response->add_raw_output_contents(std::move(data));
+    } else {
+      SetContents(datatype, std::move(data), tensor->mutable_contents());
+    }
+  }
+  images_.clear();
+}
+
+}  // namespace sfmamba::kserve

@@ -1,0 +1,147 @@
+#include "server/kserve/infer_parameters.h"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/base/priority.h"
+#include "server/base/reasons.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+using inference::InferParameter;
+
+constexpr size_t kMaxNameShown = 64;  // Bytes.
+constexpr int kMaxClassification = 1 << 20;
+
+absl::Status Invalid(absl::string_view name, absl::string_view message) {
+  return server::InvalidField(
+      absl::StrCat("parameters.", name.substr(0, kMaxNameShown)), message);
+}
+
+// A number of 0 or more, of either type that clients send.
+absl::Status ReadCount(absl::string_view name, const InferParameter& parameter,
+                       int64_t* count) {
+  if (parameter.has_int64_param() && parameter.int64_param() >= 0) {
+    *count = parameter.int64_param();
+    return absl::OkStatus();
+  }
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  if (parameter.has_uint64_param() && parameter.uint64_param() <= kMax) {
+    *count = parameter.uint64_param();
+    return absl::OkStatus();
+  }
+  return Invalid(name, "expected an integer of 0 or more");
+}
+
+absl::Status ReadPriority(absl::string_view name,
+                          const InferParameter& parameter,
+                          server::Priority* priority) {
+  int64_t level = 0;
+  const absl::Status status = ReadCount(name, parameter, &level);
+  if (!status.ok() || level == 0) return status;
+  *priority = level == 1   ? server::Priority::kHigh
+              : level == 2 ? server::Priority::kNormal
+                           : server::Priority::kLow;
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimeout(absl::string_view name,
+                         const InferParameter& parameter,
+                         std::optional<absl::Duration>* wait) {
+  int64_t microseconds = 0;
+  const absl::Status status = ReadCount(name, parameter, &microseconds);
+  if (status.ok() && microseconds > 0) *wait = absl::Microseconds(microseconds);
+  return status;
+}
+
+// Clients send zeros for no sequence.
+absl::Status CheckNoSequence(absl::string_view name,
+                             const InferParameter& parameter) {
+  const bool none = !parameter.bool_param() && parameter.int64_param() == 0 &&
+                    parameter.uint64_param() == 0 &&
+                    parameter.double_param() == 0 &&
+                    parameter.string_param().empty();
+  if (none) return absl::OkStatus();
+  return Invalid(name, "expected 0: there are no sequences");
+}
+
+absl::Status ReadFraction(absl::string_view name,
+                          const InferParameter& parameter,
+                          std::optional<float>* fraction) {
+  if (!parameter.has_double_param()) {
+    return Invalid(name, "expected a double_param");
+  }
+  *fraction = parameter.double_param();  // Its range is the prediction's.
+  return absl::OkStatus();
+}
+
+absl::Status ReadParameter(absl::string_view name,
+                           const InferParameter& parameter,
+                           InferParameters* parameters) {
+  if (name == "priority") {
+    return ReadPriority(name, parameter, &parameters->options.priority);
+  }
+  if (name == "timeout") {
+    return ReadTimeout(name, parameter, &parameters->options.max_queue_wait);
+  }
+  if (name == "score_threshold") {
+    return ReadFraction(name, parameter, &parameters->score_threshold);
+  }
+  if (absl::StartsWith(name, "sequence_")) {
+    return CheckNoSequence(name, parameter);
+  }
+  // The C++ client always sends this one; it concerns streams only.
+  if (name == "triton_enable_empty_final_response") {
+    return parameter.has_bool_param() ? absl::OkStatus()
+                                      : Invalid(name, "expected a bool_param");
+  }
+  if (absl::StartsWith(name, "triton_")) {
+    return Invalid(name, "expected no other parameters of this prefix");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoSharedMemory(const ParameterMap& map) {
+  return map.contains("shared_memory_region")
+             ? server::NotSupported("shared memory")
+             : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadParameters(const ParameterMap& map,
+                            InferParameters* parameters) {
+  for (const auto& [name, parameter] : map) {
+    const absl::Status status = ReadParameter(name, parameter, parameters);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadOutputParameters(const ParameterMap& map,
+                                  int* classification) {
+  *classification = 0;
+  const auto found = map.find("classification");
+  if (found != map.end()) {
+    int64_t count = 0;
+    const absl::Status status =
+        ReadCount("classification", found->second, &count);
+    if (!status.ok() || count == 0 || count > kMaxClassification) {
+      return server::InvalidField(".parameters.classification",
+                                  "expected an int64_param of 1 or more");
+    }
+    *classification = static_cast<int>(count);
+  }
+  return CheckNoSharedMemory(map);
+}
+
+absl::Status CheckInputParameters(const ParameterMap& map) {
+  return CheckNoSharedMemory(map);
+}
+
+}  // namespace sfmamba::kserve

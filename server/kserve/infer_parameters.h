@@ -1,0 +1,40 @@
+#ifndef SFMAMBA_SERVER_KSERVE_INFER_PARAMETERS_H_
+#define SFMAMBA_SERVER_KSERVE_INFER_PARAMETERS_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/map.h"
+#include "inference/grpc_service.pb.h"
+#include "server/prediction/prediction_request.h"
+
+namespace sfmamba::kserve {
+
+using ParameterMap =
+    google::protobuf::Map<std::string, inference::InferParameter>;
+
+// What the parameters of a ModelInferRequest ask for.
+struct InferParameters {
+  prediction::RequestOptions options;
+  std::optional<float> score_threshold;  // Of detections.
+};
+
+// INVALID_ARGUMENT, INVALID_FIELD, naming the parameter, if one that is known
+// has a value of another type or out of range, or if one asks for what only a
+// Triton server has: sequences, or a name with "triton_". Others are ignored.
+absl::Status ReadParameters(const ParameterMap& map,
+                            InferParameters* parameters);
+
+// How many classes an output's parameter `classification` asks for; 0 without.
+// INVALID_ARGUMENT or, if the output is to be put into shared memory,
+// UNIMPLEMENTED. The field is relative to the output (".parameters.x").
+absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
+
+// UNIMPLEMENTED if the input is in shared memory.
+absl::Status CheckInputParameters(const ParameterMap& map);
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_KSERVE_INFER_PARAMETERS_H_

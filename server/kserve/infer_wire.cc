@@ -1,0 +1,121 @@
+#include "server/kserve/infer_wire.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/reasons.h"
+#include "server/rpc/wire_copier.h"
+#include "server/rpc/wire_cursor.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+using rpc::kMaxWireDepth;
+using rpc::WireType;
+
+// Fields of ModelInferRequest.
+constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
+// Of InferInputTensor; the known ones before it are small.
+constexpr uint32_t kContents = 5;
+
+const char* NameOf(uint32_t number) {
+  static constexpr const char* kNames[] = {
+      "model_name", "model_version", "id", "parameters", "inputs", "outputs"};
+  return number <= kOutputs ? kNames[number - 1] : "raw_input_contents";
+}
+
+class Walker {
+ public:
+  Walker(absl::Span<const absl::string_view> parts, InferWire* wire)
+      : copier_(parts, kMaxInferRestBytes, &wire->rest),
+        cursor_(copier_.cursor()),
+        wire_(*wire) {}
+
+  absl::Status Walk() {
+    const int64_t end = cursor_.size();
+    while (cursor_.position() < end) {
+      uint32_t tag;
+      if (!cursor_.ReadTag(end, &tag)) return Malformed();
+      field_ = rpc::NumberOf(tag);
+      if (!Handle(tag, end)) return Malformed();
+      if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
+          wire_.raw_inputs == kMaxCounted) {
+        break;  // It is refused; the rest need not be looked at.
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Malformed() const {
+    if (copier_.too_large()) {
+      return server::InvalidField(
+          NameOf(field_), absl::StrCat("got more than ", kMaxInferRestBytes,
+                                       " bytes beside the tensors' elements, "
+                                       "expected less"));
+    }
+    return server::MalformedMessage(absl::StrCat("malformed within its first ",
+                                                 cursor_.position(),
+                                                 " bytes of ", cursor_.size()));
+  }
+
+  // The methods below return false if the message is malformed or too large.
+
+  bool Handle(uint32_t tag, int64_t end) {
+    const bool delimited = rpc::TypeOf(tag) == WireType::kLengthDelimited;
+    if (delimited && field_ == kInputs && ++wire_.inputs == 1) {
+      return EnterInput(tag, end);
+    }
+    if (delimited && field_ == kOutputs && ++wire_.outputs <= kMaxOutputs) {
+      return copier_.Keep(tag, end, kMaxWireDepth);
+    }
+    if (delimited && field_ == kRawInputs && ++wire_.raw_inputs == 1) {
+      return ReadExtent(end, &wire_.raw);
+    }
+    return field_ < kInputs ? copier_.Keep(tag, end, kMaxWireDepth)
+                            : cursor_.SkipField(tag, end, kMaxWireDepth);
+  }
+
+  bool EnterInput(uint32_t tag, int64_t outer_end) {
+    int64_t end;
+    size_t start;
+    if (!copier_.BeginMessage(tag, outer_end, &end, &start)) return false;
+    while (cursor_.position() < end) {
+      uint32_t inner;
+      if (!cursor_.ReadTag(end, &inner)) return false;
+      const uint32_t number = rpc::NumberOf(inner);
+      if (number == kContents &&
+          rpc::TypeOf(inner) == WireType::kLengthDelimited) {
+        ++wire_.contents_count;
+        if (!ReadExtent(end, &wire_.contents)) return false;
+      } else if (!(number < kContents
+                       ? copier_.Keep(inner, end, kMaxWireDepth - 1)
+                       : cursor_.SkipField(inner, end, kMaxWireDepth - 1))) {
+        return false;
+      }
+    }
+    copier_.EndMessage(start);
+    return true;
+  }
+
+  bool ReadExtent(int64_t end, rpc::WireExtent* extent) {
+    int64_t length;
+    if (!cursor_.ReadLength(end, &length)) return false;
+    *extent = {cursor_.position(), length};
+    return cursor_.Skip(length, end);
+  }
+
+  rpc::WireCopier copier_;
+  rpc::WireCursor& cursor_;
+  InferWire& wire_;
+  uint32_t field_ = 0;  // Of the request, that is looked at.
+};
+
+}  // namespace
+
+absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
+                              InferWire* wire) {
+  return Walker(parts, wire).Walk();
+}
+
+}  // namespace sfmamba::kserve

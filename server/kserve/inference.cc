@@ -1,0 +1,183 @@
+#include "server/kserve/inference.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/kserve/infer_parameters.h"
+#include "server/rpc/call.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+// A prediction's fields and those of a ModelInferRequest that fill them.
+struct FieldName {
+  absl::string_view prefix;
+  absl::string_view replacement;
+};
+constexpr FieldName kFieldNames[] = {
+    {"images", "inputs[0]"},
+    {"params.", "parameters."},
+    {"options.max_queue_wait", "parameters.timeout"},
+    {"request_id", "id"},
+};
+
+bool Wants(const std::vector<WantedOutput>& wanted, absl::string_view name) {
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [name](const WantedOutput& output) {
+                       return output.tensor.name == name;
+                     });
+}
+
+// What the prediction is asked for, so that its answer has the outputs.
+prediction::TaskParams ParamsFor(const model::ModelConfig& model,
+                                 const std::vector<WantedOutput>& wanted,
+                                 const InferParameters& parameters) {
+  switch (model.task) {
+    case model::VisionTask::kClassification: {
+      prediction::ClassifyParams params;
+      params.score = prediction::ClassifyParams::Score::kLogit;
+      params.top_k = Wants(wanted, kLogits) ? model.num_classes : 1;
+      params.include_embedding = Wants(wanted, kEmbedding);
+      return params;
+    }
+    case model::VisionTask::kDetection: {
+      prediction::DetectParams params;
+      params.score_threshold = parameters.score_threshold;
+      return params;
+    }
+    case model::VisionTask::kSegmentation: {
+      prediction::SegmentParams params;
+      params.encoding = prediction::SegmentParams::Encoding::kRawIndex;
+      return params;
+    }
+  }
+  return prediction::ClassifyParams();
+}
+
+// Of a model that is not loaded, so that the prediction says so.
+prediction::TaskParams ParamsFor(model::VisionTask task) {
+  switch (task) {
+    case model::VisionTask::kClassification:
+      return prediction::ClassifyParams();
+    case model::VisionTask::kDetection:
+      return prediction::DetectParams();
+    case model::VisionTask::kSegmentation:
+      return prediction::SegmentParams();
+  }
+  return prediction::ClassifyParams();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindModel(
+    const repository::ModelRepository& repository, absl::string_view name,
+    absl::string_view version, absl::string_view field) {
+  if (name.empty()) {
+    return server::InvalidField(field, "got no name, expected a model's");
+  }
+  if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
+  const std::string full =
+      version.empty() ? absl::StrCat("models/", name)
+                      : absl::StrCat("models/", name, "/versions/", version);
+  return repository.Find(full, field);
+}
+
+absl::Status InRequestWords(const absl::Status& status) {
+  server::ErrorDetail detail = server::GetErrorDetail(status);
+  if (!absl::IsInvalidArgument(status) || detail.field.empty()) return status;
+  absl::string_view message = status.message();
+  absl::ConsumePrefix(&message, absl::StrCat(detail.field, ": "));
+  for (const FieldName& name : kFieldNames) {
+    absl::string_view rest = detail.field;
+    if (absl::ConsumePrefix(&rest, name.prefix)) {
+      detail.field = absl::StrCat(name.replacement, rest);
+      break;
+    }
+  }
+  const std::string named = absl::StrCat(detail.field, ": ", message);
+  return server::MakeError(status.code(), named, std::move(detail));
+}
+
+Inference::Inference(const prediction::PredictionEnvironment& environment,
+                     observability::Method method,
+                     const grpc::CallbackServerContext& context,
+                     grpc::ByteBuffer* message, Ended ended)
+    : received_(message, environment.limits.max_images),
+      model_(FindModel(environment.repository, received_.message().model_name(),
+                       received_.message().model_version(), "model_name")),
+      model_name_(model_.ok() ? (*model_)->name() : ""),
+      ended_(std::move(ended)),
+      prediction_(environment, rpc::WithCall(context, method, Translate()),
+                  this) {}
+
+void Inference::Run(const absl::Status& serving) {
+  absl::Status status = serving;
+  if (status.ok()) status = received_.status();
+  if (status.ok()) status = model_.status();
+  prediction_.Start(status);
+}
+
+prediction::PredictionRequest Inference::Translate() {
+  prediction::PredictionRequest request;
+  request.model = model_name_;
+  request.request_id = received_.message().id();
+  request.message_bytes = received_.bytes();
+  // What is refused counts as one image.
+  request.images = std::max(received_.images(), 1);
+  request.image = [this](int i) { return received_.Image(i); };
+  if (model_.ok()) request.malformed = TranslateTask(&request);
+  return request;
+}
+
+absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
+  const auto loaded = (*model_)->Loaded();
+  if (!loaded.ok()) {
+    request->params = ParamsFor(
+        (*model_)->task().value_or(model::VisionTask::kClassification));
+    return absl::OkStatus();
+  }
+  const model::ModelConfig& model = (*loaded)->directory.config;
+  request->params = ParamsFor(model.task);
+  if (!received_.input_status().ok()) return received_.input_status();
+  InferParameters parameters;
+  std::vector<WantedOutput> wanted;
+  absl::Status status =
+      ReadParameters(received_.message().parameters(), &parameters);
+  if (status.ok()) status = ChooseOutputs(received_.message(), model, &wanted);
+  if (!status.ok()) return status;
+  if (model.task == model::VisionTask::kSegmentation && received_.files() &&
+      received_.images() > 1) {
+    return server::InvalidField(
+        "inputs[0].shape",
+        absl::StrCat("got ", received_.images(),
+                     " pictures, expected 1: class maps of pictures have the "
+                     "pictures' sizes, and an output has one"));
+  }
+  request->options = parameters.options;
+  request->params = ParamsFor(model, wanted, parameters);
+  outputs_ = InferOutputs(std::move(wanted), received_.raw());
+  return absl::OkStatus();
+}
+
+void Inference::Start(const std::string&, int images) {
+  outputs_.Start(images);
+}
+
+void Inference::Done(const absl::Status& status) {
+  inference::packed::ModelInferResponse response;
+  if (status.ok()) {
+    response.set_model_name((*model_)->id());
+    response.set_model_version(absl::StrCat((*model_)->number()));
+    response.set_id(received_.message().id());
+    outputs_.MoveTo(&response);
+  }
+  Ended ended = std::move(ended_);
+  ended(InRequestWords(status), &response);
+}
+
+}  // namespace sfmamba::kserve

@@ -1,0 +1,170 @@
+#include "server/kserve/received_inference.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/kserve/infer_parameters.h"
+#include "server/kserve/model_tensors.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+constexpr char kRawField[] = "raw_input_contents[0]";
+constexpr char kContentsField[] = "inputs[0].contents";
+constexpr size_t kMaxNameShown = 64;  // Bytes.
+
+// How many of something there are, and that there is to be one.
+absl::Status NotOne(absl::string_view field, int got,
+                    absl::string_view expected) {
+  return server::InvalidField(
+      field, absl::StrCat("got ", got, ", expected ", expected));
+}
+
+// Exactly one input, with elements in one place.
+absl::Status CheckCounts(const InferWire& wire) {
+  if (wire.inputs != 1) {
+    return NotOne("inputs", wire.inputs, "one, \"image\"");
+  }
+  if (wire.outputs > kMaxOutputs) {
+    return NotOne("outputs", wire.outputs, "each of the model's once");
+  }
+  if (wire.raw_inputs > 1) {
+    return NotOne("raw_input_contents", wire.raw_inputs, "one for each input");
+  }
+  if (wire.raw_inputs == 1 && wire.contents_count > 0) {
+    return server::InvalidField(
+        "raw_input_contents",
+        "got raw and typed contents, expected one of them");
+  }
+  if (wire.raw_inputs == 0 && wire.contents_count != 1) {
+    return NotOne(kContentsField, wire.contents_count, "one");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
+    : bytes_(message->Length()) {
+  std::vector<grpc::Slice> slices;
+  if (bytes_ > 0 && !message->Dump(&slices).ok()) {
+    status_ = rpc::NotParsed();
+    return;
+  }
+  message->Clear();
+  std::vector<absl::string_view> parts;
+  parts.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()),
+                       slice.size());
+  }
+  status_ = Read(parts);
+  if (!status_.ok()) return;
+  input_status_ = CheckInput();
+  if (!input_status_.ok() || images_ > max_images) return;
+  input_status_ = Split(std::move(slices), parts);
+}
+
+absl::Status ReceivedInference::Read(
+    absl::Span<const absl::string_view> parts) {
+  absl::Status status = WalkInferRequest(parts, &wire_);
+  if (status.ok() && !message_.ParseFromString(wire_.rest)) {
+    status = rpc::NotParsed();
+  }
+  if (!status.ok()) message_.Clear();
+  wire_.rest = std::string();
+  return status;
+}
+
+absl::Span<const int64_t> ReceivedInference::shape() const {
+  const auto& shape = message_.inputs(0).shape();
+  return absl::Span<const int64_t>(shape.data(), shape.size());
+}
+
+absl::Status ReceivedInference::CheckInput() {
+  if (wire_.inputs > 0) {
+    // Before the counts, because such an input has no contents.
+    const absl::Status status =
+        CheckInputParameters(message_.inputs(0).parameters());
+    if (!status.ok()) return status;
+  }
+  const absl::Status counts = CheckCounts(wire_);
+  if (!counts.ok()) return counts;
+  const auto& input = message_.inputs(0);
+  if (input.name() != kInputName) {
+    return server::InvalidField(
+        "inputs[0].name",
+        absl::StrCat("got \"", input.name().substr(0, kMaxNameShown),
+                     "\", expected \"", kInputName, "\""));
+  }
+  const absl::StatusOr<ElementType> type = ParseElementType(input.datatype());
+  if (!type.ok()) return server::AtField("inputs[0].datatype", type.status());
+  type_ = *type;
+  const absl::StatusOr<int64_t> images = CountImages(type_, shape());
+  if (!images.ok()) return server::AtField("inputs[0].shape", images.status());
+  images_ = static_cast<int>(
+      std::min<int64_t>(*images, std::numeric_limits<int>::max()));
+  return absl::OkStatus();
+}
+
+absl::Status ReceivedInference::Split(
+    std::vector<grpc::Slice> slices,
+    absl::Span<const absl::string_view> parts) {
+  if (!raw() && !type_.is_bytes()) return CopyTypedNumbers(parts);
+  const absl::StatusOr<std::vector<rpc::WireExtent>> extents =
+      !raw()             ? SplitTypedFiles(parts, images_, wire_.contents)
+      : type_.is_bytes() ? SplitRawFiles(parts, images_, wire_.raw)
+                         : SplitRawNumbers(type_, shape(), images_, wire_.raw);
+  if (!extents.ok()) {
+    return server::AtField(raw() ? kRawField : kContentsField,
+                           extents.status());
+  }
+  pictures_ = rpc::PictureBytes(slices, *extents);
+  return absl::OkStatus();
+}
+
+absl::Status ReceivedInference::CopyTypedNumbers(
+    absl::Span<const absl::string_view> parts) {
+  const int64_t image = BytesOfImage(type_, shape());
+  const int64_t bytes = images_ * image;
+  const int64_t elements = bytes / type_.bytes;
+  // No element takes less on the wire.
+  if (bytes > wire_.contents.length) {
+    return server::InvalidField(
+        kContentsField,
+        absl::StrCat("got ", wire_.contents.length, " bytes, expected ",
+                     elements, " elements as the shape has"));
+  }
+  const grpc::Slice copy(bytes);
+  const absl::Status status =
+      ReadTypedNumbers(parts, type_, elements, wire_.contents,
+                       const_cast<uint8_t*>(copy.begin()));
+  if (!status.ok()) return server::AtField(kContentsField, status);
+  std::vector<rpc::WireExtent> extents;
+  for (int i = 0; i < images_; ++i) extents.push_back({i * image, image});
+  pictures_ = rpc::PictureBytes({copy}, extents);
+  bytes_ += copy.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<image::ImageSource> ReceivedInference::Image(int i) {
+  image::ImageSource source;
+  const absl::string_view bytes = pictures_.View(i);
+  if (files()) {
+    // A file's header is read before it is admitted.
+    if (pictures_.CrossesSlices(i)) pictures_.Join(i);
+    source.source = image::EncodedImage{bytes};
+    return source;
+  }
+  source.source = image::InputTensor{type_.type, shape().subspan(1), bytes};
+  if (pictures_.CrossesSlices(i)) {
+    source.fetch = [this, i] { pictures_.Join(i); };
+  }
+  return source;
+}
+
+}  // namespace sfmamba::kserve

@@ -1,0 +1,74 @@
+#ifndef SFMAMBA_SERVER_KSERVE_RECEIVED_INFERENCE_H_
+#define SFMAMBA_SERVER_KSERVE_RECEIVED_INFERENCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "inference/grpc_service.pb.h"
+#include "server/image/image_source.h"
+#include "server/kserve/infer_wire.h"
+#include "server/kserve/tensor_elements.h"
+#include "server/rpc/received_request.h"
+
+namespace sfmamba::kserve {
+
+// A ModelInferRequest as it came by the wire: the small rest of it parsed, and
+// its images' bytes where they were received. Only typed numbers are copied.
+// Thread-compatible.
+class ReceivedInference {
+ public:
+  // Takes the bytes of `message`, which is empty afterwards. With more images
+  // than `max_images`, none of them is looked at.
+  ReceivedInference(grpc::ByteBuffer* message, int max_images);
+
+  // INVALID_ARGUMENT if the message is malformed: nothing of it is known.
+  const absl::Status& status() const { return status_; }
+  // INVALID_ARGUMENT, naming the field, if its input is not one that this
+  // server takes; UNIMPLEMENTED if it is in shared memory.
+  const absl::Status& input_status() const { return input_status_; }
+
+  // Without inputs but the first, and without its contents.
+  const inference::ModelInferRequest& message() const { return message_; }
+  // Whether the outputs are to be raw, as the inputs are.
+  bool raw() const { return wire_.raw_inputs > 0; }
+  // Whether the images are files.
+  bool files() const { return type_.is_bytes(); }
+  // Those that the shape has; 0 if there is no valid shape.
+  int images() const { return images_; }
+  // The bytes that this holds.
+  int64_t bytes() const { return bytes_; }
+
+  // The i-th image; its views are of this.
+  absl::StatusOr<image::ImageSource> Image(int i);
+  // Frees the images' bytes: no view of them is used any more.
+  void ReleaseImages() { pictures_.Release(); }
+
+ private:
+  absl::Status Read(absl::Span<const absl::string_view> parts);
+  absl::Status CheckInput();
+  // Finds the elements of the images.
+  absl::Status Split(std::vector<grpc::Slice> slices,
+                     absl::Span<const absl::string_view> parts);
+  absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts);
+
+  absl::Span<const int64_t> shape() const;
+
+  int64_t bytes_;
+  InferWire wire_;
+  inference::ModelInferRequest message_;
+  ElementType type_;
+  int images_ = 0;
+  rpc::PictureBytes pictures_;
+  absl::Status status_;
+  absl::Status input_status_;
+};
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_KSERVE_RECEIVED_INFERENCE_H_

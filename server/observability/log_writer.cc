@@ -1,0 +1,111 @@
+#include "server/observability/log_writer.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/steady_clock.h"
+#include "server/base/thread_name.h"
+
+namespace sfmamba::observability {
+namespace {
+
+constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
+// How often a thread that cannot write looks whether it is to end.
+constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
+// A pipe that is ready takes so many bytes without blocking: pipe(7).
+constexpr size_t kChunk = PIPE_BUF;
+
+}  // namespace
+
+LogWriter::LogWriter(int fd, const Options& options)
+    : fd_(fd), options_(options), thread_([this] { Loop(); }) {}
+
+LogWriter::~LogWriter() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+    give_up_ = base::SteadyNow() + kLastWrites;
+  }
+  thread_.join();
+}
+
+void LogWriter::Write(std::string line, bool urgent) {
+  const size_t room =
+      urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
+  absl::MutexLock lock(&mu_);
+  if (bytes_ + line.size() > room) {
+    ++dropped_;
+    return;
+  }
+  bytes_ += line.size();
+  lines_.push_back(std::move(line));
+}
+
+bool LogWriter::Flush(absl::Duration limit) const {
+  const auto is_written = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return lines_.empty() && !writing_;
+  };
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(absl::Condition(&is_written), limit);
+}
+
+int64_t LogWriter::TakeDropped() {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(dropped_, 0);
+}
+
+void LogWriter::Loop() {
+  server::NameThisThread("log");
+  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopping_ || !lines_.empty();
+  };
+  while (true) {
+    std::deque<std::string> taken;
+    {
+      absl::MutexLock lock(&mu_, absl::Condition(&has_work));
+      if (lines_.empty()) return;
+      taken.swap(lines_);
+      writing_ = true;
+    }
+    for (const std::string& line : taken) {
+      const bool written = WriteAll(line);
+      absl::MutexLock lock(&mu_);
+      bytes_ -= line.size();
+      if (!written) ++dropped_;
+    }
+    absl::MutexLock lock(&mu_);
+    writing_ = false;
+  }
+}
+
+bool LogWriter::WriteAll(const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    pollfd ready = {fd_, POLLOUT, 0};
+    if (poll(&ready, 1, absl::ToInt64Milliseconds(kPollPeriod)) <= 0) {
+      if (GivesUp()) return false;
+      continue;
+    }
+    const ssize_t size =
+        write(fd_, text.data() + done, std::min(kChunk, text.size() - done));
+    if (size >= 0) {
+      done += size;
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return false;
+    } else if (GivesUp()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool LogWriter::GivesUp() const {
+  absl::MutexLock lock(&mu_);
+  return base::SteadyNow() >= give_up_;
+}
+
+}  // namespace sfmamba::observability

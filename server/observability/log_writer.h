@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_SERVER_OBSERVABILITY_LOG_WRITER_H_
+#define SFMAMBA_SERVER_OBSERVABILITY_LOG_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::observability {
+
+// Writes lines to a descriptor, on a thread of its own, so that no other thread
+// waits for whoever reads them. What does not fit into the queue is dropped and
+// counted.
+//
+// Thread-safe. The destructor waits up to 0.2 s for what is queued to be
+// written.
+class LogWriter {
+ public:
+  struct Options {
+    // Of the lines that wait. Urgent ones may use a quarter more.
+    size_t max_bytes = 1 << 20;
+  };
+
+  // `fd` is used, not owned. It may block: a pipe that nobody reads only stops
+  // the thread of this object.
+  LogWriter(int fd, const Options& options);
+  ~LogWriter();
+
+  // Queues `line`, which ends in a newline, or drops it. Never blocks. An
+  // urgent line finds room when others do not.
+  void Write(std::string line, bool urgent) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Waits until the lines queued so far are written; false if `limit` passes
+  // before.
+  bool Flush(absl::Duration limit) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the number of lines dropped since the last call.
+  int64_t TakeDropped() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Loop();  // The body of thread_.
+  // Writes `text` to its end. False if the descriptor takes no more, or if
+  // this object ends and time is up.
+  bool WriteAll(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
+  bool GivesUp() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const int fd_;
+  const Options options_;
+
+  mutable absl::Mutex mu_;
+  std::deque<std::string> lines_ ABSL_GUARDED_BY(mu_);
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;      // Of lines_.
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;  // What was taken from lines_.
+  int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  std::thread thread_;  // Last: uses everything above.
+};
+
+}  // namespace sfmamba::observability
+
+#endif  // SFMAMBA_SERVER_OBSERVABILITY_LOG_WRITER_H_

@@ -1,0 +1,181 @@
+// What Prediction checks and reserves before any work is done.
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "model/config.h"
+#include "server/base/client_shares.h"
+#include "server/base/error.h"
+#include "server/base/reasons.h"
+#include "server/prediction/expected_cost.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// The memory kept for an answer however small it is, so that one that has been
+// computed is not refused for want of it.
+constexpr int64_t kLeastAnswer = 4 << 10;
+
+}  // namespace
+
+absl::Status Prediction::Admit() {
+  absl::Status status = ValidateRequestId(request_.request_id);
+  if (!status.ok()) return status;
+  record_.set_request_id(request_.request_id);
+  auto version =
+      env_.repository.Find(request_.model, "model", handler_->task());
+  if (!version.ok()) return version.status();
+  version_ = *std::move(version);
+  record_.set_model(version_->name(), version_->metrics());
+  auto model = version_->Loaded();
+  if (!model.ok()) return model.status();
+  model_ = *std::move(model);
+  status = CheckTask();
+  if (status.ok()) status = HoldMessage();
+  if (status.ok()) {
+    status = ValidateRequest(request_, model_->directory.config, env_.limits);
+  }
+  if (status.ok()) status = handler_->CheckParams(model_->directory);
+  if (status.ok()) status = CheckImages();
+  if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
+  if (status.ok()) status = Reserve();
+  return status;
+}
+
+absl::Status Prediction::CheckTask() const {
+  const model::VisionTask task = model_->directory.config.task;
+  if (task == handler_->task()) return absl::OkStatus();
+  return server::TaskMismatch(version_->name(),
+                              repository::TaskName(handler_->task()),
+                              repository::TaskName(task));
+}
+
+absl::Status Prediction::HoldMessage() {
+  const int64_t bytes = request_.message_bytes;
+  if (bytes > env_.memory.most_of_message()) {
+    return server::InputsTooLarge(bytes, env_.memory.most_of_message());
+  }
+  absl::StatusOr<server::MemoryHold> memory =
+      env_.memory.Take(server::MemoryUse::kMessage, bytes);
+  if (memory.ok()) message_memory_ = *std::move(memory);
+  return memory.status();
+}
+
+absl::Status Prediction::CheckImages() {
+  items_.resize(request_.images);
+  for (int i = 0; i < request_.images; ++i) {
+    Item& item = items_[i];
+    absl::StatusOr<image::ImageSource> source = request_.image(i);
+    item.status = source.status();
+    if (source.ok()) {
+      item.source = *source;
+      item.status = ValidateImage(item.source, model_->directory.config,
+                                  env_.limits, &item.facts);
+    }
+    if (item.status.ok()) continue;
+    env_.metrics.ImageFailed(item.facts.format,
+                             server::GetErrorDetail(item.status).reason);
+    item.status = AtImage(i, item.status);
+    if (!request_.options.allow_partial_results) return item.status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
+    int items, int64_t bytes) const {
+  const auto first =
+      std::find_if(items_.begin(), items_.end(),
+                   [](const Item& item) { return item.status.ok(); });
+  const image::PictureSize& input = first->facts.input;
+  const int64_t values = int64_t{3} * input.height * input.width;
+  const model::ModelConfig& config = model_->directory.config;
+  batching::AdmissionRequest request;
+  request.key.height = config.Padded(input.height);
+  request.key.width = config.Padded(input.width);
+  request.key.type = first->facts.input_bytes > values
+                         ? batching::ImageType::kFloat32
+                         : batching::ImageType::kUint8;
+  request.images = items;
+  request.client = server::ClientOf(request_.peer);
+  request.priority = request_.options.priority;
+  absl::Duration decode, answer, longest_answer;
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    decode += ExpectedDecode(item.facts);
+    const absl::Duration own =
+        handler_->LongestAnswer(model_->directory, item.facts);
+    answer += own;
+    longest_answer = std::max(longest_answer, own);
+  }
+  request.decode =
+      env_.decode_pool.Wait(decode, request.priority, queue_deadline_);
+  request.answer =
+      std::max({model_->answer_time.mean(), longest_answer,
+                env_.finish_pool.Wait(answer, request.priority, deadline_)});
+  // A caller that set no deadline is refused when the queues are full, or if
+  // its answer may take longer than any caller has.
+  if (request_.deadline != absl::InfiniteFuture() ||
+      request.answer > deadline_ - env_.clock()) {
+    request.deadline = deadline_;
+  }
+  return model_->executor->Admit(request,
+                                 request_.options.max_queue_wait.has_value()
+                                     ? queue_deadline_
+                                     : absl::InfiniteFuture(),
+                                 bytes);
+}
+
+absl::Status Prediction::Reserve() {
+  const auto result_bytes = [this](const Item& item) {
+    return handler_->ResultBytes(model_->directory, item.facts);
+  };
+  const auto answer_bytes = [&result_bytes](const Item& item) {
+    return std::max(result_bytes(item), kLeastAnswer);
+  };
+  int items = 0;
+  int64_t bytes = 0;
+  int64_t inputs = 0, answers = 0;  // Memory to hold.
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    ++items;
+    bytes += item.facts.input_bytes + result_bytes(item);
+    inputs += item.facts.input_bytes;
+    answers += answer_bytes(item);
+  }
+  if (items == 0) return absl::OkStatus();
+  const batching::BatchOptions& queue = model_->executor->options().batch;
+  const int64_t most =
+      std::min<int64_t>(queue.max_queue_items, env_.decode_room.max_items());
+  if (items > most) return server::TooManyImages(items, most);
+  if (bytes > queue.max_queue_bytes) {
+    return server::InputsTooLarge(bytes, queue.max_queue_bytes);
+  }
+  const int64_t held = message_memory_.bytes() + inputs + answers;
+  if (held > env_.memory.most_of_request()) {
+    return server::InputsTooLarge(held, env_.memory.most_of_request());
+  }
+  absl::StatusOr<batching::Reservation> batch = ReserveInputs(items, bytes);
+  if (!batch.ok()) return batch.status();
+  absl::StatusOr<batching::Reservation> decode =
+      env_.decode_room.Take(items, 0, server::ClientOf(request_.peer));
+  if (!decode.ok()) return decode.status();
+  absl::StatusOr<server::MemoryHold> input_memory =
+      env_.memory.Take(server::MemoryUse::kInput, inputs);
+  if (!input_memory.ok()) return input_memory.status();
+  absl::StatusOr<server::MemoryHold> answer_memory =
+      env_.memory.Take(server::MemoryUse::kAnswer, answers);
+  if (!answer_memory.ok()) return answer_memory.status();
+  for (Item& item : items_) {
+    if (!item.status.ok()) continue;
+    item.decode_room = decode->Split(1, 0);
+    item.input_room = batch->Split(1, item.facts.input_bytes);
+    item.answer_room = batch->Split(0, result_bytes(item));
+    item.input_memory = input_memory->Split(item.facts.input_bytes);
+    item.answer_memory = answer_memory->Split(answer_bytes(item));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sfmamba::prediction

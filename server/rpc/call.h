@@ -1,0 +1,48 @@
+#ifndef SFMAMBA_SERVER_RPC_CALL_H_
+#define SFMAMBA_SERVER_RPC_CALL_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/observability/metrics.h"
+#include "server/prediction/prediction_request.h"
+#include "server/rpc/received_request.h"
+
+// What calls whose messages come and go as bytes have in common.
+
+namespace sfmamba::rpc {
+
+// Adds to a request what a prediction wants to know of the call that it came
+// by.
+prediction::PredictionRequest WithCall(
+    const grpc::CallbackServerContext& context, observability::Method method,
+    prediction::PredictionRequest request);
+
+// INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
+// bytes than any has.
+absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes);
+
+// Parses a request without pictures. INVALID_ARGUMENT, MALFORMED_MESSAGE.
+template <typename Message>
+absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
+  const absl::Status status = CheckPlainRequest(bytes);
+  if (!status.ok() || bytes.Length() == 0) return status;
+  grpc::ByteBuffer share = bytes;  // Emptied by the call.
+  return grpc::SerializationTraits<Message>::Deserialize(&share, message).ok()
+             ? absl::OkStatus()
+             : NotParsed();
+}
+
+// Writes a message as the bytes to be sent.
+template <typename Message>
+void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
+  bool owned;  // Always, by `bytes`.
+  grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
+}
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_CALL_H_

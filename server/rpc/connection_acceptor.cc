@@ -1,0 +1,120 @@
+#include "server/rpc/connection_acceptor.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "server/base/thread_name.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+// When there are too many, one in so many is ended: looking for them takes
+// time.
+constexpr int kEndedAtOnce = 100;
+// Until descriptors or memory may be there again.
+constexpr int kPauseMilliseconds = 50;
+
+}  // namespace
+
+ConnectionAcceptor::ConnectionAcceptor(const Options& options,
+                                       server::ListeningSockets sockets,
+                                       std::unique_ptr<Acceptor> acceptor)
+    : options_(options),
+      sockets_(std::move(sockets)),
+      acceptor_(std::move(acceptor)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { Loop(); }) {}
+
+ConnectionAcceptor::~ConnectionAcceptor() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_, 1);
+  thread_.join();
+  close(wake_);
+}
+
+void ConnectionAcceptor::Loop() {
+  server::NameThisThread("accept");
+  std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
+  for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
+  while (true) {
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[0].revents != 0) EndThoseAsked();
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopping_) return;
+    }
+    for (size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      while (Accept(fds[i].fd)) {
+      }
+    }
+  }
+}
+
+void ConnectionAcceptor::End(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  asked_.push_back(peer);
+  eventfd_write(wake_, 1);
+}
+
+void ConnectionAcceptor::EndThoseAsked() {
+  eventfd_t ignored;
+  eventfd_read(wake_, &ignored);
+  std::vector<std::string> asked;
+  {
+    absl::MutexLock lock(&mu_);
+    asked.swap(asked_);
+  }
+  for (const std::string& peer : asked) open_.End(peer);
+}
+
+bool ConnectionAcceptor::Accept(int listener) {
+  const int fd =
+      accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    if (errno == EAGAIN) return false;
+    // Descriptors or memory ran out all the same, or the network failed.
+    MakeRoom();
+    poll(nullptr, 0, kPauseMilliseconds);
+    return false;
+  }
+  if (open_.size() >= options_.max_connections &&
+      open_.Count() >= options_.max_connections) {
+    MakeRoom();
+  }
+  if (fd >= options_.max_descriptor) {
+    options_.refused();
+    close(fd);
+    return true;
+  }
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  const unsigned timeout = absl::ToInt64Milliseconds(options_.user_timeout);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+  open_.Add(fd);
+  Acceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener;
+  connection.fd = fd;
+  acceptor_->HandleNewConnection(&connection);
+  return true;
+}
+
+void ConnectionAcceptor::MakeRoom() {
+  const int ended = std::max(1, open_.Count() / kEndedAtOnce);
+  open_.EndMostSilent(ended);
+  for (int i = 0; i < ended; ++i) options_.refused();
+}
+
+}  // namespace sfmamba::rpc

@@ -1,0 +1,36 @@
+#include "server/rpc/send_watch.h"
+
+#include <utility>
+
+namespace sfmamba::rpc {
+
+SendWatch::SendWatch(absl::Duration timeout, std::function<absl::Time()> clock)
+    : timeout_(timeout), clock_(std::move(clock)) {}
+
+void SendWatch::Sending(grpc::CallbackServerContext* context) {
+  const absl::Time end = clock_() + timeout_;
+  absl::MutexLock lock(&mu_);
+  sending_[context] = end;
+}
+
+void SendWatch::Done(grpc::CallbackServerContext* context) {
+  absl::MutexLock lock(&mu_);
+  sending_.erase(context);
+}
+
+int SendWatch::CancelLate() {
+  const absl::Time now = clock_();
+  int cancelled = 0;
+  // Held meanwhile, so that no context goes. gRPC calls OnDone() on threads of
+  // its own.
+  absl::MutexLock lock(&mu_);
+  for (auto& [context, end] : sending_) {
+    if (now < end) continue;
+    end = absl::InfiniteFuture();
+    context->TryCancel();
+    ++cancelled;
+  }
+  return cancelled;
+}
+
+}  // namespace sfmamba::rpc

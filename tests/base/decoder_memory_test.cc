@@ -1,0 +1,197 @@
+// What is foreseen of decoders' memory, against what they allocate.
+
+#include "base/decoder_memory.h"
+
+#include <cstdint>
+#include <cstdio>  // Before jpeglib.h.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/image_decoder.h"
+#include "gtest/gtest.h"
+#include "jpeglib.h"
+#include "tests/server/picture.h"
+#include "tests/testing/allocations.h"
+
+namespace sfmamba::base {
+namespace {
+
+// Bytes, below which the decoders' tables count for more than the picture.
+constexpr int64_t kTightFrom = 1 << 20;
+
+struct Size {
+  int width, height;
+};
+constexpr Size kSizes[] = {{1, 1},       {7, 5},      {17, 9},     {33, 1025},
+                           {224, 224},   {2051, 517}, {501, 2003}, {16384, 3},
+                           {16383, 129}, {5, 16384}};
+
+// Decodes, and holds what was foreseen between what was allocated and 1.5 times
+// as much.
+void ExpectForeseen(const std::string& bytes, bool tight = true,
+                    int min_side = 0) {
+  const ImageLimits limits;
+  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
+  ASSERT_TRUE(header.ok()) << header.status();
+  SCOPED_TRACE(absl::StrCat(header->width, " x ", header->height));
+  const DecodeNeeds needs = NeedsOf(*header, true, min_side);
+  RgbImage image;
+  const int64_t peak = PeakOfHeap([&] {
+    const absl::Status status = [&] {
+      auto decoded = DecodeImage(bytes, limits, true, min_side);
+      if (decoded.ok()) image = *std::move(decoded);
+      return decoded.status();
+    }();
+    ASSERT_TRUE(status.ok()) << status;
+  });
+  EXPECT_EQ(needs.width, image.width);
+  EXPECT_EQ(needs.height, image.height);
+  EXPECT_GE(needs.bytes, peak);
+  if (tight && peak >= kTightFrom) {
+    EXPECT_LE(needs.bytes, peak / 2 * 3);
+  }
+}
+
+// For every size, and a JPEG of so many components.
+void ExpectJpegForeseen(
+    int components, const std::function<void(jpeg_compress_struct&)>& adjust,
+    int min_side = 0) {
+  for (const Size& size : kSizes) {
+    const std::vector<uint8_t> pixels(
+        size_t{1} * components * size.width * size.height, 77);
+    ExpectForeseen(server::EncodeJpeg(size.width, size.height, components,
+                                      pixels.data(), adjust),
+                   true, min_side);
+  }
+}
+
+void SetSampling(jpeg_compress_struct& compress, int component, int across,
+                 int down) {
+  compress.comp_info[component].h_samp_factor = across;
+  compress.comp_info[component].v_samp_factor = down;
+}
+
+void Progressive(jpeg_compress_struct& compress) {
+  jpeg_simple_progression(&compress);
+}
+
+// Each component in a scan of its own.
+void EachInItsScan(jpeg_compress_struct& compress) {
+  static jpeg_scan_info scans[4];
+  for (int i = 0; i < compress.num_components; ++i) {
+    scans[i] = {1, {i}, 0, 63, 0, 0};
+  }
+  compress.scan_info = scans;
+  compress.num_scans = compress.num_components;
+}
+
+TEST(DecoderMemoryTest, BaselineJpegsTakeSomeRows) {
+  ExpectJpegForeseen(1, {});
+  ExpectJpegForeseen(3, {});  // 4:2:0.
+  ExpectJpegForeseen(3,
+                     [](jpeg_compress_struct& c) { SetSampling(c, 0, 1, 1); });
+  ExpectJpegForeseen(3,
+                     [](jpeg_compress_struct& c) { SetSampling(c, 0, 2, 1); });
+  ExpectJpegForeseen(3,
+                     [](jpeg_compress_struct& c) { SetSampling(c, 0, 1, 4); });
+  ExpectJpegForeseen(4, {});
+}
+
+TEST(DecoderMemoryTest, ProgressiveJpegsTakeTheirCoefficients) {
+  ExpectJpegForeseen(1, Progressive);
+  ExpectJpegForeseen(3, Progressive);
+  ExpectJpegForeseen(3, [](jpeg_compress_struct& c) {
+    SetSampling(c, 0, 1, 1);
+    jpeg_simple_progression(&c);
+  });
+  // Chroma finer than luma.
+  ExpectJpegForeseen(3, [](jpeg_compress_struct& c) {
+    SetSampling(c, 0, 1, 1);
+    SetSampling(c, 1, 2, 2);
+    SetSampling(c, 2, 2, 2);
+    jpeg_simple_progression(&c);
+  });
+  ExpectJpegForeseen(4, Progressive);
+}
+
+TEST(DecoderMemoryTest, JpegsOfSeveralScansTakeTheirCoefficients) {
+  ExpectJpegForeseen(3, EachInItsScan);
+  ExpectJpegForeseen(4, EachInItsScan);
+}
+
+TEST(DecoderMemoryTest, ScalingDownSavesPixelsNotCoefficients) {
+  ExpectJpegForeseen(3, {}, 64);
+  ExpectJpegForeseen(3, Progressive, 64);
+}
+
+TEST(DecoderMemoryTest, ArithmeticCodingTakesNoMore) {
+  ExpectJpegForeseen(3, [](jpeg_compress_struct& c) { c.arith_code = TRUE; });
+}
+
+TEST(DecoderMemoryTest, ATurnedPictureIsThereTwice) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(1200, 901));
+  ExpectForeseen(server::WithExif(jpeg, server::ExifOrientation(6, true)));
+  ExpectForeseen(server::WithExif(jpeg, server::ExifOrientation(3, true)));
+}
+
+TEST(DecoderMemoryTest, PngsTakeTwoRows) {
+  struct Kind {
+    int color_type, bit_depth, bits;
+  };
+  for (const Kind& kind : {Kind{0, 8, 8}, Kind{2, 8, 24}, Kind{3, 2, 2},
+                           Kind{4, 8, 16}, Kind{6, 16, 64}}) {
+    for (const bool interlaced : {false, true}) {
+      for (const Size& size : kSizes) {
+        const size_t row = (size_t{1} * kind.bits * size.width + 7) / 8;
+        ExpectForeseen(
+            server::EncodePng(size.width, size.height,
+                              {kind.color_type, kind.bit_depth, interlaced},
+                              std::string(row * size.height, '\x55')));
+      }
+    }
+  }
+}
+
+TEST(DecoderMemoryTest, LossyWebpsTakeSomeRows) {
+  for (const Size& size : kSizes) {
+    if (size.width > 16383 || size.height > 16383) continue;  // WebP's limit.
+    ExpectForeseen(
+        server::EncodeWebp(server::Gradient(size.width, size.height), false));
+  }
+}
+
+TEST(DecoderMemoryTest, LosslessWebpsTakeFourBytesAPixel) {
+  for (const Size& size : kSizes) {
+    if (size.width > 16383 || size.height > 16383) continue;
+    ExpectForeseen(
+        server::EncodeWebp(server::Gradient(size.width, size.height), true));
+  }
+}
+
+TEST(DecoderMemoryTest, AnAlphaChannelIsDecodedToo) {
+  for (const int noise : {0, 255}) {
+    for (const Size& size : {Size{17, 9}, Size{1201, 901}}) {
+      ExpectForeseen(
+          server::EncodeWebpWithAlpha(size.width, size.height, noise),
+          /*tight=*/false);
+    }
+  }
+}
+
+TEST(DecoderMemoryTest, WhatLibjpegWouldGuessCountsAsSeveralScans) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(640, 480));
+  const ImageLimits limits;
+  const int64_t rows = ReadImageHeader(jpeg, limits)->decoder_bytes;
+  // A stray byte before the scan.
+  const size_t scan = jpeg.find("\xFF\xDA");
+  const std::string stray = jpeg.substr(0, scan) + "x" + jpeg.substr(scan);
+  EXPECT_GE(ReadImageHeader(stray, limits)->decoder_bytes,
+            rows + 640 * 480 * 3);
+  ExpectForeseen(jpeg);
+  ExpectForeseen(stray, /*tight=*/false);
+}
+
+}  // namespace
+}  // namespace sfmamba::base

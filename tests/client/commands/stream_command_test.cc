@@ -1,0 +1,128 @@
+// `sfmamba stream` against a server in this process with a fake model.
+#include "client/commands/stream_command.h"
+
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/commands_testing.h"
+#include "tests/server/picture.h"
+#include "tests/server/vision_service_fixture.h"
+
+namespace sfmamba::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class StreamCommandTest : public server::VisionServiceTest {
+ protected:
+  StreamCommandTest() : folder_(server::NewFolder("pictures")) {}
+
+  std::string Add(const std::string& name, const std::string& bytes) {
+    const std::string path = absl::StrCat(folder_, "/", name);
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  std::string AddPicture(const std::string& name) {
+    return Add(name, server::EncodePng(server::Gradient(20, 10)));
+  }
+
+  Outcome Stream(std::vector<std::string> arguments) {
+    arguments.push_back(
+        absl::StrCat("--server=127.0.0.1:", server_->server().port()));
+    return Invoke(RunStream, arguments);
+  }
+
+  const std::string folder_;
+};
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+auto Answered(const std::string& name) {
+  return AllOf(HasSubstr(name + "\", \"classify\": {"),
+               HasSubstr("models/fake/versions/3"));
+}
+
+TEST_F(StreamCommandTest, AnswersEachPictureOfAFolder) {
+  Start();
+  AddPicture("a.png");
+  AddPicture("b.PNG");
+  Add("c.jpg", "no picture");
+  Add("d.txt", "not sent");
+  const Outcome outcome = Stream({folder_});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(
+      LinesOf(outcome.out),
+      UnorderedElementsAre(
+          Answered("a.png"), Answered("b.PNG"),
+          AllOf(HasSubstr("c.jpg"), HasSubstr("IMAGE_FORMAT_UNSUPPORTED"))));
+  EXPECT_THAT(LinesOf(outcome.err),
+              ElementsAre(AllOf(HasSubstr("c.jpg: INVALID_ARGUMENT"),
+                                HasSubstr("IMAGE_FORMAT_UNSUPPORTED"))));
+}
+
+TEST_F(StreamCommandTest, KeepsTheOrderIfAsked) {
+  Start();
+  for (int i = 10; i < 40; ++i) AddPicture(absl::StrCat(i, ".png"));
+  const Outcome outcome = Stream({folder_, "--ordered", "--max_in_flight=8"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  const std::vector<std::string> lines = LinesOf(outcome.out);
+  ASSERT_EQ(lines.size(), 30);
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_THAT(lines[i], Answered(absl::StrCat(10 + i, ".png")));
+  }
+}
+
+TEST_F(StreamCommandTest, ReadsNamesFromStandardInput) {
+  Start();
+  std::istringstream names(absl::StrCat(AddPicture("a.png"), "\n\n", folder_,
+                                        "/none.png\n", AddPicture("b.png")));
+  std::streambuf* const before = std::cin.rdbuf(names.rdbuf());
+  const Outcome outcome = Stream({"-"});
+  std::cin.rdbuf(before);
+  std::cin.clear();
+  EXPECT_EQ(outcome.exit_code, kExitUsage);
+  EXPECT_THAT(LinesOf(outcome.out),
+              UnorderedElementsAre(Answered("a.png"), Answered("b.png"),
+                                   HasSubstr("none.png")));
+}
+
+TEST_F(StreamCommandTest, AnEmptyFolderIsNoError) {
+  Start();
+  const Outcome outcome = Stream({folder_});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+}
+
+TEST_F(StreamCommandTest, SaysWhyTheServerEndedIt) {
+  Start();
+  AddPicture("a.png");
+  const Outcome outcome = Stream({folder_, "--max_in_flight=100"});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.err, HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(outcome.err, HasSubstr("64"));
+}
+
+TEST_F(StreamCommandTest, WrongUsageIsSaid) {
+  EXPECT_EQ(Invoke(RunStream, {}).exit_code, kExitUsage);
+  EXPECT_EQ(Invoke(RunStream, {"a", "b"}).exit_code, kExitUsage);
+  EXPECT_THAT(Invoke(RunStream, {folder_ + "/none"}).err,
+              HasSubstr("is no folder"));
+  EXPECT_THAT(Invoke(RunStream, {folder_, "--method=guess"}).err,
+              HasSubstr("got 'guess'"));
+}
+
+}  // namespace
+}  // namespace sfmamba::client

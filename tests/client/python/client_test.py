@@ -1,0 +1,362 @@
+"""The clients beside a server that does as it is told."""
+
+import asyncio
+import pathlib
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import grpc
+from fake_server import FakeServer
+
+from sfmamba import AsyncClient, Client, Options, VisionError, _messages
+
+UNAVAILABLE = (grpc.StatusCode.UNAVAILABLE, ())
+FULL = (grpc.StatusCode.RESOURCE_EXHAUSTED, ())
+
+
+def named(*labels):
+    """A response with one class for each picture."""
+    return _messages.ClassifyResponse(
+        results=[{'categories': [{'label': label, 'score': 1}]} for label in labels])
+
+
+def by_bytes(request):
+    """Each picture is named by its bytes; b'bad' fails."""
+    response = named(*(image.encoded.decode('latin-1') for image in request.images))
+    for image, result in zip(request.images, response.results):
+        if image.encoded == b'bad':
+            result.error.code = 3
+    return response
+
+
+def retry_info(seconds):
+    """The trailers of an error with that delay."""
+    info = _messages.RetryInfo()
+    info.retry_delay.seconds = seconds
+    status = _messages.Status(code=14)
+    status.details.add(type_url='type.googleapis.com/google.rpc.RetryInfo',
+                       value=info.SerializeToString())
+    return (('grpc-status-details-bin', status.SerializeToString()),)
+
+
+class Blocking:
+    """Client."""
+
+    def connect(self, server, **arguments):
+        client = Client(server, **arguments)
+        self.addCleanup(client.close)
+        return client
+
+    def run_method(self, method, *arguments, **named_arguments):
+        return method(*arguments, **named_arguments)
+
+    def run_map(self, client, images, **arguments):
+        return list(client.map(client.classify, images, **arguments))
+
+
+class Asyncio:
+    """AsyncClient, in an event loop of the test."""
+
+    def setUp(self):
+        super().setUp()
+        self.loop = asyncio.new_event_loop()
+        self.addCleanup(self.loop.close)
+
+    def connect(self, server, **arguments):
+        async def made():
+            return AsyncClient(server, **arguments)
+        client = self.loop.run_until_complete(made())
+        self.addCleanup(lambda: self.loop.run_until_complete(client.close()))
+        return client
+
+    def run_method(self, method, *arguments, **named_arguments):
+        return self.loop.run_until_complete(method(*arguments, **named_arguments))
+
+    def run_map(self, client, images, **arguments):
+        async def collected():
+            return [answer async for answer in client.map(client.classify, images, **arguments)]
+        return self.loop.run_until_complete(collected())
+
+
+class Cases:
+    """What both clients do."""
+
+    def serve(self, *answers, **arguments):
+        self.server = FakeServer(*answers, **arguments)
+        self.addCleanup(self.server.stop)
+        return self.server.address
+
+    def failure(self, method, *arguments, **named_arguments):
+        with self.assertRaises(VisionError) as raised:
+            self.run_method(method, *arguments, **named_arguments)
+        return raised.exception
+
+    def test_a_picture_and_a_list(self):
+        client = self.connect(self.serve(by_bytes))
+        self.assertEqual(self.run_method(client.classify, b'a').labels, ('a',))
+        first, bad, last = self.run_method(client.classify, [b'a', b'bad', b'c'])
+        self.assertEqual((first.labels, last.labels), (('a',), ('c',)))
+        self.assertEqual(bad.code, grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertEqual(self.failure(client.classify, b'bad').code,
+                         grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertEqual(self.run_method(client.classify, []), [])
+
+    def test_a_long_list_is_cut(self):
+        client = self.connect(self.serve(by_bytes), max_images_per_request=2)
+        answers = self.run_method(client.classify, [b'a', b'b', b'c', b'd', b'e'])
+        self.assertEqual([answer.labels[0] for answer in answers], list('abcde'))
+        self.assertEqual([len(request.images) for request in self.server.requests], [2, 2, 1])
+
+    def test_unavailable_is_tried_three_times(self):
+        client = self.connect(self.serve(UNAVAILABLE, UNAVAILABLE, named('a')))
+        self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
+        self.assertEqual(len(self.server.requests), 3)
+
+    def test_and_no_more(self):
+        client = self.connect(self.serve(UNAVAILABLE))
+        self.assertEqual(self.failure(client.classify, b'').code, grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(len(self.server.requests), 3)
+
+    def test_overload_is_tried_once(self):
+        client = self.connect(self.serve(FULL))
+        error = self.failure(client.classify, b'')
+        self.assertEqual((error.code, error.message),
+                         (grpc.StatusCode.RESOURCE_EXHAUSTED, 'told so'))
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_a_delay_beyond_the_deadline_ends_the_call(self):
+        client = self.connect(self.serve((grpc.StatusCode.UNAVAILABLE, retry_info(60))))
+        self.assertEqual(self.failure(client.classify, b'', timeout=30).retry_delay, 60)
+        self.assertEqual(len(self.server.requests), 1)
+
+    def test_a_server_that_fails_for_long_is_tried_less(self):
+        client = self.connect(self.serve((grpc.StatusCode.UNAVAILABLE, retry_info(0))))
+        for _ in range(4):
+            self.failure(client.classify, b'')
+        # Of ten tokens each attempt takes one; with five or fewer left, none is repeated.
+        self.assertEqual(len(self.server.requests), 3 + 2 + 1 + 1)
+
+    def test_deadlines(self):
+        client = self.connect(self.serve(named('a')), timeout=500)
+        self.run_method(client.classify, b'')
+        self.run_method(client.classify, b'', timeout=1000)
+        for limit, given in zip((500, 1000), self.server.timeouts):
+            self.assertTrue(0.8 * limit < given < 1.1 * limit, given)
+        self.server.release.clear()
+        error = self.failure(client.classify, b'', timeout=0.05)
+        self.assertEqual(error.code, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+    def test_no_deadline_is_no_choice(self):
+        address = self.serve(named('a'))
+        for timeout in (0, -1, float('inf'), float('nan')):
+            with self.assertRaisesRegex(ValueError, 'timeout'):
+                self.connect(address, timeout=timeout)
+            with self.assertRaisesRegex(ValueError, 'timeout'):
+                self.run_method(self.connect(address).classify, b'', timeout=timeout)
+
+    def test_map_keeps_the_order(self):
+        client = self.connect(self.serve(by_bytes))
+        pictures = [bytes([number]) for number in range(100)]
+        answers = self.run_map(client, iter(pictures), in_flight=5)
+        self.assertEqual([answer.labels[0] for answer in answers], [chr(n) for n in range(100)])
+
+    def test_map_keeps_errors_in_their_places(self):
+        client = self.connect(self.serve(by_bytes))
+        good, bad, missing = self.run_map(client, [b'a', b'bad', '/no/such/file'], top_k=3)
+        self.assertEqual(good.labels, ('a',))
+        self.assertEqual(bad.code, grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertIsInstance(missing, FileNotFoundError)
+        self.assertEqual(self.server.requests[0].params.top_k, 3)
+        with self.assertRaises(TypeError):
+            self.run_map(client, [1])
+        with self.assertRaisesRegex(ValueError, 'in_flight'):
+            self.run_map(client, [], in_flight=0)
+
+    def test_map_bounds_what_is_in_flight(self):
+        self.serve(named('a'))
+        client = self.connect(self.server.address)
+        self.server.release.clear()
+        taken = []
+
+        def pictures():
+            for number in range(9):
+                taken.append(number)
+                yield b''
+
+        mapping = threading.Thread(target=self.run_map, args=(client, pictures()),
+                                   kwargs={'in_flight': 3})
+        mapping.start()
+        for _ in range(3):
+            self.server.came.acquire()
+        self.assertEqual(taken, [0, 1, 2])  # The fourth waits for the first's answer.
+        self.server.release.set()
+        mapping.join()
+        self.assertEqual(len(self.server.requests), 9)
+
+    def test_parameters(self):
+        client = self.connect(self.serve(
+            _messages.DetectResponse(results=[{'image_width': 5, 'image_height': 4}]),
+            _messages.SegmentResponse(results=[{'width': 1, 'height': 1, 'rle': {'classes': [
+                {'class_id': 3, 'rle': {'height': 1, 'width': 1, 'counts': '01'}}]}}])))
+        self.run_method(client.detect, b'', model='finder', score_threshold=0.25, masks=True,
+                        class_filter=[4], options=Options(priority='LOW'))
+        answer = self.run_method(client.segment, b'', model_size=True, confidence=True)
+        self.assertEqual(answer.class_map.tolist(), [[3]])
+        detect, segment = self.server.requests
+        self.assertEqual((detect.model, detect.params.score_threshold,
+                          list(detect.params.class_filter)), ('finder', 0.25, [4]))
+        self.assertEqual(detect.params.mask_encoding, _messages.DetectParams.COCO_RLE)
+        self.assertEqual(detect.options.priority, _messages.RequestOptions.LOW)
+        self.assertEqual(segment.params.output_size, _messages.SegmentParams.MODEL)
+        self.assertTrue(segment.params.include_confidence_map)
+
+    def test_models(self):
+        client = self.connect(self.serve(
+            _messages.ListModelsResponse(models=[{'name': 'a', 'task': 1}], next_page_token='x'),
+            _messages.ListModelsResponse(models=[{'name': 'b', 'state': 2}]),
+            _messages.Model(name='c', classes=[{'label': 'cup'}],
+                            input={'buckets': [{'height': 2, 'width': 3}]})))
+        first, second = self.run_method(client.models)
+        self.assertEqual((first.name, first.task, second.name, second.state),
+                         ('a', 'CLASSIFICATION', 'b', 'READY'))
+        self.assertEqual(self.server.requests[1].page_token, 'x')
+        one = self.run_method(client.model, 'c')
+        self.assertEqual((one.name, one.labels, one.input_sizes), ('c', ('cup',), ((2, 3),)))
+
+    def test_health(self):
+        client = self.connect(self.serve(_messages.HealthCheckResponse(status=1),
+                                         _messages.HealthCheckResponse(status=2), UNAVAILABLE))
+        self.assertIs(self.run_method(client.health), True)
+        self.assertIs(self.run_method(client.health, 'liveness'), False)
+        self.failure(client.health)
+        self.assertEqual([request.service for request in self.server.requests],
+                         ['sfmamba.v1.VisionService', 'liveness', 'sfmamba.v1.VisionService'])
+
+    def test_a_server_that_is_not_healthy_gets_questions_only(self):
+        client = self.connect(self.serve(_messages.Model(name='a'), serving=False))
+        self.assertEqual(self.failure(client.classify, b'').code, grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(self.server.requests, [])
+        self.assertEqual(self.run_method(client.model, 'a').name, 'a')
+
+    def test_no_server(self):
+        address = self.serve(named('a'))
+        self.server.stop()
+        self.assertEqual(self.failure(self.connect(address).classify, b'').code,
+                         grpc.StatusCode.UNAVAILABLE)
+
+    def test_a_token(self):
+        client = self.connect(self.serve(named('a')), token='secret')
+        self.run_method(client.classify, b'')
+        self.assertEqual(self.server.metadata[0]['authorization'], 'Bearer secret')
+
+    def test_tls(self):
+        keys = certificates(self)
+        client = self.connect(self.serve(named('a'), credentials=grpc.ssl_server_credentials(
+            [(keys['server.key'], keys['server.crt'])], keys['root.crt'], True)),
+            root_certificates=keys['root.crt'], private_key=keys['client.key'],
+            certificate_chain=keys['client.crt'])
+        self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
+        for arguments in ({}, {'tls': True}, {'root_certificates': keys['root.crt']}):
+            stranger = self.connect(self.server.address, **arguments)
+            self.assertEqual(self.failure(stranger.classify, b'').code,
+                             grpc.StatusCode.UNAVAILABLE)
+        with self.assertRaisesRegex(ValueError, 'belong together'):
+            self.connect(self.server.address, private_key=b'x')
+
+
+    def test_certificates_that_are_empty(self):
+        for arguments in ({'root_certificates': b''},
+                          {'private_key': b'', 'certificate_chain': b'x'}):
+            with self.assertRaisesRegex(ValueError, 'empty'):
+                self.connect('localhost:1', **arguments)
+
+
+class ClientTest(Blocking, Cases, unittest.TestCase):
+    def test_close_ends_calls(self):
+        client = self.connect(self.serve(named('a')))
+        self.server.release.clear()
+        ended = []
+        call = threading.Thread(target=lambda: ended.append(self.failure(client.classify, b'')))
+        call.start()
+        self.server.came.acquire()
+        client.close()
+        call.join()
+        self.assertEqual(ended[0].code, grpc.StatusCode.CANCELLED)
+
+    def test_leaving_map_early(self):
+        client = self.connect(self.serve(by_bytes))
+        for answer in client.map(client.classify, [b'a'] * 1000, in_flight=2):
+            self.assertEqual(answer.labels, ('a',))
+            break
+        self.assertLessEqual(len(self.server.requests), 2)
+
+
+class AsyncClientTest(Asyncio, Cases, unittest.TestCase):
+    def test_cancelling_the_task_cancels_the_call(self):
+        client = self.connect(self.serve(named('a')))
+        self.server.release.clear()
+
+        async def cancelled():
+            task = asyncio.create_task(client.classify(b''))
+            await asyncio.to_thread(self.server.came.acquire)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+        self.loop.run_until_complete(cancelled())
+
+    def test_cancelling_map_cancels_its_calls(self):
+        client = self.connect(self.serve(named('a')))
+        self.server.release.clear()
+        cancelled = []
+
+        async def watched(image):
+            try:
+                return await client.classify(image)
+            except asyncio.CancelledError:
+                cancelled.append(image)
+                raise
+
+        async def left():
+            mapping = client.map(watched, [b'a', b'b', b'c'], in_flight=3)
+            first = asyncio.ensure_future(mapping.__anext__())
+            for _ in range(3):
+                await asyncio.to_thread(self.server.came.acquire)
+            first.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await first
+        self.loop.run_until_complete(left())
+        self.assertEqual(sorted(cancelled), [b'a', b'b', b'c'])
+
+    def test_many_at_a_time(self):
+        client = self.connect(self.serve(by_bytes))
+
+        async def gathered():
+            return await asyncio.gather(*(client.classify(bytes([n])) for n in range(50)))
+        answers = self.loop.run_until_complete(gathered())
+        self.assertEqual([answer.labels[0] for answer in answers], [chr(n) for n in range(50)])
+
+
+def certificates(test):
+    """Files by name: keys and certificates of a root, of the server localhost and of a client."""
+    temporary = tempfile.TemporaryDirectory()
+    test.addCleanup(temporary.cleanup)
+    folder = pathlib.Path(temporary.name)
+
+    def openssl(*arguments):
+        subprocess.run(['openssl', *arguments], cwd=folder, check=True, capture_output=True)
+
+    new = ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes']
+    openssl(*new, '-x509', '-subj', '/CN=root', '-days', '2', '-keyout', 'root.key',
+            '-out', 'root.crt')
+    (folder / 'extensions').write_text('subjectAltName=DNS:localhost\n')
+    for name in ('server', 'client'):
+        openssl(*new, '-subj', f'/CN={name}', '-keyout', f'{name}.key', '-out', f'{name}.csr')
+        openssl('x509', '-req', '-in', f'{name}.csr', '-CA', 'root.crt', '-CAkey', 'root.key',
+                '-CAcreateserial', '-days', '2', '-extfile', 'extensions', '-out', f'{name}.crt')
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+if __name__ == '__main__':
+    unittest.main()

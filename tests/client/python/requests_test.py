@@ -1,0 +1,120 @@
+"""Pictures and parameters as messages, and how lists of them are cut."""
+
+import io
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+from PIL import Image
+
+from sfmamba import Options, Picture, _messages, _requests
+from sfmamba._images import to_image
+
+PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+
+
+class ImagesTest(unittest.TestCase):
+    def test_encoded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'a.jpg')
+            path.write_bytes(b'jpeg')
+            with open(path, 'rb') as file:
+                for source in (path, str(path), b'jpeg', bytearray(b'jpeg'), memoryview(b'jpeg'),
+                               io.BytesIO(b'jpeg'), file):
+                    self.assertEqual(to_image(source), _messages.Image(encoded=b'jpeg'))
+
+    def test_pixels(self):
+        for array, kind in [(PIXELS, 'RGB8'), (PIXELS[:, :, 0], 'GRAY8'),
+                            (PIXELS[:, :, [0, 1, 2, 2]], 'RGBA8'), (PIXELS[:, ::-1], 'RGB8')]:
+            pixels = to_image(array).pixels
+            self.assertEqual((pixels.height, pixels.width, pixels.row_stride_bytes), (2, 3, 0))
+            self.assertEqual(_messages.PixelBuffer.Format.Name(pixels.format), kind)
+            self.assertEqual(list(pixels.data), list(array.ravel()))
+
+    def test_a_pil_image(self):
+        self.assertEqual(to_image(Image.fromarray(PIXELS)), to_image(PIXELS))
+        palette = Image.fromarray(PIXELS).convert('P')
+        self.assertEqual(to_image(palette), to_image(np.asarray(palette.convert('RGB'))))
+
+    def test_a_tensor(self):
+        values = np.arange(12).reshape(2, 2, 3).transpose(2, 0, 1)
+        for dtype, name in [('<f4', 'FP32'), ('<f2', 'FP16'), ('>f4', 'FP32')]:
+            tensor = to_image(values.astype(dtype)).tensor
+            self.assertEqual(_messages.Tensor.DataType.Name(tensor.data_type), name)
+            self.assertEqual(list(tensor.shape), [3, 2, 2])
+            little = '<f4' if name == 'FP32' else '<f2'
+            self.assertEqual(list(np.frombuffer(tensor.data, little)), list(values.ravel()))
+
+    def test_a_part(self):
+        image = to_image(Picture(b'jpeg', crop=(0.0, 0.25, 0.5, 1.0), ignore_orientation=True))
+        self.assertEqual(image.encoded, b'jpeg')
+        self.assertEqual((image.crop.x_min, image.crop.y_min, image.crop.x_max, image.crop.y_max),
+                         (0.0, 0.25, 0.5, 1.0))
+        self.assertEqual(image.orientation, _messages.Image.IGNORE)
+
+    def test_refuses(self):
+        for array in (PIXELS.astype(np.int64), PIXELS.astype(np.float32), PIXELS[np.newaxis],
+                      PIXELS[:, :, :2], PIXELS[:0], PIXELS.astype(np.float64).transpose(2, 0, 1)):
+            with self.assertRaisesRegex(ValueError, 'an array is uint8'):
+                to_image(array)
+        with self.assertRaisesRegex(TypeError, 'not int'):
+            to_image(1)
+        with self.assertRaisesRegex(TypeError, 'binary'):
+            to_image(io.StringIO('text'))
+        with self.assertRaises(FileNotFoundError):
+            to_image('/no/such/file')
+
+
+class SplitTest(unittest.TestCase):
+    def test_by_number_and_by_bytes(self):
+        for sizes, expected in [([], []), ([9], [(0, 1)]), ([1] * 3, [(0, 3)]),
+                                ([1] * 7, [(0, 3), (3, 6), (6, 7)]), ([1] * 6, [(0, 3), (3, 6)]),
+                                ([4, 4, 4], [(0, 2), (2, 3)]), ([99, 1, 1], [(0, 1), (1, 3)]),
+                                ([1, 99, 1], [(0, 1), (1, 2), (2, 3)])]:
+            self.assertEqual(list(_requests.split(sizes, 3, 8)), expected, sizes)
+
+    def test_requests_hold_all_pictures_in_order(self):
+        pictures = [bytes([number]) for number in range(5)]
+        params = _requests.classify_params(3, 0.5, 'LOGIT', True, [1, 2])
+        parts = _requests.requests(_requests.CLASSIFY, pictures, 'm', params, Options(), 2)
+        self.assertEqual([len(part.images) for part in parts], [2, 2, 1])
+        self.assertEqual([image.encoded for part in parts for image in part.images], pictures)
+        for part in parts:
+            self.assertEqual((part.model, part.params), ('m', params))
+            self.assertTrue(part.options.allow_partial_results)
+
+    def test_a_single_picture_is_all_or_nothing(self):
+        [part] = _requests.requests(_requests.CLASSIFY, b'a', '', None, Options(), 2)
+        self.assertFalse(part.options.allow_partial_results)
+
+
+class ParametersTest(unittest.TestCase):
+    def test_options(self):
+        options = Options(priority='HIGH', max_queue_wait=1.25, resize='STRETCH', timing=True,
+                          request_id='id')
+        [part] = _requests.requests(_requests.DETECT, b'a', '', None, options, 1)
+        self.assertEqual(part.request_id, 'id')
+        self.assertEqual(part.options.priority, _messages.RequestOptions.HIGH)
+        self.assertEqual(part.options.resize, _messages.RequestOptions.STRETCH)
+        self.assertEqual((part.options.max_queue_wait.seconds, part.options.max_queue_wait.nanos),
+                         (1, 250_000_000))
+        self.assertTrue(part.options.include_timing)
+
+    def test_defaults_leave_choices_to_the_server(self):
+        params = _requests.detect_params(None, None, 0, False, False, ())
+        self.assertEqual(params, _messages.DetectParams())
+        self.assertTrue(_requests.detect_params(0.0, None, 0, True, False, ())
+                        .HasField('score_threshold'))
+        [part] = _requests.requests(_requests.DETECT, b'a', '', params, Options(), 1)
+        self.assertFalse(part.options.HasField('max_queue_wait'))
+
+    def test_unknown_names(self):
+        with self.assertRaises(ValueError):
+            _requests.classify_params(0, 0, 'LOUD', False, ())
+        with self.assertRaises(ValueError):
+            _requests.requests(_requests.DETECT, b'a', '', None, Options(priority='LOUD'), 1)
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,101 @@
+"""When a call is tried again, told by a clock that the test sets."""
+
+import unittest
+
+import grpc
+
+from sfmamba import VisionError
+from sfmamba._retry import Attempts, Budget
+
+
+def unavailable(delay=None):
+    return VisionError(grpc.StatusCode.UNAVAILABLE, 'gone', retry_delay=delay)
+
+
+class RetryTest(unittest.TestCase):
+    def setUp(self):
+        self.now = 100.0
+        self.jitter = []  # The ranges that were asked for.
+
+    def attempts(self, most=3, seconds=10.0, budget=None):
+        def uniform(low, high):
+            self.jitter.append((low, high))
+            return high
+        return Attempts(most, self.now + seconds, budget or Budget(), lambda: self.now, uniform)
+
+    def test_three_attempts_with_growing_backoff(self):
+        attempts = self.attempts()
+        delays = [attempts.delay_after(unavailable()) for _ in range(3)]
+        self.assertEqual(delays, [0.05 * 1.2, 0.2 * 1.2, None])
+        self.assertEqual(self.jitter, [(0.8, 1.2)] * 2)
+
+    def test_backoff_has_a_limit(self):
+        attempts = self.attempts(most=9, budget=Generous())
+        delays = [attempts.delay_after(unavailable()) for _ in range(5)]
+        self.assertEqual(delays, [delay * 1.2 for delay in (0.05, 0.2, 0.8, 1, 1)])
+
+    def test_only_unavailable(self):
+        for code in grpc.StatusCode:
+            if code is not grpc.StatusCode.UNAVAILABLE:
+                error = VisionError(code, '', retry_delay=0.1)
+                self.assertIsNone(self.attempts().delay_after(error), code)
+
+    def test_the_servers_delay_goes_first(self):
+        attempts = self.attempts()
+        self.assertEqual(attempts.delay_after(unavailable(0.0)), 0.0)
+        self.assertEqual(attempts.delay_after(unavailable(3.0)), 3.0)
+        self.assertEqual(self.jitter, [])
+
+    def test_never_past_the_deadline(self):
+        self.assertIsNone(self.attempts(seconds=0.059).delay_after(unavailable()))
+        self.assertIsNone(self.attempts(seconds=3).delay_after(unavailable(3.0)))
+        attempts = self.attempts(seconds=3)
+        self.now += 2.9
+        self.assertAlmostEqual(attempts.timeout(), 0.1)
+        self.assertIsNotNone(attempts.delay_after(unavailable()))
+        self.now += 0.2
+        with self.assertRaisesRegex(VisionError, 'DEADLINE_EXCEEDED'):
+            attempts.timeout()
+        self.assertIsNone(attempts.delay_after(unavailable(0.0)))
+
+    def test_a_single_attempt(self):
+        self.assertIsNone(self.attempts(most=1).delay_after(unavailable()))
+
+
+class Generous(Budget):
+    def failed(self):
+        return True
+
+
+class BudgetTest(unittest.TestCase):
+    def test_half_of_the_tokens_stop_retries(self):
+        budget = Budget()
+        self.assertEqual([budget.failed() for _ in range(6)], [True] * 4 + [False] * 2)
+
+    def test_successes_refill_it(self):
+        budget = Budget()
+        for _ in range(30):
+            budget.failed()
+        for _ in range(60):
+            budget.succeeded()
+        self.assertFalse(budget.failed())  # 6 tokens less 1.
+        for _ in range(11):
+            budget.succeeded()
+        self.assertTrue(budget.failed())
+
+    def test_it_never_holds_more_than_it_began_with(self):
+        budget = Budget()
+        for _ in range(100):
+            budget.succeeded()
+        self.assertEqual([budget.failed() for _ in range(5)], [True] * 4 + [False])
+
+    def test_other_errors_take_nothing(self):
+        budget = Budget()
+        attempts = Attempts(100, 1e9, budget, lambda: 0.0)
+        for _ in range(20):
+            attempts.delay_after(VisionError(grpc.StatusCode.INVALID_ARGUMENT, ''))
+        self.assertIsNotNone(attempts.delay_after(unavailable()))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,26 @@
+#!/bin/sh
+# run_in_venv.sh FOLDER PATTERN: builds the wheel of client/python as pip does, installs it
+# with its needs into a new virtual environment, and runs the folder's tests there. Takes
+# everything from the wheels that deploy/setup.sh fetched; without them one skipped case is
+# reported.
+set -e
+wheels=$PWD/../python_client/wheels
+if [ ! -d "$wheels" ]; then
+  echo "deploy/setup.sh has not fetched the wheels of the Python client"
+  exec tests/testing/run_python_tests.sh "$@" sfmamba
+fi
+unset PYTHONPATH
+export GRPC_VERBOSITY=NONE  # It logs the errors that tests provoke.
+export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels" PIP_NO_CACHE_DIR=1 \
+  PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+# pip writes beside the sources.
+mkdir -p "$TEST_TMPDIR/source/client"
+cp -rL client/python "$TEST_TMPDIR/source/client/python"
+cp -rL proto "$TEST_TMPDIR/source/proto"
+chmod -R u+w "$TEST_TMPDIR/source"
+/usr/bin/python3 -m pip wheel --quiet --no-deps --wheel-dir "$TEST_TMPDIR" \
+  "$TEST_TMPDIR/source/client/python"
+/usr/bin/python3 -m venv --without-pip "$TEST_TMPDIR/venv"
+/usr/bin/python3 -m pip --python "$TEST_TMPDIR/venv/bin/python" install --quiet --no-compile \
+  "$TEST_TMPDIR"/sfmamba-*.whl pillow
+exec "$TEST_TMPDIR/venv/bin/python" -B tests/testing/run_python_tests.py "$@"

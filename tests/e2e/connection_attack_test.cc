@@ -1,0 +1,173 @@
+// Attacks by connections and streams: another client is still answered, and the
+// server's memory does not grow with them.
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/raw_http2.h"
+#include "tests/e2e/server_process.h"
+#include "tests/e2e/victim.h"
+#include "tests/testing/http.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
+
+std::shared_ptr<grpc::Channel> NewChannel(const ServerProcess& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxSendMessageSize(-1);
+  return grpc::CreateCustomChannel(
+      server.address(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+// Whether a new connection is served. As a probe does, it tries again.
+bool IsHealthy(const ServerProcess& server) {
+  for (int i = 0; i < 5; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(2));
+    HealthCheckResponse response;
+    if (Health::NewStub(NewChannel(server))
+            ->Check(&context, HealthCheckRequest(), &response)
+            .ok()) {
+      return response.status() == HealthCheckResponse::SERVING;
+    }
+  }
+  return false;
+}
+
+// A program that runs the server with so many descriptors at most.
+std::string LimitedServer(int descriptors) {
+  const std::string path = testing::TempDir() + "/limited_server.sh";
+  std::ofstream(path) << "#!/bin/sh\nulimit -n " << descriptors
+                      << "\nexec server/sfmamba_server \"$@\"\n";
+  chmod(path.c_str(), 0755);
+  return path;
+}
+
+void ExpectAnswered(Victim& victim) {
+  const Victim::Count count = victim.Stop();
+  EXPECT_GE(count.answered, 0.95 * count.sent)
+      << "of " << count.sent << ": " << count.first_error;
+}
+
+TEST(ConnectionAttackTest, MoreConnectionsThanDescriptorsLeaveItNotDeaf) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()},
+                       LimitedServer(1024));
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  Victim victim(server);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<RawConnection> connections;
+    for (int i = 0; i < 1200; ++i) {
+      connections.emplace_back(server.port());
+      ASSERT_TRUE(connections.back().connected());
+      connections.back().Send(Http2Preface());
+    }
+    EXPECT_TRUE(IsHealthy(server)) << "while they are open";
+  }
+  EXPECT_TRUE(IsHealthy(server)) << "after they were closed";
+  ExpectAnswered(victim);
+  EXPECT_GT(SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
+                  "sfmamba_connections_refused_total", {R"(port="grpc")"}),
+            0);
+}
+
+TEST(ConnectionAttackTest, ConnectionsThatAreSilentGiveWay) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--max_connections=50"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  Victim victim(server);
+  std::vector<RawConnection> connections;
+  for (int i = 0; i < 200; ++i) connections.emplace_back(server.port());
+  EXPECT_TRUE(IsHealthy(server));
+  TimeLimit limit("the end of the first connection");
+  connections.front().WaitForEnd();
+  ExpectAnswered(victim);
+}
+
+TEST(ConnectionAttackTest, WhoResetsStreamsIsSentAway) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel()});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  const int64_t before = server.resident_bytes();
+  Victim victim(server);
+  int connections = 0;
+  // Unguarded they take more than a GiB.
+  constexpr int kResets = 100'000;
+  for (int sent = 0; sent < kResets; ++connections) {
+    RawConnection connection(server.port());
+    connection.Send(Http2Preface());
+    for (uint32_t stream = 1; sent < kResets; stream += 2, ++sent) {
+      if (!connection.Send(absl::StrCat(Http2Headers(stream, kClassify),
+                                        Http2Message(stream, "", false),
+                                        Http2Reset(stream))) ||
+          !connection.Discard()) {
+        break;
+      }
+    }
+  }
+  EXPECT_TRUE(IsHealthy(server));
+  ExpectAnswered(victim);
+  EXPECT_GT(connections, 1);
+  EXPECT_LT(server.peak_resident_bytes(), before + 400 * kMiB);
+}
+
+TEST(ConnectionAttackTest, WatchesWithLongNamesAreRefused) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--max_health_watches=10"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  const int64_t before = server.resident_bytes();
+  Victim victim(server);
+  const auto stub = Health::NewStub(NewChannel(server));
+  HealthCheckRequest request;
+  request.set_service(std::string(30 * kMiB, 'x'));
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    const auto watch = stub->Watch(&context, request);
+    HealthCheckResponse response;
+    EXPECT_FALSE(watch->Read(&response));
+    EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_LT(server.resident_bytes(), before + 200 * kMiB);
+  ExpectAnswered(victim);
+}
+
+TEST(ConnectionAttackTest, WatchesAreLimitedInNumber) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--max_health_watches=10"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  const auto stub = Health::NewStub(NewChannel(server));
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
+  HealthCheckResponse response;
+  for (int i = 0; i < 11; ++i) {
+    TimeLimit limit("the watch's first answer");
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    watches.push_back(stub->Watch(contexts.back().get(), HealthCheckRequest()));
+    EXPECT_EQ(watches.back()->Read(&response), i < 10) << i;
+  }
+  EXPECT_EQ(watches.back()->Finish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  for (int i = 0; i < 10; ++i) {
+    contexts[i]->TryCancel();
+    watches[i]->Finish();
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,97 @@
+// Messages of the Open Inference Protocol made to cost more than they say.
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/server_process.h"
+#include "tests/e2e/victim.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+
+class KserveAttackTest : public testing::Test {
+ protected:
+  KserveAttackTest() : server_({"--model_repository=" + WriteTinyModel()}) {}
+
+  void SetUp() override { ASSERT_TRUE(server_.WaitUntilServing()); }
+
+  // Calls a method on a connection of its own.
+  grpc::StatusCode Send(const std::string& method,
+                        const grpc::ByteBuffer& request) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    grpc::GenericStub stub(grpc::CreateCustomChannel(
+        server_.address(), grpc::InsecureChannelCredentials(), arguments));
+    grpc::ClientContext context;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    absl::Notification done;
+    stub.UnaryCall(
+        &context, absl::StrCat("/inference.GRPCInferenceService/", method),
+        grpc::StubOptions(), &request, &response, [&](grpc::Status ended) {
+          status = std::move(ended);
+          done.Notify();
+        });
+    WaitFor(done, "the end of the call", kTestPatience);
+    return status.error_code();
+  }
+
+  const TimeLimit limit_{"the end of the test", kTestPatience};
+  ServerProcess server_;
+};
+
+// 60 MiB of one thing again and again, after `start`.
+grpc::ByteBuffer Repeated(std::string start, const std::string& part) {
+  start.reserve(60 * kMiB + part.size());
+  while (start.size() < 60 * kMiB) start += part;
+  const grpc::Slice slice(start);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
+  const std::string tiny = std::string("\x0a\x04") + "tiny";
+  const struct {
+    const char* method;
+    grpc::ByteBuffer message;
+  } attacks[] = {
+      {"ModelInfer", Repeated(tiny, std::string("\x2a\0", 2))},  // Inputs.
+      {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},  // Outputs.
+      {"ModelInfer", Repeated(tiny, std::string("\x3a\0", 2))},  // Raw ones.
+      {"ModelInfer", Repeated(tiny, std::string("\x22\0", 2))},  // Parameters.
+      // Of a single input, whose length is 60 MiB about: shapes.
+      {"ModelInfer", Repeated("\x2a\xf0\xff\xff\x1d", "\x18\x01")},
+      {"RepositoryModelLoad", Repeated("", std::string("\x1a\0", 2))},
+      {"ModelStatistics", Repeated("", std::string("\x0a\0", 2))},
+      {"SystemSharedMemoryRegister", Repeated("", std::string("\x0a\0", 2))},
+  };
+  const int64_t before = server_.peak_resident_bytes();
+  Victim victim(server_);
+  for (const auto& attack : attacks) {
+    std::vector<std::thread> senders;
+    for (int i = 0; i < 3; ++i) {
+      senders.emplace_back([&] {
+        EXPECT_NE(Send(attack.method, attack.message), grpc::StatusCode::OK)
+            << attack.method;
+      });
+    }
+    for (std::thread& sender : senders) sender.join();
+  }
+  const Victim::Count count = victim.Stop();
+  EXPECT_GT(count.sent, 0);
+  EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
+  // The messages themselves, each once, and what gRPC reads them with.
+  EXPECT_LT(server_.peak_resident_bytes() - before,
+            static_cast<int64_t>(400 * kMiB));
+}
+
+}  // namespace
+}  // namespace sfmamba

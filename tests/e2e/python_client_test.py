@@ -1,0 +1,266 @@
+"""The Python client, installed from its wheel, beside the real server and the sfmamba command."""
+
+import asyncio
+import doctest
+import io
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import grpc
+import numpy as np
+from PIL import Image
+
+import sfmamba
+
+SAMPLES = pathlib.Path('client/samples')
+RENDER = SAMPLES / 'render_04.jpg'
+SCENE = SAMPLES / 'scene_01.jpg'
+SCENES = sorted(SAMPLES.glob('scene_*.jpg'))
+PATIENCE = 60  # Seconds: detectors take their time on a busy machine.
+
+
+def setUpModule():
+    """Starts the server with the default models on a free port."""
+    global address
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    # Bazel's are links, which the server does not follow out of its repository.
+    models = shutil.copytree('models', pathlib.Path(folder.name, 'models'))
+    server = unittest.enterModuleContext(subprocess.Popen(
+        ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1', '--port=0',
+         '--metrics_port=0'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    unittest.addModuleCleanup(server.kill)
+    lines = []
+    while not lines or '"msg":"serving"' not in lines[-1]:
+        lines.append(server.stdout.readline())
+        if not lines[-1]:
+            raise RuntimeError(f'the server has ended: {lines}')
+    [listening] = [line for line in lines if '"msg":"listening"' in line]
+    address = f'127.0.0.1:{json.loads(listening)["port"]}'
+    reader = threading.Thread(target=server.stdout.read)
+    reader.start()
+    unittest.addModuleCleanup(reader.join)
+    unittest.addModuleCleanup(server.kill)
+
+
+def command(verb, *files, **flags):
+    """What `sfmamba VERB --json` prints."""
+    run = subprocess.run(
+        ['client/sfmamba', verb, *map(str, files), '--json', f'--server={address}',
+         *(f'--{name}={value}' for name, value in flags.items())],
+        check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(run.stdout)
+
+
+def assert_close(array, printed):
+    """The command prints six digits."""
+    np.testing.assert_allclose(array, printed, rtol=1e-5)
+
+
+class InstalledTest(unittest.TestCase):
+    def test_the_wheel_is_what_is_tested(self):
+        package = pathlib.Path(sfmamba.__file__).parent
+        self.assertTrue(package.is_relative_to(sys.prefix), package)
+        self.assertTrue((package / 'py.typed').exists())
+        self.assertFalse((package.parent / 'google' / 'rpc').exists())
+
+
+class PagesTest(unittest.TestCase):
+    def test_examples(self):
+        for page in ('README.md', 'client/python/README.md', 'docs/clients.md'):
+            text = pathlib.Path(page).read_text(encoding='utf-8')
+            example = doctest.DocTestParser().get_doctest(
+                text.replace('127.0.0.1:8001', address), {}, page, page, 0)
+            said = io.StringIO()
+            failed, tried = doctest.DocTestRunner().run(example, out=said.write)
+            self.assertGreater(tried, 2, page)
+            self.assertEqual(failed, 0, said.getvalue())
+
+
+class SyncTest(unittest.TestCase):
+    def setUp(self):
+        self.client = sfmamba.Client(address, timeout=PATIENCE)
+        self.addCleanup(self.client.close)
+
+    def failure(self, method, *arguments, **named):
+        with self.assertRaises(sfmamba.VisionError) as raised:
+            method(*arguments, **named)
+        return raised.exception
+
+    def test_classify_as_the_command_does(self):
+        [expected] = command('classify', RENDER)
+        answer = self.client.classify(RENDER)
+        self.assertEqual(answer.model, expected['model'])
+        categories = expected['categories']
+        self.assertEqual(list(answer.labels), [one['label'] for one in categories])
+        self.assertEqual(list(answer.class_ids), [one['class_id'] for one in categories])
+        assert_close(answer.scores, [one['score'] for one in categories])
+        self.assertEqual(answer.labels[0], 'table')
+
+    def test_detect_as_the_command_does(self):
+        [expected] = command('detect', SCENE)
+        answer = self.client.detect(SCENE)
+        self.assertEqual((answer.width, answer.height), (expected['width'], expected['height']))
+        found = expected['detections']
+        self.assertGreater(len(found), 3)
+        self.assertEqual(list(answer.labels), [one['label'] for one in found])
+        assert_close(answer.scores, [one['score'] for one in found])
+        boxes = [[one['box'][side] for side in ('x_min', 'y_min', 'x_max', 'y_max')]
+                 for one in found]
+        assert_close(answer.boxes, boxes)
+        self.assertEqual(list(answer.rles), [one['segmentation']['counts'] for one in found])
+
+    def test_masks_fill_their_boxes(self):
+        answer = self.client.detect(SCENE, score_threshold=0.5)
+        masks = answer.masks
+        self.assertEqual(masks.shape, (len(answer), answer.height, answer.width))
+        self.assertEqual(masks.dtype, bool)
+        for box, mask in zip(answer.boxes, masks):
+            rows, columns = np.nonzero(mask)
+            # The pixels that the box touches.
+            self.assertGreaterEqual(columns.min() + 1, box[0])
+            self.assertGreaterEqual(rows.min() + 1, box[1])
+            self.assertLessEqual(columns.max(), box[2])
+            self.assertLessEqual(rows.max(), box[3])
+            width, height = box[2] - box[0], box[3] - box[1]
+            self.assertGreater(mask.sum(), 0.1 * width * height)
+
+    def test_segment_as_the_command_does(self):
+        [expected] = command('segment', SCENES[2])
+        answer = self.client.segment(SCENES[2], confidence=True)
+        shape = (expected['height'], expected['width'])
+        self.assertEqual(answer.class_map.shape, shape)
+        areas = {one['class_id']: one['pixel_count'] for one in expected['areas']}
+        ids, counts = np.unique(answer.class_map, return_counts=True)
+        self.assertEqual(dict(zip(ids.tolist(), counts.tolist())), areas)
+        self.assertEqual({area.class_id: area.pixel_count for area in answer.areas}, areas)
+        self.assertEqual(answer.confidence.shape, shape)
+        self.assertTrue(0.3 < answer.confidence.mean() <= 1)
+
+    def test_filtered_pixels_have_no_class(self):
+        answer = self.client.segment(SCENES[2], class_filter=[16], model_size=True)
+        self.assertEqual(np.unique(answer.class_map).tolist(), [-1, 16])
+
+    def test_forms_of_a_picture(self):
+        expected = self.client.classify(RENDER)
+        with open(RENDER, 'rb') as file:
+            for source in (str(RENDER), RENDER.read_bytes(), file):
+                np.testing.assert_array_equal(self.client.classify(source).scores, expected.scores)
+
+    def test_pixels_are_those_of_a_lossless_file(self):
+        picture = Image.open(RENDER)
+        png = io.BytesIO()
+        picture.save(png, 'PNG')
+        expected = self.client.classify(png.getvalue())
+        for source in (np.asarray(picture), picture, picture.convert('RGBA'),
+                       sfmamba.Picture(picture, crop=(0, 0, 1, 1))):
+            np.testing.assert_array_equal(self.client.classify(source).scores, expected.scores)
+        swapped = self.client.classify(np.asarray(picture)[:, :, ::-1])
+        self.assertFalse(np.array_equal(swapped.scores, expected.scores))
+
+    def test_a_list_with_a_broken_picture(self):
+        data = RENDER.read_bytes()
+        answers = self.client.classify([RENDER, data[:len(data) // 2], SAMPLES / 'render_01.jpg'])
+        self.assertEqual([answers[0].labels[0], answers[2].labels[0]], ['table', 'tool'])
+        self.assertIsInstance(answers[1], sfmamba.VisionError)
+        self.assertEqual((answers[1].code, answers[1].reason, answers[1].field),
+                         (grpc.StatusCode.INVALID_ARGUMENT, 'IMAGE_DECODE_FAILED',
+                          'images[1].encoded'))
+        self.assertEqual(self.failure(self.client.classify, data[:99]).code,
+                         grpc.StatusCode.INVALID_ARGUMENT)
+
+    def test_a_list_longer_than_a_request(self):
+        files = sorted(SAMPLES.glob('render_*.jpg'))
+        several = self.client.classify(files * 10)
+        self.assertEqual(len(several), 80)
+        single = [self.client.classify(file).labels for file in files]
+        self.assertEqual([answer.labels for answer in several], single * 10)
+
+    def test_map(self):
+        files = sorted(SAMPLES.glob('*.jpg'))
+        answers = list(self.client.map(self.client.classify, files, in_flight=4, top_k=1))
+        self.assertEqual([answer.labels for answer in answers],
+                         [self.client.classify(file, top_k=1).labels for file in files])
+
+    def test_timing(self):
+        answer = self.client.classify(RENDER, options=sfmamba.Options(timing=True))
+        self.assertGreater(answer.timing.inference, 0)
+        self.assertGreaterEqual(answer.timing.total, answer.timing.inference)
+
+    def test_embedding(self):
+        answer = self.client.classify(RENDER, embedding=True, score_type='LOGIT', top_k=20)
+        self.assertEqual(answer.embedding.ndim, 1)
+        self.assertEqual(len(answer.labels), 20)
+        self.assertGreater(np.ptp(answer.scores), 1)
+
+    def test_a_deadline_that_passes(self):
+        error = self.failure(self.client.detect, SCENE, timeout=1e-6)
+        self.assertEqual(error.code, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+    def test_a_model_that_is_not_there_or_does_something_else(self):
+        error = self.failure(self.client.classify, RENDER, model='nope')
+        self.assertEqual((error.code, error.reason, error.metadata['model']),
+                         (grpc.StatusCode.NOT_FOUND, 'MODEL_NOT_FOUND', 'nope'))
+        error = self.failure(self.client.detect, RENDER, model='everyday')
+        self.assertEqual(error.reason, 'TASK_MISMATCH')
+
+    def test_a_parameter_out_of_range(self):
+        error = self.failure(self.client.classify, RENDER, top_k=-1)
+        self.assertEqual((error.reason, error.field), ('INVALID_FIELD', 'params.top_k'))
+
+    def test_models_and_health(self):
+        models = self.client.models()
+        self.assertEqual([(model.task, model.state) for model in models],
+                         [('CLASSIFICATION', 'READY'), ('DETECTION', 'READY'),
+                          ('SEGMENTATION', 'READY')])
+        model = self.client.model('everyday')
+        self.assertEqual((model.name, model.class_count, len(model.labels)),
+                         ('models/everyday/versions/1', 20, 20))
+        self.assertTrue(self.client.health())
+        self.assertTrue(self.client.health('models/everyday'))
+        self.assertEqual(self.failure(self.client.health, 'nobody').code,
+                         grpc.StatusCode.NOT_FOUND)
+
+
+class AsyncTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.client = sfmamba.AsyncClient(address, timeout=PATIENCE)
+        self.addAsyncCleanup(self.client.close)
+
+    async def test_the_same_answers(self):
+        with sfmamba.Client(address, timeout=PATIENCE) as client:
+            expected = (client.classify(RENDER), client.detect(SCENE), client.segment(SCENE))
+        classes, objects, areas = await asyncio.gather(
+            self.client.classify(RENDER), self.client.detect(SCENE), self.client.segment(SCENE))
+        np.testing.assert_array_equal(classes.scores, expected[0].scores)
+        np.testing.assert_array_equal(objects.boxes, expected[1].boxes)
+        np.testing.assert_array_equal(areas.class_map, expected[2].class_map)
+
+    async def test_map_and_lists(self):
+        files = [*SCENES, '/no/such/file']
+        answers = [answer async for answer in self.client.map(self.client.classify, files)]
+        self.assertIsInstance(answers.pop(), FileNotFoundError)
+        together = await self.client.classify(SCENES)
+        self.assertEqual([answer.labels for answer in answers],
+                         [answer.labels for answer in together])
+
+    async def test_errors(self):
+        for arguments, code in [({'model': 'nope'}, grpc.StatusCode.NOT_FOUND),
+                                ({'timeout': 1e-6}, grpc.StatusCode.DEADLINE_EXCEEDED)]:
+            with self.assertRaises(sfmamba.VisionError) as raised:
+                await self.client.classify(RENDER, **arguments)
+            self.assertEqual(raised.exception.code, code)
+
+    async def test_models_and_health(self):
+        self.assertEqual(len(await self.client.models()), 3)
+        self.assertTrue(await self.client.health())
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,137 @@
+#include "tests/e2e/raw_http2.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba {
+namespace {
+
+enum Type : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
+constexpr uint8_t kPing = 6;
+constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
+constexpr size_t kMaxFrame = 16384;
+
+std::string BigEndian(uint32_t value, int bytes) {
+  std::string text;
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
+    text.push_back(static_cast<char>(value >> shift));
+  }
+  return text;
+}
+
+std::string Frame(uint8_t type, uint8_t flags, uint32_t stream,
+                  absl::string_view payload) {
+  return absl::StrCat(BigEndian(payload.size(), 3), BigEndian(type, 1),
+                      BigEndian(flags, 1), BigEndian(stream, 4), payload);
+}
+
+// A literal header field of fewer than 127 bytes each: RFC 7541, 6.2.2.
+std::string Literal(absl::string_view name, absl::string_view value) {
+  return absl::StrCat(BigEndian(0, 1), BigEndian(name.size(), 1), name,
+                      BigEndian(value.size(), 1), value);
+}
+
+}  // namespace
+
+RawConnection::RawConnection(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  connected_ =
+      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+RawConnection::~RawConnection() {
+  if (fd_ >= 0) close(fd_);
+}
+
+RawConnection::RawConnection(RawConnection&& other)
+    : fd_(std::exchange(other.fd_, -1)), connected_(other.connected_) {}
+
+bool RawConnection::Send(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    // Who has ended the connection need not make room for more.
+    pollfd ready = {fd_, POLLOUT | POLLRDHUP, 0};
+    if (poll(&ready, 1, -1) < 0 || (ready.revents & POLLRDHUP) != 0) {
+      return false;
+    }
+    const ssize_t size =
+        send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size < 0 && errno != EAGAIN) return false;
+    bytes.remove_prefix(std::max<ssize_t>(size, 0));
+  }
+  return true;
+}
+
+void RawConnection::SendSome(absl::string_view bytes) {
+  (void)send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool RawConnection::Discard() {
+  char bytes[16384];
+  while (true) {
+    const ssize_t size = recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (size < 0) return errno == EAGAIN;
+    if (size == 0) return false;
+  }
+}
+
+bool RawConnection::WaitForByte() {
+  char byte;
+  return recv(fd_, &byte, 1, 0) == 1;
+}
+
+void RawConnection::WaitForEnd() {
+  while (WaitForByte()) {
+  }
+}
+
+std::string Http2Preface(uint32_t window) {
+  constexpr uint32_t kInitialWindowSize = 4;
+  return absl::StrCat("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                      Frame(kSettings, 0, 0,
+                            absl::StrCat(BigEndian(kInitialWindowSize, 2),
+                                         BigEndian(window, 4))));
+}
+
+std::string Http2Headers(uint32_t stream, absl::string_view path) {
+  return Frame(
+      kHeaders, kEndHeaders, stream,
+      absl::StrCat(Literal(":method", "POST"), Literal(":scheme", "http"),
+                   Literal(":path", path), Literal(":authority", "test"),
+                   Literal("content-type", "application/grpc"),
+                   Literal("te", "trailers")));
+}
+
+std::string Http2Message(uint32_t stream, absl::string_view message,
+                         bool is_end) {
+  const std::string all =
+      absl::StrCat(BigEndian(0, 1), BigEndian(message.size(), 4), message);
+  std::string frames;
+  for (size_t begin = 0; begin < all.size(); begin += kMaxFrame) {
+    const bool is_last = begin + kMaxFrame >= all.size();
+    absl::StrAppend(&frames,
+                    Frame(kData, is_last && is_end ? kEndStream : 0, stream,
+                          absl::string_view(all).substr(begin, kMaxFrame)));
+  }
+  return frames;
+}
+
+std::string Http2Reset(uint32_t stream) {
+  constexpr uint32_t kCancel = 8;
+  return Frame(kReset, 0, stream, BigEndian(kCancel, 4));
+}
+
+std::string Http2Ping() { return Frame(kPing, 0, 0, "12345678"); }
+
+}  // namespace sfmamba

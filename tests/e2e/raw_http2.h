@@ -1,0 +1,60 @@
+#ifndef SFMAMBA_TESTS_E2E_RAW_HTTP2_H_
+#define SFMAMBA_TESTS_E2E_RAW_HTTP2_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba {
+
+// A TCP connection to 127.0.0.1 on which the test says what it likes.
+// Thread-compatible.
+class RawConnection {
+ public:
+  // Sends nothing.
+  explicit RawConnection(int port);
+  ~RawConnection();
+  RawConnection(RawConnection&& other);
+  RawConnection& operator=(RawConnection&&) = delete;
+
+  bool connected() const { return connected_; }
+  // Blocks until the bytes are on their way; false if the peer has closed the
+  // connection.
+  bool Send(absl::string_view bytes);
+  // Sends what can be sent at once.
+  void SendSome(absl::string_view bytes);
+  // Reads and forgets what has come; false if the peer has closed the
+  // connection.
+  bool Discard();
+  // Waits for a byte; false if the peer closes the connection instead.
+  bool WaitForByte();
+  // Waits until the peer closes the connection.
+  void WaitForEnd();
+
+ private:
+  int fd_;
+  bool connected_;
+};
+
+// HTTP/2 as a hostile client writes it (RFC 9113). Streams are odd numbers.
+//
+//   RawConnection connection(server.port());
+//   connection.Send(Http2Preface());
+//   connection.Send(Http2Headers(1, "/sfmamba.v1.VisionService/Classify"));
+//   connection.Send(Http2Reset(1));
+
+// The preface and a SETTINGS frame in which the client says how many bytes of
+// each answer it takes.
+std::string Http2Preface(uint32_t window = 65535);
+// The beginning of a gRPC call.
+std::string Http2Headers(uint32_t stream, absl::string_view path);
+// Frames of a gRPC message; the call's last if `is_end`.
+std::string Http2Message(uint32_t stream, absl::string_view message,
+                         bool is_end = true);
+std::string Http2Reset(uint32_t stream);
+std::string Http2Ping();
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_E2E_RAW_HTTP2_H_

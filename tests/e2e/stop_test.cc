@@ -1,0 +1,123 @@
+// The server ends when it is told to, whatever it is doing, and does not stop
+// when nobody reads its log.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/raw_http2.h"
+#include "tests/e2e/server_process.h"
+#include "tests/testing/http.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr char kFaultyServer[] = "tests/e2e/faulty_server";
+
+std::string Program(const std::string& name, const std::string& script) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
+  std::ofstream(path) << "#!/bin/bash\n" << script;
+  chmod(path.c_str(), 0755);
+  return path;
+}
+
+v1::ClassifyRequest GreyRequest() {
+  v1::ClassifyRequest request;
+  v1::PixelBuffer& pixels = *request.add_images()->mutable_pixels();
+  pixels.set_width(64);
+  pixels.set_height(64);
+  pixels.set_format(v1::PixelBuffer::GRAY8);
+  pixels.set_data(std::string(64 * 64, 'x'));
+  return request;
+}
+
+// Standard error is read until the server listens, then no more. The reader
+// ends with the server.
+TEST(StopTest, AnUnreadLogStopsNobody) {
+  const std::string program = Program("unread.sh", R"(
+exec 2> >(python3 -c 'import fcntl; fcntl.fcntl(0, 1031, 4096)'
+          sed -u '/"listening"/q'
+          exec >&- 2>&-
+          exec tail --pid=$$ -f /dev/null)
+exec server/sfmamba_server "$@"
+)");
+  ServerProcess server({"--model_repository=" + WriteTinyModel(),
+                        "--drain_delay=0s", "--drain_timeout=1s"},
+                       program);
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  auto stub = v1::VisionService::NewStub(grpc::CreateChannel(
+      server.address(), grpc::InsecureChannelCredentials()));
+  // More than the pipe takes.
+  for (int i = 0; i < 200; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(30));
+    v1::ClassifyResponse response;
+    const grpc::Status status =
+        stub->Classify(&context, GreyRequest(), &response);
+    ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
+  }
+  EXPECT_NE(HttpGet(server.metrics_port(), "/metrics"), "");
+  stub = nullptr;  // An idle client would be slow to hear of the end.
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+// Many large batches, whose times are not known, are measured for minutes.
+TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel("max_batch_size: 4096"),
+       "--profile_dir=" + testing::TempDir() + "/profiles",
+       "--profile_budget=1h", "--drain_delay=0s", "--drain_timeout=1h"});
+  ASSERT_TRUE(server.WaitForLog("the times of batches are measured"));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.output();
+  EXPECT_EQ(server.output().find("\"serving\""), std::string::npos);
+}
+
+// A model of nine classes never loads.
+TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
+  const std::string repository = testing::TempDir() + "/stuck";
+  std::filesystem::create_directories(repository + "/stuck/1");
+  std::ofstream(repository + "/stuck/1/config.textproto")
+      << "backbone { variant: 'custom' } num_classes: 9 input { size: 64 }";
+  ServerProcess server({"--model_repository=" + repository, "--random_init",
+                        "--drain_delay=0s", "--drain_timeout=0.1s"},
+                       kFaultyServer);
+  ASSERT_TRUE(server.WaitForLog("the weights are random")) << server.output();
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 6) << server.output();
+}
+
+// A client that has sent a call and reads nothing, not even the answer.
+TEST(StopTest, AStuckPeerDoesNotKeepItFromEnding) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel(),
+                        "--drain_delay=0s", "--drain_timeout=0.5s"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  RawConnection peer(server.port());
+  ASSERT_TRUE(peer.Send(
+      absl::StrCat(Http2Preface(/*window=*/0),
+                   Http2Headers(1, "/sfmamba.v1.VisionService/Classify"),
+                   Http2Message(1, GreyRequest().SerializeAsString()))));
+  WaitUntil(
+      [&server] {
+        return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
+                     "sfmamba_requests_total", {R"(code="OK")"}) == 1;
+      },
+      "the answer");
+  server.Signal(SIGTERM);
+  const int code = server.Wait();
+  EXPECT_TRUE(code == 0 || code == 6) << code << server.output();
+}
+
+}  // namespace
+}  // namespace sfmamba

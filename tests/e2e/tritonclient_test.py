@@ -1,0 +1,167 @@
+"""tritonclient, unchanged, asks the real server with the default models.
+
+deploy/setup.sh --interop fetches it.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import numpy
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+SAMPLES = pathlib.Path('client/samples')
+MODEL = 'everyday'
+SIDE = 160
+CLASSES = 20
+
+
+class Server:
+    """The server with the default models, on a free port, until close()."""
+
+    def __init__(self):
+        # A copy, as the files here may be links, which the server does not follow.
+        self._folder = tempfile.TemporaryDirectory()
+        models = f'{self._folder.name}/models'
+        shutil.copytree('models', models)
+        self._process = subprocess.Popen(
+            ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1',
+             '--port=0', '--metrics_port=0'],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self._process.stdout:
+            if '"listening"' in line:
+                self.address = f'127.0.0.1:{json.loads(line)["port"]}'
+            if '"serving"' in line:
+                break
+        else:
+            raise RuntimeError('the server ends before it serves')
+        self._reader = threading.Thread(target=self._process.stdout.read)
+        self._reader.start()
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+        self._folder.cleanup()
+
+
+def tensor(values):
+    image = triton.InferInput('image', values.shape, 'FP32')
+    image.set_data_from_numpy(values)
+    return image
+
+
+def pictures(*names):
+    files = numpy.array([(SAMPLES / name).read_bytes() for name in names], dtype=numpy.object_)
+    image = triton.InferInput('image', [len(names)], 'BYTES')
+    image.set_data_from_numpy(files)
+    return image
+
+
+class TritonClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
+        cls.client = triton.InferenceServerClient(cls.server.address)
+        cls.addClassCleanup(cls.client.close)
+
+    def test_is_live_and_ready(self):
+        self.assertTrue(self.client.is_server_live())
+        self.assertTrue(self.client.is_server_ready())
+        self.assertTrue(self.client.is_model_ready(MODEL))
+        self.assertFalse(self.client.is_model_ready('other'))
+
+    def test_describes_itself(self):
+        self.assertIn('statistics', self.client.get_server_metadata().extensions)
+        metadata = self.client.get_model_metadata(MODEL, as_json=True)
+        self.assertEqual(metadata['inputs'], [
+            {'name': 'image', 'datatype': 'FP32', 'shape': ['-1', '3', str(SIDE), str(SIDE)]}])
+        self.assertEqual(metadata['outputs'][0],
+                         {'name': 'logits', 'datatype': 'FP32', 'shape': ['-1', str(CLASSES)]})
+        config = self.client.get_model_config(MODEL, as_json=True)['config']
+        self.assertGreater(config['max_batch_size'], 0)
+        self.assertEqual(config['input'][0]['data_type'], 'TYPE_FP32')
+        self.assertIn('dynamic_batching', config)
+
+    def test_infers_tensors(self):
+        values = numpy.random.default_rng(1).standard_normal((2, 3, SIDE, SIDE))
+        values = values.astype(numpy.float32)
+        result = self.client.infer(MODEL, [tensor(values)], request_id='seven')
+        logits = result.as_numpy('logits')
+        self.assertEqual(logits.shape, (2, CLASSES))
+        self.assertEqual(result.get_response().id, 'seven')
+        # An image's answer is its own, whatever it came with.
+        one = self.client.infer(MODEL, [tensor(values[1:])]).as_numpy('logits')
+        numpy.testing.assert_array_equal(one[0], logits[1])
+
+    def test_infers_pictures(self):
+        names = ['render_01.jpg', 'chelsea.jpg']
+        wanted = [triton.InferRequestedOutput('logits', class_count=1)]
+        best = self.client.infer(MODEL, [pictures(*names)], outputs=wanted).as_numpy('logits')
+        self.assertEqual(best.shape, (2, 1))
+        logits = self.client.infer(MODEL, [pictures(*names)]).as_numpy('logits')
+        labels = pathlib.Path('models/everyday/1/labels.txt').read_text().splitlines()
+        for i in range(2):
+            value, index, label = best[i, 0].decode().split(':')
+            self.assertEqual(int(index), logits[i].argmax())
+            self.assertEqual(label, labels[int(index)])
+            self.assertAlmostEqual(float(value), logits[i].max(), places=5)
+
+    def test_detects_and_segments(self):
+        result = self.client.infer('everyday_detector', [pictures('render_01.jpg')])
+        count = result.as_numpy('num_detections')[0, 0]
+        self.assertGreater(count, 0)
+        boxes = result.as_numpy('boxes')
+        self.assertEqual(boxes.shape[0::2], (1, 4))
+        self.assertTrue((result.as_numpy('scores')[0, :count] > 0).all())
+        self.assertFalse(boxes[0, count:].any())
+        result = self.client.infer('everyday_segmenter', [pictures('render_01.jpg')])
+        self.assertEqual(result.as_numpy('class_map').dtype, numpy.uint8)
+
+    def test_errors_name_the_field(self):
+        with self.assertRaises(InferenceServerException) as raised:
+            self.client.infer(MODEL, [tensor(numpy.zeros((1, 3, 8, 8), numpy.float32))])
+        self.assertIn('INVALID_ARGUMENT', raised.exception.status())
+        self.assertIn('inputs[0][0].tensor.shape', raised.exception.message())
+
+    def test_parameters(self):
+        zeros = tensor(numpy.zeros((1, 3, SIDE, SIDE), numpy.float32))
+        self.client.infer(MODEL, [zeros], priority=1, timeout=10_000_000)
+        with self.assertRaises(InferenceServerException):
+            self.client.infer(MODEL, [zeros], sequence_id=7, sequence_start=True)
+
+    def test_statistics(self):
+        def statistics():
+            answer = self.client.get_inference_statistics(MODEL)
+            return answer.model_stats[0]
+        before = statistics()
+        self.client.infer(MODEL, [tensor(numpy.zeros((3, 3, SIDE, SIDE), numpy.float32))])
+        after = statistics()
+        self.assertEqual(after.inference_count - before.inference_count, 3)
+        self.assertEqual(after.inference_stats.success.count - before.inference_stats.success.count,
+                         1)
+        self.assertGreater(after.execution_count, before.execution_count)
+
+    def test_index(self):
+        models = self.client.get_model_repository_index().models
+        self.assertEqual([model.name for model in models],
+                         ['everyday', 'everyday_detector', 'everyday_segmenter'])
+        self.assertEqual({model.state for model in models}, {'READY'})
+
+    def test_models_stay(self):
+        with self.assertRaises(InferenceServerException) as raised:
+            self.client.unload_model(MODEL)
+        self.assertIn('FAILED_PRECONDITION', raised.exception.status())
+        self.client.unregister_system_shared_memory()
+        self.client.unregister_cuda_shared_memory()
+
+
+if __name__ == '__main__':
+    unittest.main()

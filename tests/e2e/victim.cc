@@ -1,0 +1,98 @@
+#include "tests/e2e/victim.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/grpcpp.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{2};
+
+// As docs/serving.md advises: a server that is short of memory ends idle
+// connections, which is answered by connecting again.
+constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
+    "maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s",
+    "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
+
+// A channel that shares its connection with no other of this process.
+std::shared_ptr<grpc::Channel> OwnChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetServiceConfigJSON(kRetries);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace
+
+struct Victim::Call {
+  grpc::ClientContext context;
+  v1::ClassifyRequest request;
+  v1::ClassifyResponse response;
+};
+
+Victim::Victim(const std::string& address, absl::Duration interval)
+    : stub_(v1::VisionService::NewStub(OwnChannel(address))),
+      thread_([this, interval] { Run(interval); }) {}
+
+Victim::~Victim() {
+  if (!stop_.HasBeenNotified()) Stop();
+}
+
+Victim::Count Victim::Stop() {
+  stop_.Notify();
+  Join(thread_, "the victim", kTestPatience);
+  TimeLimit limit("the victim's answers", kTestPatience);
+  const auto none_open = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return open_ == 0;
+  };
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&none_open));
+  return count_;
+}
+
+void Victim::Run(absl::Duration interval) {
+  absl::Time next = absl::Now();
+  do {
+    Send();
+    next += interval;
+  } while (!stop_.WaitForNotificationWithDeadline(next));
+}
+
+void Victim::Send() {
+  auto* call = new Call;
+  call->context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  call->request.set_model("tiny");
+  v1::PixelBuffer& pixels = *call->request.add_images()->mutable_pixels();
+  pixels.set_width(80);
+  pixels.set_height(72);
+  pixels.set_format(v1::PixelBuffer::GRAY8);
+  pixels.set_data(std::string(80 * 72, 'a'));
+  {
+    absl::MutexLock lock(&mu_);
+    ++open_;
+    ++count_.sent;
+  }
+  stub_->async()->Classify(&call->context, &call->request, &call->response,
+                           [this, call](const grpc::Status& status) {
+                             delete call;
+                             Ended(status);
+                           });
+}
+
+void Victim::Ended(const grpc::Status& status) {
+  absl::MutexLock lock(&mu_);
+  --open_;
+  if (status.ok()) {
+    ++count_.answered;
+  } else if (count_.first_error.empty()) {
+    count_.first_error =
+        absl::StrCat(status.error_code(), ": ", status.error_message());
+  }
+}
+
+}  // namespace sfmamba

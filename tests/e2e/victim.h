@@ -1,0 +1,63 @@
+#ifndef SFMAMBA_TESTS_E2E_VICTIM_H_
+#define SFMAMBA_TESTS_E2E_VICTIM_H_
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/server_process.h"
+
+namespace sfmamba {
+
+// A polite caller beside an attack: sends single Classify requests with
+// deadlines of two seconds to the model "tiny", one every `interval` whether
+// earlier ones are answered or not, over a connection of its own. Only
+// UNAVAILABLE is tried again, as by every good client. Calls from its
+// construction on until Stop().
+//
+//   Victim victim(server);
+//   Attack(server);
+//   const Victim::Count count = victim.Stop();
+//   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
+class Victim {
+ public:
+  struct Count {
+    int sent = 0;
+    int answered = 0;         // With OK, within the deadline.
+    std::string first_error;  // Of those that were not.
+  };
+
+  explicit Victim(const ServerProcess& server,
+                  absl::Duration interval = absl::Milliseconds(50))
+      : Victim(server.address(), interval) {}
+  // `address` as in "[::1]:8001".
+  explicit Victim(const std::string& address,
+                  absl::Duration interval = absl::Milliseconds(50));
+  ~Victim();
+
+  // Sends no more and waits for the answers. Called at most once.
+  Count Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Call;
+
+  void Run(absl::Duration interval);  // The body of thread_.
+  void Send() ABSL_LOCKS_EXCLUDED(mu_);
+  void Ended(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::unique_ptr<v1::VisionService::Stub> stub_;
+  absl::Notification stop_;
+  absl::Mutex mu_;
+  int open_ ABSL_GUARDED_BY(mu_) = 0;
+  Count count_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;  // Last: it uses everything above.
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_E2E_VICTIM_H_

@@ -1,0 +1,62 @@
+// A JPEG, PNG or WebP file: it is refused with a reason, or becomes the picture
+// that its header promised.
+#include <algorithm>
+#include <cstdint>
+
+#include "server/base/error.h"
+#include "server/image/image.h"
+#include "tests/fuzz/check.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMaxPixels = 1 << 14;
+
+image::ImageLimits SmallLimits() {
+  image::ImageLimits limits;
+  limits.max_bytes = 1 << 16;
+  limits.max_pixels = kMaxPixels;
+  limits.max_side = 1 << 12;
+  return limits;
+}
+
+void CheckRefused(const absl::Status& status) {
+  Check(status.code() == absl::StatusCode::kInvalidArgument,
+        "a file is refused as an invalid argument");
+  Check(!server::GetErrorDetail(status).reason.empty(), "with a reason");
+}
+
+void Decode(absl::string_view file, bool apply_orientation, int min_side) {
+  const image::ImageLimits limits = SmallLimits();
+  const absl::StatusOr<image::ImageHeader> header =
+      image::ReadImageHeader(file, limits);
+  const absl::StatusOr<image::RgbImage> decoded =
+      image::DecodeImage(file, limits, apply_orientation, min_side,
+                         image::DecodeWatch(absl::Seconds(1)));
+  if (!decoded.ok()) return CheckRefused(decoded.status());
+  Check(header.ok(), "what is decoded has a header");
+  Check(decoded->data.size() == size_t{3} * decoded->width * decoded->height,
+        "a picture is whole");
+  const image::PictureSize size =
+      image::OrientedSize(*header, apply_orientation);
+  if (min_side == 0) {
+    Check(decoded->width == size.width && decoded->height == size.height,
+          "a picture has its header's size");
+  } else {
+    Check(decoded->width <= size.width && decoded->height <= size.height,
+          "a scaled picture is not larger");
+    Check(std::min(decoded->width, decoded->height) >=
+              std::min({size.width, size.height, min_side}),
+          "nor smaller than was asked");
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view file = sfmamba::Input(data, size).bytes();
+  sfmamba::Decode(file, /*apply_orientation=*/true, /*min_side=*/0);
+  sfmamba::Decode(file, /*apply_orientation=*/false, /*min_side=*/5);
+  return 0;
+}

@@ -1,0 +1,134 @@
+// A ModelInferRequest in slices, as gRPC gives it: the walk and protobuf
+// together accept nothing that protobuf alone refuses, and find in it the same
+// images that protobuf finds.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "google/protobuf/stubs/logging.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "inference/grpc_service.pb.h"
+#include "server/base/error.h"
+#include "server/image/image_source.h"
+#include "server/kserve/received_inference.h"
+#include "tests/fuzz/check.h"
+
+namespace sfmamba {
+namespace {
+
+using inference::ModelInferRequest;
+
+constexpr int kMaxImages = 64;
+
+// `message` cut at `cuts`, which are in 256ths of it.
+grpc::ByteBuffer InSlices(absl::string_view message, std::vector<int> cuts) {
+  cuts.push_back(256);
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<grpc::Slice> slices;
+  size_t begin = 0;
+  for (const int cut : cuts) {
+    const size_t end = message.size() * cut / 256;
+    slices.emplace_back(message.data() + begin, end - begin);
+    begin = end;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+// All elements of the input as raw contents would have them.
+std::string RawElements(const ModelInferRequest& request) {
+  if (request.raw_input_contents_size() > 0) {
+    return request.raw_input_contents(0);
+  }
+  const inference::InferTensorContents& contents = request.inputs(0).contents();
+  std::string raw;
+  const auto append = [&raw](const auto& number) {
+    raw.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  for (const float value : contents.fp32_contents()) append(value);
+  for (const uint32_t value : contents.uint_contents()) {
+    append(static_cast<uint8_t>(value));
+  }
+  for (const std::string& file : contents.bytes_contents()) {
+    append(static_cast<uint32_t>(file.size()));
+    raw += file;
+  }
+  return raw;
+}
+
+// The same of the images that were found.
+std::string RawImages(kserve::ReceivedInference* received) {
+  std::string raw;
+  for (int i = 0; i < received->images(); ++i) {
+    const absl::StatusOr<image::ImageSource> source = received->Image(i);
+    Check(source.ok(), "an image that was found is there");
+    if (source->fetch) source->fetch();
+    if (source->tensor() != nullptr) {
+      raw += std::string(source->tensor()->data);
+      continue;
+    }
+    const std::string file(source->encoded()->bytes);
+    const uint32_t length = file.size();
+    raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    raw += file;
+  }
+  return raw;
+}
+
+// Bytes, because a NaN is not equal to itself.
+std::string BesideElements(ModelInferRequest request) {
+  request.clear_raw_input_contents();
+  for (auto& input : *request.mutable_inputs()) input.clear_contents();
+  request.DiscardUnknownFields();
+  return request.SerializePartialAsString();
+}
+
+void Fuzz(absl::string_view message, std::vector<int> cuts) {
+  grpc::ByteBuffer buffer = InSlices(message, std::move(cuts));
+  kserve::ReceivedInference received(&buffer, kMaxImages);
+  ModelInferRequest expected;
+  const bool valid = expected.ParseFromArray(message.data(), message.size());
+  if (!received.status().ok()) {
+    const std::string reason = server::GetErrorDetail(received.status()).reason;
+    Check(reason == "MALFORMED_MESSAGE" || reason == "INVALID_FIELD",
+          "a message is refused as malformed, or as too large");
+    Check(!valid || reason == "INVALID_FIELD",
+          "and malformed it is by protobuf");
+    return;
+  }
+  if (!received.input_status().ok()) {
+    const absl::StatusCode code = received.input_status().code();
+    Check(code == absl::StatusCode::kInvalidArgument ||
+              code == absl::StatusCode::kUnimplemented,
+          "an input is refused as invalid, or as shared memory");
+    return;
+  }
+  if (received.images() > kMaxImages) return;  // Only counted.
+  Check(valid, "what is accepted is accepted by protobuf");
+  Check(received.message().inputs_size() == 1, "there is one input");
+  // Of maps the order in bytes is none; what is compared has one entry at most.
+  const bool ordered = expected.parameters_size() < 2 &&
+                       expected.inputs(0).parameters_size() < 2;
+  Check(!ordered || expected.outputs_size() > 0 ||
+            BesideElements(received.message()) == BesideElements(expected),
+        "what is beside the elements is protobuf's");
+  Check(RawImages(&received) == RawElements(expected),
+        "and so are the elements");
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const google::protobuf::LogSilencer& silencer =
+      *new google::protobuf::LogSilencer();
+  (void)silencer;
+  sfmamba::Input input(data, size);
+  std::vector<int> cuts(input.Below(6));
+  for (int& cut : cuts) cut = input.Below(256);
+  sfmamba::Fuzz(input.bytes(), cuts);
+  return 0;
+}

@@ -1,0 +1,107 @@
+// A request in slices, as gRPC gives it: the walk and protobuf together accept
+// what protobuf accepts alone, and find the same in it.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/stubs/logging.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "server/base/error.h"
+#include "server/image/image_source.h"
+#include "server/rpc/from_proto.h"
+#include "server/rpc/received_request.h"
+#include "sfmamba/v1/vision.pb.h"
+#include "tests/fuzz/check.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int kMaxImages = 64;
+
+// `message` cut at `cuts`, which are in 256ths of it.
+grpc::ByteBuffer InSlices(absl::string_view message, std::vector<int> cuts) {
+  cuts.push_back(256);
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<grpc::Slice> slices;
+  size_t begin = 0;
+  for (const int cut : cuts) {
+    const size_t end = message.size() * cut / 256;
+    slices.emplace_back(message.data() + begin, end - begin);
+    begin = end;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+absl::string_view BytesOf(const image::ImageSource& source) {
+  if (source.encoded() != nullptr) return source.encoded()->bytes;
+  if (source.pixels() != nullptr) return source.pixels()->data;
+  if (source.tensor() != nullptr) return source.tensor()->data;
+  return "";
+}
+
+void CheckImage(const absl::StatusOr<image::ImageSource>& got,
+                const absl::StatusOr<image::ImageSource>& expected) {
+  Check(got.status() == expected.status(), "an image's error is protobuf's");
+  if (!got.ok()) return;
+  Check(got->source.index() == expected->source.index(), "its kind, too");
+  if (got->fetch) got->fetch();
+  Check(BytesOf(*got) == BytesOf(*expected), "and its bytes");
+}
+
+// Bytes, because a NaN is not equal to itself.
+template <typename Request>
+std::string BesideImages(Request request) {
+  request.clear_images();
+  request.DiscardUnknownFields();
+  return request.SerializeAsString();
+}
+
+template <typename Request>
+void Fuzz(absl::string_view message, std::vector<int> cuts) {
+  grpc::ByteBuffer buffer = InSlices(message, std::move(cuts));
+  rpc::ReceivedRequest<Request> received(&buffer, kMaxImages);
+  const absl::Status& status = received.status();
+  Request expected;
+  const bool valid = expected.ParseFromArray(message.data(), message.size());
+  if (!status.ok()) {
+    Check(status.code() == absl::StatusCode::kInvalidArgument,
+          "a message is refused as an invalid argument");
+    Check(server::GetErrorDetail(status).reason == "MALFORMED_MESSAGE",
+          "as malformed");
+    Check(!valid, "and so it is by protobuf");
+    return;
+  }
+  const prediction::PredictionRequest got = received.Translate();
+  // Of surplus images only the number is looked at.
+  if (got.images > kMaxImages) return;
+  Check(valid, "what is accepted is accepted by protobuf");
+  Check(got.images == expected.images_size(), "no image is lost");
+  Check(BesideImages(received.message()) == BesideImages(expected),
+        "parameters and options are protobuf's");
+  for (int i = 0; i < got.images; ++i) {
+    CheckImage(got.image(i), rpc::FromProto(expected.images(i)));
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const google::protobuf::LogSilencer& silencer =
+      *new google::protobuf::LogSilencer();
+  (void)silencer;
+  sfmamba::Input input(data, size);
+  const int task = input.Below(3);
+  std::vector<int> cuts(input.Below(6));
+  for (int& cut : cuts) cut = input.Below(256);
+  if (task == 0) {
+    sfmamba::Fuzz<sfmamba::v1::ClassifyRequest>(input.bytes(), cuts);
+  } else if (task == 1) {
+    sfmamba::Fuzz<sfmamba::v1::DetectRequest>(input.bytes(), cuts);
+  } else {
+    sfmamba::Fuzz<sfmamba::v1::SegmentRequest>(input.bytes(), cuts);
+  }
+  return 0;
+}

@@ -1,0 +1,163 @@
+#include "kernels/linear/gemm_convolution.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/linear/packed_gemm.h"
+#include "tests/kernels/matrix.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+// Maps as [count * height * width, channels].
+struct Problem {
+  Problem(int count, int height, int width, int in, int out, int kernel,
+          int stride)
+      : x(int64_t{count} * height * width, in, /*padding=*/0) {
+    std::mt19937 random(1);
+    x.FillNormal(random, 0.2f, 1);
+    weights = Normals(random, out * kernel * kernel * in, 0, 1);
+    bias = Normals(random, out, 0, 1);
+    args.count = count;
+    args.height = height;
+    args.width = width;
+    args.in = in;
+    args.out = out;
+    args.kernel = kernel;
+    args.stride = stride;
+    args.low = -std::numeric_limits<float>::infinity();
+    args.high = std::numeric_limits<float>::infinity();
+  }
+
+  // Computes the pixels in parts of `part`.
+  void Add(Matrix<float>& y, CpuIsa isa, int64_t part = 1 << 20) {
+    const int in = args.kernel * args.kernel * args.in;
+    std::vector<float> packed(PackedWeightsSize(in, args.out, isa));
+    PackWeights(weights.data(), in, args.out, packed.data(), isa);
+    args.x = x.data();
+    args.weights = packed.data();
+    args.bias = bias.data();
+    args.y = y.data();
+    const int64_t pixels = GemmConvolutionPixels(args);
+    for (int64_t begin = 0; begin < pixels; begin += part) {
+      GemmConvolutionCpu(args, begin, std::min(pixels, begin + part), isa);
+    }
+    EXPECT_TRUE(y.GuardsIntact());
+  }
+
+  Matrix<float> Output() const {
+    return Matrix<float>(GemmConvolutionPixels(args), args.out, /*padding=*/0);
+  }
+
+  Matrix<float> Run(CpuIsa isa, int64_t part = 1 << 20) {
+    Matrix<float> y = Output();
+    Add(y, isa, part);
+    return y;
+  }
+
+  // The plain sums, in double.
+  Matrix<double> Reference() const {
+    const int rows = (args.height + args.stride - 1) / args.stride;
+    const int columns = (args.width + args.stride - 1) / args.stride;
+    Matrix<double> y(GemmConvolutionPixels(args), args.out);
+    for (int64_t i = 0; i < y.rows(); ++i) {
+      const int64_t map = i / (rows * columns);
+      const int row = i / columns % rows * args.stride - args.kernel / 2;
+      const int column = i % columns * args.stride - args.kernel / 2;
+      for (int o = 0; o < args.out; ++o) {
+        double sum = bias[o];
+        for (int t = 0; t < args.kernel * args.kernel; ++t) {
+          const int r = row + t / args.kernel, c = column + t % args.kernel;
+          if (r < 0 || r >= args.height || c < 0 || c >= args.width) continue;
+          for (int k = 0; k < args.in; ++k) {
+            sum +=
+                double{x.at((map * args.height + r) * args.width + c, k)} *
+                weights[(int64_t{o} * args.kernel * args.kernel + t) * args.in +
+                        k];
+          }
+        }
+        y.at(i, o) = std::clamp<double>(sum, args.low, args.high);
+      }
+    }
+    return y;
+  }
+
+  GemmConvolutionArgs args{};
+  Matrix<float> x;
+  std::vector<float> weights;  // [out, kernel, kernel, in]
+  std::vector<float> bias;
+};
+
+class GemmConvolutionTest : public testing::TestWithParam<CpuIsa> {};
+
+INSTANTIATE_TEST_SUITE_P(Isas, GemmConvolutionTest,
+                         testing::ValuesIn(SupportedCpuIsas()), IsaName);
+
+TEST_P(GemmConvolutionTest, IsThePlainSum) {
+  for (const auto& [height, width] :
+       {std::pair{1, 1}, {4, 4}, {7, 7}, {3, 13}, {14, 6}}) {
+    for (const int kernel : {1, 3, 5}) {
+      for (const int stride : {1, 2, 3}) {
+        Problem problem(2, height, width, 5, 33, kernel, stride);
+        SCOPED_TRACE(testing::Message() << height << "x" << width << ", kernel "
+                                        << kernel << ", stride " << stride);
+        ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_P(GemmConvolutionTest, ClampsSumsWithBias) {
+  Problem problem(1, 9, 5, 8, 20, 3, 2);
+  problem.args.low = 0;
+  problem.args.high = 6;
+  ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+}
+
+TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
+  Problem problem(2, 9, 5, 8, 21, 3, 1);
+  const Matrix<float> written = problem.Run(GetParam());
+  Matrix<float> y = problem.Output();
+  std::mt19937 random(2);
+  y.FillNormal(random, 0, 1);
+  const Matrix<float> before = y;
+  problem.args.add = true;
+  problem.Add(y, GetParam());
+  for (int64_t i = 0; i < y.rows(); ++i) {
+    for (int c = 0; c < problem.args.out; ++c) {
+      ASSERT_EQ(y.at(i, c), before.at(i, c) + written.at(i, c));
+    }
+  }
+}
+
+// Several blocks, too.
+TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
+  Problem problem(2, 45, 31, 6, 9, 3, 2);
+  const Matrix<float> whole = problem.Run(GetParam());
+  for (const int64_t part : {1, 7, 300}) {
+    EXPECT_TRUE(problem.Run(GetParam(), part) == whole) << part;
+  }
+}
+
+TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
+  Problem problem(3, 7, 7, 8, 8, 3, 2);
+  problem.args.low = 0;
+  const Matrix<float> clean = problem.Run(GetParam());
+  problem.x.at(49 + 24, 3) = std::numeric_limits<float>::quiet_NaN();
+  const Matrix<float> dirty = problem.Run(GetParam());
+  for (int64_t i = 0; i < dirty.rows(); ++i) {
+    // Row and column 3 of the second map are read by rows and columns 1 and 2.
+    const int64_t row = i % 16 / 4, column = i % 4;
+    const bool reads =
+        i / 16 == 1 && (row == 1 || row == 2) && (column == 1 || column == 2);
+    EXPECT_EQ(dirty.RowEquals(i, clean, i), !reads) << i;
+    EXPECT_EQ(dirty.RowIsFinite(i), !reads) << i;
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::kernels

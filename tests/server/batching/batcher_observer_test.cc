@@ -1,0 +1,151 @@
+// What a batcher tells its observer.
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "gtest/gtest.h"
+#include "server/batching/batcher.h"
+#include "tests/server/batching/batch_tasks.h"
+#include "tests/server/batching/blocking_run.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::batching {
+namespace {
+
+// What a batcher tells, the latest of each.
+class QueueLog : public Batcher::Observer {
+ public:
+  void QueueChanged(Priority priority,
+                    const WaitingTasks::Waiting& new_waiting) override {
+    absl::MutexLock lock(&mu);
+    waiting[static_cast<int>(priority)] = new_waiting;
+  }
+  void WaitPredicted(absl::Duration new_wait) override {
+    absl::MutexLock lock(&mu);
+    wait = new_wait;
+  }
+  void BatchEnded(const BatchQueue::BatchTimes& new_times) override {
+    absl::MutexLock lock(&mu);
+    times.push_back(new_times);
+  }
+
+  int batches() {
+    absl::MutexLock lock(&mu);
+    return static_cast<int>(times.size());
+  }
+
+  absl::Mutex mu;
+  std::array<WaitingTasks::Waiting, kPriorities> waiting
+      ABSL_GUARDED_BY(mu);  // By priority.
+  absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
+  std::vector<BatchQueue::BatchTimes> times ABSL_GUARDED_BY(mu);
+};
+
+TEST(BatcherObserverTest, IsToldWhatWaitsOfEachPriority) {
+  FakeClock clock;
+  BlockingRun runs;
+  QueueLog log;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  &log, clock.clock());
+  Answer first, second, third;
+  batcher.Submit(MakeTask(first));
+  runs.WaitUntilStarted();
+  const absl::Time submitted = clock.Now();
+  batcher.Submit(MakeTask(second));
+  clock.Advance(absl::Seconds(1));
+  BatchTask low = MakeTask(third);
+  low.priority = Priority::kLow;
+  batcher.Submit(std::move(low));
+  {
+    absl::MutexLock lock(&log.mu);
+    const auto& [none, normal, lowest] = log.waiting;
+    EXPECT_EQ(none.tasks, 0);
+    EXPECT_EQ(none.oldest, absl::InfiniteFuture());
+    EXPECT_EQ(normal.tasks, 1);
+    EXPECT_EQ(normal.bytes, 12);
+    EXPECT_EQ(normal.oldest, submitted);
+    EXPECT_EQ(lowest.tasks, 1);
+    EXPECT_EQ(lowest.bytes, 12);
+    EXPECT_EQ(lowest.oldest, submitted + absl::Seconds(1));
+  }
+  runs.Release();
+  EXPECT_TRUE(second.Wait().ok());
+  EXPECT_TRUE(third.Wait().ok());
+  absl::MutexLock lock(&log.mu);
+  for (const WaitingTasks::Waiting& waiting : log.waiting) {
+    EXPECT_EQ(waiting.tasks, 0);
+    EXPECT_EQ(waiting.bytes, 0);
+    EXPECT_EQ(waiting.oldest, absl::InfiniteFuture());
+  }
+}
+
+TEST(BatcherObserverTest, IsToldHowLongBatchesTookAndTheNextWouldWait) {
+  FakeClock clock;
+  QueueLog log;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
+                  OnEachThread([&](Batch batch) {
+                    clock.Advance(absl::Milliseconds(200));
+                    AnswerAll(std::move(batch));
+                  }),
+                  &log, clock.clock());
+  for (int i = 1; i <= 2; ++i) {
+    Answer answer;
+    batcher.Submit(MakeTask(answer));
+    EXPECT_TRUE(answer.Wait().ok());
+    WaitUntil([&] { return log.batches() == i; }, "the end of a batch");
+  }
+  absl::MutexLock lock(&log.mu);
+  EXPECT_EQ(log.wait, absl::ZeroDuration());
+  EXPECT_EQ(log.times[0].predicted, absl::ZeroDuration()) << "nothing known";
+  EXPECT_EQ(log.times[1].predicted, absl::Milliseconds(200));
+  EXPECT_EQ(log.times[1].measured, absl::Milliseconds(200));
+}
+
+// Halves of a failed batch are run again, and errors come early or late.
+TEST(BatcherObserverTest, TheTimeOfABatchThatFailedIsNotLearnt) {
+  FakeClock clock;
+  QueueLog log;
+  bool fails = true;  // Only the batcher's thread uses it.
+  Batcher batcher(
+      Options(1, absl::ZeroDuration()), OneThread(),
+      [&](int) {
+        return [&](Batch batch) {
+          clock.Advance(fails ? absl::Hours(1) : absl::Milliseconds(200));
+          AnswerAll(std::move(batch));
+          return !std::exchange(fails, false);
+        };
+      },
+      &log, clock.clock());
+  for (int i = 0; i < 3; ++i) {
+    Answer answer;
+    batcher.Submit(MakeTask(answer));
+    EXPECT_TRUE(answer.Wait().ok());
+    WaitUntil([&] { return log.batches() == i; }, "the end of a batch");
+  }
+  absl::MutexLock lock(&log.mu);
+  EXPECT_EQ(log.times[0].predicted, absl::ZeroDuration()) << "nothing known";
+  EXPECT_EQ(log.times[1].predicted, absl::Milliseconds(200));
+}
+
+TEST(BatcherObserverTest, TheBatcherTellsSinceWhenABatchRuns) {
+  FakeClock clock;
+  BlockingRun runs;
+  Answer answer;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  nullptr, clock.clock());
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(batcher.RunningSince(), absl::InfiniteFuture());
+  const absl::Time started = clock.Now();
+  batcher.Submit(MakeTask(answer));
+  runs.WaitUntilStarted();
+  clock.Advance(absl::Minutes(1));
+  EXPECT_EQ(batcher.RunningSince(), started);
+  runs.Release();
+  EXPECT_TRUE(answer.Wait().ok());
+}
+
+}  // namespace
+}  // namespace sfmamba::batching

@@ -1,0 +1,56 @@
+#ifndef SFMAMBA_TESTS_SERVER_BATCHING_BLOCKING_RUN_H_
+#define SFMAMBA_TESTS_SERVER_BATCHING_BLOCKING_RUN_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "server/batching/batcher.h"
+#include "server/observability/batch_trigger.h"
+#include "tests/server/batching/batch_tasks.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::batching {
+
+// Its first batch blocks until Release(); keeps the sizes and triggers.
+class BlockingRun {
+ public:
+  Batcher::MakeRun run() {
+    return OnEachThread([this](Batch batch) {
+      {
+        absl::MutexLock lock(&mu_);
+        sizes_.push_back(batch.tasks.size());
+        triggers_.push_back(batch.trigger);
+      }
+      if (!started_.HasBeenNotified()) {
+        started_.Notify();
+        WaitFor(released_, "the test's leave to end the first batch",
+                kTestPatience);
+      }
+      AnswerAll(std::move(batch));
+    });
+  }
+  void WaitUntilStarted() { WaitFor(started_, "the first batch"); }
+  void Release() { released_.Notify(); }
+  std::vector<int> sizes() {
+    absl::MutexLock lock(&mu_);
+    return sizes_;
+  }
+  std::vector<observability::BatchTrigger> triggers() {
+    absl::MutexLock lock(&mu_);
+    return triggers_;
+  }
+
+ private:
+  absl::Notification started_;
+  absl::Notification released_;
+  absl::Mutex mu_;
+  std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
+  std::vector<observability::BatchTrigger> triggers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_TESTS_SERVER_BATCHING_BLOCKING_RUN_H_

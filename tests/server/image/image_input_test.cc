@@ -1,0 +1,139 @@
+#include "server/image/image_input.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+#include "tests/server/picture.h"
+
+namespace sfmamba::image {
+namespace {
+
+constexpr int kSide = 16;
+
+model::ModelConfig Classifier() {
+  model::ModelConfig model;
+  model.image_size = kSide;
+  model.crop_pct = 1;
+  return model;
+}
+
+model::ModelConfig Detector() {
+  model::ModelConfig model;
+  model.resize = model::Resize::kKeepRatio;
+  model.short_side = 24;
+  model.long_side = 40;
+  return model;
+}
+
+PreparedInput Make(const ImageSource& image, const model::ModelConfig& model) {
+  const absl::StatusOr<PreparedInput> input =
+      MakeInput(image, model, std::nullopt, ImageLimits());
+  EXPECT_TRUE(input.ok()) << input.status();
+  return input.ok() ? *input : PreparedInput();
+}
+
+class ImageInputTest : public testing::Test {
+ protected:
+  // `file` is kept, because a source is a view.
+  ImageSource Encoded(std::string file) {
+    file_ = std::move(file);
+    ImageSource image;
+    image.source = EncodedImage{file_};
+    return image;
+  }
+  ImageSource Grey(int width, int height) {
+    file_ = std::string(width * height, 'x');
+    PixelBuffer pixels;
+    pixels.width = width;
+    pixels.height = height;
+    pixels.format = PixelBuffer::Format::kGray8;
+    pixels.data = file_;
+    ImageSource image;
+    image.source = pixels;
+    return image;
+  }
+
+  std::string file_;
+};
+
+TEST_F(ImageInputTest, AClassifiersInputHasItsSize) {
+  const PreparedInput input = Make(Grey(48, 32), Classifier());
+  EXPECT_EQ(input.image.width, kSide);
+  EXPECT_EQ(input.image.height, kSide);
+  EXPECT_EQ(input.image.pixels.size(), 3 * kSide * kSide);
+}
+
+TEST_F(ImageInputTest, ADetectorsInputSaysWhereItLiesInThePicture) {
+  ImageSource image = Grey(100, 80);
+  image.crop = CropRect{0.25f, 0.5f, 0.75f, 1.0f};
+  const PreparedInput input = Make(image, Detector());
+  EXPECT_EQ(input.frame.picture.width, 100);
+  EXPECT_EQ(input.frame.picture.height, 80);
+  EXPECT_EQ(input.frame.left, 25);
+  EXPECT_EQ(input.frame.top, 40);
+  EXPECT_EQ(input.image.original_width, 50);
+  EXPECT_EQ(input.image.original_height, 40);
+  EXPECT_EQ(input.image.width, 30);
+  EXPECT_EQ(input.image.height, 24);
+}
+
+TEST_F(ImageInputTest, ATensorIsItsOwnPicture) {
+  const std::vector<int64_t> shape = {3, 2, 4};
+  const std::string data(3 * 2 * 4, 'x');
+  ImageSource image;
+  image.source = InputTensor{InputTensor::Type::kUint8, shape, data};
+  const PreparedInput input = Make(image, Detector());
+  EXPECT_EQ(input.image.original_height, 2);
+  EXPECT_EQ(input.image.original_width, 4);
+  EXPECT_EQ(input.frame.picture.height, 2);
+  EXPECT_EQ(input.frame.picture.width, 4);
+}
+
+// A JPEG is decoded at a scale that leaves the crop as large as the input.
+TEST_F(ImageInputTest, ACropIsNotDecodedSmallerThanTheInput) {
+  for (const CropRect& crop :
+       {CropRect{0, 0, 1, 0.125f}, CropRect{0.5f, 0, 0.625f, 1}}) {
+    ImageSource image = Encoded(server::EncodeJpeg(server::Gradient(512, 512)));
+    image.crop = crop;
+    const PreparedInput input = Make(image, Classifier());
+    EXPECT_GE(input.image.original_height, kSide);
+    EXPECT_GE(input.image.original_width, kSide);
+    EXPECT_LT(input.frame.picture.height, 512) << "it could be scaled";
+  }
+}
+
+TEST_F(ImageInputTest, PixelsThatTakeTooLongAreRefused) {
+  ImageLimits limits;
+  limits.max_decode_time = -absl::Seconds(1);  // Over before it starts.
+  const absl::Status status =
+      MakeInput(Grey(48, 32), Classifier(), std::nullopt, limits).status();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "IMAGE_DECODE_TIMEOUT");
+  EXPECT_EQ(server::GetErrorDetail(status).field, ".pixels");
+}
+
+// Turning grey pixels to RGB is one piece; what is asked later, resizing asks.
+TEST_F(ImageInputTest, ResizingEndsOnceThePictureIsNotWanted) {
+  const ImageSource image = Grey(3000, 3000);
+  int looks = 0;
+  const absl::Status status =
+      MakeInput(image, Classifier(), std::nullopt, ImageLimits(), [&looks] {
+        return ++looks < 5;
+      }).status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST_F(ImageInputTest, ErrorsNameTheField) {
+  const absl::Status status =
+      MakeInput(Encoded("nothing"), Classifier(), std::nullopt, ImageLimits())
+          .status();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "IMAGE_FORMAT_UNSUPPORTED");
+  EXPECT_EQ(server::GetErrorDetail(status).field, ".encoded");
+}
+
+}  // namespace
+}  // namespace sfmamba::image

@@ -1,0 +1,165 @@
+// What a prediction holds of the memory budget, and until when.
+
+#include "tests/server/prediction/prediction_fixture.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using server::MemoryUse;
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kMessageBytes = 5000;
+
+class PredictionMemoryTest : public PredictionTest {
+ protected:
+  PredictionRequest RequestOf(int images, int64_t message_bytes) {
+    PredictionRequest request = Request(images);
+    request.message_bytes = message_bytes;
+    return request;
+  }
+  int64_t held(MemoryUse use) const { return memory_.held(use); }
+  int64_t held() const {
+    return held(MemoryUse::kMessage) + held(MemoryUse::kDecode) +
+           held(MemoryUse::kInput) + held(MemoryUse::kAnswer);
+  }
+  absl::Status Ask(PredictionRequest request) {
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    const absl::Status status = response.Wait();
+    EXPECT_EQ(response.times_released_.load(), 1);
+    return status;
+  }
+};
+
+TEST_F(PredictionMemoryTest, TheMessageIsHeldUntilAllImagesAreDecoded) {
+  gate_.Close();
+  MayDecode(1);
+  KeptResponse response;
+  Prediction prediction(*environment_, RequestOf(2, kMessageBytes), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();  // The first one is decoded.
+  EXPECT_EQ(response.times_released_.load(), 0);
+  EXPECT_EQ(held(MemoryUse::kMessage), kMessageBytes);
+  EXPECT_EQ(held(MemoryUse::kInput), 2 * kInputBytes);
+  EXPECT_GT(held(MemoryUse::kAnswer), 0);
+  MayDecode(Steps::kAll);
+  WaitFor(response.released_, "the release of the request");
+  EXPECT_EQ(held(MemoryUse::kInput), 2 * kInputBytes);
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_EQ(response.times_released_.load(), 1);
+  EXPECT_EQ(held(MemoryUse::kMessage), 0);
+}
+
+TEST_F(PredictionMemoryTest, AnswersAreHeldUntilThePredictionGoes) {
+  KeptResponse response;
+  {
+    Prediction prediction(*environment_, RequestOf(3, kMessageBytes),
+                          &response);
+    prediction.Start(absl::OkStatus());
+    EXPECT_EQ(response.Wait(), absl::OkStatus());
+    EXPECT_EQ(held(MemoryUse::kInput), 0);
+    EXPECT_EQ(held(MemoryUse::kAnswer), 3 * kAnswerBytes);
+    EXPECT_EQ(Value("sfmamba_in_flight_requests{method=Classify}"), 1);
+  }
+  EXPECT_EQ(held(), 0);
+  EXPECT_EQ(Value("sfmamba_in_flight_requests{method=Classify}"), 0);
+}
+
+TEST_F(PredictionMemoryTest, WhatFindsNoneFreeIsRefusedAndToldToComeBack) {
+  auto others = *memory_.Take(MemoryUse::kAnswer, memory_.most_of_request());
+  const absl::Status refused = Ask(RequestOf(1, 2 * kMiB));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetMetadata("queue", refused), "memory");
+  EXPECT_EQ(server::GetErrorDetail(refused).retry_after, absl::Seconds(1));
+  EXPECT_EQ(Ask(RequestOf(1, kMessageBytes)), absl::OkStatus())
+      << "there is room for a small one";
+  others.Release();
+  EXPECT_EQ(Ask(RequestOf(1, 2 * kMiB)), absl::OkStatus());
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_F(PredictionMemoryTest, WhatIsRefusedForItsInputsHoldsNothing) {
+  auto others = *memory_.Take(MemoryUse::kAnswer, memory_.most_of_request());
+  std::vector<server::MemoryHold> rest;
+  while (true) {  // All but less than an input.
+    auto more = memory_.Take(MemoryUse::kAnswer, kInputBytes + 1);
+    if (!more.ok()) break;
+    rest.push_back(*std::move(more));
+  }
+  const int64_t before = held();
+  EXPECT_TRUE(absl::IsResourceExhausted(Ask(RequestOf(1, 1))));
+  EXPECT_EQ(held(), before);
+}
+
+TEST_F(PredictionMemoryTest, WhatCanNeverFitIsNotToldToRetry) {
+  const absl::Status status = Ask(RequestOf(1, memory_.most_of_message() + 1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "INPUTS_TOO_LARGE");
+  // With its inputs it is too much.
+  server::MemoryBudget little(320 << 10, 160 << 10, absl::Seconds(1));
+  KeptResponse response;
+  PredictionEnvironment small{*repository_, decode_pool_, decode_room_,
+                              finish_pool_, finish_room_, little,
+                              metrics_,     log_,         without_deadline_};
+  Prediction prediction(small, RequestOf(6, kMessageBytes), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "INPUTS_TOO_LARGE");
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
+  gate_.Close();
+  KeptResponse response;
+  response.answer_bytes_ = 2 * kMiB;
+  Prediction prediction(*environment_, RequestOf(1, kMessageBytes), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  auto others =
+      *memory_.Take(MemoryUse::kInput, memory_.most_of_request() - kMiB);
+  gate_.Open();
+  const absl::Status status = response.Wait();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
+  EXPECT_EQ(held(MemoryUse::kAnswer), 0);
+}
+
+TEST_F(PredictionMemoryTest, HoweverARequestEndsItIsReleasedOnce) {
+  const auto with = [this](auto change) {
+    PredictionRequest request = RequestOf(3, kMessageBytes);
+    change(request);
+    return request;
+  };
+  EXPECT_EQ(
+      Ask(with([](PredictionRequest& r) { r.options.validate_only = true; })),
+      absl::OkStatus());
+  EXPECT_FALSE(
+      Ask(with([](PredictionRequest& r) { r.model = "absent"; })).ok());
+  malformed_ = 1;
+  EXPECT_FALSE(Ask(with([](PredictionRequest&) {})).ok());
+  EXPECT_EQ(Ask(with([](PredictionRequest& r) {
+              r.options.allow_partial_results = true;
+            })),
+            absl::OkStatus());
+  EXPECT_EQ(held(), 0);
+}
+
+TEST_F(PredictionMemoryTest, ACancelledRequestGivesEverythingBack) {
+  {
+    MayDecode(0);
+    KeptResponse response;
+    Prediction prediction(*environment_, RequestOf(3, kMessageBytes),
+                          &response);
+    prediction.Start(absl::OkStatus());
+    prediction.Cancel();
+    MayDecode(Steps::kAll);
+    EXPECT_EQ(response.Wait().code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(response.times_released_.load(), 1);
+    EXPECT_EQ(held(), 0);
+  }
+  EXPECT_EQ(held(), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction

@@ -1,0 +1,33 @@
+#ifndef SFMAMBA_TESTS_TESTING_LINE_MASKS_H_
+#define SFMAMBA_TESTS_TESTING_LINE_MASKS_H_
+
+#include <utility>
+
+#include "base/mask.h"
+
+namespace sfmamba {
+
+// A mask whose pixels are known.
+class PixelMask : public base::LineMask {
+ public:
+  explicit PixelMask(base::Mask mask) : mask_(std::move(mask)) {}
+
+  Bounds bounds() const override {
+    return {mask_.left, mask_.top, mask_.width, mask_.height};
+  }
+  void AddRows(int begin, int end, base::LineRuns* runs) const override;
+  void AddColumns(int begin, int end, base::LineRuns* runs) const override;
+
+ private:
+  const base::Mask mask_;
+};
+
+// The pixels within the mask's bounds, from its rows.
+base::Mask PixelsOf(const base::LineMask& mask);
+
+// The same from its columns.
+base::Mask PixelsByColumns(const base::LineMask& mask);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_TESTING_LINE_MASKS_H_
