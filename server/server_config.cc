@@ -39,7 +39,10 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   if (config.compute_threads() == 0) config.set_compute_threads(processors);
   SetDefaults(&config);
   if (config.memory_budget_bytes() == 0) {
-    const int64_t least = kMessagesOfBudget * config.max_message_bytes();
+    // Validate() refuses larger messages, after this.
+    const int64_t message =
+        std::clamp(config.max_message_bytes(), int64_t{0}, kMostMemory);
+    const int64_t least = kMessagesOfBudget * message;
     config.set_memory_budget_bytes(std::max(
         least, std::min(kMostMemory, observability::MemoryLimit() / 2)));
   }

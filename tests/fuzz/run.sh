@@ -7,7 +7,8 @@
 # or does arithmetic that it must not, leaks, or takes over 5 s or 1 GiB: then the
 # exit status is 1, and the line about the fuzzer names a file with the input.
 # Where the environment variable XML_OUTPUT_FILE names a file, each fuzzer is
-# written there as a test case in JUnit's form.
+# written there as a test case in JUnit's form. FUZZ_SEED is the number that chance
+# starts from: another in each run unless it is set.
 #
 # Inputs that reached more of the code lie in out/fuzz/corpus until the next run;
 # --merge adds those to the corpus that do so still.
@@ -53,7 +54,7 @@ fuzz() {
   local name=$1 log=$OUT/$1.log found runs edges all
   mkdir -p "$OUT/corpus/$name"
   "$bin/${name}_fuzz" "${LIMITS[@]}" -max_total_time="$2" -print_final_stats=1 \
-    -artifact_prefix="$OUT/$name-" "$OUT/corpus/$name" "$CORPUS/$name" >"$log" 2>&1
+    -seed="${FUZZ_SEED:-0}" -artifact_prefix="$OUT/$name-" "$OUT/corpus/$name" "$CORPUS/$name" >"$log" 2>&1
   local status=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)

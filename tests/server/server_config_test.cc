@@ -88,6 +88,8 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("metrics_port", "metrics_port: -1");
   check("decode_threads", "decode_threads: -1");
   check("max_message_bytes", "max_message_bytes: 4294967296");
+  check("max_message_bytes", "max_message_bytes: 4611686018427387904");
+  check("max_message_bytes", "max_message_bytes: -4611686018427387904");
   check("max_image_bytes", "max_image_bytes: 100000000");
   check("drain_delay", "drain_delay { seconds: -1 }");
   check("memory_budget_bytes", "memory_budget_bytes: 536870911");
