@@ -41,7 +41,7 @@ PACKAGES=(
   libabsl-dev libjpeg-dev libpng-dev libwebp-dev libssl-dev
   libopencv-core-dev libopencv-imgproc-dev
   python3-numpy python3-yaml python3-jsonschema
-  prometheus-cpp-dev libcpp-httplib-dev libgtest-dev libgmock-dev libbenchmark-dev
+  prometheus-cpp-dev libcpp-httplib-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 # The version is Debian 12's: the next one formats some lines otherwise.
 # The fuzzers' run-time library is clang's own; the symbolizer, of llvm-14, names

@@ -24,8 +24,8 @@ class InferCall final : public grpc::ServerUnaryReactor {
       : context_(*context),
         sends_(*sends),
         sent_(*response),
-        inference_(environment, observability::Method::kModelInfer, *context,
-                   request,
+        inference_(environment, observability::Method::kModelInfer,
+                   rpc::InfoOf(*context), request,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* answer) {
                      Answer(status, *answer);

@@ -9,7 +9,6 @@
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/kserve/infer_parameters.h"
-#include "server/rpc/call.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -104,16 +103,15 @@ absl::Status InRequestWords(const absl::Status& status) {
 }
 
 Inference::Inference(const prediction::PredictionEnvironment& environment,
-                     observability::Method method,
-                     const grpc::CallbackServerContext& context,
+                     observability::Method method, rpc::CallInfo call,
                      grpc::ByteBuffer* message, Ended ended)
     : received_(message, environment.limits.max_images),
       model_(FindModel(environment.repository, received_.message().model_name(),
                        received_.message().model_version(), "model_name")),
       model_name_(model_.ok() ? (*model_)->name() : ""),
       ended_(std::move(ended)),
-      prediction_(environment, rpc::WithCall(context, method, Translate()),
-                  this) {}
+      prediction_(environment,
+                  rpc::WithCall(std::move(call), method, Translate()), this) {}
 
 void Inference::Run(const absl::Status& serving) {
   absl::Status status = serving;

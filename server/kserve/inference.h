@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/packed_response.pb.h"
 #include "server/kserve/infer_outputs.h"
@@ -17,6 +16,7 @@
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/repository/model_repository.h"
+#include "server/rpc/call.h"
 
 namespace sfmamba::kserve {
 
@@ -42,8 +42,7 @@ class Inference final : private prediction::ResponseWriter {
 
   // Takes the bytes of `message`.
   Inference(const prediction::PredictionEnvironment& environment,
-            observability::Method method,
-            const grpc::CallbackServerContext& context,
+            observability::Method method, rpc::CallInfo call,
             grpc::ByteBuffer* message, Ended ended);
 
   // `serving` is the error to answer at once, or OK.

@@ -1,9 +1,9 @@
 #include "server/rpc/call.h"
 
 #include <chrono>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "server/base/reasons.h"
 #include "server/rpc/grpc_status.h"
 
@@ -14,15 +14,23 @@ constexpr size_t kMaxPlainRequestBytes = 256 << 10;
 
 }  // namespace
 
-prediction::PredictionRequest WithCall(
-    const grpc::CallbackServerContext& context, observability::Method method,
-    prediction::PredictionRequest request) {
-  request.method = method;
-  request.peer = context.peer();
-  request.traceparent = TraceparentOf(context);
+CallInfo InfoOf(const grpc::CallbackServerContext& context) {
+  CallInfo call;
+  call.peer = context.peer();
+  call.traceparent = TraceparentOf(context);
   if (context.deadline() != std::chrono::system_clock::time_point::max()) {
-    request.deadline = absl::FromChrono(context.deadline());
+    call.deadline = absl::FromChrono(context.deadline());
   }
+  return call;
+}
+
+prediction::PredictionRequest WithCall(CallInfo call,
+                                       observability::Method method,
+                                       prediction::PredictionRequest request) {
+  request.method = method;
+  request.peer = std::move(call.peer);
+  request.traceparent = std::move(call.traceparent);
+  request.deadline = call.deadline;
   return request;
 }
 

@@ -2,8 +2,10 @@
 #define SFMAMBA_SERVER_RPC_CALL_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -15,11 +17,20 @@
 
 namespace sfmamba::rpc {
 
-// Adds to a request what a prediction wants to know of the call that it came
-// by.
-prediction::PredictionRequest WithCall(
-    const grpc::CallbackServerContext& context, observability::Method method,
-    prediction::PredictionRequest request);
+// What a prediction wants to know of the call that it came by, whatever the
+// transport.
+struct CallInfo {
+  std::string peer;
+  std::string traceparent;  // The W3C header; may be empty.
+  absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
+};
+
+CallInfo InfoOf(const grpc::CallbackServerContext& context);
+
+// Adds the call to a request.
+prediction::PredictionRequest WithCall(CallInfo call,
+                                       observability::Method method,
+                                       prediction::PredictionRequest request);
 
 // INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
 // bytes than any has.

@@ -29,9 +29,10 @@ class PredictCall final : public grpc::ServerUnaryReactor,
         context_(*context),
         sends_(*sends),
         sent_(*response),
-        prediction_(environment,
-                    WithCall(*context, method, this->request_.Translate()),
-                    this) {}
+        prediction_(
+            environment,
+            WithCall(InfoOf(*context), method, this->request_.Translate()),
+            this) {}
 
   // `serving` is the error to answer at once, or OK.
   void Run(const absl::Status& serving) {

@@ -67,10 +67,11 @@ class PredictItem final : public StreamItem,
         Writer(request, environment.limits.max_images),
         alternative_(alternative),
         done_(std::move(done)),
-        prediction_(environment,
-                    WithCall(context, observability::Method::kStreamPredict,
-                             this->request_.Translate()),
-                    this) {}
+        prediction_(
+            environment,
+            WithCall(InfoOf(context), observability::Method::kStreamPredict,
+                     this->request_.Translate()),
+            this) {}
 
   void Run(const absl::Status& serving) override {
     prediction_.Start(serving.ok() ? this->request_.status() : serving);

@@ -1,0 +1,52 @@
+#ifndef SFMAMBA_SERVER_HTTP_EXCHANGE_H_
+#define SFMAMBA_SERVER_HTTP_EXCHANGE_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+
+namespace sfmamba::http {
+
+struct HttpRequest {
+  std::string method;                             // In upper case: "GET".
+  std::string path;                               // Decoded, without the query.
+  std::multimap<std::string, std::string> query;  // Decoded.
+  std::multimap<std::string, std::string> headers;  // Names in lower case.
+  std::string body;                                 // Whole.
+  std::string peer;  // As gRPC writes it: "ipv4:127.0.0.1:5000".
+};
+
+struct HttpResponse {
+  int status = 200;
+  // Without those of the connection and the body's length.
+  std::vector<std::pair<std::string, std::string>> headers;
+  // Is sent piece by piece.
+  std::vector<std::string> body;
+};
+
+// A request over HTTP, which has come whole, and the duty to answer it.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Until Answer() is called. Its parts may be moved from.
+  virtual HttpRequest& request() = 0;
+
+  // To be called at most once, before Answer(). `cancelled` is called at most
+  // once, by any thread, if the client goes before its answer is sent, and at
+  // once if it has gone already; never after `sent` was called.
+  virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
+
+  // To be called exactly once, by any thread; must not block. `sent` is called
+  // exactly once, when the answer was sent or given up, by any thread: what the
+  // answer holds can go then. It must not block either.
+  virtual void Answer(HttpResponse response,
+                      absl::AnyInvocable<void()> sent) = 0;
+};
+
+}  // namespace sfmamba::http
+
+#endif  // SFMAMBA_SERVER_HTTP_EXCHANGE_H_
