@@ -1,0 +1,38 @@
+#ifndef SFMAMBA_TESTS_SERVER_CEILING_LOAD_H_
+#define SFMAMBA_TESTS_SERVER_CEILING_LOAD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "grpcpp/support/status.h"
+#include "tests/server/ceiling/server_child.h"
+
+namespace sfmamba {
+
+// So many requests are in flight at a time.
+constexpr int kRequestsInFlight = 64;
+
+struct Rate {
+  double per_second;
+  double server_micros, client_micros;  // Processor time of a request.
+  int64_t other;                        // Ended in another way.
+
+  double micros() const { return server_micros + client_micros; }
+};
+
+// Sends the same gRPC message again and again for `time` and counts the calls
+// that end with `code`. `method` is a path such as
+// "/sfmamba.v1.VisionService/Classify".
+Rate LoadOfCalls(const ServerChild& server, const std::string& method,
+                 const std::string& message, absl::Duration time,
+                 grpc::StatusCode code = grpc::StatusCode::OK);
+
+// The same with a request over HTTP/1.1, a connection for each that is in
+// flight; counts the answers 200.
+Rate LoadOfHttp(const ServerChild& server, const std::string& request,
+                absl::Duration time);
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_SERVER_CEILING_LOAD_H_

@@ -1,0 +1,26 @@
+#ifndef SFMAMBA_TESTS_SERVER_CEILING_REQUESTS_H_
+#define SFMAMBA_TESTS_SERVER_CEILING_REQUESTS_H_
+
+#include <string>
+
+namespace sfmamba {
+
+// Messages to the null model, serialized.
+
+// A ClassifyRequest with a uint8 tensor of 150 kB; one that is not valid asks
+// for -1 classes.
+std::string TensorRequest(bool valid = true);
+// The same tensor as a ModelInferRequest that asks for `logits` with the five
+// best classes.
+std::string InferRequest();
+// The same over HTTP: head and body of a POST.
+std::string HttpInferRequest();
+// A JPEG of 600 x 400 pixels with some noise, quality 85.
+std::string Photograph();
+std::string JpegRequest();
+// A picture of a few kilobytes.
+std::string SmallRequest();
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_SERVER_CEILING_REQUESTS_H_
