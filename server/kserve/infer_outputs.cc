@@ -42,16 +42,6 @@ std::string FloatRow(const std::vector<float>& values) {
                      values.size() * sizeof(float));
 }
 
-// All classes' logits, in the order of the classes.
-std::string LogitsRow(const prediction::ClassificationAnswer& answer,
-                      int64_t classes) {
-  std::vector<float> logits(classes);
-  for (const prediction::Category& category : answer.categories) {
-    logits[category.class_id] = category.score;
-  }
-  return FloatRow(logits);
-}
-
 // The first classes as elements of BYTES, each with its length.
 std::string ClassificationRow(const prediction::ClassificationAnswer& answer,
                               int count) {
@@ -67,10 +57,6 @@ std::string ClassificationRow(const prediction::ClassificationAnswer& answer,
   return row;
 }
 
-int ClassificationCount(const WantedOutput& output) {
-  return std::min<int64_t>(output.classification, output.tensor.dims[0]);
-}
-
 // Fills a row of an output from an answer.
 struct FillRow {
   const WantedOutput& output;
@@ -83,7 +69,7 @@ struct FillRow {
     } else if (output.classification > 0) {
       *row = ClassificationRow(answer, ClassificationCount(output));
     } else {
-      *row = LogitsRow(answer, output.tensor.dims[0]);
+      *row = FloatRow(answer.logits);
     }
   }
 
@@ -176,6 +162,10 @@ absl::Status ReadWanted(
 }
 
 }  // namespace
+
+int ClassificationCount(const WantedOutput& output) {
+  return std::min<int64_t>(output.classification, output.tensor.dims[0]);
+}
 
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,

@@ -23,6 +23,9 @@ struct WantedOutput {
   int classification = 0;
 };
 
+// How many classes are named.
+int ClassificationCount(const WantedOutput& output);
+
 // Fills `wanted` with the outputs that the request names, in its order, or with
 // all that the model has. INVALID_ARGUMENT, naming the field, if the model has
 // no such output, if one is named twice, or if its parameters are wrong;

@@ -25,13 +25,6 @@ constexpr FieldName kFieldNames[] = {
     {"request_id", "id"},
 };
 
-bool Wants(const std::vector<WantedOutput>& wanted, absl::string_view name) {
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [name](const WantedOutput& output) {
-                       return output.tensor.name == name;
-                     });
-}
-
 // What the prediction is asked for, so that its answer has the outputs.
 prediction::TaskParams ParamsFor(const model::ModelConfig& model,
                                  const std::vector<WantedOutput>& wanted,
@@ -40,8 +33,16 @@ prediction::TaskParams ParamsFor(const model::ModelConfig& model,
     case model::VisionTask::kClassification: {
       prediction::ClassifyParams params;
       params.score = prediction::ClassifyParams::Score::kLogit;
-      params.top_k = Wants(wanted, kLogits) ? model.num_classes : 1;
-      params.include_embedding = Wants(wanted, kEmbedding);
+      params.top_k = 1;
+      for (const WantedOutput& output : wanted) {
+        if (output.tensor.name == kEmbedding) {
+          params.include_embedding = true;
+        } else if (output.classification > 0) {
+          params.top_k = ClassificationCount(output);
+        } else {
+          params.include_logits = true;
+        }
+      }
       return params;
     }
     case model::VisionTask::kDetection: {

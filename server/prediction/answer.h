@@ -25,6 +25,7 @@ struct Category {
 struct ClassificationAnswer {
   std::vector<Category> categories;  // Score descending, ties by class_id.
   std::vector<float> embedding;      // Empty unless it was asked for.
+  std::vector<float> logits;         // Of all classes; the same.
 };
 
 // COCO's compressed run lengths, column-major, starting with zeros.

@@ -72,6 +72,7 @@ ClassificationAnswer ToAnswer(const ClassifyParams& params,
     answer.categories.push_back({id, model.labels[id], scores[id]});
   }
   if (params.include_embedding) answer.embedding = std::move(result.embedding);
+  if (params.include_logits) answer.logits = std::move(result.logits);
   return answer;
 }
 
@@ -92,7 +93,7 @@ class ClassificationEncoder final : public AnswerEncoder {
     return absl::OkStatus();
   }
   int64_t bytes() const override {
-    return sizeof(float) * answer_->embedding.size();
+    return sizeof(float) * (answer_->embedding.size() + answer_->logits.size());
   }
   Answer Take() override { return *std::move(answer_); }
 

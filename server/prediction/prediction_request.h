@@ -29,6 +29,7 @@ struct ClassifyParams {
   float min_score = 0;
   Score score = Score::kSoftmax;
   bool include_embedding = false;
+  bool include_logits = false;  // Of all classes; no field of vision.proto.
   std::vector<int32_t> class_filter;
 };
 
