@@ -1,109 +1,77 @@
 #include "server/http/http_server.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstring>
+#include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "httplib.h"
+#include "server/base/peer_name.h"
 #include "server/base/thread_name.h"
-#include "server/http/request_head.h"
 
 namespace sfmamba::http {
 namespace {
 
-// How long a connection may still send after its answer, at most as much as a
-// head. One that is closed before the client's bytes are read may lose the
-// answer.
-constexpr absl::Duration kEndTime = absl::Seconds(1);
+constexpr int kMaxEvents = 256;
+// Connections that are accepted before the others are looked at again.
+constexpr int kMaxAccepted = 64;
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
-// What an answer is expected to take, for the order of the pool.
-constexpr absl::Duration kAnswerCost = absl::Milliseconds(5);
+// What a handler is expected to take, for the order of the pool: it reads the
+// whole body about once.
+constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
+constexpr double kBytesASecond = 1e9;
 
-// A request that has come, and the answer.
-class MemoryStream : public httplib::Stream {
- public:
-  explicit MemoryStream(const std::string& request) : request_(request) {}
+// What an event of epoll is about, if it is not a connection's number.
+constexpr uint64_t kMailbox = 0;
+constexpr uint64_t kFirstListener = 1;
+constexpr uint64_t kFirstConnection = 1000;
 
-  std::string TakeAnswer() { return std::move(answer_); }
-
-  bool is_readable() const override { return read_ < request_.size(); }
-  bool is_writable() const override { return true; }
-  ssize_t read(char* bytes, size_t size) override {
-    size = std::min(size, request_.size() - read_);
-    std::memcpy(bytes, request_.data() + read_, size);
-    read_ += size;
-    return size;
-  }
-  ssize_t write(const char* bytes, size_t size) override {
-    answer_.append(bytes, size);
-    return size;
-  }
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return -1; }
-
- private:
-  const std::string& request_;
-  size_t read_ = 0;
-  std::string answer_;
-};
-
-// What a request is refused with that no handler sees.
-std::string Refusal(int status) {
-  const char* reason = "Bad Request";
-  if (status == 413) reason = "Payload Too Large";
-  if (status == 431) reason = "Request Header Fields Too Large";
-  return absl::StrCat("HTTP/1.1 ", status, " ", reason,
-                      "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+void Look(int epoll, int operation, int fd, uint64_t what, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = what;
+  epoll_ctl(epoll, operation, fd, &event);
 }
-
-bool WouldBlock() { return errno == EAGAIN || errno == EINTR; }
 
 }  // namespace
 
-// The handlers, without cpp-httplib's own listener.
-class HttpServer::Router : public httplib::Server {
- public:
-  std::string Answer(const std::string& head) {
-    MemoryStream stream(head);
-    bool closed = false;
-    process_request(stream, /*close_connection=*/true, closed, nullptr);
-    return stream.TakeAnswer();
-  }
-};
-
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    Options options,
-    const std::function<void(httplib::Server&)>& add_handlers) {
+    HttpOptions options, Handler handler) {
   absl::StatusOr<server::ListeningSockets> sockets =
       server::ListeningSockets::Bind(options.what, options.host, options.port);
   if (!sockets.ok()) return sockets.status();
-  return absl::WrapUnique(
-      new HttpServer(std::move(options), *std::move(sockets), add_handlers));
+  return absl::WrapUnique(new HttpServer(
+      std::move(options), *std::move(sockets), std::move(handler)));
 }
 
-HttpServer::HttpServer(
-    Options options, server::ListeningSockets sockets,
-    const std::function<void(httplib::Server&)>& add_handlers)
+HttpServer::HttpServer(HttpOptions options, server::ListeningSockets sockets,
+                       Handler handler)
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
-      router_(std::make_unique<Router>()),
-      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      handler_(std::move(handler)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      mailbox_(std::make_shared<Mailbox>()),
+      room_(std::make_shared<Room>(options_.max_held_bytes)),
+      environment_{options_, room_,
+                   [this](std::shared_ptr<Call> call, HttpRequest request) {
+                     CallHandler(std::move(call), std::move(request));
+                   }},
       pool_([this] {
         server::FairPool::Options pool;
         pool.name = "http";
         pool.threads = options_.threads;
         return pool;
       }()) {
-  add_handlers(*router_);
+  Look(epoll_, EPOLL_CTL_ADD, mailbox_->fd(), kMailbox, EPOLLIN);
+  Listen(true);
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -112,70 +80,74 @@ HttpServer::~HttpServer() {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
   }
-  eventfd_write(wake_, 1);
+  mailbox_->Wake();
   thread_.join();
-  // The pool's last answers wake nobody.
+  close(epoll_);
+}
+
+bool HttpServer::Drain(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
-  close(std::exchange(wake_, -1));
+  draining_ = true;
+  mailbox_->Wake();
+  return mu_.AwaitWithTimeout(absl::Condition(&drained_), limit);
 }
 
 void HttpServer::Loop() {
   server::NameThisThread("http");
   while (true) {
+    Wait();
+    TakeAnswers();
+    EndLate();
     {
       absl::MutexLock lock(&mu_);
       if (stopping_) break;
+      environment_.is_draining = draining_;
     }
-    Poll();
-    TakeAnswers();
+    if (environment_.is_draining) GoOnDraining();
   }
-  for (const auto& [id, connection] : connections_) close(connection.fd);
+  connections_.clear();
+  mailbox_->Close();
 }
 
-void HttpServer::Poll() {
-  absl::Time next = absl::InfiniteFuture();
-  std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
-  std::vector<uint64_t> ids;
-  for (const auto& [id, connection] : connections_) {
-    const bool waits = connection.state == State::kAnswering;
-    const bool writes = connection.state == State::kWriting;
-    fds.push_back({waits ? -1 : connection.fd,
-                   static_cast<short>(writes ? POLLOUT : POLLIN), 0});
-    ids.push_back(id);
-    next = std::min(next, connection.deadline);
-  }
-  const absl::Time before = base::SteadyNow();
-  if (before >= accept_after_) {
-    for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
-  } else {
-    next = std::min(next, accept_after_);
-  }
+void HttpServer::Wait() {
+  absl::Time next = base::SteadyNow() + absl::Minutes(1);
+  if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
+  if (!listens_) next = std::min(next, accept_after_);
   const absl::Duration wait =
-      std::clamp(next - before, absl::ZeroDuration(), absl::Minutes(1));
-  poll(fds.data(), fds.size(),
-       absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
-  if (fds[0].revents != 0) {
-    eventfd_t ignored;
-    eventfd_read(wake_, &ignored);
-  }
+      std::max(next - base::SteadyNow(), absl::ZeroDuration());
+  std::array<epoll_event, kMaxEvents> events;
+  const int count = epoll_wait(
+      epoll_, events.data(), events.size(),
+      absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
   const absl::Time now = base::SteadyNow();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const auto found = connections_.find(ids[i]);
-    Connection& connection = found->second;
-    bool goes_on = true;
-    if (fds[i + 1].revents != 0) goes_on = Continue(ids[i], connection);
-    if (now >= connection.deadline) goes_on = false;
-    if (goes_on) continue;
-    close(connection.fd);
-    connections_.erase(found);
+  if (!listens_ && now >= accept_after_) Listen(true);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t what = events[i].data.u64;
+    const auto found = connections_.find(what);
+    if (found != connections_.end()) {
+      With(found, [&](Connection& connection) {
+        return connection.OnEvents(events[i].events, now);
+      });
+    }
   }
-  for (size_t i = ids.size() + 1; i < fds.size(); ++i) {
-    if (fds[i].revents != 0) Accept(fds[i].fd);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t what = events[i].data.u64;
+    if (what >= kFirstListener && what < kFirstConnection) {
+      Accept(sockets_.fds()[what - kFirstListener]);
+    }
   }
+}
+
+void HttpServer::Listen(bool accepts) {
+  for (size_t i = 0; i < sockets_.fds().size(); ++i) {
+    Look(epoll_, accepts ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, sockets_.fds()[i],
+         kFirstListener + i, EPOLLIN);
+  }
+  listens_ = accepts;
 }
 
 void HttpServer::Accept(int listener) {
-  while (true) {
+  for (int i = 0; i < kMaxAccepted; ++i) {
     const int fd =
         accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
@@ -183,6 +155,7 @@ void HttpServer::Accept(int listener) {
       if (errno == EAGAIN) return;
       // The process or the machine has no descriptor or memory for it.
       accept_after_ = base::SteadyNow() + kNoDescriptors;
+      Listen(false);
       EndOne();
       return;
     }
@@ -193,110 +166,115 @@ void HttpServer::Accept(int listener) {
       close(fd);
       continue;
     }
-    Connection& connection = connections_[++accepted_];
-    connection.fd = fd;
-    connection.deadline = base::SteadyNow() + options_.head_time;
+    Add(fd);
   }
+}
+
+void HttpServer::Add(int fd) {
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  const uint64_t id = kFirstConnection + accepted_++;
+  Entry& entry = connections_[id];
+  entry.connection = std::make_unique<Connection>(
+      environment_, fd, id, server::PeerName(fd), base::SteadyNow());
+  entry.events = entry.connection->events();
+  entry.deadline = entry.connection->deadline();
+  deadlines_.emplace(entry.deadline, id);
+  Look(epoll_, EPOLL_CTL_ADD, fd, id, entry.events);
 }
 
 bool HttpServer::EndOne() {
-  for (State state : {State::kEnding, State::kReading, State::kWriting}) {
-    for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-      if (it->second.state != state) continue;
-      close(it->second.fd);
-      connections_.erase(it);
-      return true;
+  auto worst = connections_.end();
+  const auto rank = [](const Connection& connection) {
+    return std::make_pair(connection.state(), connection.since());
+  };
+  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+    const Connection& connection = *it->second.connection;
+    if (connection.state() == Connection::State::kAnswering) continue;
+    if (worst == connections_.end() ||
+        rank(connection) < rank(*worst->second.connection)) {
+      worst = it;
     }
   }
-  return false;
-}
-
-void HttpServer::TakeAnswers() {
-  std::vector<std::pair<uint64_t, std::string>> answers;
-  {
-    absl::MutexLock lock(&mu_);
-    answers.swap(answers_);
-  }
-  for (auto& [id, answer] : answers) {
-    const auto found = connections_.find(id);
-    Connection& connection = found->second;
-    connection.answer = std::move(answer);
-    connection.state = State::kWriting;
-    connection.deadline = base::SteadyNow() + options_.answer_time;
-    if (Write(connection)) continue;
-    close(connection.fd);
-    connections_.erase(found);
-  }
-}
-
-bool HttpServer::Continue(uint64_t id, Connection& connection) {
-  switch (connection.state) {
-    case State::kReading:
-      return Read(id, connection);
-    case State::kAnswering:
-      return true;
-    case State::kWriting:
-      return Write(connection);
-    case State::kEnding:
-      return End(connection);
-  }
-  return false;  // Not reached: the cases are all there are.
-}
-
-bool HttpServer::Read(uint64_t id, Connection& connection) {
-  char bytes[4096];
-  const ssize_t size = recv(connection.fd, bytes, sizeof(bytes), 0);
-  if (size <= 0) return size < 0 && WouldBlock();
-  connection.received.append(bytes, size);
-  const RequestHead head =
-      ReadHead(connection.received, options_.max_head_bytes);
-  if (head.status == 0) return true;
-  connection.received = std::string();
-  if (head.status == 200) {
-    connection.state = State::kAnswering;
-    connection.deadline = absl::InfiniteFuture();
-    StartAnswer(id, head.text);
-    return true;
-  }
-  connection.answer = Refusal(head.status);
-  connection.state = State::kWriting;
-  return Write(connection);
-}
-
-void HttpServer::StartAnswer(uint64_t id, const std::string& head) {
-  server::Work work;
-  work.group = pool_.NewGroup();
-  work.cost = kAnswerCost;
-  work.run = [this, id, head] {
-    std::string answer = router_->Answer(head);
-    absl::MutexLock lock(&mu_);
-    answers_.emplace_back(id, std::move(answer));
-    if (wake_ >= 0) eventfd_write(wake_, 1);
-  };
-  pool_.Run(std::move(work));
-}
-
-bool HttpServer::Write(Connection& connection) {
-  while (connection.sent < connection.answer.size()) {
-    const ssize_t size =
-        send(connection.fd, connection.answer.data() + connection.sent,
-             connection.answer.size() - connection.sent, MSG_NOSIGNAL);
-    if (size < 0) return WouldBlock();
-    connection.sent += size;
-  }
-  shutdown(connection.fd, SHUT_WR);
-  connection.answer = std::string();
-  connection.state = State::kEnding;
-  connection.deadline = base::SteadyNow() + kEndTime;
+  if (worst == connections_.end()) return false;
+  End(worst);
   return true;
 }
 
-bool HttpServer::End(Connection& connection) {
-  char bytes[4096];
-  const ssize_t size = recv(connection.fd, bytes, sizeof(bytes), 0);
-  if (size <= 0) return size < 0 && WouldBlock();
-  connection.discarded += size;
-  return connection.discarded <= options_.max_head_bytes;
+template <typename Work>
+void HttpServer::With(Connections::iterator found, Work work) {
+  const uint64_t id = found->first;
+  Entry& entry = found->second;
+  Connection& connection = *entry.connection;
+  if (!work(connection)) return End(found);
+  if (connection.events() != entry.events) {
+    entry.events = connection.events();
+    Look(epoll_, EPOLL_CTL_MOD, connection.fd(), id, entry.events);
+  }
+  if (connection.deadline() != entry.deadline) {
+    deadlines_.erase({entry.deadline, id});
+    entry.deadline = connection.deadline();
+    deadlines_.emplace(entry.deadline, id);
+  }
+}
+
+void HttpServer::End(Connections::iterator found) {
+  deadlines_.erase({found->second.deadline, found->first});
+  connections_.erase(found);
+}
+
+void HttpServer::TakeAnswers() {
+  for (Answered& answered : mailbox_->Take()) {
+    const auto found = connections_.find(answered.call->connection());
+    if (found != connections_.end() &&
+        found->second.connection->Awaits(*answered.call)) {
+      With(found, [&](Connection& connection) {
+        return connection.OnAnswer(std::move(answered), base::SteadyNow());
+      });
+    } else {
+      answered.response.reset();
+      if (answered.sent) answered.sent();
+    }
+  }
+}
+
+void HttpServer::EndLate() {
+  const absl::Time now = base::SteadyNow();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    With(connections_.find(deadlines_.begin()->second),
+         [now](Connection& connection) { return connection.OnDeadline(now); });
+  }
+}
+
+void HttpServer::GoOnDraining() {
+  sockets_.Close();
+  std::vector<uint64_t> idle;
+  bool is_drained = true;
+  for (const auto& [id, entry] : connections_) {
+    const Connection::State state = entry.connection->state();
+    if (state == Connection::State::kIdle) {
+      idle.push_back(id);
+    } else if (state != Connection::State::kEnding) {
+      is_drained = false;
+    }
+  }
+  for (uint64_t id : idle) End(connections_.find(id));
+  if (!is_drained) return;
+  absl::MutexLock lock(&mu_);
+  drained_ = true;
+}
+
+void HttpServer::CallHandler(std::shared_ptr<Call> call, HttpRequest request) {
+  server::Work work;
+  work.group = pool_.NewGroup();
+  work.cost = kHandlerCost + absl::Seconds(request.body.size() / kBytesASecond);
+  // An exception ends this exchange, and so the request.
+  work.run = [this, call,
+              exchange =
+                  MakeExchange(call, mailbox_, std::move(request))]() mutable {
+    if (!call->is_dropped()) handler_(std::move(exchange));
+  };
+  pool_.Run(std::move(work));
 }
 
 }  // namespace sfmamba::http

@@ -1,6 +1,5 @@
 #include "server/rpc/open_connections.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -11,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "server/base/peer_name.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -28,29 +27,6 @@ uint32_t SilenceOf(int fd) {
   socklen_t size = sizeof(info);
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   return info.tcpi_last_data_recv;
-}
-
-// As gRPC names it.
-std::string PeerOf(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  char host[INET6_ADDRSTRLEN] = "";
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return "";
-  }
-  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  const int port = ntohs(v4.sin_port);  // At the same place in both.
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
-    return absl::StrCat("ipv4:", host, ":", port);
-  }
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], host, sizeof(host));
-    return absl::StrCat("ipv4:", host, ":", port);
-  }
-  inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof(host));
-  return absl::StrCat("ipv6:%5B", host, "%5D:", port);
 }
 
 }  // namespace
@@ -83,7 +59,8 @@ void OpenConnections::EndMostSilent(int count) {
 
 void OpenConnections::End(const std::string& peer) {
   for (Connection& connection : connections_) {
-    if (IsOpen(connection) && PeerOf(connection.fd) == peer) End(&connection);
+    if (IsOpen(connection) && server::PeerName(connection.fd) == peer)
+      End(&connection);
   }
   Forget();
 }

@@ -1,88 +1,64 @@
 #include "server/http/http_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "httplib.h"
+#include "tests/server/http/raw_client.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::http {
 namespace {
 
-// One connection to 127.0.0.1.
-class Client {
- public:
-  explicit Client(int port, int receive_buffer = 0)
-      : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (receive_buffer > 0) {
-      setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
-                 sizeof(receive_buffer));
+using Clients = std::vector<std::unique_ptr<RawClient>>;
+
+HttpResponse Text(std::string text) {
+  HttpResponse response;
+  response.headers = {{"Content-Type", "text/plain"}};
+  response.body = {std::move(text)};
+  return response;
+}
+
+// Serves "hello" at /hello, ten megabytes at /large, and at /echo what it got:
+// "METHOD|body|a=...|x-header=...".
+void Serve(std::unique_ptr<Exchange> exchange) {
+  const HttpRequest& request = exchange->request();
+  HttpResponse response;
+  if (request.path == "/hello") {
+    response = Text("hello");
+  } else if (request.path == "/large") {
+    response.body.assign(10, std::string(1'000'000, 'x'));
+  } else if (request.path == "/echo") {
+    std::string text = absl::StrCat(request.method, "|", request.body);
+    for (const auto& [name, value] : request.query) {
+      absl::StrAppend(&text, "|", name, "=", value);
     }
-    EXPECT_EQ(
-        connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-        0);
-  }
-  ~Client() { close(fd_); }
-  Client(const Client&) = delete;
-
-  // False if the server has closed the connection.
-  bool Send(const std::string& text) {
-    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(text.size());
-  }
-  // What comes until the server ends the connection.
-  std::string ReadAll() {
-    TimeLimit limit("the end of the connection");
-    std::string text;
-    char bytes[4096];
-    for (ssize_t n; (n = recv(fd_, bytes, sizeof(bytes), 0)) > 0;) {
-      text.append(bytes, n);
+    const auto header = request.headers.find("x-header");
+    if (header != request.headers.end()) {
+      absl::StrAppend(&text, "|x-header=", header->second);
     }
-    return text;
+    response = Text(text);
+  } else if (request.path == "/throws") {
+    throw std::runtime_error("thrown");
+  } else {
+    response.status = 404;
   }
+  exchange->Answer(std::move(response), [] {});
+}
 
- private:
-  const int fd_;
-};
-
-using Clients = std::vector<std::unique_ptr<Client>>;
-
-// Serves "hello" at /hello, and ten megabytes at /large.
 class HttpServerTest : public testing::Test {
  protected:
-  void Start() {
+  void Start(HttpServer::Handler handler = Serve) {
     options_.host = "127.0.0.1";
     options_.refused = [this] { ++refused_; };
-    auto server = HttpServer::Start(options_, [](httplib::Server& routes) {
-      routes.Get("/hello",
-                 [](const httplib::Request&, httplib::Response& response) {
-                   response.set_content("hello", "text/plain");
-                 });
-      routes.Get(
-          "/large", [](const httplib::Request&, httplib::Response& response) {
-            response.set_content(std::string(10'000'000, 'x'), "image/x");
-          });
-      routes.Get("/throws", [](const httplib::Request&, httplib::Response&) {
-        throw std::runtime_error("thrown");
-      });
-    });
+    auto server = HttpServer::Start(options_, std::move(handler));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -91,44 +67,116 @@ class HttpServerTest : public testing::Test {
   Clients Dripping(int count) {
     Clients clients;
     for (int i = 0; i < count; ++i) {
-      clients.push_back(std::make_unique<Client>(server_->port()));
+      clients.push_back(std::make_unique<RawClient>(server_->port()));
       clients.back()->Send("GET /hello HTTP/1.1\r\n");
     }
     return clients;
   }
 
   std::string Ask(const std::string& request) {
-    Client client(server_->port());
+    RawClient client(server_->port());
     client.Send(request);
-    return client.ReadAll();
+    return client.ReadAnswer();
   }
 
   std::atomic<int> refused_{0};
-  HttpServer::Options options_;
+  HttpOptions options_;
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, AnswersAndClosesTheConnection) {
+TEST_F(HttpServerTest, AnswersAndClosesTheConnectionIfAsked) {
   Start();
-  const std::string answer = Ask("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200")) << answer;
+  RawClient client(server_->port());
+  client.Send("GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200 OK\r\n")) << answer;
+  EXPECT_TRUE(absl::StrContains(answer, "\r\nConnection: close\r\n"));
   EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nhello")) << answer;
   EXPECT_TRUE(absl::StartsWith(Ask("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404"));
-  EXPECT_TRUE(
-      absl::StartsWith(Ask("GET /throws HTTP/1.1\r\n\r\n"), "HTTP/1.1 500"));
   EXPECT_EQ(HttpGet(server_->port(), "/large").size(), 10'000'000);
 }
 
-TEST_F(HttpServerTest, WhatItDoesNotServeIsRefused) {
+TEST_F(HttpServerTest, AHandlerThatThrowsIsA500AndThePortGoesOn) {
   Start();
-  EXPECT_TRUE(absl::StartsWith(
-      Ask("POST /hello HTTP/1.1\r\nContent-Length: 600000000\r\n\r\nxxxx"),
-      "HTTP/1.1 413"));
-  EXPECT_TRUE(absl::StartsWith(
-      Ask(absl::StrCat("GET /hello HTTP/1.1\r\nA: ", std::string(20'000, 'x'))),
-      "HTTP/1.1 431"));
-  EXPECT_TRUE(absl::StartsWith(Ask("GET /hello HTTP/1.1\r\nnonsense\r\n\r\n"),
-                               "HTTP/1.1 400"));
+  EXPECT_TRUE(
+      absl::StartsWith(Ask("GET /throws HTTP/1.1\r\n\r\n"), "HTTP/1.1 500"));
+  EXPECT_EQ(HttpGet(server_->port(), "/hello"), "hello");
+}
+
+TEST_F(HttpServerTest, AConnectionHasManyRequestsWithBodies) {
+  Start();
+  RawClient client(server_->port());
+  client.Send(
+      "POST /echo?a=1%202 HTTP/1.1\r\nContent-Length: 4\r\nX-Header: b\r\n\r\n"
+      "body");
+  std::string answer = client.ReadAnswer();
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nPOST|body|a=1 2|x-header=b"))
+      << answer;
+  EXPECT_TRUE(absl::StrContains(answer, "\r\nConnection: keep-alive\r\n"));
+  client.Send(
+      "PUT /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n");
+  answer = client.ReadAnswer();
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nPUT|abc0123456789")) << answer;
+  client.Send("HEAD /hello HTTP/1.1\r\n\r\n");
+  answer = client.ReadAnswer(/*has_body=*/false);
+  EXPECT_TRUE(absl::StrContains(answer, "\r\nContent-Length: 5\r\n"));
+  client.Send("GET /hello HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "\r\n\r\nhello"));
+}
+
+TEST_F(HttpServerTest, AHundredRequestsAtOnceAreAnsweredInTheirOrder) {
+  Start();
+  RawClient client(server_->port());
+  std::string requests;
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&requests, "GET /echo?i=", i, " HTTP/1.1\r\n\r\n");
+  }
+  client.Send(requests);
+  for (int i = 0; i < 100; ++i) {
+    const std::string answer = client.ReadAnswer();
+    ASSERT_TRUE(absl::EndsWith(answer, absl::StrCat("\r\n\r\nGET||i=", i)))
+        << answer;
+  }
+}
+
+TEST_F(HttpServerTest, ABodyMayWaitForContinue) {
+  Start();
+  RawClient client(server_->port());
+  client.Send(
+      "POST /echo HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n"
+      "\r\n");
+  EXPECT_EQ(client.ReadAnswer(), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.Send("body");
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "\r\n\r\nPOST|body"));
+}
+
+TEST_F(HttpServerTest, WhatItDoesNotServeIsRefused) {
+  options_.max_body_bytes = 100;
+  Start();
+  const std::string tail = "\r\n\r\n";
+  const std::pair<std::string, int> requests[] = {
+      {"POST /echo HTTP/1.1\r\nContent-Length: 101" + tail, 413},
+      {"POST /echo HTTP/1.1\r\nContent-Length: 99999999999999999999" + tail,
+       413},
+      {"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked" + tail + "65\r\n" +
+           std::string(101, 'x'),
+       413},
+      {"GET /hello HTTP/1.1\r\nA: " + std::string(20'000, 'x'), 431},
+      {"GET /hello HTTP/1.1\r\nnonsense" + tail, 400},
+      {"GET /hello HTTP/2.0" + tail, 505},
+      {"POST /echo HTTP/1.1\r\nContent-Length: 1\r\nContent-Encoding: gzip" +
+           tail,
+       415},
+  };
+  for (const auto& [request, status] : requests) {
+    RawClient client(server_->port());
+    client.Send(request);
+    const std::string answer = client.ReadAll();
+    EXPECT_TRUE(absl::StartsWith(answer, absl::StrCat("HTTP/1.1 ", status)))
+        << request << answer;
+    EXPECT_TRUE(absl::StrContains(answer, "\r\nConnection: close\r\n"));
+  }
   EXPECT_TRUE(absl::StartsWith(
       Ask("GET /hello HTTP/1.1\r\nRange: bytes=0-,0-,0-\r\n\r\n"),
       "HTTP/1.1 200"));
@@ -149,7 +197,7 @@ TEST_F(HttpServerTest, ClientsThatDoNotReadKeepNobodyFromAnAnswer) {
   Start();
   Clients unread;
   for (int i = 0; i < 16; ++i) {
-    unread.push_back(std::make_unique<Client>(server_->port(), 4096));
+    unread.push_back(std::make_unique<RawClient>(server_->port(), 4096));
     unread.back()->Send("GET /large HTTP/1.1\r\n\r\n");
   }
   EXPECT_EQ(HttpGet(server_->port(), "/hello"), "hello");
@@ -158,13 +206,15 @@ TEST_F(HttpServerTest, ClientsThatDoNotReadKeepNobodyFromAnAnswer) {
 TEST_F(HttpServerTest, AHeadThatTakesTooLongEndsTheConnection) {
   options_.head_time = absl::Milliseconds(50);
   Start();
-  EXPECT_EQ(Ask("GET /hello HTTP/1.1\r\n"), "");
+  RawClient client(server_->port());
+  client.Send("GET /hello HTTP/1.1\r\n");
+  EXPECT_TRUE(absl::StartsWith(client.ReadAll(), "HTTP/1.1 408"));
 }
 
 TEST_F(HttpServerTest, AnAnswerThatIsNotTakenInTimeEndsTheConnection) {
   options_.answer_time = absl::Milliseconds(50);
   Start();
-  Client unread(server_->port(), 4096);
+  RawClient unread(server_->port(), 4096);
   unread.Send("GET /large HTTP/1.1\r\n\r\n");
   WaitUntil([&unread] { return !unread.Send("x"); }, "the connection's end");
 }

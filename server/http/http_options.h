@@ -1,0 +1,58 @@
+#ifndef SFMAMBA_SERVER_HTTP_HTTP_OPTIONS_H_
+#define SFMAMBA_SERVER_HTTP_HTTP_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/http/exchange.h"
+
+namespace sfmamba::http {
+
+// What a request is refused with that no handler sees: text/plain.
+HttpResponse PlainRefusal(int status, const std::string& message);
+
+// Of a port. What is beyond a limit is refused with the status in brackets.
+struct HttpOptions {
+  std::string what = "the HTTP port";  // In errors.
+  std::string host;
+  int port = 0;  // 0: any free one.
+
+  // Of more, those are ended that have done nothing useful for longest, but
+  // none whose request waits for its answer.
+  int max_connections = 1024;
+  // Of the request line and the headers (431), and the time for them to come
+  // (408).
+  size_t max_head_bytes = 16 << 10;
+  absl::Duration head_time = absl::Seconds(5);
+  // Of a request's body (413). 0: a request with a body is refused.
+  int64_t max_body_bytes = 64 << 20;
+  // Of all bodies until their requests are answered and all answers until they
+  // are sent (503, with Retry-After): bodies are refused while there is more.
+  // Room for a body of a known length is taken before it is read.
+  int64_t max_held_bytes = int64_t{256} << 20;
+  // For a body to come (408). Once head_time is over it must also have come at
+  // `min_body_rate` bytes a second on average.
+  absl::Duration body_time = absl::Seconds(60);
+  int64_t min_body_rate = 16 << 10;
+  // For the client to take its answer; then the connection is ended.
+  absl::Duration answer_time = absl::Seconds(20);
+  // How long a connection may wait for its next request. Zero: a connection
+  // has one request.
+  absl::Duration idle_time = absl::Seconds(60);
+  int threads = 2;  // That call the handler.
+
+  // Makes the answers that no handler makes. `message` says what was got and
+  // what was expected. Called by the port's thread; must not block.
+  std::function<HttpResponse(int status, const std::string& message)> refusal =
+      PlainRefusal;
+  // Called for each connection that is ended because there are too many. Must
+  // not block.
+  std::function<void()> refused = [] {};
+};
+
+}  // namespace sfmamba::http
+
+#endif  // SFMAMBA_SERVER_HTTP_HTTP_OPTIONS_H_
