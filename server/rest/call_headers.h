@@ -1,0 +1,27 @@
+#ifndef SFMAMBA_SERVER_REST_CALL_HEADERS_H_
+#define SFMAMBA_SERVER_REST_CALL_HEADERS_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/http/exchange.h"
+#include "server/rpc/call.h"
+
+namespace sfmamba::rest {
+
+// What a prediction wants to know of its call, from a request's headers.
+//
+// The deadline is `now` and what `grpc-timeout` says (gRPC's form: at most 8
+// digits and one of H M S m u n, "100m" for 100 ms), or `x-request-timeout`
+// (seconds, "1.5", or a duration, "1500ms"). INVALID_ARGUMENT with the header
+// as field if the value is neither positive nor in form, or if there are two.
+absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
+                                     absl::Time now);
+
+// The value of a header, its name in lower case; empty if there is none. Of
+// several the first.
+absl::string_view Header(const http::HttpRequest& request,
+                         absl::string_view name);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_CALL_HEADERS_H_

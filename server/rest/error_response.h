@@ -1,0 +1,31 @@
+#ifndef SFMAMBA_SERVER_REST_ERROR_RESPONSE_H_
+#define SFMAMBA_SERVER_REST_ERROR_RESPONSE_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/http/exchange.h"
+
+namespace sfmamba::rest {
+
+// What the header Retry-After says of an error, in seconds: the error's own
+// hint, rounded up, or 1 for UNAVAILABLE without one. None for other errors.
+std::optional<std::string> RetryAfter(const absl::Status& error);
+
+// An error as google.rpc.Status in protobuf's JSON mapping, its details with
+// their "@type", by the HTTP status of its code.
+http::HttpResponse ErrorResponse(const absl::Status& error);
+
+// The same for what the transport refuses by itself; `http_code` is an error's.
+http::HttpResponse RefusalResponse(int http_code, absl::string_view message);
+
+// A request for a path that serves `allowed` only, such as "GET, HEAD": 405
+// with the header Allow.
+http::HttpResponse MethodNotAllowed(absl::string_view method,
+                                    absl::string_view allowed);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_ERROR_RESPONSE_H_

@@ -1,0 +1,152 @@
+#include "server/rest/rest_service.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/utf8.h"
+#include "server/base/reasons.h"
+#include "server/rest/error_response.h"
+
+namespace sfmamba::rest {
+namespace {
+
+// To find a request's handler and to read a small request.
+constexpr absl::Duration kSmallCost = absl::Microseconds(50);
+// To read a byte of a request's body, at most.
+constexpr absl::Duration kByteCost = absl::Nanoseconds(10);
+// Requests that take longer to read hold up no others.
+constexpr absl::Duration kLongRequest = absl::Milliseconds(10);
+
+server::FairPool::Options PoolOptions(int threads) {
+  server::FairPool::Options options;
+  options.name = "rest";
+  options.threads = threads;
+  options.long_piece = kLongRequest;
+  return options;
+}
+
+bool IsUnder(absl::string_view path, absl::string_view folder) {
+  return absl::StartsWith(path, folder) &&
+         (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// A request that reads: answers others than GET and HEAD.
+bool RefuseUnlessRead(http::Exchange* exchange) {
+  const std::string& method = exchange->request().method;
+  if (method == "GET" || method == "HEAD") return false;
+  exchange->Answer(MethodNotAllowed(method, "GET, HEAD"), [] {});
+  return true;
+}
+
+void AnswerText(http::Exchange* exchange, int status, std::string type,
+                std::string text) {
+  if (RefuseUnlessRead(exchange)) return;
+  http::HttpResponse response;
+  response.status = status;
+  response.headers.emplace_back("Content-Type", std::move(type));
+  response.headers.emplace_back("Cache-Control", "no-store");
+  response.body.push_back(std::move(text));
+  exchange->Answer(std::move(response), [] {});
+}
+
+void AnswerProbe(http::Exchange* exchange, bool good) {
+  AnswerText(exchange, good ? 200 : 503, "text/plain; charset=utf-8",
+             good ? "ok\n" : "not ok\n");
+}
+
+}  // namespace
+
+// Answers INTERNAL if it is dropped, because something threw on the way.
+class RestService::Tracked final : public http::Exchange {
+ public:
+  Tracked(RestService* service, std::unique_ptr<http::Exchange> exchange)
+      : service_(service), exchange_(std::move(exchange)) {
+    absl::MutexLock lock(&service_->mu_);
+    ++service_->open_;
+  }
+  ~Tracked() override {
+    if (exchange_ == nullptr) return;
+    Answer(ErrorResponse(absl::InternalError("the request was dropped")),
+           [] {});
+  }
+
+  http::HttpRequest& request() override { return exchange_->request(); }
+  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
+    exchange_->OnCancel(std::move(cancelled));
+  }
+  void Answer(http::HttpResponse response,
+              absl::AnyInvocable<void()> sent) override {
+    // It may be gone once its answer is sent.
+    const auto exchange = std::move(exchange_);
+    exchange->Answer(std::move(response),
+                     [service = service_, sent = std::move(sent)]() mutable {
+                       sent();
+                       sent = nullptr;  // With what it holds.
+                       service->Ended();
+                     });
+  }
+
+ private:
+  RestService* const service_;
+  std::unique_ptr<http::Exchange> exchange_;  // Null once answered.
+};
+
+RestService::RestService(prediction::PredictionEnvironment environment,
+                         Options options)
+    : env_(std::move(environment)),
+      options_(std::move(options)),
+      pool_(PoolOptions(options_.threads)) {}
+
+RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
+
+void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
+  auto tracked = std::make_unique<Tracked>(this, std::move(exchange));
+  server::Work work;
+  work.group = pool_.NewGroup();
+  work.cost = kSmallCost + tracked->request().body.size() * kByteCost;
+  work.run = [this, tracked = std::move(tracked)]() mutable {
+    Route(std::move(tracked));
+  };
+  pool_.Run(std::move(work));
+}
+
+absl::Status RestService::CheckServing() const {
+  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+}
+
+bool RestService::WaitUntilIdle(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(absl::Condition(this, &RestService::IsIdle),
+                              timeout);
+}
+
+void RestService::Ended() {
+  absl::MutexLock lock(&mu_);
+  --open_;
+}
+
+void RestService::Route(std::unique_ptr<http::Exchange> exchange) {
+  const std::string& path = exchange->request().path;
+  if (base::Utf8Length(path) < 0) {
+    exchange->Answer(RefusalResponse(400, "the path is not UTF-8"), [] {});
+  } else if (path == "/healthz" || path == "/livez") {
+    AnswerProbe(exchange.get(), options_.live());
+  } else if (path == "/readyz") {
+    AnswerProbe(exchange.get(), options_.ready());
+  } else if (path == "/metrics" && options_.metrics) {
+    AnswerText(exchange.get(), 200, options_.metrics_content_type,
+               options_.metrics());
+  } else if (IsUnder(path, "/v2") && options_.kserve) {
+    options_.kserve(std::move(exchange));
+  } else if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
+    options_.console(std::move(exchange));
+  } else {
+    exchange->Answer(RefusalResponse(404, absl::StrCat("there is no path ",
+                                                       path.substr(0, 256))),
+                     [] {});
+  }
+}
+
+}  // namespace sfmamba::rest

@@ -1,0 +1,79 @@
+#ifndef SFMAMBA_SERVER_REST_REST_SERVICE_H_
+#define SFMAMBA_SERVER_REST_REST_SERVICE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/base/fair_pool.h"
+#include "server/http/exchange.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::rest {
+
+// All that is served over HTTP, by path: the typed API under /v1, the Open
+// Inference Protocol under /v2, probes, metrics and the console.
+// docs/serving.md, "REST", lists the routes.
+//
+// Thread-safe. The destructor waits until every exchange has ended: end their
+// connections before.
+class RestService {
+ public:
+  using Handler = std::function<void(std::unique_ptr<http::Exchange>)>;
+
+  struct Options {
+    // Whether every model makes progress, and whether the server is SERVING.
+    // Both must be quick and thread-safe.
+    std::function<bool()> live = [] { return true; };
+    std::function<bool()> ready = [] { return true; };
+    // The text of GET /metrics, and its Content-Type.
+    std::function<std::string()> metrics;
+    std::string metrics_content_type;
+    // For paths of /v2, and for "/" and those of /console. Each is called on a
+    // thread of the pool and may work as long as its request warrants. A null
+    // one is not served.
+    Handler kserve;
+    Handler console;
+    int threads = 2;  // That read requests.
+  };
+
+  RestService(prediction::PredictionEnvironment environment, Options options);
+  ~RestService();
+
+  // Answers a request. Does not block: the work is done by a pool.
+  void Handle(std::unique_ptr<http::Exchange> exchange);
+
+  // From now on requests for models are answered UNAVAILABLE with reason
+  // DRAINING; see CheckServing().
+  void StartDraining() { draining_.store(true); }
+  // UNAVAILABLE while draining. For handlers.
+  absl::Status CheckServing() const;
+  // Waits for the answers of all requests to be sent; false if `timeout` was
+  // too short.
+  bool WaitUntilIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  class Tracked;  // An exchange that is waited for.
+
+  void Route(std::unique_ptr<http::Exchange> exchange);
+  void Ended() ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return open_ == 0; }
+
+  const prediction::PredictionEnvironment env_;
+  const Options options_;
+  std::atomic<bool> draining_{false};
+
+  absl::Mutex mu_;
+  int open_ ABSL_GUARDED_BY(mu_) = 0;  // Exchanges that have not ended.
+
+  server::FairPool pool_;  // Last: its threads use everything above.
+};
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_REST_SERVICE_H_
