@@ -40,7 +40,7 @@ absl::Status Refuse(const char* header, absl::string_view value,
                     absl::string_view expected) {
   return server::InvalidField(
       header, absl::StrCat("header ", header, ": got \"",
-                           absl::Utf8SafeCHexEscape(value.substr(0, kMaxShown)),
+                           absl::CHexEscape(value.substr(0, kMaxShown)),
                            "\", expected ", expected));
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "google/protobuf/util/json_util.h"
@@ -13,6 +14,8 @@
 
 namespace sfmamba::rest {
 namespace {
+
+constexpr size_t kMaxShown = 32;  // Of a method that is refused.
 
 std::string ToJson(const absl::Status& error) {
   google::rpc::Status proto = rpc::ToRpcStatus(error);
@@ -58,11 +61,17 @@ http::HttpResponse RefusalResponse(int http_code, absl::string_view message) {
   return WithCode(http_code, absl::Status(CanonicalCode(http_code), message));
 }
 
-http::HttpResponse MethodNotAllowed(absl::string_view method,
-                                    absl::string_view allowed) {
-  http::HttpResponse response =
-      RefusalResponse(405, absl::StrCat("got the method ", method.substr(0, 32),
-                                        ", expected ", allowed));
+http::HttpResponse OtherMethod(absl::string_view method,
+                               absl::string_view allowed) {
+  http::HttpResponse response;
+  if (method == "OPTIONS") {
+    response.status = 204;
+  } else {
+    response = RefusalResponse(
+        405, absl::StrCat("got the method ",
+                          absl::CHexEscape(method.substr(0, kMaxShown)),
+                          ", expected ", allowed));
+  }
   response.headers.emplace_back("Allow", std::string(allowed));
   return response;
 }

@@ -21,10 +21,10 @@ http::HttpResponse ErrorResponse(const absl::Status& error);
 // The same for what the transport refuses by itself; `http_code` is an error's.
 http::HttpResponse RefusalResponse(int http_code, absl::string_view message);
 
-// A request for a path that serves `allowed` only, such as "GET, HEAD": 405
-// with the header Allow.
-http::HttpResponse MethodNotAllowed(absl::string_view method,
-                                    absl::string_view allowed);
+// Answers a method that a path does not serve; it serves `allowed`, such as
+// "GET, HEAD, OPTIONS": 204 for OPTIONS, else 405, both with the header Allow.
+http::HttpResponse OtherMethod(absl::string_view method,
+                               absl::string_view allowed);
 
 }  // namespace sfmamba::rest
 

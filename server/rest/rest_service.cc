@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,8 @@ constexpr absl::Duration kSmallCost = absl::Microseconds(50);
 constexpr absl::Duration kByteCost = absl::Nanoseconds(10);
 // Requests that take longer to read hold up no others.
 constexpr absl::Duration kLongRequest = absl::Milliseconds(10);
+
+constexpr size_t kMaxShown = 256;  // Of a path that is not known.
 
 server::FairPool::Options PoolOptions(int threads) {
   server::FairPool::Options options;
@@ -36,7 +39,7 @@ bool IsUnder(absl::string_view path, absl::string_view folder) {
 bool RefuseUnlessRead(http::Exchange* exchange) {
   const std::string& method = exchange->request().method;
   if (method == "GET" || method == "HEAD") return false;
-  exchange->Answer(MethodNotAllowed(method, "GET, HEAD"), [] {});
+  exchange->Answer(OtherMethod(method, "GET, HEAD, OPTIONS"), [] {});
   return true;
 }
 
@@ -143,9 +146,11 @@ void RestService::Route(std::unique_ptr<http::Exchange> exchange) {
   } else if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
     options_.console(std::move(exchange));
   } else {
-    exchange->Answer(RefusalResponse(404, absl::StrCat("there is no path ",
-                                                       path.substr(0, 256))),
-                     [] {});
+    exchange->Answer(
+        RefusalResponse(
+            404, absl::StrCat("there is no path ",
+                              absl::CHexEscape(path.substr(0, kMaxShown)))),
+        [] {});
   }
 }
 

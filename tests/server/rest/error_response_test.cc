@@ -58,10 +58,14 @@ TEST(ErrorResponseTest, RefusalsOfTheTransportAreWordedAlike) {
 
 TEST(ErrorResponseTest, ARefusedMethodIsToldTheOthers) {
   const http::HttpResponse response =
-      MethodNotAllowed(std::string(1000, 'X'), "GET, HEAD");
+      OtherMethod(std::string(1000, '\xff'), "GET, OPTIONS");
   EXPECT_EQ(response.status, 405);
-  EXPECT_EQ(HeaderOf(response, "Allow"), "GET, HEAD");
+  EXPECT_EQ(HeaderOf(response, "Allow"), "GET, OPTIONS");
   EXPECT_LT(response.body[0].size(), 400);
+  const http::HttpResponse options = OtherMethod("OPTIONS", "GET, OPTIONS");
+  EXPECT_EQ(options.status, 204);
+  EXPECT_EQ(HeaderOf(options, "Allow"), "GET, OPTIONS");
+  EXPECT_TRUE(options.body.empty());
 }
 
 }  // namespace

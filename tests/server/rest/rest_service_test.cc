@@ -110,7 +110,7 @@ TEST_F(RestServiceTest, OtherMethodsAreRefused) {
     http::FakeClient client;
     service_->Handle(client.Ask(std::move(request)));
     EXPECT_EQ(client.Answer().status, 405) << path;
-    EXPECT_EQ(client.Header("Allow"), "GET, HEAD");
+    EXPECT_EQ(client.Header("Allow"), "GET, HEAD, OPTIONS");
     client.TakeAnswer();
   }
 }
