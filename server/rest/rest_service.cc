@@ -13,22 +13,7 @@
 namespace sfmamba::rest {
 namespace {
 
-// To find a request's handler and to read a small request.
-constexpr absl::Duration kSmallCost = absl::Microseconds(50);
-// To read a byte of a request's body, at most.
-constexpr absl::Duration kByteCost = absl::Nanoseconds(10);
-// Requests that take longer to read hold up no others.
-constexpr absl::Duration kLongRequest = absl::Milliseconds(10);
-
 constexpr size_t kMaxShown = 256;  // Of a path that is not known.
-
-server::FairPool::Options PoolOptions(int threads) {
-  server::FairPool::Options options;
-  options.name = "rest";
-  options.threads = threads;
-  options.long_piece = kLongRequest;
-  return options;
-}
 
 bool IsUnder(absl::string_view path, absl::string_view folder) {
   return absl::StartsWith(path, folder) &&
@@ -98,22 +83,10 @@ class RestService::Tracked final : public http::Exchange {
 
 RestService::RestService(prediction::PredictionEnvironment environment,
                          Options options)
-    : env_(std::move(environment)),
-      options_(std::move(options)),
-      pool_(PoolOptions(options_.threads)) {}
+    : options_(std::move(options)),
+      vision_(std::move(environment), [this] { return CheckServing(); }) {}
 
 RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
-
-void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
-  auto tracked = std::make_unique<Tracked>(this, std::move(exchange));
-  server::Work work;
-  work.group = pool_.NewGroup();
-  work.cost = kSmallCost + tracked->request().body.size() * kByteCost;
-  work.run = [this, tracked = std::move(tracked)]() mutable {
-    Route(std::move(tracked));
-  };
-  pool_.Run(std::move(work));
-}
 
 absl::Status RestService::CheckServing() const {
   return draining_.load() ? server::Draining("the server") : absl::OkStatus();
@@ -130,7 +103,9 @@ void RestService::Ended() {
   --open_;
 }
 
-void RestService::Route(std::unique_ptr<http::Exchange> exchange) {
+void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {
+  std::unique_ptr<http::Exchange> exchange =
+      std::make_unique<Tracked>(this, std::move(untracked));
   const std::string& path = exchange->request().path;
   if (base::Utf8Length(path) < 0) {
     exchange->Answer(RefusalResponse(400, "the path is not UTF-8"), [] {});
@@ -141,6 +116,8 @@ void RestService::Route(std::unique_ptr<http::Exchange> exchange) {
   } else if (path == "/metrics" && options_.metrics) {
     AnswerText(exchange.get(), 200, options_.metrics_content_type,
                options_.metrics());
+  } else if (IsUnder(path, "/v1/models")) {
+    vision_.Handle(std::move(exchange));
   } else if (IsUnder(path, "/v2") && options_.kserve) {
     options_.kserve(std::move(exchange));
   } else if ((path == "/" || IsUnder(path, "/console")) && options_.console) {

@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/base/fair_pool.h"
 #include "server/http/exchange.h"
 #include "server/prediction/prediction.h"
+#include "server/rest/vision_routes.h"
 
 namespace sfmamba::rest {
 
@@ -34,18 +34,17 @@ class RestService {
     // The text of GET /metrics, and its Content-Type.
     std::function<std::string()> metrics;
     std::string metrics_content_type;
-    // For paths of /v2, and for "/" and those of /console. Each is called on a
-    // thread of the pool and may work as long as its request warrants. A null
-    // one is not served.
+    // For paths of /v2, and for "/" and those of /console. A null one is not
+    // served.
     Handler kserve;
     Handler console;
-    int threads = 2;  // That read requests.
   };
 
   RestService(prediction::PredictionEnvironment environment, Options options);
   ~RestService();
 
-  // Answers a request. Does not block: the work is done by a pool.
+  // Answers a request, now or later. Does not wait, but works as long as it
+  // takes to read the request's body.
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
   // From now on requests for models are answered UNAVAILABLE with reason
@@ -60,18 +59,15 @@ class RestService {
  private:
   class Tracked;  // An exchange that is waited for.
 
-  void Route(std::unique_ptr<http::Exchange> exchange);
   void Ended() ABSL_LOCKS_EXCLUDED(mu_);
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return open_ == 0; }
 
-  const prediction::PredictionEnvironment env_;
   const Options options_;
+  const VisionRoutes vision_;
   std::atomic<bool> draining_{false};
 
   absl::Mutex mu_;
   int open_ ABSL_GUARDED_BY(mu_) = 0;  // Exchanges that have not ended.
-
-  server::FairPool pool_;  // Last: its threads use everything above.
 };
 
 }  // namespace sfmamba::rest

@@ -125,7 +125,11 @@ TEST_F(RestServiceTest, AHandlerThatThrowsIsAnsweredFor) {
     throw std::runtime_error("broken");
   };
   Make();
-  EXPECT_TRUE(absl::StartsWith(Ask(Get("/v2")), "500 {\"code\":13,"));
+  http::FakeClient client;
+  EXPECT_THROW(service_->Handle(client.Ask(Get("/v2"))), std::runtime_error);
+  EXPECT_EQ(client.Answer().status, 500);
+  EXPECT_TRUE(absl::StartsWith(client.Body(), "{\"code\":13,"));
+  client.TakeAnswer();
 }
 
 TEST_F(RestServiceTest, IsIdleOnceAllAnswersAreSent) {

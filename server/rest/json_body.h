@@ -1,0 +1,31 @@
+#ifndef SFMAMBA_SERVER_REST_JSON_BODY_H_
+#define SFMAMBA_SERVER_REST_JSON_BODY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "google/protobuf/message.h"
+#include "server/rest/body_pictures.h"
+
+namespace sfmamba::rest {
+
+// JSON of more bytes than this, beside its pictures, is refused: no request
+// needs as many, and what a parser makes of them takes much more memory.
+inline constexpr size_t kMaxJsonRest = 256 << 10;
+// Strings of more bytes than this must be a picture in base64.
+inline constexpr size_t kMaxJsonString = 1024;
+
+// Reads a request from `pictures`'s body, JSON by protobuf's mapping. Its
+// pictures are decoded where they are in the body, which takes no memory; the
+// message has their placeholders. Base64 may be of either alphabet, padded or
+// not, and broken into lines.
+//
+// INVALID_ARGUMENT with reason MALFORMED_MESSAGE if the body is no JSON, if a
+// field is not known, or if a value or a long string is not what it must be.
+absl::Status ReadJson(BodyPictures* pictures,
+                      google::protobuf::Message* message);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_JSON_BODY_H_

@@ -1,0 +1,27 @@
+#ifndef SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
+#define SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/repository/model_repository.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba::rpc {
+
+// Says what is known of a version now.
+void ToProto(const repository::ModelVersion& version, bool with_classes,
+             v1::Model* model);
+
+// Fills a page with those of `all` after `page_token`, a name that an earlier
+// page ended with. INVALID_ARGUMENT with reason INVALID_FIELD if there is no
+// such name, or if the page's size is negative.
+absl::Status FillPage(
+    const v1::ListModelsRequest& request,
+    const std::vector<std::shared_ptr<repository::ModelVersion>>& all,
+    v1::ListModelsResponse* response);
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
