@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import grpc
 
-from ._requests import MAX_MESSAGE_BYTES, Method
+from . import _messages
+from ._requests import MAX_MESSAGE_BYTES, STREAM_PATH, Method
 from ._retry import Budget
 
 SERVICE = 'sfmamba.v1.VisionService'
@@ -73,9 +74,19 @@ class Connection:
                 response_deserializer=method.response.FromString)
         return self._stubs[method.path]
 
+    def stream(self) -> Any:
+        """Begins a StreamPredict call."""
+        return self._channels[0].stream_stream(
+            STREAM_PATH, request_serializer=_messages.StreamPredictRequest.SerializeToString,
+            response_deserializer=_messages.StreamPredictResponse.FromString)
+
+    def timeout(self, timeout: Optional[float]) -> float:
+        """Seconds: the client's own unless there is another."""
+        return self._timeout if timeout is None else _positive(timeout)
+
     def deadline(self, timeout: Optional[float]) -> float:
         """Of a call that begins now, as time.monotonic() counts."""
-        return time.monotonic() + (self._timeout if timeout is None else _positive(timeout))
+        return time.monotonic() + self.timeout(timeout)
 
     @property
     def channels(self) -> List[Any]:

@@ -59,6 +59,7 @@ DETECT = Method(_SERVICE + 'Detect', _messages.DetectRequest, _messages.DetectRe
                 _answers.detections)
 SEGMENT = Method(_SERVICE + 'Segment', _messages.SegmentRequest, _messages.SegmentResponse,
                  _answers.segmentation)
+STREAM_PATH = _SERVICE + 'StreamPredict'
 GET_MODEL = Method(_SERVICE + 'GetModel', _messages.GetModelRequest, _messages.Model)
 LIST_MODELS = Method(_SERVICE + 'ListModels', _messages.ListModelsRequest,
                      _messages.ListModelsResponse)

@@ -3,18 +3,21 @@
 import asyncio
 import collections
 from types import TracebackType
-from typing import (Any, AsyncIterator, Awaitable, Callable, Deque, Iterable, List, Optional,
-                    Sequence, Type, Union, overload)
+from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Iterable, List,
+                    Optional, Sequence, Type, Union, overload)
 
 import grpc
 import grpc.aio
 
 from . import _answers, _messages, _requests
+from ._aio_stream import AsyncStream
 from ._channel import SERVICE, Connection, credentials
 from ._errors import VisionError, from_rpc_error
+from ._flow import Flow
 from ._images import Source
 from ._requests import Method, Options, Pictures
 from ._retry import Attempts
+from .client import question
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
 
 
@@ -125,6 +128,20 @@ class AsyncClient:
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
         return _map(method, images, in_flight, parameters)
+
+    def stream(self, method: Callable[..., Awaitable[Answer]],
+               images: Union[Iterable[Source], AsyncIterable[Source]], *, in_flight: int = 16,
+               ordered: bool = True, timeout: Optional[float] = None,
+               **parameters: Any) -> AsyncIterator[Union[Answer, VisionError, OSError]]:
+        """As Client's; `images` may be an asynchronous iterator.
+
+          async for answer in client.stream(client.detect, frames(), ordered=False): ...
+
+        An iterator that is not asynchronous must not block.
+        """
+        flow = Flow(question(method, parameters), in_flight, ordered)
+        return AsyncStream(self._connection, flow, images,
+                           self._connection.timeout(timeout)).answers()
 
     async def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
         """As Client's."""

@@ -12,9 +12,11 @@ import grpc
 from . import _answers, _messages, _requests
 from ._channel import SERVICE, Connection, credentials
 from ._errors import VisionError, from_rpc_error
+from ._flow import Flow, Question
 from ._images import Source
 from ._requests import Method, Options, Pictures
 from ._retry import Attempts
+from ._stream import Stream
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
 
 
@@ -192,6 +194,32 @@ class Client:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
         return _map(method, images, in_flight, parameters)
 
+    def stream(self, method: Callable[..., Answer], images: Iterable[Source], *,
+               in_flight: int = 16, ordered: bool = True, timeout: Optional[float] = None,
+               **parameters: Any) -> Iterator[Union[Answer, VisionError, OSError]]:
+        """Answers for a stream of pictures, over one call.
+
+          for answer in client.stream(client.detect, frames(), ordered=False, masks=False): ...
+
+        At most `in_flight` pictures are read and not yet yielded; `images` may be endless or slow,
+        and is read by a thread of its own. Answers are yielded as they come. One that fails has its
+        VisionError in its place, or the OSError if its file cannot be read. If the server drains or
+        cannot be reached, another call sends again what is not answered; a stream that ends for
+        good raises VisionError. Leaving the loop early cancels what is in flight.
+
+        Args:
+          method: classify, detect or segment of this client.
+          images: one picture each.
+          in_flight: 1 to 64.
+          ordered: whether answers come in the order of the pictures, else as they are done.
+          timeout: seconds that the server may be silent while it owes an answer: then VisionError
+            (DEADLINE_EXCEEDED) is raised; None: the client's.
+          **parameters: of the method.
+        """
+        flow = Flow(question(method, parameters), in_flight, ordered)
+        return Stream(self._connection, flow, images,
+                      self._connection.timeout(timeout)).answers()
+
     def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
         """All models of the server, ordered by name, without their classes' names."""
         deadline = self._connection.deadline(timeout)
@@ -243,6 +271,27 @@ class Client:
             else:
                 attempts.succeeded()
                 return response
+
+
+class _Questions(Client):
+    """Makes of a method's parameters what it would ask."""
+
+    def __init__(self) -> None:
+        pass  # It never calls.
+
+    def _predict(self, method: Method, images: Any, model: str, params: Any, options: Options,
+                 timeout: Optional[float]) -> Any:
+        return Question(method, model, params, options)
+
+
+def question(method: Callable[..., Any], parameters: Any) -> Question:
+    """What a method of either client asks with these parameters. ValueError if it does not
+    predict, TypeError if it has no such parameter."""
+    name = getattr(method, '__name__', '')
+    if name not in ('classify', 'detect', 'segment'):
+        raise ValueError('method is classify, detect or segment of the client')
+    result: Question = getattr(_Questions(), name)([], **parameters)
+    return result
 
 
 def _map(method: Callable[..., Any], images: Iterable[Any], in_flight: int,

@@ -1,0 +1,188 @@
+"""The asyncio twin of _stream.py."""
+
+import asyncio
+import time
+from typing import Any, AsyncIterable, AsyncIterator, Iterable, List, Optional, Union
+
+import grpc
+
+from ._channel import Connection
+from ._errors import VisionError, from_rpc_error
+from ._flow import ATTEMPTS, END, Flow, silence
+from ._retry import Attempts
+
+
+def _true_error(error: VisionError) -> VisionError:
+    """grpc.aio loses the status of a call that ends while a request is being written, and says this
+    instead; another call learns it."""
+    if error.code is grpc.StatusCode.INTERNAL and error.message == 'Internal error from Core':
+        return VisionError(grpc.StatusCode.UNAVAILABLE, 'the server has ended the stream')
+    return error
+
+
+class _Call:
+    """One StreamPredict call."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        self.takes_requests = True  # No notice has come that the server drains.
+        self.answered = False  # Anything.
+        self.error: Optional[VisionError] = None
+        self.ended = False
+
+
+class AsyncStream:
+    """Sends the pictures of `flow` and yields their answers; of one event loop.
+
+    A task reads `images`, two send and receive. If a call ends before all is answered, the next one
+    sends again what is not.
+    """
+
+    def __init__(self, connection: Connection, flow: Flow,
+                 images: Union[Iterable[Any], AsyncIterable[Any]], timeout: float) -> None:
+        self._connection = connection
+        self._flow = flow
+        self._images = images
+        self._timeout = timeout
+        self._changed = asyncio.Condition()
+        self._failure: Optional[BaseException] = None  # Of `images`.
+        self._attempts: Optional[Attempts] = None  # Since the last answer.
+        self._heard = time.monotonic()  # When the server last answered or was asked.
+
+    async def answers(self) -> AsyncIterator[Any]:
+        call: Optional[_Call] = None  # None while there is nothing to ask.
+        tasks = [asyncio.create_task(self._read_images())]
+        try:
+            while True:
+                while answers := await self._next_answers(call):
+                    for answer in answers:
+                        yield answer
+                if self._flow.done():
+                    return
+                if call is None:
+                    call = _Call(self._connection.stream()(metadata=self._connection.metadata))
+                    tasks[1:] = [asyncio.create_task(self._send(call)),
+                                 asyncio.create_task(self._receive(call))]
+                    continue
+                if call.answered:
+                    self._attempts = None
+                await self._end(tasks[1:])
+                await self._before_next(call)
+                call = None
+        finally:
+            await self._end(tasks)
+
+    @staticmethod
+    async def _end(tasks: List['asyncio.Task[None]']) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _before_next(self, call: _Call) -> None:
+        """As Stream's."""
+        asks = self._flow.asks()
+        self._flow.sends_all_again()
+        if call.error is None and not asks:
+            return
+        error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
+                                          'the server has ended the stream')
+        if self._attempts is None:
+            self._attempts = Attempts(ATTEMPTS, time.monotonic() + self._timeout,
+                                      self._connection.budget)
+        delay = self._attempts.delay_after(error)
+        if delay is None:
+            raise error
+        await asyncio.sleep(delay)
+
+    async def _next_answers(self, call: Optional[_Call]) -> List[Any]:
+        """At least one, or none if the call has ended or, without one, there is something to
+        ask."""
+        async with self._changed:
+            while True:
+                answers = list(self._flow.take_answers())
+                if answers:
+                    self._changed.notify_all()
+                    return answers
+                if self._failure is not None:
+                    raise self._failure
+                if call.ended if call else self._flow.has_request() or self._flow.done():
+                    return []
+                if not await self._wait():
+                    return []
+
+    async def _wait(self) -> bool:
+        """As Stream's."""
+        left = None
+        if self._flow.done():
+            left = END
+        elif self._flow.asks():
+            left = self._heard + self._timeout - time.monotonic()
+            if left <= 0:
+                raise silence(self._timeout)
+        try:
+            await asyncio.wait_for(self._changed.wait(), left)
+        except asyncio.TimeoutError:
+            return not self._flow.done()
+        return True
+
+    async def _read_images(self) -> None:
+        try:
+            if isinstance(self._images, AsyncIterable):
+                async for image in self._images:
+                    await self._add(image)
+            else:
+                for image in self._images:
+                    await self._add(image)
+        except Exception as error:  # The iterator raises it.
+            self._failure = error
+        async with self._changed:
+            self._flow.exhausted = True
+            self._changed.notify_all()
+
+    async def _add(self, image: Any) -> None:
+        request = await asyncio.to_thread(self._flow.request, image)
+        async with self._changed:
+            await self._changed.wait_for(self._flow.has_room)
+            self._flow.add(request)
+            self._changed.notify_all()
+
+    async def _send(self, call: _Call) -> None:
+        try:
+            await call.call.write(self._flow.config())
+            while True:
+                async with self._changed:
+                    await self._changed.wait_for(
+                        lambda: not call.takes_requests or self._flow.has_request()
+                        or self._flow.exhausted)
+                    if not call.takes_requests or not self._flow.has_request():
+                        break
+                    if not self._flow.asks():
+                        self._heard = time.monotonic()
+                    request = self._flow.next_request()
+                    self._changed.notify_all()
+                await call.call.write(request)
+            await call.call.done_writing()
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            pass  # _receive() says why the call has ended.
+
+    async def _receive(self, call: _Call) -> None:
+        error: Optional[VisionError] = None
+        try:
+            async for response in call.call:
+                async with self._changed:
+                    self._heard = time.monotonic()
+                    if self._flow.answered(response):
+                        call.answered = True
+                    else:
+                        call.takes_requests = False
+                    self._changed.notify_all()
+        except grpc.RpcError as rpc_error:
+            error = _true_error(from_rpc_error(rpc_error))
+        except VisionError as refused:
+            error = refused
+        finally:
+            call.call.cancel()  # No effect on one that has ended.
+        async with self._changed:
+            call.error = error
+            call.ended = True
+            self._changed.notify_all()

@@ -1,0 +1,154 @@
+"""The pictures of a stream, from their requests to their answers: what the client for threads and
+its asyncio twin have in common. It neither waits nor calls."""
+
+import collections
+import dataclasses
+import heapq
+import itertools
+from typing import Any, Deque, Dict, Iterator, List, Tuple
+
+import grpc
+
+from . import _answers, _messages, _requests
+from ._errors import VisionError, from_status
+from ._requests import Options
+
+MOST_IN_FLIGHT = 64  # The server's limit.
+# Calls in a row that bring no answer.
+ATTEMPTS = 3
+# Seconds that the server has to end a call whose last answer has come.
+END = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a method asks of each picture: its parameters in the words of the server."""
+
+    method: _requests.Method
+    model: str
+    params: Any
+    options: Options
+
+    def about(self, image: Any) -> Any:
+        """The request about one picture. Raises what to_image() does."""
+        [request] = _requests.requests(self.method, image, self.model, self.params, self.options, 1)
+        return request
+
+
+# The fields of StreamPredictRequest and -Response by the method's path.
+_FIELDS = {_requests.CLASSIFY.path: 'classify', _requests.DETECT.path: 'detect',
+           _requests.SEGMENT.path: 'segment'}
+
+
+class Flow:
+    """Pictures by their numbers, which are their correlation ids.
+
+    At most `in_flight` are between add() and next_answer().
+    """
+
+    def __init__(self, question: Question, in_flight: int, ordered: bool) -> None:
+        if not 1 <= in_flight <= MOST_IN_FLIGHT:
+            raise ValueError(f'in_flight is 1 to {MOST_IN_FLIGHT}, not {in_flight}')
+        self.exhausted = False  # There will be no more pictures.
+        self._question = question
+        self._in_flight = in_flight
+        self._ordered = ordered
+        self._numbers = itertools.count()
+        self._yielded = 0
+        self._held = 0
+        self._waiting: Deque[Tuple[int, Any]] = collections.deque()  # Not sent by this call.
+        self._sent: Dict[int, Any] = {}
+        self._arrivals = itertools.count()
+        # A heap, by the pictures' numbers or by arrival.
+        self._answers: List[Tuple[int, Any]] = []
+
+    def config(self) -> Any:
+        """The first message of each call."""
+        message = _messages.StreamPredictRequest()
+        message.config.max_in_flight = self._in_flight
+        message.config.preserve_order = self._ordered
+        return message
+
+    def request(self, image: Any) -> Any:
+        """What add() takes: the request about a picture, or the OSError of its file. Reads files;
+        may run beside all other methods."""
+        try:
+            return self._question.about(image)
+        except OSError as error:
+            return error
+
+    def has_room(self) -> bool:
+        return self._held < self._in_flight
+
+    def add(self, request: Any) -> None:
+        """The next picture's."""
+        number = next(self._numbers)
+        self._held += 1
+        if isinstance(request, OSError):
+            self._keep(number, request)
+            return
+        message = _messages.StreamPredictRequest(correlation_id=str(number))
+        getattr(message, _FIELDS[self._question.method.path]).CopyFrom(request)
+        self._waiting.append((number, message))
+
+    def has_request(self) -> bool:
+        return bool(self._waiting)
+
+    def next_request(self) -> Any:
+        """To be sent by the current call."""
+        number, message = self._waiting.popleft()
+        self._sent[number] = message
+        return message
+
+    def sends_all_again(self) -> None:
+        """A new call begins: what was sent and not answered is to be sent by it."""
+        self._waiting.extendleft(sorted(self._sent.items(), reverse=True))
+        self._sent.clear()
+
+    def asks(self) -> bool:
+        """Whether an answer is expected of the current call."""
+        return bool(self._sent)
+
+    def done(self) -> bool:
+        """Whether all pictures are answered and the answers taken."""
+        return self.exhausted and self._held == 0
+
+    def answered(self, response: Any) -> bool:
+        """Takes a response; False if it is the notice that the server drains. VisionError
+        (DATA_LOSS) if it answers nothing that was asked."""
+        kind = response.WhichOneof('response')
+        if kind == 'notice':
+            return False
+        text = response.correlation_id
+        number = int(text) if text.isdecimal() else -1
+        if self._sent.pop(number, None) is None:
+            raise VisionError(grpc.StatusCode.DATA_LOSS,
+                              f'the stream has answered "{text}", which was not asked')
+        if kind == 'error':
+            answer: Any = from_status(response.error)
+        else:
+            method = self._question.method
+            wanted = _FIELDS[method.path]
+            if kind != wanted:
+                raise VisionError(grpc.StatusCode.DATA_LOSS,
+                                  f'the stream has answered {kind}, not {wanted}')
+            [answer] = _answers.answers(getattr(response, kind), method.parse, 1)
+        self._keep(number, answer)
+        return True
+
+    def _keep(self, number: int, answer: Any) -> None:
+        key = number if self._ordered else next(self._arrivals)
+        heapq.heappush(self._answers, (key, answer))
+
+    def take_answers(self) -> Iterator[Any]:
+        """Those that can be yielded now."""
+        while self._answers and self._answers[0][0] == self._yielded:
+            self._yielded += 1
+            self._held -= 1
+            yield heapq.heappop(self._answers)[1]
+
+
+def silence(seconds: float) -> VisionError:
+    """Of a stream that does not answer."""
+    return VisionError(grpc.StatusCode.DEADLINE_EXCEEDED,
+                       f'the stream has not answered for {seconds:g} s')

@@ -1,0 +1,172 @@
+"""A stream of pictures for threads; _aio_stream.py is its twin for asyncio."""
+
+import threading
+import time
+from typing import Any, Iterable, Iterator, Optional
+
+import grpc
+
+from ._channel import Connection
+from ._errors import VisionError, from_rpc_error
+from ._flow import ATTEMPTS, END, Flow, silence
+from ._retry import Attempts
+
+
+class _Call:
+    """One StreamPredict call. Its fields are guarded by the stream's condition."""
+
+    def __init__(self) -> None:
+        self.call: Any = None
+        self.takes_requests = True  # No notice has come that the server drains.
+        self.answered = False  # Anything.
+        self.error: Optional[VisionError] = None
+        self.ended = False
+
+
+class Stream:
+    """Sends the pictures of `flow` and yields their answers.
+
+    A thread reads `images`, gRPC's threads send and receive; the iterator's own only waits. If a
+    call ends before all is answered, the next one sends again what is not.
+    """
+
+    def __init__(self, connection: Connection, flow: Flow, images: Iterable[Any],
+                 timeout: float) -> None:
+        self._connection = connection
+        self._flow = flow
+        self._images = images
+        self._timeout = timeout
+        self._changed = threading.Condition()  # Guards the flow and what follows.
+        self._stopped = False
+        self._failure: Optional[BaseException] = None  # Of `images`.
+        self._attempts: Optional[Attempts] = None  # Since the last answer.
+        self._heard = time.monotonic()  # When the server last answered or was asked.
+
+    def answers(self) -> Iterator[Any]:
+        call: Optional[_Call] = None  # None while there is nothing to ask.
+        threading.Thread(target=self._read_images, daemon=True).start()
+        try:
+            while True:
+                yield from self._until_end(call)
+                if self._flow.done():
+                    return
+                if call is None:
+                    call = self._start()
+                    continue
+                if call.answered:
+                    self._attempts = None
+                self._before_next(call)
+                call = None
+        finally:
+            with self._changed:
+                self._stopped = True
+                self._changed.notify_all()
+            if call is not None:
+                call.call.cancel()
+
+    def _before_next(self, call: _Call) -> None:
+        """Waits before the next call; raises the error of the last one if there is to be none. A
+        server that drains, or has nothing to do, ends its calls without an error."""
+        with self._changed:
+            asks = self._flow.asks()
+            self._flow.sends_all_again()
+        if call.error is None and not asks:
+            return
+        error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
+                                          'the server has ended the stream')
+        if self._attempts is None:
+            self._attempts = Attempts(ATTEMPTS, time.monotonic() + self._timeout,
+                                      self._connection.budget)
+        delay = self._attempts.delay_after(error)
+        if delay is None:
+            raise error
+        time.sleep(delay)
+
+    def _until_end(self, call: Optional[_Call]) -> Iterator[Any]:
+        """Until the call has ended; without one until there is something to ask."""
+        while True:
+            with self._changed:
+                answers = list(self._flow.take_answers())
+                if answers:
+                    self._changed.notify_all()
+                elif self._failure is not None:
+                    raise self._failure
+                elif call.ended if call else self._flow.has_request() or self._flow.done():
+                    return
+                elif not self._wait():
+                    return
+            yield from answers
+
+    def _wait(self) -> bool:
+        """Until something changes; false if nothing does although all is answered. Raises once the
+        server has been silent for too long."""
+        left = None
+        if self._flow.done():
+            left = END
+        elif self._flow.asks():
+            left = self._heard + self._timeout - time.monotonic()
+            if left <= 0:
+                raise silence(self._timeout)
+        return self._changed.wait(left) or not self._flow.done()
+
+    def _read_images(self) -> None:
+        try:
+            for image in self._images:
+                request = self._flow.request(image)
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
+                    if self._stopped:
+                        return
+                    self._flow.add(request)
+                    self._changed.notify_all()
+        except BaseException as error:  # The iterator raises it.
+            with self._changed:
+                self._failure = error
+        with self._changed:
+            self._flow.exhausted = True
+            self._changed.notify_all()
+
+    def _start(self) -> _Call:
+        call = _Call()
+        call.call = self._connection.stream()(self._requests(call),
+                                              metadata=self._connection.metadata)
+        threading.Thread(target=self._receive, args=(call,), daemon=True).start()
+        return call
+
+    def _requests(self, call: _Call) -> Iterator[Any]:
+        """What gRPC sends."""
+        yield self._flow.config()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped or call.ended
+                                       or not call.takes_requests or self._flow.has_request()
+                                       or self._flow.exhausted)
+                if (self._stopped or call.ended or not call.takes_requests
+                        or not self._flow.has_request()):
+                    return
+                if not self._flow.asks():
+                    self._heard = time.monotonic()
+                request = self._flow.next_request()
+                self._changed.notify_all()
+            yield request
+
+    def _receive(self, call: _Call) -> None:
+        error: Optional[VisionError] = None
+        try:
+            for response in call.call:
+                with self._changed:
+                    self._heard = time.monotonic()
+                    if self._flow.answered(response):
+                        call.answered = True
+                    else:
+                        call.takes_requests = False
+                    self._changed.notify_all()
+        except grpc.RpcError as rpc_error:
+            error = from_rpc_error(rpc_error)
+        except VisionError as refused:
+            error = refused
+            call.call.cancel()
+        with self._changed:
+            call.error = error
+            call.ended = True
+            self._changed.notify_all()
