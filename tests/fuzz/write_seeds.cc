@@ -18,6 +18,7 @@
 #include "server/server_config.h"
 #include "sfmamba/v1/config.pb.h"
 #include "sfmamba/v1/vision.pb.h"
+#include "tests/fuzz/http_seeds.h"
 #include "tests/server/picture.h"
 
 // After C's headers, which it needs.
@@ -376,6 +377,9 @@ void Write(const Corpus& corpus) {
   for (const auto& [name, file] : Pictures()) {
     corpus.Add("image_decoder", name, file);
     corpus.Add("image_header", name, file);
+  }
+  for (const auto& [name, bytes] : HttpConnections()) {
+    corpus.Add("http_request", name, bytes);
   }
   AddRequests(corpus);
   AddInferRequests(corpus);
