@@ -1,0 +1,413 @@
+#include "server/rest/vision_routes.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/util/json_util.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+#include "server/base/reasons.h"
+#include "sfmamba/v1/vision.pb.h"
+#include "tests/server/http/fake_exchange.h"
+#include "tests/server/picture.h"
+#include "tests/server/prediction/prediction_fixture.h"
+
+namespace sfmamba::rest {
+namespace {
+
+constexpr int kSide = server::FakeModel::kSide;
+
+http::HttpRequest RequestOf(const std::string& method, const std::string& path,
+                            const std::string& type = "",
+                            std::string body = "") {
+  http::HttpRequest request;
+  request.method = method;
+  request.path = path;
+  request.body = std::move(body);
+  request.peer = "ipv4:127.0.0.1:1";
+  if (!type.empty()) request.headers.emplace("content-type", type);
+  return request;
+}
+
+http::HttpRequest PictureRequest() {
+  return RequestOf("POST", "/v1/models/fake:classify", "image/png",
+                   server::EncodePng(server::Gradient(kSide, kSide)));
+}
+
+template <typename Message>
+Message FromJson(const std::string& json) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &message).ok())
+      << json;
+  return message;
+}
+
+class VisionRoutesTest : public prediction::PredictionTest {
+ protected:
+  VisionRoutesTest() : routes_(*environment_, [this] { return serving_; }) {}
+
+  // The body of the answer, which must have `status`.
+  std::string Ask(http::HttpRequest request, int status = 200) {
+    http::FakeClient client;
+    routes_.Handle(client.Ask(std::move(request)));
+    const std::string body = client.Body();
+    EXPECT_EQ(client.Answer().status, status) << body;
+    type_ = client.Header("Content-Type");
+    retry_after_ = client.Header("Retry-After");
+    allow_ = client.Header("Allow");
+    client.TakeAnswer();
+    return body;
+  }
+  v1::ClassifyResponse Classify(http::HttpRequest request) {
+    return FromJson<v1::ClassifyResponse>(Ask(std::move(request)));
+  }
+  // Refused with a message that contains `part`.
+  void ExpectRefused(http::HttpRequest request, int status,
+                     const std::string& part) {
+    const std::string body = Ask(std::move(request), status);
+    EXPECT_TRUE(absl::StrContains(body, part)) << body;
+    EXPECT_EQ(type_, "application/json");
+  }
+
+  absl::Status serving_;
+  std::string type_, retry_after_, allow_;
+  VisionRoutes routes_;
+};
+
+TEST_F(VisionRoutesTest, APictureIsClassified) {
+  http::HttpRequest request = PictureRequest();
+  request.query = {{"top_k", "3"},
+                   {"score_type", "LOGIT"},
+                   {"request_id", "id-1"},
+                   {"include_timing", "true"}};
+  const v1::ClassifyResponse response = Classify(std::move(request));
+  EXPECT_EQ(type_, "application/json");
+  ASSERT_EQ(response.results_size(), 1);
+  ASSERT_EQ(response.results(0).categories_size(), 3);
+  EXPECT_GT(response.results(0).categories(0).score(),
+            response.results(0).categories(2).score());
+  EXPECT_EQ(response.model(), "models/fake/versions/3");
+  EXPECT_EQ(response.request_id(), "id-1");
+  EXPECT_EQ(response.timing().batch_size(), 1);
+  EXPECT_EQ(response.timing().device(), "fake");
+}
+
+TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
+  const http::HttpRequest picture = PictureRequest();
+  v1::ClassifyRequest message;
+  message.add_images()->set_encoded(picture.body);
+  message.mutable_params()->set_top_k(10);
+  std::string json;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(message, &json).ok());
+  http::HttpRequest in_query = picture;
+  in_query.query = {{"top_k", "10"}};
+  const std::string expected = Ask(std::move(in_query));
+  const std::string path = "/v1/models/fake:classify";
+  EXPECT_EQ(Ask(RequestOf("POST", path, "application/json", json)), expected);
+  EXPECT_EQ(
+      Ask(RequestOf("POST", path, "application/json; charset=utf-8", json)),
+      expected);
+  EXPECT_EQ(Ask(RequestOf("POST", path, "application/x-protobuf",
+                          message.SerializeAsString())),
+            expected);
+  for (const char* type : {"", "application/octet-stream", "image/jpeg"}) {
+    http::HttpRequest other = RequestOf("POST", path, type, picture.body);
+    other.query = {{"top_k", "10"}};
+    EXPECT_EQ(Ask(std::move(other)), expected) << type;
+  }
+}
+
+TEST_F(VisionRoutesTest, AnswersInProtobufIfAsked) {
+  const v1::ClassifyResponse expected = Classify(PictureRequest());
+  http::HttpRequest request = PictureRequest();
+  request.headers.emplace("accept", "application/x-protobuf");
+  v1::ClassifyResponse response;
+  ASSERT_TRUE(response.ParseFromString(Ask(std::move(request))));
+  EXPECT_EQ(type_, "application/x-protobuf");
+  EXPECT_EQ(response.SerializeAsString(), expected.SerializeAsString());
+  EXPECT_EQ(response.results(0).categories_size(), 5);
+}
+
+TEST_F(VisionRoutesTest, SeveralImagesAreAnsweredInOrder) {
+  v1::ClassifyRequest message;
+  for (int i = 0; i < 3; ++i) {
+    message.add_images()->set_encoded(
+        i == 1 ? "no picture"
+               : server::EncodePng(server::Gradient(kSide + i, kSide)));
+  }
+  message.mutable_options()->set_allow_partial_results(true);
+  for (const char* accept : {"application/json", "application/protobuf"}) {
+    http::HttpRequest request =
+        RequestOf("POST", "/v1/models/fake:classify", "application/protobuf",
+                  message.SerializeAsString());
+    request.headers.emplace("accept", accept);
+    const std::string body = Ask(std::move(request));
+    v1::ClassifyResponse response;
+    if (type_ == "application/json") {
+      response = FromJson<v1::ClassifyResponse>(body);
+    } else {
+      ASSERT_TRUE(response.ParseFromString(body));
+    }
+    ASSERT_EQ(response.results_size(), 3);
+    EXPECT_EQ(response.results(0).categories_size(), 5);
+    EXPECT_EQ(response.results(1).categories_size(), 0);
+    EXPECT_EQ(response.results(1).error().code(), 3);
+    EXPECT_EQ(response.results(1).error().details_size(), 2);
+    EXPECT_EQ(response.results(2).categories_size(), 5);
+  }
+}
+
+TEST_F(VisionRoutesTest, ValidationAloneIsAnsweredWithoutResults) {
+  http::HttpRequest request = PictureRequest();
+  request.query = {{"validate_only", "true"}};
+  EXPECT_EQ(Ask(std::move(request)),
+            "{\"results\":[{}],\"model\":\"models/fake/versions/3\"}");
+}
+
+TEST_F(VisionRoutesTest, FindsObjectsWithMasks) {
+  http::HttpRequest request =
+      RequestOf("POST", "/v1/models/masks/versions/1:detect", "image/png",
+                server::EncodePng(server::Gradient(8, 8)));
+  request.query = {{"mask_encoding", "COCO_RLE"}};
+  const auto response = FromJson<v1::DetectResponse>(Ask(std::move(request)));
+  ASSERT_EQ(response.results_size(), 1);
+  ASSERT_GT(response.results(0).detections_size(), 0);
+  EXPECT_EQ(response.results(0).detections(0).rle().width(), 8);
+  EXPECT_EQ(response.results(0).image_height(), 8);
+}
+
+TEST_F(VisionRoutesTest, ThePathNamesTheModel) {
+  const auto ask = [this](const std::string& path, const std::string& model,
+                          int status) {
+    const std::string json =
+        absl::StrCat("{\"model\":\"", model, "\",\"images\":[{\"encoded\":\"",
+                     absl::Base64Escape(PictureRequest().body), "\"}]}");
+    return Ask(RequestOf("POST", path, "application/json", json), status);
+  };
+  for (const char* model : {"", "fake", "models/fake"}) {
+    ask("/v1/models/fake:classify", model, 200);
+  }
+  ask("/v1/models/fake/versions/3:classify", "models/fake/versions/3", 200);
+  for (const char* model : {"masks", "models/fake/versions/3", "models"}) {
+    EXPECT_TRUE(absl::StrContains(ask("/v1/models/fake:classify", model, 400),
+                                  "which the path names"))
+        << model;
+  }
+  http::HttpRequest in_query = PictureRequest();
+  in_query.query = {{"model", "masks"}};
+  ExpectRefused(std::move(in_query), 400, "which the path names");
+}
+
+TEST_F(VisionRoutesTest, RefusesAModelThatIsNotThere) {
+  for (const char* path :
+       {"/v1/models/none:classify", "/v1/models/fake/versions/9:classify"}) {
+    http::HttpRequest request = PictureRequest();
+    request.path = path;
+    ExpectRefused(std::move(request), 404, "\"reason\":\"MODEL_NOT_FOUND\"");
+  }
+  http::HttpRequest other_task = PictureRequest();
+  other_task.path = "/v1/models/fake:detect";
+  ExpectRefused(std::move(other_task), 400, "\"reason\":\"TASK_MISMATCH\"");
+  for (const char* path : {"/v1/models/:classify", "/v1/models/a/b:classify",
+                           "/v1/models/../fake:classify"}) {
+    http::HttpRequest request = PictureRequest();
+    request.path = path;
+    Ask(std::move(request), 400);
+  }
+}
+
+TEST_F(VisionRoutesTest, RefusesWhatIsMalformed) {
+  http::HttpRequest request = PictureRequest();
+  request.query = {{"top_k", "-1"}};
+  ExpectRefused(std::move(request), 400, "\"field\":\"params.top_k\"");
+  request = PictureRequest();
+  request.query = {{"topk", "1"}};
+  ExpectRefused(std::move(request), 400, "\"field\":\"topk\"");
+  request = PictureRequest();
+  request.headers.emplace("x-request-timeout", "soon");
+  ExpectRefused(std::move(request), 400, "\"field\":\"x-request-timeout\"");
+  request = PictureRequest();
+  request.body = "";
+  ExpectRefused(std::move(request), 400, "\"field\":\"images[0]");
+  request = PictureRequest();
+  request.body.resize(request.body.size() / 2);
+  ExpectRefused(std::move(request), 400, "\"reason\":\"IMAGE_DECODE_FAILED\"");
+  const std::string path = "/v1/models/fake:classify";
+  ExpectRefused(RequestOf("POST", path, "application/json", "{"), 400,
+                "\"reason\":\"MALFORMED_MESSAGE\"");
+  ExpectRefused(RequestOf("POST", path, "application/json", "{}"), 400,
+                "images");
+  ExpectRefused(RequestOf("POST", path, "application/x-protobuf", "\xff"), 400,
+                "\"reason\":\"MALFORMED_MESSAGE\"");
+  ExpectRefused(
+      RequestOf("POST", path, "application/x-www-form-urlencoded", "x"), 400,
+      "\"field\":\"content-type\"");
+  request = RequestOf("POST", path, "application/json", "{}");
+  request.query = {{"top_k", "1"}};
+  ExpectRefused(std::move(request), 400, "\"field\":\"top_k\"");
+}
+
+TEST_F(VisionRoutesTest, OtherMethodsAndVerbsAreRefused) {
+  Ask(RequestOf("GET", "/v1/models/fake:classify"), 405);
+  EXPECT_EQ(allow_, "POST, OPTIONS");
+  Ask(RequestOf("OPTIONS", "/v1/models/fake:classify"), 204);
+  EXPECT_EQ(allow_, "POST, OPTIONS");
+  Ask(RequestOf("DELETE", "/v1/models/fake"), 405);
+  EXPECT_EQ(allow_, "GET, HEAD, OPTIONS");
+  Ask(RequestOf("POST", "/v1/models"), 405);
+  Ask(RequestOf("POST", "/v1/models/fake:train"), 404);
+  Ask(RequestOf("POST", "/v1/models/fake:"), 404);
+}
+
+TEST_F(VisionRoutesTest, DescribesModels) {
+  const auto page =
+      FromJson<v1::ListModelsResponse>(Ask(RequestOf("GET", "/v1/models")));
+  ASSERT_EQ(page.models_size(), 2);
+  EXPECT_EQ(page.models(0).name(), "models/fake/versions/3");
+  EXPECT_EQ(page.models(0).state(), v1::Model::READY);
+  EXPECT_EQ(page.models(0).classes_size(), 0);
+  const auto model =
+      FromJson<v1::Model>(Ask(RequestOf("GET", "/v1/models/fake")));
+  EXPECT_EQ(model.classes_size(), server::FakeModel::kClasses);
+  EXPECT_EQ(
+      FromJson<v1::Model>(Ask(RequestOf("HEAD", "/v1/models/masks/versions/1")))
+          .task(),
+      v1::Model::DETECTION);
+  ExpectRefused(RequestOf("GET", "/v1/models/none"), 404, "MODEL_NOT_FOUND");
+  Ask(RequestOf("GET", "/v1/models/"), 400);
+  http::HttpRequest paged = RequestOf("GET", "/v1/models");
+  paged.query = {{"page_size", "1"}};
+  EXPECT_EQ(FromJson<v1::ListModelsResponse>(Ask(paged)).next_page_token(),
+            "models/fake/versions/3");
+  paged.query = {{"page_size", "1"}, {"page_token", "models/fake/versions/3"}};
+  EXPECT_EQ(FromJson<v1::ListModelsResponse>(Ask(paged)).models(0).name(),
+            "models/masks/versions/1");
+  paged.query = {{"page_size", "-1"}};
+  ExpectRefused(paged, 400, "page_size");
+  paged.query = {{"pages", "1"}};
+  ExpectRefused(paged, 400, "pages");
+}
+
+TEST_F(VisionRoutesTest, ADrainingServerSendsClientsElsewhere) {
+  serving_ = server::Draining("the server");
+  ExpectRefused(PictureRequest(), 503, "\"reason\":\"DRAINING\"");
+  EXPECT_NE(retry_after_, "");
+  ExpectRefused(RequestOf("GET", "/v1/models"), 503, "DRAINING");
+  ExpectRefused(RequestOf("GET", "/v1/models/fake"), 503, "DRAINING");
+}
+
+TEST_F(VisionRoutesTest, AFullQueueSaysWhenToComeBack) {
+  MayDecode(0);
+  v1::ClassifyRequest message;
+  for (int i = 0; i < 30; ++i) {
+    message.add_images()->set_encoded(PictureRequest().body);
+  }
+  std::vector<std::unique_ptr<http::FakeClient>> clients;
+  for (int i = 0; i < 2; ++i) {
+    clients.push_back(std::make_unique<http::FakeClient>());
+    routes_.Handle(clients.back()->Ask(
+        RequestOf("POST", "/v1/models/fake:classify", "application/x-protobuf",
+                  message.SerializeAsString())));
+  }
+  const http::HttpResponse& refused = clients.back()->Answer();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(clients.back()->Header("Retry-After"), "1");
+  clients.back()->TakeAnswer();
+  MayDecode(30);
+  clients.front()->Answer();
+  clients.front()->TakeAnswer();
+}
+
+TEST_F(VisionRoutesTest, ADeadlineEndsARequest) {
+  gate_.Close();
+  http::FakeClient client;
+  http::HttpRequest request = PictureRequest();
+  request.headers.emplace("grpc-timeout", "90S");
+  routes_.Handle(client.Ask(std::move(request)));
+  gate_.WaitForBatch();
+  AdvanceClock(absl::Seconds(100));
+  gate_.Open();
+  EXPECT_EQ(client.Answer().status, 504);
+  EXPECT_TRUE(absl::StrContains(client.Body(), "EXPIRED_IN_QUEUE"));
+  client.TakeAnswer();
+}
+
+TEST_F(VisionRoutesTest, AClientThatGoesIsNotWorkedFor) {
+  MayDecode(0);
+  http::FakeClient client;
+  routes_.Handle(client.Ask(PictureRequest()));
+  client.Cancel();
+  MayDecode(1);
+  EXPECT_EQ(client.Answer().status, 499);
+}
+
+TEST_F(VisionRoutesTest, AClientThatHasGoneAlreadyIsNotWorkedFor) {
+  http::FakeClient client;
+  client.Cancel();
+  routes_.Handle(client.Ask(PictureRequest()));
+  EXPECT_EQ(client.Answer().status, 499);
+}
+
+TEST_F(VisionRoutesTest, AnAnswerIsHeldUntilItIsSent) {
+  http::FakeClient client;
+  routes_.Handle(client.Ask(PictureRequest()));
+  const std::string body = client.Body();
+  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
+  EXPECT_GE(memory_.held(server::MemoryUse::kAnswer), body.size() / 2);
+  client.TakeAnswer();
+  EXPECT_EQ(memory_.held(server::MemoryUse::kAnswer), 0);
+}
+
+TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
+  const std::string picture = PictureRequest().body;
+  const std::string json = absl::StrCat("{\"images\":[{\"encoded\":\"",
+                                        absl::Base64Escape(picture), "\"}]}");
+  MayDecode(0);
+  http::FakeClient client;
+  routes_.Handle(client.Ask(
+      RequestOf("POST", "/v1/models/fake:classify", "application/json", json)));
+  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), json.size());
+  MayDecode(1);
+  client.Answer();
+  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
+  client.TakeAnswer();
+}
+
+TEST_F(VisionRoutesTest, JsonThatFindsNoMemoryIsRefusedUnread) {
+  const auto all =
+      memory_.Take(server::MemoryUse::kMessage, memory_.most_of_request());
+  ASSERT_TRUE(all.ok());
+  std::string json(2 << 20, ' ');
+  ExpectRefused(RequestOf("POST", "/v1/models/fake:classify",
+                          "application/json", "{" + json + "!"),
+                429, "\"reason\":\"QUEUE_FULL\"");
+}
+
+TEST_F(VisionRoutesTest, TheTextThatIsSentIsWhatIsLimited) {
+  http::HttpRequest request = PictureRequest();
+  request.query = {{"top_k", "10"}};
+  const size_t json = Ask(request).size();
+  request.headers.emplace("accept", "application/x-protobuf");
+  const size_t protobuf = Ask(request).size();
+  ASSERT_LT(protobuf, json - 100);
+  environment_->max_response_bytes = json - 100;
+  const VisionRoutes routes(*environment_, [] { return absl::OkStatus(); });
+  const auto ask = [&] {
+    http::FakeClient client;
+    routes.Handle(client.Ask(request));
+    const std::string body = client.Body();
+    client.TakeAnswer();
+    return body;
+  };
+  EXPECT_EQ(ask().size(), protobuf);
+  request.headers.clear();
+  EXPECT_TRUE(absl::StrContains(ask(), "\"reason\":\"RESPONSE_TOO_LARGE\""));
+}
+
+}  // namespace
+}  // namespace sfmamba::rest
