@@ -318,7 +318,7 @@ TEST_F(VisionRoutesTest, AFullQueueSaysWhenToComeBack) {
   EXPECT_EQ(refused.status, 429);
   EXPECT_EQ(clients.back()->Header("Retry-After"), "1");
   clients.back()->TakeAnswer();
-  MayDecode(30);
+  decoding_.Allow(prediction::Steps::kAll);
   clients.front()->Answer();
   clients.front()->TakeAnswer();
 }
@@ -342,7 +342,7 @@ TEST_F(VisionRoutesTest, AClientThatGoesIsNotWorkedFor) {
   http::FakeClient client;
   routes_.Handle(client.Ask(PictureRequest()));
   client.Cancel();
-  MayDecode(1);
+  decoding_.Allow(prediction::Steps::kAll);
   EXPECT_EQ(client.Answer().status, 499);
 }
 
@@ -372,7 +372,7 @@ TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
   routes_.Handle(client.Ask(
       RequestOf("POST", "/v1/models/fake:classify", "application/json", json)));
   EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), json.size());
-  MayDecode(1);
+  decoding_.Allow(prediction::Steps::kAll);
   client.Answer();
   EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
   client.TakeAnswer();
