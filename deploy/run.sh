@@ -5,8 +5,8 @@
 #
 #   deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto]
 #
-# The server listens on 127.0.0.1, gRPC on N (8001), /metrics on N + 1, until Ctrl-C;
-# with --once it is stopped after the demonstration. It is built for the CPU; for
+# The server listens on 127.0.0.1, gRPC on N (8001), HTTP on N - 1, /metrics on
+# N + 1, until Ctrl-C; with --once it is stopped after the demonstration. It is built for the CPU; for
 # NVIDIA GPUs with --device cuda, which needs one and its driver, or auto, which runs
 # on the CPU where there is none.
 set -euo pipefail
@@ -18,7 +18,7 @@ STOP_LIMIT=30    # and until it must have stopped.
 say() { echo "run: $*"; }
 
 usage() {
-  echo "usage: deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto], 1 <= N <= 65534" >&2
+  echo "usage: deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto], 2 <= N <= 65534" >&2
   exit 2
 }
 
@@ -41,8 +41,10 @@ case "$device" in
   cuda | auto) setup=(--cuda --cuda-runtime) build=(--config=cuda) ;;
   *) usage ;;
 esac
-if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -gt 65534 ]; then usage; fi
+if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -lt 2 ] ||
+  [ "$port" -gt 65534 ]; then usage; fi
 address=127.0.0.1:$port
+http=http://127.0.0.1:$((port - 1))/
 metrics=http://127.0.0.1:$((port + 1))/metrics
 
 server=
@@ -93,7 +95,8 @@ bazel build --color=no --show_progress_rate_limit=30 "${build[@]}" \
 say "starting the server on $address"
 # In a session of its own: Ctrl-C reaches this script alone, which then stops it.
 setsid bazel-bin/server/sfmamba_server --model_repository=models \
-  --host=127.0.0.1 --port="$port" --metrics_port=$((port + 1)) \
+  --host=127.0.0.1 --port="$port" --http_port=$((port - 1)) \
+  --metrics_port=$((port + 1)) \
   --device="$device" --drain_delay=0s --drain_timeout=10s 2>"$log" </dev/null &
 server=$!
 
@@ -132,7 +135,7 @@ if serves SEGMENTATION; then show segment --output_dir=out; fi
 if serves DETECTION || serves SEGMENTATION; then
   say "annotated pictures: $PWD/out"
 fi
-say "metrics: $metrics"
+say "metrics: $metrics; REST and the console: $http"
 
 if $once; then
   stop_server || fail "the server stopped with exit code $?"

@@ -161,6 +161,21 @@ kserve::KserveService::Options Server::KserveOptions(
   return options;
 }
 
+rest::RestPort::Options Server::RestOptions(const std::string& version) {
+  rest::RestPort::Options options;
+  options.version = version;
+  options.host = config_.host();
+  options.port = config_.http_port();
+  options.live = [this] { return IsAlive(); };
+  options.ready = [this] { return health_.IsServing(""); };
+  options.max_connections = config_.max_http_connections();
+  options.max_body_bytes = config_.max_message_bytes();
+  // As much as gRPC's messages may hold once they have been handed over.
+  options.max_held_bytes = memory_.most_of_message();
+  options.answer_time = base::FromProto(config_.send_timeout());
+  return options;
+}
+
 Server::~Server() {
   if (grpc_ == nullptr) return;
   port_check_ = nullptr;
@@ -181,11 +196,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   for (const auto& version : server->repository_.List()) {
     server->health_.SetServing(version->health_name(), false);
   }
+  if (server->config_.http_port() >= 0) {
+    auto rest = rest::RestPort::Start(
+        server->Environment(), server->RestOptions(options.build.version));
+    if (!rest.ok()) return rest.status();
+    server->rest_ = *std::move(rest);
+  }
   const absl::Status status = server->Listen();
   if (!status.ok()) return status;
   log->Info(observability::LogModule::kServer, "listening",
             {{"host", server->config_.host()},
              {"port", server->port()},
+             {"http_port", server->http_port()},
              {"metrics_port", server->metrics_port()}});
   return server;
 }
@@ -309,6 +331,7 @@ bool Server::Shutdown() {
   }
   vision_.StartDraining();
   kserve_.StartDraining();
+  if (rest_ != nullptr) rest_->StartDraining();
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
   // has not read the GOAWAY yet. A client that was refused before, and goes
   // elsewhere, is not among them.
@@ -319,7 +342,9 @@ bool Server::Shutdown() {
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
-  const bool clean = base::SteadyNow() - start < timeout;
+  const absl::Duration left = start + timeout - base::SteadyNow();
+  const bool clean =
+      left > absl::ZeroDuration() && (rest_ == nullptr || rest_->Drain(left));
   if (clean) {
     log_.Info(observability::LogModule::kServer, "drained");
   } else {

@@ -26,6 +26,7 @@
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/repository/model_repository.h"
+#include "server/rest/rest_port.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/connection_acceptor.h"
 #include "server/rpc/health.h"
@@ -65,8 +66,8 @@ class Server {
   };
 
   // Opens the metrics port, finds the models, which are then LOADING, and opens
-  // the gRPC port. Every health name but "liveness" is NOT_SERVING.
-  // UNAVAILABLE, naming host and port, if a port cannot be bound.
+  // the HTTP and the gRPC port. Every health name but "liveness" is
+  // NOT_SERVING. UNAVAILABLE, naming host and port, if a port cannot be bound.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
   // Cancels the calls that Shutdown() has not waited for.
@@ -74,6 +75,7 @@ class Server {
 
   int port() const { return port_; }
   int metrics_port() const { return metrics_server_->port(); }
+  int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
   // Loads and warms the models, then becomes SERVING. Returns the error of the
   // search for models, or of the first model that failed. Even then the server
@@ -95,6 +97,8 @@ class Server {
   // What predictions of all transports work with.
   prediction::PredictionEnvironment Environment();
   kserve::KserveService::Options KserveOptions(const std::string& version);
+
+  rest::RestPort::Options RestOptions(const std::string& version);
 
   absl::Status Listen();
   void CheckPort(const std::string& address);  // Starts port_check_.
@@ -131,6 +135,7 @@ class Server {
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.
+  std::unique_ptr<rest::RestPort> rest_;  // Null if there is none.
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
   absl::Mutex acceptor_mu_;

@@ -51,7 +51,8 @@ class Server:
         self.args = args
         self.process = subprocess.Popen(
             [args.server_bin, f'--model_repository={args.model_repository}',
-             f'--port={args.port}', f'--metrics_port={args.port + 1}', '--drain_delay=0s',
+             f'--port={args.port}', f'--metrics_port={args.port + 1}', '--http_port=-1',
+             '--drain_delay=0s',
              *args.server_flag], stderr=subprocess.DEVNULL)
         while subprocess.run(self.client('health'), capture_output=True).returncode != 0:
             if self.process.poll() is not None:

@@ -27,7 +27,9 @@ constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
 // What a handler is expected to take, for the order of the pool: it reads the
 // whole body about once.
 constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
-constexpr double kBytesASecond = 1e9;
+constexpr double kBytesASecond = 2e8;
+// Bodies that take longer to read hold up no others.
+constexpr absl::Duration kLongRead = absl::Milliseconds(10);
 
 // What an event of epoll is about, if it is not a connection's number.
 constexpr uint64_t kMailbox = 0;
@@ -68,6 +70,7 @@ HttpServer::HttpServer(HttpOptions options, server::ListeningSockets sockets,
         server::FairPool::Options pool;
         pool.name = "http";
         pool.threads = options_.threads;
+        pool.long_piece = kLongRead;
         return pool;
       }()) {
   Look(epoll_, EPOLL_CTL_ADD, mailbox_->fd(), kMailbox, EPOLLIN);

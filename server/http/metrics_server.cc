@@ -18,6 +18,13 @@ HttpResponse Answer(const HttpRequest& request,
       (request.method != "GET" && request.method != "HEAD")) {
     return PlainRefusal(404, "expected GET /metrics");
   }
+  return MetricsResponse(request, metrics);
+}
+
+}  // namespace
+
+HttpResponse MetricsResponse(const HttpRequest& request,
+                             observability::Metrics& metrics) {
   HttpResponse response;
   response.headers = {{"Content-Type", kContentType}};
   std::string text = prometheus::TextSerializer().Serialize(metrics.Collect());
@@ -31,8 +38,6 @@ HttpResponse Answer(const HttpRequest& request,
   response.body = {std::move(text)};
   return response;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const std::string& host, int port, observability::Metrics* metrics) {

@@ -5,10 +5,16 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/http/exchange.h"
 #include "server/http/http_server.h"
 #include "server/observability/metrics.h"
 
 namespace sfmamba::http {
+
+// The answer to GET /metrics: all series in Prometheus's text format, packed if
+// the client takes that.
+HttpResponse MetricsResponse(const HttpRequest& request,
+                             observability::Metrics& metrics);
 
 // Serves GET /metrics over HTTP, on threads of its own, until destroyed.
 //

@@ -28,20 +28,14 @@ bool RefuseUnlessRead(http::Exchange* exchange) {
   return true;
 }
 
-void AnswerText(http::Exchange* exchange, int status, std::string type,
-                std::string text) {
+void AnswerProbe(http::Exchange* exchange, bool good) {
   if (RefuseUnlessRead(exchange)) return;
   http::HttpResponse response;
-  response.status = status;
-  response.headers.emplace_back("Content-Type", std::move(type));
-  response.headers.emplace_back("Cache-Control", "no-store");
-  response.body.push_back(std::move(text));
+  response.status = good ? 200 : 503;
+  response.headers = {{"Content-Type", "text/plain; charset=utf-8"},
+                      {"Cache-Control", "no-store"}};
+  response.body = {good ? "ok\n" : "not ok\n"};
   exchange->Answer(std::move(response), [] {});
-}
-
-void AnswerProbe(http::Exchange* exchange, bool good) {
-  AnswerText(exchange, good ? 200 : 503, "text/plain; charset=utf-8",
-             good ? "ok\n" : "not ok\n");
 }
 
 }  // namespace
@@ -114,8 +108,9 @@ void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {
   } else if (path == "/readyz") {
     AnswerProbe(exchange.get(), options_.ready());
   } else if (path == "/metrics" && options_.metrics) {
-    AnswerText(exchange.get(), 200, options_.metrics_content_type,
-               options_.metrics());
+    if (!RefuseUnlessRead(exchange.get())) {
+      exchange->Answer(options_.metrics(exchange->request()), [] {});
+    }
   } else if (IsUnder(path, "/v1/models")) {
     vision_.Handle(std::move(exchange));
   } else if (IsUnder(path, "/v2") && options_.kserve) {

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -31,9 +30,8 @@ class RestService {
     // Both must be quick and thread-safe.
     std::function<bool()> live = [] { return true; };
     std::function<bool()> ready = [] { return true; };
-    // The text of GET /metrics, and its Content-Type.
-    std::function<std::string()> metrics;
-    std::string metrics_content_type;
+    // The answer to GET /metrics. If it is null, there is none.
+    std::function<http::HttpResponse(const http::HttpRequest&)> metrics;
     // For paths of /v2, and for "/" and those of /console. A null one is not
     // served.
     Handler kserve;

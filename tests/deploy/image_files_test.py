@@ -102,7 +102,7 @@ class DockerfileTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('host: "0.0.0.0"', done.stdout)
-        ports = re.findall(r'^(?:metrics_)?port: (\d+)', done.stdout, re.M)
+        ports = re.findall(r'^(?:metrics_|http_)?port: (\d+)', done.stdout, re.M)
         self.assertEqual(sorted(ports), self.only('cpu', 'EXPOSE').split())
 
     def test_the_client_accepts_the_health_check(self):

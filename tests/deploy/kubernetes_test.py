@@ -214,8 +214,9 @@ class AgreementTest(unittest.TestCase):
     def test_the_probes_ask_the_port_of_the_configuration(self):
         config = named(self.resources, 'ConfigMap')['data']['server.textproto']
         port = int(re.search(r'^port: (\d+)', config, re.M)[1])
+        http_port = int(re.search(r'^http_port: (\d+)', config, re.M)[1])
         metrics_port = int(re.search(r'^metrics_port: (\d+)', config, re.M)[1])
-        self.assertEqual([port, metrics_port],
+        self.assertEqual([port, http_port, metrics_port],
                          [entry['containerPort'] for entry in self.container['ports']])
         for probe in ('startupProbe', 'readinessProbe', 'livenessProbe'):
             self.assertEqual(self.container[probe]['grpc']['port'], port)

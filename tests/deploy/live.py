@@ -90,7 +90,7 @@ class Live:
                 (version / 'config.textproto').write_text(_BACKBONE + config)
             self._server = Process(server, f'--model_repository={folder}/models',
                                    '--random_init', '--host=127.0.0.1', '--port=0',
-                                   '--metrics_port=0')
+                                   '--http_port=0', '--metrics_port=0')
             stack.callback(self._server.close)
             ports = json.loads(self._server.wait_for('"listening"'))
             self._server.wait_for('"serving"')

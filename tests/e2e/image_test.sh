@@ -112,7 +112,7 @@ inside() { chroot --userspec=65532:65532 "$work/root" "$@"; }
 
 : >"$work/log"
 env -i "$(type -P chroot)" --userspec=65532:65532 "$work/root" "${command[@]}" \
-  --port=0 --metrics_port=0 2>"$work/log" &
+  --port=0 --http_port=0 --metrics_port=0 2>"$work/log" &
 server=$!
 port_of() { grep -m 1 '"msg":"listening"' "$work/log" | grep -o "\"$1\":[0-9]*" | cut -d: -f2; }
 for ((i = 0; ; ++i)); do

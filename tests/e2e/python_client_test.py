@@ -34,7 +34,7 @@ def setUpModule():
     models = shutil.copytree('models', pathlib.Path(folder.name, 'models'))
     server = unittest.enterModuleContext(subprocess.Popen(
         ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1', '--port=0',
-         '--metrics_port=0'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+         '--http_port=0', '--metrics_port=0'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     unittest.addModuleCleanup(server.kill)
     lines = []
     while not lines or '"msg":"serving"' not in lines[-1]:

@@ -114,7 +114,7 @@ void AddRandomDenseModels(const std::string& repository) {
 ServerProcess::ServerProcess(const std::vector<std::string>& flags,
                              const std::string& binary) {
   std::vector<std::string> arguments = {binary, "--host=127.0.0.1", "--port=0",
-                                        "--metrics_port=0"};
+                                        "--http_port=0", "--metrics_port=0"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -140,6 +140,7 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags,
     const absl::string_view line =
         absl::string_view(log).substr(log.find(kListening));
     port_ = NumberAfter(line, "port");
+    http_port_ = NumberAfter(line, "http_port");
     metrics_port_ = NumberAfter(line, "metrics_port");
   }
 }

@@ -35,6 +35,7 @@ class ServerProcess {
 
   // 0 if it never listened.
   int port() const { return port_; }
+  int http_port() const { return http_port_; }
   int metrics_port() const { return metrics_port_; }
   std::string address() const;  // "127.0.0.1:port"
 
@@ -63,6 +64,7 @@ class ServerProcess {
   pid_t pid_ = 0;
   bool running_ = false;
   int port_ = 0;
+  int http_port_ = 0;
   int metrics_port_ = 0;
 
   mutable absl::Mutex mu_;

@@ -31,7 +31,7 @@ class Server:
         shutil.copytree('models', models)
         self._process = subprocess.Popen(
             ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1',
-             '--port=0', '--metrics_port=0'],
+             '--port=0', '--http_port=0', '--metrics_port=0'],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self._process.stdout:
             if '"listening"' in line:

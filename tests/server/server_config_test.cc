@@ -22,6 +22,7 @@ TEST(ServerConfigTest, WhatIsSetWinsOverTheDefaults) {
   const v1::ServerConfig all = WithDefaults(*config);
   EXPECT_EQ(all.port(), 0);
   EXPECT_EQ(all.metrics_port(), 8002);
+  EXPECT_EQ(all.http_port(), 8000);
   EXPECT_EQ(all.default_deadline().seconds(), 0);
   EXPECT_EQ(all.default_deadline().nanos(), 5'000'000);
   EXPECT_EQ(all.max_deadline().seconds(), 120);
@@ -86,6 +87,9 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   };
   check("port", "port: 65536");
   check("metrics_port", "metrics_port: -1");
+  check("http_port", "http_port: -2");
+  check("http_port", "http_port: 65536");
+  check("max_http_connections", "max_http_connections: -1");
   check("decode_threads", "decode_threads: -1");
   check("max_message_bytes", "max_message_bytes: 4294967296");
   check("max_message_bytes", "max_message_bytes: 4611686018427387904");

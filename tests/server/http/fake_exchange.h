@@ -100,11 +100,13 @@ class FakeClient {
       absl::MutexLock lock(&mu_);
       if (answered_) std::abort();  // Answer() may be called once only.
       response_ = std::move(response);
-      sent_ = std::move(sent);
       answered_ = true;
-      if (!gone_) return;
+      if (!gone_) {
+        sent_ = std::move(sent);
+        return;
+      }
     }
-    Call(&sent_);
+    sent();  // The client may be no more.
   }
 
   void Call(absl::AnyInvocable<void()>* function) ABSL_LOCKS_EXCLUDED(mu_) {

@@ -36,8 +36,12 @@ class RestServiceTest : public prediction::PredictionTest {
   RestServiceTest() {
     options_.live = [this] { return live_.load(); };
     options_.ready = [this] { return ready_.load(); };
-    options_.metrics = [] { return "sfmamba_build_info 1\n"; };
-    options_.metrics_content_type = "text/plain; version=0.0.4";
+    options_.metrics = [](const http::HttpRequest&) {
+      http::HttpResponse response;
+      response.headers = {{"Content-Type", "text/plain; version=0.0.4"}};
+      response.body = {"sfmamba_build_info 1\n"};
+      return response;
+    };
     options_.kserve = Saying("kserve");
     options_.console = Saying("console");
     Make();

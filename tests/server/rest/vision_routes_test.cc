@@ -379,10 +379,13 @@ TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
 }
 
 TEST_F(VisionRoutesTest, JsonThatFindsNoMemoryIsRefusedUnread) {
-  const auto all =
-      memory_.Take(server::MemoryUse::kMessage, memory_.most_of_request());
-  ASSERT_TRUE(all.ok());
-  std::string json(2 << 20, ' ');
+  std::vector<server::MemoryHold> held;
+  while (true) {
+    auto hold = memory_.Take(server::MemoryUse::kMessage, 8 << 20);
+    if (!hold.ok()) break;
+    held.push_back(*std::move(hold));
+  }
+  const std::string json(9 << 20, ' ');
   ExpectRefused(RequestOf("POST", "/v1/models/fake:classify",
                           "application/json", "{" + json + "!"),
                 429, "\"reason\":\"QUEUE_FULL\"");

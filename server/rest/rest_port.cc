@@ -1,0 +1,56 @@
+#include "server/rest/rest_port.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "server/http/metrics_server.h"
+#include "server/rest/error_response.h"
+
+namespace sfmamba::rest {
+namespace {
+
+RestService::Options ServiceOptions(observability::Metrics& metrics,
+                                    const RestPort::Options& options) {
+  RestService::Options result;
+  result.live = options.live;
+  result.ready = options.ready;
+  result.metrics = [&metrics](const http::HttpRequest& request) {
+    return http::MetricsResponse(request, metrics);
+  };
+  return result;
+}
+
+http::HttpOptions HttpOptionsOf(observability::Metrics& metrics,
+                                const RestPort::Options& options) {
+  http::HttpOptions result;
+  result.host = options.host;
+  result.port = options.port;
+  result.max_connections = options.max_connections;
+  result.max_body_bytes = options.max_body_bytes;
+  result.max_held_bytes = options.max_held_bytes;
+  result.answer_time = options.answer_time;
+  result.refusal = RefusalResponse;
+  result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
+  return result;
+}
+
+}  // namespace
+
+RestPort::RestPort(prediction::PredictionEnvironment environment,
+                   const Options& options)
+    : service_(environment, ServiceOptions(environment.metrics, options)) {}
+
+absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
+    prediction::PredictionEnvironment environment, const Options& options) {
+  auto port = absl::WrapUnique(new RestPort(environment, options));
+  auto http = http::HttpServer::Start(
+      HttpOptionsOf(environment.metrics, options),
+      [service = &port->service_](std::unique_ptr<http::Exchange> exchange) {
+        service->Handle(std::move(exchange));
+      });
+  if (!http.ok()) return http.status();
+  port->http_ = *std::move(http);
+  return port;
+}
+
+}  // namespace sfmamba::rest

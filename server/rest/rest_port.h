@@ -1,0 +1,55 @@
+#ifndef SFMAMBA_SERVER_REST_REST_PORT_H_
+#define SFMAMBA_SERVER_REST_REST_PORT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/http/http_server.h"
+#include "server/prediction/prediction.h"
+#include "server/rest/rest_service.h"
+
+namespace sfmamba::rest {
+
+// The port that everything over HTTP is served at. Thread-safe.
+class RestPort {
+ public:
+  struct Options {
+    std::string version;  // The server's.
+    std::string host;
+    int port = 0;  // 0: any free one.
+    // See RestService::Options.
+    std::function<bool()> live;
+    std::function<bool()> ready;
+    // See http::HttpOptions.
+    int max_connections = 1024;
+    int64_t max_body_bytes = 64 << 20;
+    int64_t max_held_bytes = int64_t{256} << 20;
+    absl::Duration answer_time = absl::Seconds(20);
+  };
+
+  // UNAVAILABLE, naming host and port, if the port cannot be bound.
+  static absl::StatusOr<std::unique_ptr<RestPort>> Start(
+      prediction::PredictionEnvironment environment, const Options& options);
+
+  int port() const { return http_->port(); }
+
+  // See RestService.
+  void StartDraining() { service_.StartDraining(); }
+  // See http::HttpServer.
+  bool Drain(absl::Duration limit) { return http_->Drain(limit); }
+
+ private:
+  RestPort(prediction::PredictionEnvironment environment,
+           const Options& options);
+
+  RestService service_;
+  std::unique_ptr<http::HttpServer> http_;  // Last: it uses what is above.
+};
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_REST_PORT_H_
