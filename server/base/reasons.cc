@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "server/base/error.h"
 
 namespace sfmamba::server {
@@ -106,7 +107,7 @@ absl::Status ModelControlOff() {
 }
 
 absl::Status ModelNotFound(absl::string_view name) {
-  const std::string shown(name.substr(0, kMaxNameShown));
+  const std::string shown(base::Utf8Prefix(name, kMaxNameShown));
   ErrorDetail detail = WithReason("MODEL_NOT_FOUND");
   detail.metadata = {{"model", shown}};
   return MakeError(absl::StatusCode::kNotFound,

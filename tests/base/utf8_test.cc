@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <iterator>
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace sfmamba::base {
@@ -17,6 +20,17 @@ TEST(Utf8Test, RefusesWhatIsNotUtf8) {
         "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "a\xff"}) {
     EXPECT_EQ(Utf8Length(bad), -1);
   }
+}
+
+TEST(Utf8Test, CutsBetweenCharacters) {
+  const std::string text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
+  const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+  for (size_t i = 0; i < std::size(ends); ++i) {
+    EXPECT_EQ(Utf8Prefix(text, i), text.substr(0, ends[i])) << i;
+  }
+  EXPECT_EQ(Utf8Prefix("", 3), "");
+  // What is not UTF-8 is cut too.
+  EXPECT_LE(Utf8Prefix(std::string(9, '\x80'), 5).size(), 5);
 }
 
 }  // namespace
