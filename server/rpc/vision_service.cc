@@ -1,5 +1,6 @@
 #include "server/rpc/vision_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "server/base/reasons.h"
@@ -8,6 +9,7 @@
 #include "server/rpc/describe_model.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/predict_call.h"
+#include "server/rpc/stream/predict_stream.h"
 
 namespace sfmamba::rpc {
 
@@ -17,28 +19,11 @@ VisionService::VisionService(prediction::PredictionEnvironment environment,
 
 void VisionService::StartDraining() {
   draining_.store(true);
-  TickStreams();
-}
-
-void VisionService::TickStreams() {
-  // Unlocked: a stream may end in its turn.
-  std::vector<std::shared_ptr<StreamCall>> streams;
-  {
-    absl::MutexLock lock(&mu_);
-    std::vector<std::weak_ptr<StreamCall>> living;
-    for (std::weak_ptr<StreamCall>& stream : streams_) {
-      auto shared = stream.lock();
-      if (shared == nullptr) continue;
-      streams.push_back(std::move(shared));
-      living.push_back(std::move(stream));
-    }
-    streams_ = std::move(living);
-  }
-  for (const auto& stream : streams) stream->Tick(draining_.load());
+  streams_.Tick(true);
 }
 
 void VisionService::EndUnreadCalls() {
-  TickStreams();
+  streams_.Tick(draining_.load());
   const int calls = sends_.CancelLate();
   if (calls == 0) return;
   env_.log.Warning(observability::LogModule::kRequests,
@@ -100,14 +85,8 @@ grpc::ServerUnaryReactor* VisionService::Segment(
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 VisionService::StreamPredict(grpc::CallbackServerContext* context) {
-  const auto stream = std::make_shared<StreamCall>(
-      env_, context, &sends_, [this] { return CheckServing(); });
-  {
-    absl::MutexLock lock(&mu_);
-    streams_.push_back(stream);
-  }
-  stream->Start();
-  return stream.get();
+  return streams_.Start(std::make_shared<PredictStream>(
+      env_, context, &sends_, [this] { return CheckServing(); }));
 }
 
 grpc::ServerUnaryReactor* VisionService::GetModel(

@@ -3,17 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/send_watch.h"
-#include "server/rpc/stream_call.h"
+#include "server/rpc/stream/stream_set.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 
 namespace sfmamba::rpc {
@@ -76,15 +73,10 @@ class VisionService final : public VisionMethods {
       observability::Method method, int64_t message_bytes,
       const grpc::CallbackServerContext& context) const;
 
-  // Each stream that lives does what is due.
-  void TickStreams() ABSL_LOCKS_EXCLUDED(mu_);
-
   const prediction::PredictionEnvironment env_;
   SendWatch sends_;
+  StreamSet streams_;
   std::atomic<bool> draining_{false};
-
-  absl::Mutex mu_;
-  std::vector<std::weak_ptr<StreamCall>> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::rpc

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_STREAM_MESSAGE_H_
-#define SFMAMBA_SERVER_RPC_STREAM_MESSAGE_H_
+#ifndef SFMAMBA_SERVER_RPC_STREAM_STREAM_MESSAGE_H_
+#define SFMAMBA_SERVER_RPC_STREAM_STREAM_MESSAGE_H_
 
 #include <string>
 
@@ -27,4 +27,4 @@ absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_STREAM_MESSAGE_H_
+#endif  // SFMAMBA_SERVER_RPC_STREAM_STREAM_MESSAGE_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_STREAM_CALL_H_
-#define SFMAMBA_SERVER_RPC_STREAM_CALL_H_
+#ifndef SFMAMBA_SERVER_RPC_STREAM_STREAM_CALL_H_
+#define SFMAMBA_SERVER_RPC_STREAM_STREAM_CALL_H_
 
 #include <deque>
 #include <functional>
@@ -11,43 +11,47 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/send_watch.h"
-#include "server/rpc/stream_item.h"
-#include "server/rpc/stream_message.h"
+#include "server/rpc/stream/stream_item.h"
 
 namespace sfmamba::rpc {
 
-// A StreamPredict call: requests come one after another, their answers go as
-// they are ready. At most `max_in_flight` requests are between their arrival
-// and the end of their answer's way to the client; while there are so many, no
-// further message is read, so that HTTP/2's flow control holds back a client
-// that sends faster than it reads. One message is read and one is sent at a
-// time.
+// A call of many requests: they come one after another, their answers go as
+// they are ready, or in their order where they ask for that. At most
+// `max_in_flight` requests are between their arrival and the end of their
+// answer's way to the client; while there are so many, no further message is
+// read, so that HTTP/2's flow control holds back a client that sends faster
+// than it reads. One message is read and one is sent at a time. What a message
+// means is said by Take() of the class for a method.
 //
 // Thread-safe. It owns itself from Start() on, until gRPC is done with it;
 // whoever keeps a share may call its methods longer.
-class StreamCall final
+class StreamCall
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public std::enable_shared_from_this<StreamCall> {
  public:
-  static constexpr int kMostInFlight = 64;
-  static constexpr int kDefaultInFlight = 16;
   // With nothing in flight a stream is ended after so long.
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
   // The same while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
 
-  // `serving` returns the error that new requests are answered with, or OK.
-  // All that is passed outlives gRPC's use of the call.
-  StreamCall(const prediction::PredictionEnvironment& environment,
-             grpc::CallbackServerContext* context, SendWatch* sends,
-             std::function<absl::Status()> serving);
+  struct Options {
+    observability::Method method = observability::Method::kStreamPredict;
+    int max_in_flight = 1;  // At least 1.
+    // Sent once the server drains; if it is not valid, nothing is.
+    grpc::ByteBuffer draining_notice;
+    // Returns the error that new requests are answered with, or OK.
+    std::function<absl::Status()> serving;
+  };
 
   // Begins to read. Called once.
   void Start();
@@ -56,10 +60,30 @@ class StreamCall final
   // for too long. To be called again and again, by none of gRPC's threads.
   void Tick(bool draining);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  void OnReadDone(bool ok) final;
+  void OnWriteDone(bool ok) final;
+  void OnCancel() final;
+  void OnDone() final;
+
+ protected:
+  // All that is passed outlives gRPC's use of the call.
+  StreamCall(const prediction::PredictionEnvironment& environment,
+             grpc::CallbackServerContext* context, SendWatch* sends,
+             Options options);
+
+  // Takes what the client has sent, `received`'s bytes: returns the request
+  // that it is, or null if it is none, or the error that ends the stream. One
+  // call at a time, in the order of arrival.
+  virtual absl::StatusOr<std::unique_ptr<StreamItem>> Take(
+      grpc::ByteBuffer* received) = 0;
+
+  // For Take().
+  void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether a request of this id is not answered yet.
+  bool IsInFlight(absl::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts and logs a message that did not become a prediction. Returns what is
+  // to be answered.
+  absl::Status Record(const absl::Status& error) const;
 
  private:
   struct Item {
@@ -67,35 +91,25 @@ class StreamCall final
     bool done = false;
   };
 
-  // Takes what the client has sent. Returns the request that is to be run, if
-  // it is one.
-  StreamItem* Take(StreamMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // An error if the message cannot be a request of this stream.
-  absl::Status CheckItem(const StreamMessage& message) const
+  // Puts in flight what was taken, unless the stream ends. Returns it if it is
+  // to be run.
+  Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Configure(const v1::StreamConfig& config)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::unique_ptr<StreamItem> MakeItem(StreamMessage message, Item* item);
-  template <typename Request, typename Response, typename Answer>
-  std::unique_ptr<StreamItem> MakePredictItem(
-      StreamMessage message, Item* item,
-      Response* (v1::StreamPredictResponse::*alternative)());
   // The request has its answer. Any thread.
-  void ItemDone(Item* item);
-  void MarkDone(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ItemDone(Item* item) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the item out of the stream.
   std::unique_ptr<StreamItem> Remove(Item* item)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes out those that have an answer which nobody will get.
+  std::vector<std::unique_ptr<StreamItem>> RemoveUnsent()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Unlocked, because it frees memory; only then is there room for others.
   void Destroy(std::vector<std::unique_ptr<StreamItem>> items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The client has gone.
-  void Abandon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes in no more requests; the call ends so once nothing is in flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Counts and logs a message that did not become a prediction. Returns what is
-  // to be answered.
-  absl::Status Record(const absl::Status& error);
+  // The same at once: what is in flight is cancelled and not answered.
+  void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Does what there is to do: one thread at a time, unlocked while it does it,
   // because gRPC may call back at once. Every method that changes the state
@@ -111,10 +125,9 @@ class StreamCall final
   const prediction::PredictionEnvironment& env_;
   grpc::CallbackServerContext& context_;
   SendWatch& sends_;
-  const std::function<absl::Status()> serving_;
+  const Options options_;
 
   grpc::ByteBuffer received_;  // Of the read that goes on.
-  grpc::ByteBuffer notice_message_;
 
   absl::Mutex mu_;
   std::shared_ptr<StreamCall> self_ ABSL_GUARDED_BY(mu_);
@@ -122,14 +135,12 @@ class StreamCall final
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
   bool read_all_ ABSL_GUARDED_BY(mu_) = false;  // The client sends no more.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  bool any_message_ ABSL_GUARDED_BY(mu_) = false;
   // What the call ends with once nothing is in flight, decided before the
   // client has ended its part.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
-  int max_in_flight_ ABSL_GUARDED_BY(mu_) = kDefaultInFlight;
-  bool preserve_order_ ABSL_GUARDED_BY(mu_) = false;
+  int max_in_flight_ ABSL_GUARDED_BY(mu_);
   enum class Notice { kNone, kDue, kSent };
   Notice notice_ ABSL_GUARDED_BY(mu_) = Notice::kNone;
   absl::Time idle_since_ ABSL_GUARDED_BY(mu_);
@@ -144,4 +155,4 @@ class StreamCall final
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_STREAM_CALL_H_
+#endif  // SFMAMBA_SERVER_RPC_STREAM_STREAM_CALL_H_

@@ -1,4 +1,4 @@
-#include "server/rpc/stream_message.h"
+#include "server/rpc/stream/stream_message.h"
 
 #include <algorithm>
 #include <cstdint>

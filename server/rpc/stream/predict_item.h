@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_STREAM_ITEM_H_
-#define SFMAMBA_SERVER_RPC_STREAM_ITEM_H_
+#ifndef SFMAMBA_SERVER_RPC_STREAM_PREDICT_ITEM_H_
+#define SFMAMBA_SERVER_RPC_STREAM_PREDICT_ITEM_H_
 
 #include <string>
 #include <utility>
@@ -12,26 +12,19 @@
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/proto_writer.h"
+#include "server/rpc/stream/stream_item.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
 
-// One request of a stream and its answer. Until it is destroyed the answer
-// counts as held memory: that is to be done once it is sent.
-class StreamItem {
+// One request of a StreamPredict call.
+class VisionItem : public StreamItem {
  public:
-  explicit StreamItem(std::string correlation_id)
-      : correlation_id_(std::move(correlation_id)) {}
-  virtual ~StreamItem() = default;
+  VisionItem(std::string correlation_id, bool in_order)
+      : correlation_id_(std::move(correlation_id)), in_order_(in_order) {}
 
-  const std::string& correlation_id() const { return correlation_id_; }
-  // The StreamPredictResponse, once it has ended.
-  const grpc::ByteBuffer& answer() const { return answer_; }
-
-  // `serving` is the error to answer at once, or OK. Called once.
-  virtual void Run(const absl::Status& serving) = 0;
-  // At any time after Run() was called, by any thread.
-  virtual void Cancel() = 0;
+  const std::string& id() const final { return correlation_id_; }
+  bool in_order() const final { return in_order_; }
 
  protected:
   // Makes `message` the answer.
@@ -47,33 +40,33 @@ class StreamItem {
 
  private:
   const std::string correlation_id_;
-  grpc::ByteBuffer answer_;
+  const bool in_order_;
 };
 
-// A request for a prediction. Calls `done` once, as its last act: the item may
-// be destroyed in it. `context` and `environment` outlive it.
+// A request for a prediction. `context` and `environment` outlive it.
 template <typename Request, typename Response, typename TaskAnswer>
-class PredictItem final : public StreamItem,
+class PredictItem final : public VisionItem,
                           private ProtoWriter<Request, Response, TaskAnswer> {
  public:
   // Of the response that has the alternative.
   using Mutable = Response* (v1::StreamPredictResponse::*)();
 
-  PredictItem(std::string correlation_id, grpc::ByteBuffer* request,
+  PredictItem(std::string correlation_id, bool in_order,
+              grpc::ByteBuffer* request,
               const prediction::PredictionEnvironment& environment,
-              const grpc::CallbackServerContext& context, Mutable alternative,
-              absl::AnyInvocable<void()> done)
-      : StreamItem(std::move(correlation_id)),
+              const grpc::CallbackServerContext& context, Mutable alternative)
+      : VisionItem(std::move(correlation_id), in_order),
         Writer(request, environment.limits.max_images),
         alternative_(alternative),
-        done_(std::move(done)),
         prediction_(
             environment,
             WithCall(InfoOf(context), observability::Method::kStreamPredict,
                      this->request_.Translate()),
             this) {}
 
-  void Run(const absl::Status& serving) override {
+  void Run(const absl::Status& serving,
+           absl::AnyInvocable<void()> done) override {
+    done_ = std::move(done);
     prediction_.Start(serving.ok() ? this->request_.status() : serving);
   }
   void Cancel() override { prediction_.Cancel(); }
@@ -99,17 +92,20 @@ class PredictItem final : public StreamItem,
 };
 
 // A message that asks for nothing that could be done.
-class RefusedItem final : public StreamItem {
+class RefusedItem final : public VisionItem {
  public:
-  RefusedItem(std::string correlation_id, const absl::Status& error)
-      : StreamItem(std::move(correlation_id)) {
+  RefusedItem(std::string correlation_id, bool in_order,
+              const absl::Status& error)
+      : VisionItem(std::move(correlation_id), in_order) {
     Answer(error);
   }
 
-  void Run(const absl::Status&) override {}
+  void Run(const absl::Status&, absl::AnyInvocable<void()> done) override {
+    done();
+  }
   void Cancel() override {}
 };
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_STREAM_ITEM_H_
+#endif  // SFMAMBA_SERVER_RPC_STREAM_PREDICT_ITEM_H_

@@ -1,0 +1,198 @@
+#include "server/rpc/stream/predict_stream.h"
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "tests/server/rpc/stream/stream_fixture.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+using grpc::StatusCode;
+
+using PredictStreamTest = StreamTest;
+
+TEST_F(PredictStreamTest, AnswersAsTheUnaryMethodsDo) {
+  Start();
+  std::vector<std::string> unary;
+  for (int i = 0; i < 3; ++i) {
+    v1::ClassifyResponse response;
+    ASSERT_EQ(Classify(server::GreyRequest(50 * i), &response).code,
+              StatusCode::OK);
+    unary.push_back(response.SerializeAsString());
+  }
+  Stream stream(server_.get());
+  for (int i = 0; i < 3; ++i) {
+    stream.Send(Grey(absl::StrCat("id", i), 50 * i));
+  }
+  stream.SendNoMore();
+  std::set<std::string> answered;
+  for (int i = 0; i < 3; ++i) {
+    const StreamPredictResponse answer = stream.Next();
+    ASSERT_TRUE(answer.has_classify()) << answer.ShortDebugString();
+    answered.insert(answer.correlation_id());
+    const int number = answer.correlation_id().back() - '0';
+    EXPECT_EQ(answer.classify().SerializeAsString(), unary[number]);
+  }
+  EXPECT_EQ(answered, (std::set<std::string>{"id0", "id1", "id2"}));
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_requests_total",
+                          {R"(method="StreamPredict")", R"(code="OK")"}, 3),
+      3);
+  EXPECT_EQ(InFlight(0), 0);
+}
+
+TEST_F(PredictStreamTest, DetectsAndSegmentsToo) {
+  server::WriteModel(repository_, "finder", "1", "",
+                     model::VisionTask::kDetection);
+  server::WriteModel(repository_, "painter", "1", "",
+                     model::VisionTask::kSegmentation);
+  Start();
+  Stream stream(server_.get());
+  stream.Send(Config(2, /*preserve_order=*/true));
+  StreamPredictRequest detect;
+  detect.set_correlation_id("d");
+  *detect.mutable_detect()->add_images() = server::GreyImage(1);
+  detect.mutable_detect()->set_model("finder");
+  stream.Send(detect);
+  StreamPredictRequest segment;
+  segment.set_correlation_id("s");
+  *segment.mutable_segment()->add_images() = server::GreyImage(1);
+  segment.mutable_segment()->set_model("painter");
+  stream.Send(segment);
+  stream.SendNoMore();
+  const StreamPredictResponse first = stream.Next();
+  EXPECT_EQ(first.correlation_id(), "d");
+  EXPECT_TRUE(first.has_detect()) << first.ShortDebugString();
+  const StreamPredictResponse second = stream.Next();
+  EXPECT_EQ(second.correlation_id(), "s");
+  EXPECT_TRUE(second.has_segment()) << second.ShortDebugString();
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
+  Start();
+  server_->gate().Close();
+  Stream stream(server_.get());
+  stream.Send(Config(8, /*preserve_order=*/true));
+  stream.Send(Grey("a", 1));
+  stream.Send(Grey("a", 2));                    // In flight already.
+  stream.Send(Grey("", 3));                     // No id.
+  stream.Send(Grey(std::string(129, 'x'), 3));  // A longer one.
+  StreamPredictRequest nothing;
+  nothing.set_correlation_id("nothing");
+  stream.Send(nothing);
+  StreamPredictRequest empty;
+  empty.set_correlation_id("empty");
+  empty.mutable_classify();
+  stream.Send(empty);
+  stream.Send(Grey(std::string(128, 'x'), 4));
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="INVALID_ARGUMENT")"}, 5),
+            5);
+  server_->gate().Open();
+  EXPECT_TRUE(stream.Next().has_classify());
+  for (const char* field : {"correlation_id", "correlation_id",
+                            "correlation_id", "request", "images"}) {
+    const server::Ending refused = EndingOf(stream.Next().error());
+    EXPECT_EQ(refused.code, StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(refused.reason, "INVALID_FIELD");
+    EXPECT_EQ(refused.field, field);
+  }
+  EXPECT_TRUE(stream.Next().has_classify());
+  // The id is free again.
+  stream.Send(Grey("a", 2));
+  EXPECT_TRUE(stream.Next().has_classify());
+  stream.SendNoMore();
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(PredictStreamTest, AWrongConfigurationEndsIt) {
+  Start();
+  for (const int max_in_flight : {0, -1, 65}) {
+    Stream stream(server_.get());
+    stream.Send(Config(max_in_flight));
+    const server::Ending ending = stream.ExpectEnd();
+    EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT) << max_in_flight;
+    EXPECT_EQ(ending.field, "config.max_in_flight");
+  }
+  Stream late(server_.get());
+  late.Send(Grey("a", 1));
+  EXPECT_TRUE(late.Next().has_classify());
+  late.Send(Config(4));
+  const server::Ending ending = late.ExpectEnd();
+  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ending.field, "config");
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(code="INVALID_ARGUMENT")"}, 4),
+            4);
+}
+
+TEST_F(PredictStreamTest, SaysThatTheServerDrains) {
+  v1::ServerConfig config;
+  config.mutable_drain_timeout()->set_seconds(60);
+  Start("", config);
+  server_->gate().Close();
+  Stream stream(server_.get());
+  stream.Send(Grey("before", 1));
+  EXPECT_EQ(InFlight(1), 1);
+  bool clean = false;
+  std::thread stopper([&] { clean = server_->server().Shutdown(); });
+  const StreamPredictResponse notice = stream.Next();
+  EXPECT_EQ(notice.notice().kind(), v1::Notice::DRAINING);
+  stream.Send(Grey("after", 1));
+  const StreamPredictResponse refused = stream.Next();
+  EXPECT_EQ(refused.correlation_id(), "after");
+  EXPECT_EQ(EndingOf(refused.error()).reason, "DRAINING");
+  server_->gate().Open();
+  EXPECT_TRUE(stream.Next().has_classify());
+  // A client that does not end its part cannot hold up the server.
+  const server::Ending ending = stream.ExpectEnd();
+  EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ending.reason, "DRAINING");
+  Join(stopper, "the end of Shutdown()");
+  EXPECT_TRUE(clean);
+}
+
+TEST_F(PredictStreamTest, AMalformedMessageEndsIt) {
+  Start();
+  const std::string grey = Grey("a", 1).SerializeAsString();
+  for (const std::string& bytes :
+       {std::string("\xff\xff"), grey.substr(0, grey.size() - 1),
+        std::string("\x0a\x01\xff"), grey + grey,
+        absl::StrCat("\x0a\x80\x10", std::string(2048, 'x'))}) {
+    grpc::GenericStub stub(server_->channel());
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto next = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      queue.Next(&tag, &ok);
+    };
+    const auto call = stub.PrepareCall(
+        &context, "/sfmamba.v1.VisionService/StreamPredict", &queue);
+    call->StartCall(nullptr);
+    next();
+    const grpc::Slice slice(bytes);
+    call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    next();
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    next();
+    queue.Shutdown();
+    next();
+    const server::Ending ending = server::EndingOf(status, &context);
+    EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(ending.reason, "MALFORMED_MESSAGE");
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc

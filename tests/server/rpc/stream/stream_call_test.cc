@@ -1,0 +1,197 @@
+#include "server/rpc/stream/stream_call.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/rpc/stream/predict_stream.h"
+#include "tests/server/picture.h"
+#include "tests/server/rpc/stream/stream_fixture.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+using grpc::StatusCode;
+
+using StreamCallTest = StreamTest;
+
+TEST_F(StreamCallTest, WhatIsDoneFirstIsAnsweredFirst) {
+  Start();
+  server_->gate().Close();
+  Stream stream(server_.get());
+  stream.Send(Grey("slow", 1));
+  stream.Send(Unknown("refused"));
+  EXPECT_EQ(stream.Next().correlation_id(), "refused");
+  server_->gate().Open();
+  EXPECT_EQ(stream.Next().correlation_id(), "slow");
+  stream.SendNoMore();
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(StreamCallTest, KeepsTheOrderIfAsked) {
+  Start();
+  server_->gate().Close();
+  Stream stream(server_.get());
+  stream.Send(Config(8, /*preserve_order=*/true));
+  stream.Send(Grey("slow", 1));
+  stream.Send(Unknown("refused"));
+  stream.SendNoMore();
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_requests_total", {R"(code="NOT_FOUND")"}, 1),
+      1);
+  server_->gate().Open();
+  EXPECT_EQ(stream.Next().correlation_id(), "slow");
+  const StreamPredictResponse refused = stream.Next();
+  EXPECT_EQ(refused.correlation_id(), "refused");
+  EXPECT_EQ(EndingOf(refused.error()).code, StatusCode::NOT_FOUND);
+  EXPECT_EQ(EndingOf(refused.error()).reason, "MODEL_NOT_FOUND");
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(StreamCallTest, HasAtMostSoManyInFlight) {
+  Start("max_queue_delay {} max_batch_size: 1");
+  server_->gate().Close();
+  Stream stream(server_.get());
+  stream.Send(Config(3));
+  for (int i = 0; i < 10; ++i) stream.Send(Grey(absl::StrCat(i), i));
+  stream.SendNoMore();
+  EXPECT_EQ(InFlight(3), 3);
+  server_->AwaitRoundTrip();  // Time for more, were there any.
+  EXPECT_EQ(InFlight(3), 3);
+  server_->gate().Open();
+  std::set<std::string> answered;
+  for (int i = 0; i < 10; ++i) answered.insert(stream.Next().correlation_id());
+  EXPECT_EQ(answered.size(), 10);
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(StreamCallTest, CancellingItCancelsItsRequests) {
+  Start();
+  server_->gate().Close();
+  {
+    Stream stream(server_.get());
+    for (int i = 0; i < 5; ++i) stream.Send(Grey(absl::StrCat(i), i));
+    EXPECT_EQ(InFlight(5), 5);
+    stream.Cancel();
+  }
+  server_->AwaitRoundTrip();
+  server_->gate().Open();
+  EXPECT_EQ(InFlight(0), 0);
+  EXPECT_EQ(
+      server_->WaitForSum("sfmamba_requests_total", {R"(code="CANCELLED")"}, 5),
+      5);
+  ExpectAlive();
+}
+
+TEST_F(StreamCallTest, ADeadlineEndsItAndItsRequests) {
+  Start();
+  server_->gate().Close();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(300));
+  auto stream = server_->stub().StreamPredict(&context);
+  stream->Write(Grey("a", 1));
+  StreamPredictResponse answer;
+  // Either end may find out first.
+  while (stream->Read(&answer)) {
+    EXPECT_EQ(answer.error().code(),
+              static_cast<int>(StatusCode::DEADLINE_EXCEEDED));
+  }
+  EXPECT_EQ(stream->Finish().error_code(), StatusCode::DEADLINE_EXCEEDED);
+  server_->gate().Open();
+  EXPECT_EQ(InFlight(0), 0);
+}
+
+TEST_F(StreamCallTest, EndsWhenNothingHasBeenAskedForLong) {
+  Start();
+  Stream stream(server_.get());
+  stream.Send(Grey("a", 1));
+  EXPECT_TRUE(stream.Next().has_classify());
+  EXPECT_EQ(InFlight(0), 0);
+  server_->AdvanceClock(StreamCall::kMostIdle);
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
+  Start("max_queue_delay {}", v1::ServerConfig(), true,
+        model::VisionTask::kSegmentation);
+  Stream stream(server_.get());
+  StreamPredictRequest segment;
+  // Its answer is a map of a byte a pixel, more than the client's window takes.
+  segment.mutable_segment()->add_images()->set_encoded(
+      server::EncodePng(server::WithRed(1000, 600, {10, 10, 20, 20})));
+  segment.mutable_segment()->mutable_params()->set_encoding(
+      v1::SegmentParams::RAW_INDEX);
+  for (int i = 0; i < 40; ++i) {
+    segment.set_correlation_id(absl::StrCat(i));
+    ASSERT_TRUE(stream.Send(segment));
+  }
+  // All that may be in flight are done: one that does not fit is on its way.
+  while (server_->Sum("sfmamba_requests_total", {R"(code="OK")"}) <
+             PredictStream::kDefaultInFlight ||
+         server_->Sum("sfmamba_in_flight_requests", {}) <
+             PredictStream::kDefaultInFlight) {
+    std::this_thread::yield();
+  }
+  server_->AdvanceClock(absl::Seconds(21));
+  EXPECT_EQ(InFlight(0), 0);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_memory_held_bytes", {}, 0), 0);
+}
+
+// Ten thousand requests, of a client that reads nothing until its window is
+// full and the server takes no more, and seldom afterwards.
+TEST_F(StreamCallTest, ASlowReaderHoldsBackItsOwnRequests) {
+  constexpr int kRequests = 10'000;
+  constexpr int kMost = 32;
+  Start();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // The window stays small.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::VisionService::NewStub(grpc::CreateCustomChannel(
+      absl::StrCat("127.0.0.1:", server_->server().port()),
+      grpc::InsecureChannelCredentials(), arguments));
+  Stream stream(*stub);
+  stream.Send(Config(kMost, /*preserve_order=*/true));
+  std::thread sender([&stream] {
+    for (int i = 0; i < kRequests; ++i) {
+      if (!stream.Send(Grey(absl::StrCat(i), i % 256))) return;
+    }
+    stream.SendNoMore();
+  });
+  // What is done and not sent stays in flight.
+  const auto ended = [this] {
+    return server_->Sum("sfmamba_requests_total",
+                        {R"(method="StreamPredict")", R"(code="OK")"});
+  };
+  for (double before = -1, now = 0; now != before || now < kMost;) {
+    before = std::exchange(now, ended());
+    server_->AwaitRoundTrip();
+    InFlight(kMost);
+  }
+  EXPECT_LT(ended(), kRequests / 2);
+  double most = 0;
+  int answered = 0;
+  StreamPredictResponse answer;
+  while (stream.Read(&answer)) {
+    ASSERT_EQ(answer.correlation_id(), absl::StrCat(answered));
+    ASSERT_TRUE(answer.has_classify()) << answer.ShortDebugString();
+    if (answered++ % 1000 == 0) {
+      server_->AwaitRoundTrip();
+      most = std::max(most, server_->Sum("sfmamba_in_flight_requests", {}));
+    }
+  }
+  Join(sender, "the last request sent");
+  EXPECT_EQ(answered, kRequests);
+  EXPECT_LE(most, kMost);
+  EXPECT_EQ(stream.Finish().code, StatusCode::OK);
+  EXPECT_EQ(InFlight(0), 0);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_memory_held_bytes", {}, 0), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc
