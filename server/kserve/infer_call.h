@@ -54,14 +54,6 @@ class InferCall final : public grpc::ServerUnaryReactor {
   Inference inference_;     // Last: it uses everything above.
 };
 
-// Ends a stream before its first message.
-class RefusedStream final
-    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace sfmamba::kserve
 
 #endif  // SFMAMBA_SERVER_KSERVE_INFER_CALL_H_

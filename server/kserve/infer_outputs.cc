@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/utf8.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/kserve/infer_parameters.h"
@@ -148,8 +149,9 @@ absl::Status ReadWanted(
       absl::StrAppend(&names, names.empty() ? "" : ", ", tensor.name);
     }
     return server::InvalidField(
-        ".name", absl::StrCat("got \"", output.name().substr(0, kMaxNameShown),
-                              "\", expected one of ", names));
+        ".name",
+        absl::StrCat("got \"", base::Utf8Prefix(output.name(), kMaxNameShown),
+                     "\", expected one of ", names));
   }
   wanted->tensor = *found;
   const absl::Status status =

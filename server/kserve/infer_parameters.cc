@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/utf8.h"
 #include "server/base/priority.h"
 #include "server/base/reasons.h"
 
@@ -20,7 +21,8 @@ constexpr int kMaxClassification = 1 << 20;
 
 absl::Status Invalid(absl::string_view name, absl::string_view message) {
   return server::InvalidField(
-      absl::StrCat("parameters.", name.substr(0, kMaxNameShown)), message);
+      absl::StrCat("parameters.", base::Utf8Prefix(name, kMaxNameShown)),
+      message);
 }
 
 // A number of 0 or more, of either type that clients send.
@@ -95,8 +97,7 @@ absl::Status ReadParameter(absl::string_view name,
   if (absl::StartsWith(name, "sequence_")) {
     return CheckNoSequence(name, parameter);
   }
-  // The C++ client always sends this one; it concerns streams only.
-  if (name == "triton_enable_empty_final_response") {
+  if (name == kWantsFinalMark) {
     return parameter.has_bool_param() ? absl::OkStatus()
                                       : Invalid(name, "expected a bool_param");
   }

@@ -15,6 +15,9 @@ namespace sfmamba::kserve {
 using ParameterMap =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
+// A parameter of streams; the C++ client always sends it.
+constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
+
 // What the parameters of a ModelInferRequest ask for.
 struct InferParameters {
   prediction::RequestOptions options;

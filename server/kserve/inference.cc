@@ -121,6 +121,12 @@ void Inference::Run(const absl::Status& serving) {
   prediction_.Start(status);
 }
 
+bool Inference::wants_final_mark() const {
+  const auto& parameters = received_.message().parameters();
+  const auto found = parameters.find(kWantsFinalMark);
+  return found != parameters.end() && found->second.bool_param();
+}
+
 prediction::PredictionRequest Inference::Translate() {
   prediction::PredictionRequest request;
   request.model = model_name_;

@@ -51,6 +51,8 @@ class Inference final : private prediction::ResponseWriter {
 
   // The request's own; echoed.
   const std::string& id() const { return received_.message().id(); }
+  // Whether a stream's client asks which answer to the request is the last.
+  bool wants_final_mark() const;
 
  private:
   // Says what is asked of the model in a prediction's words.

@@ -9,6 +9,7 @@
 #include "server/base/reasons.h"
 #include "server/kserve/describe_model.h"
 #include "server/kserve/infer_call.h"
+#include "server/kserve/infer_stream.h"
 #include "server/kserve/inference.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/call.h"
@@ -53,7 +54,13 @@ KserveService::KserveService(prediction::PredictionEnvironment environment,
       options_(std::move(options)),
       sends_(options_.send_timeout, env_.clock) {}
 
+void KserveService::StartDraining() {
+  draining_.store(true);
+  streams_.Tick(true);
+}
+
 void KserveService::EndUnreadCalls() {
+  streams_.Tick(draining_.load());
   const int calls = sends_.CancelLate();
   if (calls == 0) return;
   env_.log.Warning(observability::LogModule::kRequests,
@@ -161,11 +168,8 @@ grpc::ServerUnaryReactor* KserveService::ModelInfer(
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 KserveService::ModelStreamInfer(grpc::CallbackServerContext* context) {
-  RequestRecord record = Record(Method::kModelStreamInfer, {}, *context);
-  record.set_no_model();
-  const absl::Status status =
-      record.Finish(server::NotSupported("ModelStreamInfer"));
-  return new RefusedStream(rpc::EndCall(status, context));
+  return streams_.Start(std::make_shared<InferStream>(
+      env_, context, &sends_, [this] { return CheckServing(); }));
 }
 
 // ---- Models ----

@@ -14,6 +14,7 @@
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/send_watch.h"
+#include "server/rpc/stream/stream_set.h"
 
 namespace sfmamba::kserve {
 
@@ -34,7 +35,7 @@ class KserveService final : public KserveMethods {
   KserveService(prediction::PredictionEnvironment environment, Options options);
 
   // The same as VisionService's.
-  void StartDraining() { draining_.store(true); }
+  void StartDraining();
   void EndUnreadCalls();
 
   grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
@@ -115,6 +116,7 @@ class KserveService final : public KserveMethods {
   const prediction::PredictionEnvironment env_;
   const Options options_;
   rpc::SendWatch sends_;
+  rpc::StreamSet streams_;
   std::atomic<bool> draining_{false};
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/kserve/infer_parameters.h"
@@ -98,7 +99,7 @@ absl::Status ReceivedInference::CheckInput() {
   if (input.name() != kInputName) {
     return server::InvalidField(
         "inputs[0].name",
-        absl::StrCat("got \"", input.name().substr(0, kMaxNameShown),
+        absl::StrCat("got \"", base::Utf8Prefix(input.name(), kMaxNameShown),
                      "\", expected \"", kInputName, "\""));
   }
   const absl::StatusOr<ElementType> type = ParseElementType(input.datatype());

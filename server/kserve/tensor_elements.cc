@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/utf8.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/rpc/wire_cursor.h"
@@ -157,7 +158,7 @@ absl::StatusOr<ElementType> ParseElementType(absl::string_view datatype) {
   for (const ElementType& type : kKnown) {
     if (type.name == datatype) return type;
   }
-  return Error(absl::StrCat("got \"", datatype.substr(0, kMaxShown),
+  return Error(absl::StrCat("got \"", base::Utf8Prefix(datatype, kMaxShown),
                             "\", expected ", kTypes));
 }
 

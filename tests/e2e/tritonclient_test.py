@@ -5,6 +5,7 @@ deploy/setup.sh --interop fetches it.
 
 import json
 import pathlib
+import queue
 import shutil
 import subprocess
 import tempfile
@@ -62,6 +63,32 @@ def pictures(*names):
     image = triton.InferInput('image', [len(names)], 'BYTES')
     image.set_data_from_numpy(files)
     return image
+
+
+class Stream:
+    """A stream of a client of its own, until the end of `with`."""
+
+    def __init__(self, address, headers=None):
+        self._client = triton.InferenceServerClient(address)
+        self._came = queue.Queue()
+        self._client.start_stream(lambda result, error: self._came.put((result, error)),
+                                  stream_timeout=120, headers=headers)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+
+    def send(self, model, image, **options):
+        self._client.async_stream_infer(model, [image], **options)
+
+    def next(self):
+        """The next result and error, one of which is None."""
+        return self._came.get(timeout=60)
+
+    def stop(self, cancel_requests):
+        self._client.stop_stream(cancel_requests=cancel_requests)
 
 
 class TritonClientTest(unittest.TestCase):
@@ -154,6 +181,63 @@ class TritonClientTest(unittest.TestCase):
         self.assertEqual([model.name for model in models],
                          ['everyday', 'everyday_detector', 'everyday_segmenter'])
         self.assertEqual({model.state for model in models}, {'READY'})
+
+    def test_streams_several_hundred_requests(self):
+        values = numpy.random.default_rng(2).standard_normal((4, 1, 3, SIDE, SIDE))
+        values = values.astype(numpy.float32)
+        logits = [self.client.infer(MODEL, [tensor(image)]).as_numpy('logits')
+                  for image in values]
+        with Stream(self.server.address) as stream:
+            for i in range(300):
+                stream.send(MODEL, tensor(values[i % 4]), request_id=str(i))
+            answered = set()
+            for _ in range(300):
+                result, error = stream.next()
+                self.assertIsNone(error)
+                i = int(result.get_response().id)
+                answered.add(i)
+                numpy.testing.assert_array_equal(result.as_numpy('logits'), logits[i % 4])
+        self.assertEqual(answered, set(range(300)))
+
+    def test_streams_of_all_models_in_order(self):
+        # Requests without an id are answered in their order.
+        with Stream(self.server.address) as stream:
+            for model in ('everyday_detector', MODEL, 'everyday_segmenter', MODEL):
+                stream.send(model, pictures('render_01.jpg'))
+            for name in ('boxes', 'logits', 'class_map', 'logits'):
+                result, error = stream.next()
+                self.assertIsNone(error)
+                self.assertIsNotNone(result.as_numpy(name))
+            stream.stop(cancel_requests=False)
+
+    def test_a_streams_error_is_of_one_request(self):
+        with Stream(self.server.address) as stream:
+            stream.send('other', pictures('render_01.jpg'), request_id='wrong')
+            result, error = stream.next()
+            self.assertIsNone(result)
+            self.assertIn('NOT_FOUND', error.message())
+            self.assertIn('wrong', error.message())
+            stream.send(MODEL, pictures('render_01.jpg'), request_id='right',
+                        enable_empty_final_response=True)
+            result, error = stream.next()
+            self.assertIsNone(error)
+            parameters = result.get_response().parameters
+            self.assertTrue(parameters['triton_final_response'].bool_param)
+
+    def test_a_streams_error_ends_it_if_asked(self):
+        with Stream(self.server.address, {'triton_grpc_error': 'true'}) as stream:
+            stream.send('other', pictures('render_01.jpg'))
+            _, error = stream.next()
+            self.assertIn('NOT_FOUND', error.status())
+
+    def test_a_stream_is_cancelled(self):
+        with Stream(self.server.address) as stream:
+            for i in range(100):
+                stream.send('everyday_detector', pictures('render_01.jpg'), request_id=str(i))
+            stream.next()
+            stream.stop(cancel_requests=True)
+        # The server is free for others.
+        self.assertIsNotNone(self.client.infer(MODEL, [pictures('render_01.jpg')]))
 
     def test_models_stay(self):
         with self.assertRaises(InferenceServerException) as raised:
