@@ -92,7 +92,7 @@ void ServeNullModel(bool stands_still, const Listening& listening) {
   config.set_model_repository(repository);
   config.set_port(0);
   config.set_metrics_port(0);
-  config.set_http_port(-1);
+  config.set_http_port(0);
   config.set_decode_threads(std::thread::hardware_concurrency());
   // A model that stands still has nothing to measure.
   if (stands_still) config.mutable_profile_budget();
@@ -105,7 +105,7 @@ void ServeNullModel(bool stands_still, const Listening& listening) {
   auto server = server::Server::Start(options, log);
   if (!server.ok() || !(*server)->LoadModels().ok()) std::abort();
   std::filesystem::remove_all(repository);
-  listening({(*server)->port(), (*server)->port()});
+  listening({(*server)->port(), (*server)->http_port()});
   while (true) pause();
 }
 
