@@ -110,6 +110,15 @@ void Mutex::LockWhen(const Condition& condition) {
   real(this, condition);
 }
 
+// The lock is taken whether the condition came true or not.
+bool Mutex::LockWhenWithTimeout(const Condition& condition, Duration timeout) {
+  static auto* const real = Real<bool(Mutex*, const Condition&, Duration)>(
+      "_ZN4absl7debian35Mutex19LockWhenWithTimeoutERKNS0_9ConditionENS0_"
+      "8DurationE");
+  const Locking locking(this);
+  return real(this, condition, timeout);
+}
+
 void Mutex::Await(const Condition& condition) {
   static auto* const real = Real<void(Mutex*, const Condition&)>(
       "_ZN4absl7debian35Mutex5AwaitERKNS0_9ConditionE");
