@@ -1,0 +1,202 @@
+// What an answer says, as tables and legends, and what of it is drawn.
+//
+// JSON leaves default values out: a score of 0, a class 0 or an empty list is absent.
+
+import {bytes, make, makeTable, seconds, swatch} from './dom.js';
+import {classColor, Layer} from './runs.js';
+
+const MAX_ROWS = 100;
+const STAGES = ['decode', 'preprocess', 'queue', 'inference', 'postprocess'];
+
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const labelOf = (entry) => entry.label || `class ${entry.classId ?? 0}`;
+
+// The scores of a ClassifyResult.
+export function renderScores(result) {
+  const categories = result.categories ?? [];
+  if (!categories.length) return make('p', {}, 'The classifier names no class.');
+  const table = makeTable('Scores of the most likely classes', ['Class', 'Score'],
+      categories.map((category) => {
+        const bar = make('span', {class: 'bar', 'aria-hidden': 'true'});
+        const share = Math.max(0, Math.min(1, category.score ?? 0));
+        bar.style.width = `${100 * share}%`;
+        return [labelOf(category),
+          make('span', {class: 'score'}, make('span', {class: 'track'}, bar),
+              make('span', {class: 'number'}, percent(category.score ?? 0)))];
+      }));
+  return make('div', {},
+      make('p', {class: 'verdict'}, labelOf(categories[0])), table);
+}
+
+// The objects of a DetectResult. `view` shows those above `threshold` whose class is
+// not in `hidden`; returns the table of those above the threshold.
+export function renderObjects(result, {view, threshold, hidden}) {
+  const all = (result.detections ?? []).map((detection, index) => {
+    const {xMin = 0, yMin = 0, xMax = 0, yMax = 0} = detection.box ?? {};
+    return {index, label: labelOf(detection), classId: detection.classId ?? 0,
+      score: detection.score ?? 0, box: {xMin, yMin, xMax, yMax}, mask: detection.rle,
+      color: classColor(detection.classId ?? 0)};
+  });
+  const above = all.filter((object) => object.score > threshold);
+  const shown = above.filter((object) => !hidden.has(object.classId));
+  const size = {width: result.imageWidth ?? 0, height: result.imageHeight ?? 0};
+  let layer = null;
+  if (shown.some((object) => object.mask)) {
+    layer = new Layer(size.width, size.height);
+    // The best last, over the others.
+    for (const object of [...shown].reverse()) {
+      if (object.mask) layer.paint(object.mask, object.index + 1);
+    }
+    const colors = [null];
+    for (const object of shown) colors[object.index + 1] = object.color;
+    layer = layer.toCanvas(colors);
+  }
+  view.setOverlay({layer, size, boxes: shown.map((object) => (
+    {...object, text: `${object.label} ${object.score.toFixed(2)}`}))});
+  return {table: objectTable(all, above, threshold, view), count: above.length,
+    legend: countClasses(above)};
+}
+
+function countClasses(objects) {
+  const classes = new Map();
+  for (const {classId, label, color} of objects) {
+    const entry = classes.get(classId) ?? {classId, label, color, count: 0};
+    ++entry.count;
+    classes.set(classId, entry);
+  }
+  return [...classes.values()].map((entry) => ({...entry, detail: String(entry.count)}));
+}
+
+function objectTable(all, above, threshold, view) {
+  const below = all.length - above.length;
+  const less = below ? `${below} more ${below > 1 ? 'are' : 'is'} below.` : '';
+  if (!above.length) {
+    return make('p', {}, `No object has a score above ${threshold.toFixed(2)}. ${less}`);
+  }
+  const table = makeTable(`Objects with a score above ${threshold.toFixed(2)}. ${less}`,
+      ['Object', 'Score', 'Box: left, top, width, height'],
+      above.slice(0, MAX_ROWS).map((object) => {
+        const {xMin, yMin, xMax, yMax} = object.box;
+        const button = make('button', {type: 'button', class: 'plain', 'aria-pressed': 'false',
+          onclick: () => toggle(button, object.index, view)}, object.label);
+        return [make('span', {class: 'named'}, swatch(object.color), button),
+          object.score.toFixed(3),
+          [xMin, yMin, xMax - xMin, yMax - yMin].map((value) => value.toFixed(0)).join(', ')];
+      }));
+  const note = above.length > MAX_ROWS
+      ? make('p', {class: 'muted'}, `The table has the first ${MAX_ROWS} of ${above.length}.`) : null;
+  return make('div', {}, table, note);
+}
+
+// Points at one object in the picture, or at none again.
+function toggle(button, index, view) {
+  const on = button.getAttribute('aria-pressed') !== 'true';
+  for (const other of button.closest('table').querySelectorAll('[aria-pressed]')) {
+    other.setAttribute('aria-pressed', 'false');
+  }
+  button.setAttribute('aria-pressed', String(on));
+  view.setFocus(on ? index : -1);
+}
+
+// The class map of a SegmentResult, drawn by `view`; returns its legend.
+export function renderMap(result, {view, hidden}) {
+  const areas = new Map((result.areas ?? []).map((area) => [area.classId ?? 0, area]));
+  const classes = (result.rle?.classes ?? []).map((entry) => ({...entry,
+    classId: entry.classId ?? 0, fraction: areas.get(entry.classId ?? 0)?.fraction ?? 0}));
+  classes.sort((a, b) => b.fraction - a.fraction);
+  const size = {width: result.width ?? 0, height: result.height ?? 0};
+  const layer = new Layer(size.width, size.height);
+  const colors = [null];
+  classes.forEach((entry, i) => {
+    layer.paint(entry.rle ?? {}, i + 1);
+    entry.color = entry.label === 'background' ? null : classColor(entry.classId);
+    colors[i + 1] = hidden.has(entry.classId) ? null : entry.color;
+  });
+  view.setOverlay({layer: layer.toCanvas(colors), size});
+  return {
+    count: classes.length,
+    legend: classes.map((entry) => ({classId: entry.classId, label: labelOf(entry),
+      color: entry.color, detail: percent(entry.fraction)})),
+    table: makeTable('Share of the picture that each class covers', ['Class', 'Area'],
+        classes.slice(0, MAX_ROWS).map((entry) => [
+          make('span', {class: 'named'}, swatch(entry.color), labelOf(entry)),
+          percent(entry.fraction)])),
+  };
+}
+
+// Buttons that hide and show classes; `changed` is called with the class's number.
+export function renderLegend(entries, hidden, changed) {
+  return entries.map((entry) => make('button', {type: 'button', class: 'chip',
+    'aria-pressed': String(!hidden.has(entry.classId)), 'data-class': entry.classId,
+    onclick: () => changed(entry.classId)},
+  swatch(entry.color), entry.label, make('span', {class: 'muted'}, entry.detail)));
+}
+
+// A request's time by stage: of `timing`, the server's, and `elapsed`, the page's, in
+// seconds.
+export function renderTiming(timing, elapsed) {
+  const value = (name) => parseFloat(timing[name] ?? '0') || 0;
+  const parts = STAGES.map((name) => ({name, time: value(name)}));
+  const total = value('total');
+  const known = parts.reduce((sum, part) => sum + part.time, 0);
+  parts.push({name: 'other', time: Math.max(0, total - known)});
+  parts.push({name: 'network', time: Math.max(0, elapsed - Math.max(total, known))});
+  const sum = parts.reduce((all, part) => all + part.time, 0) || 1;
+  const bar = make('div', {class: 'stages', 'aria-hidden': 'true'}, ...parts.map((part) => {
+    const piece = make('span', {class: `stage-${part.name}`, title: part.name});
+    piece.style.flexGrow = part.time / sum;
+    return piece;
+  }));
+  const list = make('dl', {class: 'times'}, ...parts.map((part) => make('div', {},
+      make('dt', {}, make('span', {class: `swatch stage-${part.name}`, 'aria-hidden': 'true'}),
+          part.name),
+      make('dd', {}, seconds(part.time)))));
+  return make('div', {}, bar, list,
+      make('p', {class: 'muted'}, `${seconds(total)} in the server, ${seconds(elapsed)} seen from here.`));
+}
+
+// What else is known of an answer.
+export function renderFacts(answer, measured) {
+  const timing = answer.timing ?? {};
+  const batch = timing.batchSize ?? 0;
+  const padded = timing.paddedBatchSize ?? 0;
+  const facts = [
+    ['Model', answer.model],
+    ['Batch', batch && `${batch} ${batch > 1 ? 'images' : 'image'}` +
+        (padded > batch ? `, padded to ${padded}` : '')],
+    ['Input', timing.bucket],
+    ['Device', timing.device],
+    ['Answer', bytes(measured.bytes)],
+    ['Request', answer.requestId],
+  ];
+  return make('dl', {class: 'facts'}, ...facts.filter(([, value]) => value).map(
+      ([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, String(value)))));
+}
+
+// What a call ended with; `retry` is called when its button is pressed.
+export function renderError(error, retry) {
+  const about = [error.reason, error.http && `HTTP ${error.http}`].filter(Boolean).join(', ');
+  const button = make('button', {type: 'button', onclick: retry}, 'Try again');
+  let left = Math.ceil(error.retryDelay ?? 0);
+  const tick = () => {
+    button.disabled = left > 0;
+    button.textContent = left > 0 ? `Try again in ${left} s` : 'Try again';
+    if (left-- > 0) setTimeout(tick, 1000);
+  };
+  tick();
+  return make('div', {class: 'error'},
+      make('p', {}, make('strong', {}, error.code), about && ` (${about})`),
+      make('p', {}, error.message),
+      error.fields.length ? make('ul', {}, ...error.fields.map((field) => make('li', {},
+          make('code', {}, field.field), `: ${field.description ?? ''}`))) : null,
+      button);
+}
+
+// An image's own error, within an answer.
+export function renderPartial(error) {
+  return make('div', {class: 'error'},
+      make('p', {}, 'The request was answered, but not for this picture.'),
+      make('p', {}, make('strong', {}, error.code), error.reason ? ` (${error.reason})` : ''),
+      make('p', {}, error.message));
+}
+

@@ -1,0 +1,84 @@
+// The question that was just asked, as commands for a shell and for Python.
+
+import {mediaType, parseName, questionUrl} from './api.js';
+import {make} from './dom.js';
+
+// One word of a POSIX shell, whatever the text holds.
+export function shellQuote(text) {
+  return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// A string literal of Python: JSON's are.
+const pythonQuote = (text) => JSON.stringify(text);
+
+// A file's name that no program takes for an option.
+const fileName = (name) => /^[-@]/.test(name) ? `./${name}` : name;
+
+// The gRPC port is the one after this page's, as it is by default.
+function grpcAddress(location) {
+  return `${location.hostname}:${location.port ? Number(location.port) + 1 : 8001}`;
+}
+
+// `asked` is {target, picture, name, sample, options}: of `options`, those that the
+// commands have too: topK, or scoreThreshold.
+export function commandsFor(asked, base, location) {
+  const {target, picture, sample, options} = asked;
+  const {id, version} = parseName(target.name);
+  const model = target.versioned ? target.name : id;
+  const file = fileName(asked.name);
+  const server = grpcAddress(location);
+  const parameters = {};
+  const flags = [];
+  const keywords = [`model=${pythonQuote(model)}`];
+  if (options.topK) {
+    parameters.top_k = options.topK;
+    flags.push(`--top_k=${options.topK}`);
+    keywords.push(`top_k=${options.topK}`);
+  }
+  if (options.scoreThreshold !== undefined) {
+    parameters.score_threshold = options.scoreThreshold;
+    parameters.mask_encoding = 'COCO_RLE';
+    flags.push(`--score_threshold=${options.scoreThreshold}`);
+    keywords.push(`score_threshold=${options.scoreThreshold}`);
+  }
+  if (target.method === 'segment') {
+    parameters.encoding = 'RLE_PER_CLASS';
+    parameters.include_class_areas = true;
+  }
+  parameters.include_timing = true;
+  const fetched = sample ? `curl -sSo ${shellQuote(file)} ` +
+      `${shellQuote(new URL(`console/${sample}`, base).href)}\n` : '';
+  const url = new URL(questionUrl(target, parameters), base).href;
+  return [
+    ['curl', `${fetched}curl -sS -H 'Content-Type: ${mediaType(picture)}' ` +
+        `-H 'X-Request-Timeout: 30' \\\n  --data-binary ${shellQuote(`@${file}`)} \\\n` +
+        `  ${shellQuote(url)}`],
+    ['Python', `import sfmamba\nwith sfmamba.Client(${pythonQuote(server)}) as client:\n` +
+        `    print(client.${target.method}(${pythonQuote(file)}, ${keywords.join(', ')}))`],
+    ['sfmamba', `bazel-bin/client/sfmamba ${target.method} ${shellQuote(file)} \\\n` +
+        `  --server=${shellQuote(server)} --model=${shellQuote(model)} ` +
+        `${[...flags, '--timing'].join(' ')}`],
+  ];
+}
+
+// Each command with a button that copies it; `copied` is told what was.
+export function renderCommands(commands, copied) {
+  return commands.map(([name, text]) => {
+    const code = make('pre', {tabindex: 0, 'aria-label': `${name} command`}, make('code', {}, text));
+    const copy = async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        copied(`The ${name} command was copied.`);
+      } catch {
+        // Pages without TLS may not write to the clipboard: the user can.
+        getSelection().selectAllChildren(code);
+        copied(`The ${name} command is selected; copy it with Ctrl-C.`);
+      }
+    };
+    return make('div', {class: 'command'},
+        make('div', {class: 'row spread'}, make('h3', {}, name),
+            make('button', {type: 'button', onclick: copy, 'aria-label': `Copy the ${name} command`},
+                'Copy')),
+        code);
+  });
+}

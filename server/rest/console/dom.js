@@ -1,0 +1,51 @@
+// Makes elements. Text from elsewhere only ever becomes text.
+
+export const byId = (id) => document.getElementById(id);
+
+// make('p', {class: 'muted', 'aria-label': 'x', onclick: f}, 'text', element)
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === 'function') element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : String(value));
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// A table with a caption; `rows` are arrays of what stands in the cells.
+export function makeTable(caption, headings, rows) {
+  return make('table', {},
+      make('caption', {}, caption),
+      make('thead', {}, make('tr', {},
+          ...headings.map((text) => make('th', {scope: 'col'}, text)))),
+      make('tbody', {}, ...rows.map((cells) => make('tr', {},
+          ...cells.map((cell, i) => i ? make('td', {}, cell) : make('th', {scope: 'row'}, cell))))));
+}
+
+export function swatch(color) {
+  const element = make('span', {class: 'swatch', 'aria-hidden': 'true'});
+  if (color) element.style.background = css(color);
+  return element;
+}
+
+export const css = ([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`;
+
+export function seconds(value) {
+  if (value === null || !Number.isFinite(value)) return '–';
+  if (value < 0.001) return `${(value * 1e6).toFixed(0)} µs`;
+  if (value < 0.1) return `${(value * 1e3).toFixed(1)} ms`;
+  if (value < 1) return `${(value * 1e3).toFixed(0)} ms`;
+  return `${value.toFixed(value < 10 ? 2 : 0)} s`;
+}
+
+export function bytes(value) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let i = 0;
+  while (value >= 1024 && i < units.length - 1) {
+    value /= 1024;
+    ++i;
+  }
+  return `${value.toFixed(i && value < 100 ? 1 : 0)} ${units[i]}`;
+}

@@ -1,0 +1,187 @@
+// The models with their states, and what they do now, read from the server once a
+// second while the page is seen.
+
+import {listModels, parseName, readMetrics} from './api.js';
+import {bytes, byId, make, seconds} from './dom.js';
+import {History, parseMetrics, total} from './metrics.js';
+
+const PERIOD = 1000;  // Milliseconds,
+const SLOW_PERIOD = 3000;  // while the server does not answer.
+const LIST_EVERY = 5;  // Readings.
+const SPAN = 30;  // Seconds that latencies are of.
+const RATE_SPAN = 5;
+const POINTS = 60;  // Of a sparkline.
+const OK = {code: 'OK'};
+
+const plain = (value) => value === null ? '–' : value.toFixed(value < 10 && value % 1 ? 1 : 0);
+
+// What a tile shows: its name, how its value is found and how it is written.
+const TILES = [
+  ['Images/s', (h, m) => h.rate('items_total', {...m, outcome: 'ok'}, RATE_SPAN), plain],
+  ['p50', (h, m) => h.quantile(0.5, 'request_duration_seconds', {...m, ...OK}), seconds],
+  ['p95', (h, m) => h.quantile(0.95, 'request_duration_seconds', {...m, ...OK}), seconds],
+  ['Queue', (h, m) => total(h.latest, 'queue_items', m), plain],
+  ['Predicted wait', (h, m) => total(h.latest, 'predicted_wait_seconds', m), seconds],
+  ['Mean batch', (h, m) => {
+    const count = h.growth('batch_items_count', m);
+    return count ? h.growth('batch_items_sum', m) / count : null;
+  }, plain],
+];
+const SERVER_TILES = [
+  ['Requests in flight', (h) => total(h.latest, 'in_flight_requests'), plain],
+  ['Device busy', (h) => total(h.latest, 'device_busy_ratio'), (v) => v === null ? '–' : `${(100 * v).toFixed(0)} %`],
+  ['Processors', (h) => h.rate('process_cpu_seconds_total', {}, RATE_SPAN), plain],
+  ['Memory', (h) => total(h.latest, 'process_resident_memory_bytes'), (v) => v === null ? '–' : bytes(v)],
+];
+
+class Tile {
+  constructor([name, find, write]) {
+    this.find = find;
+    this.write = write;
+    this.points = [];
+    this.value = make('dd', {'data-tile': name}, '–');
+    this.canvas = make('canvas', {'aria-hidden': 'true', width: 120, height: 28});
+    this.element = make('div', {class: 'tile'}, make('dt', {}, name), this.value, this.canvas);
+  }
+
+  update(history, wanted) {
+    const value = this.find(history, wanted);
+    this.value.textContent = this.write(value);
+    this.points.push(value);
+    if (this.points.length > POINTS) this.points.shift();
+    this.draw();
+  }
+
+  draw() {
+    const {width, height} = this.canvas;
+    const context = this.canvas.getContext('2d');
+    context.clearRect(0, 0, width, height);
+    const highest = Math.max(...this.points.map((value) => value ?? 0), 1e-9);
+    context.strokeStyle = getComputedStyle(this.canvas).color;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    let pen = false;
+    this.points.forEach((value, i) => {
+      const x = (i + POINTS - this.points.length) * width / (POINTS - 1);
+      const y = height - 2 - (height - 4) * (value ?? 0) / highest;
+      if (value !== null) pen ? context.lineTo(x, y) : context.moveTo(x, y);
+      pen = value !== null;
+    });
+    context.stroke();
+  }
+}
+
+// One model's state, facts and tiles, or with no model the server's.
+class Panel {
+  constructor(title, tiles) {
+    this.state = make('span', {class: 'state'});
+    this.facts = make('p', {class: 'muted'});
+    this.tiles = tiles.map((tile) => new Tile(tile));
+    this.element = make('article', {class: 'panel', 'aria-label': title},
+        make('div', {class: 'row'}, make('h3', {}, title), this.state), this.facts,
+        make('dl', {class: 'tiles'}, ...this.tiles.map((tile) => tile.element)));
+  }
+
+  describe(model) {
+    const state = model.state ?? 'UNKNOWN';
+    this.state.textContent = state;
+    this.state.dataset.state = state;
+    const sizes = (model.input?.buckets ?? []).map(({height, width}) => `${height} x ${width}`);
+    this.facts.textContent = [
+      (model.task ?? '').toLowerCase(),
+      model.classCount && `${model.classCount} classes`,
+      sizes.length && `input ${sizes.slice(0, 3).join(', ')}`,
+      model.maxBatchSize && `batches up to ${model.maxBatchSize}`,
+      model.weightsSizeBytes && bytes(Number(model.weightsSizeBytes)),
+      model.stateReason,
+    ].filter(Boolean).join(' · ');
+  }
+
+  update(history, wanted) {
+    for (const tile of this.tiles) tile.update(history, wanted);
+  }
+}
+
+export class LiveView {
+  // `onModels` is called with the list of models whenever it was read anew.
+  constructor(onModels) {
+    this.onModels = onModels;
+    this.history = new History(SPAN);
+    this.panels = new Map();
+    this.server = new Panel('Server', SERVER_TILES);
+    byId('live').append(this.server.element);
+    this.readings = 0;
+    this.paused = false;
+    this.timer = null;
+    document.addEventListener('visibilitychange', () => this.wake());
+    byId('pause').addEventListener('click', () => this.pause());
+    this.wake();
+  }
+
+  pause() {
+    this.paused = !this.paused;
+    byId('pause').setAttribute('aria-pressed', String(this.paused));
+    this.wake();
+  }
+
+  wake() {
+    clearTimeout(this.timer);
+    if (this.reading || document.hidden || (this.paused && this.readings)) return;
+    this.read();
+  }
+
+  async read() {
+    this.reading = true;
+    let period = PERIOD;
+    try {
+      if (this.readings % LIST_EVERY === 0) this.show(await listModels());
+      const metrics = parseMetrics(await readMetrics());
+      this.history.add(performance.now() / 1000, metrics);
+      this.update(metrics);
+      this.say('connected', 'Connected');
+      ++this.readings;
+    } catch (error) {
+      this.say('lost', `No connection: ${error.message}`);
+      this.readings = 0;  // The list comes first when the server is back.
+      period = SLOW_PERIOD;
+    }
+    this.reading = false;
+    if (!document.hidden && !this.paused) this.timer = setTimeout(() => this.wake(), period);
+  }
+
+  // Only what changes is said, as it is read aloud.
+  say(state, text) {
+    const element = byId('connection');
+    if (element.textContent !== text) element.textContent = text;
+    element.dataset.state = state;
+  }
+
+  show(models) {
+    const names = new Set(models.map((model) => model.name));
+    for (const [name, panel] of this.panels) {
+      if (names.has(name)) continue;
+      panel.element.remove();
+      this.panels.delete(name);
+    }
+    for (const model of models) {
+      if (!this.panels.has(model.name)) {
+        const {id, version} = parseName(model.name);
+        const panel = new Panel(version ? `${id}, version ${version}` : id, TILES);
+        this.panels.set(model.name, panel);
+        this.server.element.before(panel.element);
+      }
+      this.panels.get(model.name).describe(model);
+    }
+    this.onModels(models);
+  }
+
+  update(metrics) {
+    for (const [name, panel] of this.panels) {
+      panel.update(this.history, {model: parseName(name).id});
+    }
+    this.server.update(this.history, {});
+    const build = metrics.get('build_info')?.[0]?.labels;
+    const text = build ? [build.version, (build.revision ?? '').slice(0, 12)].filter(Boolean).join(' ') : '';
+    if (byId('build').textContent !== text) byId('build').textContent = text;
+  }
+}

@@ -1,0 +1,282 @@
+// The page: a picture, a question about it, its answer.
+
+import {renderError, renderFacts, renderLegend, renderMap, renderObjects, renderPartial,
+  renderScores, renderTiming} from './answers.js';
+import {ask, CallError, parseName, TASKS} from './api.js';
+import {commandsFor, renderCommands} from './commands.js';
+import {byId, make, seconds} from './dom.js';
+import {LiveView} from './live.js';
+import {View} from './view.js';
+
+const LOWEST_SCORE = 0.05;  // Asked for; the slider chooses among these.
+
+const view = new View(byId('view'), byId('drop'));
+let models = [];
+let picture = null;    // {blob, name, sample}
+let shown = 0;         // Counts pictures, so that a late one is not shown.
+let running = null;    // The AbortController of the question that is asked now.
+let answered = null;   // {asked, result, answer, measured}
+let hidden = new Set();  // Class numbers that the legend has switched off.
+
+// ---- The picture ----
+
+async function choose(blob, name, sample = null) {
+  const turn = ++shown;
+  picture = {blob, name: name || 'picture', sample};
+  forget();
+  byId('empty').hidden = true;
+  const image = new Image();
+  image.src = URL.createObjectURL(blob);
+  let loaded = image;
+  try {
+    await image.decode();
+  } catch {
+    loaded = null;
+  }
+  URL.revokeObjectURL(image.src);
+  if (turn !== shown) return;
+  view.setPicture(loaded);
+  describePicture(loaded);
+  start();
+}
+
+function describePicture(image) {
+  const size = image ? `${image.naturalWidth} x ${image.naturalHeight} pixels`
+      : 'this browser cannot show it';
+  byId('picture-note').textContent = `${picture.name}: ${size}`;
+  byId('view').setAttribute('aria-label', `${picture.name}, ${size}`);
+}
+
+async function chooseSample(name) {
+  try {
+    const response = await fetch(`console/${name}`);
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    await choose(await response.blob(), name, name);
+  } catch (error) {
+    showError(new CallError({code: 14, message: `the sample cannot be read: ${error.message}`}));
+  }
+}
+
+function takeFiles(files) {
+  const file = [...files].find((item) => item.type.startsWith('image/')) ?? files[0];
+  if (file) choose(file, file.name);
+}
+
+// ---- The question ----
+
+const selected = () => models.find((model) => model.name === byId('model').value);
+
+function showModels(list) {
+  models = list;
+  const select = byId('model');
+  const key = JSON.stringify(list.map((model) => [model.name, model.state, model.task]));
+  if (select.dataset.key === key) return;
+  const before = select.value;
+  select.dataset.key = key;
+  select.replaceChildren(...list.map((model) => {
+    const {id, version} = parseName(model.name);
+    const several = list.filter((other) => parseName(other.name).id === id).length > 1;
+    const noun = TASKS[model.task]?.noun ?? 'model of an unknown task';
+    const state = model.state === 'READY' ? '' : ` (${model.state ?? 'UNKNOWN'})`;
+    return make('option', {value: model.name},
+        `${id}${several ? `, version ${version}` : ''}: ${noun}${state}`);
+  }));
+  if (!list.length) select.append(make('option', {value: ''}, 'The server has no models'));
+  const preferred = list.find((model) => model.name === before) ??
+      list.find((model) => model.task === 'DETECTION' && model.state === 'READY') ?? list[0];
+  if (preferred) select.value = preferred.name;
+  select.disabled = !list.length;
+  showOptions();
+}
+
+function showOptions() {
+  const task = selected()?.task;
+  byId('threshold-row').hidden = task !== 'DETECTION';
+  byId('top-row').hidden = task !== 'CLASSIFICATION';
+  byId('go').disabled = !picture || !TASKS[task];
+}
+
+const threshold = () => Number(byId('threshold').value);
+const topK = () => Math.max(1, Math.min(1000, Math.round(Number(byId('top').value)) || 5));
+
+function question() {
+  const model = selected();
+  const {id} = parseName(model.name);
+  const method = TASKS[model.task].method;
+  const random = crypto.getRandomValues(new Uint32Array(2));
+  const parameters = {include_timing: true,
+    request_id: `console-${[...random].map((word) => word.toString(16).padStart(8, '0')).join('')}`};
+  const options = {};
+  if (method === 'classify') parameters.top_k = options.topK = topK();
+  if (method === 'detect') {
+    Object.assign(parameters, {score_threshold: LOWEST_SCORE, mask_encoding: 'COCO_RLE'});
+    options.scoreThreshold = threshold();
+  }
+  if (method === 'segment') {
+    Object.assign(parameters, {encoding: 'RLE_PER_CLASS', include_class_areas: true});
+  }
+  const versioned = models.filter((other) => parseName(other.name).id === id).length > 1;
+  return {target: {name: model.name, method, versioned}, task: model.task, picture: picture.blob,
+    name: picture.name, sample: picture.sample, parameters, options};
+}
+
+async function start() {
+  running?.abort();
+  forget();
+  showOptions();
+  if (byId('go').disabled) return;
+  const asked = question();
+  const controller = running = new AbortController();
+  const begin = performance.now();
+  const model = parseName(asked.target.name).id;
+  setBusy(true, `Asking ${model}`);
+  showCommands(asked);
+  try {
+    const measured = await ask(asked.target, asked.picture, asked.parameters, controller.signal);
+    if (running === controller) showAnswer(asked, measured);
+  } catch (error) {
+    if (running !== controller) return;
+    if (error.name === 'AbortError') {
+      byId('status').textContent =
+          `Cancelled after ${seconds((performance.now() - begin) / 1000)}.`;
+    } else {
+      showError(error);
+    }
+  } finally {
+    if (running === controller) {
+      running = null;
+      setBusy(false);
+    }
+  }
+}
+
+function setBusy(busy, text) {
+  byId('cancel').hidden = !busy;
+  document.body.classList.toggle('busy', busy);
+  if (text) byId('status').textContent = text;
+}
+
+// ---- The answer ----
+
+function forget() {
+  answered = null;
+  hidden = new Set();
+  view.removeOverlay();
+  view.draw();
+  for (const id of ['error', 'answer', 'legend', 'timing']) byId(id).replaceChildren();
+  byId('time').hidden = true;
+}
+
+function showError(error) {
+  byId('status').textContent = 'No answer.';
+  byId('error').replaceChildren(renderError(
+      error instanceof CallError ? error : new CallError({code: 13, message: String(error)}), start));
+}
+
+function showAnswer(asked, measured) {
+  const {answer} = measured;
+  const result = answer.results?.[0];
+  if (!result) {
+    showError(new CallError({code: 13, message: 'the answer has no result for the picture'}));
+    return;
+  }
+  answered = {asked, answer, measured, result};
+  if (result.error) {
+    byId('status').textContent = 'An answer without a result.';
+    byId('error').replaceChildren(renderPartial(new CallError(result.error)));
+  } else {
+    showResult(true);
+  }
+  if (answer.timing) {
+    byId('timing').replaceChildren(renderTiming(answer.timing, measured.elapsed));
+    byId('time').hidden = false;
+  }
+}
+
+// Draws the answer again, `first` or after a change of what is to be seen of it.
+function showResult(first) {
+  const {asked, answer, measured, result} = answered;
+  const facts = renderFacts(answer, measured);
+  let said;
+  let drawn = {};
+  try {
+    if (asked.task === 'CLASSIFICATION') {
+      drawn.table = renderScores(result);
+      said = `${result.categories?.length ?? 0} classes, in ${seconds(measured.elapsed)}.`;
+    } else if (asked.task === 'DETECTION') {
+      drawn = renderObjects(result, {view, threshold: threshold(), hidden});
+      said = `${drawn.count} ${drawn.count === 1 ? 'object' : 'objects'}` +
+          `${first ? `, in ${seconds(measured.elapsed)}` : ''}.`;
+    } else {
+      drawn = renderMap(result, {view, hidden});
+      said = `${drawn.count} classes${first ? `, in ${seconds(measured.elapsed)}` : ''}.`;
+    }
+  } catch (error) {
+    showError(new CallError({code: 13, message: `the answer cannot be drawn: ${error.message}`}));
+    return;
+  }
+  byId('status').textContent = said;
+  byId('view').setAttribute('aria-label', `${asked.name}: ${said}`);
+  byId('answer').replaceChildren(drawn.table, facts);
+  showLegend(drawn.legend ?? []);
+}
+
+// Keeps the keyboard's place in it.
+function showLegend(entries) {
+  const focused = document.activeElement?.dataset?.class;
+  const legend = byId('legend');
+  legend.replaceChildren(...renderLegend(entries, hidden, (classId) => {
+    hidden.has(classId) ? hidden.delete(classId) : hidden.add(classId);
+    showResult(false);
+  }));
+  if (focused !== undefined) {
+    [...legend.children].find((chip) => chip.dataset.class === focused)?.focus();
+  }
+}
+
+function showCommands(asked) {
+  byId('command-list').replaceChildren(...renderCommands(
+      commandsFor(asked, document.baseURI, window.location),
+      (text) => { byId('copied').textContent = text; }));
+  byId('copied').textContent = '';
+  byId('commands').hidden = false;
+}
+
+// ---- What the user does ----
+
+byId('file').addEventListener('change', () => takeFiles(byId('file').files));
+for (const button of document.querySelectorAll('[data-sample]')) {
+  button.addEventListener('click', () => chooseSample(button.dataset.sample));
+}
+document.addEventListener('paste', (event) => {
+  if (event.clipboardData?.files.length) takeFiles(event.clipboardData.files);
+});
+for (const type of ['dragenter', 'dragover']) {
+  document.addEventListener(type, (event) => {
+    event.preventDefault();
+    document.body.classList.add('dragged');
+  });
+}
+document.addEventListener('dragleave', (event) => {
+  if (!event.relatedTarget) document.body.classList.remove('dragged');
+});
+document.addEventListener('drop', (event) => {
+  event.preventDefault();
+  document.body.classList.remove('dragged');
+  takeFiles(event.dataTransfer.files);
+});
+byId('ask').addEventListener('submit', (event) => {
+  event.preventDefault();
+  start();
+});
+byId('cancel').addEventListener('click', () => running?.abort());
+byId('model').addEventListener('change', start);
+byId('threshold').addEventListener('input', () => {
+  byId('threshold-value').textContent = threshold().toFixed(2);
+  if (answered && !answered.result.error) {
+    answered.asked.options.scoreThreshold = threshold();
+    showResult(false);
+    showCommands(answered.asked);
+  }
+});
+new LiveView(showModels);

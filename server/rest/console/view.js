@@ -1,0 +1,114 @@
+// The picture and what is drawn over it.
+
+import {css} from './dom.js';
+import {textOn} from './runs.js';
+
+const LABEL_FONT = '600 12px system-ui, sans-serif';
+const LABEL_HEIGHT = 18;
+const MAX_ENLARGEMENT = 3;
+const MAX_LABEL = 40;  // Characters.
+
+export class View {
+  // Draws into `canvas`, as large as `frame`, the element around it, allows.
+  constructor(canvas, frame) {
+    this.canvas = canvas;
+    this.frame = frame;
+    this.clear();
+    new ResizeObserver(() => this.draw()).observe(frame);
+  }
+
+  clear() {
+    this.picture = null;  // An HTMLImageElement, drawn as its EXIF orientation says.
+    this.removeOverlay();
+  }
+
+  // `picture`: an HTMLImageElement, or null where the browser cannot show it.
+  setPicture(picture) {
+    this.clear();
+    this.picture = picture;
+    this.draw();
+  }
+
+  removeOverlay() {
+    this.layer = null;  // A canvas of masks, stretched over the picture.
+    this.boxes = [];    // {box, text, color}, in pixels of `size`.
+    this.size = null;   // {width, height} that the answer is of.
+    this.focus = -1;    // The box that is pointed at.
+  }
+
+  setOverlay({layer = null, boxes = [], size}) {
+    Object.assign(this, {layer, boxes, size});
+    this.draw();
+  }
+
+  setFocus(index) {
+    this.focus = index;
+    this.draw();
+  }
+
+  draw() {
+    const size = this.picture
+        ? {width: this.picture.naturalWidth, height: this.picture.naturalHeight} : this.size;
+    this.canvas.hidden = !size;
+    if (!size) return;
+    const scale = Math.min(this.frame.clientWidth / size.width,
+        Math.max(240, 0.68 * window.innerHeight) / size.height, MAX_ENLARGEMENT);
+    const width = Math.max(1, Math.floor(size.width * scale));
+    const height = Math.max(1, Math.floor(size.height * scale));
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    const context = this.canvas.getContext('2d');
+    context.scale(ratio, ratio);
+    if (this.picture) {
+      context.drawImage(this.picture, 0, 0, width, height);
+    } else {
+      context.fillStyle = '#888';
+      context.fillRect(0, 0, width, height);
+    }
+    if (this.layer) context.drawImage(this.layer, 0, 0, width, height);
+    if (this.size) this.drawBoxes(context, width, height);
+  }
+
+  drawBoxes(context, width, height) {
+    const x = width / this.size.width;
+    const y = height / this.size.height;
+    context.font = LABEL_FONT;
+    context.textBaseline = 'middle';
+    const placed = [];
+    const focused = this.boxes.some((entry) => entry.index === this.focus);
+    for (const {index, box, text, color} of this.boxes) {
+      context.globalAlpha = focused && index !== this.focus ? 0.3 : 1;
+      const [left, top] = [box.xMin * x, box.yMin * y];
+      const [boxWidth, boxHeight] = [(box.xMax - box.xMin) * x, (box.yMax - box.yMin) * y];
+      context.lineWidth = 4;  // A dark rim, so that it is seen on any picture.
+      context.strokeStyle = 'rgba(0, 0, 0, 0.45)';
+      context.strokeRect(left, top, boxWidth, boxHeight);
+      context.lineWidth = 2;
+      context.strokeStyle = css(color);
+      context.strokeRect(left, top, boxWidth, boxHeight);
+      this.drawLabel(context, {left, top, width, height, placed}, text, color);
+    }
+    context.globalAlpha = 1;
+  }
+
+  // Above the box's corner, or lower where the picture ends or another label stands.
+  drawLabel(context, place, text, color) {
+    const short = text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL)}…` : text;
+    const labelWidth = context.measureText(short).width + 10;
+    const left = Math.max(0, Math.min(place.left - 1, place.width - labelWidth));
+    let top = Math.max(0, Math.min(place.top - LABEL_HEIGHT, place.height - LABEL_HEIGHT));
+    const meets = (other) => left < other.right && left + labelWidth > other.left &&
+        top < other.top + LABEL_HEIGHT && top + LABEL_HEIGHT > other.top;
+    for (let tries = 0; tries < 20 && place.placed.some(meets); ++tries) {
+      top = Math.min(top + LABEL_HEIGHT, place.height - LABEL_HEIGHT);
+    }
+    place.placed.push({left, right: left + labelWidth, top});
+    context.fillStyle = css(color);
+    context.fillRect(left, top, labelWidth, LABEL_HEIGHT);
+    context.fillStyle = textOn(color);
+    context.fillText(short, left + 5, top + LABEL_HEIGHT / 2 + 0.5);
+  }
+}
