@@ -1,0 +1,359 @@
+"""The console in a headless browser, before a stand-in server that answers as each test wants.
+
+Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
+"""
+
+import ast
+import json
+import pathlib
+import struct
+import subprocess
+import tempfile
+import threading
+import unittest
+import zlib
+
+import browser
+from console_stand_in import TIMING, Answer, StandIn, encode_runs, error, rectangle
+
+HOSTILE = '<img src=x onerror="document.title=1">\'"&'
+WIDTH, HEIGHT = 200, 100
+GREY = 120
+ERROR_INFO = {'@type': 'type.googleapis.com/google.rpc.ErrorInfo', 'domain': 'sfmamba.serving'}
+
+
+def setUpModule():
+    if not browser.is_installed():
+        raise unittest.SkipTest(f'{browser.PROGRAM} is not installed')
+    global server, page, folder
+    folder = pathlib.Path(unittest.enterModuleContext(tempfile.TemporaryDirectory()))
+    server = StandIn()
+    unittest.addModuleCleanup(server.close)
+    page = browser.Browser()
+    unittest.addModuleCleanup(page.close)
+
+
+def png(width=WIDTH, height=HEIGHT, color=(GREY, GREY, GREY)):
+    """A PNG of one colour."""
+    def chunk(kind, data):
+        return (struct.pack('>I', len(data)) + kind + data +
+                struct.pack('>I', zlib.crc32(kind + data)))
+    rows = (b'\0' + bytes(color) * width) * height
+    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0))
+            + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
+
+
+def detections(*objects):
+    """A DetectResponse; objects are (label, class, score, (left, top, right, bottom))."""
+    found = [{'label': label, 'classId': number, 'score': score,
+              'box': dict(zip(('xMin', 'yMin', 'xMax', 'yMax'), box)),
+              'rle': rectangle(HEIGHT, WIDTH, *box)} for label, number, score, box in objects]
+    return Answer({'results': [{'detections': found, 'imageWidth': WIDTH, 'imageHeight': HEIGHT}],
+                   'model': 'models/finder/versions/1', 'timing': TIMING, 'requestId': 'r-1'})
+
+
+TWO = (('cup', 1, 0.9, (20, 20, 80, 60)), ('car', 2, 0.3, (120, 40, 180, 90)))
+
+
+class ConsoleCase(unittest.TestCase):
+    def setUp(self):
+        server.reset()
+        page.events.clear()
+        page.resize(1280, 900)
+        page.open(server.url)
+        page.wait_for('!document.getElementById("model").disabled')
+
+    def tearDown(self):
+        self.assertEqual(page.complaints(), [])
+        others = [url for url in page.requests() if not url.startswith((server.url, 'blob:'))]
+        self.assertEqual(others, [])
+
+    def text(self, selector):
+        return page.evaluate(f'document.querySelector({json.dumps(selector)}).innerText')
+
+    def texts(self, selector):
+        return page.evaluate(
+            f'[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.innerText)')
+
+    def pixel(self, x, y):
+        """The colour that is seen at a place of the picture, [red, green, blue]."""
+        return page.evaluate(f"""(() => {{
+            const view = document.getElementById('view');
+            const [x, y] = [{x} / {WIDTH} * view.width, {y} / {HEIGHT} * view.height];
+            return [...view.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3);
+        }})()""")
+
+    def select(self, model):
+        page.evaluate(f"""(() => {{
+            const select = document.getElementById('model');
+            select.value = 'models/{model}/versions/1';
+            select.dispatchEvent(new Event('change'));
+        }})()""")
+
+    def give(self, name='street.png', content=None):
+        """Chooses a picture's file."""
+        path = folder / name
+        path.write_bytes(content or png())
+        page.choose_file('#file', path)
+        page.wait_for(f'document.getElementById("picture-note").innerText.startsWith({json.dumps(name)})')
+
+    def wait_for_answer(self):
+        page.wait_for('!document.getElementById("answer").matches(":empty")')
+
+    def wait_for_error(self):
+        page.wait_for('!document.getElementById("error").matches(":empty")')
+
+
+class AnswerTest(ConsoleCase):
+    def test_objects_are_drawn_and_listed(self):
+        server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        [asked] = server.asked
+        self.assertEqual(asked['path'], '/v1/models/finder:detect')
+        self.assertEqual(asked['body'], png())
+        self.assertEqual(asked['headers']['Content-Type'], 'image/png')
+        self.assertEqual(asked['headers']['X-Request-Timeout'], '30')
+        self.assertRegex(asked['query'].pop('request_id'), '^console-[0-9a-f]{16}$')
+        self.assertEqual(asked['query'], {'include_timing': 'true', 'score_threshold': '0.05',
+                                          'mask_encoding': 'COCO_RLE'})
+        self.assertEqual(self.texts('#answer tbody tr > *'), ['cup', '0.900', '20, 20, 60, 40'])
+        self.assertIn('1 more is below', self.text('#answer caption'))
+        self.assertTrue(self.text('#status').startswith('1 object, in '))
+        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # Within the mask.
+        self.assertNotEqual(self.pixel(20, 50), [GREY] * 3)  # On the box's edge.
+        self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # Beside both.
+        self.assertEqual(self.pixel(150, 60), [GREY] * 3)  # Below the threshold.
+
+    def test_the_threshold_shows_more_without_asking_again(self):
+        server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        page.evaluate("""(() => {
+            const threshold = document.getElementById('threshold');
+            threshold.value = 0.2;
+            threshold.dispatchEvent(new Event('input'));
+        })()""")
+        self.assertEqual(len(self.texts('#answer tbody tr')), 2)
+        self.assertNotEqual(self.pixel(150, 60), [GREY] * 3)
+        self.assertIn('score_threshold=0.2', self.text('#command-list'))
+        self.assertEqual(len(server.asked), 1)
+
+    def test_the_legend_hides_a_class(self):
+        server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        page.evaluate('document.querySelector("#legend button").click()')
+        self.assertEqual(self.pixel(50, 40), [GREY] * 3)
+        self.assertEqual(page.evaluate(
+            'document.querySelector("#legend button").getAttribute("aria-pressed")'), 'false')
+        page.evaluate('document.querySelector("#legend button").click()')
+        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)
+
+    def test_masks_are_where_their_runs_are(self):
+        server.answer = lambda: detections(('cup', 1, 0.9, (0, 0, 200, 100)))
+        self.give()
+        self.wait_for_answer()
+        body = json.loads(server.answer().body)
+        found = body['results'][0]['detections'][0]
+        # The left half of odd rows only, as a worst case of runs: 100 columns of 50 runs.
+        found['rle'] = encode_runs(HEIGHT, WIDTH, [1] * (100 * HEIGHT) + [100 * HEIGHT])
+        server.answer = lambda: Answer(body)
+        page.evaluate('document.getElementById("go").click()')
+        page.wait_for('document.querySelector("#answer") && !document.body.classList.contains("busy")')
+        scale = page.evaluate('document.getElementById("view").width') / WIDTH
+        self.assertGreater(scale, 1.5)
+        self.assertNotEqual(self.pixel(50, 41.5), self.pixel(50, 42.5))
+        self.assertEqual(self.pixel(150, 41.5), [GREY] * 3)
+
+    def test_a_class_map_is_drawn_with_its_legend(self):
+        size = HEIGHT * WIDTH
+        server.answer = lambda: Answer({'results': [{
+            'rle': {'classes': [
+                {'label': 'background', 'rle': encode_runs(HEIGHT, WIDTH, [0, size // 2, size // 2])},
+                {'classId': 4, 'label': 'table',
+                 'rle': encode_runs(HEIGHT, WIDTH, [size // 2, size // 2])}]},
+            'areas': [{'label': 'background', 'pixelCount': '10000', 'fraction': 0.5},
+                      {'classId': 4, 'label': 'table', 'pixelCount': '10000', 'fraction': 0.5}],
+            'width': WIDTH, 'height': HEIGHT}], 'timing': TIMING})
+        self.select('mapper')
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(server.asked[0]['path'], '/v1/models/mapper:segment')
+        self.assertEqual(server.asked[0]['query']['encoding'], 'RLE_PER_CLASS')
+        self.assertEqual(self.texts('#answer tbody tr'), ['background\t50.0 %', 'table\t50.0 %'])
+        self.assertEqual(self.pixel(50, 50), [GREY] * 3)
+        self.assertNotEqual(self.pixel(150, 50), [GREY] * 3)
+        page.evaluate('document.querySelectorAll("#legend button")[1].click()')
+        self.assertEqual(self.pixel(150, 50), [GREY] * 3)
+
+    def test_scores_have_bars_of_their_length(self):
+        server.answer = lambda: Answer({'results': [{'categories': [
+            {'classId': 3, 'label': 'table', 'score': 0.75}, {'label': 'bed', 'score': 0.2},
+            {'classId': 9}]}], 'timing': TIMING})
+        self.select('namer')
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(server.asked[0]['path'], '/v1/models/namer/versions/1:classify')
+        self.assertEqual(server.asked[0]['query']['top_k'], '5')
+        self.assertEqual(self.text('#answer .verdict'), 'table')
+        self.assertEqual(self.texts('#answer tbody th'), ['table', 'bed', 'class 9'])
+        self.assertEqual(self.texts('#answer .number'), ['75.0 %', '20.0 %', '0.0 %'])
+        self.assertEqual(page.evaluate(
+            '[...document.querySelectorAll("#answer .bar")].map((bar) => bar.style.width)'),
+            ['75%', '20%', '0%'])
+
+    def test_the_time_is_shown_by_stage(self):
+        server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        times = dict(text.split('\n') for text in self.texts('#timing dl div'))
+        self.assertRegex(times.pop('network'), 's$')
+        self.assertEqual(times, {'decode': '4.0 ms', 'preprocess': '2.0 ms', 'queue': '10.0 ms',
+                                 'inference': '80.0 ms', 'postprocess': '3.0 ms',
+                                 'other': '1.0 ms'})
+        facts = self.text('#answer .facts')
+        for fact in ('models/finder/versions/1', '3 images, padded to 4', '256x320', 'cpu', 'r-1'):
+            self.assertIn(fact, facts)
+
+    def test_labels_stay_text(self):
+        server.answer = lambda: detections((HOSTILE, 1, 0.9, (20, 20, 80, 60)))
+        server.models = [{**server.models[0], 'stateReason': HOSTILE}]
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(self.text('#answer tbody button'), HOSTILE)
+        self.assertIn(HOSTILE, self.text('#legend'))
+        page.wait_for(f'document.getElementById("live").innerText.includes({json.dumps(HOSTILE)})')
+        self.assertEqual(page.evaluate('document.querySelectorAll("main img").length'), 0)
+        self.assertEqual(page.evaluate('document.title'), 'SF-Mamba console')
+
+    def test_a_thousand_objects(self):
+        many = [('cup', i % 80, 0.9, (i % 150, i % 50, i % 150 + 40, i % 50 + 40))
+                for i in range(1000)]
+        server.answer = lambda: detections(*many)
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(len(self.texts('#answer tbody tr')), 100)
+        self.assertIn('first 100 of 1000', self.text('#answer'))
+
+    def test_nothing_found(self):
+        server.answer = lambda: Answer({'results': [{'imageWidth': WIDTH, 'imageHeight': HEIGHT}]})
+        self.give()
+        self.wait_for_answer()
+        self.assertIn('No object has a score above 0.50', self.text('#answer'))
+
+
+class ErrorTest(ConsoleCase):
+    # A browser writes of each refused request to its log.
+    def tearDown(self):
+        page.events[:] = [event for event in page.events if event[0] != 'Log.entryAdded' or
+                          event[1]['entry']['source'] != 'network']
+        super().tearDown()
+
+    def test_a_refusal_says_what_was_wrong(self):
+        server.answer = lambda: error(3, 'images[0] is no picture', 400, {
+            **ERROR_INFO, 'reason': 'IMAGE_FORMAT_UNSUPPORTED'}, {
+            '@type': 'type.googleapis.com/google.rpc.BadRequest',
+            'fieldViolations': [{'field': 'images[0].encoded', 'description': HOSTILE}]})
+        self.give('text.png', b'no picture')
+        self.wait_for_error()
+        said = self.text('#error')
+        for part in ('INVALID_ARGUMENT', 'IMAGE_FORMAT_UNSUPPORTED', 'HTTP 400',
+                     'images[0] is no picture', 'images[0].encoded', HOSTILE):
+            self.assertIn(part, said)
+        self.assertIn('this browser cannot show it', self.text('#picture-note'))
+
+    def test_a_retry_is_offered_after_its_delay(self):
+        server.answer = lambda: error(8, 'the queue is full', 429, {
+            '@type': 'type.googleapis.com/google.rpc.RetryInfo', 'retryDelay': '1.5s'})
+        self.give()
+        self.wait_for_error()
+        self.assertEqual(page.evaluate('document.querySelector("#error button").disabled'), True)
+        self.assertIn('Try again in', self.text('#error button'))
+        server.answer = lambda: detections(*TWO)
+        page.wait_for('!document.querySelector("#error button").disabled')
+        page.evaluate('document.querySelector("#error button").click()')
+        self.wait_for_answer()
+        self.assertEqual(self.text('#error'), '')
+
+    def test_an_image_has_an_error_of_its_own(self):
+        server.answer = lambda: Answer({'results': [{'error': {
+            'code': 13, 'message': 'the device is out of memory',
+            'details': [{**ERROR_INFO, 'reason': 'DEVICE_OOM'}]}}], 'timing': TIMING})
+        self.give()
+        self.wait_for_error()
+        for part in ('not for this picture', 'INTERNAL', 'DEVICE_OOM', 'out of memory'):
+            self.assertIn(part, self.text('#error'))
+        self.assertIn('inference', self.text('#timing'))
+
+    def test_a_question_is_cancelled(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server.answer = lambda: Answer({}, gate=gate)
+        self.give()
+        page.wait_for('!document.getElementById("cancel").hidden')
+        page.evaluate('document.getElementById("cancel").click()')
+        page.wait_for('document.getElementById("status").innerText.startsWith("Cancelled after")')
+        self.assertEqual(page.evaluate('document.getElementById("cancel").hidden'), True)
+
+    def test_of_two_questions_the_last_is_answered(self):
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        server.answer = lambda: Answer({'results': [{}]}, gate=gate)
+        self.give('first.png')
+        page.wait_for('!document.getElementById("cancel").hidden')
+        server.answer = lambda: detections(*TWO)
+        self.give('second.png')
+        self.wait_for_answer()
+        gate.set()
+        self.assertIn('cup', self.text('#answer'))
+
+    def test_answers_that_are_no_answers(self):
+        broken = detections(*TWO)
+        body = json.loads(broken.body)
+        body['results'][0]['detections'][0]['rle']['counts'] = '~~~'
+        for i, (answer, said) in enumerate((
+                (Answer(b'<html>a proxy</html>', 502), 'a proxy'),
+                (Answer(b'{'), 'the answer is no JSON'),
+                (Answer({}), 'no result for the picture'),
+                (Answer(body), 'a mask is not run lengths'),
+                (Answer({'results': [{'x': 'y' * 100000}]}, cut=True), 'the connection broke'))):
+            with self.subTest(said):
+                server.answer = lambda answer=answer: answer
+                self.give(f'{i}.png')
+                self.wait_for_error()
+                self.assertIn(said, self.text('#error'))
+
+
+class CommandTest(ConsoleCase):
+    NAME = "-rf $(touch x) 'it`s' \"so\".png"
+
+    def arguments(self, command, program):
+        """What a shell would start the program with."""
+        run = subprocess.run(
+            ['bash', '-c', f'{program}() {{ printf "%s\\0" "$@"; }}\n{command}'],
+            check=True, stdout=subprocess.PIPE, cwd=folder)
+        return run.stdout.decode().split('\0')[:-1]
+
+    def test_names_are_quoted(self):
+        server.answer = lambda: detections(*TWO)
+        self.give(self.NAME)
+        self.wait_for_answer()
+        curl, python, sfmamba = page.evaluate(
+            '[...document.querySelectorAll("#command-list pre")].map((e) => e.textContent)')
+        file = './' + self.NAME
+        arguments = self.arguments(curl, 'curl')
+        self.assertIn('@' + file, arguments)
+        self.assertTrue(arguments[-1].startswith(f'{server.url}v1/models/finder:detect?'))
+        arguments = self.arguments(sfmamba, 'bazel-bin/client/sfmamba')
+        self.assertEqual(arguments[:2], ['detect', file])
+        self.assertIn('--score_threshold=0.5', arguments)
+        self.assertIn('--model=finder', arguments)
+        strings = [node.value for node in ast.walk(ast.parse(python))
+                   if isinstance(node, ast.Constant)]
+        self.assertIn(file, strings)
+        self.assertFalse((folder / 'x').exists())
+
+
+if __name__ == '__main__':
+    unittest.main()
