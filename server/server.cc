@@ -166,6 +166,7 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   options.version = version;
   options.host = config_.host();
   options.port = config_.http_port();
+  options.console = !config_.disable_console();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.max_connections = config_.max_http_connections();

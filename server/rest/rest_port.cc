@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "server/http/metrics_server.h"
+#include "server/rest/console/console_page.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {
@@ -14,6 +15,7 @@ RestService::Options ServiceOptions(observability::Metrics& metrics,
   RestService::Options result;
   result.live = options.live;
   result.ready = options.ready;
+  if (options.console) result.console = HandleConsole;
   result.metrics = [&metrics](const http::HttpRequest& request) {
     return http::MetricsResponse(request, metrics);
   };

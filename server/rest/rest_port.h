@@ -20,7 +20,8 @@ class RestPort {
   struct Options {
     std::string version;  // The server's.
     std::string host;
-    int port = 0;  // 0: any free one.
+    int port = 0;         // 0: any free one.
+    bool console = true;  // Whether it is served.
     // See RestService::Options.
     std::function<bool()> live;
     std::function<bool()> ready;

@@ -1,115 +1,31 @@
-"""The console in a headless browser, before a stand-in server that answers as each test wants.
+"""The console's answers, errors and commands, in a headless browser before a stand-in server.
 
 Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
 """
 
 import ast
 import json
-import pathlib
-import struct
 import subprocess
-import tempfile
 import threading
 import unittest
-import zlib
 
-import browser
-from console_stand_in import TIMING, Answer, StandIn, encode_runs, error, rectangle
+from console_case import GREY, HEIGHT, TWO, WIDTH, ConsoleCase, detections, png, set_up_module
+from console_stand_in import TIMING, Answer, encode_runs, error
 
 HOSTILE = '<img src=x onerror="document.title=1">\'"&'
-WIDTH, HEIGHT = 200, 100
-GREY = 120
 ERROR_INFO = {'@type': 'type.googleapis.com/google.rpc.ErrorInfo', 'domain': 'sfmamba.serving'}
 
 
 def setUpModule():
-    if not browser.is_installed():
-        raise unittest.SkipTest(f'{browser.PROGRAM} is not installed')
-    global server, page, folder
-    folder = pathlib.Path(unittest.enterModuleContext(tempfile.TemporaryDirectory()))
-    server = StandIn()
-    unittest.addModuleCleanup(server.close)
-    page = browser.Browser()
-    unittest.addModuleCleanup(page.close)
-
-
-def png(width=WIDTH, height=HEIGHT, color=(GREY, GREY, GREY)):
-    """A PNG of one colour."""
-    def chunk(kind, data):
-        return (struct.pack('>I', len(data)) + kind + data +
-                struct.pack('>I', zlib.crc32(kind + data)))
-    rows = (b'\0' + bytes(color) * width) * height
-    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0))
-            + chunk(b'IDAT', zlib.compress(rows)) + chunk(b'IEND', b''))
-
-
-def detections(*objects):
-    """A DetectResponse; objects are (label, class, score, (left, top, right, bottom))."""
-    found = [{'label': label, 'classId': number, 'score': score,
-              'box': dict(zip(('xMin', 'yMin', 'xMax', 'yMax'), box)),
-              'rle': rectangle(HEIGHT, WIDTH, *box)} for label, number, score, box in objects]
-    return Answer({'results': [{'detections': found, 'imageWidth': WIDTH, 'imageHeight': HEIGHT}],
-                   'model': 'models/finder/versions/1', 'timing': TIMING, 'requestId': 'r-1'})
-
-
-TWO = (('cup', 1, 0.9, (20, 20, 80, 60)), ('car', 2, 0.3, (120, 40, 180, 90)))
-
-
-class ConsoleCase(unittest.TestCase):
-    def setUp(self):
-        server.reset()
-        page.events.clear()
-        page.resize(1280, 900)
-        page.open(server.url)
-        page.wait_for('!document.getElementById("model").disabled')
-
-    def tearDown(self):
-        self.assertEqual(page.complaints(), [])
-        others = [url for url in page.requests() if not url.startswith((server.url, 'blob:'))]
-        self.assertEqual(others, [])
-
-    def text(self, selector):
-        return page.evaluate(f'document.querySelector({json.dumps(selector)}).innerText')
-
-    def texts(self, selector):
-        return page.evaluate(
-            f'[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.innerText)')
-
-    def pixel(self, x, y):
-        """The colour that is seen at a place of the picture, [red, green, blue]."""
-        return page.evaluate(f"""(() => {{
-            const view = document.getElementById('view');
-            const [x, y] = [{x} / {WIDTH} * view.width, {y} / {HEIGHT} * view.height];
-            return [...view.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3);
-        }})()""")
-
-    def select(self, model):
-        page.evaluate(f"""(() => {{
-            const select = document.getElementById('model');
-            select.value = 'models/{model}/versions/1';
-            select.dispatchEvent(new Event('change'));
-        }})()""")
-
-    def give(self, name='street.png', content=None):
-        """Chooses a picture's file."""
-        path = folder / name
-        path.write_bytes(content or png())
-        page.choose_file('#file', path)
-        page.wait_for(f'document.getElementById("picture-note").innerText.startsWith({json.dumps(name)})')
-
-    def wait_for_answer(self):
-        page.wait_for('!document.getElementById("answer").matches(":empty")')
-
-    def wait_for_error(self):
-        page.wait_for('!document.getElementById("error").matches(":empty")')
+    set_up_module()
 
 
 class AnswerTest(ConsoleCase):
     def test_objects_are_drawn_and_listed(self):
-        server.answer = lambda: detections(*TWO)
+        self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()
-        [asked] = server.asked
+        [asked] = self.server.asked
         self.assertEqual(asked['path'], '/v1/models/finder:detect')
         self.assertEqual(asked['body'], png())
         self.assertEqual(asked['headers']['Content-Type'], 'image/png')
@@ -126,10 +42,10 @@ class AnswerTest(ConsoleCase):
         self.assertEqual(self.pixel(150, 60), [GREY] * 3)  # Below the threshold.
 
     def test_the_threshold_shows_more_without_asking_again(self):
-        server.answer = lambda: detections(*TWO)
+        self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()
-        page.evaluate("""(() => {
+        self.page.evaluate("""(() => {
             const threshold = document.getElementById('threshold');
             threshold.value = 0.2;
             threshold.dispatchEvent(new Event('input'));
@@ -137,40 +53,41 @@ class AnswerTest(ConsoleCase):
         self.assertEqual(len(self.texts('#answer tbody tr')), 2)
         self.assertNotEqual(self.pixel(150, 60), [GREY] * 3)
         self.assertIn('score_threshold=0.2', self.text('#command-list'))
-        self.assertEqual(len(server.asked), 1)
+        self.assertEqual(len(self.server.asked), 1)
 
     def test_the_legend_hides_a_class(self):
-        server.answer = lambda: detections(*TWO)
+        self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()
-        page.evaluate('document.querySelector("#legend button").click()')
+        self.page.evaluate('document.querySelector("#legend button").click()')
         self.assertEqual(self.pixel(50, 40), [GREY] * 3)
-        self.assertEqual(page.evaluate(
+        self.assertEqual(self.page.evaluate(
             'document.querySelector("#legend button").getAttribute("aria-pressed")'), 'false')
-        page.evaluate('document.querySelector("#legend button").click()')
+        self.page.evaluate('document.querySelector("#legend button").click()')
         self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)
 
     def test_masks_are_where_their_runs_are(self):
-        server.answer = lambda: detections(('cup', 1, 0.9, (0, 0, 200, 100)))
+        self.server.answer = lambda: detections(('cup', 1, 0.9, (0, 0, 200, 100)))
         self.give()
         self.wait_for_answer()
-        body = json.loads(server.answer().body)
+        body = json.loads(self.server.answer().body)
         found = body['results'][0]['detections'][0]
         # The left half of odd rows only, as a worst case of runs: 100 columns of 50 runs.
         found['rle'] = encode_runs(HEIGHT, WIDTH, [1] * (100 * HEIGHT) + [100 * HEIGHT])
-        server.answer = lambda: Answer(body)
-        page.evaluate('document.getElementById("go").click()')
-        page.wait_for('document.querySelector("#answer") && !document.body.classList.contains("busy")')
-        scale = page.evaluate('document.getElementById("view").width') / WIDTH
+        self.server.answer = lambda: Answer(body)
+        self.page.evaluate('document.getElementById("go").click()')
+        self.page.wait_for('!document.body.classList.contains("busy")')
+        scale = self.page.evaluate('document.getElementById("view").width') / WIDTH
         self.assertGreater(scale, 1.5)
         self.assertNotEqual(self.pixel(50, 41.5), self.pixel(50, 42.5))
         self.assertEqual(self.pixel(150, 41.5), [GREY] * 3)
 
     def test_a_class_map_is_drawn_with_its_legend(self):
         size = HEIGHT * WIDTH
-        server.answer = lambda: Answer({'results': [{
+        self.server.answer = lambda: Answer({'results': [{
             'rle': {'classes': [
-                {'label': 'background', 'rle': encode_runs(HEIGHT, WIDTH, [0, size // 2, size // 2])},
+                {'label': 'background',
+                 'rle': encode_runs(HEIGHT, WIDTH, [0, size // 2, size // 2])},
                 {'classId': 4, 'label': 'table',
                  'rle': encode_runs(HEIGHT, WIDTH, [size // 2, size // 2])}]},
             'areas': [{'label': 'background', 'pixelCount': '10000', 'fraction': 0.5},
@@ -179,32 +96,32 @@ class AnswerTest(ConsoleCase):
         self.select('mapper')
         self.give()
         self.wait_for_answer()
-        self.assertEqual(server.asked[0]['path'], '/v1/models/mapper:segment')
-        self.assertEqual(server.asked[0]['query']['encoding'], 'RLE_PER_CLASS')
+        self.assertEqual(self.server.asked[0]['path'], '/v1/models/mapper:segment')
+        self.assertEqual(self.server.asked[0]['query']['encoding'], 'RLE_PER_CLASS')
         self.assertEqual(self.texts('#answer tbody tr'), ['background\t50.0 %', 'table\t50.0 %'])
         self.assertEqual(self.pixel(50, 50), [GREY] * 3)
         self.assertNotEqual(self.pixel(150, 50), [GREY] * 3)
-        page.evaluate('document.querySelectorAll("#legend button")[1].click()')
+        self.page.evaluate('document.querySelectorAll("#legend button")[1].click()')
         self.assertEqual(self.pixel(150, 50), [GREY] * 3)
 
     def test_scores_have_bars_of_their_length(self):
-        server.answer = lambda: Answer({'results': [{'categories': [
+        self.server.answer = lambda: Answer({'results': [{'categories': [
             {'classId': 3, 'label': 'table', 'score': 0.75}, {'label': 'bed', 'score': 0.2},
             {'classId': 9}]}], 'timing': TIMING})
         self.select('namer')
         self.give()
         self.wait_for_answer()
-        self.assertEqual(server.asked[0]['path'], '/v1/models/namer/versions/1:classify')
-        self.assertEqual(server.asked[0]['query']['top_k'], '5')
+        self.assertEqual(self.server.asked[0]['path'], '/v1/models/namer/versions/1:classify')
+        self.assertEqual(self.server.asked[0]['query']['top_k'], '5')
         self.assertEqual(self.text('#answer .verdict'), 'table')
         self.assertEqual(self.texts('#answer tbody th'), ['table', 'bed', 'class 9'])
         self.assertEqual(self.texts('#answer .number'), ['75.0 %', '20.0 %', '0.0 %'])
-        self.assertEqual(page.evaluate(
+        self.assertEqual(self.page.evaluate(
             '[...document.querySelectorAll("#answer .bar")].map((bar) => bar.style.width)'),
             ['75%', '20%', '0%'])
 
     def test_the_time_is_shown_by_stage(self):
-        server.answer = lambda: detections(*TWO)
+        self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()
         times = dict(text.split('\n') for text in self.texts('#timing dl div'))
@@ -217,27 +134,28 @@ class AnswerTest(ConsoleCase):
             self.assertIn(fact, facts)
 
     def test_labels_stay_text(self):
-        server.answer = lambda: detections((HOSTILE, 1, 0.9, (20, 20, 80, 60)))
-        server.models = [{**server.models[0], 'stateReason': HOSTILE}]
+        self.server.answer = lambda: detections((HOSTILE, 1, 0.9, (20, 20, 80, 60)))
+        self.server.models = [{**self.server.models[0], 'stateReason': HOSTILE}]
         self.give()
         self.wait_for_answer()
         self.assertEqual(self.text('#answer tbody button'), HOSTILE)
         self.assertIn(HOSTILE, self.text('#legend'))
-        page.wait_for(f'document.getElementById("live").innerText.includes({json.dumps(HOSTILE)})')
-        self.assertEqual(page.evaluate('document.querySelectorAll("main img").length'), 0)
-        self.assertEqual(page.evaluate('document.title'), 'SF-Mamba console')
+        self.wait_for_text('live', HOSTILE)
+        self.assertEqual(self.page.evaluate('document.querySelectorAll("main img").length'), 0)
+        self.assertEqual(self.page.evaluate('document.title'), 'SF-Mamba console')
 
     def test_a_thousand_objects(self):
         many = [('cup', i % 80, 0.9, (i % 150, i % 50, i % 150 + 40, i % 50 + 40))
                 for i in range(1000)]
-        server.answer = lambda: detections(*many)
+        self.server.answer = lambda: detections(*many)
         self.give()
         self.wait_for_answer()
         self.assertEqual(len(self.texts('#answer tbody tr')), 100)
         self.assertIn('first 100 of 1000', self.text('#answer'))
 
     def test_nothing_found(self):
-        server.answer = lambda: Answer({'results': [{'imageWidth': WIDTH, 'imageHeight': HEIGHT}]})
+        self.server.answer = lambda: Answer(
+            {'results': [{'imageWidth': WIDTH, 'imageHeight': HEIGHT}]})
         self.give()
         self.wait_for_answer()
         self.assertIn('No object has a score above 0.50', self.text('#answer'))
@@ -246,12 +164,13 @@ class AnswerTest(ConsoleCase):
 class ErrorTest(ConsoleCase):
     # A browser writes of each refused request to its log.
     def tearDown(self):
-        page.events[:] = [event for event in page.events if event[0] != 'Log.entryAdded' or
-                          event[1]['entry']['source'] != 'network']
+        self.page.events[:] = [
+            (method, parameters) for method, parameters in self.page.events
+            if method != 'Log.entryAdded' or parameters['entry']['source'] != 'network']
         super().tearDown()
 
     def test_a_refusal_says_what_was_wrong(self):
-        server.answer = lambda: error(3, 'images[0] is no picture', 400, {
+        self.server.answer = lambda: error(3, 'images[0] is no picture', 400, {
             **ERROR_INFO, 'reason': 'IMAGE_FORMAT_UNSUPPORTED'}, {
             '@type': 'type.googleapis.com/google.rpc.BadRequest',
             'fieldViolations': [{'field': 'images[0].encoded', 'description': HOSTILE}]})
@@ -264,20 +183,20 @@ class ErrorTest(ConsoleCase):
         self.assertIn('this browser cannot show it', self.text('#picture-note'))
 
     def test_a_retry_is_offered_after_its_delay(self):
-        server.answer = lambda: error(8, 'the queue is full', 429, {
+        self.server.answer = lambda: error(8, 'the queue is full', 429, {
             '@type': 'type.googleapis.com/google.rpc.RetryInfo', 'retryDelay': '1.5s'})
         self.give()
         self.wait_for_error()
-        self.assertEqual(page.evaluate('document.querySelector("#error button").disabled'), True)
+        self.assertTrue(self.page.evaluate('document.querySelector("#error button").disabled'))
         self.assertIn('Try again in', self.text('#error button'))
-        server.answer = lambda: detections(*TWO)
-        page.wait_for('!document.querySelector("#error button").disabled')
-        page.evaluate('document.querySelector("#error button").click()')
+        self.server.answer = lambda: detections(*TWO)
+        self.page.wait_for('!document.querySelector("#error button").disabled')
+        self.page.evaluate('document.querySelector("#error button").click()')
         self.wait_for_answer()
         self.assertEqual(self.text('#error'), '')
 
     def test_an_image_has_an_error_of_its_own(self):
-        server.answer = lambda: Answer({'results': [{'error': {
+        self.server.answer = lambda: Answer({'results': [{'error': {
             'code': 13, 'message': 'the device is out of memory',
             'details': [{**ERROR_INFO, 'reason': 'DEVICE_OOM'}]}}], 'timing': TIMING})
         self.give()
@@ -289,20 +208,20 @@ class ErrorTest(ConsoleCase):
     def test_a_question_is_cancelled(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server.answer = lambda: Answer({}, gate=gate)
+        self.server.answer = lambda: Answer({}, gate=gate)
         self.give()
-        page.wait_for('!document.getElementById("cancel").hidden')
-        page.evaluate('document.getElementById("cancel").click()')
-        page.wait_for('document.getElementById("status").innerText.startsWith("Cancelled after")')
-        self.assertEqual(page.evaluate('document.getElementById("cancel").hidden'), True)
+        self.page.wait_for('!document.getElementById("cancel").hidden')
+        self.page.evaluate('document.getElementById("cancel").click()')
+        self.wait_for_text('status', 'Cancelled after')
+        self.assertTrue(self.page.evaluate('document.getElementById("cancel").hidden'))
 
     def test_of_two_questions_the_last_is_answered(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
-        server.answer = lambda: Answer({'results': [{}]}, gate=gate)
+        self.server.answer = lambda: Answer({'results': [{}]}, gate=gate)
         self.give('first.png')
-        page.wait_for('!document.getElementById("cancel").hidden')
-        server.answer = lambda: detections(*TWO)
+        self.page.wait_for('!document.getElementById("cancel").hidden')
+        self.server.answer = lambda: detections(*TWO)
         self.give('second.png')
         self.wait_for_answer()
         gate.set()
@@ -319,7 +238,7 @@ class ErrorTest(ConsoleCase):
                 (Answer(body), 'a mask is not run lengths'),
                 (Answer({'results': [{'x': 'y' * 100000}]}, cut=True), 'the connection broke'))):
             with self.subTest(said):
-                server.answer = lambda answer=answer: answer
+                self.server.answer = lambda answer=answer: answer
                 self.give(f'{i}.png')
                 self.wait_for_error()
                 self.assertIn(said, self.text('#error'))
@@ -332,19 +251,19 @@ class CommandTest(ConsoleCase):
         """What a shell would start the program with."""
         run = subprocess.run(
             ['bash', '-c', f'{program}() {{ printf "%s\\0" "$@"; }}\n{command}'],
-            check=True, stdout=subprocess.PIPE, cwd=folder)
+            check=True, stdout=subprocess.PIPE, cwd=self.folder)
         return run.stdout.decode().split('\0')[:-1]
 
     def test_names_are_quoted(self):
-        server.answer = lambda: detections(*TWO)
+        self.server.answer = lambda: detections(*TWO)
         self.give(self.NAME)
         self.wait_for_answer()
-        curl, python, sfmamba = page.evaluate(
+        curl, python, sfmamba = self.page.evaluate(
             '[...document.querySelectorAll("#command-list pre")].map((e) => e.textContent)')
         file = './' + self.NAME
         arguments = self.arguments(curl, 'curl')
         self.assertIn('@' + file, arguments)
-        self.assertTrue(arguments[-1].startswith(f'{server.url}v1/models/finder:detect?'))
+        self.assertTrue(arguments[-1].startswith(f'{self.server.url}v1/models/finder:detect?'))
         arguments = self.arguments(sfmamba, 'bazel-bin/client/sfmamba')
         self.assertEqual(arguments[:2], ['detect', file])
         self.assertIn('--score_threshold=0.5', arguments)
@@ -352,7 +271,7 @@ class CommandTest(ConsoleCase):
         strings = [node.value for node in ast.walk(ast.parse(python))
                    if isinstance(node, ast.Constant)]
         self.assertIn(file, strings)
-        self.assertFalse((folder / 'x').exists())
+        self.assertFalse((self.folder / 'x').exists())
 
 
 if __name__ == '__main__':

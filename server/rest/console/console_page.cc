@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/rest/console/console_files.h"
+#include "server/rest/error_response.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -49,13 +50,6 @@ const EmbeddedFile* Find(absl::string_view path) {
   return nullptr;
 }
 
-http::HttpResponse Refuse(int status, std::string message) {
-  return {status,
-          {{"Content-Type", "text/plain; charset=utf-8"},
-           {"X-Content-Type-Options", "nosniff"}},
-          {std::move(message)}};
-}
-
 // Of a header that may come several times with several tags each; a weak tag is
 // as good as a strong one here.
 bool HasTag(const http::HttpRequest& request, absl::string_view etag) {
@@ -73,14 +67,11 @@ bool HasTag(const http::HttpRequest& request, absl::string_view etag) {
 
 http::HttpResponse ConsolePage(const http::HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") {
-    http::HttpResponse refusal =
-        Refuse(405, "the console's files are read with GET\n");
-    refusal.headers.push_back({"Allow", "GET, HEAD"});
-    return refusal;
+    return OtherMethod(request.method, "GET, HEAD, OPTIONS");
   }
   const EmbeddedFile* const file = Find(request.path);
   if (file == nullptr) {
-    return Refuse(404, "the console has no such file; its page is /\n");
+    return RefusalResponse(404, "the console has no such file; its page is /");
   }
   http::HttpResponse response;
   response.headers = {
@@ -102,6 +93,11 @@ http::HttpResponse ConsolePage(const http::HttpRequest& request) {
     response.body.push_back(std::string(file->content));
   }
   return response;
+}
+
+void HandleConsole(std::unique_ptr<http::Exchange> exchange) {
+  http::HttpResponse response = ConsolePage(exchange->request());
+  exchange->Answer(std::move(response), [] {});
 }
 
 }  // namespace sfmamba::rest

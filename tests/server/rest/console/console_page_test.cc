@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/rest/console/console_files.h"
+#include "tests/server/http/fake_exchange.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -120,7 +121,7 @@ TEST(ConsolePageTest, NoOtherFileCanBeRead) {
     SCOPED_TRACE(path);
     const http::HttpResponse response = ConsolePage(Get(path));
     EXPECT_EQ(response.status, 404);
-    EXPECT_EQ(Header(response, "Content-Type"), "text/plain; charset=utf-8");
+    EXPECT_THAT(response.body, ElementsAre(HasSubstr("no such file")));
   }
 }
 
@@ -131,7 +132,15 @@ TEST(ConsolePageTest, IsOnlyRead) {
   request.method = "POST";
   const http::HttpResponse response = ConsolePage(request);
   EXPECT_EQ(response.status, 405);
-  EXPECT_EQ(Header(response, "Allow"), "GET, HEAD");
+  EXPECT_EQ(Header(response, "Allow"), "GET, HEAD, OPTIONS");
+}
+
+TEST(ConsolePageTest, IsAnswered) {
+  http::FakeClient client;
+  HandleConsole(client.Ask(Get("/")));
+  EXPECT_EQ(client.Answer().status, 200);
+  EXPECT_EQ(client.Header("Content-Type"), "text/html; charset=utf-8");
+  client.TakeAnswer();
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+"""What tests of the console share: a browser with its page, before a stand-in server."""
+
+import json
+import pathlib
+import struct
+import tempfile
+import unittest
+import zlib
+
+import browser
+from console_stand_in import TIMING, Answer, StandIn, rectangle
+
+WIDTH, HEIGHT = 200, 100  # Of the pictures that are sent,
+GREY = 120  # which are of this colour.
+TWO = (('cup', 1, 0.9, (20, 20, 80, 60)), ('car', 2, 0.3, (120, 40, 180, 90)))
+
+
+def set_up_module():
+    """For setUpModule(): starts both, or skips the module."""
+    if not browser.is_installed():
+        raise unittest.SkipTest(f'{browser.PROGRAM} is not installed')
+    ConsoleCase.folder = pathlib.Path(unittest.enterModuleContext(tempfile.TemporaryDirectory()))
+    ConsoleCase.server = StandIn()
+    unittest.addModuleCleanup(ConsoleCase.server.close)
+    ConsoleCase.page = browser.Browser()
+    unittest.addModuleCleanup(ConsoleCase.page.close)
+
+
+def png(width=WIDTH, height=HEIGHT, color=(GREY, GREY, GREY)):
+    """A PNG of one colour."""
+    def chunk(kind, data):
+        return (struct.pack('>I', len(data)) + kind + data +
+                struct.pack('>I', zlib.crc32(kind + data)))
+    rows = (b'\0' + bytes(color) * width) * height
+    size = struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+    return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', size) + chunk(b'IDAT', zlib.compress(rows)) +
+            chunk(b'IEND', b''))
+
+
+def detections(*objects):
+    """A DetectResponse; objects are (label, class, score, (left, top, right, bottom))."""
+    found = [{'label': label, 'classId': number, 'score': score,
+              'box': dict(zip(('xMin', 'yMin', 'xMax', 'yMax'), box)),
+              'rle': rectangle(HEIGHT, WIDTH, *box)} for label, number, score, box in objects]
+    return Answer({'results': [{'detections': found, 'imageWidth': WIDTH, 'imageHeight': HEIGHT}],
+                   'model': 'models/finder/versions/1', 'timing': TIMING, 'requestId': 'r-1'})
+
+
+class ConsoleCase(unittest.TestCase):
+    def setUp(self):
+        self.server.reset()
+        self.page.events.clear()
+        self.page.resize(1280, 900)
+        self.page.open(self.server.url)
+        self.page.wait_for('!document.getElementById("model").disabled')
+
+    def tearDown(self):
+        self.assertEqual(self.page.complaints(), [])
+        others = [url for url in self.page.requests()
+                  if not url.startswith((self.server.url, 'blob:'))]
+        self.assertEqual(others, [])
+
+    def text(self, selector):
+        return self.page.evaluate(f'document.querySelector({json.dumps(selector)}).innerText')
+
+    def texts(self, selector):
+        return self.page.evaluate(
+            f'[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.innerText)')
+
+    def pixel(self, x, y):
+        """The colour that is seen at a place of the picture, [red, green, blue]."""
+        return self.page.evaluate(f"""(() => {{
+            const view = document.getElementById('view');
+            const [x, y] = [{x} / {WIDTH} * view.width, {y} / {HEIGHT} * view.height];
+            return [...view.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3);
+        }})()""")
+
+    def select(self, model):
+        self.page.evaluate(f"""(() => {{
+            const select = document.getElementById('model');
+            select.value = 'models/{model}/versions/1';
+            select.dispatchEvent(new Event('change'));
+        }})()""")
+
+    def give(self, name='street.png', content=None):
+        """Chooses a picture's file."""
+        path = self.folder / name
+        path.write_bytes(content or png())
+        self.page.choose_file('#file', path)
+        self.wait_for_text('picture-note', name)
+
+    def wait_for_text(self, element, text):
+        """Waits until the element of this id shows the text."""
+        self.page.wait_for(
+            f'document.getElementById("{element}").innerText.includes({json.dumps(text)})')
+
+    def wait_for_answer(self):
+        self.page.wait_for('!document.getElementById("answer").matches(":empty")')
+
+    def wait_for_error(self):
+        self.page.wait_for('!document.getElementById("error").matches(":empty")')

@@ -1,0 +1,274 @@
+"""How the console is used: its live view, keyboard, pictures of all ways, screens and eyes.
+
+Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
+"""
+
+import base64
+import pathlib
+import struct
+import unittest
+
+from console_case import TWO, ConsoleCase, detections, png, set_up_module
+
+SCENE = pathlib.Path('client/samples/scene_01.jpg')  # 560 x 420.
+
+
+def setUpModule():
+    set_up_module()
+
+
+def metrics(second, start=1.0):
+    """What a server tells that has answered ten images a second for `second` seconds."""
+    done = 10 * second
+    model = 'model="finder"'
+    # Half of the requests between 10 and 20 ms, the others between 40 and 50 ms.
+    buckets = ''.join(
+        f'sfmamba_request_duration_seconds_bucket{{method="Detect",{model},code="OK",le="{le}"}} '
+        f'{count}\n' for le, count in (('0.01', 0), ('0.02', done / 2), ('0.04', done / 2),
+                                       ('0.05', done), ('+Inf', done)))
+    return (f'# HELP sfmamba_items_total Images.\n{buckets}'
+            f'sfmamba_items_total{{{model},version="1",outcome="ok"}} {done}\n'
+            f'sfmamba_items_total{{{model},version="1",outcome="expired"}} {99 * second}\n'
+            f'sfmamba_queue_items{{{model},priority="normal"}} 7\n'
+            f'sfmamba_queue_items{{{model},priority="high"}} 2\n'
+            f'sfmamba_predicted_wait_seconds{{{model}}} 0.25\n'
+            f'sfmamba_batch_items_sum{{{model}}} {done}\n'
+            f'sfmamba_batch_items_count{{{model}}} {done / 2.5}\n'
+            f'sfmamba_build_info{{version="9.8 \\"x\\\\",revision="abc"}} 1\n'
+            f'sfmamba_device_busy_ratio{{device="cpu"}} 0.5\n'
+            f'process_start_time_seconds {start}\n')
+
+
+class LiveTest(ConsoleCase):
+    def tearDown(self):
+        self.page.events[:] = [
+            (method, parameters) for method, parameters in self.page.events
+            if method != 'Log.entryAdded' or parameters['entry']['source'] != 'network']
+        super().tearDown()
+
+    def tiles(self):
+        """The first model's, by name."""
+        return dict(self.page.evaluate(
+            '[...document.querySelector("#live article").querySelectorAll("dd")]'
+            '.map((e) => [e.dataset.tile, e.innerText])'))
+
+    def wait_for_reading(self, reading):
+        """Until the page has asked for the metrics that often."""
+        self.page.wait_for(f'performance.getEntriesByType("resource")'
+                           f'.filter((e) => e.name.endsWith("/metrics")).length >= {reading}')
+
+    def test_numbers_are_those_of_the_server(self):
+        self.server.metrics = metrics
+        self.page.wait_for('document.querySelector("[data-tile=p95]").innerText !== "–"')
+        tiles = self.tiles()
+        # A reading is a second in the stand-in's account, about so in the page's.
+        self.assertGreater(float(tiles.pop('Images/s')), 3)
+        self.assertEqual(tiles, {'p50': '20.0 ms', 'p95': '49.0 ms', 'Queue': '9',
+                                 'Predicted wait': '250 ms', 'Mean batch': '2.5'})
+        self.assertIn('9.8 "x\\ abc', self.text('#build'))
+        self.assertIn('50 %', self.text('#live article:last-child'))
+        drawn = """(() => {
+            const canvas = document.querySelector('#live canvas');
+            const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            return data.some((value) => value > 0);
+        })()"""
+        self.page.wait_for(drawn)
+
+    def test_models_have_their_states(self):
+        states = self.page.evaluate('[...document.querySelectorAll("#live article .state")]'
+                                    '.map((e) => e.innerText).filter(Boolean)')
+        self.assertEqual(states, ['READY', 'READY', 'READY', 'LOADING'])
+        self.assertIn('20 classes · input 256 x 320 · batches up to 8 · 6.4 MiB',
+                      self.text('#live article'))
+        options = self.texts('#model option')
+        self.assertEqual(options, ['finder: detector', 'mapper: segmenter',
+                                   'namer, version 1: classifier',
+                                   'namer, version 2: classifier (LOADING)'])
+
+    def test_a_restart_begins_anew(self):
+        start = 1.0
+        self.server.metrics = lambda reading: metrics(reading, start)
+        self.page.wait_for('document.querySelector("[data-tile=p95]").innerText !== "–"')
+        self.server.lost = True
+        self.wait_for_text('connection', 'No connection: the server cannot be reached')
+        start = 2.0
+        self.server.metrics_read = 0
+        self.server.lost = False
+        self.wait_for_text('connection', 'Connected')
+        self.page.wait_for('document.querySelector("[data-tile=p95]").innerText === "49.0 ms"')
+        self.assertNotIn('-', self.tiles()['Images/s'])
+
+    def test_it_rests_while_nobody_looks(self):
+        self.wait_for_reading(2)
+        self.page.evaluate("""(() => {
+            Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
+            document.dispatchEvent(new Event('visibilitychange'));
+        })()""")
+        # What was under way ends; then nothing is asked for in three periods.
+        before = self.page.evaluate("""new Promise((done) => setTimeout(() => {
+            window.before = performance.getEntriesByType('resource').length;
+            setTimeout(() => done(
+                performance.getEntriesByType('resource').length - window.before), 3000);
+        }, 1000))""")
+        self.assertEqual(before, 0)
+        self.page.evaluate("""(() => {
+            Object.defineProperty(document, 'hidden', {configurable: true, get: () => false});
+            document.dispatchEvent(new Event('visibilitychange'));
+        })()""")
+        self.page.wait_for('performance.getEntriesByType("resource").length > window.before')
+
+
+class PictureTest(ConsoleCase):
+    def setUp(self):
+        super().setUp()
+        self.server.answer = lambda: detections(*TWO)
+
+    def test_a_picture_is_dropped(self):
+        self.transfer('drop', 'dataTransfer')
+
+    def test_a_picture_is_pasted(self):
+        self.transfer('paste', 'clipboardData')
+
+    def transfer(self, event, field):
+        """As a browser does when the user drops a file or pastes one."""
+        self.page.evaluate(f"""(() => {{
+            const bytes = Uint8Array.from(atob('{base64.b64encode(png()).decode()}'),
+                (c) => c.charCodeAt(0));
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([bytes], 'moved.png', {{type: 'image/png'}}));
+            const event = new Event('{event}', {{bubbles: true, cancelable: true}});
+            Object.defineProperty(event, '{field}', {{value: transfer}});
+            document.getElementById('drop').dispatchEvent(event);
+        }})()""")
+        self.wait_for_answer()
+        self.assertEqual(self.server.asked[0]['body'], png())
+        self.assertIn('moved.png: 200 x 100 pixels', self.text('#picture-note'))
+
+    def test_a_turned_picture_is_drawn_upright(self):
+        # EXIF: orientation 6, a quarter turn to the right.
+        exif = b'Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0'
+        jpeg = SCENE.read_bytes()
+        turned = jpeg[:2] + b'\xff\xe1' + struct.pack('>H', len(exif) + 2) + exif + jpeg[2:]
+        self.give('turned.jpg', turned)
+        self.wait_for_answer()
+        self.assertIn('420 x 560 pixels', self.text('#picture-note'))
+        self.assertLess(self.page.evaluate('(({width, height}) => width / height)'
+                                           '(document.getElementById("view"))'), 0.8)
+        # Sent as it is: the server turns it too.
+        self.assertEqual(self.server.asked[0]['body'], turned)
+
+    def test_samples_are_there(self):
+        for name in ('scene_1', 'scene_2', 'bottle'):
+            self.page.evaluate(f'document.querySelector("[data-sample=\'{name}.webp\']").click()')
+            self.wait_for_text('picture-note', f'{name}.webp')
+            self.wait_for_answer()
+        self.assertEqual([asked['body'][8:12] for asked in self.server.asked], [b'WEBP'] * 3)
+        self.assertIn(f'{self.server.url}console/bottle.webp', self.text('#command-list'))
+
+
+class KeyboardTest(ConsoleCase):
+    def focus(self):
+        return self.page.evaluate('(({id, textContent}) => id || textContent.trim())'
+                                  '(document.activeElement)')
+
+    def tab_to(self, wanted):
+        """Presses Tab until this has the focus; every stop on the way can be seen."""
+        for _ in range(40):
+            self.page.press('Tab')
+            if self.focus() == wanted:
+                style = self.page.evaluate('getComputedStyle(document.activeElement.id === "file" '
+                                           '? document.activeElement.nextElementSibling '
+                                           ': document.activeElement).outlineStyle')
+                self.assertEqual(style, 'solid', wanted)
+                return
+        self.fail(f'Tab never comes to {wanted}')
+
+    def test_a_picture_is_asked_about_without_a_mouse(self):
+        self.server.answer = lambda: detections(*TWO)
+        self.tab_to('file')
+        self.tab_to('Scene 1')
+        self.page.press('Enter')
+        self.wait_for_answer()
+        self.tab_to('cup1')  # In the legend: the class and how many.
+        self.page.press(' ')
+        self.assertEqual(self.page.evaluate('document.activeElement.getAttribute("aria-pressed")'),
+                         'false')
+        self.tab_to('model')
+        self.tab_to('threshold')
+        self.page.press('ArrowLeft')
+        self.assertEqual(self.text('#threshold-value'), '0.45')
+        self.tab_to('go')
+        self.page.press('Enter')
+        self.page.wait_for('!document.body.classList.contains("busy")')
+        self.assertEqual(len(self.server.asked), 2)
+        self.tab_to('cup')  # In the table.
+        self.page.press('Enter')
+        self.assertEqual(self.page.evaluate('document.activeElement.getAttribute("aria-pressed")'),
+                         'true')
+        self.tab_to('Copy')
+        self.page.press('Enter')
+        self.page.wait_for('document.getElementById("copied").innerText')
+        self.tab_to('pause')
+
+
+class ScreenTest(ConsoleCase):
+    def test_every_control_has_a_name(self):
+        self.server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        nodes = self.page.call('Accessibility.getFullAXTree')['nodes']
+        named = {'button', 'combobox', 'slider', 'spinbutton', 'table', 'article', 'image', 'alert',
+                 'heading', 'form', 'link'}
+        roles = set()
+        for node in nodes:
+            role = node.get('role', {}).get('value')
+            roles.add(role)
+            if not node.get('ignored') and role in named - {'alert', 'form'}:
+                self.assertTrue(node.get('name', {}).get('value'), node)
+        self.assertLessEqual({'button', 'combobox', 'slider', 'table', 'status', 'heading', 'main',
+                              'columnheader', 'rowheader'}, roles)
+
+    def test_phones_need_no_sideways_scrolling(self):
+        self.server.answer = lambda: detections(*TWO)
+        for width in (320, 360, 768, 1920):
+            with self.subTest(width):
+                self.page.resize(width, 700)
+                self.give(f'{width}{"long" * 30}.png')
+                self.wait_for_answer()
+                self.assertLessEqual(self.page.evaluate('document.documentElement.scrollWidth'),
+                                     width)
+                self.assertLessEqual(self.page.evaluate(
+                    'document.getElementById("view").getBoundingClientRect().right'), width)
+
+    def test_text_is_readable_by_day_and_night(self):
+        """Contrast of at least 4.5 to 1, as WCAG 2.1 has it."""
+        self.server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        self.addCleanup(self.page.set_dark, False)
+        for dark in (False, True):
+            self.page.set_dark(dark)
+            worst = self.page.evaluate("""(() => {
+                const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+                const light = ([red, green, blue]) => [red, green, blue].map((v) => v / 255)
+                    .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+                    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+                const ground = (element) => {
+                    const color = numbers(getComputedStyle(element).backgroundColor);
+                    return color.length > 3 && color[3] === 0 && element.parentElement
+                        ? ground(element.parentElement) : color;
+                };
+                return [...document.querySelectorAll('body *')]
+                    .filter((e) => e.checkVisibility() && !e.disabled &&
+                        [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+                    .map((e) => {
+                        const [a, b] = [light(numbers(getComputedStyle(e).color)),
+                          light(ground(e))];
+                        return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML];
+                    }).sort((a, b) => a[0] - b[0])[0];
+            })()""")
+            self.assertGreaterEqual(worst[0], 4.5, f'dark: {dark}, {worst[1]}')
+
+
+if __name__ == '__main__':
+    unittest.main()
