@@ -57,7 +57,7 @@ Connection::~Connection() {
 RequestReader Connection::NewReader() const {
   return RequestReader({environment_.options.max_head_bytes,
                         environment_.options.max_body_bytes},
-                       environment_.room);
+                       Room::Hold(environment_.room, peer_));
 }
 
 void Connection::Enter(State state, absl::Time deadline, absl::Time now) {
@@ -200,7 +200,7 @@ bool Connection::OnAnswer(Answered answered, absl::Time now) {
 bool Connection::Write(HttpResponse response, absl::Time now) {
   keep_alive_ &= !environment_.is_draining;
   out_.push_back(ResponseHead(response, keep_alive_, absl::Now()));
-  answer_hold_ = Room::Hold(environment_.room);
+  answer_hold_ = Room::Hold(environment_.room, peer_);
   if (!is_head_ && HasBody(response.status)) {
     for (std::string& piece : response.body) {
       if (piece.empty()) continue;

@@ -33,6 +33,9 @@ struct HttpOptions {
   // are sent (503, with Retry-After): bodies are refused while there is more.
   // Room for a body of a known length is taken before it is read.
   int64_t max_held_bytes = int64_t{256} << 20;
+  // The part of max_held_bytes that one client alone may fill with bodies, 0.5
+  // to 1. See server::ClientShares. It must hold the largest body.
+  double client_share = 0.8;
   // For a body to come (408). Once head_time is over it must also have come at
   // `min_body_rate` bytes a second on average.
   absl::Duration body_time = absl::Seconds(60);

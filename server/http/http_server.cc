@@ -61,7 +61,8 @@ HttpServer::HttpServer(HttpOptions options, server::ListeningSockets sockets,
       handler_(std::move(handler)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       mailbox_(std::make_shared<Mailbox>()),
-      room_(std::make_shared<Room>(options_.max_held_bytes)),
+      room_(std::make_shared<Room>(options_.max_held_bytes,
+                                   options_.client_share)),
       environment_{options_, room_,
                    [this](std::shared_ptr<Call> call, HttpRequest request) {
                      CallHandler(std::move(call), std::move(request));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,10 +23,9 @@ class RequestReader {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // The body takes room in `room`, as long as this lives or what
-  // TakeHold() returned.
-  RequestReader(const Limits& limits, std::shared_ptr<Room> room)
-      : limits_(limits), hold_(std::move(room)) {}
+  // `hold` takes the body's room. It holds nothing yet.
+  RequestReader(const Limits& limits, Room::Hold hold)
+      : limits_(limits), hold_(std::move(hold)) {}
 
   // Takes in `bytes` until they end, the request does, or it is refused.
   // Returns how many it took. Not after kWhole or kRefused.

@@ -4,57 +4,53 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/base/client_shares.h"
 
 namespace sfmamba::http {
 
-// Counts bytes of memory against a capacity. Thread-safe.
+// Counts bytes of memory against a capacity, of which a client alone may take a
+// part. Thread-safe.
 class Room {
  public:
-  // What is taken; its end gives it back. Thread-compatible.
+  // What is taken for a client; its end gives it back. Thread-compatible.
   class Hold {
    public:
-    Hold() = default;  // Holds nothing.
-    explicit Hold(std::shared_ptr<Room> room) : room_(std::move(room)) {}
+    Hold() = default;  // Holds nothing, and can take nothing.
+    // `peer`: see server::ClientOf.
+    Hold(std::shared_ptr<Room> room, absl::string_view peer);
     Hold(Hold&& other) noexcept { *this = std::move(other); }
-    Hold& operator=(Hold&& other) noexcept {
-      std::swap(room_, other.room_);
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
+    Hold& operator=(Hold&& other) noexcept;
     ~Hold() { Release(); }
 
-    // Takes `bytes` more; false, and nothing is taken, if there is no room.
-    bool Take(int64_t bytes) {
-      if (room_->held_.fetch_add(bytes) + bytes > room_->capacity_) {
-        room_->held_.fetch_sub(bytes);
-        return false;
-      }
-      bytes_ += bytes;
-      return true;
-    }
-    // The same whether there is room or not.
-    void TakeAnyway(int64_t bytes) {
-      room_->held_.fetch_add(bytes);
-      bytes_ += bytes;
-    }
-    void Release() {
-      if (bytes_ > 0) room_->held_.fetch_sub(std::exchange(bytes_, 0));
-    }
+    // Takes `bytes` more; false, and nothing is taken, if there is no room for
+    // the client.
+    bool Take(int64_t bytes);
+    // The same whether there is room or not, of no client's part.
+    void TakeAnyway(int64_t bytes);
+    void Release();
     int64_t bytes() const { return bytes_; }
 
    private:
     std::shared_ptr<Room> room_;
+    std::string client_;
+    std::vector<server::ClientShares::Hold> shares_;
     int64_t bytes_ = 0;
   };
 
-  explicit Room(int64_t capacity) : capacity_(capacity) {}
+  // `client_share`: see server::ClientShares.
+  Room(int64_t capacity, double client_share)
+      : capacity_(capacity), clients_(client_share) {}
 
   int64_t held() const { return held_.load(); }
-  int64_t capacity() const { return capacity_; }
 
  private:
   const int64_t capacity_;
+  server::ClientShares clients_;
   std::atomic<int64_t> held_{0};
 };
 

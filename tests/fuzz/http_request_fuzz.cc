@@ -36,10 +36,10 @@ std::string Describe(RequestReader& reader) {
 
 // Reads all requests in `bytes`, in pieces of `piece` bytes.
 std::string ReadAll(absl::string_view bytes, size_t piece) {
-  auto room = std::make_shared<Room>(kRoom);
+  auto room = std::make_shared<Room>(kRoom, 1);
   std::string text;
   while (!bytes.empty()) {
-    RequestReader reader(kLimits, room);
+    RequestReader reader(kLimits, Room::Hold(room, "ipv4:10.0.0.1:1"));
     while (!bytes.empty() && reader.stage() != Stage::kWhole &&
            reader.stage() != Stage::kRefused) {
       const absl::string_view next = bytes.substr(0, piece);

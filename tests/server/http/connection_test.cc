@@ -236,6 +236,7 @@ TEST_F(ConnectionTest, ABodyMustComeAtTheLeastRate) {
 
 TEST_F(ConnectionTest, BodiesBeyondTheRoomAreRefusedUntilOthersAreAnswered) {
   options_.max_held_bytes = 100'000;
+  options_.client_share = 1;
   Start();
   const std::string head = "POST /a HTTP/1.1\r\nContent-Length: 60000\r\n";
   const std::string body(60000, 'x');

@@ -13,13 +13,13 @@ namespace {
 class MailboxTest : public testing::Test {
  protected:
   MailboxTest() {
-    Room::Hold hold(room_);
+    Room::Hold hold(room_, "ipv4:10.0.0.1:1");
     EXPECT_TRUE(hold.Take(10));
     call_ = std::make_shared<Call>(7, std::move(hold));
     exchange_ = MakeExchange(call_, mailbox_, HttpRequest{"GET", "/a"});
   }
 
-  std::shared_ptr<Room> room_ = std::make_shared<Room>(100);
+  std::shared_ptr<Room> room_ = std::make_shared<Room>(100, 1);
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::shared_ptr<Call> call_;
   std::unique_ptr<Exchange> exchange_;

@@ -19,7 +19,8 @@ class RequestReaderTest : public testing::Test {
   // request, 0 if more must come, or the status of the refusal. read_ is how
   // much of it was read.
   int StatusOf(absl::string_view text, size_t piece = 1 << 20) {
-    reader_ = std::make_unique<RequestReader>(limits_, room_);
+    reader_ = std::make_unique<RequestReader>(
+        limits_, Room::Hold(room_, "ipv4:10.0.0.1:1"));
     read_ = 0;
     while (read_ < text.size()) {
       read_ += reader_->Read(text.substr(read_, piece));
@@ -33,7 +34,7 @@ class RequestReaderTest : public testing::Test {
   const std::string& body() { return reader_->head().request.body; }
 
   RequestReader::Limits limits_ = kLimits;
-  std::shared_ptr<Room> room_ = std::make_shared<Room>(1'000'000);
+  std::shared_ptr<Room> room_ = std::make_shared<Room>(1'000'000, 1);
   std::unique_ptr<RequestReader> reader_;
   size_t read_ = 0;
 };
@@ -104,7 +105,7 @@ TEST_F(RequestReaderTest, NoBodyIsTakenWhereNoneIsAllowed) {
 }
 
 TEST_F(RequestReaderTest, TakesRoomBeforeTheBodyComes) {
-  room_ = std::make_shared<Room>(150'000);
+  room_ = std::make_shared<Room>(150'000, 1);
   EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 90000\r\n\r\nx"), 0);
   EXPECT_EQ(room_->held(), 90'000);
   const auto first = std::move(reader_);
@@ -123,7 +124,7 @@ TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   EXPECT_LE(body().capacity(), room_->held());
   reader_ = nullptr;
   EXPECT_EQ(room_->held(), 0);
-  room_ = std::make_shared<Room>(40'000);
+  room_ = std::make_shared<Room>(40'000, 1);
   EXPECT_EQ(StatusOf(text), 503);
   EXPECT_EQ(room_->held(), 0);
 }
