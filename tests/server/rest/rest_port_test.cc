@@ -1,0 +1,158 @@
+// REST at a server's port, from connection to answer.
+
+#include "server/rest/rest_port.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "httplib.h"
+#include "server/server_config.h"
+#include "tests/server/picture.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::server {
+namespace {
+
+constexpr char kClassify[] = "/v1/models/fake:classify";
+
+class RestPortTest : public testing::Test {
+ protected:
+  RestPortTest() {
+    config_.set_model_repository(NewFolder("models"));
+    WriteModel(config_.model_repository(), "fake", "3", "");
+    config_.set_http_port(0);
+  }
+  void Start() { server_ = std::make_unique<RunningServer>(config_); }
+
+  httplib::Client Client() {
+    httplib::Client client("127.0.0.1", server_->server().http_port());
+    client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
+    return client;
+  }
+  // The status and the body of the answer.
+  std::string Classify(const httplib::Headers& headers = {}) {
+    auto client = Client();
+    const httplib::Result answer =
+        client.Post(kClassify, headers, picture_, "image/png");
+    if (!answer) return httplib::to_string(answer.error());
+    return absl::StrCat(answer->status, " ", answer->body);
+  }
+
+  const TimeLimit limit_{"the end of the test", kTestPatience};
+  const std::string picture_ =
+      EncodePng(Gradient(FakeModel::kSide, FakeModel::kSide));
+  v1::ServerConfig config_;
+  std::unique_ptr<RunningServer> server_;
+};
+
+TEST_F(RestPortTest, AnswersPicturesProbesAndMetrics) {
+  Start();
+  EXPECT_TRUE(absl::StartsWith(Classify(), "200 {\"results\":[{\"categories"));
+  auto client = Client();
+  EXPECT_EQ(client.Get("/readyz")->body, "ok\n");
+  EXPECT_EQ(client.Get("/healthz")->body, "ok\n");
+  EXPECT_TRUE(absl::StrContains(client.Get("/metrics")->body,
+                                "method=\"Classify\",model=\"fake\""));
+  EXPECT_TRUE(absl::StrContains(client.Get("/v1/models")->body,
+                                "models/fake/versions/3"));
+  EXPECT_EQ(client.Get("/none")->status, 404);
+  EXPECT_TRUE(absl::StrContains(server_->Log(), "\"peer\":\"ipv4:127.0.0.1:"));
+}
+
+TEST_F(RestPortTest, WhatTheTransportRefusesIsAStatusToo) {
+  config_.set_max_message_bytes(1 << 20);
+  Start();
+  auto client = Client();
+  const httplib::Result answer =
+      client.Post(kClassify, std::string(2 << 20, 'x'), "image/png");
+  ASSERT_TRUE(answer) << httplib::to_string(answer.error());
+  EXPECT_EQ(answer->status, 413);
+  EXPECT_TRUE(absl::StartsWith(answer->body, "{\"code\":3,\"message\":"))
+      << answer->body;
+}
+
+TEST_F(RestPortTest, ThereMayBeNoPort) {
+  config_.set_http_port(-1);
+  Start();
+  EXPECT_EQ(server_->server().http_port(), -1);
+  EXPECT_TRUE(server_->server().Shutdown());
+}
+
+TEST_F(RestPortTest, APortInUseIsNamed) {
+  Start();
+  observability::Logger log(stderr, observability::LogLevel::kError,
+                            observability::LogFormat::kText);
+  Server::Options options;
+  options.config = WithDefaults(config_);
+  options.config.set_metrics_port(0);
+  options.config.set_port(0);
+  options.config.set_http_port(server_->server().http_port());
+  const absl::Status status = Server::Start(options, &log).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(
+      status.message(),
+      absl::StrCat("HTTP port: 127.0.0.1:", server_->server().http_port())))
+      << status;
+}
+
+TEST_F(RestPortTest, ACallThatRunsIsAnsweredBeforeTheServerStops) {
+  Start();
+  server_->gate().Close();
+  std::string answer;
+  std::thread caller([this, &answer] { answer = Classify(); });
+  server_->gate().WaitForBatch();
+  bool clean = false;
+  std::thread stopper([this, &clean] { clean = server_->server().Shutdown(); });
+  // New requests are sent elsewhere, by then or because the port is closed.
+  std::string refused = Classify({{"X-Request-Timeout", "0.05"}});
+  while (absl::StartsWith(refused, "4") || absl::StartsWith(refused, "504")) {
+    refused = Classify({{"X-Request-Timeout", "0.05"}});
+  }
+  EXPECT_TRUE(absl::StrContains(refused, "\"reason\":\"DRAINING\"") ||
+              absl::StartsWith(refused, "Could not"))
+      << refused;
+  server_->gate().Open();
+  Join(caller, "the end of the call");
+  EXPECT_TRUE(absl::StartsWith(answer, "200 ")) << answer;
+  Join(stopper, "the end of the server");
+  EXPECT_TRUE(clean);
+}
+
+TEST_F(RestPortTest, ACallThatNeverEndsIsGivenUp) {
+  config_.mutable_drain_timeout()->set_nanos(50'000'000);
+  Start();
+  server_->gate().Close();
+  std::string answer;
+  std::thread caller([this, &answer] { answer = Classify(); });
+  server_->gate().WaitForBatch();
+  EXPECT_FALSE(server_->server().Shutdown());
+  server_->gate().Open();
+  Join(caller, "the end of the call");
+}
+
+TEST_F(RestPortTest, AClientThatHangsUpIsCounted) {
+  Start();
+  server_->gate().Close();
+  {
+    // The first batch is in the model; the second request waits.
+    std::thread first([this] { Classify(); });
+    server_->gate().WaitForBatch();
+    auto client = Client();
+    client.set_read_timeout(0, 100'000);
+    EXPECT_FALSE(client.Post(kClassify, picture_, "image/png"));
+    EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                  {R"(code="CANCELLED")"}, 1),
+              1);
+    server_->gate().Open();
+    Join(first, "the first call");
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::server
