@@ -80,7 +80,7 @@ class RestProcessTest : public testing::Test {
     ASSERT_TRUE(
         google::protobuf::util::MessageToJsonString(request, &json).ok());
     const std::string picture = request.images(0).encoded();
-    for (const std::string& accept :
+    for (const std::string accept :
          {"application/json", "application/x-protobuf"}) {
       const std::string answers[] = {
           Post(path + "?" + query, picture, "image/jpeg", accept),
@@ -132,7 +132,7 @@ TEST_F(RestProcessTest, BoxesAndMasksAreThoseOfGrpc) {
   request.add_images()->set_encoded(picture_);
   request.mutable_params()->set_score_threshold(0.1f);
   for (const char* encoding : {"COCO_RLE", "PNG_CROP"}) {
-    v1::DetectParams::MaskEncoding value;
+    auto value = v1::DetectParams::MASK_ENCODING_UNSPECIFIED;
     ASSERT_TRUE(v1::DetectParams::MaskEncoding_Parse(encoding, &value));
     request.mutable_params()->set_mask_encoding(value);
     grpc::ClientContext context;
@@ -152,7 +152,7 @@ TEST_F(RestProcessTest, MapsAreThoseOfGrpc) {
   request.mutable_params()->set_include_class_areas(true);
   request.mutable_params()->set_include_confidence_map(true);
   for (const char* encoding : {"PNG_INDEX", "RLE_PER_CLASS", "RAW_INDEX"}) {
-    v1::SegmentParams::Encoding value;
+    auto value = v1::SegmentParams::ENCODING_UNSPECIFIED;
     ASSERT_TRUE(v1::SegmentParams::Encoding_Parse(encoding, &value));
     request.mutable_params()->set_encoding(value);
     grpc::ClientContext context;

@@ -1,0 +1,161 @@
+// Attacks on the port of REST: whatever strangers send, gRPC's callers are
+// answered and the server keeps to its memory.
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "httplib.h"
+#include "tests/e2e/raw_http2.h"
+#include "tests/e2e/server_process.h"
+#include "tests/e2e/victim.h"
+#include "tests/testing/http.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kBudget = 1024 * kMiB;
+constexpr char kClassify[] = "/v1/models/tiny:classify";
+
+class RestAttackTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::signal(SIGPIPE, SIG_IGN);  // The server may refuse what is being sent.
+    ASSERT_TRUE(server_.WaitUntilServing()) << server_.output();
+    victim_ = std::make_unique<Victim>(server_);
+  }
+
+  // After the attack: who is polite was answered all the time, the server has
+  // kept to its budget, and nothing is left.
+  void TearDown() override {
+    const Victim::Count count = victim_->Stop();
+    std::printf("victim: %d of %d; RSS at most %ld MiB\n", count.answered,
+                count.sent,
+                static_cast<long>(server_.peak_resident_bytes() / kMiB));
+    EXPECT_GT(count.sent, 0);
+    EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
+    EXPECT_LE(server_.peak_resident_bytes(), kBudget / 10 * 11);
+    for (const char* name :
+         {"sfmamba_memory_held_bytes", "sfmamba_in_flight_requests"}) {
+      WaitUntil(
+          [&] {
+            return SumOf(Samples(HttpGet(server_.metrics_port(), "/metrics")),
+                         name, {}) == 0;
+          },
+          name);
+    }
+  }
+
+  // The answer to a body; only its beginning.
+  std::string Post(const std::string& body, const std::string& type) {
+    httplib::Client client("127.0.0.1", server_.http_port());
+    client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
+    client.set_write_timeout(absl::ToInt64Seconds(kTestPatience), 0);
+    const httplib::Result answer = client.Post(kClassify, body, type.c_str());
+    if (!answer) return httplib::to_string(answer.error());
+    return absl::StrCat(answer->status, " ", answer->body.substr(0, 400));
+  }
+
+  // The same by many clients at once. Returns their answers.
+  std::vector<std::string> PostAtOnce(int clients, const std::string& body,
+                                      const std::string& type) {
+    std::vector<std::string> answers(clients);
+    std::vector<std::thread> threads;
+    for (std::string& answer : answers) {
+      threads.emplace_back([&] { answer = Post(body, type); });
+    }
+    for (std::thread& thread : threads) Join(thread, "the answer to a body");
+    return answers;
+  }
+
+  // The head of a request whose body has so many bytes.
+  static std::string Head(int64_t bytes) {
+    return absl::StrCat("POST ", kClassify, " HTTP/1.1\r\nHost: a\r\n",
+                        "Content-Type: application/json\r\nContent-Length: ",
+                        bytes, "\r\n\r\n");
+  }
+
+  const TimeLimit limit_{"the end of the test", kTestPatience};
+  ServerProcess server_{{"--model_repository=" + WriteTinyModel(),
+                         absl::StrCat("--memory_budget_bytes=", kBudget)}};
+  std::unique_ptr<Victim> victim_;
+};
+
+TEST_F(RestAttackTest, LargeBodiesAtOnceAreBounded) {
+  for (const char* type : {"image/jpeg", "application/json"}) {
+    const auto answers = PostAtOnce(12, std::string(60 * kMiB, 'A'), type);
+    for (const std::string& answer : answers) {
+      EXPECT_TRUE(absl::StartsWith(answer, "400 ") ||
+                  absl::StartsWith(answer, "429 ") ||
+                  absl::StartsWith(answer, "503 ") ||
+                  // Refused before all was sent.
+                  absl::StartsWith(answer, "Failed to"))
+          << answer;
+    }
+  }
+}
+
+TEST_F(RestAttackTest, PicturesInJsonAreBounded) {
+  const std::string json = absl::StrCat("{\"images\":[{\"encoded\":\"",
+                                        std::string(60 * kMiB, 'A'), "\"}]}");
+  for (const std::string& answer : PostAtOnce(12, json, "application/json")) {
+    EXPECT_FALSE(absl::StartsWith(answer, "200 ")) << answer;
+  }
+}
+
+TEST_F(RestAttackTest, JsonBombsAreRefused) {
+  std::string objects = "{\"images\":[{}";
+  while (objects.size() < 60 * kMiB) objects += ",{}";
+  std::string nested;
+  while (nested.size() < 60 * kMiB) nested += "{\"params\":";
+  std::string quotes = "{\"model\":\"";
+  while (quotes.size() < 60 * kMiB) quotes += "\\\"";
+  for (const std::string& bomb :
+       {std::string(60 * kMiB, '['), objects, nested, quotes,
+        std::string(60 * kMiB, '9'),
+        "{\"model\":" + std::string(60 * kMiB, '\n')}) {
+    for (const std::string& answer : PostAtOnce(4, bomb, "application/json")) {
+      EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
+      EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
+    }
+  }
+}
+
+TEST_F(RestAttackTest, BodiesThatDoNotComeHoldNothingUp) {
+  std::vector<std::unique_ptr<RawConnection>> slow;
+  for (int i = 0; i < 500; ++i) {
+    slow.push_back(std::make_unique<RawConnection>(server_.http_port()));
+    slow.back()->Send(Head(60 * kMiB));
+    slow.back()->SendSome("{");
+  }
+  // Small requests find room beside them, at the latest when they are ended.
+  WaitUntil(
+      [this] {
+        return absl::StartsWith(Post("{}", "application/json"), "400 ");
+      },
+      "the answer to a small body");
+  for (const auto& connection : slow) connection->WaitForEnd();
+}
+
+TEST_F(RestAttackTest, AThousandConnectionsAreServedOrRefused) {
+  std::vector<std::unique_ptr<RawConnection>> idle;
+  for (int i = 0; i < 1500; ++i) {
+    idle.push_back(std::make_unique<RawConnection>(server_.http_port()));
+  }
+  EXPECT_TRUE(absl::StartsWith(Post("{}", "application/json"), "400 "));
+  for (const auto& connection : idle) {
+    connection->SendSome("GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  EXPECT_TRUE(absl::StartsWith(Post("{}", "application/json"), "400 "));
+}
+
+}  // namespace
+}  // namespace sfmamba
