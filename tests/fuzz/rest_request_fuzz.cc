@@ -1,0 +1,107 @@
+// Requests in REST's words. The first byte says which:
+//
+// JSON: what is read of it where pictures are cut out is what protobuf reads of
+// the whole, and no more than the body has bytes.
+// A query: it sets fields or names the parameter that it cannot set.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/stubs/logging.h"
+#include "google/protobuf/util/json_util.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "server/base/error.h"
+#include "server/rest/body_pictures.h"
+#include "server/rest/json_body.h"
+#include "server/rest/query_fields.h"
+#include "sfmamba/v1/vision.pb.h"
+#include "tests/fuzz/check.h"
+
+namespace sfmamba {
+namespace {
+
+std::string Joined(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  Check(buffer.Dump(&slices).ok(), "a message has bytes");
+  std::string bytes;
+  for (const grpc::Slice& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+void CheckRefused(const absl::Status& status) {
+  Check(absl::IsInvalidArgument(status), "a refusal blames the request");
+  Check(!server::GetErrorDetail(status).reason.empty(), "and has a reason");
+  Check(status.message().size() < 4096, "in few words");
+}
+
+template <typename Request>
+void ReadJson(const std::string& json) {
+  rest::BodyPictures pictures(json);
+  Request request;
+  const absl::Status status = rest::ReadJson(&pictures, &request);
+  if (!status.ok()) return CheckRefused(status);
+  const std::string bytes = Joined(pictures.Message(std::move(request)));
+  Request read, whole;
+  Check(read.ParseFromString(bytes), "what is read is a message");
+  // Of base64 more is read than by protobuf: broken lines.
+  if (!google::protobuf::util::JsonStringToMessage(json, &whole).ok()) return;
+  Check(read.SerializeAsString() == whole.SerializeAsString(),
+        "protobuf reads the same of the whole");
+}
+
+template <typename Request>
+void ReadQuery(absl::string_view text) {
+  std::multimap<std::string, std::string> query;
+  for (absl::string_view parameter : absl::StrSplit(text, '&')) {
+    query.insert(absl::StrSplit(parameter, absl::MaxSplits('=', 1)));
+  }
+  Request request;
+  v1::Image* image = request.add_images();
+  const absl::Status status = rest::SetFromQuery(
+      query,
+      {&request, request.mutable_params(), request.mutable_options(), image});
+  if (!status.ok()) return CheckRefused(status);
+  Check(image->source_case() == v1::Image::SOURCE_NOT_SET,
+        "a query has no picture");
+  Check(request.images_size() == 1, "and adds none");
+}
+
+}  // namespace
+}  // namespace sfmamba
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const google::protobuf::LogSilencer& silencer =
+      *new google::protobuf::LogSilencer();
+  (void)silencer;
+  using namespace sfmamba;
+  Input input(data, size);
+  switch (input.Below(6)) {
+    case 0:
+      ReadJson<v1::ClassifyRequest>(input.text());
+      break;
+    case 1:
+      ReadJson<v1::DetectRequest>(input.text());
+      break;
+    case 2:
+      ReadJson<v1::SegmentRequest>(input.text());
+      break;
+    case 3:
+      ReadQuery<v1::ClassifyRequest>(input.bytes());
+      break;
+    case 4:
+      ReadQuery<v1::DetectRequest>(input.bytes());
+      break;
+    case 5:
+      ReadQuery<v1::SegmentRequest>(input.bytes());
+      break;
+  }
+  return 0;
+}
