@@ -15,7 +15,7 @@ namespace sfmamba::rest {
 //   GET  /v1/models                     ListModels
 //   GET  /v1/models/{id}                GetModel
 //   POST /v1/models/{id}:classify       Classify, and so :detect, :segment
-// `{id}` may be followed by /versions/{n} or /labels/{label}. docs/serving.md,
+// `{id}` may be followed by /versions/{n}. docs/serving.md,
 // "REST", says how requests and answers are written.
 //
 // Thread-safe.
