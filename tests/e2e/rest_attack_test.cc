@@ -97,7 +97,7 @@ TEST_F(RestAttackTest, LargeBodiesAtOnceAreBounded) {
                   absl::StartsWith(answer, "429 ") ||
                   absl::StartsWith(answer, "503 ") ||
                   // Refused before all was sent.
-                  absl::StartsWith(answer, "Failed to"))
+                  answer == "Write")
           << answer;
     }
   }
@@ -122,7 +122,7 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
        {std::string(60 * kMiB, '['), objects, nested, quotes,
         std::string(60 * kMiB, '9'),
         "{\"model\":" + std::string(60 * kMiB, '\n')}) {
-    for (const std::string& answer : PostAtOnce(4, bomb, "application/json")) {
+    for (const std::string& answer : PostAtOnce(2, bomb, "application/json")) {
       EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
       EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
     }
