@@ -11,7 +11,8 @@
 #                   others: 3 GB. They then run on the CPU where there is no GPU.
 #   --checks        also clang and clang-format, which tests/checks reads the sources
 #                   with, and what tests/fuzz makes fuzzers of.
-#   --interop       also tritonclient, whose calls a test sends to the server.
+#   --interop       also tritonclient, whose calls a test sends to the server, and a
+#                   browser without a window, in which tests open the console.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
@@ -47,6 +48,8 @@ PACKAGES=(
 # The fuzzers' run-time library is clang's own; the symbolizer, of llvm-14, names
 # the lines of what they find.
 CHECK_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev llvm-14)
+# The browser, letters for it to draw, and what runs a command that its page shows.
+BROWSER_PACKAGES=(chromium-headless-shell fonts-dejavu-core curl)
 # promtool and prometheus, which the tests run, come in this package. Its service
 # is not wanted: only the programs are unpacked.
 PROMETHEUS_PACKAGE=prometheus
@@ -122,6 +125,22 @@ install_packages() {
   as_root apt-get update -qq
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
     --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# What tests of the console need; they are skipped without it.
+install_browser() {
+  local missing=()
+  for package in "${BROWSER_PACKAGES[@]}"; do
+    installed "$package" || missing+=("$package")
+  done
+  if [ ${#missing[@]} = 0 ]; then
+    return
+  fi
+  say "browser: installing ${missing[*]}"
+  { as_root apt-get update -qq &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+      --no-install-recommends "${missing[@]}" >/dev/null; } ||
+    say "browser: cannot be installed; the tests of the console will be skipped"
 }
 
 install_prometheus() {
@@ -280,7 +299,10 @@ install_packages
 install_prometheus
 install_schemas
 install_wheels pycocotools "$PYTHON_WHEELS" .deps/python
-[ -z "$INTEROP" ] || install_wheels tritonclient "$INTEROP_WHEELS" .deps/interop
+if [ -n "$INTEROP" ]; then
+  install_wheels tritonclient "$INTEROP_WHEELS" .deps/interop
+  install_browser
+fi
 install_python_client
 install_libtorch
 [ -z "$CUDA" ] || install_cuda

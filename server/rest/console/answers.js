@@ -3,7 +3,7 @@
 // JSON leaves default values out: a score of 0, a class 0 or an empty list is absent.
 
 import {bytes, make, makeTable, seconds, swatch} from './dom.js';
-import {classColor, Layer} from './runs.js';
+import {colorsOf, Layer} from './runs.js';
 
 const MAX_ROWS = 100;
 const STAGES = ['decode', 'preprocess', 'queue', 'inference', 'postprocess'];
@@ -31,11 +31,13 @@ export function renderScores(result) {
 // The objects of a DetectResult. `view` shows those above `threshold` whose class is
 // not in `hidden`; returns the table of those above the threshold.
 export function renderObjects(result, {view, threshold, hidden}) {
-  const all = (result.detections ?? []).map((detection, index) => {
+  const detections = result.detections ?? [];
+  const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));
+  const all = detections.map((detection, index) => {
     const {xMin = 0, yMin = 0, xMax = 0, yMax = 0} = detection.box ?? {};
     return {index, label: labelOf(detection), classId: detection.classId ?? 0,
       score: detection.score ?? 0, box: {xMin, yMin, xMax, yMax}, mask: detection.rle,
-      color: classColor(detection.classId ?? 0)};
+      color: colors.get(detection.classId ?? 0)};
   });
   const above = all.filter((object) => object.score > threshold);
   const shown = above.filter((object) => !hidden.has(object.classId));
@@ -47,9 +49,9 @@ export function renderObjects(result, {view, threshold, hidden}) {
     for (const object of [...shown].reverse()) {
       if (object.mask) layer.paint(object.mask, object.index + 1);
     }
-    const colors = [null];
-    for (const object of shown) colors[object.index + 1] = object.color;
-    layer = layer.toCanvas(colors);
+    const painted = [null];
+    for (const object of shown) painted[object.index + 1] = object.color;
+    layer = layer.toCanvas(painted);
   }
   view.setOverlay({layer, size, boxes: shown.map((object) => (
     {...object, text: `${object.label} ${object.score.toFixed(2)}`}))});
@@ -106,13 +108,15 @@ export function renderMap(result, {view, hidden}) {
   classes.sort((a, b) => b.fraction - a.fraction);
   const size = {width: result.width ?? 0, height: result.height ?? 0};
   const layer = new Layer(size.width, size.height);
-  const colors = [null];
+  const colors = colorsOf(classes.filter((entry) => entry.label !== 'background')
+      .map((entry) => entry.classId));
+  const painted = [null];
   classes.forEach((entry, i) => {
     layer.paint(entry.rle ?? {}, i + 1);
-    entry.color = entry.label === 'background' ? null : classColor(entry.classId);
-    colors[i + 1] = hidden.has(entry.classId) ? null : entry.color;
+    entry.color = colors.get(entry.classId) ?? null;
+    painted[i + 1] = hidden.has(entry.classId) ? null : entry.color;
   });
-  view.setOverlay({layer: layer.toCanvas(colors), size});
+  view.setOverlay({layer: layer.toCanvas(painted), size});
   return {
     count: classes.length,
     legend: classes.map((entry) => ({classId: entry.classId, label: labelOf(entry),

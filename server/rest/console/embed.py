@@ -25,7 +25,7 @@ def read(path):
         return path.read_bytes()
     text = shorten(path.read_text(encoding='utf-8'))
     if path.suffix == '.css':
-        text = re.sub(r'\s*([{};,])\s*|(:)\s+', r'\1\2', text)
+        text = re.sub(r'\s*([{};,])\s*|(:)\s+', r'\1\2', text).replace(';}', '}')
     return text.encode()
 
 

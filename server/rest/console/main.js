@@ -24,7 +24,6 @@ async function choose(blob, name, sample = null) {
   const turn = ++shown;
   picture = {blob, name: name || 'picture', sample};
   forget();
-  byId('empty').hidden = true;
   const image = new Image();
   image.src = URL.createObjectURL(blob);
   let loaded = image;
@@ -35,6 +34,7 @@ async function choose(blob, name, sample = null) {
   }
   URL.revokeObjectURL(image.src);
   if (turn !== shown) return;
+  byId('empty').hidden = loaded !== null;
   view.setPicture(loaded);
   describePicture(loaded);
   start();

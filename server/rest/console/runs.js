@@ -29,15 +29,14 @@ export function decodeRuns({height = 0, width = 0, counts = ''}) {
   return runs;
 }
 
-// A colour for each class, the neighbours' far apart: [red, green, blue].
-export function classColor(classId) {
-  const hue = (classId * 137.508 + 190) % 360;
-  const lightness = [0.52, 0.62, 0.44][classId % 3];
-  const chroma = 0.72 * Math.min(lightness, 1 - lightness);
-  return [0, 8, 4].map((n) => {
-    const k = (n + hue / 30) % 12;
-    return Math.round(255 * (lightness - chroma * Math.max(-1, Math.min(k - 3, 9 - k, 1))));
-  });
+// Easy to tell apart, on any picture.
+const COLORS = [[18, 165, 160], [242, 142, 43], [139, 92, 246], [225, 87, 89], [124, 181, 24],
+  [59, 130, 246], [236, 72, 153], [234, 179, 8], [6, 182, 212], [161, 98, 7], [22, 163, 74],
+  [217, 140, 200]];
+
+// A colour for each class of an answer, [red, green, blue]: the first dozen all differ.
+export function colorsOf(classIds) {
+  return new Map([...new Set(classIds)].map((id, i) => [id, COLORS[i % COLORS.length]]));
 }
 
 // Black or white, whichever is easier to read on the colour.

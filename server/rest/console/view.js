@@ -77,10 +77,13 @@ export class View {
     const y = height / this.size.height;
     context.font = LABEL_FONT;
     context.textBaseline = 'middle';
-    const placed = [];
     const focused = this.boxes.some((entry) => entry.index === this.focus);
-    for (const {index, box, text, color} of this.boxes) {
+    const choose = ({index}) => {
       context.globalAlpha = focused && index !== this.focus ? 0.3 : 1;
+    };
+    for (const entry of this.boxes) {
+      const {box, color} = entry;
+      choose(entry);
       const [left, top] = [box.xMin * x, box.yMin * y];
       const [boxWidth, boxHeight] = [(box.xMax - box.xMin) * x, (box.yMax - box.yMin) * y];
       context.lineWidth = 4;  // A dark rim, so that it is seen on any picture.
@@ -89,7 +92,12 @@ export class View {
       context.lineWidth = 2;
       context.strokeStyle = css(color);
       context.strokeRect(left, top, boxWidth, boxHeight);
-      this.drawLabel(context, {left, top, width, height, placed}, text, color);
+    }
+    const placed = [];
+    for (const entry of this.boxes) {
+      choose(entry);
+      this.drawLabel(context, {left: entry.box.xMin * x, top: entry.box.yMin * y, width, height,
+        placed}, entry.text, entry.color);
     }
     context.globalAlpha = 1;
   }
