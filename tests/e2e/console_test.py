@@ -226,16 +226,22 @@ class ErrorTest(ConsoleCase):
         self.wait_for_answer()
         gate.set()
         self.assertIn('cup', self.text('#answer'))
+        given_up = [parameters for method, parameters in self.page.events
+                    if method == 'Network.loadingFailed' and parameters.get('canceled')]
+        self.assertEqual(len(given_up), 1)
 
     def test_answers_that_are_no_answers(self):
         broken = detections(*TWO)
         body = json.loads(broken.body)
         body['results'][0]['detections'][0]['rle']['counts'] = '~~~'
+        short = json.loads(broken.body)
+        short['results'][0]['detections'][0]['rle']['counts'] = '04'
         for i, (answer, said) in enumerate((
                 (Answer(b'<html>a proxy</html>', 502), 'a proxy'),
                 (Answer(b'{'), 'the answer is no JSON'),
                 (Answer({}), 'no result for the picture'),
                 (Answer(body), 'a mask is not run lengths'),
+                (Answer(short), 'a mask of 200 x 100 pixels has runs of 4 pixels'),
                 (Answer({'results': [{'x': 'y' * 100000}]}, cut=True), 'the connection broke'))):
             with self.subTest(said):
                 self.server.answer = lambda answer=answer: answer

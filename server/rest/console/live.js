@@ -40,7 +40,7 @@ class Tile {
     this.write = write;
     this.points = [];
     this.value = make('dd', {'data-tile': name}, '–');
-    this.canvas = make('canvas', {'aria-hidden': 'true', width: 120, height: 28});
+    this.canvas = make('canvas', {'aria-hidden': 'true'});
     this.element = make('div', {class: 'tile'}, make('dt', {}, name), this.value, this.canvas);
   }
 
@@ -53,9 +53,12 @@ class Tile {
   }
 
   draw() {
-    const {width, height} = this.canvas;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    this.canvas.width = width * ratio;  // Which clears it.
+    this.canvas.height = height * ratio;
     const context = this.canvas.getContext('2d');
-    context.clearRect(0, 0, width, height);
+    context.scale(ratio, ratio);
     const highest = Math.max(...this.points.map((value) => value ?? 0), 1e-9);
     context.strokeStyle = getComputedStyle(this.canvas).color;
     context.lineWidth = 1.5;
