@@ -1,17 +1,10 @@
 #include "server/kserve/kserve_service.h"
 
-#include <memory>
 #include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
-#include "server/kserve/describe_model.h"
 #include "server/kserve/infer_call.h"
 #include "server/kserve/infer_stream.h"
-#include "server/kserve/inference.h"
-#include "server/repository/model_repository.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 
@@ -20,14 +13,6 @@ namespace {
 
 using observability::Method;
 using observability::RequestRecord;
-using repository::ModelVersion;
-
-constexpr char kServerName[] = "sfmamba";
-constexpr const char* kExtensions[] = {
-    "classification",      "model_repository",   "schedule_policy",
-    "model_configuration", "binary_tensor_data", "parameters",
-    "statistics",
-};
 
 // Ends a call at once.
 grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context,
@@ -52,6 +37,7 @@ KserveService::KserveService(prediction::PredictionEnvironment environment,
                              Options options)
     : env_(std::move(environment)),
       options_(std::move(options)),
+      queries_(env_),
       sends_(options_.send_timeout, env_.clock) {}
 
 void KserveService::StartDraining() {
@@ -127,14 +113,8 @@ grpc::ServerUnaryReactor* KserveService::ModelReady(
   inference::ModelReadyRequest asked;
   absl::Status status = rpc::Parse(*request, &asked);
   inference::ModelReadyResponse message;
-  if (status.ok()) {
-    const auto model =
-        FindModel(env_.repository, asked.name(), asked.version(), "name");
-    // A model that is not there is not ready.
-    if (!absl::IsNotFound(model.status())) status = model.status();
-    message.set_ready(model.ok() && !draining_.load() &&
-                      (*model)->Loaded().ok());
-  }
+  if (status.ok()) status = queries_.Ready(asked, &message);
+  if (draining_.load()) message.set_ready(false);
   if (status.ok()) return EndProbe(context, message, response);
   return End(context, rpc::EndCall(status, context));
 }
@@ -143,9 +123,7 @@ grpc::ServerUnaryReactor* KserveService::ServerMetadata(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* response) {
   inference::ServerMetadataResponse message;
-  message.set_name(kServerName);
-  message.set_version(options_.version);
-  for (const char* extension : kExtensions) message.add_extensions(extension);
+  DescribeServer(options_.version, &message);
   return EndProbe(context, message, response);
 }
 
@@ -181,11 +159,7 @@ grpc::ServerUnaryReactor* KserveService::ModelMetadata(
                 inference::ModelMetadataResponse>(
       Method::kModelMetadata, context, request, response,
       [this](const auto& asked, auto* metadata, RequestRecord* record) {
-        const auto model =
-            FindModel(env_.repository, asked.name(), asked.version(), "name");
-        if (!model.ok()) return model.status();
-        record->set_model((*model)->name(), (*model)->metrics());
-        return DescribeMetadata(**model, metadata);
+        return queries_.Metadata(asked, metadata, record);
       });
 }
 
@@ -194,13 +168,8 @@ grpc::ServerUnaryReactor* KserveService::ModelConfig(
     grpc::ByteBuffer* response) {
   return Answer<inference::ModelConfigRequest, inference::ModelConfigResponse>(
       Method::kModelConfig, context, request, response,
-      [this](const auto& asked, auto* message, RequestRecord* record) {
-        const auto model =
-            FindModel(env_.repository, asked.name(), asked.version(), "name");
-        if (!model.ok()) return model.status();
-        record->set_model((*model)->name(), (*model)->metrics());
-        return DescribeConfig(**model, env_.limits.max_images,
-                              env_.default_deadline, message->mutable_config());
+      [this](const auto& asked, auto* config, RequestRecord* record) {
+        return queries_.Config(asked, config, record);
       });
 }
 
@@ -210,23 +179,8 @@ grpc::ServerUnaryReactor* KserveService::ModelStatistics(
   return Answer<inference::ModelStatisticsRequest,
                 inference::ModelStatisticsResponse>(
       Method::kModelStatistics, context, request, response,
-      [this](const auto& asked, auto* message, RequestRecord* record) {
-        if (asked.name().empty()) {
-          record->set_no_model();
-          for (const auto& model : env_.repository.List()) {
-            if (!model->Loaded().ok()) continue;
-            DescribeStatistics(*model, message->add_model_stats());
-          }
-          return absl::OkStatus();
-        }
-        const auto model =
-            FindModel(env_.repository, asked.name(), asked.version(), "name");
-        if (!model.ok()) return model.status();
-        record->set_model((*model)->name(), (*model)->metrics());
-        const auto loaded = (*model)->Loaded();
-        if (!loaded.ok()) return loaded.status();
-        DescribeStatistics(**model, message->add_model_stats());
-        return absl::OkStatus();
+      [this](const auto& asked, auto* statistics, RequestRecord* record) {
+        return queries_.Statistics(asked, statistics, record);
       });
 }
 
@@ -237,21 +191,7 @@ grpc::ServerUnaryReactor* KserveService::RepositoryIndex(
                 inference::RepositoryIndexResponse>(
       Method::kRepositoryIndex, context, request, response,
       [this](const auto& asked, auto* index, RequestRecord* record) {
-        record->set_no_model();
-        if (!asked.repository_name().empty()) {
-          return server::InvalidField("repository_name",
-                                      "expected none: there is one repository");
-        }
-        for (const auto& model : env_.repository.List()) {
-          if (asked.ready() && !model->Loaded().ok()) continue;
-          auto* entry = index->add_models();
-          entry->set_name(model->id());
-          entry->set_version(absl::StrCat(model->number()));
-          entry->set_state(
-              std::string(observability::ModelStateName(model->state())));
-          entry->set_reason(model->state_reason());
-        }
-        return absl::OkStatus();
+        return queries_.Index(asked, index, record);
       });
 }
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/kserve/kserve_methods.h"
+#include "server/kserve/model_queries.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
@@ -115,6 +116,7 @@ class KserveService final : public KserveMethods {
 
   const prediction::PredictionEnvironment env_;
   const Options options_;
+  const ModelQueries queries_;
   rpc::SendWatch sends_;
   rpc::StreamSet streams_;
   std::atomic<bool> draining_{false};
