@@ -75,10 +75,14 @@ absl::Status CheckNoSequence(absl::string_view name,
 absl::Status ReadFraction(absl::string_view name,
                           const InferParameter& parameter,
                           std::optional<float>* fraction) {
-  if (!parameter.has_double_param()) {
+  // Its range is the prediction's. Clients write 1.0 as an integer too.
+  if (parameter.has_double_param()) {
+    *fraction = parameter.double_param();
+  } else if (parameter.has_int64_param()) {
+    *fraction = parameter.int64_param();
+  } else {
     return Invalid(name, "expected a double_param");
   }
-  *fraction = parameter.double_param();  // Its range is the prediction's.
   return absl::OkStatus();
 }
 

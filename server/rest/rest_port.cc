@@ -10,7 +10,19 @@
 namespace sfmamba::rest {
 namespace {
 
+KserveRest::Options KserveOptions(const RestService& service,
+                                  const RestPort::Options& options) {
+  KserveRest::Options result;
+  result.version = options.version;
+  result.live = options.live;
+  result.ready = options.ready;
+  result.serving = [&service] { return service.CheckServing(); };
+  result.max_message_bytes = options.max_body_bytes;
+  return result;
+}
+
 RestService::Options ServiceOptions(observability::Metrics& metrics,
+                                    KserveRest* kserve,
                                     const RestPort::Options& options) {
   RestService::Options result;
   result.live = options.live;
@@ -18,6 +30,9 @@ RestService::Options ServiceOptions(observability::Metrics& metrics,
   if (options.console) result.console = HandleConsole;
   result.metrics = [&metrics](const http::HttpRequest& request) {
     return http::MetricsResponse(request, metrics);
+  };
+  result.kserve = [kserve](std::unique_ptr<http::Exchange> exchange) {
+    kserve->Handle(std::move(exchange));
   };
   return result;
 }
@@ -40,7 +55,9 @@ http::HttpOptions HttpOptionsOf(observability::Metrics& metrics,
 
 RestPort::RestPort(prediction::PredictionEnvironment environment,
                    const Options& options)
-    : service_(environment, ServiceOptions(environment.metrics, options)) {}
+    : kserve_(environment, KserveOptions(service_, options)),
+      service_(environment,
+               ServiceOptions(environment.metrics, &kserve_, options)) {}
 
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
     prediction::PredictionEnvironment environment, const Options& options) {

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "server/http/http_server.h"
 #include "server/prediction/prediction.h"
+#include "server/rest/kserve_rest.h"
 #include "server/rest/rest_service.h"
 
 namespace sfmamba::rest {
@@ -47,6 +48,7 @@ class RestPort {
   RestPort(prediction::PredictionEnvironment environment,
            const Options& options);
 
+  KserveRest kserve_;
   RestService service_;
   std::unique_ptr<http::HttpServer> http_;  // Last: it uses what is above.
 };

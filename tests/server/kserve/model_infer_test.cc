@@ -215,6 +215,8 @@ TEST_F(ModelInferTest, DetectionsArePaddedWithZeros) {
   // The threshold is the detector's.
   (*request.mutable_parameters())["score_threshold"].set_double_param(0.8);
   EXPECT_EQ(Values<int32_t>(Answer(request).raw_output_contents(0))[0], 0);
+  (*request.mutable_parameters())["score_threshold"].set_int64_param(1);
+  EXPECT_EQ(Values<int32_t>(Answer(request).raw_output_contents(0))[0], 0);
 }
 
 TEST_F(ModelInferTest, TypedIntegersAreTheRawOnes) {

@@ -1,0 +1,51 @@
+#ifndef SFMAMBA_SERVER_REST_KSERVE_JSON_H_
+#define SFMAMBA_SERVER_REST_KSERVE_JSON_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "inference/grpc_service.pb.h"
+
+namespace sfmamba::rest {
+
+// Where the elements of an input are.
+struct InputData {
+  // After the JSON: the parameter `binary_data_size`.
+  std::optional<int64_t> binary_bytes;
+  // In the JSON: the elements of `data` as raw_input_contents has them.
+  std::optional<std::string> raw;
+};
+
+// A request to infer, as its JSON says.
+struct InferJson {
+  // Without what is in the path and without elements. The parameters that only
+  // REST has are not in it.
+  inference::ModelInferRequest message;
+  std::vector<InputData> inputs;  // Of each input of the message.
+  // Whether each output of the message is to come as binary data, if it says
+  // so: the parameter `binary_data`.
+  std::vector<std::optional<bool>> binary_outputs;
+  // The same of outputs that do not: the parameter `binary_data_output`.
+  bool binary_output = false;
+};
+
+// Reads the JSON of a request. `data` of BYTES has strings, which stand for
+// their UTF-8, or objects {"b64": "<base64>"}; of FP32 and UINT8 it has
+// numbers; nested arrays are flattened in their order. At most
+// `max_raw_bytes` of elements are taken. Of an object's keys, those that are
+// not known are ignored, and known ones may stand there once. A string has at
+// most 16 MiB.
+//
+// Returns INVALID_ARGUMENT: MALFORMED_MESSAGE if it is no JSON, and
+// INVALID_FIELD, naming the field. What gRPC's messages can say too is not
+// checked here. Takes memory in proportion to the JSON and never recurses.
+absl::StatusOr<InferJson> ReadInferJson(absl::string_view json,
+                                        int64_t max_raw_bytes);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_KSERVE_JSON_H_

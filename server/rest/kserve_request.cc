@@ -1,0 +1,171 @@
+#include "server/rest/kserve_request.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/support/slice.h"
+#include "inference/grpc_service.pb.h"
+#include "server/base/reasons.h"
+#include "server/kserve/model_tensors.h"
+#include "server/rest/kserve_json.h"
+
+namespace sfmamba::rest {
+namespace {
+
+constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
+constexpr size_t kMaxShown = 32;  // Bytes of a header.
+// The key of raw_input_contents on the wire: field 7, bytes.
+constexpr char kRawKey = 7 << 3 | 2;
+constexpr int kLengthBytes = 4;  // Before each element of BYTES.
+
+using Owner = std::shared_ptr<const std::string>;
+
+// Bytes of a string that lives as long as the slice.
+grpc::Slice Share(const Owner& owner, absl::string_view bytes) {
+  return grpc::Slice(
+      const_cast<char*>(bytes.data()), bytes.size(),
+      [](void* share) { delete static_cast<Owner*>(share); }, new Owner(owner));
+}
+
+// The key and the length of a raw_input_contents of so many bytes.
+std::string RawHead(uint64_t bytes) {
+  std::string head(1, kRawKey);
+  for (; bytes >= 0x80; bytes >>= 7) {
+    head.push_back(static_cast<char>(bytes | 0x80));
+  }
+  head.push_back(static_cast<char>(bytes));
+  return head;
+}
+
+// Writes a ModelInferRequest slice by slice.
+class MessageWriter {
+ public:
+  explicit MessageWriter(const inference::ModelInferRequest& message) {
+    slices_.emplace_back(message.SerializeAsString());
+  }
+
+  // Adds raw_input_contents, of which `before` stands before the others.
+  void AddRaw(const Owner& owner, absl::string_view bytes,
+              absl::string_view before = "") {
+    slices_.emplace_back(
+        absl::StrCat(RawHead(before.size() + bytes.size()), before));
+    if (!bytes.empty()) slices_.push_back(Share(owner, bytes));
+  }
+
+  grpc::ByteBuffer Take() {
+    return grpc::ByteBuffer(slices_.data(), slices_.size());
+  }
+
+ private:
+  std::vector<grpc::Slice> slices_;
+};
+
+absl::StatusOr<size_t> ReadHeaderLength(absl::string_view text, size_t most) {
+  uint64_t length;
+  if (absl::SimpleAtoi(text, &length) && length <= most) return length;
+  return server::InvalidField(
+      kHeaderLength,
+      absl::StrCat("got \"", text.substr(0, kMaxShown), "\", expected 0 to ",
+                   most, ", the bytes of the body"));
+}
+
+void Name(absl::string_view model, absl::string_view version,
+          inference::ModelInferRequest* message) {
+  message->set_model_name(std::string(model));
+  message->set_model_version(std::string(version));
+}
+
+// A body that is a picture.
+KserveRequest PictureRequest(absl::string_view model, absl::string_view version,
+                             std::string body) {
+  inference::ModelInferRequest message;
+  Name(model, version, &message);
+  auto* input = message.add_inputs();
+  input->set_name(kserve::kInputName);
+  input->set_datatype("BYTES");
+  input->add_shape(1);
+  std::string length;
+  for (int i = 0; i < kLengthBytes; ++i) {
+    length.push_back(static_cast<char>(body.size() >> 8 * i));
+  }
+  MessageWriter writer(message);
+  const auto owner = std::make_shared<const std::string>(std::move(body));
+  writer.AddRaw(owner, *owner, length);
+  return {writer.Take(), OutputForms()};
+}
+
+absl::Status WrongTail(size_t got, absl::string_view expected) {
+  return server::InvalidField(
+      "inputs",
+      absl::StrCat("got ", got, " bytes after the JSON, expected ", expected));
+}
+
+}  // namespace
+
+bool OutputForms::IsBinary(int output) const {
+  return output < static_cast<int>(binary.size())
+             ? binary[output].value_or(default_binary)
+             : default_binary;
+}
+
+bool OutputForms::AnyJson() const {
+  if (binary.empty()) return !default_binary;
+  return std::any_of(binary.begin(), binary.end(),
+                     [this](std::optional<bool> one) {
+                       return !one.value_or(default_binary);
+                     });
+}
+
+absl::StatusOr<KserveRequest> ReadKserveRequest(
+    absl::string_view model, absl::string_view version,
+    std::optional<absl::string_view> header_length, std::string body,
+    int64_t max_raw_bytes, server::MemoryBudget* memory) {
+  size_t json_bytes = body.size();
+  if (header_length.has_value()) {
+    const absl::StatusOr<size_t> length =
+        ReadHeaderLength(*header_length, body.size());
+    if (!length.ok()) return length.status();
+    json_bytes = *length;
+    if (json_bytes == 0) return PictureRequest(model, version, std::move(body));
+  }
+  // What is made of the JSON takes about as much as it does, until the
+  // prediction holds the message.
+  const absl::StatusOr<server::MemoryHold> hold =
+      memory->Take(server::MemoryUse::kMessage, json_bytes);
+  if (!hold.ok()) return hold.status();
+  absl::StatusOr<InferJson> json = ReadInferJson(
+      absl::string_view(body).substr(0, json_bytes), max_raw_bytes);
+  if (!json.ok()) return json.status();
+  Name(model, version, &json->message);
+  MessageWriter writer(json->message);
+  const auto owner = std::make_shared<const std::string>(std::move(body));
+  absl::string_view tail = absl::string_view(*owner).substr(json_bytes);
+  for (InputData& input : json->inputs) {
+    if (input.raw.has_value()) {
+      const auto raw =
+          std::make_shared<const std::string>(*std::move(input.raw));
+      writer.AddRaw(raw, *raw);
+    } else if (input.binary_bytes.has_value()) {
+      const uint64_t bytes = *input.binary_bytes;
+      if (bytes > tail.size()) {
+        return WrongTail(tail.size(), absl::StrCat(bytes,
+                                                   " or more as "
+                                                   "binary_data_size says"));
+      }
+      writer.AddRaw(owner, tail.substr(0, bytes));
+      tail.remove_prefix(bytes);
+    }
+  }
+  if (!tail.empty()) {
+    return WrongTail(tail.size(), "none beyond what binary_data_size says");
+  }
+  KserveRequest request;
+  request.message = writer.Take();
+  request.outputs = {std::move(json->binary_outputs), json->binary_output};
+  return request;
+}
+
+}  // namespace sfmamba::rest

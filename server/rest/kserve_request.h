@@ -1,0 +1,51 @@
+#ifndef SFMAMBA_SERVER_REST_KSERVE_REQUEST_H_
+#define SFMAMBA_SERVER_REST_KSERVE_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/base/memory_budget.h"
+
+namespace sfmamba::rest {
+
+// How the outputs of an answer are to come: as binary data, or in the JSON.
+struct OutputForms {
+  std::vector<std::optional<bool>> binary;  // Of the outputs asked for, if any.
+  bool default_binary = false;              // Of those that do not say.
+
+  bool IsBinary(int output) const;
+  // Whether an output may come in the JSON.
+  bool AnyJson() const;
+};
+
+// A request to infer, in the words of gRPC.
+struct KserveRequest {
+  // A ModelInferRequest with raw_input_contents, whose binary data lies in the
+  // HTTP body's own memory.
+  grpc::ByteBuffer message;
+  OutputForms outputs;
+};
+
+// Reads the body of a request for this model and version. Its first bytes are
+// JSON, as many as `header_length` says, the header
+// Inference-Header-Content-Length; without it all are. The inputs' binary data
+// follow in their order. If it says 0, the whole body is one picture. At most
+// `max_raw_bytes` of elements are taken from the JSON, which holds memory of
+// `memory` while it is read.
+//
+// INVALID_ARGUMENT as ReadInferJson() says, or if the lengths do not agree;
+// RESOURCE_EXHAUSTED if there is no memory. What gRPC's messages can say too is
+// not checked here.
+absl::StatusOr<KserveRequest> ReadKserveRequest(
+    absl::string_view model, absl::string_view version,
+    std::optional<absl::string_view> header_length, std::string body,
+    int64_t max_raw_bytes, server::MemoryBudget* memory);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_KSERVE_REQUEST_H_

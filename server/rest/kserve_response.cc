@@ -1,0 +1,148 @@
+#include "server/rest/kserve_response.h"
+
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/json.h"
+#include "server/base/error.h"
+#include "server/rest/error_response.h"
+#include "server/rest/http_code.h"
+
+namespace sfmamba::rest {
+namespace {
+
+using base::JsonString;
+using Tensor = inference::packed::ModelInferResponse::InferOutputTensor;
+
+constexpr size_t kLongestNumber = 32;  // Characters, of a float.
+
+template <typename T>
+void AppendNumber(T value, std::string* json) {
+  char digits[kLongestNumber];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
+  json->append(digits, end - digits);
+}
+
+template <typename T>
+void AppendNumbers(absl::string_view raw, std::string* json) {
+  json->reserve(json->size() + 2 * raw.size());
+  for (size_t at = 0; at + sizeof(T) <= raw.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, &raw[at], sizeof(value));
+    if (at > 0) json->push_back(',');
+    AppendNumber(value, json);
+  }
+}
+
+void AppendStrings(absl::string_view raw, std::string* json) {
+  uint32_t length;
+  for (bool first = true; raw.size() >= sizeof(length); first = false) {
+    std::memcpy(&length, raw.data(), sizeof(length));
+    raw.remove_prefix(sizeof(length));
+    absl::StrAppend(json, first ? "" : ",", JsonString(raw.substr(0, length)));
+    raw.remove_prefix(std::min<size_t>(length, raw.size()));
+  }
+}
+
+void AppendData(absl::string_view datatype, absl::string_view raw,
+                std::string* json) {
+  *json += ",\"data\":[";
+  if (datatype == "FP32") {
+    AppendNumbers<float>(raw, json);
+  } else if (datatype == "INT32") {
+    AppendNumbers<int32_t>(raw, json);
+  } else if (datatype == "UINT8") {
+    AppendNumbers<uint8_t>(raw, json);
+  } else {
+    AppendStrings(raw, json);
+  }
+  json->push_back(']');
+}
+
+void AppendTensor(const Tensor& tensor, std::string* json) {
+  absl::StrAppend(json, "{\"name\":", JsonString(tensor.name()),
+                  ",\"datatype\":", JsonString(tensor.datatype()),
+                  ",\"shape\":[");
+  for (int i = 0; i < tensor.shape_size(); ++i) {
+    absl::StrAppend(json, i > 0 ? "," : "", tensor.shape(i));
+  }
+  json->push_back(']');
+}
+
+// What gRPC's messages call the elements of an input.
+constexpr absl::string_view kElementFields[] = {"raw_input_contents[0]",
+                                                "inputs[0].contents"};
+
+// An error's message with its field, in the words of REST.
+std::string Worded(const absl::Status& error) {
+  const std::string field = server::GetErrorDetail(error).field;
+  absl::string_view message = error.message();
+  if (field.empty()) return std::string(message);
+  absl::ConsumePrefix(&message, absl::StrCat(field, ": "));
+  for (const absl::string_view name : kElementFields) {
+    if (field == name) return absl::StrCat("inputs[0].data: ", message);
+  }
+  return absl::StrCat(field, ": ", message);
+}
+
+}  // namespace
+
+http::HttpResponse InferResponse(
+    const OutputForms& forms, inference::packed::ModelInferResponse* answer) {
+  std::string json =
+      absl::StrCat("{\"model_name\":", JsonString(answer->model_name()),
+                   ",\"model_version\":", JsonString(answer->model_version()));
+  if (!answer->id().empty()) {
+    absl::StrAppend(&json, ",\"id\":", JsonString(answer->id()));
+  }
+  json += ",\"outputs\":[";
+  std::vector<std::string> binary;
+  for (int i = 0; i < answer->outputs_size(); ++i) {
+    const Tensor& tensor = answer->outputs(i);
+    std::string& raw = *answer->mutable_raw_output_contents(i);
+    if (i > 0) json.push_back(',');
+    AppendTensor(tensor, &json);
+    if (forms.IsBinary(i)) {
+      absl::StrAppend(
+          &json, ",\"parameters\":{\"binary_data_size\":", raw.size(), "}");
+      binary.push_back(std::move(raw));
+    } else {
+      AppendData(tensor.datatype(), raw, &json);
+    }
+    json.push_back('}');
+  }
+  json += "]}";
+  if (binary.empty()) return JsonResponse(std::move(json));
+  http::HttpResponse response;
+  response.headers = {
+      {"Content-Type", "application/octet-stream"},
+      {"Inference-Header-Content-Length", absl::StrCat(json.size())}};
+  response.body.push_back(std::move(json));
+  for (std::string& raw : binary) response.body.push_back(std::move(raw));
+  return response;
+}
+
+http::HttpResponse JsonResponse(std::string json) {
+  http::HttpResponse response;
+  response.headers = {{"Content-Type", "application/json"}};
+  response.body.push_back(std::move(json));
+  return response;
+}
+
+http::HttpResponse KserveError(const absl::Status& error) {
+  http::HttpResponse response =
+      JsonResponse(absl::StrCat("{\"error\":", JsonString(Worded(error)), "}"));
+  response.status = HttpCode(error.code());
+  const std::optional<std::string> seconds = RetryAfter(error);
+  if (seconds.has_value()) {
+    response.headers.emplace_back("Retry-After", *seconds);
+  }
+  return response;
+}
+
+}  // namespace sfmamba::rest

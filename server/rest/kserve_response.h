@@ -1,0 +1,28 @@
+#ifndef SFMAMBA_SERVER_REST_KSERVE_RESPONSE_H_
+#define SFMAMBA_SERVER_REST_KSERVE_RESPONSE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "inference/packed_response.pb.h"
+#include "server/http/exchange.h"
+#include "server/rest/kserve_request.h"
+
+namespace sfmamba::rest {
+
+// An answer with raw_output_contents as REST has it: JSON, then the outputs
+// that come as binary data, which are moved out of `answer`. In the JSON
+// numbers have the digits that give the same float again.
+http::HttpResponse InferResponse(const OutputForms& forms,
+                                 inference::packed::ModelInferResponse* answer);
+
+// JSON that is answered with 200.
+http::HttpResponse JsonResponse(std::string json);
+
+// An error as {"error": "<field>: <message>"}, by the HTTP status of its code,
+// in the fields of REST.
+http::HttpResponse KserveError(const absl::Status& error);
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_KSERVE_RESPONSE_H_

@@ -1,0 +1,82 @@
+#ifndef SFMAMBA_SERVER_REST_KSERVE_REST_H_
+#define SFMAMBA_SERVER_REST_KSERVE_REST_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/http/exchange.h"
+#include "server/kserve/model_queries.h"
+#include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/prediction.h"
+#include "server/rest/kserve_request.h"
+#include "server/rest/kserve_route.h"
+
+namespace sfmamba::rest {
+
+// The Open Inference Protocol, version 2, over REST with the extension for
+// binary data: the paths under /v2. docs/clients.md says how its clients ask.
+//
+// Thread-safe. It outlives the exchanges that it was given.
+class KserveRest {
+ public:
+  struct Options {
+    std::string version;  // The server's.
+    // Whether every model makes progress, and whether the server is SERVING.
+    // Both must be quick and thread-safe.
+    std::function<bool()> live = [] { return true; };
+    std::function<bool()> ready = [] { return true; };
+    // The error that requests get while the server is stopped; OK before.
+    std::function<absl::Status()> serving = [] { return absl::OkStatus(); };
+    // Of elements that JSON may stand for, as of gRPC's messages.
+    int64_t max_message_bytes = 64 << 20;
+    // Of the tensors of an answer that comes as JSON: a MiB of a class map
+    // takes some 5 ms to be written, and up to four MiB then.
+    int64_t max_json_answer_bytes = 16 << 20;
+  };
+
+  KserveRest(prediction::PredictionEnvironment environment, Options options);
+
+  // Answers a request, now or, of a prediction, when it is done. The whole
+  // request is read here, which takes time in proportion to its JSON.
+  void Handle(std::unique_ptr<http::Exchange> exchange);
+
+ private:
+  void Infer(const KserveRoute& route,
+             std::unique_ptr<http::Exchange> exchange);
+  // Takes the request's body; `call` is the error of its headers, or OK.
+  absl::StatusOr<KserveRequest> Read(const KserveRoute& route,
+                                     const absl::Status& call,
+                                     http::HttpRequest* request) const;
+
+  // The answer to what is no prediction.
+  http::HttpResponse Answer(const KserveRoute& route,
+                            const http::HttpRequest& request) const;
+  http::HttpResponse AnswerModel(const KserveRoute& route,
+                                 const http::HttpRequest& request) const;
+  http::HttpResponse ModelReady(const KserveRoute& route) const;
+  http::HttpResponse Index(const http::HttpRequest& request) const;
+  // Counts a request for no model and refuses it.
+  http::HttpResponse Refuse(observability::Method method,
+                            const http::HttpRequest& request,
+                            const absl::Status& status) const;
+
+  // `bytes` are those of the body.
+  observability::RequestRecord Record(observability::Method method,
+                                      int64_t bytes,
+                                      const http::HttpRequest& request) const;
+
+  const prediction::PredictionEnvironment env_;
+  // The same for answers that come as JSON, which take longer to write.
+  const prediction::PredictionEnvironment json_env_;
+  const Options options_;
+  const kserve::ModelQueries queries_;
+};
+
+}  // namespace sfmamba::rest
+
+#endif  // SFMAMBA_SERVER_REST_KSERVE_REST_H_
