@@ -4,8 +4,6 @@
 //   bazel run //tests/fuzz:write_seeds -- $PWD/tests/fuzz/corpus
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,12 +11,13 @@
 #include "base/coco_rle.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
-#include "inference/grpc_service.pb.h"
 #include "model/weights/safetensors.h"
 #include "server/server_config.h"
 #include "sfmamba/v1/config.pb.h"
 #include "sfmamba/v1/vision.pb.h"
+#include "tests/fuzz/corpus.h"
 #include "tests/fuzz/http_seeds.h"
+#include "tests/fuzz/kserve_seeds.h"
 #include "tests/server/picture.h"
 
 // After C's headers, which it needs.
@@ -26,24 +25,6 @@
 
 namespace sfmamba {
 namespace {
-
-std::string Byte(int value) { return std::string(1, static_cast<char>(value)); }
-
-class Corpus {
- public:
-  explicit Corpus(std::string folder) : folder_(std::move(folder)) {}
-
-  void Add(const std::string& fuzzer, const std::string& name,
-           const std::string& bytes) const {
-    const std::filesystem::path path =
-        std::filesystem::path(folder_) / fuzzer / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-
- private:
-  const std::string folder_;
-};
 
 // Pictures.
 
@@ -224,52 +205,6 @@ void AddRequests(const Corpus& corpus) {
   corpus.Add("stream_message", "config", Byte(0) + config.SerializeAsString());
 }
 
-inference::ModelInferRequest Infer(const std::string& datatype,
-                                   const std::vector<int64_t>& shape) {
-  inference::ModelInferRequest request;
-  request.set_model_name("everyday");
-  (*request.mutable_parameters())["timeout"].set_int64_param(1);
-  auto* input = request.add_inputs();
-  input->set_name("image");
-  input->set_datatype(datatype);
-  for (const int64_t side : shape) input->add_shape(side);
-  auto* output = request.add_outputs();
-  output->set_name("logits");
-  (*output->mutable_parameters())["classification"].set_int64_param(2);
-  return request;
-}
-
-void AddInferRequests(const Corpus& corpus) {
-  const auto add = [&](const std::string& name,
-                       const inference::ModelInferRequest& request) {
-    // In three slices.
-    corpus.Add("kserve", name,
-               Byte(2) + Byte(80) + Byte(160) + request.SerializeAsString());
-  };
-  const std::string files("\3\0\0\0abc\1\0\0\0d", 12);
-  inference::ModelInferRequest request = Infer("BYTES", {2, 1});
-  request.add_raw_input_contents(files);
-  add("raw_files", request);
-  request = Infer("FP16", {2, 3, 1, 2});
-  request.add_raw_input_contents(std::string(24, 'x'));
-  add("raw_numbers", request);
-  request = Infer("BYTES", {2});
-  for (const char* file : {"abc", "d"}) {
-    request.mutable_inputs(0)->mutable_contents()->add_bytes_contents(file);
-  }
-  add("typed_files", request);
-  request = Infer("FP32", {1, 3, 1, 2});
-  for (int i = 0; i < 6; ++i) {
-    request.mutable_inputs(0)->mutable_contents()->add_fp32_contents(i);
-  }
-  add("typed_numbers", request);
-  request = Infer("UINT8", {1, 3, 2, 1});
-  for (int i = 0; i < 6; ++i) {
-    request.mutable_inputs(0)->mutable_contents()->add_uint_contents(40 * i);
-  }
-  add("typed_pixels", request);
-}
-
 // Settings.
 
 // Sets each field, of repeated ones two values, to something like a default.
@@ -382,7 +317,7 @@ void Write(const Corpus& corpus) {
     corpus.Add("http_request", name, bytes);
   }
   AddRequests(corpus);
-  AddInferRequests(corpus);
+  AddKserveSeeds(corpus);
   AddConfigs(corpus);
   AddRunLengths(corpus);
   AddSafetensors(corpus);
