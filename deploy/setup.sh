@@ -67,15 +67,31 @@ docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0
 # Scores detections in the test of the default models' accuracy.
 PYTHON_WHEELS='pycocotools==2.0.11 --hash=sha256:18ba75ff58cedb33a85ce2c18f1452f1fe20c9dd59925eec5300b2bf6205dbe1'
 
-# Triton's Python client, whose gRPC part speaks the Open Inference Protocol, and
-# what that part needs beside Debian's numpy.
+# Triton's Python client, which speaks the Open Inference Protocol over gRPC and over
+# HTTP, and what it needs beside Debian's numpy: for both, for HTTP, and for asyncio.
 INTEROP_WHEELS='tritonclient==2.73.0 --hash=sha256:1f5cec19b0568e037ec4d716ae702984b3ab93e35f72b8f72c5135374dd2be9a
 grpcio==1.81.1 --hash=sha256:0a37165cc80b1a368384b383e63a4c38116a10467ae44c904d2d7468c4470ec2
 protobuf==6.33.5 --hash=sha256:cbf16ba3350fb7b889fca858fb215967792dc125b35c7976ca4818bee3521cf0
 ml-dtypes==0.5.4 --hash=sha256:19b9a53598f21e453ea2fbda8aa783c20faff8e1eeb0d7ab899309a0053f1483
 python-rapidjson==1.23 --hash=sha256:d0702eae42704948320df851a35371db3e7a9494c123896cbb069cc8b56e3c4e
 packaging==24.2 --hash=sha256:09abb1bccd265c01f4a3aa3f7a7db064b36514d2cba19a2f694fe6150451a759
-typing-extensions==4.15.0 --hash=sha256:f0fa19c6845758ab08074a0cfa8b7aecb71c999ca73d62883bc25cc018c4e548'
+typing-extensions==4.15.0 --hash=sha256:f0fa19c6845758ab08074a0cfa8b7aecb71c999ca73d62883bc25cc018c4e548
+gevent==26.9.0 --hash=sha256:8e47e8c24135936bc01198f93aa97061e543a8b0d7a339d34182c35901b41da0
+geventhttpclient==2.6.1 --hash=sha256:1b6d860503aa564d951d80ed09ef2fa7b08c87bf77cff0f55971efb6289b32c1
+greenlet==3.3.2 --hash=sha256:8e2cd90d413acbf5e77ae41e5d3c9b3ac1d011a756d7284d7f3f2b806bbd6358
+zope.event==6.2 --hash=sha256:5e755153ac4faf64c10a4b6dd3307680166a3edf65b38df22df592610f8fa874
+zope.interface==8.7 --hash=sha256:1613beb1fb1b4f457818c5443e985142ec9e71af391bfb26e583e0353f206792
+brotli==1.2.1 --hash=sha256:6b3c3d5794212a54434b4856f808f7bdf7ad48eacadaadb5b2346fc9a639365a
+certifi==2026.10.18 --hash=sha256:73191c47aaa79da394e8fee2dbc2ec827432cab56311122c9e47abf79e390f62
+aiohttp==3.14.5 --hash=sha256:50a195903119008fe9cc68710535eb37f556ffffd6a7759afe70a2c145587045
+aiohappyeyeballs==2.7.1 --hash=sha256:9243213661e29250eb41368e5daa826fc017156c3b8a11440826b2e3ed376472
+aiosignal==1.4.0 --hash=sha256:053243f8b92b990551949e63930a839ff0cf0b0ebbe0597b0f3fb19e1a0fe82e
+attrs==26.1.0 --hash=sha256:c647aa4a12dfbad9333ca4e71fe62ddc36f4e63b2d260a37a8b83d2f043ac309
+frozenlist==1.8.0 --hash=sha256:2552f44204b744fba866e573be4c1f9048d6a324dfe14475103fd51613eb1d1f
+idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c
+multidict==7.2.1 --hash=sha256:3b7542fad2706595c1b1853b46f2c3c4ae5cc5a6252b7225f294d607a29e1bdf
+propcache==0.5.4 --hash=sha256:6e9368e87a3efc285e559131092c5db643eb8e56de4ee42064d5baec22ef2bb5
+yarl==1.25.1 --hash=sha256:d5add7b4ca7afeea91d52e4d4e4db3b1fe9885b71f07054560d8c4296b7441a2'
 
 # What tests build and run the Python package of client/python with. Pillow is for the tests.
 PYTHON_CLIENT_WHEELS='grpcio==1.85.1 --hash=sha256:83aced2a1c05648cee0de34e531351118b14c58238f0a61b43559ac8851647a8
@@ -234,13 +250,17 @@ install_wheels() {
     return
   fi
   say "$1: fetching"
-  rm -rf "$3"
-  fetch_wheels "$2" "$3/wheels"
-  for wheel in "$3"/wheels/*.whl; do
-    unzip -q -o "$wheel" -x '*.dist-info/*' -d "$3"
+  # Beside what is there, which is used until all has come.
+  local folder=$3.partial
+  rm -rf "$folder"
+  fetch_wheels "$2" "$folder/wheels"
+  for wheel in "$folder"/wheels/*.whl; do
+    unzip -q -o "$wheel" -x '*.dist-info/*' -d "$folder"
   done
-  rm -rf "$3/wheels"
-  echo "$wanted" >"$3/.complete"
+  rm -rf "$folder/wheels"
+  echo "$wanted" >"$folder/.complete"
+  rm -rf "$3"
+  mv "$folder" "$3"
 }
 
 # Wheels as they are: the tests install them with pip.

@@ -3,53 +3,19 @@
 deploy/setup.sh --interop fetches it.
 """
 
-import json
 import pathlib
 import queue
-import shutil
-import subprocess
-import tempfile
-import threading
 import unittest
 
 import numpy
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-SAMPLES = pathlib.Path('client/samples')
+from model_server import SAMPLES, Server
+
 MODEL = 'everyday'
 SIDE = 160
 CLASSES = 20
-
-
-class Server:
-    """The server with the default models, on a free port, until close()."""
-
-    def __init__(self):
-        # A copy, as the files here may be links, which the server does not follow.
-        self._folder = tempfile.TemporaryDirectory()
-        models = f'{self._folder.name}/models'
-        shutil.copytree('models', models)
-        self._process = subprocess.Popen(
-            ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1',
-             '--port=0', '--http_port=0', '--metrics_port=0'],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for line in self._process.stdout:
-            if '"listening"' in line:
-                self.address = f'127.0.0.1:{json.loads(line)["port"]}'
-            if '"serving"' in line:
-                break
-        else:
-            raise RuntimeError('the server ends before it serves')
-        self._reader = threading.Thread(target=self._process.stdout.read)
-        self._reader.start()
-
-    def close(self):
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        self._process.stdout.close()
-        self._folder.cleanup()
 
 
 def tensor(values):

@@ -1,0 +1,42 @@
+"""The real server with the default models, for tests in Python."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import threading
+
+SAMPLES = pathlib.Path('client/samples')
+
+
+class Server:
+    """The server on free ports until close(): `address` is gRPC's, `http_address` that of HTTP."""
+
+    def __init__(self, *flags):
+        # A copy, as the files here may be links, which the server does not follow.
+        self._folder = tempfile.TemporaryDirectory()
+        models = f'{self._folder.name}/models'
+        shutil.copytree('models', models)
+        self._process = subprocess.Popen(
+            ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1',
+             '--port=0', '--http_port=0', '--metrics_port=0', *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self._process.stdout:
+            if '"listening"' in line:
+                said = json.loads(line)
+                self.address = f'127.0.0.1:{said["port"]}'
+                self.http_address = f'127.0.0.1:{said["http_port"]}'
+            if '"serving"' in line:
+                break
+        else:
+            raise RuntimeError('the server ends before it serves')
+        self._reader = threading.Thread(target=self._process.stdout.read)
+        self._reader.start()
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()
+        self._folder.cleanup()
