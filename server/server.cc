@@ -148,7 +148,8 @@ prediction::PredictionEnvironment Server::Environment() {
           config_.max_message_bytes(),
           base::FromProto(config_.default_deadline()),
           base::FromProto(config_.max_deadline()),
-          clock_};
+          clock_,
+          config_.publish_encoded_models()};
 }
 
 kserve::KserveService::Options Server::KserveOptions(

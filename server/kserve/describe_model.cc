@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "model/config.h"
 #include "server/base/priority.h"
 #include "server/kserve/model_tensors.h"
 #include "server/observability/inference_statistics.h"
@@ -48,40 +49,54 @@ void DescribeBatching(const batching::BatchOptions& batch,
   queue->set_max_queue_size(batch.max_queue_items);
 }
 
+ModelTensor InputOf(const PublishedModel& model,
+                    const model::ModelConfig& config) {
+  return model.encoded ? EncodedInput() : kserve::InputOf(config);
+}
+
+// Of files a segmenter takes one a request.
+int MostImages(const PublishedModel& model, const model::ModelConfig& config,
+               int max_images) {
+  const bool maps = config.task == model::VisionTask::kSegmentation;
+  return model.encoded && maps ? 1 : max_images;
+}
+
 }  // namespace
 
-absl::Status DescribeMetadata(const repository::ModelVersion& model,
+absl::Status DescribeMetadata(const PublishedModel& model,
                               inference::ModelMetadataResponse* metadata) {
-  const auto loaded = model.Loaded();
+  const auto loaded = model.version->Loaded();
   if (!loaded.ok()) return loaded.status();
   const model::ModelConfig& config = (*loaded)->directory.config;
-  metadata->set_name(model.id());
-  metadata->add_versions(absl::StrCat(model.number()));
+  metadata->set_name(model.name());
+  metadata->add_versions(absl::StrCat(model.version->number()));
   metadata->set_platform(kPlatform);
-  Describe(InputOf(config), metadata->add_inputs());
+  Describe(InputOf(model, config), metadata->add_inputs());
   for (const ModelTensor& tensor : OutputsOf(config)) {
     Describe(tensor, metadata->add_outputs());
   }
   return absl::OkStatus();
 }
 
-absl::Status DescribeConfig(const repository::ModelVersion& model,
-                            int max_images, absl::Duration default_timeout,
+absl::Status DescribeConfig(const PublishedModel& model, int max_images,
+                            absl::Duration default_timeout,
                             inference::ModelConfig* config) {
-  const auto loaded = model.Loaded();
+  const auto loaded = model.version->Loaded();
   if (!loaded.ok()) return loaded.status();
   const repository::ModelDirectory& directory = (*loaded)->directory;
-  config->set_name(model.id());
+  config->set_name(model.name());
   config->set_platform(kPlatform);
   config->set_backend(kPlatform);
   config->mutable_version_policy()->mutable_latest()->set_num_versions(1);
   config->set_max_batch_size(
-      std::min(directory.batch.max_batch_size, max_images));
-  const ModelTensor taken = InputOf(directory.config);
+      std::min(directory.batch.max_batch_size,
+               MostImages(model, directory.config, max_images)));
+  const ModelTensor taken = InputOf(model, directory.config);
   inference::ModelInput* input = config->add_input();
   input->set_name(std::string(taken.name));
   input->set_data_type(taken.type);
-  input->set_format(inference::ModelInput::FORMAT_NCHW);
+  input->set_format(model.encoded ? inference::ModelInput::FORMAT_NONE
+                                  : inference::ModelInput::FORMAT_NCHW);
   input->mutable_dims()->Add(taken.dims.begin(), taken.dims.end());
   for (const ModelTensor& tensor : OutputsOf(directory.config)) {
     inference::ModelOutput* output = config->add_output();
@@ -91,7 +106,7 @@ absl::Status DescribeConfig(const repository::ModelVersion& model,
     if (tensor.name == kLogits) output->set_label_filename("labels.txt");
   }
   inference::ModelInstanceGroup* group = config->add_instance_group();
-  group->set_name(model.id());
+  group->set_name(model.name());
   group->set_count(1);
   group->set_kind(absl::StartsWith((*loaded)->executor->device(), "cpu")
                       ? inference::ModelInstanceGroup::KIND_CPU
@@ -102,12 +117,12 @@ absl::Status DescribeConfig(const repository::ModelVersion& model,
   return absl::OkStatus();
 }
 
-void DescribeStatistics(const repository::ModelVersion& model,
+void DescribeStatistics(const PublishedModel& model,
                         inference::ModelStatistics* statistics) {
   const InferenceStatistics::Snapshot sums =
-      model.metrics()->statistics().Get();
-  statistics->set_name(model.id());
-  statistics->set_version(absl::StrCat(model.number()));
+      model.version->metrics()->statistics().Get();
+  statistics->set_name(model.name());
+  statistics->set_version(absl::StrCat(model.version->number()));
   statistics->set_last_inference(absl::ToUnixMillis(sums.last));
   statistics->set_inference_count(sums.images);
   statistics->set_execution_count(sums.batches);

@@ -5,22 +5,22 @@
 #include "absl/time/time.h"
 #include "inference/grpc_service.pb.h"
 #include "inference/model_config.pb.h"
-#include "server/repository/model_repository.h"
+#include "server/kserve/published_model.h"
 
 namespace sfmamba::kserve {
 
 // What clients may know of a model. UNAVAILABLE unless it is READY.
-absl::Status DescribeMetadata(const repository::ModelVersion& model,
+absl::Status DescribeMetadata(const PublishedModel& model,
                               inference::ModelMetadataResponse* metadata);
 
 // The same with how it is batched. A request has at most `max_images`, and by
 // default waits for `default_timeout`.
-absl::Status DescribeConfig(const repository::ModelVersion& model,
-                            int max_images, absl::Duration default_timeout,
+absl::Status DescribeConfig(const PublishedModel& model, int max_images,
+                            absl::Duration default_timeout,
                             inference::ModelConfig* config);
 
 // What it has answered since the start.
-void DescribeStatistics(const repository::ModelVersion& model,
+void DescribeStatistics(const PublishedModel& model,
                         inference::ModelStatistics* statistics);
 
 }  // namespace sfmamba::kserve

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/base/error.h"
@@ -74,19 +73,6 @@ prediction::TaskParams ParamsFor(model::VisionTask task) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindModel(
-    const repository::ModelRepository& repository, absl::string_view name,
-    absl::string_view version, absl::string_view field) {
-  if (name.empty()) {
-    return server::InvalidField(field, "got no name, expected a model's");
-  }
-  if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
-  const std::string full =
-      version.empty() ? absl::StrCat("models/", name)
-                      : absl::StrCat("models/", name, "/versions/", version);
-  return repository.Find(full, field);
-}
-
 absl::Status InRequestWords(const absl::Status& status) {
   server::ErrorDetail detail = server::GetErrorDetail(status);
   if (!absl::IsInvalidArgument(status) || detail.field.empty()) return status;
@@ -107,9 +93,9 @@ Inference::Inference(const prediction::PredictionEnvironment& environment,
                      observability::Method method, rpc::CallInfo call,
                      grpc::ByteBuffer* message, Ended ended)
     : received_(message, environment.limits.max_images),
-      model_(FindModel(environment.repository, received_.message().model_name(),
+      model_(FindModel(environment, received_.message().model_name(),
                        received_.message().model_version(), "model_name")),
-      model_name_(model_.ok() ? (*model_)->name() : ""),
+      model_name_(model_.ok() ? model_->version->name() : ""),
       ended_(std::move(ended)),
       prediction_(environment,
                   rpc::WithCall(std::move(call), method, Translate()), this) {}
@@ -140,10 +126,10 @@ prediction::PredictionRequest Inference::Translate() {
 }
 
 absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
-  const auto loaded = (*model_)->Loaded();
+  const auto loaded = model_->version->Loaded();
   if (!loaded.ok()) {
     request->params = ParamsFor(
-        (*model_)->task().value_or(model::VisionTask::kClassification));
+        model_->version->task().value_or(model::VisionTask::kClassification));
     return absl::OkStatus();
   }
   const model::ModelConfig& model = (*loaded)->directory.config;
@@ -176,8 +162,8 @@ void Inference::Start(const std::string&, int images) {
 void Inference::Done(const absl::Status& status) {
   inference::packed::ModelInferResponse response;
   if (status.ok()) {
-    response.set_model_name((*model_)->id());
-    response.set_model_version(absl::StrCat((*model_)->number()));
+    response.set_model_name(model_->name());
+    response.set_model_version(absl::StrCat(model_->version->number()));
     response.set_id(received_.message().id());
     outputs_.MoveTo(&response);
   }

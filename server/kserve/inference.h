@@ -2,29 +2,21 @@
 #define SFMAMBA_SERVER_KSERVE_INFERENCE_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/packed_response.pb.h"
 #include "server/kserve/infer_outputs.h"
+#include "server/kserve/published_model.h"
 #include "server/kserve/received_inference.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
-#include "server/repository/model_repository.h"
 #include "server/rpc/call.h"
 
 namespace sfmamba::kserve {
-
-// The version that a client means by these two; an empty version is the one
-// that is served. NOT_FOUND, or INVALID_ARGUMENT with field `field`.
-absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindModel(
-    const repository::ModelRepository& repository, absl::string_view name,
-    absl::string_view version, absl::string_view field);
 
 // A prediction's error with the fields of a ModelInferRequest in place of its
 // own ("inputs[0][2]" for "images[2]"), which the message then names too.
@@ -71,7 +63,7 @@ class Inference final : private prediction::ResponseWriter {
   void Done(const absl::Status& status) override;
 
   ReceivedInference received_;
-  const absl::StatusOr<std::shared_ptr<repository::ModelVersion>> model_;
+  const absl::StatusOr<PublishedModel> model_;
   const std::string model_name_;  // As the prediction finds it.
   InferOutputs outputs_;
   Ended ended_;

@@ -5,9 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
 #include "server/kserve/describe_model.h"
-#include "server/kserve/inference.h"
+#include "server/kserve/published_model.h"
 #include "server/observability/metrics.h"
-#include "server/repository/model_repository.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -32,30 +31,27 @@ void DescribeServer(absl::string_view version,
 
 absl::Status ModelQueries::Ready(const inference::ModelReadyRequest& asked,
                                  inference::ModelReadyResponse* ready) const {
-  const auto model =
-      FindModel(env_.repository, asked.name(), asked.version(), "name");
-  ready->set_ready(model.ok() && (*model)->Loaded().ok());
+  const auto model = FindModel(env_, asked.name(), asked.version(), "name");
+  ready->set_ready(model.ok() && model->version->Loaded().ok());
   return absl::IsNotFound(model.status()) ? absl::OkStatus() : model.status();
 }
 
 absl::Status ModelQueries::Metadata(
     const inference::ModelMetadataRequest& asked,
     inference::ModelMetadataResponse* metadata, RequestRecord* record) const {
-  const auto model =
-      FindModel(env_.repository, asked.name(), asked.version(), "name");
+  const auto model = FindModel(env_, asked.name(), asked.version(), "name");
   if (!model.ok()) return model.status();
-  record->set_model((*model)->name(), (*model)->metrics());
-  return DescribeMetadata(**model, metadata);
+  record->set_model(model->version->name(), model->version->metrics());
+  return DescribeMetadata(*model, metadata);
 }
 
 absl::Status ModelQueries::Config(const inference::ModelConfigRequest& asked,
                                   inference::ModelConfigResponse* config,
                                   RequestRecord* record) const {
-  const auto model =
-      FindModel(env_.repository, asked.name(), asked.version(), "name");
+  const auto model = FindModel(env_, asked.name(), asked.version(), "name");
   if (!model.ok()) return model.status();
-  record->set_model((*model)->name(), (*model)->metrics());
-  return DescribeConfig(**model, env_.limits.max_images, env_.default_deadline,
+  record->set_model(model->version->name(), model->version->metrics());
+  return DescribeConfig(*model, env_.limits.max_images, env_.default_deadline,
                         config->mutable_config());
 }
 
@@ -65,19 +61,18 @@ absl::Status ModelQueries::Statistics(
     RequestRecord* record) const {
   if (asked.name().empty()) {
     record->set_no_model();
-    for (const auto& model : env_.repository.List()) {
-      if (!model->Loaded().ok()) continue;
-      DescribeStatistics(*model, statistics->add_model_stats());
+    for (const PublishedModel& model : ListModels(env_)) {
+      if (!model.version->Loaded().ok()) continue;
+      DescribeStatistics(model, statistics->add_model_stats());
     }
     return absl::OkStatus();
   }
-  const auto model =
-      FindModel(env_.repository, asked.name(), asked.version(), "name");
+  const auto model = FindModel(env_, asked.name(), asked.version(), "name");
   if (!model.ok()) return model.status();
-  record->set_model((*model)->name(), (*model)->metrics());
-  const auto loaded = (*model)->Loaded();
+  record->set_model(model->version->name(), model->version->metrics());
+  const auto loaded = model->version->Loaded();
   if (!loaded.ok()) return loaded.status();
-  DescribeStatistics(**model, statistics->add_model_stats());
+  DescribeStatistics(*model, statistics->add_model_stats());
   return absl::OkStatus();
 }
 
@@ -89,14 +84,14 @@ absl::Status ModelQueries::Index(const inference::RepositoryIndexRequest& asked,
     return server::InvalidField("repository_name",
                                 "expected none: there is one repository");
   }
-  for (const auto& model : env_.repository.List()) {
-    if (asked.ready() && !model->Loaded().ok()) continue;
+  for (const PublishedModel& model : ListModels(env_)) {
+    if (asked.ready() && !model.version->Loaded().ok()) continue;
     auto* entry = index->add_models();
-    entry->set_name(model->id());
-    entry->set_version(absl::StrCat(model->number()));
+    entry->set_name(model.name());
+    entry->set_version(absl::StrCat(model.version->number()));
     entry->set_state(
-        std::string(observability::ModelStateName(model->state())));
-    entry->set_reason(model->state_reason());
+        std::string(observability::ModelStateName(model.version->state())));
+    entry->set_reason(model.version->state_reason());
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,10 @@ ModelTensor InputOf(const model::ModelConfig& config) {
   return Fp32(kInputName, {3, side, side});
 }
 
+ModelTensor EncodedInput() {
+  return {kInputName, "BYTES", inference::TYPE_STRING, {1}};
+}
+
 std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config) {
   switch (config.task) {
     case model::VisionTask::kClassification:

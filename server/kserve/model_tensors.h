@@ -29,6 +29,8 @@ inline constexpr char kClasses[] = "classes";
 inline constexpr char kClassMap[] = "class_map";
 
 ModelTensor InputOf(const model::ModelConfig& config);
+// The same as files.
+ModelTensor EncodedInput();
 std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config);
 
 }  // namespace sfmamba::kserve

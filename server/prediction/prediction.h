@@ -58,6 +58,7 @@ struct PredictionEnvironment {
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
   std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
+  bool encoded_models = false;  // Whether KServe has "{id}_encoded" too.
 };
 
 // Where a request's time went; of several images the slowest for each stage.

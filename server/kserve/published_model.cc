@@ -1,0 +1,63 @@
+#include "server/kserve/published_model.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "server/base/reasons.h"
+
+namespace sfmamba::kserve {
+namespace {
+
+constexpr char kEncodedSuffix[] = "_encoded";
+
+absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindVersion(
+    const repository::ModelRepository& repository, absl::string_view id,
+    absl::string_view version, absl::string_view field) {
+  const std::string full =
+      version.empty() ? absl::StrCat("models/", id)
+                      : absl::StrCat("models/", id, "/versions/", version);
+  return repository.Find(full, field);
+}
+
+}  // namespace
+
+std::string PublishedModel::name() const {
+  return absl::StrCat(version->id(), encoded ? kEncodedSuffix : "");
+}
+
+absl::StatusOr<PublishedModel> FindModel(
+    const prediction::PredictionEnvironment& environment,
+    absl::string_view name, absl::string_view version,
+    absl::string_view field) {
+  if (name.empty()) {
+    return server::InvalidField(field, "got no name, expected a model's");
+  }
+  if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
+  const repository::ModelRepository& repository = environment.repository;
+  auto found = FindVersion(repository, name, version, field);
+  if (found.ok()) return PublishedModel{*std::move(found)};
+  absl::string_view id = name;
+  const bool may_be_second =
+      environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
+      !FindVersion(repository, name, /*version=*/"", field).ok();
+  if (!may_be_second) return found.status();
+  auto second = FindVersion(repository, id, version, field);
+  if (!second.ok()) return found.status();
+  return PublishedModel{*std::move(second), /*encoded=*/true};
+}
+
+std::vector<PublishedModel> ListModels(
+    const prediction::PredictionEnvironment& environment) {
+  std::vector<PublishedModel> models;
+  for (const auto& version : environment.repository.List()) {
+    models.push_back({version});
+    if (!environment.encoded_models) continue;
+    PublishedModel second{version, /*encoded=*/true};
+    const auto own = FindModel(environment, second.name(), "", "name");
+    if (own.ok() && own->encoded) models.push_back(std::move(second));
+  }
+  return models;
+}
+
+}  // namespace sfmamba::kserve

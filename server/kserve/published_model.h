@@ -1,0 +1,40 @@
+#ifndef SFMAMBA_SERVER_KSERVE_PUBLISHED_MODEL_H_
+#define SFMAMBA_SERVER_KSERVE_PUBLISHED_MODEL_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/prediction/prediction.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::kserve {
+
+// A model as clients of this protocol see it. Where `encoded_models` is set,
+// each is there twice: under its id, and as "{id}_encoded", whose input is
+// described as files. A request to either may have tensors or files, and both
+// feed one queue; the names are for clients that ask only for what is
+// described.
+struct PublishedModel {
+  std::shared_ptr<repository::ModelVersion> version;
+  bool encoded = false;
+
+  std::string name() const;
+};
+
+// The model that a client means by these two; an empty version is the one that
+// is served. A model whose id ends with "_encoded" comes before another's
+// second name. NOT_FOUND, or INVALID_ARGUMENT with field `field`.
+absl::StatusOr<PublishedModel> FindModel(
+    const prediction::PredictionEnvironment& environment,
+    absl::string_view name, absl::string_view version, absl::string_view field);
+
+// All of them, by ascending id.
+std::vector<PublishedModel> ListModels(
+    const prediction::PredictionEnvironment& environment);
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_KSERVE_PUBLISHED_MODEL_H_
