@@ -188,6 +188,17 @@ class SyncTest(unittest.TestCase):
         self.assertEqual([answer.labels for answer in answers],
                          [self.client.classify(file, top_k=1).labels for file in files])
 
+    def test_stream(self):
+        files = sorted(SAMPLES.glob('*.jpg'))
+        expected = [self.client.classify(file).scores for file in files]
+        answers = list(self.client.stream(self.client.classify, files * 10, in_flight=8))
+        self.assertEqual(len(answers), len(files) * 10)
+        for answer, scores in zip(answers, expected * 10):
+            np.testing.assert_array_equal(answer.scores, scores)
+        good, bad = self.client.stream(self.client.detect, [SCENE, b'no picture'], masks=False)
+        np.testing.assert_array_equal(good.boxes, self.client.detect(SCENE).boxes)
+        self.assertEqual(bad.reason, 'IMAGE_FORMAT_UNSUPPORTED')
+
     def test_timing(self):
         answer = self.client.classify(RENDER, options=sfmamba.Options(timing=True))
         self.assertGreater(answer.timing.inference, 0)
@@ -249,6 +260,12 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
         together = await self.client.classify(SCENES)
         self.assertEqual([answer.labels for answer in answers],
                          [answer.labels for answer in together])
+
+    async def test_stream(self):
+        together = await self.client.segment(SCENES[:2])
+        stream = self.client.stream(self.client.segment, SCENES[:2])
+        for answer in together:
+            np.testing.assert_array_equal((await stream.__anext__()).class_map, answer.class_map)
 
     async def test_errors(self):
         for arguments, code in [({'model': 'nope'}, grpc.StatusCode.NOT_FOUND),
