@@ -31,10 +31,11 @@ struct HttpOptions {
   int64_t max_body_bytes = 64 << 20;
   // Of all bodies until their requests are answered and all answers until they
   // are sent (503, with Retry-After): bodies are refused while there is more.
-  // Room for a body of a known length is taken before it is read.
+  // Room for a body of a known length is taken before it is read. It is at
+  // least what lets one client send the largest body.
   int64_t max_held_bytes = int64_t{256} << 20;
   // The part of max_held_bytes that one client alone may fill with bodies, 0.5
-  // to 1. See server::ClientShares. It must hold the largest body.
+  // to 1. See server::ClientShares.
   double client_share = 0.8;
   // For a body to come (408). Once head_time is over it must also have come at
   // `min_body_rate` bytes a second on average.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,12 @@ constexpr uint64_t kMailbox = 0;
 constexpr uint64_t kFirstListener = 1;
 constexpr uint64_t kFirstConnection = 1000;
 
+int64_t RoomOf(const HttpOptions& options) {
+  const double least = options.max_body_bytes / options.client_share;
+  return std::max(options.max_held_bytes,
+                  static_cast<int64_t>(std::ceil(least)));
+}
+
 void Look(int epoll, int operation, int fd, uint64_t what, uint32_t events) {
   epoll_event event = {};
   event.events = events;
@@ -61,8 +68,7 @@ HttpServer::HttpServer(HttpOptions options, server::ListeningSockets sockets,
       handler_(std::move(handler)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       mailbox_(std::make_shared<Mailbox>()),
-      room_(std::make_shared<Room>(options_.max_held_bytes,
-                                   options_.client_share)),
+      room_(std::make_shared<Room>(RoomOf(options_), options_.client_share)),
       environment_{options_, room_,
                    [this](std::shared_ptr<Call> call, HttpRequest request) {
                      CallHandler(std::move(call), std::move(request));

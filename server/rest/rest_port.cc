@@ -45,6 +45,7 @@ http::HttpOptions HttpOptionsOf(observability::Metrics& metrics,
   result.max_connections = options.max_connections;
   result.max_body_bytes = options.max_body_bytes;
   result.max_held_bytes = options.max_held_bytes;
+  result.client_share = options.client_share;
   result.answer_time = options.answer_time;
   result.refusal = RefusalResponse;
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };

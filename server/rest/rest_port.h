@@ -30,6 +30,7 @@ class RestPort {
     int max_connections = 1024;
     int64_t max_body_bytes = 64 << 20;
     int64_t max_held_bytes = int64_t{256} << 20;
+    double client_share = 0.8;
     absl::Duration answer_time = absl::Seconds(20);
   };
 
