@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "server/http/http_server.h"
 #include "server/prediction/prediction.h"
-#include "server/rest/kserve_rest.h"
+#include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/rest_service.h"
 
 namespace sfmamba::rest {

@@ -16,7 +16,7 @@
 #include "server/base/error.h"
 #include "server/base/memory_budget.h"
 #include "server/kserve/received_inference.h"
-#include "server/rest/kserve_request.h"
+#include "server/rest/kserve/request.h"
 #include "tests/fuzz/check.h"
 
 namespace sfmamba {

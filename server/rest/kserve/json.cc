@@ -1,4 +1,4 @@
-#include "server/rest/kserve_json.h"
+#include "server/rest/kserve/json.h"
 
 #include <cstddef>
 #include <limits>
@@ -8,10 +8,10 @@
 #include "nlohmann/json.hpp"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
-#include "server/rest/kserve_elements.h"
-#include "server/rest/kserve_json_keys.h"
-#include "server/rest/kserve_json_scalar.h"
-#include "server/rest/kserve_json_tokens.h"
+#include "server/rest/kserve/elements.h"
+#include "server/rest/kserve/json_keys.h"
+#include "server/rest/kserve/json_scalar.h"
+#include "server/rest/kserve/json_tokens.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_REST_KSERVE_REST_H_
-#define SFMAMBA_SERVER_REST_KSERVE_REST_H_
+#ifndef SFMAMBA_SERVER_REST_KSERVE_KSERVE_REST_H_
+#define SFMAMBA_SERVER_REST_KSERVE_KSERVE_REST_H_
 
 #include <cstdint>
 #include <functional>
@@ -13,8 +13,8 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
-#include "server/rest/kserve_request.h"
-#include "server/rest/kserve_route.h"
+#include "server/rest/kserve/request.h"
+#include "server/rest/kserve/route.h"
 
 namespace sfmamba::rest {
 
@@ -79,4 +79,4 @@ class KserveRest {
 
 }  // namespace sfmamba::rest
 
-#endif  // SFMAMBA_SERVER_REST_KSERVE_REST_H_
+#endif  // SFMAMBA_SERVER_REST_KSERVE_KSERVE_REST_H_

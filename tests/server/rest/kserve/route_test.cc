@@ -1,4 +1,4 @@
-#include "server/rest/kserve_route.h"
+#include "server/rest/kserve/route.h"
 
 #include <string>
 

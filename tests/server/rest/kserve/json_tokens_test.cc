@@ -1,4 +1,4 @@
-#include "server/rest/kserve_json_tokens.h"
+#include "server/rest/kserve/json_tokens.h"
 
 #include <string>
 

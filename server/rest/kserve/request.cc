@@ -1,4 +1,4 @@
-#include "server/rest/kserve_request.h"
+#include "server/rest/kserve/request.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/base/reasons.h"
 #include "server/kserve/model_tensors.h"
-#include "server/rest/kserve_json.h"
+#include "server/rest/kserve/json.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/rest/kserve_message_json.h"
+#include "server/rest/kserve/message_json.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "server/rest/kserve_json_scalar.h"
+#include "server/rest/kserve/json_scalar.h"
 
 #include <utility>
 

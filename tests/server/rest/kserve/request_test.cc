@@ -1,4 +1,4 @@
-#include "server/rest/kserve_request.h"
+#include "server/rest/kserve/request.h"
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "server/rest/kserve_response.h"
+#include "server/rest/kserve/response.h"
 
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-#include "server/rest/kserve_json.h"
+#include "server/rest/kserve/json.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "server/rest/kserve_elements.h"
+#include "server/rest/kserve/elements.h"
 
 #include <algorithm>
 #include <cmath>

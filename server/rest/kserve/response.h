@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "inference/packed_response.pb.h"
 #include "server/http/exchange.h"
-#include "server/rest/kserve_request.h"
+#include "server/rest/kserve/request.h"
 
 namespace sfmamba::rest {
 

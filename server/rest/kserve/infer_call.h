@@ -7,7 +7,7 @@
 #include "server/http/exchange.h"
 #include "server/kserve/inference.h"
 #include "server/prediction/prediction.h"
-#include "server/rest/kserve_request.h"
+#include "server/rest/kserve/request.h"
 #include "server/rpc/call.h"
 
 namespace sfmamba::rest {

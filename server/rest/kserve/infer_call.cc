@@ -1,10 +1,10 @@
-#include "server/rest/kserve_infer_call.h"
+#include "server/rest/kserve/infer_call.h"
 
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "server/observability/metrics.h"
-#include "server/rest/kserve_response.h"
+#include "server/rest/kserve/response.h"
 
 namespace sfmamba::rest {
 

@@ -1,7 +1,7 @@
 // The Open Inference Protocol over REST, without connections: real predictions
 // of a fake model.
 
-#include "server/rest/kserve_rest.h"
+#include "server/rest/kserve/kserve_rest.h"
 
 #include <map>
 #include <memory>

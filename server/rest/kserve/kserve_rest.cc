@@ -1,4 +1,4 @@
-#include "server/rest/kserve_rest.h"
+#include "server/rest/kserve/kserve_rest.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,10 +11,10 @@
 #include "server/base/reasons.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
-#include "server/rest/kserve_infer_call.h"
-#include "server/rest/kserve_message_json.h"
-#include "server/rest/kserve_request.h"
-#include "server/rest/kserve_response.h"
+#include "server/rest/kserve/infer_call.h"
+#include "server/rest/kserve/message_json.h"
+#include "server/rest/kserve/request.h"
+#include "server/rest/kserve/response.h"
 
 namespace sfmamba::rest {
 namespace {
