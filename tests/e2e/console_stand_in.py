@@ -109,6 +109,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or cut
 
 
+class HttpServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """A browser that ends a connection is no error."""
+
+
 class StandIn:
     """Serves on a free port until close(). Fields may be changed at any time."""
 
@@ -117,8 +124,7 @@ class StandIn:
         self.files = {file['path']: (dict(file['headers']), base64.b64decode(file['body']))
                       for file in json.loads(printed)}
         self.reset()
-        self._http = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        self._http.daemon_threads = True
+        self._http = HttpServer(('127.0.0.1', 0), Handler)
         self._http.state = self
         self.url = f'http://127.0.0.1:{self._http.server_port}/'
         self._thread = threading.Thread(target=self._http.serve_forever)
