@@ -244,6 +244,8 @@ function showCommands(asked) {
 
 // ---- What the user does ----
 
+// So that the same file, changed, can be chosen again.
+byId('file').addEventListener('click', () => { byId('file').value = ''; });
 byId('file').addEventListener('change', () => takeFiles(byId('file').files));
 for (const button of document.querySelectorAll('[data-sample]')) {
   button.addEventListener('click', () => chooseSample(button.dataset.sample));
