@@ -110,7 +110,8 @@ class DockerfileTest(unittest.TestCase):
         command = json.loads(check[check.index('CMD ') + 4:])
         self.assertEqual(command[0], '/usr/bin/sfmamba')
         [server] = [part for part in command if part.startswith('--server=')]
-        self.assertEqual(server, '--server=127.0.0.1:' + self.only('cpu', 'EXPOSE').split()[0])
+        _, grpc_port, _ = self.only('cpu', 'EXPOSE').split()  # HTTP, gRPC, metrics.
+        self.assertEqual(server, f'--server=127.0.0.1:{grpc_port}')
         # Port 1 answers nobody: 1 is an answer of the network, 2 would be a usage error.
         done = subprocess.run([CLIENT, *command[1:], '--server=127.0.0.1:1'],
                               capture_output=True, text=True, timeout=60)

@@ -192,10 +192,11 @@ class SyncTest(unittest.TestCase):
         files = sorted(SAMPLES.glob('*.jpg'))
         expected = [self.client.classify(file).scores for file in files]
         answers = list(self.client.stream(self.client.classify, files * 10, in_flight=8))
-        self.assertEqual(len(answers), len(files) * 10)
-        for answer, scores in zip(answers, expected * 10):
+        self.assertEqual([file for file, _ in answers], files * 10)
+        for (_, answer), scores in zip(answers, expected * 10):
             np.testing.assert_array_equal(answer.scores, scores)
-        good, bad = self.client.stream(self.client.detect, [SCENE, b'no picture'], masks=False)
+        (_, good), (_, bad) = self.client.stream(self.client.detect, [SCENE, b'no picture'],
+                                                 masks=False)
         np.testing.assert_array_equal(good.boxes, self.client.detect(SCENE).boxes)
         self.assertEqual(bad.reason, 'IMAGE_FORMAT_UNSUPPORTED')
 
@@ -265,7 +266,8 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
         together = await self.client.segment(SCENES[:2])
         stream = self.client.stream(self.client.segment, SCENES[:2])
         for answer in together:
-            np.testing.assert_array_equal((await stream.__anext__()).class_map, answer.class_map)
+            _, streamed = await stream.__anext__()
+            np.testing.assert_array_equal(streamed.class_map, answer.class_map)
 
     async def test_errors(self):
         for arguments, code in [({'model': 'nope'}, grpc.StatusCode.NOT_FOUND),

@@ -32,7 +32,7 @@ class _Call:
 
 
 class AsyncStream:
-    """Sends the pictures of `flow` and yields their answers; of one event loop.
+    """Sends the pictures of `flow` and yields each with its answer; of one event loop.
 
     A task reads `images`, two send and receive. If a call ends before all is answered, the next one
     sends again what is not.
@@ -143,7 +143,7 @@ class AsyncStream:
         request = await asyncio.to_thread(self._flow.request, image)
         async with self._changed:
             await self._changed.wait_for(self._flow.has_room)
-            self._flow.add(request)
+            self._flow.add(image, request)
             self._changed.notify_all()
 
     async def _send(self, call: _Call) -> None:

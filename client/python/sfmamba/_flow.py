@@ -58,9 +58,10 @@ class Flow:
         self._held = 0
         self._waiting: Deque[Tuple[int, Any]] = collections.deque()  # Not sent by this call.
         self._sent: Dict[int, Any] = {}
+        self._images: Dict[int, Any] = {}
         self._arrivals = itertools.count()
         # A heap, by the pictures' numbers or by arrival.
-        self._answers: List[Tuple[int, Any]] = []
+        self._answers: List[Tuple[int, Any, Any]] = []
 
     def config(self) -> Any:
         """The first message of each call."""
@@ -80,9 +81,10 @@ class Flow:
     def has_room(self) -> bool:
         return self._held < self._in_flight
 
-    def add(self, request: Any) -> None:
-        """The next picture's."""
+    def add(self, image: Any, request: Any) -> None:
+        """The next picture and its request."""
         number = next(self._numbers)
+        self._images[number] = image
         self._held += 1
         if isinstance(request, OSError):
             self._keep(number, request)
@@ -138,14 +140,15 @@ class Flow:
 
     def _keep(self, number: int, answer: Any) -> None:
         key = number if self._ordered else next(self._arrivals)
-        heapq.heappush(self._answers, (key, answer))
+        heapq.heappush(self._answers, (key, self._images.pop(number), answer))
 
-    def take_answers(self) -> Iterator[Any]:
-        """Those that can be yielded now."""
+    def take_answers(self) -> Iterator[Tuple[Any, Any]]:
+        """Pictures and answers that can be yielded now."""
         while self._answers and self._answers[0][0] == self._yielded:
             self._yielded += 1
             self._held -= 1
-            yield heapq.heappop(self._answers)[1]
+            _, image, answer = heapq.heappop(self._answers)
+            yield image, answer
 
 
 def silence(seconds: float) -> VisionError:

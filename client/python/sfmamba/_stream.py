@@ -24,7 +24,7 @@ class _Call:
 
 
 class Stream:
-    """Sends the pictures of `flow` and yields their answers.
+    """Sends the pictures of `flow` and yields each with its answer.
 
     A thread reads `images`, gRPC's threads send and receive; the iterator's own only waits. If a
     call ends before all is answered, the next one sends again what is not.
@@ -117,7 +117,7 @@ class Stream:
                     self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
                     if self._stopped:
                         return
-                    self._flow.add(request)
+                    self._flow.add(image, request)
                     self._changed.notify_all()
         except BaseException as error:  # The iterator raises it.
             with self._changed:

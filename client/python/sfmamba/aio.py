@@ -4,7 +4,7 @@ import asyncio
 import collections
 from types import TracebackType
 from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Iterable, List,
-                    Optional, Sequence, Type, Union, overload)
+                    Optional, Sequence, Tuple, Type, Union, overload)
 
 import grpc
 import grpc.aio
@@ -132,10 +132,11 @@ class AsyncClient:
     def stream(self, method: Callable[..., Awaitable[Answer]],
                images: Union[Iterable[Source], AsyncIterable[Source]], *, in_flight: int = 16,
                ordered: bool = True, timeout: Optional[float] = None,
-               **parameters: Any) -> AsyncIterator[Union[Answer, VisionError, OSError]]:
+               **parameters: Any
+               ) -> AsyncIterator[Tuple[Source, Union[Answer, VisionError, OSError]]]:
         """As Client's; `images` may be an asynchronous iterator.
 
-          async for answer in client.stream(client.detect, frames(), ordered=False): ...
+          async for frame, answer in client.stream(client.detect, frames(), ordered=False): ...
 
         An iterator that is not asynchronous must not block.
         """

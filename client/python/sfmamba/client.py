@@ -4,8 +4,8 @@ import collections
 import concurrent.futures
 import time
 from types import TracebackType
-from typing import (Any, Callable, Deque, Iterable, Iterator, List, Optional, Sequence, Type, Union,
-                    overload)
+from typing import (Any, Callable, Deque, Iterable, Iterator, List, Optional, Sequence, Tuple, Type,
+                    Union, overload)
 
 import grpc
 
@@ -196,10 +196,10 @@ class Client:
 
     def stream(self, method: Callable[..., Answer], images: Iterable[Source], *,
                in_flight: int = 16, ordered: bool = True, timeout: Optional[float] = None,
-               **parameters: Any) -> Iterator[Union[Answer, VisionError, OSError]]:
-        """Answers for a stream of pictures, over one call.
+               **parameters: Any) -> Iterator[Tuple[Source, Union[Answer, VisionError, OSError]]]:
+        """Pictures with their answers, over one call.
 
-          for answer in client.stream(client.detect, frames(), ordered=False, masks=False): ...
+          for frame, answer in client.stream(client.detect, frames(), ordered=False): ...
 
         At most `in_flight` pictures are read and not yet yielded; `images` may be endless or slow,
         and is read by a thread of its own. Answers are yielded as they come. One that fails has its

@@ -141,13 +141,17 @@ class Cases:
 
     def stream(self, client, images, most=None, **arguments):
         """What is answered, in words."""
-        def word(answer):
+        def word(pair):
+            image, answer = pair
             if isinstance(answer, VisionError):
                 return answer.code.name
-            return type(answer).__name__ if isinstance(answer, OSError) else answer.labels[0]
+            if isinstance(answer, OSError):
+                return type(answer).__name__
+            self.assertEqual(answer.labels[0], image.decode())
+            return answer.labels[0]
         # A client of asyncio makes its stream in the loop.
         stream = client.stream(client.classify, images, **arguments)
-        return [word(answer) for answer in self.collect(stream, most)]
+        return [word(pair) for pair in self.collect(stream, most)]
 
     def test_answers_in_order_over_one_call(self):
         client = self.serve(answers_all)
