@@ -122,10 +122,10 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
        {std::string(60 * kMiB, '['), objects, nested, quotes,
         std::string(60 * kMiB, '9'),
         "{\"model\":" + std::string(60 * kMiB, '\n')}) {
-    for (const std::string& answer : PostAtOnce(2, bomb, "application/json")) {
-      EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
-      EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
-    }
+    // A client's part of the port's room holds one of these.
+    const std::string answer = Post(bomb, "application/json");
+    EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
+    EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
   }
 }
 
