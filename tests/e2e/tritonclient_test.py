@@ -3,8 +3,11 @@
 deploy/setup.sh --interop fetches it.
 """
 
+import contextlib
+import io
 import pathlib
 import queue
+import re
 import unittest
 
 import numpy
@@ -70,6 +73,15 @@ class TritonClientTest(unittest.TestCase):
         self.assertTrue(self.client.is_server_ready())
         self.assertTrue(self.client.is_model_ready(MODEL))
         self.assertFalse(self.client.is_model_ready('other'))
+
+    def test_the_example_of_the_page(self):
+        page = pathlib.Path('docs/clients.md').read_text(encoding='utf-8')
+        [example] = re.findall(r'^```python\n(import numpy, tritonclient.*?)^```$', page,
+                               re.M | re.S)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(example.replace('127.0.0.1:8001', self.server.address), {})
+        self.assertRegex(said.getvalue(), r"^\[\[b'7\.73\d+:15:table'\]\]$")
 
     def test_describes_itself(self):
         self.assertIn('statistics', self.client.get_server_metadata().extensions)
