@@ -14,7 +14,7 @@ namespace sfmamba::server {
 absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path);
 
 // `config` with every field that is unset at its default: those of
-// config.proto, and those that depend on the machine.
+// server_config.proto, and those that depend on the machine.
 v1::ServerConfig WithDefaults(v1::ServerConfig config);
 
 // INVALID_ARGUMENT naming the first field that is out of range. Expects a

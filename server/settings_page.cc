@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 
 constexpr char kServer[] = R"(# Settings
 
-Generated from `proto/sfmamba/v1/config.proto` by `bazel run //server:print_settings_page > docs/settings.md`.
+Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by `bazel run //server:print_settings_page > docs/settings.md`.
 
 ## The server
 
