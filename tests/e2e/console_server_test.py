@@ -9,47 +9,15 @@ import shutil
 import struct
 import subprocess
 import tempfile
-import threading
 import unittest
 import urllib.error
 import urllib.request
 
 import browser
+from model_server import SAMPLES, Server
 
-SAMPLES = pathlib.Path('client/samples')
 SCENE = SAMPLES / 'scene_01.jpg'  # 560 x 420.
 SFMAMBA = pathlib.Path('client/sfmamba')
-
-
-class Server:
-    """The real server with the default models, on free ports, until close()."""
-
-    def __init__(self, *flags):
-        self._folder = tempfile.TemporaryDirectory()
-        # Bazel's are links, which the server does not follow out of its repository.
-        models = shutil.copytree('models', pathlib.Path(self._folder.name, 'models'))
-        self._process = subprocess.Popen(
-            ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1',
-             '--port=0', '--http_port=0', '--metrics_port=0', *flags],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for line in self._process.stdout:
-            if '"listening"' in line:
-                ports = json.loads(line)
-            if '"serving"' in line:
-                break
-        else:
-            raise RuntimeError('the server ends before it serves')
-        self.address = f'127.0.0.1:{ports["port"]}'
-        self.url = f'http://127.0.0.1:{ports["http_port"]}/'
-        self._reader = threading.Thread(target=self._process.stdout.read)
-        self._reader.start()
-
-    def close(self):
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        self._process.stdout.close()
-        self._folder.cleanup()
 
 
 def setUpModule():

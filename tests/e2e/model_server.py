@@ -11,7 +11,13 @@ SAMPLES = pathlib.Path('client/samples')
 
 
 class Server:
-    """The server on free ports until close(): `address` is gRPC's, `http_address` that of HTTP."""
+    """The server on free ports until close().
+
+    Attributes:
+      address: gRPC's.
+      http_address: of REST and the console.
+      url: the console's.
+    """
 
     def __init__(self, *flags):
         # A copy, as the files here may be links, which the server does not follow.
@@ -27,6 +33,7 @@ class Server:
                 said = json.loads(line)
                 self.address = f'127.0.0.1:{said["port"]}'
                 self.http_address = f'127.0.0.1:{said["http_port"]}'
+                self.url = f'http://{self.http_address}/'
             if '"serving"' in line:
                 break
         else:
