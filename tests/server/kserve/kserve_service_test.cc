@@ -263,10 +263,15 @@ TEST_F(KserveServiceTest, LoadsNoModels) {
   const server::Ending ending = Ask(&Stub::RepositoryModelLoad, load, &loaded);
   EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(ending.reason, "MODEL_CONTROL_OFF");
+  // Whatever it brings along: a configuration, or a file of any path.
+  (*load.mutable_parameters())["config"].set_string_param("{}");
+  (*load.mutable_parameters())["file:../../etc/passwd"].set_bytes_param("x");
+  EXPECT_EQ(Ask(&Stub::RepositoryModelLoad, load, &loaded).reason,
+            "MODEL_CONTROL_OFF");
   inference::RepositoryModelUnloadResponse unloaded;
-  EXPECT_EQ(Ask(&Stub::RepositoryModelUnload,
-                inference::RepositoryModelUnloadRequest(), &unloaded)
-                .code,
+  inference::RepositoryModelUnloadRequest unload;
+  (*unload.mutable_parameters())["unload_dependents"].set_bool_param(true);
+  EXPECT_EQ(Ask(&Stub::RepositoryModelUnload, unload, &unloaded).code,
             StatusCode::FAILED_PRECONDITION);
 }
 
