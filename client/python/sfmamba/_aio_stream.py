@@ -8,7 +8,7 @@ import grpc
 
 from ._channel import Connection
 from ._errors import VisionError, from_rpc_error
-from ._flow import ATTEMPTS, END, Flow, silence
+from ._flow import ATTEMPTS, END, Flow, is_harmless, silence
 from ._retry import Attempts
 
 
@@ -82,7 +82,7 @@ class AsyncStream:
         """As Stream's."""
         asks = self._flow.asks()
         self._flow.sends_all_again()
-        if call.error is None and not asks:
+        if is_harmless(call, asks, self._flow.has_request()):
             return
         error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
                                           'the server has ended the stream')
@@ -129,7 +129,7 @@ class AsyncStream:
         try:
             if isinstance(self._images, AsyncIterable):
                 async for image in self._images:
-                    await self._add(image)
+                    await self._add(image)  # Returns when there is room for another.
             else:
                 for image in self._images:
                     await self._add(image)
@@ -142,9 +142,9 @@ class AsyncStream:
     async def _add(self, image: Any) -> None:
         request = await asyncio.to_thread(self._flow.request, image)
         async with self._changed:
-            await self._changed.wait_for(self._flow.has_room)
             self._flow.add(image, request)
             self._changed.notify_all()
+            await self._changed.wait_for(self._flow.has_room)
 
     async def _send(self, call: _Call) -> None:
         try:

@@ -151,6 +151,20 @@ class Flow:
             yield image, answer
 
 
+def is_harmless(call: Any, asks: bool, is_owed: bool) -> bool:
+    """Whether a call that has ended needs no delay before the next one: nothing is owed, or a
+    server that drains has answered all that it took.
+
+    Args:
+      call: has `error`, `answered` and `takes_requests`.
+      asks: whether it has left something unanswered that it took.
+      is_owed: whether there is something to be sent.
+    """
+    if call.error is not None:
+        return call.error.code is grpc.StatusCode.UNAVAILABLE and not is_owed
+    return not is_owed or (not asks and (call.answered or not call.takes_requests))
+
+
 def silence(seconds: float) -> VisionError:
     """Of a stream that does not answer."""
     return VisionError(grpc.StatusCode.DEADLINE_EXCEEDED,

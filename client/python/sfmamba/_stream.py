@@ -8,7 +8,7 @@ import grpc
 
 from ._channel import Connection
 from ._errors import VisionError, from_rpc_error
-from ._flow import ATTEMPTS, END, Flow, silence
+from ._flow import ATTEMPTS, END, Flow, is_harmless, silence
 from ._retry import Attempts
 
 
@@ -70,7 +70,8 @@ class Stream:
         with self._changed:
             asks = self._flow.asks()
             self._flow.sends_all_again()
-        if call.error is None and not asks:
+            is_owed = self._flow.has_request()
+        if is_harmless(call, asks, is_owed):
             return
         error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
                                           'the server has ended the stream')
@@ -111,12 +112,14 @@ class Stream:
 
     def _read_images(self) -> None:
         try:
-            for image in self._images:
+            images = iter(self._images)
+            while self._wait_for_room():
+                try:
+                    image = next(images)
+                except StopIteration:
+                    break
                 request = self._flow.request(image)
                 with self._changed:
-                    self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
-                    if self._stopped:
-                        return
                     self._flow.add(image, request)
                     self._changed.notify_all()
         except BaseException as error:  # The iterator raises it.
@@ -125,6 +128,12 @@ class Stream:
         with self._changed:
             self._flow.exhausted = True
             self._changed.notify_all()
+
+    def _wait_for_room(self) -> bool:
+        """For one more picture; false if there is to be none, as the caller has left."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
+            return not self._stopped
 
     def _start(self) -> _Call:
         call = _Call()
