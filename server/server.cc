@@ -11,15 +11,9 @@
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
-#include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/resource_quota.h"
-#include "grpcpp/server_builder.h"
 #include "model/config.h"
-#include "server/base/listening_sockets.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
-#include "server/rpc/connection_limits.h"
-#include "server/rpc/port_check.h"
 
 namespace sfmamba::server {
 namespace {
@@ -38,8 +32,6 @@ constexpr int kMaxClientsKnown = 4096;
 // Pictures that are expected to take longer to decode do not hold all threads.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
-// How long the gRPC port may take to answer a new connection.
-constexpr absl::Duration kPortPatience = absl::Seconds(10);
 
 prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   prediction::RequestLimits limits;
@@ -76,23 +68,6 @@ FairPool::Options DecodeOptions(const Server::Options& options) {
   return result;
 }
 
-// Limits that protect the server from its clients: docs/serving.md, "Limits".
-void SetLimits(const v1::ServerConfig& config, const MemoryBudget& memory,
-               grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(config.max_message_bytes());
-  builder->SetMaxSendMessageSize(config.max_message_bytes());
-  rpc::SetConnectionLimits(config, builder);
-  // The limit of messages is of their bytes on the wire, and a KiB of them may
-  // stand for a MiB. Pictures are compressed already.
-  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
-    builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
-  }
-  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  grpc::ResourceQuota quota("server");
-  quota.Resize(memory.transport_bytes());
-  builder->SetResourceQuota(quota);
-}
-
 }  // namespace
 
 Server::Server(const Options& options, observability::Logger* log)
@@ -111,7 +86,6 @@ Server::Server(const Options& options, observability::Logger* log)
       finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
       finish_pool_(FinishOptions(options)),
       health_([this] { return IsAlive(); }, config_.max_health_watches()),
-      reset_guard_([this](const std::string& peer) { EndConnection(peer); }),
       repository_(
           repository::RepositoryOptions(
               config_,
@@ -179,12 +153,24 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   return options;
 }
 
+rpc::GrpcPort::Options Server::GrpcOptions() {
+  if (!config_.disable_reflection()) {
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  }
+  rpc::GrpcPort::Options options;
+  options.port = config_.port();
+  options.config = config_;
+  options.transport_bytes = memory_.transport_bytes();
+  options.services = {&vision_, &kserve_, &admin_, &health_};
+  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
+  options.deaf = [this](const absl::Status& status) { PortFailed(status); };
+  return options;
+}
+
 Server::~Server() {
   if (grpc_ == nullptr) return;
-  port_check_ = nullptr;
-  StopListening();
+  grpc_->StopListening();
   health_.EndWatches();
-  grpc_->Shutdown(absl::ToChronoTime(absl::Now()));
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
@@ -205,81 +191,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     if (!rest.ok()) return rest.status();
     server->rest_ = *std::move(rest);
   }
-  const absl::Status status = server->Listen();
-  if (!status.ok()) return status;
+  auto grpc = rpc::GrpcPort::Start(server->GrpcOptions());
+  if (!grpc.ok()) return grpc.status();
+  server->grpc_ = *std::move(grpc);
   log->Info(observability::LogModule::kServer, "listening",
             {{"host", server->config_.host()},
              {"port", server->port()},
              {"http_port", server->http_port()},
              {"metrics_port", server->metrics_port()}});
   return server;
-}
-
-absl::Status Server::Listen() {
-  grpc::EnableDefaultHealthCheckService(false);
-  if (!config_.disable_reflection()) {
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  }
-  absl::StatusOr<ListeningSockets> sockets =
-      ListeningSockets::Bind("the gRPC port", config_.host(), config_.port());
-  if (!sockets.ok()) return sockets.status();
-  const std::string address = sockets->LocalAddress();
-  grpc::ServerBuilder builder;
-  SetLimits(config_, memory_, &builder);
-  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      grpc::InsecureServerCredentials());
-  std::vector<
-      std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-      interceptors;
-  interceptors.push_back(
-      std::make_unique<rpc::ResetInterceptors>(&reset_guard_));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  builder.RegisterService(&vision_);
-  builder.RegisterService(&kserve_);
-  builder.RegisterService(&admin_);
-  builder.RegisterService(&health_);
-  grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr) return absl::InternalError("gRPC does not start");
-  rpc::ConnectionAcceptor::Options options = rpc::AcceptorOptions(config_);
-  port_ = sockets->port();
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
-  absl::MutexLock lock(&acceptor_mu_);
-  acceptor_ = std::make_unique<rpc::ConnectionAcceptor>(
-      options, *std::move(sockets), std::move(acceptor));
-  CheckPort(address);
-  return absl::OkStatus();
-}
-
-void Server::StopListening() {
-  absl::MutexLock lock(&acceptor_mu_);
-  acceptor_ = nullptr;
-}
-
-void Server::EndConnection(const std::string& peer) {
-  metrics_.GrpcConnectionRefused();
-  absl::MutexLock lock(&acceptor_mu_);
-  if (acceptor_ != nullptr) acceptor_->End(peer);
-}
-
-void Server::CheckPort(const std::string& address) {
-  const absl::Duration period = base::FromProto(config_.self_check_period());
-  if (period == absl::ZeroDuration()) return;
-  rpc::PortCheck::Options options;
-  options.call = [address] { return rpc::CallPort(address, kPortPatience); };
-  options.deaf = [this](const absl::Status& status) {
-    if (stopping_.load()) return;
-    health_.Fail();
-    log_.Error(observability::LogModule::kServer,
-               "the gRPC port takes no new connections",
-               {{"error", status.message()}});
-    on_port_failed_();
-  };
-  port_check_ = std::make_unique<Periodic>(
-      "port-check", period,
-      [check = std::make_shared<rpc::PortCheck>(std::move(options))] {
-        check->Run();
-      });
 }
 
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
@@ -306,6 +226,14 @@ void Server::DeviceFailed(const absl::Status& status) {
   log_.Error(observability::LogModule::kServer, "a device has failed for good",
              {{"error", status.message()}});
   on_device_failed_();
+}
+
+void Server::PortFailed(const absl::Status& status) {
+  health_.Fail();
+  log_.Error(observability::LogModule::kServer,
+             "the gRPC port takes no new connections",
+             {{"error", status.message()}});
+  on_port_failed_();
 }
 
 bool Server::IsAlive() const {
@@ -339,12 +267,11 @@ bool Server::Shutdown() {
   // has not read the GOAWAY yet. A client that was refused before, and goes
   // elsewhere, is not among them.
   absl::SleepFor(refusal_window_);
-  stopping_.store(true);
-  StopListening();
+  grpc_->StopListening();
   health_.EndWatches();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
-  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+  grpc_->Shutdown(absl::Now() + timeout);
   const absl::Duration left = start + timeout - base::SteadyNow();
   const bool clean =
       left > absl::ZeroDuration() && (rest_ == nullptr || rest_->Drain(left));

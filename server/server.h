@@ -6,13 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "grpcpp/server.h"
 #include "server/base/client_set.h"
 #include "server/base/fair_pool.h"
 #include "server/base/heap_trim.h"
@@ -28,9 +25,8 @@
 #include "server/repository/model_repository.h"
 #include "server/rest/rest_port.h"
 #include "server/rpc/admin_service.h"
-#include "server/rpc/connection_acceptor.h"
+#include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
-#include "server/rpc/reset_guard.h"
 #include "server/rpc/vision_service.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -73,7 +69,7 @@ class Server {
   // Cancels the calls that Shutdown() has not waited for.
   ~Server();
 
-  int port() const { return port_; }
+  int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
   int metrics_port() const { return metrics_server_->port(); }
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
@@ -100,11 +96,10 @@ class Server {
 
   rest::RestPort::Options RestOptions(const std::string& version);
 
-  absl::Status Listen();
-  void CheckPort(const std::string& address);  // Starts port_check_.
+  rpc::GrpcPort::Options GrpcOptions();
+
   void DeviceFailed(const absl::Status& status);
-  void StopListening() ABSL_LOCKS_EXCLUDED(acceptor_mu_);
-  void EndConnection(const std::string& peer) ABSL_LOCKS_EXCLUDED(acceptor_mu_);
+  void PortFailed(const absl::Status& status);
   // Whether every model makes progress.
   bool IsAlive() const;
   // Tells the metrics and the watches of "liveness".
@@ -118,7 +113,6 @@ class Server {
   const absl::Duration scrape_window_;
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
-  std::atomic<bool> stopping_{false};
   MemoryBudget memory_;
   observability::Metrics metrics_;
   std::unique_ptr<http::MetricsServer> metrics_server_;
@@ -126,7 +120,6 @@ class Server {
   batching::QueueRoom finish_room_;
   FairPool finish_pool_;
   rpc::HealthService health_;
-  rpc::ResetGuard reset_guard_;
   // Executors end tasks on the pool above; the pool below hands them tasks.
   repository::ModelRepository repository_;
   FairPool decode_pool_;
@@ -136,14 +129,9 @@ class Server {
   rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.
   std::unique_ptr<rest::RestPort> rest_;  // Null if there is none.
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
-  absl::Mutex acceptor_mu_;
-  std::unique_ptr<rpc::ConnectionAcceptor> acceptor_
-      ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
-  std::unique_ptr<Periodic> port_check_;
-  HeapTrim heap_trim_;  // Used by liveness_ only.
-  Periodic liveness_;   // Last: it uses everything above.
+  std::unique_ptr<rpc::GrpcPort> grpc_;   // Uses everything above.
+  HeapTrim heap_trim_;                    // Used by liveness_ only.
+  Periodic liveness_;                     // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::server
