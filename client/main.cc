@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/commands/bench_command.h"
+#include "client/commands/bench/bench_command.h"
 #include "client/commands/classify_command.h"
 #include "client/commands/command.h"
 #include "client/commands/detect_command.h"

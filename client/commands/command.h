@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "client/commands/flag_set.h"
-#include "client/commands/json_writer.h"
+#include "client/commands/output/json_writer.h"
 
 namespace sfmamba::client {
 

@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/commands/message_json.h"
-#include "client/commands/text_table.h"
+#include "client/commands/output/message_json.h"
+#include "client/commands/output/text_table.h"
 #include "client/rpc/vision_client.h"
 
 namespace sfmamba::client {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/proto_duration.h"
-#include "client/commands/text_table.h"
+#include "client/commands/output/text_table.h"
 #include "client/rpc/rpc_status.h"
 
 namespace sfmamba::client {

@@ -13,8 +13,8 @@
 #include "absl/synchronization/notification.h"
 #include "client/commands/command.h"
 #include "client/commands/inputs.h"
+#include "client/commands/output/progress_bar.h"
 #include "client/commands/predict.h"
-#include "client/commands/progress_bar.h"
 #include "client/rpc/vision_client.h"
 
 // What the verbs that send picture files and show the answers have in common.

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/proto_duration.h"
-#include "client/commands/message_json.h"
-#include "client/commands/text_table.h"
+#include "client/commands/output/message_json.h"
+#include "client/commands/output/text_table.h"
 #include "client/rpc/vision_client.h"
 
 namespace sfmamba::client {

@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/proto_duration.h"
 #include "client/commands/inputs.h"
-#include "client/commands/message_json.h"
+#include "client/commands/output/message_json.h"
 #include "client/commands/picture_source.h"
 #include "client/rpc/predict_stream.h"
 #include "client/rpc/rpc_status.h"

@@ -34,7 +34,7 @@
 #include "absl/time/clock.h"
 #include "client/commands/flag_set.h"
 #include "client/commands/inputs.h"
-#include "client/commands/progress_bar.h"
+#include "client/commands/output/progress_bar.h"
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/commands/bench_command.h"
+#include "client/commands/bench/bench_command.h"
 #include "client/commands/classify_command.h"
 #include "client/commands/detect_command.h"
 #include "client/commands/health_command.h"

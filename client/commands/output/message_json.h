@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_MESSAGE_JSON_H_
-#define SFMAMBA_CLIENT_COMMANDS_MESSAGE_JSON_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_OUTPUT_MESSAGE_JSON_H_
+#define SFMAMBA_CLIENT_COMMANDS_OUTPUT_MESSAGE_JSON_H_
 
 #include <string>
 
@@ -13,4 +13,4 @@ std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_MESSAGE_JSON_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_OUTPUT_MESSAGE_JSON_H_

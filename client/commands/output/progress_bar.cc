@@ -1,4 +1,4 @@
-#include "client/commands/progress_bar.h"
+#include "client/commands/output/progress_bar.h"
 
 #include <algorithm>
 

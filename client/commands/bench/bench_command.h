@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_COMMAND_H_
-#define SFMAMBA_CLIENT_COMMANDS_BENCH_COMMAND_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_COMMAND_H_
+#define SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_COMMAND_H_
 
 #include <string>
 #include <vector>
@@ -15,4 +15,4 @@ int RunBench(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_COMMAND_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_COMMAND_H_

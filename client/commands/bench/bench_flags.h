@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_FLAGS_H_
-#define SFMAMBA_CLIENT_COMMANDS_BENCH_FLAGS_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_FLAGS_H_
+#define SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_FLAGS_H_
 
 #include <string>
 #include <vector>
@@ -57,4 +57,4 @@ struct BenchFlags {
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_FLAGS_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_FLAGS_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_INPUTS_H_
-#define SFMAMBA_CLIENT_COMMANDS_BENCH_INPUTS_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_INPUTS_H_
+#define SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_INPUTS_H_
 
 #include <cstdint>
 #include <map>
@@ -36,4 +36,4 @@ Load MakeLoad(const Trace& trace, const TracePictures& pictures,
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_INPUTS_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_INPUTS_H_

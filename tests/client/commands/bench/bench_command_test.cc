@@ -1,6 +1,6 @@
 // `sfmamba bench` against a server in this process: what it sends, prints and
 // writes, and the exit code. What is counted is tested with the load generator.
-#include "client/commands/bench_command.h"
+#include "client/commands/bench/bench_command.h"
 
 #include <atomic>
 #include <set>

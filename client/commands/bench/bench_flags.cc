@@ -1,4 +1,4 @@
-#include "client/commands/bench_flags.h"
+#include "client/commands/bench/bench_flags.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,4 +1,4 @@
-#include "client/commands/message_json.h"
+#include "client/commands/output/message_json.h"
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/json_util.h"

@@ -1,4 +1,4 @@
-#include "client/commands/bench_command.h"
+#include "client/commands/bench/bench_command.h"
 
 #include <fstream>
 #include <memory>
@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "client/bench/load_generator.h"
 #include "client/bench/trace.h"
-#include "client/commands/bench_flags.h"
-#include "client/commands/bench_inputs.h"
-#include "client/commands/bench_output.h"
+#include "client/commands/bench/bench_flags.h"
+#include "client/commands/bench/bench_inputs.h"
+#include "client/commands/bench/bench_output.h"
 #include "client/commands/inputs.h"
-#include "client/commands/progress_bar.h"
+#include "client/commands/output/progress_bar.h"
 
 namespace sfmamba::client {
 namespace {

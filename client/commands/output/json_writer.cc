@@ -1,4 +1,4 @@
-#include "client/commands/json_writer.h"
+#include "client/commands/output/json_writer.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "client/commands/text_table.h"
+#include "client/commands/output/text_table.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <sstream>
 
-#include "client/commands/json_writer.h"
-#include "client/commands/progress_bar.h"
-#include "client/commands/text_table.h"
+#include "client/commands/output/json_writer.h"
+#include "client/commands/output/progress_bar.h"
+#include "client/commands/output/text_table.h"
 #include "gtest/gtest.h"
 
 namespace sfmamba::client {

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_
-#define SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_OUTPUT_JSON_WRITER_H_
+#define SFMAMBA_CLIENT_COMMANDS_OUTPUT_JSON_WRITER_H_
 
 #include <cstdint>
 #include <string>
@@ -40,4 +40,4 @@ class JsonWriter {
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_JSON_WRITER_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_OUTPUT_JSON_WRITER_H_

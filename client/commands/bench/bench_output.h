@@ -1,10 +1,10 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_OUTPUT_H_
-#define SFMAMBA_CLIENT_COMMANDS_BENCH_OUTPUT_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_OUTPUT_H_
+#define SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_OUTPUT_H_
 
 #include <string>
 
 #include "client/bench/load_report.h"
-#include "client/commands/bench_flags.h"
+#include "client/commands/bench/bench_flags.h"
 
 namespace sfmamba::client {
 
@@ -17,4 +17,4 @@ std::string BenchJson(const LoadReport& report, const BenchFlags& flags);
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_OUTPUT_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_BENCH_BENCH_OUTPUT_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_
-#define SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_
+#ifndef SFMAMBA_CLIENT_COMMANDS_OUTPUT_TEXT_TABLE_H_
+#define SFMAMBA_CLIENT_COMMANDS_OUTPUT_TEXT_TABLE_H_
 
 #include <string>
 #include <vector>
@@ -25,4 +25,4 @@ class TextTable {
 
 }  // namespace sfmamba::client
 
-#endif  // SFMAMBA_CLIENT_COMMANDS_TEXT_TABLE_H_
+#endif  // SFMAMBA_CLIENT_COMMANDS_OUTPUT_TEXT_TABLE_H_

@@ -1,4 +1,4 @@
-#include "client/commands/bench_output.h"
+#include "client/commands/bench/bench_output.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "client/commands/text_table.h"
+#include "client/commands/output/text_table.h"
 
 namespace sfmamba::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/commands/bench_inputs.h"
+#include "client/commands/bench/bench_inputs.h"
 
 #include <algorithm>
 #include <utility>
