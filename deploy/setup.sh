@@ -50,9 +50,10 @@ PACKAGES=(
 CHECK_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev llvm-14)
 # The browser, letters for it to draw, and what runs a command that its page shows.
 BROWSER_PACKAGES=(chromium-headless-shell fonts-dejavu-core curl)
-# promtool and prometheus, which the tests run, come in this package. Its service
-# is not wanted: only the programs are unpacked.
-PROMETHEUS_PACKAGE=prometheus
+# What tests run of these packages. Their services are not wanted: only the programs
+# are unpacked.
+MONITORING_PROGRAMS=(prometheus/promtool prometheus/prometheus
+  prometheus-alertmanager/amtool)
 
 # The PyPI wheel of torch and the two CUDA runtime libraries that its CPU part
 # names; requirements in pip's hash-checking form.
@@ -159,19 +160,21 @@ install_browser() {
     say "browser: cannot be installed; the tests of the console will be skipped"
 }
 
-install_prometheus() {
-  if { command -v promtool && command -v prometheus; } >/dev/null ||
-    [ -x .deps/prometheus ]; then
-    return
-  fi
-  say "prometheus: unpacking its programs from the package $PROMETHEUS_PACKAGE"
-  local folder=.deps/prometheus.partial
-  rm -rf "$folder"
-  mkdir -p "$folder"
-  (cd "$folder" && apt-get download -qq "$PROMETHEUS_PACKAGE" &&
-    dpkg-deb -x "$PROMETHEUS_PACKAGE"_*.deb .)
-  mv "$folder/usr/bin/promtool" "$folder/usr/bin/prometheus" .deps/
-  rm -rf "$folder"
+install_monitoring() {
+  local package program
+  for each in "${MONITORING_PROGRAMS[@]}"; do
+    package=${each%/*} program=${each#*/}
+    if command -v "$program" >/dev/null || [ -x ".deps/$program" ]; then
+      continue
+    fi
+    say "$program: unpacking it from the package $package"
+    local folder=.deps/$package.partial
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    (cd "$folder" && apt-get download -qq "$package" && dpkg-deb -x "${package}"_*.deb .)
+    mv "$folder/usr/bin/$program" .deps/
+    rm -rf "$folder"
+  done
 }
 
 install_schemas() {
@@ -316,7 +319,7 @@ fi
 mkdir -p .deps
 [ -z "$CHECKS" ] || PACKAGES+=("${CHECK_PACKAGES[@]}")
 install_packages
-install_prometheus
+install_monitoring
 install_schemas
 install_wheels pycocotools "$PYTHON_WHEELS" .deps/python
 if [ -n "$INTEROP" ]; then

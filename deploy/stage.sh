@@ -32,8 +32,9 @@ loaded_by() {
 }
 
 contents=$folder/usr/share/sfmamba/contents.tsv
-mkdir -p "$folder"/{etc,lib64,tmp,usr/bin,$LIBRARIES,usr/share/sfmamba}
-chmod 1777 "$folder/tmp"
+mkdir -p "$folder"/{etc,lib64,tmp,usr/bin,$LIBRARIES,usr/share/sfmamba,var/cache/sfmamba}
+# Mounted over; a volume of an engine's takes their modes.
+chmod 1777 "$folder/tmp" "$folder/var/cache/sfmamba"
 
 declare -A origin=()  # Of each place in the folder, the real path.
 put() {               # A file and the folder it goes to; once.

@@ -85,10 +85,21 @@ class DockerfileTest(unittest.TestCase):
         for stage, (base, _) in self.stages.items():
             self.assertIn(base, [*self.stages, '${BASE}', 'scratch'], stage)
 
+    def test_the_base_is_one_image_and_not_what_a_tag_means_today(self):
+        [base] = [arguments for name, arguments in instructions(DOCKERFILE.read_text())
+                  if name == 'ARG' and arguments.startswith('BASE=')]
+        self.assertRegex(base, r'^BASE=debian(:bookworm-\d{8}-slim|@sha256:[0-9a-f]{64})$')
+
+    def test_images_hold_a_list_of_what_is_in_them(self):
+        for stage in ('build-cpu', 'build-cuda'):
+            command = self.stages[stage][1][-1][1]
+            self.assertIn('deploy/sbom.py /stage --add models=models', command)
+            self.assertLess(command.index('stage.sh'), command.index('sbom.py'))
+
     def test_the_context_holds_what_is_copied(self):
         rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
                  if line.startswith('!')]
-        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'deploy/cuda-runtime.txt', 'models', 'server',
+        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'deploy/sbom.py', 'deploy/cuda-runtime.txt', 'models', 'server',
                   'client', 'kernels', 'model', 'proto', 'third_party',
                   'tools/workspace_status.sh', 'WORKSPACE', 'BUILD', '.bazelrc']
         self.assertEqual(sorted(rules), sorted(needed))
@@ -142,6 +153,8 @@ class StageTest(unittest.TestCase):
                                   env={'OMP_WAIT_POLICY': 'passive'})  # No second start.
             self.assertIn('--model_repository', told.stdout)
             contents = pathlib.Path(folder, 'usr/share/sfmamba/contents.tsv').read_text()
+            for place in ('tmp', 'var/cache/sfmamba'):  # The user of the image may write there.
+                self.assertEqual(pathlib.Path(folder, place).stat().st_mode & 0o7777, 0o1777)
             listed = {line.split('\t')[0] for line in contents.splitlines()}
             files = {os.path.relpath(os.path.join(place, name), folder)
                      for place, _, names in os.walk(folder) for name in names}
@@ -197,6 +210,28 @@ class ComposeTest(unittest.TestCase):
         # A command stands in place of the image's.
         [command] = re.findall(r'^CMD \["(--model_repository.*)"\]$', DOCKERFILE.read_text(), re.M)
         self.assertIn(command, self.services['server-gpu']['command'])
+
+    def test_what_a_gpu_took_long_to_measure_is_kept(self):
+        command = ' '.join(self.services['server-gpu']['command'])
+        mounts = dict(volume.split(':')[:2] for volume in self.services['server-gpu']['volumes'])
+        for flag in ('fold_table', 'profile_dir'):
+            self.assertIn(f'--{flag}={mounts["measured"]}/', command)
+        # A new volume has the mode of what the image has in its place.
+        self.assertIn(mounts['measured'].lstrip('/'), pathlib.Path('deploy/stage.sh').read_text())
+        self.assertIn('measured', self.compose['volumes'])
+
+    def test_what_is_of_others_is_pinned(self):
+        for name, service in self.services.items():
+            if 'build' not in service:
+                self.assertRegex(service['image'], r':v?\d+\.\d+\.\d+$|@sha256:[0-9a-f]{64}$', name)
+
+    def test_prometheus_tells_alertmanager(self):
+        prometheus = yaml.safe_load(pathlib.Path('deploy/prometheus/prometheus.yml').read_text())
+        [manager] = prometheus['alerting']['alertmanagers']
+        self.assertEqual(manager['static_configs'], [{'targets': ['alertmanager:9093']}])
+        service = self.services['alertmanager']
+        self.assertIn('127.0.0.1:9093:9093', service['ports'])
+        self.assertIn('./alertmanager:/etc/alertmanager:ro', service['volumes'])
 
     def test_targets_are_stages_of_the_dockerfile(self):
         known = stages(DOCKERFILE.read_text())

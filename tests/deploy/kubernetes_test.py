@@ -190,6 +190,20 @@ class AgreementTest(unittest.TestCase):
             self.assertEqual('--device=cuda' in args, asks, overlay)
             self.assertEqual(args[0], '--config=/etc/sfmamba/server.textproto')
 
+    def test_gpu_pods_keep_what_they_measured_and_share_it(self):
+        resources = render(FOLDER / 'overlays/gpu')
+        pod = named(resources, 'Deployment')['spec']['template']['spec']
+        [container] = pod['containers']
+        mounts = {mount['name']: mount['mountPath'] for mount in container['volumeMounts']}
+        for flag in ('fold_table', 'profile_dir'):
+            [value] = [argument.split('=')[1] for argument in container['args']
+                       if argument.startswith(f'--{flag}=')]
+            self.assertTrue(value.startswith(mounts['measured'] + '/'), value)
+        [volume] = [volume for volume in pod['volumes'] if volume['name'] == 'measured']
+        claim = named(resources, 'PersistentVolumeClaim')
+        self.assertEqual(volume['persistentVolumeClaim'], {'claimName': claim['metadata']['name']})
+        self.assertEqual(claim['spec']['accessModes'], ['ReadWriteMany'])
+
     def test_a_pod_that_fails_leaves_the_rotation_within_seconds(self):
         runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
         for container in (self.container, runtime['spec']['containers'][0]):

@@ -1,12 +1,15 @@
-"""A real server under load and a real Prometheus that scrapes it.
+"""A real server under load, a real Prometheus that scrapes it, and a stand-in of
+Alertmanager, which it tells what fires.
 
 Usage of the file itself, to look at the pages: live.py SERVER CLIENT SECONDS
 """
 
 import contextlib
+import http.server
 import itertools
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -73,13 +76,44 @@ class Process:
         self._process.stdout.close()
 
 
+class Manager:
+    """Takes alerts as Alertmanager does, on a thread of its own until close()."""
+
+    def __init__(self):
+        self.alerts = []
+        alerts = self.alerts
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers['Content-Length']))
+                if self.path == '/api/v2/alerts':
+                    alerts.extend(json.loads(body))
+                self.send_response(200 if self.path == '/api/v2/alerts' else 404)
+                self.send_header('Content-Length', '0')
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.address = f'127.0.0.1:{self._server.server_port}'
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
 def _get(url):
     with urllib.request.urlopen(url, timeout=10) as answer:
         return answer.read().decode()
 
 
 class Live:
-    """The server, Prometheus and the load, until close()."""
+    """The server, Prometheus, Alertmanager and the load, until close()."""
 
     def __init__(self, server, client):
         with contextlib.ExitStack() as stack:
@@ -97,6 +131,8 @@ class Live:
             self.address = f'127.0.0.1:{ports["port"]}'
             self.metrics_address = f'127.0.0.1:{ports["metrics_port"]}'
 
+            self._manager = Manager()
+            stack.callback(self._manager.close)
             self._prometheus = Process('prometheus', f'--config.file={self._configure(folder)}',
                                        f'--storage.tsdb.path={folder}/tsdb',
                                        '--web.listen-address=127.0.0.1:0')
@@ -124,13 +160,18 @@ class Live:
         self._cleanup.close()
 
     def _configure(self, folder):
-        """The shipped configuration, with this server and short intervals."""
+        """The shipped configuration, with this server, this Alertmanager and short
+        intervals; alerts fire at once."""
         shipped = pathlib.Path('deploy/prometheus/prometheus.yml')
         config = yaml.safe_load(shipped.read_text())
         config['global'] = {'scrape_interval': '500ms', 'scrape_timeout': '500ms',
                             'evaluation_interval': '1s'}
-        config['rule_files'] = [str(shipped.parent.resolve() / pattern)
-                                for pattern in config['rule_files']]
+        config['rule_files'] = [f'{folder}/*.rules.yml']
+        for rules in shipped.parent.glob('rules/*.yml'):
+            (folder / f'{rules.stem}.rules.yml').write_text(
+                re.sub(r'^ +for: .*\n', '', rules.read_text(), flags=re.M))
+        [manager] = config['alerting']['alertmanagers']
+        manager['static_configs'] = [{'targets': [self._manager.address]}]
         [job] = config['scrape_configs']
         job['static_configs'] = [{'targets': [self.metrics_address]}]
         path = folder / 'prometheus.yml'
@@ -164,6 +205,10 @@ class Live:
         """The data of an answer of Prometheus' API; raises on its errors."""
         pairs = urllib.parse.urlencode(parameters)
         return json.loads(_get(f'{self.prometheus}/api/v1/{path}?{pairs}'))['data']
+
+    def told(self):
+        """What Alertmanager was told, one alert after another."""
+        return list(self._manager.alerts)
 
     def numbers(self, query):
         """The values of an instant query that are numbers."""

@@ -8,7 +8,7 @@ import unittest
 import live
 import queries
 
-UNSET = queries.GPU_ONLY
+UNSET = queries.GPU_ONLY | queries.NOT_HERE
 LIMIT = 40  # Seconds in which every query must have had data.
 
 
@@ -77,3 +77,13 @@ class MonitoringTest(unittest.TestCase):
                       if alert['labels']['alertname'] == 'SfmambaRefusesImages']
             time.sleep(0.2)
         self.assertEqual([alert['labels']['model'] for alert in firing], ['narrow'])
+
+    def test_what_fires_is_told_to_alertmanager(self):
+        deadline = time.monotonic() + LIMIT
+        told = []
+        while not told and time.monotonic() < deadline:
+            told = [alert['labels'] for alert in self.live.told()
+                    if alert['labels']['alertname'] == 'SfmambaRefusesImages']
+            time.sleep(0.2)
+        self.assertEqual(told[0]['model'], 'narrow')
+        self.assertEqual(told[0]['severity'], 'ticket')

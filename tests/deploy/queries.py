@@ -18,6 +18,12 @@ GPU_ONLY = {
     'sfmamba_gpu_power_watts',
 }
 
+# Those of what the test's server does not do: speak TLS, and load versions after its start.
+NOT_HERE = {
+    'sfmamba_model_reloads_total',
+    'sfmamba_tls_certificate_expiry_timestamp_seconds',
+}
+
 # Their series exist once something has failed that does not fail here.
 RARE_ALERTS = {'SfmambaDeviceFails'}
 

@@ -1,4 +1,4 @@
-"""Prometheus' own tool on our configuration and rules, and their unit tests."""
+"""Prometheus' and Alertmanager's own tools on our configuration and rules, and their unit tests."""
 
 import pathlib
 import re
@@ -7,9 +7,39 @@ import unittest
 
 import queries
 
+ALERTMANAGER = 'deploy/alertmanager/alertmanager.yml'
+
 
 def promtool(*arguments):
     return subprocess.run(['promtool', *arguments], capture_output=True, text=True, timeout=60)
+
+
+def receivers(**labels):
+    """Who is told of an alert with these labels."""
+    done = subprocess.run(['amtool', 'config', 'routes', 'test', f'--config.file={ALERTMANAGER}',
+                           *(f'{name}={value}' for name, value in labels.items())],
+                          capture_output=True, text=True, timeout=60)
+    return done.stdout.split()
+
+
+class AlertmanagerTest(unittest.TestCase):
+
+    def test_its_configuration_is_valid(self):
+        done = subprocess.run(['amtool', 'check-config', ALERTMANAGER],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn('2 inhibit rules', done.stdout)
+
+    def test_each_severity_has_a_receiver_of_its_own(self):
+        severities = {rule['labels']['severity'] for rule in queries.rules() if 'alert' in rule}
+        self.assertEqual(severities, {'page', 'ticket'})
+        for severity in severities:
+            self.assertEqual(receivers(alertname='A', severity=severity), [severity])
+
+    def test_what_inhibits_and_what_is_inhibited_are_alerts(self):
+        alerts = {rule['alert'] for rule in queries.rules() if 'alert' in rule}
+        text = pathlib.Path(ALERTMANAGER).read_text()
+        self.assertLessEqual(set(re.findall(r'alertname !?= "(\w+)"', text)), alerts)
 
 
 class RulesTest(unittest.TestCase):
