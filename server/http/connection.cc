@@ -3,7 +3,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -29,29 +28,41 @@ constexpr size_t kMaxPieces = 64;
 constexpr size_t kWriteBlock = 1 << 20;
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-bool WouldBlock() { return errno == EAGAIN || errno == EINTR; }
+// Of TLS, while a connection lives: what the library keeps for it, and a record
+// that is read or written.
+constexpr int64_t kTlsBytes = 48 << 10;
 
 }  // namespace
 
-Connection::Connection(Environment& environment, int fd, uint64_t id,
-                       std::string peer, absl::Time now)
+Connection::Connection(Environment& environment, std::unique_ptr<Socket> socket,
+                       uint64_t id, std::string peer, absl::Time now)
     : environment_(environment),
-      fd_(fd),
+      socket_(std::move(socket)),
       id_(id),
       peer_(std::move(peer)),
       since_(now),
-      deadline_(now + std::max(environment.options.idle_time,
-                               environment.options.head_time)),
-      reader_(NewReader()) {}
+      deadline_(now + FirstWait()),
+      reader_(NewReader()) {
+  if (!socket_->greets()) return;
+  state_ = State::kGreeting;
+  deadline_ = now + environment.options.head_time;
+  tls_hold_ = Room::Hold(environment.room, peer_);
+  tls_hold_.TakeAnyway(kTlsBytes);
+}
 
 Connection::~Connection() {
-  close(fd_);
+  socket_ = nullptr;
   if (call_ != nullptr) {
     call_->Drop();
     if (!peer_closed_) call_->Cancel();
   }
   out_.clear();
   if (sent_) sent_();
+}
+
+absl::Duration Connection::FirstWait() const {
+  return std::max(environment_.options.idle_time,
+                  environment_.options.head_time);
 }
 
 RequestReader Connection::NewReader() const {
@@ -74,19 +85,29 @@ uint32_t Connection::events() const {
       return out;
     case State::kAnswering:
       return out | (peer_closed_ ? 0u : EPOLLRDHUP);
-    default:
+    case State::kEnding:
       return out | EPOLLIN;
+    default:
+      return out | EPOLLIN | (socket_->wants_to_write() ? EPOLLOUT : 0u);
   }
 }
 
 bool Connection::OnEvents(uint32_t events, absl::Time now) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) return false;
-  if ((events & EPOLLOUT) != 0 && !Flush(now)) return false;
+  if ((events & EPOLLOUT) != 0) {
+    if (out_.empty()) {
+      events |= EPOLLIN;  // TLS may have to write before it reads on.
+    } else if (!Flush(now)) {
+      return false;
+    }
+  }
   if ((events & EPOLLRDHUP) != 0 && state_ == State::kAnswering) OnPeerClosed();
   if ((events & EPOLLIN) == 0) return true;
   switch (state_) {
     case State::kEnding:
       return Discard();
+    case State::kGreeting:
+      return Greet(now);
     case State::kIdle:
     case State::kHead:
     case State::kBody:
@@ -114,14 +135,43 @@ bool Connection::OnDeadline(absl::Time now) {
       now);
 }
 
+bool Connection::Greet(absl::Time now) {
+  switch (socket_->Greet()) {
+    case Socket::Outcome::kAgain:
+      return true;
+    case Socket::Outcome::kDone:
+      Enter(State::kIdle, now + FirstWait(), now);
+      return true;
+    case Socket::Outcome::kPlaintext:
+      socket_ = std::make_unique<PlainSocket>(socket_->Release());
+      return Refuse({400, "expected TLS, https, got HTTP in clear"}, now);
+    case Socket::Outcome::kEnded:
+      EndSoon(now);  // The client may read why.
+      return true;
+  }
+  return false;  // Not reached: the cases are all there are.
+}
+
 bool Connection::Read(absl::Time now) {
   std::array<char, kBodyBlock> bytes;
-  const bool is_counted = state_ == State::kBody && !reader_.head().is_chunked;
-  const ssize_t size =
-      recv(fd_, bytes.data(),
-           is_counted ? std::min(kBodyBlock, reader_.body_left()) : kBlock, 0);
-  if (size <= 0) return size < 0 && WouldBlock();
-  return TakeIn({bytes.data(), static_cast<size_t>(size)}, now);
+  do {
+    const bool is_counted =
+        state_ == State::kBody && !reader_.head().is_chunked;
+    size_t size = 0;
+    const Socket::Outcome outcome = socket_->Read(
+        bytes.data(),
+        is_counted ? std::min(kBodyBlock, reader_.body_left()) : kBlock, &size);
+    if (outcome == Socket::Outcome::kAgain) return true;
+    if (outcome != Socket::Outcome::kDone) return false;
+    if (!TakeIn({bytes.data(), size}, now)) return false;
+  } while (HasMore());
+  return true;
+}
+
+bool Connection::HasMore() const {
+  return (state_ == State::kIdle || state_ == State::kHead ||
+          state_ == State::kBody) &&
+         socket_->has_more();
 }
 
 bool Connection::TakeIn(absl::string_view bytes, absl::Time now) {
@@ -139,6 +189,7 @@ bool Connection::TakeIn(absl::string_view bytes, absl::Time now) {
       return true;
     case RequestReader::Stage::kBody:
       if (before != State::kBody) {
+        if (auto refusal = Admit()) return Refuse(*std::move(refusal), now);
         body_began_ = now;
         // A client that sends the body without waiting needs no answer.
         if (reader_.head().expects_continue && reader_.body_read() == 0) {
@@ -148,6 +199,9 @@ bool Connection::TakeIn(absl::string_view bytes, absl::Time now) {
       Enter(State::kBody, BodyDeadline(), now);
       return out_.empty() || Flush(now);
     case RequestReader::Stage::kWhole:
+      if (before != State::kBody) {
+        if (auto refusal = Admit()) return Refuse(*std::move(refusal), now);
+      }
       ahead_ = std::string(rest);
       Start(now);
       return true;
@@ -167,8 +221,6 @@ absl::Time Connection::BodyDeadline() const {
 
 void Connection::Start(absl::Time now) {
   HttpRequest request = std::move(reader_.head().request);
-  request.peer = peer_;
-  is_head_ = request.method == "HEAD";
   keep_alive_ = reader_.head().keep_alive &&
                 environment_.options.idle_time > absl::ZeroDuration();
   call_ = std::make_shared<Call>(id_, reader_.TakeHold());
@@ -178,13 +230,24 @@ void Connection::Start(absl::Time now) {
   environment_.start(call_, std::move(request));
 }
 
+std::optional<HttpResponse> Connection::Admit() {
+  HttpRequest& request = reader_.head().request;
+  request.peer = peer_;
+  is_head_ = request.method == "HEAD";
+  return environment_.options.admit(request);
+}
+
 bool Connection::Refuse(Refusal refusal, absl::Time now) {
   is_head_ = false;
-  keep_alive_ = false;
-  reader_ = NewReader();
   HttpResponse response =
       environment_.options.refusal(refusal.status, refusal.message);
   if (refusal.status == 503) response.headers.push_back({"Retry-After", "1"});
+  return Refuse(std::move(response), now);
+}
+
+bool Connection::Refuse(HttpResponse response, absl::Time now) {
+  keep_alive_ = false;
+  reader_ = NewReader();
   return Write(std::move(response), now);
 }
 
@@ -222,11 +285,10 @@ bool Connection::Flush(absl::Time now) {
     pieces[count++] = {out_[i].data() + begin, size};
     bytes += size;
   }
-  msghdr message = {};
-  message.msg_iov = pieces.data();
-  message.msg_iovlen = count;
-  const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
-  if (sent < 0) return WouldBlock();
+  size_t sent = 0;
+  const Socket::Outcome outcome = socket_->Write({pieces.data(), count}, &sent);
+  if (outcome == Socket::Outcome::kAgain) return true;
+  if (outcome != Socket::Outcome::kDone) return false;
   offset_ += sent;
   while (piece_ < out_.size() && offset_ >= out_[piece_].size()) {
     offset_ -= out_[piece_].size();
@@ -243,20 +305,27 @@ bool Connection::EndAnswer(absl::Time now) {
   answer_hold_.Release();
   if (sent_) std::exchange(sent_, nullptr)();
   if (!keep_alive_) {
-    shutdown(fd_, SHUT_WR);
-    ahead_ = std::string();
-    Enter(State::kEnding, now + kEndTime, now);
+    EndSoon(now);
     return true;
   }
   Enter(State::kIdle, now + environment_.options.idle_time, now);
-  if (ahead_.empty()) return true;
-  return TakeIn(std::exchange(ahead_, std::string()), now);
+  if (!ahead_.empty() && !TakeIn(std::exchange(ahead_, std::string()), now)) {
+    return false;
+  }
+  return !HasMore() || Read(now);
 }
 
+void Connection::EndSoon(absl::Time now) {
+  socket_->CloseSending();
+  ahead_ = std::string();
+  Enter(State::kEnding, now + kEndTime, now);
+}
+
+// Reads what it throws away as it is on the wire.
 bool Connection::Discard() {
   std::array<char, kBlock> bytes;
-  const ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
-  if (size <= 0) return size < 0 && WouldBlock();
+  const ssize_t size = recv(fd(), bytes.data(), bytes.size(), 0);
+  if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
   discarded_ += size;
   return discarded_ <= kMaxDiscarded;
 }

@@ -17,6 +17,7 @@
 #include "server/http/mailbox.h"
 #include "server/http/request_reader.h"
 #include "server/http/room.h"
+#include "server/http/socket.h"
 
 namespace sfmamba::http {
 
@@ -36,6 +37,7 @@ class Connection {
   // In the order in which connections are ended when there are too many.
   enum class State {
     kEnding,     // Its last answer is sent. The client may read it.
+    kGreeting,   // The handshake of TLS has not ended.
     kIdle,       // Nothing has come of the next request.
     kHead,       // A part of a request's head has come,
     kBody,       // or of its body.
@@ -43,14 +45,14 @@ class Connection {
     kAnswering,  // or made.
   };
 
-  // Owns the socket `fd`, which does not block. `peer` as in HttpRequest.
-  Connection(Environment& environment, int fd, uint64_t id, std::string peer,
-             absl::Time now);
+  // `peer` as in HttpRequest.
+  Connection(Environment& environment, std::unique_ptr<Socket> socket,
+             uint64_t id, std::string peer, absl::Time now);
   // The client counts as gone.
   ~Connection();
   Connection(const Connection&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return socket_->fd(); }
   State state() const { return state_; }
   absl::Time since() const { return since_; }  // When the state began.
 
@@ -73,24 +75,33 @@ class Connection {
  private:
   void Enter(State state, absl::Time deadline, absl::Time now);
   // Each is false if the connection is over.
+  bool Greet(absl::Time now);
   bool Read(absl::Time now);
   bool TakeIn(absl::string_view bytes, absl::Time now);
-  bool GoOnReading(absl::Time now);
   bool Discard();
   bool Refuse(Refusal refusal, absl::Time now);
+  bool Refuse(HttpResponse response, absl::Time now);
   bool Write(HttpResponse response, absl::Time now);
   bool Flush(absl::Time now);
   bool EndAnswer(absl::Time now);
+  // The client may still read what it was sent.
+  void EndSoon(absl::Time now);
 
+  // Whether there is something to read that makes no event.
+  bool HasMore() const;
+  absl::Duration FirstWait() const;
   RequestReader NewReader() const;
+  // Of the request that is read: what it is refused with, if it is.
+  std::optional<HttpResponse> Admit();
   absl::Time BodyDeadline() const;
   void Start(absl::Time now);
   void OnPeerClosed();
 
   Environment& environment_;
-  const int fd_;
+  std::unique_ptr<Socket> socket_;
   const uint64_t id_;
   const std::string peer_;
+  Room::Hold tls_hold_;
 
   State state_ = State::kIdle;
   absl::Time since_;

@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "server/http/exchange.h"
+#include "server/http/tls_context.h"
 
 namespace sfmamba::http {
 
@@ -20,11 +23,14 @@ struct HttpOptions {
   std::string host;
   int port = 0;  // 0: any free one.
 
+  // What connections begin TLS with; null: they speak in clear.
+  std::shared_ptr<TlsContext> tls;
+
   // Of more, those are ended that have done nothing useful for longest, but
   // none whose request waits for its answer.
   int max_connections = 1024;
   // Of the request line and the headers (431), and the time for them to come
-  // (408).
+  // (408), and for the handshake of TLS.
   size_t max_head_bytes = 16 << 10;
   absl::Duration head_time = absl::Seconds(5);
   // Of a request's body (413). 0: a request with a body is refused.
@@ -48,6 +54,12 @@ struct HttpOptions {
   absl::Duration idle_time = absl::Seconds(60);
   int threads = 2;  // That call the handler.
 
+  // Called once with each request when its headers have come and before its
+  // body is read; `body` is empty. May write into it. An answer refuses the
+  // request, and its connection ends. Called by the port's thread; must not
+  // block.
+  std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
+      [](HttpRequest&) { return std::nullopt; };
   // Makes the answers that no handler makes. `message` says what was got and
   // what was expected. Called by the port's thread; must not block.
   std::function<HttpResponse(int status, const std::string& message)> refusal =

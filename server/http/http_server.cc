@@ -21,9 +21,12 @@
 namespace sfmamba::http {
 namespace {
 
-constexpr int kMaxEvents = 256;
+constexpr int kMaxEvents = 1024;
 // Connections that are accepted before the others are looked at again.
 constexpr int kMaxAccepted = 64;
+// Steps of handshakes that are done before the others are looked at again: of
+// them a signature takes a millisecond.
+constexpr int kMaxGreeted = 8;
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
 // What a handler is expected to take, for the order of the pool: it reads the
 // whole body about once.
@@ -48,6 +51,10 @@ void Look(int epoll, int operation, int fd, uint64_t what, uint32_t events) {
   event.events = events;
   event.data.u64 = what;
   epoll_ctl(epoll, operation, fd, &event);
+}
+
+bool IsGreeting(const Connection& connection) {
+  return connection.state() == Connection::State::kGreeting;
 }
 
 }  // namespace
@@ -131,14 +138,17 @@ void HttpServer::Wait() {
       absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
   const absl::Time now = base::SteadyNow();
   if (!listens_ && now >= accept_after_) Listen(true);
+  int greeted = 0;
   for (int i = 0; i < count; ++i) {
-    const uint64_t what = events[i].data.u64;
-    const auto found = connections_.find(what);
-    if (found != connections_.end()) {
-      With(found, [&](Connection& connection) {
-        return connection.OnEvents(events[i].events, now);
-      });
+    const auto found = connections_.find(events[i].data.u64);
+    if (found == connections_.end()) continue;
+    // epoll tells again of those that are left out.
+    if (IsGreeting(*found->second.connection) && ++greeted > kMaxGreeted) {
+      continue;
     }
+    With(found, [&](Connection& connection) {
+      return connection.OnEvents(events[i].events, now);
+    });
   }
   for (int i = 0; i < count; ++i) {
     const uint64_t what = events[i].data.u64;
@@ -185,8 +195,12 @@ void HttpServer::Add(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   const uint64_t id = kFirstConnection + accepted_++;
   Entry& entry = connections_[id];
+  std::string peer = server::PeerName(fd);
+  std::unique_ptr<Socket> socket = options_.tls == nullptr
+                                       ? std::make_unique<PlainSocket>(fd)
+                                       : options_.tls->Accept(fd);
   entry.connection = std::make_unique<Connection>(
-      environment_, fd, id, server::PeerName(fd), base::SteadyNow());
+      environment_, std::move(socket), id, std::move(peer), base::SteadyNow());
   entry.events = entry.connection->events();
   entry.deadline = entry.connection->deadline();
   deadlines_.emplace(entry.deadline, id);
@@ -262,7 +276,7 @@ void HttpServer::GoOnDraining() {
   bool is_drained = true;
   for (const auto& [id, entry] : connections_) {
     const Connection::State state = entry.connection->state();
-    if (state == Connection::State::kIdle) {
+    if (state == Connection::State::kIdle || IsGreeting(*entry.connection)) {
       idle.push_back(id);
     } else if (state != Connection::State::kEnding) {
       is_drained = false;

@@ -23,8 +23,8 @@
 
 namespace sfmamba::http {
 
-// Serves HTTP/1 at a port, in clear. One thread reads and writes all
-// connections and waits for none of them; another few call the handler with
+// Serves HTTP/1 at a port, in clear or through TLS. One thread reads and writes
+// all connections and waits for none of them; another few call the handler with
 // each request that has come whole. So clients that are slow, silent or many
 // keep nobody from an answer: what is too slow or too large is ended, and when
 // there are too many connections, the one that has done nothing useful for

@@ -2,8 +2,10 @@
 
 #include "server/http/connection.h"
 
+#include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -103,6 +105,60 @@ TEST_F(ConnectionTest, AnExchangeThatEndsUnansweredIsA500) {
   client.Send(kGet);
   Next()->Answer(Text("next"), [] {});
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "next"));
+}
+
+// Whoever brings no pass gets this answer.
+std::optional<HttpResponse> AskForPass(HttpRequest& request) {
+  if (request.headers.count("pass") > 0) return std::nullopt;
+  HttpResponse response = Text("no pass");
+  response.status = 401;
+  return response;
+}
+
+TEST_F(ConnectionTest, ARequestIsRefusedBeforeItsBodyIsSent) {
+  options_.admit = AskForPass;
+  Start();
+  RawClient client(server_->port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 401")) << answer;
+  EXPECT_TRUE(absl::StrContains(answer, "Connection: close")) << answer;
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nno pass")) << answer;
+  EXPECT_EQ(server_->held_bytes(), 0);
+  RawClient waiting(server_->port());
+  waiting.Send(
+      "POST /a HTTP/1.1\r\nContent-Length: 9\r\n"
+      "Expect: 100-continue\r\n\r\n");
+  EXPECT_TRUE(absl::StartsWith(waiting.ReadAll(), "HTTP/1.1 401"));
+  EXPECT_FALSE(IsAsked());
+}
+
+TEST_F(ConnectionTest, EachRequestIsAdmittedOnceWithItsPeer) {
+  std::atomic<int> admitted{0};
+  options_.admit = [&](HttpRequest& request) {
+    ++admitted;
+    EXPECT_TRUE(absl::StartsWith(request.peer, "ipv4:127.0.0.1:"));
+    request.headers.emplace("seen", "yes");
+    return AskForPass(request);
+  };
+  Start();
+  RawClient client(server_->port());
+  client.Send("GET /a HTTP/1.1\r\npass: 1\r\n\r\n");
+  auto exchange = Next();
+  EXPECT_EQ(exchange->request().headers.count("seen"), 1u);
+  exchange->Answer(Text("1"), [] {});
+  client.ReadAnswer();
+  client.Send("POST /a HTTP/1.1\r\npass: 1\r\nContent-Length: 4\r\n\r\nab");
+  client.Send("cd");
+  exchange = Next();
+  EXPECT_EQ(exchange->request().body, "abcd");
+  exchange->Answer(Text("2"), [] {});
+  client.ReadAnswer();
+  EXPECT_EQ(admitted, 2);
+  client.Send("HEAD /a HTTP/1.1\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 401")) << answer;
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\n")) << answer;
 }
 
 TEST_F(ConnectionTest, TheNextRequestIsNotReadBeforeAnAnswerIsSent) {

@@ -1,0 +1,189 @@
+#include "tests/server/http/tls_client.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::http {
+namespace {
+
+BIO* Reader(const std::string& pem) {
+  return BIO_new_mem_buf(pem.data(), pem.size());
+}
+
+}  // namespace
+
+TlsClient::TlsClient(int port, const Options& options)
+    : fd_(socket(AF_INET, SOCK_STREAM, 0)),
+      context_(SSL_CTX_new(TLS_client_method())),
+      ssl_([&] {
+        SSL_CTX* context = context_.get();
+        // Old versions too: it is the server that is to refuse them.
+        SSL_CTX_set_security_level(context, 0);
+        SSL_CTX_set_min_proto_version(context, options.min_version);
+        SSL_CTX_set_max_proto_version(context, options.max_version);
+        if (!options.ca.empty()) {
+          BIO* bio = Reader(options.ca);
+          X509* ca = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+          X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca);
+          X509_free(ca);
+          BIO_free(bio);
+          SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+        }
+        if (options.certificate != nullptr) {
+          BIO* bio = Reader(options.certificate->pem);
+          X509* own = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+          EXPECT_EQ(SSL_CTX_use_certificate(context, own), 1);
+          X509_free(own);
+          BIO_free(bio);
+          bio = Reader(options.certificate->key);
+          EVP_PKEY* key =
+              PEM_read_bio_PrivateKey(bio, nullptr, nullptr, nullptr);
+          EXPECT_EQ(SSL_CTX_use_PrivateKey(context, key), 1);
+          EVP_PKEY_free(key);
+          BIO_free(bio);
+        }
+        if (!options.protocols.empty()) {
+          SSL_CTX_set_alpn_protos(
+              context,
+              reinterpret_cast<const unsigned char*>(options.protocols.data()),
+              options.protocols.size());
+        }
+        return SSL_new(context);
+      }()) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (options.receive_buffer > 0) {
+    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &options.receive_buffer,
+               sizeof(options.receive_buffer));
+  }
+  EXPECT_EQ(
+      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  SSL_set_fd(ssl_.get(), fd_);
+  if (options.session != nullptr) {
+    SSL_set_session(ssl_.get(), options.session);
+  }
+}
+
+TlsClient::~TlsClient() { close(fd_); }
+
+bool TlsClient::Greet() {
+  TimeLimit limit("a handshake of TLS");
+  ERR_clear_error();
+  if (SSL_connect(ssl_.get()) == 1) return true;
+  char text[256] = "";
+  ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
+  error_ = text;
+  return false;
+}
+
+bool TlsClient::SendRaw(const std::string& bytes) {
+  TimeLimit limit("the server to read");
+  return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+bool TlsClient::Send(const std::string& text) {
+  TimeLimit limit("the server to read");
+  ERR_clear_error();
+  return SSL_write(ssl_.get(), text.data(), text.size()) ==
+         static_cast<int>(text.size());
+}
+
+bool TlsClient::ReadMore() {
+  char bytes[16 << 10];
+  ERR_clear_error();
+  const int n = SSL_read(ssl_.get(), bytes, sizeof(bytes));
+  if (n > 0) received_.append(bytes, n);
+  if (n <= 0) {
+    char text[256] = "";
+    ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
+    error_ = text;
+  }
+  return n > 0;
+}
+
+std::string TlsClient::ReadAll() {
+  TimeLimit limit("the end of the connection");
+  while (ReadMore()) {
+  }
+  return std::exchange(received_, "");
+}
+
+std::string TlsClient::ReadAnswer() {
+  TimeLimit limit("an answer over HTTP");
+  size_t end = 0;
+  while ((end = received_.find("\r\n\r\n")) == std::string::npos) {
+    if (!ReadMore()) return std::exchange(received_, "");
+  }
+  end += 4;
+  const std::string name = "\r\nContent-Length: ";
+  const size_t header = received_.find(name);
+  if (header < end) {
+    size_t size = 0;
+    const size_t value = header + name.size();
+    EXPECT_TRUE(absl::SimpleAtoi(
+        received_.substr(value, received_.find("\r\n", value) - value), &size));
+    end += size;
+  }
+  while (received_.size() < end && ReadMore()) {
+  }
+  end = std::min(end, received_.size());
+  const std::string answer = received_.substr(0, end);
+  received_.erase(0, end);
+  return answer;
+}
+
+bool TlsClient::WaitForEnd() {
+  TimeLimit limit("the end of the connection");
+  char bytes[4096];
+  while (recv(fd_, bytes, sizeof(bytes), 0) > 0) {
+  }
+  return true;
+}
+
+void TlsClient::CloseSending() { shutdown(fd_, SHUT_WR); }
+
+void TlsClient::SayEnd() { SSL_shutdown(ssl_.get()); }
+
+std::string TlsClient::server_certificate() const {
+  X509* certificate = SSL_get1_peer_certificate(ssl_.get());
+  if (certificate == nullptr) return "";
+  BIO* bio = BIO_new(BIO_s_mem());
+  PEM_write_bio_X509(bio, certificate);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(bio, &bytes);
+  const std::string pem(bytes, size);
+  BIO_free(bio);
+  X509_free(certificate);
+  return pem;
+}
+
+std::string TlsGet(int port, const std::string& path) {
+  TlsClient client(port);
+  if (!client.Greet()) return "";
+  client.Send(absl::StrCat("GET ", path,
+                           " HTTP/1.1\r\nHost: localhost\r\n"
+                           "Connection: close\r\n\r\n"));
+  const std::string answer = client.ReadAnswer();
+  if (!absl::StartsWith(answer, "HTTP/1.1 200")) return "";
+  return answer.substr(answer.find("\r\n\r\n") + 4);
+}
+
+}  // namespace sfmamba::http

@@ -1,0 +1,73 @@
+#ifndef SFMAMBA_TESTS_SERVER_HTTP_TLS_CLIENT_H_
+#define SFMAMBA_TESTS_SERVER_HTTP_TLS_CLIENT_H_
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/testing/certificates.h"
+
+namespace sfmamba::http {
+
+// One connection to 127.0.0.1 through TLS. Each thing is sent as one record.
+// Waits end the test after a limit. The process must ignore SIGPIPE.
+class TlsClient {
+ public:
+  struct Options {
+    std::string ca;                            // PEM; empty: any will do.
+    const Certificate* certificate = nullptr;  // Shown if it is asked for.
+    int max_version = TLS1_3_VERSION;
+    int min_version = TLS1_VERSION;
+    std::string protocols;           // Of ALPN, on the wire; empty: none.
+    SSL_SESSION* session = nullptr;  // Is resumed if it is set.
+    int receive_buffer = 0;          // As of RawClient.
+  };
+
+  // Connects; Greet() begins TLS.
+  TlsClient(int port, const Options& options);
+  explicit TlsClient(int port) : TlsClient(port, Options()) {}
+  ~TlsClient();
+  TlsClient(const TlsClient&) = delete;
+
+  // Does the handshake; false if either side refuses.
+  bool Greet();
+  // The connection's bytes as they are.
+  bool SendRaw(const std::string& bytes);
+  bool Send(const std::string& text);
+  // What comes until the server ends the connection.
+  std::string ReadAll();
+  // One answer: its head and as much body as that says; less if the connection
+  // ends.
+  std::string ReadAnswer();
+  // Whether the connection ends; not whether TLS does.
+  bool WaitForEnd();
+  // Sends no more, without a word of TLS.
+  void CloseSending();
+  // Tells TLS's end, and goes on with TCP.
+  void SayEnd();
+
+  SSL* ssl() { return ssl_.get(); }
+  std::string server_certificate() const;  // PEM.
+  std::string error() const { return error_; }
+
+ private:
+  struct Free {
+    void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+    void operator()(SSL* ssl) const { SSL_free(ssl); }
+  };
+  bool ReadMore();
+
+  const int fd_;
+  const std::unique_ptr<SSL_CTX, Free> context_;
+  const std::unique_ptr<SSL, Free> ssl_;
+  std::string received_;
+  std::string error_;
+};
+
+// GET `path` through TLS: the body, or empty if there is no answer with 200.
+std::string TlsGet(int port, const std::string& path);
+
+}  // namespace sfmamba::http
+
+#endif  // SFMAMBA_TESTS_SERVER_HTTP_TLS_CLIENT_H_
