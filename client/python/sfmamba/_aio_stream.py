@@ -60,7 +60,7 @@ class AsyncStream:
                 if self._flow.done():
                     return
                 if call is None:
-                    call = _Call(self._connection.stream()(metadata=self._connection.metadata))
+                    call = _Call(self._connection.stream()(metadata=self._connection.metadata()))
                     tasks[1:] = [asyncio.create_task(self._send(call)),
                                  asyncio.create_task(self._receive(call))]
                     continue

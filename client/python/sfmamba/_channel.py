@@ -1,9 +1,11 @@
 """What the client and its asyncio twin have in common: channels, credentials, deadlines."""
 
+import ipaddress
 import json
 import math
+import re
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import grpc
 
@@ -13,16 +15,26 @@ from ._retry import Budget
 
 SERVICE = 'sfmamba.v1.VisionService'
 
+# A token, or what returns the one to send with the next call.
+Token = Union[str, Callable[[], str]]
 
-def channel_options(check_health: bool) -> List[Tuple[str, Any]]:
+_TOKEN = re.compile(r'[\x21-\x7e]+')  # What a header takes: no blanks, no other letters.
+
+
+def channel_options(check_health: bool,
+                    server_name: Optional[str] = None) -> List[Tuple[str, Any]]:
     """Calls go round-robin to the addresses of the server's name; with `check_health` to those that
-    say they are healthy."""
+    say they are healthy. The server's certificate is for `server_name`, or else for its host."""
     config: Dict[str, Any] = {'loadBalancingConfig': [{'round_robin': {}}]}
     if check_health:
         config['healthCheckConfig'] = {'serviceName': SERVICE}
-    return [('grpc.max_receive_message_length', MAX_MESSAGE_BYTES),
-            ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),
-            ('grpc.service_config', json.dumps(config))]
+    options: List[Tuple[str, Any]] = [
+        ('grpc.max_receive_message_length', MAX_MESSAGE_BYTES),
+        ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),
+        ('grpc.service_config', json.dumps(config))]
+    if server_name is not None:
+        options.append(('grpc.ssl_target_name_override', server_name))
+    return options
 
 
 def target(server: str) -> str:
@@ -43,6 +55,38 @@ def credentials(tls: bool, root_certificates: Optional[bytes], private_key: Opti
     return grpc.ssl_channel_credentials(root_certificates, private_key, certificate_chain)
 
 
+def is_loopback(server: str) -> bool:
+    """Whether all that is sent to `server` stays on this machine, as far as its text says: no name
+    but localhost is looked up."""
+    text = server
+    scheme = re.match(r'(?:(unix|unix-abstract)|ipv4|ipv6|dns):(?:///)?', server)
+    if scheme:
+        if scheme[1]:
+            return True
+        text = server[scheme.end():]
+    return all(map(_is_loopback_host, text.split(',')))
+
+
+def _is_loopback_host(address: str) -> bool:
+    host = address
+    if address.startswith('['):
+        host = address[1:].partition(']')[0]
+    elif address.count(':') == 1:
+        host = address.partition(':')[0]
+    if host.lower() == 'localhost':
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_token_is_safe(server: str) -> None:
+    if not is_loopback(server):
+        raise ValueError(f'a token to {server} without TLS can be read on the way: pass tls=True or '
+                         'root_certificates, or insecure_token=True if the way is safe')
+
+
 class Connection:
     """Two channels to one server: predictions take the first and go to healthy addresses only;
     questions about the server take the second and go to any.
@@ -52,17 +96,35 @@ class Connection:
     """
 
     def __init__(self, api: Any, server: str, secrets: Optional[grpc.ChannelCredentials],
-                 token: Optional[str], timeout: float) -> None:
+                 token: Optional[Token], timeout: float, server_name: Optional[str] = None,
+                 insecure_token: bool = False) -> None:
+        if server_name is not None and secrets is None:
+            raise ValueError('server_name is of TLS: pass tls=True or root_certificates')
+        if token is not None and secrets is None and not insecure_token:
+            _check_token_is_safe(server)
         self.budget = Budget()
-        self.metadata = () if token is None else (('authorization', f'Bearer {token}'),)
+        self._token = token
+        if isinstance(token, str):
+            self.metadata()  # Refuses a bad one here.
         self._timeout = _positive(timeout)
         self._channels = []
         for check_health in (True, False):
-            options = channel_options(check_health)
+            options = channel_options(check_health, server_name)
             self._channels.append(
                 api.insecure_channel(target(server), options) if secrets is None
                 else api.secure_channel(target(server), secrets, options))
         self._stubs: Dict[str, Any] = {}
+
+    def metadata(self) -> Tuple[Tuple[str, str], ...]:
+        """Of the call that begins now. ValueError if the token cannot be sent; it does not show
+        it."""
+        if self._token is None:
+            return ()
+        token = self._token() if callable(self._token) else self._token
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise ValueError('a token is visible ASCII without blanks; is there a line break at its '
+                             'end?')
+        return (('authorization', f'Bearer {token}'),)
 
     def stub(self, method: Method) -> Any:
         """Calls the method."""

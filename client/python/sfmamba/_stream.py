@@ -138,7 +138,7 @@ class Stream:
     def _start(self) -> _Call:
         call = _Call()
         call.call = self._connection.stream()(self._requests(call),
-                                              metadata=self._connection.metadata)
+                                              metadata=self._connection.metadata())
         threading.Thread(target=self._receive, args=(call,), daemon=True).start()
         return call
 

@@ -11,7 +11,7 @@ import grpc.aio
 
 from . import _answers, _messages, _requests
 from ._aio_stream import AsyncStream
-from ._channel import SERVICE, Connection, credentials
+from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow
 from ._images import Source
@@ -32,12 +32,13 @@ class AsyncClient:
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
-                 certificate_chain: Optional[bytes] = None, token: Optional[str] = None,
+                 certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
+                 token: Optional[Token] = None, insecure_token: bool = False,
                  max_images_per_request: int = 64) -> None:
         """As Client's; to be called where an event loop runs."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout)
+            token, timeout, server_name, insecure_token)
         self._max_images = max_images_per_request
 
     async def close(self) -> None:
@@ -185,7 +186,7 @@ class AsyncClient:
         while True:
             try:
                 response = await connection.stub(method)(request, timeout=attempts.timeout(),
-                                                         metadata=connection.metadata)
+                                                         metadata=connection.metadata())
             except grpc.RpcError as rpc_error:
                 error = from_rpc_error(rpc_error)
                 delay = attempts.delay_after(error)

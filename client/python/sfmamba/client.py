@@ -10,7 +10,7 @@ from typing import (Any, Callable, Deque, Iterable, Iterator, List, Optional, Se
 import grpc
 
 from . import _answers, _messages, _requests
-from ._channel import SERVICE, Connection, credentials
+from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow, Question
 from ._images import Source
@@ -44,7 +44,8 @@ class Client:
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
-                 certificate_chain: Optional[bytes] = None, token: Optional[str] = None,
+                 certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
+                 token: Optional[Token] = None, insecure_token: bool = False,
                  max_images_per_request: int = 64) -> None:
         """Connects when first used.
 
@@ -54,13 +55,16 @@ class Client:
           tls: whether to use TLS; certificates imply it.
           root_certificates: PEM of those that the server's must descend from; None: gRPC's own.
           private_key, certificate_chain: PEM of the client, where the server asks for one.
-          token: sent as "authorization: Bearer {token}"; without TLS anybody on the way can read
-            it.
+          server_name: whom the server's certificate is for; None: the host in `server`.
+          token: sent as "authorization: Bearer {token}" with every call; or a function that returns
+            it, which is called for every call, by any thread, and must be quick. ValueError if it
+            would go without TLS to a server that is not on this machine,
+          insecure_token: unless this is set. Anybody on the way can read it then.
           max_images_per_request: the server's setting.
         """
         self._connection = Connection(
             grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout)
+            token, timeout, server_name, insecure_token)
         self._max_images = max_images_per_request
 
     def close(self) -> None:
@@ -261,7 +265,7 @@ class Client:
         while True:
             try:
                 response = connection.stub(method)(request, timeout=attempts.timeout(),
-                                                   metadata=connection.metadata)
+                                                   metadata=connection.metadata())
             except grpc.RpcError as rpc_error:
                 error = from_rpc_error(rpc_error)
                 delay = attempts.delay_after(error)

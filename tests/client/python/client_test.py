@@ -251,6 +251,31 @@ class Cases:
         self.run_method(client.classify, b'')
         self.assertEqual(self.server.metadata[0]['authorization'], 'Bearer secret')
 
+    def test_a_token_that_changes(self):
+        tokens = ['first', 'second']
+        client = self.connect(self.serve(named('a')), token=lambda: tokens.pop(0))
+        for _ in range(2):
+            self.run_method(client.classify, b'')
+        self.assertEqual([metadata['authorization'] for metadata in self.server.metadata],
+                         ['Bearer first', 'Bearer second'])
+
+    def test_a_token_goes_to_no_other_machine_in_clear(self):
+        for server in ('10.0.0.1:8001', 'dns:///vision.example.org:443', 'localhost.example.org:1'):
+            with self.assertRaisesRegex(ValueError, 'without TLS') as raised:
+                self.connect(server, token='secret')
+            self.assertNotIn('secret', str(raised.exception))
+            self.connect(server, token='secret', tls=True)
+            self.connect(server, token='secret', insecure_token=True)
+
+    def test_a_token_that_cannot_be_sent(self):
+        for token in ('', 'a b', 'secret\n', 'sécret'):
+            with self.assertRaisesRegex(ValueError, 'visible ASCII') as raised:
+                self.connect('localhost:1', token=token)
+            self.assertNotIn('cret', str(raised.exception))
+        client = self.connect(self.serve(named('a')), token=lambda: 'secret\n')
+        with self.assertRaisesRegex(ValueError, 'visible ASCII'):
+            self.run_method(client.classify, b'')
+
     def test_tls(self):
         keys = certificates(self)
         client = self.connect(self.serve(named('a'), credentials=grpc.ssl_server_credentials(
@@ -265,6 +290,17 @@ class Cases:
         with self.assertRaisesRegex(ValueError, 'belong together'):
             self.connect(self.server.address, private_key=b'x')
 
+    def test_whom_the_certificate_is_for(self):
+        keys = certificates(self)
+        server = self.serve(named('a'), credentials=grpc.ssl_server_credentials(
+            [(keys['server.key'], keys['server.crt'])])).replace('localhost', '127.0.0.1')
+        roots = {'root_certificates': keys['root.crt']}
+        stranger = self.connect(server, **roots)
+        self.assertEqual(self.failure(stranger.classify, b'').code, grpc.StatusCode.UNAVAILABLE)
+        client = self.connect(server, server_name='localhost', **roots)
+        self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
+        with self.assertRaisesRegex(ValueError, 'server_name'):
+            self.connect(server, server_name='localhost')
 
     def test_certificates_that_are_empty(self):
         for arguments in ({'root_certificates': b''},
