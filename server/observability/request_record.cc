@@ -6,15 +6,9 @@
 
 #include "base/steady_clock.h"
 #include "server/base/error.h"
-#include "server/observability/trace_context.h"
 
 namespace sfmamba::observability {
 namespace {
-
-std::string TraceId(absl::string_view traceparent) {
-  std::string id = TraceIdOf(traceparent);
-  return id.empty() ? NewTraceId() : id;
-}
 
 // Whether the server is to blame.
 bool IsOwnFault(absl::StatusCode code) {
@@ -33,7 +27,7 @@ RequestRecord::RequestRecord(Method method, int64_t message_bytes,
       metrics_(*metrics),
       log_(*log),
       start_(base::SteadyNow()),
-      trace_id_(TraceId(traceparent)),
+      trace_(TraceContextOf(traceparent)),
       model_(&metrics->UnknownModel()) {
   metrics_.RequestStarted(method_, message_bytes);
 }
@@ -51,6 +45,7 @@ absl::Status RequestRecord::Finish(const absl::Status& status) {
   const std::string reason =
       server::GetErrorDetail(server::WithErrorInfo(counted)).reason;
   model_->RequestDone(method_, counted.code(), reason, duration);
+  const std::string trace_id = Hex(trace_.trace);
   const std::string code = absl::StatusCodeToString(counted.code());
   const std::initializer_list<LogField> fields = {
       {"method", MethodName(method_)},
@@ -61,14 +56,14 @@ absl::Status RequestRecord::Finish(const absl::Status& status) {
       {"images", images_},
       {"milliseconds", absl::ToDoubleMilliseconds(duration)},
       {"request_id", request_id_},
-      {"trace_id", trace_id_},
+      {"trace_id", trace_id},
       {"peer", peer_}};
   if (IsOwnFault(counted.code())) {
     log_.AccessFailed(fields);
   } else {
     log_.Access(fields);
   }
-  return server::WithMetadata("trace_id", trace_id_, status);
+  return server::WithMetadata("trace_id", trace_id, status);
 }
 
 }  // namespace sfmamba::observability

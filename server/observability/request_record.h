@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
+#include "server/observability/trace_context.h"
 
 namespace sfmamba::observability {
 
@@ -32,6 +33,10 @@ class RequestRecord {
   // SteadyNow() at arrival.
   absl::Time start() const { return start_; }
 
+  // The trace that the request is part of.
+  const TraceContext& trace() const { return trace_; }
+
+  const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
   void set_images(int images) { images_ = images; }
   // The model that the request is counted for; without it "_unknown".
@@ -53,7 +58,7 @@ class RequestRecord {
   Metrics& metrics_;
   Logger& log_;
   const absl::Time start_;
-  const std::string trace_id_;
+  const TraceContext trace_;
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;

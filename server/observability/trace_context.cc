@@ -1,40 +1,143 @@
 #include "server/observability/trace_context.h"
 
-#include <cstdint>
-#include <random>
+#include <algorithm>
 #include <vector>
 
+#include "absl/random/random.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace sfmamba::observability {
 namespace {
 
-bool IsLowerHex(absl::string_view text, size_t length) {
-  return text.size() == length &&
-         text.find_first_not_of("0123456789abcdef") == text.npos;
+// Where the fields of "vv-<32 digits>-<16 digits>-ff" begin and end.
+constexpr size_t kTraceAt = 3, kParentAt = 36, kFlagsAt = 53, kSize = 55;
+constexpr uint64_t kSampledFlag = 1;
+
+constexpr size_t kMaxTracestateBytes = 512;
+constexpr size_t kMaxMembers = 32;
+constexpr size_t kLargeMember = 128;
+constexpr size_t kMaxKeyBytes = 256;
+constexpr size_t kMaxValueBytes = 256;
+
+// A number of up to 16 hexadecimal digits, none of them a capital.
+std::optional<uint64_t> ParseHex(absl::string_view digits) {
+  uint64_t value = 0;
+  for (const char c : digits) {
+    if (c >= '0' && c <= '9') {
+      value = value << 4 | (c - '0');
+    } else if (c >= 'a' && c <= 'f') {
+      value = value << 4 | (c - 'a' + 10);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return value;
 }
 
-bool IsId(absl::string_view text, size_t length) {
-  return IsLowerHex(text, length) && text.find_first_not_of('0') != text.npos;
+bool IsKeyLetter(char c) {
+  return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' ||
+         c == '-' || c == '*' || c == '/' || c == '@';
+}
+
+bool IsValueLetter(char c) {
+  return c >= 0x20 && c <= 0x7e && c != ',' && c != '=';
+}
+
+// Whether it is "key=value".
+bool IsMember(absl::string_view member) {
+  const size_t equals = member.find('=');
+  if (equals == member.npos) return false;
+  const absl::string_view key = member.substr(0, equals);
+  const absl::string_view value = member.substr(equals + 1);
+  return !key.empty() && key.size() <= kMaxKeyBytes && !value.empty() &&
+         value.size() <= kMaxValueBytes &&
+         (absl::ascii_islower(key[0]) || absl::ascii_isdigit(key[0])) &&
+         std::all_of(key.begin(), key.end(), IsKeyLetter) &&
+         std::all_of(value.begin(), value.end(), IsValueLetter);
+}
+
+absl::BitGen& Random() {
+  thread_local absl::BitGen random;
+  return random;
 }
 
 }  // namespace
 
-std::string TraceIdOf(absl::string_view traceparent) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(traceparent, '-');
-  if (parts.size() != 4 || parts[0] != "00" || !IsId(parts[1], 32) ||
-      !IsId(parts[2], 16) || !IsLowerHex(parts[3], 2)) {
-    return "";
+std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent) {
+  if (traceparent.size() < kSize || traceparent[kTraceAt - 1] != '-' ||
+      traceparent[kParentAt - 1] != '-' || traceparent[kFlagsAt - 1] != '-') {
+    return std::nullopt;
   }
-  return std::string(parts[1]);
+  const auto field = [traceparent](size_t begin, size_t digits) {
+    return ParseHex(traceparent.substr(begin, digits));
+  };
+  const std::optional<uint64_t> version = field(0, 2);
+  const std::optional<uint64_t> high = field(kTraceAt, 16);
+  const std::optional<uint64_t> low = field(kTraceAt + 16, 16);
+  const std::optional<uint64_t> parent = field(kParentAt, 16);
+  const std::optional<uint64_t> flags = field(kFlagsAt, 2);
+  if (!version || !high || !low || !parent || !flags) return std::nullopt;
+  if (*version == 0xff) return std::nullopt;
+  // A later version may go on after what it shares with this one.
+  if (traceparent.size() > kSize &&
+      (*version == 0 || traceparent[kSize] != '-')) {
+    return std::nullopt;
+  }
+  TraceContext context;
+  context.trace = {*high, *low};
+  context.parent = *parent;
+  context.sampled = (*flags & kSampledFlag) != 0;
+  if (context.trace == TraceId() || context.parent == 0) return std::nullopt;
+  return context;
 }
 
-std::string NewTraceId() {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  uint64_t high = 0;
-  while (high == 0) high = random();
-  return absl::StrFormat("%016x%016x", high, random());
+TraceContext TraceContextOf(absl::string_view traceparent) {
+  const std::optional<TraceContext> parsed = ParseTraceparent(traceparent);
+  if (parsed.has_value()) return *parsed;
+  TraceContext context;
+  context.trace = NewTraceId();
+  return context;
+}
+
+std::string KeptTracestate(absl::string_view tracestate) {
+  std::vector<absl::string_view> members;
+  size_t bytes = 0;  // Joined, and a comma after the last.
+  for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
+    member = absl::StripAsciiWhitespace(member);
+    if (member.empty()) continue;  // It may be.
+    if (!IsMember(member) || members.size() == kMaxMembers) return "";
+    members.push_back(member);
+    bytes += member.size() + 1;
+  }
+  const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
+  for (auto member = members.begin();
+       is_too_long() && member != members.end();) {
+    if (member->size() > kLargeMember) {
+      bytes -= member->size() + 1;
+      member = members.erase(member);
+    } else {
+      ++member;
+    }
+  }
+  for (; is_too_long(); members.pop_back()) bytes -= members.back().size() + 1;
+  return absl::StrJoin(members, ",");
+}
+
+std::string Hex(const TraceId& id) {
+  return absl::StrFormat("%016x%016x", id.high, id.low);
+}
+
+std::string Hex(SpanId id) { return absl::StrFormat("%016x", id); }
+
+TraceId NewTraceId() { return {NewSpanId(), NewSpanId()}; }
+
+SpanId NewSpanId() {
+  SpanId id = 0;
+  while (id == 0) id = Random()();
+  return id;
 }
 
 }  // namespace sfmamba::observability

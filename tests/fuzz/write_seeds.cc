@@ -323,6 +323,9 @@ void Write(const Corpus& corpus) {
   AddSafetensors(corpus);
   corpus.Add("trace_context", "valid",
              "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  corpus.Add("trace_context", "state",
+             "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03-x\n"
+             "rojo=00f067aa0ba902b7,tenant@congo=t61rcWkgMzE");
 }
 
 }  // namespace
