@@ -1,0 +1,45 @@
+#ifndef SFMAMBA_SERVER_TRACING_COLLECTOR_H_
+#define SFMAMBA_SERVER_TRACING_COLLECTOR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/tracing/span_sink.h"
+
+namespace sfmamba::tracing {
+
+// What an answer of HTTP code `code` says of the spans that were posted: OK,
+// UNAVAILABLE if they may be taken later, else FAILED_PRECONDITION.
+absl::Status CollectorStatus(long code);  // NOLINT: libcurl's type.
+
+// Posts requests to an OpenTelemetry collector: OTLP over HTTP in JSON. Keeps
+// its connection; follows no redirection and uses no proxy.
+//
+// Thread-compatible.
+class Collector final : public SpanSink {
+ public:
+  struct Options {
+    std::string url;      // Of TracesUrl().
+    std::string ca_file;  // PEM; empty: the system's authorities.
+    absl::Duration connect_time = absl::Seconds(2);
+    absl::Duration time = absl::Seconds(5);  // For one post.
+  };
+
+  explicit Collector(const Options& options);
+  ~Collector() override;
+
+  // UNAVAILABLE also if it cannot be reached or does not answer in time;
+  // CANCELLED once `stop` says so.
+  absl::Status Write(const std::string& request,
+                     absl::FunctionRef<bool()> stop) override;
+
+ private:
+  struct Handles;
+  const std::unique_ptr<Handles> handles_;  // libcurl's.
+};
+
+}  // namespace sfmamba::tracing
+
+#endif  // SFMAMBA_SERVER_TRACING_COLLECTOR_H_

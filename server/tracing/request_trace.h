@@ -1,0 +1,69 @@
+#ifndef SFMAMBA_SERVER_TRACING_REQUEST_TRACE_H_
+#define SFMAMBA_SERVER_TRACING_REQUEST_TRACE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/observability/trace_context.h"
+#include "server/tracing/span.h"
+
+namespace sfmamba::tracing {
+
+// Takes spans that have ended. Thread-safe; never blocks.
+class SpanReceiver {
+ public:
+  virtual ~SpanReceiver() = default;
+  virtual void Add(std::vector<Span> spans) = 0;
+};
+
+// What the spans of one traced request have in common: its span "rpc", which
+// they are below, and a clock. Requests that are not traced have none.
+//
+// Thread-safe.
+class RequestTrace {
+ public:
+  // `steady_now` and `wall_now` are the same moment by base::SteadyNow() and by
+  // the wall clock, so that a wall clock that is set while the request runs
+  // leaves its spans where they are. `receiver` outlives this.
+  RequestTrace(const observability::TraceContext& context,
+               std::string tracestate, absl::Time steady_now,
+               absl::Time wall_now, SpanReceiver* receiver)
+      : rpc_{context.trace, observability::NewSpanId()},
+        parent_(context.parent),
+        tracestate_(std::move(tracestate)),
+        wall_minus_steady_(wall_now - steady_now),
+        receiver_(*receiver) {}
+
+  // The span "rpc", and the caller's span that it is below; 0: none.
+  const SpanContext& rpc() const { return rpc_; }
+  SpanId parent() const { return parent_; }
+  const std::string& tracestate() const { return tracestate_; }
+
+  // A span below "rpc", with the id `id` or a new one. The times are
+  // SteadyNow()'s.
+  Span MakeSpan(const char* name, absl::Time start, absl::Time end,
+                SpanId id = observability::NewSpanId()) const {
+    Span span;
+    span.name = name;
+    span.context = {rpc_.trace, id};
+    span.parent = rpc_.span;
+    span.start = start + wall_minus_steady_;
+    span.end = end + wall_minus_steady_;
+    return span;
+  }
+
+  void Add(std::vector<Span> spans) const { receiver_.Add(std::move(spans)); }
+
+ private:
+  const SpanContext rpc_;
+  const SpanId parent_;
+  const std::string tracestate_;
+  const absl::Duration wall_minus_steady_;
+  SpanReceiver& receiver_;
+};
+
+}  // namespace sfmamba::tracing
+
+#endif  // SFMAMBA_SERVER_TRACING_REQUEST_TRACE_H_

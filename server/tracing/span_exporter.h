@@ -1,0 +1,93 @@
+#ifndef SFMAMBA_SERVER_TRACING_SPAN_EXPORTER_H_
+#define SFMAMBA_SERVER_TRACING_SPAN_EXPORTER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/tracing/otlp_json.h"
+#include "server/tracing/request_trace.h"
+#include "server/tracing/span.h"
+#include "server/tracing/span_sink.h"
+
+namespace sfmamba::tracing {
+
+// How long to wait before the next attempt to write spans, or ZeroDuration()
+// if they are to be given up. `attempts` have failed so far.
+absl::Duration RetryDelay(int attempts);
+
+// Hands spans to a sink, many at a time, on a thread of its own. What does not
+// fit into the queue, and what the sink does not take, is dropped and counted.
+// What may be taken later is tried again, a few times.
+//
+// Thread-safe. Add() never blocks.
+class SpanExporter final : public SpanReceiver {
+ public:
+  struct Options {
+    Resource resource;
+    std::string name;         // Of the sink, for its thread: up to 9 letters.
+    size_t max_spans = 8192;  // That wait; a link counts as a span.
+    size_t batch = 512;       // Spans that are written at once.
+    // Spans wait so long for others to be written with.
+    absl::Duration delay = absl::Seconds(1);
+    // Told on the thread when the sink fails after it did not, and with OK when
+    // it takes spans again.
+    std::function<void(const absl::Status&)> changed = [](const absl::Status&) {
+    };
+  };
+  struct Counts {
+    int64_t exported = 0;
+    int64_t dropped = 0;
+  };
+
+  SpanExporter(Options options, std::unique_ptr<SpanSink> sink);
+  // Drops what has not been written yet; see StartStopping().
+  ~SpanExporter() override;
+
+  void Add(std::vector<Span> spans) override ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Takes no more spans. Those that wait are written, or dropped at `limit`
+  // from now.
+  void StartStopping(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until that is done, or is not by then.
+  void AwaitStopped() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns what happened since the last call.
+  Counts TakeCounts() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Loop();  // The body of thread_.
+  // Waits for spans to be written. Returns none once all are, while stopping.
+  std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
+  // Writes `spans`, in several attempts if need be.
+  absl::Status Write(const std::vector<Span>& spans) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits; false if it is time to end first.
+  bool Pause(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether no more time is left to write in.
+  bool GivesUp() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  const std::unique_ptr<SpanSink> sink_;  // Used by thread_ only.
+
+  mutable absl::Mutex mu_;
+  std::deque<Span> spans_ ABSL_GUARDED_BY(mu_);
+  size_t size_ ABSL_GUARDED_BY(mu_) = 0;  // Of spans_, with their links.
+  Counts counts_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // All is written or dropped.
+  absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  std::thread thread_;  // Last: uses everything above.
+};
+
+}  // namespace sfmamba::tracing
+
+#endif  // SFMAMBA_SERVER_TRACING_SPAN_EXPORTER_H_

@@ -1,0 +1,52 @@
+#include "server/tracing/tracer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/steady_clock.h"
+
+namespace sfmamba::tracing {
+
+bool IsSampled(const observability::TraceContext& context, double ratio) {
+  if (context.parent != 0) return context.sampled;
+  constexpr int kUsed = 53;  // Bits of the id, as many as a double holds.
+  return std::ldexp(context.trace.low >> (64 - kUsed), -kUsed) < ratio;
+}
+
+Tracer::Tracer(double ratio,
+               std::vector<std::unique_ptr<SpanExporter>> exporters)
+    : ratio_(ratio), exporters_(std::move(exporters)) {}
+
+std::shared_ptr<const RequestTrace> Tracer::Begin(
+    const observability::TraceContext& context, absl::string_view tracestate) {
+  if (exporters_.empty() || !IsSampled(context, ratio())) return nullptr;
+  SpanReceiver* const receiver = this;
+  // Without its traceparent a tracestate says nothing.
+  return std::make_shared<const RequestTrace>(
+      context,
+      context.parent == 0 ? "" : observability::KeptTracestate(tracestate),
+      base::SteadyNow(), absl::Now(), receiver);
+}
+
+void Tracer::Stop(absl::Duration limit) {
+  for (const auto& exporter : exporters_) exporter->StartStopping(limit);
+  for (const auto& exporter : exporters_) exporter->AwaitStopped();
+}
+
+SpanExporter::Counts Tracer::TakeCounts() {
+  SpanExporter::Counts sum;
+  for (const auto& exporter : exporters_) {
+    const SpanExporter::Counts counts = exporter->TakeCounts();
+    sum.exported += counts.exported;
+    sum.dropped += counts.dropped;
+  }
+  return sum;
+}
+
+void Tracer::Add(std::vector<Span> spans) {
+  for (size_t i = 1; i < exporters_.size(); ++i) exporters_[i]->Add(spans);
+  exporters_[0]->Add(std::move(spans));
+}
+
+}  // namespace sfmamba::tracing
