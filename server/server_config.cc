@@ -19,6 +19,26 @@ constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr int64_t kMessagesOfBudget = 8;
 // Of the budget by default.
 constexpr int64_t kMostMemory = int64_t{4} << 30;
+// Of max_client_items by default, where clients have names.
+constexpr int kClientItems = 256;
+
+// The settings of TLS are there together, or not at all.
+absl::Status CheckTls(const v1::ServerConfig& c) {
+  if (c.tls_cert_file().empty() != c.tls_key_file().empty()) {
+    return absl::InvalidArgumentError(
+        "tls_cert_file and tls_key_file: got one, expected both or neither");
+  }
+  if (c.tls_cert_file().empty() && !c.tls_client_ca_file().empty()) {
+    return absl::InvalidArgumentError(
+        "tls_client_ca_file: got it without tls_cert_file, expected both");
+  }
+  if (c.tls_client_ca_file().empty() && c.tls_client_optional()) {
+    return absl::InvalidArgumentError(
+        "tls_client_optional: got it without tls_client_ca_file, expected "
+        "both");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -37,6 +57,9 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
     config.set_decode_threads(std::max(1, processors - 2));
   }
   if (config.compute_threads() == 0) config.set_compute_threads(processors);
+  if (!config.has_max_client_items()) {
+    config.set_max_client_items(config.token_file().empty() ? 0 : kClientItems);
+  }
   SetDefaults(&config);
   if (config.memory_budget_bytes() == 0) {
     // Validate() refuses larger messages, after this.
@@ -82,6 +105,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
     return absl::InvalidArgumentError(
         "model_path and model_name: got one, expected both or neither");
   }
+  status = CheckTls(c);
+  if (!status.ok()) return status;
   if (c.model_repository().empty() && c.model_path().empty()) {
     return absl::InvalidArgumentError(
         "model_repository: got none, expected it or model_path");

@@ -121,6 +121,26 @@ absl::Status NotSupported(absl::string_view what) {
                    WithReason("NOT_SUPPORTED"));
 }
 
+absl::Status TokenInvalid(absl::string_view got) {
+  return MakeError(
+      absl::StatusCode::kUnauthenticated,
+      absl::StrCat("authorization: got ", got,
+                   ", expected \"Bearer \" and a token of the token file"),
+      WithReason("TOKEN_INVALID"));
+}
+
+absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
+                          absl::string_view expected) {
+  ErrorDetail detail = WithReason("SCOPE_MISSING");
+  detail.metadata = {{"client", std::string(client)},
+                     {"scope", std::string(scope)}};
+  return MakeError(
+      absl::StatusCode::kPermissionDenied,
+      absl::StrCat("authorization: got a call of ", client,
+                   ", which needs the scope ", scope, "; expected ", expected),
+      std::move(detail));
+}
+
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after) {
   ErrorDetail detail = WithReason("QUEUE_FULL");
@@ -141,6 +161,22 @@ absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                    absl::StrCat(client, " holds its share of ", what,
                                 "; what is left is for other clients"),
                    std::move(detail));
+}
+
+absl::Status OverQuota(absl::string_view client, absl::string_view what,
+                       int64_t got, absl::string_view most,
+                       absl::Duration retry_after) {
+  ErrorDetail detail = WithReason("CLIENT_QUOTA");
+  detail.quota_subject = std::string(client);
+  detail.metadata = {{"client", std::string(client)},
+                     {"what", std::string(what)},
+                     {"max", std::string(most)}};
+  detail.retry_after = retry_after;
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("the quota of ", client, ": got ", got,
+                   " more images, expected at most ", most, " ", what),
+      std::move(detail));
 }
 
 absl::Status PredictedDeadlineMiss(absl::Duration wait,

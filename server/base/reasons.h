@@ -48,6 +48,15 @@ absl::Status ModelNotFound(absl::string_view name);
 // NOT_SUPPORTED: `what` names a feature.
 absl::Status NotSupported(absl::string_view what);
 
+// ---- UNAUTHENTICATED, PERMISSION_DENIED ----
+
+// TOKEN_INVALID. `got` says what was wrong with the header `authorization`, and
+// shows nothing of it.
+absl::Status TokenInvalid(absl::string_view got);
+// SCOPE_MISSING: `client` may not do what needs `scope`, such as "admin".
+absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
+                          absl::string_view expected);
+
 // ---- RESOURCE_EXHAUSTED ----
 
 // QUEUE_FULL, to be tried again after `retry_after`. `queue` says which one:
@@ -60,6 +69,12 @@ absl::Status QueueFull(absl::string_view queue, absl::string_view message,
 // queue", while others may come.
 absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                          absl::Duration retry_after);
+// CLIENT_QUOTA: with `got` more of `what`, such as "images at a time", `client`
+// would have more than the `most` that its quota allows. Infinite
+// `retry_after`: so many at once never fit.
+absl::Status OverQuota(absl::string_view client, absl::string_view what,
+                       int64_t got, absl::string_view most,
+                       absl::Duration retry_after);
 // PREDICTED_DEADLINE_MISS: a request that came now would wait for `wait` and be
 // answered after `predicted`, but has only `allowed`. Another replica may be
 // free.

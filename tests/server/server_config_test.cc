@@ -31,6 +31,15 @@ TEST(ServerConfigTest, WhatIsSetWinsOverTheDefaults) {
   EXPECT_TRUE(Validate(all).ok()) << Validate(all);
 }
 
+TEST(ServerConfigTest, ClientsWithTokensHaveAQuota) {
+  v1::ServerConfig config;
+  EXPECT_EQ(WithDefaults(config).max_client_items(), 0);
+  config.set_token_file("t");
+  EXPECT_EQ(WithDefaults(config).max_client_items(), 256);
+  config.set_max_client_items(3);
+  EXPECT_EQ(WithDefaults(config).max_client_items(), 3);
+}
+
 TEST(ServerConfigTest, EachNumberHasADefaultInItsRange) {
   v1::ServerConfig config = WithDefaults({});
   config.set_model_repository("m");
@@ -112,6 +121,13 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("gpus: got 0,1, expected none", "gpus: [0, 1] device: 'cpu'");
   check("slots_per_gpu", "slots_per_gpu: -1");
   check("log_format", "log_format: 'xml'");
+  check("tls_cert_file", "tls_cert_file: 'x'");
+  check("tls_cert_file", "tls_key_file: 'x'");
+  check("tls_client_ca_file", "tls_client_ca_file: 'x'");
+  check("tls_client_optional", "tls_client_optional: true");
+  check("max_client_items", "max_client_items: -1");
+  check("client_items_per_second", "client_items_per_second: nan");
+  check("health_port", "health_port: -2");
   check("model_path", "model_path: 'x'");
   check("model_repository", "port: 1");
 }

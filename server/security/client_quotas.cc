@@ -1,0 +1,159 @@
+#include "server/security/client_quotas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/reasons.h"
+
+namespace sfmamba::security {
+namespace {
+
+// Until an image of the same client may have ended.
+constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+// With more clients those whose buckets are full are looked for.
+constexpr size_t kFewClients = 1024;
+// Addresses are easily had. While so many have sent images lately, a new one's
+// rate is not counted.
+constexpr size_t kMostClients = 1 << 16;
+
+double BurstOf(const Quota& quota) {
+  return quota.burst > 0 ? quota.burst : std::max(1.0, quota.items_per_second);
+}
+
+// A token bucket. What it lacks is counted, so that a full one needs no entry.
+struct Bucket {
+  double lacking = 0;  // Below 0 never; may be more than the burst.
+  absl::Time updated = absl::InfinitePast();
+  double rate = 0;
+
+  void Fill(const Quota& quota, absl::Time now) {
+    // A client whose quota has changed goes on with what it lacks.
+    rate = quota.items_per_second;
+    if (lacking > 0) {
+      lacking =
+          std::max(0.0, lacking - rate * absl::ToDoubleSeconds(now - updated));
+    }
+    updated = now;
+  }
+};
+
+}  // namespace
+
+struct ClientQuotas::Table {
+  struct Client {
+    int items = 0;  // In the server.
+    Bucket bucket;
+
+    bool IsIdle(absl::Time now) const {
+      return items == 0 &&
+             bucket.lacking <=
+                 bucket.rate * absl::ToDoubleSeconds(now - bucket.updated);
+    }
+  };
+
+  // Forgets clients that have nothing, if there are many.
+  void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (clients.size() < sweep_at) return;
+    for (auto it = clients.begin(); it != clients.end();) {
+      const auto client = it++;
+      if (client->second.IsIdle(now)) clients.erase(client);
+    }
+    sweep_at = std::max(kFewClients, 2 * clients.size());
+  }
+
+  mutable absl::Mutex mu;
+  absl::flat_hash_map<std::string, Client> clients ABSL_GUARDED_BY(mu);
+  size_t sweep_at ABSL_GUARDED_BY(mu) = kFewClients;
+};
+
+ClientQuotas::Hold::Hold(std::shared_ptr<Table> table, std::string client,
+                         int items)
+    : table_(std::move(table)), client_(std::move(client)), items_(items) {}
+
+ClientQuotas::Hold& ClientQuotas::Hold::operator=(Hold&& other) noexcept {
+  std::swap(table_, other.table_);
+  std::swap(client_, other.client_);
+  std::swap(items_, other.items_);
+  return *this;
+}
+
+ClientQuotas::Hold ClientQuotas::Hold::Split(int items) {
+  if (table_ == nullptr) return Hold();
+  items = std::min(items, items_);
+  items_ -= items;
+  return Hold(table_, client_, items);
+}
+
+void ClientQuotas::Hold::GiveBack(bool refund) {
+  if (table_ == nullptr) return;
+  {
+    absl::MutexLock lock(&table_->mu);
+    const auto found = table_->clients.find(client_);
+    if (found != table_->clients.end()) {
+      Table::Client& client = found->second;
+      client.items -= items_;
+      if (refund) {
+        client.bucket.lacking = std::max(0.0, client.bucket.lacking - items_);
+      }
+      if (client.items == 0 && client.bucket.lacking == 0) {
+        table_->clients.erase(found);
+      }
+    }
+  }
+  table_ = nullptr;
+}
+
+ClientQuotas::ClientQuotas(std::function<absl::Time()> clock)
+    : clock_(std::move(clock)), table_(std::make_shared<Table>()) {}
+
+absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
+                                                      int items) {
+  const Quota& quota = caller.quota;
+  const bool has_rate = quota.items_per_second > 0;
+  if ((quota.max_items == 0 && !has_rate) || items <= 0) return Hold();
+  if (quota.max_items > 0 && items > quota.max_items) {
+    return server::OverQuota(caller.name, "images at a time", items,
+                             absl::StrCat(quota.max_items),
+                             absl::InfiniteDuration());
+  }
+  const absl::Time now = clock_();
+  absl::MutexLock lock(&table_->mu);
+  table_->Sweep(now);
+  if (table_->clients.size() >= kMostClients &&
+      !table_->clients.contains(caller.name)) {
+    return Hold();
+  }
+  Table::Client& client = table_->clients[caller.name];
+  if (quota.max_items > 0 && client.items + items > quota.max_items) {
+    return server::OverQuota(caller.name, "images at a time", items,
+                             absl::StrCat(quota.max_items), kRetryAfter);
+  }
+  if (has_rate) {
+    Bucket& bucket = client.bucket;
+    bucket.Fill(quota, now);
+    // More than the bucket ever holds pass when it is full, and are paid for
+    // afterwards.
+    const double burst = BurstOf(quota);
+    const double needed = std::min<double>(items, burst);
+    const double missing = bucket.lacking + needed - burst;
+    if (missing > 0) {
+      if (client.items == 0 && bucket.lacking == 0) {
+        table_->clients.erase(caller.name);
+      }
+      return server::OverQuota(caller.name, "images a second", items,
+                               absl::StrCat(quota.items_per_second),
+                               absl::Seconds(missing / quota.items_per_second));
+    }
+    bucket.lacking += items;
+  }
+  client.items += items;
+  return Hold(table_, caller.name, items);
+}
+
+size_t ClientQuotas::clients() const {
+  absl::MutexLock lock(&table_->mu);
+  return table_->clients.size();
+}
+
+}  // namespace sfmamba::security

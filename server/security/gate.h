@@ -1,0 +1,75 @@
+#ifndef SFMAMBA_SERVER_SECURITY_GATE_H_
+#define SFMAMBA_SERVER_SECURITY_GATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/security/caller.h"
+#include "server/security/tokens.h"
+
+namespace sfmamba::security {
+
+// Says who may do what, for every transport:
+//
+//   const absl::StatusOr<Caller> caller =
+//       gate.Check(headers["authorization"], peer, Scope::kInfer);
+//   if (!caller.ok()) return Refuse(caller.status());
+//
+// Without tokens everybody may infer and read, and a caller on the loopback
+// interface may do everything. With tokens each call needs one that has its
+// scope, wherever it comes from.
+//
+// Thread-safe. Check() takes microseconds and never blocks for long.
+class Gate {
+ public:
+  struct Options {
+    // Of clients for which the token file has none, and of addresses.
+    Quota quota;
+    // Called for each call that is refused, with its ErrorInfo.reason. Must be
+    // quick and thread-safe.
+    std::function<void(absl::string_view reason)> refused =
+        [](absl::string_view) {};
+  };
+
+  explicit Gate(Options options);
+
+  // From now on calls need one of `tokens`. Calls that have been checked go on;
+  // see generation().
+  void Use(Tokens tokens) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether calls need a token.
+  bool needs_token() const { return generation() > 0; }
+
+  // `authorization` is the header's value, "Bearer ...", or empty if there is
+  // none; `peer` is as gRPC writes it, "ipv4:10.0.0.7:41234".
+  // UNAUTHENTICATED, TOKEN_INVALID, if the header has no token that is known;
+  // PERMISSION_DENIED, SCOPE_MISSING, if the caller may not do this. No error
+  // shows what was sent.
+  absl::StatusOr<Caller> Check(absl::string_view authorization,
+                               absl::string_view peer, Scope scope) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Changes with the tokens, so that what takes long, such as a stream, knows
+  // when to check again.
+  uint64_t generation() const { return generation_.load(); }
+
+ private:
+  absl::StatusOr<Caller> Find(absl::string_view authorization,
+                              absl::string_view peer, Scope scope) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  std::atomic<uint64_t> generation_{0};  // 0: there are no tokens.
+  mutable absl::Mutex mu_;
+  std::shared_ptr<const Tokens> tokens_ ABSL_GUARDED_BY(mu_);  // Null: none.
+};
+
+}  // namespace sfmamba::security
+
+#endif  // SFMAMBA_SERVER_SECURITY_GATE_H_

@@ -1,0 +1,94 @@
+#include "server/security/security.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/security/tokens.h"
+
+namespace sfmamba::security {
+namespace {
+
+constexpr absl::Duration kPeriod = absl::Seconds(1);
+
+Quota QuotaOf(const v1::ServerConfig& config) {
+  Quota quota;
+  quota.max_items = config.max_client_items();
+  quota.items_per_second = config.client_items_per_second();
+  quota.burst = config.client_burst();
+  return quota;
+}
+
+Gate::Options GateOptions(const v1::ServerConfig& config,
+                          const Security::Events& events) {
+  Gate::Options options;
+  options.quota = QuotaOf(config);
+  options.refused = events.refused;
+  return options;
+}
+
+// The error of a start says which setting it is.
+absl::Status ForSetting(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(status.message());
+}
+
+}  // namespace
+
+Security::Security(const v1::ServerConfig& config, Events events)
+    : config_(config),
+      events_(std::move(events)),
+      has_tls_(!config.tls_cert_file().empty()),
+      gate_(GateOptions(config_, events_)) {}
+
+absl::Status Security::Open() {
+  const auto watch = [this](std::string what, std::vector<std::string> paths,
+                            absl::Status (Security::*take)(
+                                const WatchedFiles::Contents&)) {
+    WatchedFiles::Options options;
+    options.paths = std::move(paths);
+    options.take = [this, take](const WatchedFiles::Contents& contents) {
+      return (this->*take)(contents);
+    };
+    options.changed = [this, what = std::move(what)](const absl::Status& s) {
+      events_.reloaded(what, s);
+    };
+    files_.emplace_back(std::move(options));
+    return ForSetting(files_.back().Open());
+  };
+  absl::Status status;
+  if (!config_.token_file().empty()) {
+    status = watch("tokens", {config_.token_file()}, &Security::TakeTokens);
+  }
+  if (status.ok() && has_tls_) {
+    std::vector<std::string> paths = {config_.tls_cert_file(),
+                                      config_.tls_key_file()};
+    if (!config_.tls_client_ca_file().empty()) {
+      paths.push_back(config_.tls_client_ca_file());
+    }
+    status = watch("tls", std::move(paths), &Security::TakeIdentity);
+  }
+  if (!status.ok() || files_.empty()) return status;
+  watch_ = std::make_unique<server::Periodic>("files", kPeriod, [this] {
+    for (WatchedFiles& files : files_) files.Look();
+  });
+  return absl::OkStatus();
+}
+
+absl::Status Security::TakeTokens(const WatchedFiles::Contents& contents) {
+  absl::StatusOr<Tokens> tokens = Tokens::Parse(contents[0], QuotaOf(config_));
+  if (!tokens.ok()) return tokens.status();
+  gate_.Use(*std::move(tokens));
+  return absl::OkStatus();
+}
+
+absl::Status Security::TakeIdentity(const WatchedFiles::Contents& contents) {
+  absl::StatusOr<TlsIdentity> identity = MakeTlsIdentity(
+      contents[0], contents[1], contents.size() > 2 ? contents[2] : "");
+  if (!identity.ok()) return identity.status();
+  events_.certificate_expires(identity->expires);
+  tls_.Set(*std::move(identity));
+  return absl::OkStatus();
+}
+
+}  // namespace sfmamba::security

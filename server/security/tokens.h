@@ -1,0 +1,52 @@
+#ifndef SFMAMBA_SERVER_SECURITY_TOKENS_H_
+#define SFMAMBA_SERVER_SECURITY_TOKENS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/security/caller.h"
+
+namespace sfmamba::security {
+
+// The clients of a token file, proto/sfmamba/v1/token_file.proto, and how to
+// know them by their tokens. Only the tokens' hashes are held.
+// Thread-compatible; fixed once made.
+class Tokens {
+ public:
+  struct Client {
+    Caller caller;
+    uint32_t scopes = 0;  // A bit for each Scope.
+
+    bool Has(Scope scope) const {
+      return (scopes >> static_cast<int>(scope) & 1) != 0;
+    }
+  };
+
+  // Parses a token file in text format. `quota` is that of clients for which it
+  // has none. INVALID_ARGUMENT says which client and which field is wrong; no
+  // hash is shown.
+  static absl::StatusOr<Tokens> Parse(const std::string& text,
+                                      const Quota& quota);
+
+  // The client that has `token`; null if nobody has. Takes as long whatever
+  // part of a token is right.
+  const Client* Find(absl::string_view token) const;
+
+ private:
+  using Digest = std::array<unsigned char, 32>;
+  struct Entry {
+    Digest digest;
+    int client;  // Of clients_.
+  };
+
+  std::vector<Client> clients_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace sfmamba::security
+
+#endif  // SFMAMBA_SERVER_SECURITY_TOKENS_H_

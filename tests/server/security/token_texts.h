@@ -1,0 +1,32 @@
+#ifndef SFMAMBA_TESTS_SERVER_SECURITY_TOKEN_TEXTS_H_
+#define SFMAMBA_TESTS_SERVER_SECURITY_TOKEN_TEXTS_H_
+
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "openssl/sha.h"
+
+namespace sfmamba::security {
+
+// The hash of a token, as it stands in a token file.
+inline std::string HashOf(const std::string& token) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+         digest);
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
+}
+
+// A client of a token file. `scopes` is "INFER" or "INFER, READ"; `more` are
+// further fields.
+inline std::string ClientText(const std::string& name, const std::string& token,
+                              const std::string& scopes,
+                              const std::string& more = "") {
+  return absl::StrCat("client { name: '", name, "' sha256: '", HashOf(token),
+                      "' scope: [", scopes, "] ", more, " }\n");
+}
+
+}  // namespace sfmamba::security
+
+#endif  // SFMAMBA_TESTS_SERVER_SECURITY_TOKEN_TEXTS_H_
