@@ -15,7 +15,8 @@ constexpr int64_t kBlockFloats = 1 << 18;
 constexpr int64_t kBlockPixels = 128;
 
 struct OutputSize {
-  explicit OutputSize(const GemmConvolutionArgs& args)
+  template <typename W>
+  explicit OutputSize(const GemmConvolutionArgs<W>& args)
       : height((args.height + args.stride - 1) / args.stride),
         width((args.width + args.stride - 1) / args.stride) {}
   int64_t height, width;
@@ -42,7 +43,9 @@ struct Pixel {
 };
 
 // Writes the kernel * kernel * in inputs of an output pixel to `row`.
-void Gather(const GemmConvolutionArgs& args, const Pixel& pixel, float* row) {
+template <typename W>
+void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel,
+            float* row) {
   const int64_t top = pixel.row * args.stride - args.kernel / 2;
   const int64_t left = pixel.column * args.stride - args.kernel / 2;
   const int64_t first = std::max<int64_t>(0, -left);
@@ -64,7 +67,8 @@ void Gather(const GemmConvolutionArgs& args, const Pixel& pixel, float* row) {
   }
 }
 
-void Clamp(const GemmConvolutionArgs& args, float* y, int64_t count) {
+template <typename W>
+void Clamp(const GemmConvolutionArgs<W>& args, float* y, int64_t count) {
   if (std::isinf(args.low) && std::isinf(args.high)) return;
   for (int64_t i = 0; i < count; ++i) {
     const float value = y[i] < args.low ? args.low : y[i];
@@ -74,12 +78,16 @@ void Clamp(const GemmConvolutionArgs& args, float* y, int64_t count) {
 
 }  // namespace
 
-int64_t GemmConvolutionPixels(const GemmConvolutionArgs& args) {
+template <typename W>
+int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
   const OutputSize size(args);
   return args.count * size.height * size.width;
 }
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
 
-void GemmConvolutionCpu(const GemmConvolutionArgs& args, int64_t begin,
+template <typename W>
+void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
                         int64_t end, CpuIsa isa) {
   const int64_t row = int64_t{args.kernel} * args.kernel * args.in;
   // A kernel of one pixel reads its rows where they are.
@@ -89,7 +97,7 @@ void GemmConvolutionCpu(const GemmConvolutionArgs& args, int64_t begin,
   const int64_t blocks = (end - begin + most - 1) / most;
   const std::unique_ptr<float[]> rows(  // Not initialised.
       gathers ? new float[std::min(most, end - begin) * row] : nullptr);
-  PackedGemmArgs product{};
+  GemmArgs<W> product{};
   product.in = row;
   product.out = args.out;
   product.x_stride = row;
@@ -110,5 +118,9 @@ void GemmConvolutionCpu(const GemmConvolutionArgs& args, int64_t begin,
     Clamp(args, product.y, product.rows * args.out);
   }
 }
+template void GemmConvolutionCpu(const GemmConvolutionArgs<float>&, int64_t,
+                                 int64_t, CpuIsa);
+template void GemmConvolutionCpu(const GemmConvolutionArgs<BFloat16>&, int64_t,
+                                 int64_t, CpuIsa);
 
 }  // namespace sfmamba::kernels

@@ -3,53 +3,75 @@
 
 #include <cstdint>
 
+#include "kernels/base/bfloat16.h"
 #include "kernels/simd/cpu_features.h"
 
 namespace sfmamba::kernels {
 
-// y = x W^T + bias, or y += x W^T + bias, in fp32, with weights that have been
-// packed beforehand. The packed weights are panels of PanelWidth() outputs. In
-// a panel, the weights of one input are contiguous. The last panel is padded
-// with zeros.
+// y = x W^T + bias, or y += x W^T + bias, with weights of type W, float or
+// BFloat16, that have been packed beforehand. Sums, bias and y are fp32. With
+// BFloat16 weights the values of x are rounded to bf16, to nearest, before they
+// are multiplied.
 //
 // Products are summed in the order of the inputs, in blocks that depend on `in`
 // alone. So with one instruction set a row's outputs are bit-identical whatever
 // the other rows, the requested outputs and the thread are.
-struct PackedGemmArgs {
+template <typename W>
+struct GemmArgs {
   int64_t rows;
   int64_t in, out;
   const float* x;  // [rows, in], rows x_stride apart
   int64_t x_stride;
-  const float* weights;  // From PackWeights, for the same isa.
-  const float* bias;     // [out] or null.
-  bool add;              // y += instead of y =.
-  float* y;              // [rows, out], rows y_stride apart, written
+  const W* weights;   // From PackWeights, for the same isa.
+  const float* bias;  // [out] or null.
+  bool add;           // y += instead of y =.
+  float* y;           // [rows, out], rows y_stride apart, written
   int64_t y_stride;
 };
 
-// Returns the number of outputs in a panel.
+using PackedGemmArgs = GemmArgs<float>;
+using Bf16GemmArgs = GemmArgs<BFloat16>;
+
+// Packed weights are panels of this number of outputs. In a panel of floats,
+// the weights of one input are contiguous; in a panel of BFloat16, those of two
+// inputs, the two of an output side by side, and an odd last input is followed
+// by zeros. The last panel is padded with zeros.
+template <typename W = float>
 int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
-// Returns the number of floats in the packed weights.
+// Returns the number of values in the packed weights.
+template <typename W = float>
 int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
 // Packs `weights`, [out, in] and contiguous, into `packed`, which must hold
-// PackedWeightsSize() floats.
-void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
+// PackedWeightsSize<W>() values.
+template <typename W>
+void PackWeights(const float* weights, int64_t in, int64_t out, W* packed,
                  CpuIsa isa = ActiveCpuIsa());
 
 // Return the arguments for rows or outputs [begin, end) of the same product.
-// The first output must be a multiple of PanelWidth().
-PackedGemmArgs SliceRows(PackedGemmArgs args, int64_t begin, int64_t end);
-PackedGemmArgs SliceOutputs(PackedGemmArgs args, int64_t begin, int64_t end);
+// The first output must be a multiple of PanelWidth<W>().
+template <typename W>
+GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
+  args.rows = end - begin;
+  args.x += begin * args.x_stride;
+  args.y += begin * args.y_stride;
+  return args;
+}
+template <typename W>
+GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 
-// Runs on the calling thread.
+// Run on the calling thread. Products in bf16 need HasAvx512Bf16() to be fast,
+// and are computed one by one without it or with `isa` less than kAvx512.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
+void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
 // PackedGemmCpu chooses among these, one per instruction set.
 void PackedGemmScalar(const PackedGemmArgs& args);
 void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);
+void Bf16GemmScalar(const Bf16GemmArgs& args);
+void Bf16GemmAvx512(const Bf16GemmArgs& args);
 
 }  // namespace sfmamba::kernels
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "kernels/linear/packed_gemm.h"
 
@@ -7,18 +8,50 @@ namespace {
 
 // Two vectors, but at least a cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
+constexpr int64_t kPanelBf16 = 32;
+
+// The inputs that a panel of weights of type W has places for.
+template <typename W>
+int64_t PackedInputs(int64_t in) {
+  return in;
+}
+template <>
+int64_t PackedInputs<BFloat16>(int64_t in) {
+  return (in + 1) / 2 * 2;
+}
+
+// Writes or adds the sums of a panel to y, with their bias.
+template <typename W>
+void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
+            int64_t columns, float* sums) {
+  float* y = args.y + row * args.y_stride + first;
+  for (int64_t c = 0; c < columns; ++c) {
+    if (args.bias != nullptr) sums[c] += args.bias[first + c];
+    y[c] = args.add ? y[c] + sums[c] : sums[c];
+  }
+}
 
 }  // namespace
 
-int64_t PanelWidth(CpuIsa isa) {
+template <>
+int64_t PanelWidth<float>(CpuIsa isa) {
   return isa == CpuIsa::kAvx512 ? kPanelAvx512 : kPanel;
 }
 
-int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa) {
-  const int64_t width = PanelWidth(isa);
-  return (out + width - 1) / width * width * in;
+template <>
+int64_t PanelWidth<BFloat16>(CpuIsa) {
+  return kPanelBf16;
 }
 
+template <typename W>
+int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa) {
+  const int64_t width = PanelWidth<W>(isa);
+  return (out + width - 1) / width * width * PackedInputs<W>(in);
+}
+template int64_t PackedWeightsSize<float>(int64_t, int64_t, CpuIsa);
+template int64_t PackedWeightsSize<BFloat16>(int64_t, int64_t, CpuIsa);
+
+template <>
 void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
                  CpuIsa isa) {
   const int64_t width = PanelWidth(isa);
@@ -31,20 +64,30 @@ void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
   }
 }
 
-PackedGemmArgs SliceRows(PackedGemmArgs args, int64_t begin, int64_t end) {
-  args.rows = end - begin;
-  args.x += begin * args.x_stride;
-  args.y += begin * args.y_stride;
-  return args;
+template <>
+void PackWeights(const float* weights, int64_t in, int64_t out,
+                 BFloat16* packed, CpuIsa) {
+  for (int64_t first = 0; first < out; first += kPanelBf16) {
+    for (int64_t pair = 0; pair < in; pair += 2) {
+      for (int64_t o = first; o < first + kPanelBf16; ++o) {
+        for (int64_t k = pair; k < pair + 2; ++k) {
+          *packed++ = BFloat16(o < out && k < in ? weights[o * in + k] : 0.0f);
+        }
+      }
+    }
+  }
 }
 
-PackedGemmArgs SliceOutputs(PackedGemmArgs args, int64_t begin, int64_t end) {
+template <typename W>
+GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end) {
   args.out = end - begin;
-  args.weights += begin * args.in;
+  args.weights += begin * PackedInputs<W>(args.in);
   if (args.bias != nullptr) args.bias += begin;
   args.y += begin;
   return args;
 }
+template PackedGemmArgs SliceOutputs(PackedGemmArgs, int64_t, int64_t);
+template Bf16GemmArgs SliceOutputs(Bf16GemmArgs, int64_t, int64_t);
 
 void PackedGemmScalar(const PackedGemmArgs& args) {
   for (int64_t first = 0; first < args.out; first += kPanel) {
@@ -57,11 +100,28 @@ void PackedGemmScalar(const PackedGemmArgs& args) {
         for (int64_t c = 0; c < kPanel; ++c)
           sums[c] += x * panel[k * kPanel + c];
       }
-      float* y = args.y + i * args.y_stride + first;
-      for (int64_t c = 0; c < columns; ++c) {
-        if (args.bias != nullptr) sums[c] += args.bias[first + c];
-        y[c] = args.add ? y[c] + sums[c] : sums[c];
+      Finish(args, i, first, columns, sums);
+    }
+  }
+}
+
+// Products of bf16 values are exact in fp32, so only the sums are rounded.
+void Bf16GemmScalar(const Bf16GemmArgs& args) {
+  std::vector<float> x(PackedInputs<BFloat16>(args.in));
+  for (int64_t i = 0; i < args.rows; ++i) {
+    for (int64_t k = 0; k < args.in; ++k) {
+      x[k] = static_cast<float>(BFloat16(args.x[i * args.x_stride + k]));
+    }
+    const BFloat16* weights = args.weights;
+    for (int64_t first = 0; first < args.out; first += kPanelBf16) {
+      float sums[kPanelBf16] = {};
+      for (size_t pair = 0; pair < x.size(); pair += 2) {
+        for (int64_t c = 0; c < kPanelBf16; ++c, weights += 2) {
+          sums[c] += x[pair + 1] * static_cast<float>(weights[1]);
+          sums[c] += x[pair] * static_cast<float>(weights[0]);
+        }
       }
+      Finish(args, i, first, std::min(kPanelBf16, args.out - first), sums);
     }
   }
 }
@@ -75,6 +135,12 @@ void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa) {
     case CpuIsa::kAvx512:
       return PackedGemmAvx512(args);
   }
+}
+
+void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
+  static const bool supported = HasAvx512Bf16();
+  if (supported && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
+  Bf16GemmScalar(args);
 }
 
 }  // namespace sfmamba::kernels

@@ -63,6 +63,11 @@ const char* CpuIsaName(CpuIsa isa) {
   return "unknown";
 }
 
+bool HasAvx512Bf16() {
+  return ActiveCpuIsa() == CpuIsa::kAvx512 &&
+         __builtin_cpu_supports("avx512bf16");
+}
+
 bool HasAmxBf16() {
   constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
   constexpr unsigned kAmx =

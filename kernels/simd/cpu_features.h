@@ -23,9 +23,13 @@ std::vector<CpuIsa> SupportedCpuIsas();
 // Returns "scalar", "avx2" or "avx512".
 const char* CpuIsaName(CpuIsa isa);
 
+// Returns whether the processor adds products of bf16 pairs natively
+// (AVX512-BF16), which doubles the speed of matrix products, and ActiveCpuIsa()
+// is kAvx512.
+bool HasAvx512Bf16();
+
 // Returns whether the processor multiplies bf16 matrices natively (AMX) and the
-// operating system saves the tile registers. Without this, bf16 matrix products
-// are slower than fp32 ones.
+// operating system saves the tile registers.
 bool HasAmxBf16();
 
 }  // namespace sfmamba::kernels

@@ -65,12 +65,17 @@ def isa_libraries(name, deps, testonly = False):
             deps = deps + ["//kernels/simd:vectors"],
         )
 
-def simd_kernel(name, deps, **kwargs):
+def isa_copts(isa):
+    """The options to compile for "avx2" or "avx512" by."""
+    return _COPTS[isa]
+
+def simd_kernel(name, deps, more = [], **kwargs):
     """Library `name` of <name>.h, <name>_cpu.cc and isa_libraries().
 
     Args:
       name: the kernel's.
       deps: what its files include besides the vectors.
+      more: libraries of its header's functions for further instruction sets.
       **kwargs: visibility.
     """
     isa_libraries(name, deps)
@@ -78,6 +83,6 @@ def simd_kernel(name, deps, **kwargs):
         name = name,
         srcs = [name + "_cpu.cc"],
         hdrs = [name + ".h"],
-        deps = deps + [":%s_%s" % (name, isa) for isa in _COPTS],
+        deps = deps + more + [":%s_%s" % (name, isa) for isa in _COPTS],
         **kwargs
     )

@@ -68,6 +68,7 @@ class CpuVisionModel : public model::VisionModel {
   model::Precision precision() const override { return precision_; }
   std::string device() const override {
     return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
+                        kernels::HasAvx512Bf16() ? ", bf16" : "",
                         kernels::HasAmxBf16() ? ", amx" : "", ")");
   }
   int fold_factor(int images) const override {
@@ -76,12 +77,9 @@ class CpuVisionModel : public model::VisionModel {
   }
 
  private:
-  // Returns whether most of the work is loops of model/ops/parallel.h. In half
-  // precision and without vector instructions products and convolutions are
-  // libtorch's operators.
+  // Returns whether most of the work is loops of model/ops/parallel.h.
   bool HasLoops() const {
-    return precision_ == model::Precision::kFloat32 && !options_.reference &&
-           kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
+    return !options_.reference && ops::CpuImplementation::HasLoops(precision_);
   }
 
   // Returns the normalised images with their padding.

@@ -18,6 +18,19 @@ T* Data(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
+// Calls `body` with a value of the kernels' type for the tensor's elements,
+// which are fp32 or bf16.
+template <typename Body>
+void Dispatch(const at::Tensor& x, Body body) {
+  if (x.scalar_type() == at::kBFloat16) {
+    body(kernels::BFloat16());
+  } else {
+    TORCH_CHECK(x.scalar_type() == at::kFloat, "expected fp32 or bf16, got ",
+                x.scalar_type());
+    body(float());
+  }
+}
+
 // Returns null if x is undefined.
 inline const float* Floats(const at::Tensor& x) {
   return x.defined() ? x.const_data_ptr<float>() : nullptr;

@@ -10,11 +10,11 @@ namespace sfmamba::weights {
 // The size of a huge page of Linux on x86-64, in bytes.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// Returns uninitialised fp32 [count] for packed weights. If they take at least
-// half a huge page, they are aligned to one and placed in huge pages if
-// possible: each batch reads all weights once, which with small pages costs
+// Returns an uninitialised [count] of `type` for packed weights. If they take
+// at least half a huge page, they are aligned to one and placed in huge pages
+// if possible: each batch reads all weights once, which with small pages costs
 // many TLB misses.
-at::Tensor EmptyWeights(int64_t count);
+at::Tensor EmptyWeights(int64_t count, at::ScalarType type = at::kFloat);
 
 }  // namespace sfmamba::weights
 

@@ -49,6 +49,7 @@ TestedImplementation OnEmulator(Precision precision) {
           type,
           type,
           type,
+          type,
           /*reads_pixels=*/true};
 }
 
@@ -56,10 +57,16 @@ std::vector<TestedImplementation> MakeAll() {
   const kernels::CpuIsa isa = kernels::ActiveCpuIsa();
   std::vector<TestedImplementation> all = {{std::string("Cpu") + SuffixOf(isa),
                                             &Cpu(), at::kFloat, at::kFloat,
-                                            at::kFloat}};
+                                            at::kFloat, at::kFloat}};
   if (isa < kernels::DetectCpuIsa()) return all;
-  all.push_back({"CpuBf16", &Cpu(Precision::kBFloat16), at::kBFloat16,
-                 at::kFloat, at::kFloat, /*reads_pixels=*/false});
+  all.push_back({"CpuBf16", &CpuBf16(CpuProducts::kBFloat16), at::kFloat,
+                 at::kFloat, at::kFloat, at::kBFloat16,
+                 /*reads_pixels=*/false});
+  const CpuProducts of_libraries =
+      kernels::HasAmxBf16() ? CpuProducts::kOneDnn : CpuProducts::kTorch;
+  all.push_back({"CpuBf16OfLibraries", &CpuBf16(of_libraries), at::kBFloat16,
+                 at::kFloat, at::kFloat, at::kBFloat16,
+                 /*reads_pixels=*/false});
   for (const Precision precision :
        {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {
     all.push_back(OnEmulator(precision));
@@ -93,7 +100,7 @@ ops::Residual AgainstReference::Stream(const at::Tensor& x) {
 }
 
 double AgainstReference::Tolerance() {
-  switch (GetParam().type) {
+  switch (GetParam().products) {
     case at::kBFloat16:
       return 4 * std::numeric_limits<c10::BFloat16>::epsilon();
     case at::kHalf:

@@ -18,15 +18,17 @@ namespace sfmamba::model {
 struct TestedImplementation {
   std::string name;                // "CpuAvx512", "CudaBf16"
   const ops::Implementation* ops;  // Never destroyed.
-  at::ScalarType type;             // Of maps, and of what products compute.
+  at::ScalarType type;             // Of maps.
   at::ScalarType normed;           // Of a LayerNorm's result.
-  at::ScalarType stream;  // Of the residual stream without layer scales.
-  bool reads_pixels;      // Whether a network's input may be pixels.
+  at::ScalarType stream;    // Of the residual stream without layer scales.
+  at::ScalarType products;  // What products round to.
+  bool reads_pixels;        // Whether a network's input may be pixels.
 };
 
 // All that this machine has: the CPU in fp32 by the kernels of the active
-// instruction set, the CPU in bf16 (by oneDNN where the processor has AMX, by
-// libtorch elsewhere), and CUDA's on the emulator in all three types. Only the
+// instruction set, the CPU in bf16 (by our kernels, and by oneDNN where the
+// processor has AMX, by libtorch elsewhere), and CUDA's on the emulator in all
+// three types. Only the
 // first depends on the instruction set, so it stands alone where
 // SFMAMBA_CPU_ISA names a lesser one.
 std::vector<TestedImplementation> TestedImplementations();

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/reference/reference_implementation.h"
 
 namespace sfmamba::model {
@@ -19,6 +18,19 @@ const ops::Implementation& Cpu(Precision precision) {
           {Precision::kBFloat16, ops::CpuImplementation(Precision::kBFloat16)},
           {Precision::kFloat16, ops::CpuImplementation(Precision::kFloat16)}};
   return implementations.at(precision);
+}
+
+const ops::Implementation& CpuBf16(CpuProducts products) {
+  using Implementations = std::map<CpuProducts, ops::CpuImplementation>;
+  static const auto& implementations = *[] {
+    auto* all = new Implementations;
+    for (CpuProducts one :
+         {CpuProducts::kBFloat16, CpuProducts::kOneDnn, CpuProducts::kTorch}) {
+      all->try_emplace(one, Precision::kBFloat16, one);
+    }
+    return all;
+  }();
+  return implementations.at(products);
 }
 
 }  // namespace sfmamba::model

@@ -2,6 +2,7 @@
 #define SFMAMBA_TESTS_MODEL_IMPLEMENTATIONS_H_
 
 #include "model/config.h"
+#include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/implementation.h"
 
 namespace sfmamba::model {
@@ -9,6 +10,10 @@ namespace sfmamba::model {
 // The implementations on the CPU. They are never destroyed.
 const ops::Implementation& Reference();
 const ops::Implementation& Cpu(Precision precision = Precision::kFloat32);
+
+using CpuProducts = ops::CpuImplementation::Products;
+// In bf16, whether the processor supports it or not.
+const ops::Implementation& CpuBf16(CpuProducts products);
 
 // For tests that run with both.
 inline const ops::Implementation& CpuOrReference(bool cpu) {

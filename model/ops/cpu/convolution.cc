@@ -3,6 +3,7 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/conv2d.h"
 #include "kernels/simd/cpu_features.h"
+#include "model/ops/compute_type.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/onednn.h"
 #include "model/ops/cpu/ops.h"
@@ -106,14 +107,15 @@ class DepthwiseConvolution : public ConvolutionOp {
   DepthwiseWeights convolution_;
 };
 
-// In fp32, by our kernel, with one group.
+// By our kernel, with one group and products in fp32 or bf16. Inputs and
+// results are fp32.
 class GemmConvolution : public ConvolutionOp {
  public:
   GemmConvolution(const ConvolutionParameters& parameters,
-                  const Weights& weights)
+                  const Weights& weights, at::ScalarType type)
       : activation_(parameters.activation),
-        convolution_(
-            PackGemmConv(weights.weight, weights.bias, parameters.stride)) {
+        convolution_(PackGemmConv(weights.weight, weights.bias,
+                                  parameters.stride, type)) {
     SetLimits(activation_, &convolution_);
   }
 
@@ -219,25 +221,31 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       parameters.norm.has_value()
           ? FoldBatchNorm(parameters.weights, *parameters.norm)
           : parameters.weights;
-  const at::ScalarType type = TypeOf(parameters.is_output);
-  if (!IsNative(type)) {
-    return std::make_unique<TorchConvolution>(parameters, weights, type);
+  const Products products = ProductsOf(parameters.is_output);
+  if (products == Products::kTorch) {
+    return std::make_unique<TorchConvolution>(parameters, weights,
+                                              ComputeType(precision_));
   }
-  if (type == at::kFloat && IsForWinograd(parameters)) {
+  if (products == Products::kOneDnn) {
+    return std::make_unique<OneDnnConvolution>(parameters, weights,
+                                               at::kBFloat16);
+  }
+  if (IsForWinograd(parameters)) {
     return std::make_unique<WinogradConvolution>(weights,
                                                  parameters.activation);
   }
-  if (type == at::kFloat &&
-      kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar) {
+  if (kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar) {
     if (parameters.groups == 1) {
-      return std::make_unique<GemmConvolution>(parameters, weights);
+      return std::make_unique<GemmConvolution>(
+          parameters, weights,
+          products == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
     }
     if (parameters.groups == weights.weight.size(0) &&
         weights.weight.size(1) == 1) {
       return std::make_unique<DepthwiseConvolution>(parameters, weights);
     }
   }
-  return std::make_unique<OneDnnConvolution>(parameters, weights, type);
+  return std::make_unique<OneDnnConvolution>(parameters, weights, at::kFloat);
 }
 
 std::unique_ptr<StemOp> CpuImplementation::MakeStem(

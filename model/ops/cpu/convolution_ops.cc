@@ -5,6 +5,7 @@
 #include "kernels/linear/depthwise_convolution.h"
 #include "kernels/linear/gemm_convolution.h"
 #include "model/ops/cpu/ops.h"
+#include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
 
 namespace sfmamba::ops {
@@ -23,29 +24,32 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
   RECORD_FUNCTION("sfmamba::gemm_convolution",
                   c10::ArrayRef<const c10::IValue>{});
   const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
-  kernels::GemmConvolutionArgs args{};
-  args.count = x.size(0);
-  args.height = x.size(2);
-  args.width = x.size(3);
-  args.in = x.size(1);
-  args.out = y.size(3);
-  args.kernel = convolution.kernel;
-  args.stride = convolution.stride;
-  args.x = dense.const_data_ptr<float>();
-  args.weights = convolution.weights.values.const_data_ptr<float>();
-  if (convolution.bias.defined()) {
-    args.bias = convolution.bias.const_data_ptr<float>();
-  }
-  args.low = convolution.low;
-  args.high = convolution.high;
-  args.add = add;
-  args.y = y.data_ptr<float>();
-  const int64_t products = convolution.weights.in * convolution.weights.out;
-  ParallelFor(kernels::GemmConvolutionPixels(args),
-              std::max(kGrainPixels, kGrainProducts / products),
-              [&](int64_t begin, int64_t end) {
-                kernels::GemmConvolutionCpu(args, begin, end);
-              });
+  Dispatch(convolution.weights.values, [&](auto type) {
+    using W = decltype(type);
+    kernels::GemmConvolutionArgs<W> args{};
+    args.count = x.size(0);
+    args.height = x.size(2);
+    args.width = x.size(3);
+    args.in = x.size(1);
+    args.out = y.size(3);
+    args.kernel = convolution.kernel;
+    args.stride = convolution.stride;
+    args.x = dense.const_data_ptr<float>();
+    args.weights = Data<W>(convolution.weights.values);
+    if (convolution.bias.defined()) {
+      args.bias = convolution.bias.const_data_ptr<float>();
+    }
+    args.low = convolution.low;
+    args.high = convolution.high;
+    args.add = add;
+    args.y = y.data_ptr<float>();
+    const int64_t products = convolution.weights.in * convolution.weights.out;
+    ParallelFor(kernels::GemmConvolutionPixels(args),
+                std::max(kGrainPixels, kGrainProducts / products),
+                [&](int64_t begin, int64_t end) {
+                  kernels::GemmConvolutionCpu(args, begin, end);
+                });
+  });
 }
 
 // An output [N, out, H / stride, W / stride] of x [N, in, H, W], rounded up,
@@ -60,12 +64,12 @@ at::Tensor EmptyOutput(const at::Tensor& x, int64_t out, int stride) {
 }  // namespace
 
 GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
-                             int stride) {
+                             int stride, at::ScalarType type) {
   GemmConvWeights convolution;
   convolution.kernel = weight.size(2);
   convolution.stride = stride;
-  convolution.weights =
-      PackGemm(weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}));
+  convolution.weights = PackGemm(
+      weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}), type);
   convolution.bias = bias;
   return convolution;
 }

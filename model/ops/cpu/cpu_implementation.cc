@@ -1,20 +1,40 @@
 #include "model/ops/cpu/cpu_implementation.h"
 
 #include "kernels/simd/cpu_features.h"
-#include "model/ops/compute_type.h"
 
 namespace sfmamba::ops {
+namespace {
+
+CpuImplementation::Products FastestProducts(model::Precision precision) {
+  using Products = CpuImplementation::Products;
+  switch (precision) {
+    case model::Precision::kFloat32:
+      return Products::kFloat;
+    case model::Precision::kBFloat16:
+      if (kernels::HasAmxBf16()) return Products::kOneDnn;
+      if (kernels::HasAvx512Bf16()) return Products::kBFloat16;
+      break;
+    case model::Precision::kFloat16:
+      break;
+  }
+  return Products::kTorch;
+}
+
+}  // namespace
+
+CpuImplementation::CpuImplementation(model::Precision precision)
+    : CpuImplementation(precision, FastestProducts(precision)) {}
 
 model::Precision CpuImplementation::NativePrecision(model::Precision wanted) {
-  return IsNative(ComputeType(wanted)) ? wanted : model::Precision::kFloat32;
+  return FastestProducts(wanted) == Products::kTorch
+             ? model::Precision::kFloat32
+             : wanted;
 }
 
-at::ScalarType CpuImplementation::TypeOf(bool is_output) const {
-  return is_output ? at::kFloat : ComputeType(precision_);
-}
-
-bool CpuImplementation::IsNative(at::ScalarType type) {
-  return type == at::kFloat || (type == at::kBFloat16 && kernels::HasAmxBf16());
+bool CpuImplementation::HasLoops(model::Precision precision) {
+  if (kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) return false;
+  const Products products = FastestProducts(precision);
+  return products == Products::kFloat || products == Products::kBFloat16;
 }
 
 }  // namespace sfmamba::ops

@@ -12,19 +12,34 @@ namespace sfmamba::ops {
 // The operators on the CPU, by our kernels and by oneDNN. Products and
 // convolutions are computed in `precision`; norms, the scan, the residual
 // stream and outputs in fp32. A precision that the processor does not support
-// natively (fp16, and bf16 without AMX) is computed by libtorch's operators,
-// slowly.
+// natively (fp16, and bf16 without AMX and AVX512-BF16) is computed by
+// libtorch's operators, slowly.
 //
-// In fp32 a row of a product has the same bits whatever the other rows and the
-// number of threads are.
+// With kFloat and kBFloat16 a row of a product has the same bits whatever the
+// other rows and the number of threads are.
 class CpuImplementation : public Implementation {
  public:
+  // What computes products and convolutions.
+  enum class Products {
+    kFloat,     // Our kernels in fp32.
+    kBFloat16,  // Our kernels in bf16; what is between them is fp32.
+    kOneDnn,    // oneDNN in bf16, and so is what is between them.
+    kTorch,     // libtorch in the precision, without the processor's support.
+  };
+
+  // With the fastest products for the precision.
   explicit CpuImplementation(
-      model::Precision precision = model::Precision::kFloat32)
-      : precision_(precision) {}
+      model::Precision precision = model::Precision::kFloat32);
+  // `products` must be for the precision. They may be slow on this processor.
+  CpuImplementation(model::Precision precision, Products products)
+      : precision_(precision), products_(products) {}
 
   // Returns `wanted` if the processor supports it natively, otherwise fp32.
   static model::Precision NativePrecision(model::Precision wanted);
+
+  // Returns whether most of the work in `precision` is loops of
+  // model/ops/parallel.h, and not libtorch's or oneDNN's.
+  static bool HasLoops(model::Precision precision);
 
   model::Precision precision() const { return precision_; }
 
@@ -67,12 +82,12 @@ class CpuImplementation : public Implementation {
       const override;
 
  private:
-  // Returns the type that an operator computes in.
-  at::ScalarType TypeOf(bool is_output) const;
-  // Returns whether oneDNN computes in `type` natively.
-  static bool IsNative(at::ScalarType type);
+  Products ProductsOf(bool is_output) const {
+    return is_output ? Products::kFloat : products_;
+  }
 
   const model::Precision precision_;
+  const Products products_;
 };
 
 }  // namespace sfmamba::ops

@@ -3,6 +3,7 @@
 #include "ATen/record_function.h"
 #include "kernels/linear/packed_gemm.h"
 #include "model/ops/cpu/ops.h"
+#include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
 #include "model/weights/weight_memory.h"
 
@@ -19,8 +20,9 @@ int64_t Grain(int64_t products) {
 
 // Divides the panels of outputs among the threads if there are enough, so that
 // each thread reads different weights. Otherwise divides the rows.
-void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
-  const int64_t width = kernels::PanelWidth();
+template <typename W>
+void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
+  const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   if (panels >= 4 * LoopThreads()) {
     ParallelFor(panels, Grain(args.rows * args.in * width),
@@ -36,16 +38,23 @@ void MultiplyInParallel(const kernels::PackedGemmArgs& args) {
   }
 }
 
+template <typename W>
+at::Tensor Pack(const at::Tensor& weight, at::ScalarType type) {
+  const int64_t out = weight.size(0), in = weight.size(1);
+  const at::Tensor values =
+      weights::EmptyWeights(kernels::PackedWeightsSize<W>(in, out), type);
+  kernels::PackWeights(weight.const_data_ptr<float>(), in, out,
+                       Data<W>(values));
+  return values;
+}
+
 }  // namespace
 
-PackedWeights PackGemm(const at::Tensor& weight) {
+PackedWeights PackGemm(const at::Tensor& weight, at::ScalarType type) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
-  const int64_t out = dense.size(0), in = dense.size(1);
-  const at::Tensor values =
-      weights::EmptyWeights(kernels::PackedWeightsSize(in, out));
-  kernels::PackWeights(dense.const_data_ptr<float>(), in, out,
-                       values.data_ptr<float>());
-  return {values, in, out};
+  return {type == at::kBFloat16 ? Pack<kernels::BFloat16>(dense, type)
+                                : Pack<float>(dense, type),
+          dense.size(1), dense.size(0)};
 }
 
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
@@ -56,18 +65,21 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
               "expected [rows, ", weights.in, "] to [rows, ", weights.out,
               "], got ", x.sizes(), " to ", y.sizes());
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
-  kernels::PackedGemmArgs args{};
-  args.rows = x.size(0);
-  args.in = weights.in;
-  args.out = weights.out;
-  args.x = dense.const_data_ptr<float>();
-  args.x_stride = dense.stride(0);
-  args.weights = weights.values.const_data_ptr<float>();
-  if (bias.defined()) args.bias = bias.const_data_ptr<float>();
-  args.add = add;
-  args.y = y.data_ptr<float>();
-  args.y_stride = y.stride(0);
-  MultiplyInParallel(args);
+  Dispatch(weights.values, [&](auto type) {
+    using W = decltype(type);
+    kernels::GemmArgs<W> args{};
+    args.rows = x.size(0);
+    args.in = weights.in;
+    args.out = weights.out;
+    args.x = dense.const_data_ptr<float>();
+    args.x_stride = dense.stride(0);
+    args.weights = Data<W>(weights.values);
+    if (bias.defined()) args.bias = bias.const_data_ptr<float>();
+    args.add = add;
+    args.y = y.data_ptr<float>();
+    args.y_stride = y.stride(0);
+    MultiplyInParallel(args);
+  });
 }
 
 }  // namespace sfmamba::ops

@@ -3,6 +3,7 @@
 #include "ATen/ops/addmm.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/mm.h"
+#include "model/ops/compute_type.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/onednn.h"
 #include "model/ops/cpu/ops.h"
@@ -14,11 +15,11 @@ namespace {
 // The number of rows that oneDNN packs weights for: those of a stage-3 window.
 constexpr int64_t kTypicalRows = 196;
 
-// In fp32, by our kernel.
+// By our kernel, with products in fp32 or bf16. Inputs and results are fp32.
 class PackedLinear : public LinearOp {
  public:
-  PackedLinear(const Weights& weights, Epilogue epilogue)
-      : weights_(PackGemm(weights.weight)),
+  PackedLinear(const Weights& weights, Epilogue epilogue, at::ScalarType type)
+      : weights_(PackGemm(weights.weight, type)),
         bias_(weights.bias),
         epilogue_(epilogue) {}
 
@@ -100,14 +101,21 @@ std::unique_ptr<LinearOp> CpuImplementation::MakeLinear(
   const Weights weights = parameters.scale.defined()
                               ? FoldScale(parameters.weights, parameters.scale)
                               : parameters.weights;
-  const at::ScalarType type = TypeOf(parameters.is_output);
-  if (type == at::kFloat) {
-    return std::make_unique<PackedLinear>(weights, parameters.epilogue);
+  switch (ProductsOf(parameters.is_output)) {
+    case Products::kFloat:
+      return std::make_unique<PackedLinear>(weights, parameters.epilogue,
+                                            at::kFloat);
+    case Products::kBFloat16:
+      return std::make_unique<PackedLinear>(weights, parameters.epilogue,
+                                            at::kBFloat16);
+    case Products::kOneDnn:
+      return std::make_unique<OneDnnLinear>(weights, parameters.epilogue,
+                                            at::kBFloat16);
+    case Products::kTorch:
+      break;
   }
-  if (IsNative(type)) {
-    return std::make_unique<OneDnnLinear>(weights, parameters.epilogue, type);
-  }
-  return std::make_unique<TorchLinear>(weights, parameters.epilogue, type);
+  return std::make_unique<TorchLinear>(weights, parameters.epilogue,
+                                       ComputeType(precision_));
 }
 
 }  // namespace sfmamba::ops

@@ -21,18 +21,6 @@ constexpr int64_t kGrainValues = 16384;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
 
-// Calls `body` with a value of the kernels' type for the tensor's elements.
-template <typename Body>
-void Dispatch(const at::Tensor& x, Body body) {
-  if (x.scalar_type() == at::kBFloat16) {
-    body(kernels::BFloat16());
-  } else {
-    TORCH_CHECK(x.scalar_type() == at::kFloat, "expected fp32 or bf16, got ",
-                x.scalar_type());
-    body(float());
-  }
-}
-
 // Returns the arguments for sequences [begin, end).
 template <typename Args>
 Args Slice(Args args, int begin, int end) {

@@ -61,15 +61,17 @@ void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
 
 // A weight [out, in], packed by kernels/linear/packed_gemm.h.
 struct PackedWeights {
-  at::Tensor values;
+  at::Tensor values;  // fp32 or bf16.
   int64_t in, out;
 };
 
-PackedWeights PackGemm(const at::Tensor& weight);
+// Packs for products in `type`, fp32 or bf16.
+PackedWeights PackGemm(const at::Tensor& weight,
+                       at::ScalarType type = at::kFloat);
 
 // y = x W^T + bias, or y += x W^T + bias if `add`. x is [rows, in], bias [out]
-// or undefined, y [rows, out], all fp32. A row's output bits depend on that row
-// alone.
+// or undefined, y [rows, out], all fp32. With weights of bf16, x is rounded to
+// bf16 first. A row's output bits depend on that row alone.
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, bool add, at::Tensor y);
 
@@ -97,9 +99,9 @@ struct GemmConvWeights {
   float high = std::numeric_limits<float>::infinity();
 };
 
-// Packs weight [out, in, kernel, kernel].
+// Packs weight [out, in, kernel, kernel] for products in `type`, fp32 or bf16.
 GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
-                             int stride);
+                             int stride, at::ScalarType type = at::kFloat);
 
 // Returns the convolution of x [N, in, H, W] with padding (kernel - 1) / 2, [N,
 // out, ceil(H / stride), ceil(W / stride)]. Both are fp32 and channels-last in

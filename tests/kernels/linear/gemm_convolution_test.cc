@@ -13,7 +13,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Maps as [count * height * width, channels].
+// Maps as [count * height * width, channels], with values that weights of type
+// W can have.
+template <typename W = float>
 struct Problem {
   Problem(int count, int height, int width, int in, int out, int kernel,
           int stride)
@@ -21,6 +23,10 @@ struct Problem {
     std::mt19937 random(1);
     x.FillNormal(random, 0.2f, 1);
     weights = Normals(random, out * kernel * kernel * in, 0, 1);
+    for (float& weight : weights) weight = Rounded(weight);
+    for (int64_t i = 0; i < x.rows(); ++i) {
+      for (int c = 0; c < in; ++c) x.at(i, c) = Rounded(x.at(i, c));
+    }
     bias = Normals(random, out, 0, 1);
     args.count = count;
     args.height = height;
@@ -36,7 +42,7 @@ struct Problem {
   // Computes the pixels in parts of `part`.
   void Add(Matrix<float>& y, CpuIsa isa, int64_t part = 1 << 20) {
     const int in = args.kernel * args.kernel * args.in;
-    std::vector<float> packed(PackedWeightsSize(in, args.out, isa));
+    std::vector<W> packed(PackedWeightsSize<W>(in, args.out, isa));
     PackWeights(weights.data(), in, args.out, packed.data(), isa);
     args.x = x.data();
     args.weights = packed.data();
@@ -86,7 +92,11 @@ struct Problem {
     return y;
   }
 
-  GemmConvolutionArgs args{};
+  static float Rounded(float value) {
+    return static_cast<float>(static_cast<W>(value));
+  }
+
+  GemmConvolutionArgs<W> args{};
   Matrix<float> x;
   std::vector<float> weights;  // [out, kernel, kernel, in]
   std::vector<float> bias;
@@ -102,7 +112,7 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
        {std::pair{1, 1}, {4, 4}, {7, 7}, {3, 13}, {14, 6}}) {
     for (const int kernel : {1, 3, 5}) {
       for (const int stride : {1, 2, 3}) {
-        Problem problem(2, height, width, 5, 33, kernel, stride);
+        Problem<> problem(2, height, width, 5, 33, kernel, stride);
         SCOPED_TRACE(testing::Message() << height << "x" << width << ", kernel "
                                         << kernel << ", stride " << stride);
         ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
@@ -111,15 +121,24 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
   }
 }
 
+TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
+  for (const int kernel : {1, 3}) {
+    for (const int stride : {1, 2}) {
+      Problem<BFloat16> problem(2, 14, 6, 5, 33, kernel, stride);
+      ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+    }
+  }
+}
+
 TEST_P(GemmConvolutionTest, ClampsSumsWithBias) {
-  Problem problem(1, 9, 5, 8, 20, 3, 2);
+  Problem<> problem(1, 9, 5, 8, 20, 3, 2);
   problem.args.low = 0;
   problem.args.high = 6;
   ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
 }
 
 TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
-  Problem problem(2, 9, 5, 8, 21, 3, 1);
+  Problem<> problem(2, 9, 5, 8, 21, 3, 1);
   const Matrix<float> written = problem.Run(GetParam());
   Matrix<float> y = problem.Output();
   std::mt19937 random(2);
@@ -136,7 +155,7 @@ TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
 
 // Several blocks, too.
 TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
-  Problem problem(2, 45, 31, 6, 9, 3, 2);
+  Problem<> problem(2, 45, 31, 6, 9, 3, 2);
   const Matrix<float> whole = problem.Run(GetParam());
   for (const int64_t part : {1, 7, 300}) {
     EXPECT_TRUE(problem.Run(GetParam(), part) == whole) << part;
@@ -144,7 +163,7 @@ TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
 }
 
 TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
-  Problem problem(3, 7, 7, 8, 8, 3, 2);
+  Problem<> problem(3, 7, 7, 8, 8, 3, 2);
   problem.args.low = 0;
   const Matrix<float> clean = problem.Run(GetParam());
   problem.x.at(49 + 24, 3) = std::numeric_limits<float>::quiet_NaN();

@@ -29,6 +29,7 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
 }
 
 // Reports the operations of one core, a product and its sum being two.
+template <typename W>
 void PackedGemm(benchmark::State& state) {
   const int64_t rows = state.range(1), in = state.range(2),
                 out = state.range(3);
@@ -39,10 +40,10 @@ void PackedGemm(benchmark::State& state) {
   x.FillNormal(random, 0, 1);
   weights.FillNormal(random, 0, 1);
   const std::vector<float> bias = Normals(random, out, 0, 1);
-  std::vector<float, AlignedAllocator<float>> packed(
-      PackedWeightsSize(in, out, isa));
+  std::vector<W, AlignedAllocator<W>> packed(
+      PackedWeightsSize<W>(in, out, isa));
   PackWeights(weights.data(), in, out, packed.data(), isa);
-  PackedGemmArgs args{};
+  GemmArgs<W> args{};
   args.rows = rows;
   args.in = in;
   args.out = out;
@@ -56,7 +57,8 @@ void PackedGemm(benchmark::State& state) {
   state.counters["flops"] = benchmark::Counter(
       2.0 * rows * in * out, benchmark::Counter::kIsIterationInvariantRate);
 }
-BENCHMARK(PackedGemm)->Apply(LinearCases);
+BENCHMARK_TEMPLATE(PackedGemm, float)->Apply(LinearCases);
+BENCHMARK_TEMPLATE(PackedGemm, BFloat16)->Apply(LinearCases);
 
 }  // namespace
 }  // namespace sfmamba::kernels

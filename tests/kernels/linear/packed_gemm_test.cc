@@ -2,6 +2,8 @@
 
 #include <array>
 #include <limits>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,8 @@
 namespace sfmamba::kernels {
 namespace {
 
+// With weights of type W.
+template <typename W>
 struct Product {
   Product(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
     std::mt19937 random(1);
@@ -23,15 +27,15 @@ struct Product {
   int in() const { return x.columns(); }
   int out() const { return static_cast<int>(weights.rows()); }
 
-  std::vector<float> Packed(CpuIsa isa) const {
-    std::vector<float> packed(PackedWeightsSize(in(), out(), isa));
+  std::vector<W> Packed(CpuIsa isa) const {
+    std::vector<W> packed(PackedWeightsSize<W>(in(), out(), isa));
     PackWeights(weights.data(), in(), out(), packed.data(), isa);
     return packed;
   }
 
   // All but y.
-  PackedGemmArgs Args(const std::vector<float>& packed) const {
-    PackedGemmArgs args{};
+  GemmArgs<W> Args(const std::vector<W>& packed) const {
+    GemmArgs<W> args{};
     args.rows = rows();
     args.in = in();
     args.out = out();
@@ -44,8 +48,8 @@ struct Product {
 
   Matrix<float> Run(CpuIsa isa) const {
     Matrix<float> y(rows(), out());
-    const std::vector<float> packed = Packed(isa);
-    PackedGemmArgs args = Args(packed);
+    const std::vector<W> packed = Packed(isa);
+    GemmArgs<W> args = Args(packed);
     args.y = y.data();
     args.y_stride = y.stride();
     PackedGemmCpu(args, isa);
@@ -59,7 +63,7 @@ struct Product {
       for (int o = 0; o < out(); ++o) {
         double sum = with_bias ? bias[o] : 0.0;
         for (int k = 0; k < in(); ++k) {
-          sum += double{x.at(i, k)} * weights.at(o, k);
+          sum += double{Rounded(x.at(i, k))} * Rounded(weights.at(o, k));
         }
         y.at(i, o) = sum;
       }
@@ -67,48 +71,83 @@ struct Product {
     return y;
   }
 
+  // As the product sees it.
+  static float Rounded(float value) {
+    return static_cast<float>(static_cast<W>(value));
+  }
+
   Matrix<float> x, weights;
   std::vector<float> bias;
   bool with_bias = true;
 };
 
-class PackedGemmTest : public testing::TestWithParam<CpuIsa> {};
+template <typename T>
+class PackedGemmTest : public testing::Test {};
 
-INSTANTIATE_TEST_SUITE_P(Isa, PackedGemmTest,
-                         testing::ValuesIn(SupportedCpuIsas()), IsaName);
+// Weights of one type, and an instruction set.
+template <typename Weight, CpuIsa kOne>
+struct Case {
+  using W = Weight;
+  static constexpr CpuIsa kIsa = kOne;
+};
+using Cases =
+    testing::Types<Case<float, CpuIsa::kScalar>, Case<float, CpuIsa::kAvx2>,
+                   Case<float, CpuIsa::kAvx512>,
+                   Case<BFloat16, CpuIsa::kScalar>,
+                   Case<BFloat16, CpuIsa::kAvx512>>;
+struct CaseName {
+  template <typename T>
+  static std::string GetName(int) {
+    return std::string(std::is_same_v<typename T::W, float> ? "fp32_"
+                                                            : "bf16_") +
+           CpuIsaName(T::kIsa);
+  }
+};
+TYPED_TEST_SUITE(PackedGemmTest, Cases, CaseName);
 
-TEST_P(PackedGemmTest, AgreesWithFp64) {
+#define SKIP_IF_UNSUPPORTED()                                     \
+  using W = typename TypeParam::W;                                \
+  constexpr CpuIsa kIsa = TypeParam::kIsa;                        \
+  if (kIsa > DetectCpuIsa()) {                                    \
+    GTEST_SKIP() << "this processor has no " << CpuIsaName(kIsa); \
+  }
+
+TYPED_TEST(PackedGemmTest, AgreesWithFp64) {
+  SKIP_IF_UNSUPPORTED();
   for (int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 51}) {
     for (int in : {1, 5, 20, 320, 385}) {
       for (int out : {1, 8, 15, 16, 17, 32, 36, 100}) {
-        const Product product(rows, in, out);
-        ExpectClose(product.Run(GetParam()), product.Reference(), 2e-6);
+        const Product<W> product(rows, in, out);
+        ExpectClose(product.Run(kIsa), product.Reference(), 2e-6);
       }
     }
   }
 }
 
 // More than one block of rows and of inputs.
-TEST_P(PackedGemmTest, AgreesWithFp64InBlocks) {
+TYPED_TEST(PackedGemmTest, AgreesWithFp64InBlocks) {
+  SKIP_IF_UNSUPPORTED();
   for (const auto& [rows, in, out] :
        {std::array{241, 30, 20}, {500, 800, 33}, {7, 2560, 40}}) {
-    const Product product(rows, in, out);
-    ExpectClose(product.Run(GetParam()), product.Reference(), 5e-6);
+    const Product<W> product(rows, in, out);
+    ExpectClose(product.Run(kIsa), product.Reference(), 5e-6);
   }
 }
 
-TEST_P(PackedGemmTest, TheBiasIsOptional) {
+TYPED_TEST(PackedGemmTest, TheBiasIsOptional) {
+  SKIP_IF_UNSUPPORTED();
   for (int out : {32, 36}) {
-    Product product(9, 400, out);
+    Product<W> product(9, 400, out);
     product.with_bias = false;
-    ExpectClose(product.Run(GetParam()), product.Reference(), 2e-6);
+    ExpectClose(product.Run(kIsa), product.Reference(), 2e-6);
   }
 }
 
-TEST_P(PackedGemmTest, Adds) {
+TYPED_TEST(PackedGemmTest, Adds) {
+  SKIP_IF_UNSUPPORTED();
   for (int out : {5, 32, 36}) {
     for (int in : {20, 800}) {
-      const Product product(9, in, out);
+      const Product<W> product(9, in, out);
       Matrix<float> y(9, out);
       std::mt19937 random(2);
       y.FillNormal(random, 0, 10);
@@ -116,12 +155,12 @@ TEST_P(PackedGemmTest, Adds) {
       for (int i = 0; i < 9; ++i) {
         for (int o = 0; o < out; ++o) expected.at(i, o) += y.at(i, o);
       }
-      const std::vector<float> packed = product.Packed(GetParam());
-      PackedGemmArgs args = product.Args(packed);
+      const std::vector<W> packed = product.Packed(kIsa);
+      GemmArgs<W> args = product.Args(packed);
       args.add = true;
       args.y = y.data();
       args.y_stride = y.stride();
-      PackedGemmCpu(args, GetParam());
+      PackedGemmCpu(args, kIsa);
       EXPECT_TRUE(y.GuardsIntact());
       ExpectClose(y, expected, 2e-6);
     }
@@ -129,17 +168,18 @@ TEST_P(PackedGemmTest, Adds) {
 }
 
 // In every count of rows and at every place among them.
-TEST_P(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
-  const Product product(300, 500, 36);
-  const Matrix<float> all = product.Run(GetParam());
-  const std::vector<float> packed = product.Packed(GetParam());
+TYPED_TEST(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
+  SKIP_IF_UNSUPPORTED();
+  const Product<W> product(300, 500, 36);
+  const Matrix<float> all = product.Run(kIsa);
+  const std::vector<W> packed = product.Packed(kIsa);
   for (int64_t begin : {0, 1, 7, 100, 299}) {
     for (int64_t rows = 1; rows <= 25 && begin + rows <= 300; ++rows) {
       Matrix<float> y(300, 36);
-      PackedGemmArgs args = product.Args(packed);
+      GemmArgs<W> args = product.Args(packed);
       args.y = y.data();
       args.y_stride = y.stride();
-      PackedGemmCpu(SliceRows(args, begin, begin + rows), GetParam());
+      PackedGemmCpu(SliceRows(args, begin, begin + rows), kIsa);
       for (int64_t i = 0; i < rows; ++i) {
         ASSERT_TRUE(y.RowEquals(begin + i, all, begin + i))
             << begin << " " << rows << " " << i;
@@ -148,38 +188,52 @@ TEST_P(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
   }
 }
 
-TEST_P(PackedGemmTest, PartsOfTheOutputsHaveTheSameBits) {
-  const int64_t width = PanelWidth(GetParam());
-  const Product product(10, 500, static_cast<int>(4 * width + 3));
-  const Matrix<float> all = product.Run(GetParam());
+TYPED_TEST(PackedGemmTest, PartsOfTheOutputsHaveTheSameBits) {
+  SKIP_IF_UNSUPPORTED();
+  const int64_t width = PanelWidth<W>(kIsa);
+  const Product<W> product(10, 500, static_cast<int>(4 * width + 3));
+  const Matrix<float> all = product.Run(kIsa);
   Matrix<float> parts(10, product.out());
-  const std::vector<float> packed = product.Packed(GetParam());
-  PackedGemmArgs args = product.Args(packed);
+  const std::vector<W> packed = product.Packed(kIsa);
+  GemmArgs<W> args = product.Args(packed);
   args.y = parts.data();
   args.y_stride = parts.stride();
   for (const auto& [begin, end] :
        {std::pair<int64_t, int64_t>(3 * width, product.out()),
         {0, width},
         {width, 3 * width}}) {
-    PackedGemmCpu(SliceOutputs(args, begin, end), GetParam());
+    PackedGemmCpu(SliceOutputs(args, begin, end), kIsa);
   }
   EXPECT_TRUE(parts == all);
 }
 
-TEST_P(PackedGemmTest, NoRowsAreNoWork) {
-  const Product product(0, 20, 20);
-  product.Run(GetParam());
+TYPED_TEST(PackedGemmTest, NoRowsAreNoWork) {
+  SKIP_IF_UNSUPPORTED();
+  const Product<W> product(0, 20, 20);
+  product.Run(kIsa);
 }
 
-TEST_P(PackedGemmTest, PoisonStaysInItsRow) {
+TYPED_TEST(PackedGemmTest, PoisonStaysInItsRow) {
+  SKIP_IF_UNSUPPORTED();
   for (float poison : {std::numeric_limits<float>::quiet_NaN(),
                        std::numeric_limits<float>::infinity()}) {
-    Product product(13, 20, 36);
-    const Matrix<float> clean = product.Run(GetParam());
+    Product<W> product(13, 20, 36);
+    const Matrix<float> clean = product.Run(kIsa);
     product.x.at(4, 3) = poison;
-    const Matrix<float> y = product.Run(GetParam());
+    const Matrix<float> y = product.Run(kIsa);
     for (int i = 0; i < 13; ++i) EXPECT_EQ(y.RowEquals(i, clean, i), i != 4);
     EXPECT_FALSE(y.RowIsFinite(4));
+  }
+}
+
+// The processor's instruction rounds as the loop in fp32 does.
+TEST(Bf16GemmTest, TheInstructionHasTheBitsOfTheLoop) {
+  if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
+  for (const auto& [rows, in, out] :
+       {std::array{9, 33, 40}, {3, 384, 100}, {250, 7, 16}}) {
+    const Product<BFloat16> product(rows, in, out);
+    EXPECT_TRUE(product.Run(CpuIsa::kAvx512) == product.Run(CpuIsa::kScalar))
+        << in;
   }
 }
 

@@ -1,0 +1,194 @@
+// The packed product of bf16 values, in tiles of kTileRows rows by two vectors
+// of outputs, with the processor's sum of two products a lane (vdpbf16ps).
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/linear/packed_gemm.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+constexpr int64_t kLanes = 16, kPanel = 2 * kLanes;
+// Rows in a tile. The sums take 16 of 32 vector registers.
+constexpr int kTileRows = 8;
+// The most pairs of inputs and rows in a block. The pairs are limited so that a
+// panel's weights and a tile's inputs stay in the L1 cache, the rows so that a
+// block's inputs stay in the L2 cache.
+constexpr int64_t kBlockPairs = 192, kBlockRows = 248;
+// Between the rows of a block's inputs, in pairs. A multiple of the page's
+// size would put all rows of a tile into the same sets of the cache.
+constexpr int64_t kRowPairs = kBlockPairs + 16;
+
+// Two bf16 values.
+using Pair = uint32_t;
+
+// The part of a panel's product that comes from a range of inputs.
+struct Block {
+  int64_t pairs;
+  const Pair* x;        // [rows, pairs], rows kRowPairs apart
+  const Pair* weights;  // [pairs, kPanel]
+  const float* bias;    // [kPanel] or null.
+  bool add;             // y += instead of y =.
+  float* y;             // [rows, kPanel], rows y_stride apart
+  int64_t y_stride;
+};
+
+// Computes kRows rows, the first kVectors vectors of outputs. The sums stay in
+// registers only if every loop over them is unrolled.
+template <int kRows, int kVectors>
+void MultiplyRows(const Block& block) {
+  const Pair *x = block.x, *weights = block.weights;
+  const int64_t pairs = block.pairs;
+  __m512 sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
+  }
+  for (int64_t k = 0; k < pairs; ++k) {
+    __m512bh weight[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      weight[v] =
+          reinterpret_cast<__m512bh>(_mm512_loadu_si512(weights + v * kLanes));
+    }
+    weights += kPanel;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const __m512bh pair =
+          reinterpret_cast<__m512bh>(_mm512_set1_epi32(x[r * kRowPairs + k]));
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = _mm512_dpbf16_ps(sums[r][v], pair, weight[v]);
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    const __m512 bias = block.bias == nullptr
+                            ? _mm512_setzero_ps()
+                            : _mm512_loadu_ps(block.bias + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      float* y = block.y + r * block.y_stride + v * kLanes;
+      __m512 sum = _mm512_add_ps(sums[r][v], bias);
+      if (block.add) sum = _mm512_add_ps(_mm512_loadu_ps(y), sum);
+      _mm512_storeu_ps(y, sum);
+    }
+  }
+}
+
+// Computes `rows` rows, 1 .. kRows.
+template <int kRows, int kVectors>
+void MultiplyUpTo(int64_t rows, const Block& block) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return MultiplyUpTo<kRows - 1, kVectors>(rows, block);
+  }
+  MultiplyRows<kRows, kVectors>(block);
+}
+
+// Computes a tile of the last panel. y and the bias have only `columns` of the
+// panel's outputs.
+void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
+  float y[kTileRows * kPanel] = {}, bias[kPanel] = {};
+  float* const to = block.y;
+  const int64_t to_stride = block.y_stride;
+  if (block.bias != nullptr) std::copy_n(block.bias, columns, bias);
+  for (int64_t r = 0; r < rows && block.add; ++r) {
+    std::copy_n(to + r * to_stride, columns, y + r * kPanel);
+  }
+  if (block.bias != nullptr) block.bias = bias;
+  block.y = y;
+  block.y_stride = kPanel;
+  if (columns <= kLanes) {
+    MultiplyUpTo<kTileRows, 1>(rows, block);
+  } else {
+    MultiplyUpTo<kTileRows, 2>(rows, block);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(y + r * kPanel, columns, to + r * to_stride);
+  }
+}
+
+// Computes `rows` rows of a block in tiles of nearly equal height, since small
+// tiles are slower. Meanwhile prefetches the weights of the next block, `next`.
+void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
+                   const Pair* next) {
+  constexpr int64_t kLine = 64 / sizeof(Pair);
+  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  const int64_t lines = block.pairs * kPanel / kLine;
+  for (int64_t t = 0; t < tiles; ++t) {
+    for (int64_t i = lines * t / tiles; i < lines * (t + 1) / tiles; ++i) {
+      _mm_prefetch(reinterpret_cast<const char*>(next + i * kLine),
+                   _MM_HINT_T1);
+    }
+    const int64_t first = rows * t / tiles;
+    const int64_t count = rows * (t + 1) / tiles - first;
+    Block tile = block;
+    tile.x += first * kRowPairs;
+    tile.y += first * block.y_stride;
+    if (columns == kPanel) {
+      MultiplyUpTo<kTileRows, 2>(count, tile);
+    } else if (columns == kLanes) {
+      MultiplyUpTo<kTileRows, 1>(count, tile);
+    } else {
+      MultiplyNarrow(count, columns, tile);
+    }
+  }
+}
+
+// Rounds `count` values to bf16; pairs are filled up with zeros.
+void Round(const float* x, int64_t count, Pair* to) {
+  for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
+    const int64_t left = std::min(kPanel, count - i);
+    const __mmask32 mask =
+        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
+    const __m512 low = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m512 high = _mm512_maskz_loadu_ps(mask >> kLanes, x + i + kLanes);
+    _mm512_storeu_si512(
+        to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+  }
+}
+
+// Computes all outputs of at most kBlockRows rows.
+void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
+  const int64_t pairs = (args.in + 1) / 2;
+  const int64_t blocks = (pairs + kBlockPairs - 1) / kBlockPairs;
+  const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t begin = pairs * b / blocks, end = pairs * (b + 1) / blocks;
+    for (int64_t r = 0; r < args.rows; ++r) {
+      Round(args.x + r * args.x_stride + 2 * begin,
+            std::min(args.in, 2 * end) - 2 * begin, x + r * kRowPairs);
+    }
+    Block block;
+    block.pairs = end - begin;
+    block.x = x;
+    block.add = args.add || b > 0;
+    block.y_stride = args.y_stride;
+    for (int64_t first = 0; first < args.out; first += kPanel) {
+      block.weights = weights + first * pairs + begin * kPanel;
+      block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
+      block.y = args.y + first;
+      MultiplyBlock(args.rows, std::min(kPanel, args.out - first), block,
+                    block.weights + pairs * kPanel);
+    }
+  }
+}
+
+}  // namespace
+
+void Bf16GemmAvx512(const Bf16GemmArgs& args) {
+  // Of the largest block, and what Round() writes beyond its last row.
+  alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
+  const int64_t blocks = (args.rows + kBlockRows - 1) / kBlockRows;
+  for (int64_t b = 0; b < blocks; ++b) {
+    MultiplyBlockOfRows(
+        SliceRows(args, args.rows * b / blocks, args.rows * (b + 1) / blocks),
+        x);
+  }
+}
+
+}  // namespace sfmamba::kernels
