@@ -102,8 +102,19 @@ absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
 
 absl::Status ModelControlOff() {
   return MakeError(absl::StatusCode::kFailedPrecondition,
-                   "models are loaded when the server starts, and not later",
+                   "model_control: expected \"explicit\" or "
+                   "\"poll+explicit\" where calls load or unload models",
                    WithReason("MODEL_CONTROL_OFF"));
+}
+
+absl::Status VersionInUse(absl::string_view model, absl::string_view label) {
+  ErrorDetail detail = WithReason("VERSION_IN_USE");
+  detail.metadata = {{"model", std::string(model)},
+                     {"label", std::string(label)}};
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   absl::StrCat(model, ": has the label \"", label,
+                                "\", expected none; move the label first"),
+                   std::move(detail));
 }
 
 absl::Status ModelNotFound(absl::string_view name) {

@@ -41,8 +41,10 @@ absl::Status ImageTooLarge(absl::string_view message);
 // TASK_MISMATCH: `model` performs the task `expected`.
 absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
                           absl::string_view expected);
-// MODEL_CONTROL_OFF: models are loaded at the start only.
+// MODEL_CONTROL_OFF: calls do not load and unload models.
 absl::Status ModelControlOff();
+// VERSION_IN_USE: `model` is a version that has the label `label`.
+absl::Status VersionInUse(absl::string_view model, absl::string_view label);
 // MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
 absl::Status ModelNotFound(absl::string_view name);
 // NOT_SUPPORTED: `what` names a feature.

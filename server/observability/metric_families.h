@@ -98,6 +98,9 @@ struct MetricFamilies {
   HistogramFamily& load_duration =
       histogram("model_load_duration_seconds",
                 "Reading, checking and warming up a model version.");
+  prometheus::Family<prometheus::Counter>& reloads =
+      counter("model_reloads_total",
+              "Loads of model versions after the start, by result.");
 
   std::array<prometheus::Gauge*, kMethodCount> in_flight_by_method;
   std::array<ShardedHistogram*, kMethodCount> bytes_by_method;

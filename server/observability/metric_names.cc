@@ -42,7 +42,7 @@ absl::string_view BatchTriggerName(BatchTrigger trigger) {
 
 absl::string_view ModelStateName(ModelState state) {
   static constexpr absl::string_view kNames[kModelStateCount] = {
-      "LOADING", "READY", "UNAVAILABLE"};
+      "LOADING", "READY", "UNLOADING", "UNAVAILABLE"};
   return kNames[static_cast<int>(state)];
 }
 

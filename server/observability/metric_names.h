@@ -35,8 +35,8 @@ inline constexpr int kStageCount = 5;
 enum class ItemOutcome { kOk, kRejected, kExpired, kCancelled, kError };
 inline constexpr int kItemOutcomeCount = 5;
 
-enum class ModelState { kLoading, kReady, kUnavailable };
-inline constexpr int kModelStateCount = 3;
+enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
+inline constexpr int kModelStateCount = 4;
 
 inline constexpr int kCodeCount = 17;  // Of absl::StatusCode.
 

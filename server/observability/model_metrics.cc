@@ -218,6 +218,17 @@ void ModelMetrics::AliveIs(bool alive) {
   alive_->Set(alive ? 1 : 0);
 }
 
+void ModelMetrics::ReloadDone(bool ok) {
+  const std::string result = ok ? "ok" : "error";
+  absl::MutexLock lock(&shared_->mu);
+  Counter*& counter = shared_->reloads[result];
+  if (counter == nullptr) {
+    counter = &shared_->families.reloads.Add(
+        {{"model", shared_->model}, {"result", result}});
+  }
+  counter->Increment();
+}
+
 void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
   ShardedHistogram* histogram;
   {

@@ -80,6 +80,8 @@ class ModelMetrics {
   // Called by the repository.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
+  // A load after the start has ended.
+  void ReloadDone(bool ok);
 
   // Called by the server, now and then, while the model is loaded.
   void AliveIs(bool alive);

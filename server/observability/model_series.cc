@@ -38,6 +38,7 @@ ModelSeries::~ModelSeries() {
   for (auto& [stage, counter] : misses) {
     families.deadline_misses.Remove(counter);
   }
+  for (auto& [result, counter] : reloads) families.reloads.Remove(counter);
 }
 
 }  // namespace sfmamba::observability

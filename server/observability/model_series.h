@@ -45,6 +45,8 @@ struct ModelSeries {
       ABSL_GUARDED_BY(mu);  // By reason.
   absl::flat_hash_map<std::string, prometheus::Counter*> misses
       ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<std::string, prometheus::Counter*> reloads
+      ABSL_GUARDED_BY(mu);  // By result.
 
   ModelSeries(MetricFamilies& families, absl::string_view name);
   ~ModelSeries();

@@ -81,72 +81,6 @@ int64_t HighestVersion(const fs::path& model) {
 
 }  // namespace
 
-absl::string_view TaskName(model::VisionTask task) {
-  switch (task) {
-    case model::VisionTask::kClassification:
-      return "classification";
-    case model::VisionTask::kDetection:
-      return "detection";
-    case model::VisionTask::kSegmentation:
-      return "segmentation";
-  }
-  return "";  // Not reached: the cases are all there are.
-}
-
-// ---- ModelVersion ----
-
-ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
-                           std::optional<model::VisionTask> task,
-                           std::shared_ptr<observability::ModelMetrics> metrics)
-    : id_(std::move(id)),
-      number_(number),
-      path_(std::move(path)),
-      task_(task),
-      metrics_(std::move(metrics)) {
-  metrics_->StateChanged(observability::ModelState::kLoading);
-}
-
-std::string ModelVersion::name() const {
-  return absl::StrCat("models/", id_, "/versions/", number_);
-}
-
-std::string ModelVersion::health_name() const {
-  return absl::StrCat("models/", id_);
-}
-
-observability::ModelState ModelVersion::state() const {
-  absl::MutexLock lock(&mu_);
-  return state_;
-}
-
-std::string ModelVersion::state_reason() const {
-  absl::MutexLock lock(&mu_);
-  return reason_;
-}
-
-absl::StatusOr<std::shared_ptr<LoadedModel>> ModelVersion::Loaded() const {
-  absl::MutexLock lock(&mu_);
-  if (loaded_ != nullptr) return loaded_;
-  return server::ModelNotReady(name(), observability::ModelStateName(state_),
-                               reason_);
-}
-
-void ModelVersion::SetReady(std::shared_ptr<LoadedModel> loaded) {
-  absl::MutexLock lock(&mu_);
-  loaded_ = std::move(loaded);
-  state_ = observability::ModelState::kReady;
-  metrics_->StateChanged(state_);
-}
-
-void ModelVersion::SetUnavailable(absl::string_view reason) {
-  absl::MutexLock lock(&mu_);
-  reason_ = std::string(reason);
-  state_ = observability::ModelState::kUnavailable;
-  metrics_->StateChanged(state_);
-}
-
-// ---- ModelRepository ----
-
 ModelRepository::ModelRepository(Options options, Load load,
                                  observability::Metrics* metrics,
                                  observability::Logger* log)
@@ -174,6 +108,7 @@ absl::Status ModelRepository::Add(const std::string& id, int64_t number,
   auto version = std::make_shared<ModelVersion>(
       id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
       metrics_.Model(id, absl::StrCat(number)));
+  version->metrics()->StateChanged(version->state());
   absl::MutexLock lock(&mu_);
   if (!versions_.emplace(id, std::move(version)).second) {
     return absl::InvalidArgumentError(
@@ -304,12 +239,14 @@ absl::Status ModelRepository::LoadAll(
                  {"device", (*loaded)->executor->device()},
                  {"seconds", absl::ToDoubleSeconds(duration)}});
       version->SetReady(*std::move(loaded));
+      version->metrics()->StateChanged(version->state());
       WriteTimes(*version);
     } else {
       log_.Error(
           observability::LogModule::kModels, "model is not ready",
           {{"model", version->name()}, {"error", loaded.status().message()}});
       version->SetUnavailable(loaded.status().message());
+      version->metrics()->StateChanged(version->state());
       first.Update(absl::Status(
           loaded.status().code(),
           absl::StrCat(version->name(), ": ", loaded.status().message())));
@@ -338,7 +275,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
 
 absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
     absl::string_view name, absl::string_view field,
-    std::optional<model::VisionTask> task) const {
+    std::optional<model::VisionTask> task, Use /*use*/) const {
   absl::MutexLock lock(&mu_);
   if (name.empty()) return FindOnly(field, task);
   absl::string_view id = name;
@@ -371,6 +308,35 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
     return server::ModelNotFound(name);
   }
   return found->second;
+}
+
+void ModelRepository::LoadModel(const std::string&, LoadRequest, Done done) {
+  done(server::ModelControlOff());
+}
+
+void ModelRepository::UnloadModel(const std::string&, std::optional<int64_t>,
+                                  Done done) {
+  done(server::ModelControlOff());
+}
+
+absl::Status ModelRepository::SetLabel(const std::string& id,
+                                       const std::string&,
+                                       std::optional<int64_t>) {
+  const auto version = Find(id, "id");
+  return version.ok() ? server::NotSupported("a label") : version.status();
+}
+
+absl::Status ModelRepository::SetCanaryShare(const std::string& id, int) {
+  const auto version = Find(id, "id");
+  return version.ok() ? server::NotSupported("a canary") : version.status();
+}
+
+int ModelRepository::CanaryShare(const std::string&) const { return 0; }
+
+bool ModelRepository::IsServing(const std::string& id) const {
+  const auto version = Find(id, "id");
+  return version.ok() &&
+         (*version)->state() == observability::ModelState::kReady;
 }
 
 std::vector<std::shared_ptr<ModelVersion>> ModelRepository::List() const {

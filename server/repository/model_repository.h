@@ -16,81 +16,27 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
-#include "server/base/recent_mean.h"
-#include "server/batching/batch_profile_file.h"
 #include "server/batching/devices.h"
-#include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/repository/batch_times.h"
 #include "server/repository/model_directory.h"
+#include "server/repository/model_version.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
 
-// "classification", "detection" or "segmentation".
-absl::string_view TaskName(model::VisionTask task);
-
-// What a version that is READY runs and says of itself. Immutable but for its
-// executor, which is thread-safe.
-struct LoadedModel {
-  ModelDirectory directory;
-  absl::Time load_time;  // Of the wall clock.
-  std::unique_ptr<batching::Executor> executor;
-  batching::BatchProfileKey profile_key;
-  // From the end of an image's batch until its answer was encoded.
-  server::RecentMean answer_time;
-};
-
-// One version of a model through its life. Thread-safe.
-class ModelVersion {
- public:
-  // `path`: its folder.
-  // `task`: what it is for; unknown if its configuration cannot be read.
-  ModelVersion(std::string id, int64_t number, std::string path,
-               std::optional<model::VisionTask> task,
-               std::shared_ptr<observability::ModelMetrics> metrics);
-
-  const std::string& id() const { return id_; }
-  int64_t number() const { return number_; }
-  const std::string& path() const { return path_; }
-  std::optional<model::VisionTask> task() const { return task_; }
-  std::string name() const;         // "models/{id}/versions/{n}".
-  std::string health_name() const;  // "models/{id}".
-  const std::shared_ptr<observability::ModelMetrics>& metrics() const {
-    return metrics_;
-  }
-
-  observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Why it is UNAVAILABLE; else empty. Names no path.
-  std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
-  // UNAVAILABLE with reason MODEL_NOT_READY unless READY. Whoever holds it
-  // keeps the model alive.
-  absl::StatusOr<std::shared_ptr<LoadedModel>> Loaded() const
-      ABSL_LOCKS_EXCLUDED(mu_);
-
-  void SetReady(std::shared_ptr<LoadedModel> loaded) ABSL_LOCKS_EXCLUDED(mu_);
-  void SetUnavailable(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
-
- private:
-  const std::string id_;
-  const int64_t number_;
-  const std::string path_;
-  const std::optional<model::VisionTask> task_;
-  const std::shared_ptr<observability::ModelMetrics> metrics_;
-
-  mutable absl::Mutex mu_;
-  observability::ModelState state_ ABSL_GUARDED_BY(mu_) =
-      observability::ModelState::kLoading;
-  std::string reason_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<LoadedModel> loaded_ ABSL_GUARDED_BY(mu_);
-};
-
-// The models of a folder <id>/<version>/, or a single version's folder; of each
-// id the highest version that is published (has its config.textproto). Names
-// that are not ids or positive decimals without leading zero are ignored.
+// The models of a folder <id>/<version>/, or a single version's folder, which
+// may change while they serve. Names that are not ids or positive decimals
+// without leading zero are ignored. A version is there once its folder has a
+// config.textproto, whose size and sha256 of the weights must be true.
+// <id>/policy.textproto says which versions of a model are served; without it
+// the highest one is. A version that has a label, or that a call has loaded, is
+// served too.
 //
-// Scan() once, then LoadAll() once; the rest is thread-safe meanwhile.
+// Scan() once, then LoadAll() once; the rest is thread-safe meanwhile. What
+// loads and unloads later is one thread of the repository, a load after the
+// other; requests never wait for it.
 class ModelRepository {
  public:
   // Loads a model, which calls `capture_failed` as ModelOptions says.
@@ -113,7 +59,29 @@ class ModelRepository {
     absl::Duration profile_budget;
     std::string profile_dir;  // See ServerConfig. Empty: none.
     std::string build;        // Of the program: profiles of others are ignored.
+    bool explicit_control = false;  // LoadModel() and UnloadModel() are served.
+    // Infinite: the folder is read at the start only.
+    absl::Duration poll_period = absl::InfiniteDuration();
+    // With explicit_control: the ids to load at the start; empty: all.
+    std::vector<std::string> startup_models;
+    // A version that does not fit beside the others of its model replaces them.
+    bool unload_first = false;
   };
+
+  // What a name is looked up for.
+  enum class Use {
+    kDescribe,
+    kPredict,  // The label `canary` gets its share.
+  };
+
+  struct LoadRequest {
+    std::optional<int64_t> version;  // None: those that the policy wants.
+    // In place of those in the version's config.textproto, until it is loaded
+    // again: the fields that are set.
+    std::optional<v1::Batching> batching;
+  };
+
+  using Done = std::function<void(const absl::Status&)>;
 
   // `metrics` and `log` outlive the repository.
   ModelRepository(Options options, Load load, observability::Metrics* metrics,
@@ -130,21 +98,72 @@ class ModelRepository {
   // Reads, verifies, loads and warms each version in turn; it is then READY or
   // UNAVAILABLE, and `changed` is told. The first error, with the version's
   // name; CANCELLED if `stop` says so, asked before each, and while it is
-  // prepared and its batches are measured.
+  // prepared and its batches are measured. Both are called for later loads and
+  // unloads too, on the repository's own thread, as long as this lives.
   absl::Status LoadAll(const std::function<void(const ModelVersion&)>& changed,
                        const std::function<bool()>& stop);
 
-  // The version that `name` means: "{id}", "models/{id}",
-  // "models/{id}/versions/{n}", or "": the only model for `task`, or the only
-  // one at all. NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with
-  // reason INVALID_FIELD and field `field`. A named model may be for another
-  // task.
-  absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
-      absl::string_view name, absl::string_view field,
-      std::optional<model::VisionTask> task = std::nullopt) const
+  // Reads the folder of model `id` again and loads what is wanted of it, or the
+  // version that is asked for, which is wanted until it is unloaded. A version
+  // that is READY and whose files have not changed stays as it is, unless
+  // `request.batching` is set. The versions that are no longer wanted are
+  // unloaded once the new ones are READY. Then `done` is called, on the
+  // repository's own thread, with the first error, if any; what served before
+  // serves on then. It may call this, but must not block.
+  //
+  // FAILED_PRECONDITION with reason MODEL_CONTROL_OFF without explicit_control,
+  // NOT_FOUND with reason MODEL_NOT_FOUND if there is no such folder,
+  // RESOURCE_EXHAUSTED with reason QUEUE_FULL if many calls wait, UNAVAILABLE
+  // with reason DRAINING if the repository is being destroyed. What is refused
+  // at once is told to `done` before this returns.
+  void LoadModel(const std::string& id, LoadRequest request, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // All versions by ascending id.
+  // Stops to serve a version, or all of the model and its labels with them. It
+  // stays so until a call loads it. Requests that were admitted are answered.
+  // `done` is called when no new request finds it, as above.
+  //
+  // Errors as above; FAILED_PRECONDITION with reason VERSION_IN_USE if the one
+  // version has a label.
+  void UnloadModel(const std::string& id, std::optional<int64_t> version,
+                   Done done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // From now on "models/{id}/labels/{label}" is this version; none: the label
+  // is removed. With the label `stable` the version is what "{id}" means. A
+  // version with a label is served whatever the policy is.
+  //
+  // INVALID_ARGUMENT with reason INVALID_FIELD and field "label",
+  // NOT_FOUND with reason MODEL_NOT_FOUND, UNAVAILABLE with reason
+  // MODEL_NOT_READY if the version is not READY.
+  absl::Status SetLabel(const std::string& id, const std::string& label,
+                        std::optional<int64_t> version)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // From now on `percent` of the requests that name a model without a version
+  // go to its label `canary`, as evenly as that can be done, while that version
+  // is READY. INVALID_ARGUMENT with field "percent" or NOT_FOUND.
+  absl::Status SetCanaryShare(const std::string& id, int percent)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The same, read. 0 if there is no such model.
+  int CanaryShare(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Whether any version of `id` is READY.
+  bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The version that `name` means: "{id}", "models/{id}",
+  // "models/{id}/versions/{n}", "models/{id}/labels/{label}", or "": the only
+  // model for `task`, or the only one at all. Without a version it is the
+  // canary's share if the name is looked up for a prediction, else the version
+  // with the label `stable`, else the highest that is READY, else the highest.
+  // NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason
+  // INVALID_FIELD and field `field`. A named model may be for another task.
+  absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
+      absl::string_view name, absl::string_view field,
+      std::optional<model::VisionTask> task = std::nullopt,
+      Use use = Use::kDescribe) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The versions that are served, or were asked for, in all states, by
+  // ascending id and number.
   std::vector<std::shared_ptr<ModelVersion>> List() const
       ABSL_LOCKS_EXCLUDED(mu_);
 

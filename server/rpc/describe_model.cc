@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,8 @@ v1::Model::State ToProto(observability::ModelState state) {
       return v1::Model::LOADING;
     case observability::ModelState::kReady:
       return v1::Model::READY;
+    case observability::ModelState::kUnloading:
+      return v1::Model::UNLOADING;
     case observability::ModelState::kUnavailable:
       return v1::Model::UNAVAILABLE;
   }
@@ -70,6 +73,9 @@ void ToProto(const repository::ModelVersion& version, bool with_classes,
   if (version.task().has_value()) model->set_task(ToProto(*version.task()));
   model->set_state(ToProto(version.state()));
   model->set_state_reason(version.state_reason());
+  for (const std::string& label : version.labels()) {
+    model->add_version_labels(label);
+  }
   const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> loaded =
       version.Loaded();
   if (!loaded.ok()) return;

@@ -1,0 +1,100 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_MODEL_VERSION_H_
+#define SFMAMBA_SERVER_REPOSITORY_MODEL_VERSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "model/config.h"
+#include "server/base/recent_mean.h"
+#include "server/batching/batch_profile_file.h"
+#include "server/batching/executor.h"
+#include "server/observability/metrics.h"
+#include "server/repository/model_directory.h"
+
+namespace sfmamba::repository {
+
+// "classification", "detection" or "segmentation".
+absl::string_view TaskName(model::VisionTask task);
+
+// What a version that is READY runs and says of itself. Immutable but for its
+// executor, which is thread-safe.
+struct LoadedModel {
+  ModelDirectory directory;
+  absl::Time load_time;  // Of the wall clock.
+  std::unique_ptr<batching::Executor> executor;
+  batching::BatchProfileKey profile_key;
+  // From the end of an image's batch until its answer was encoded.
+  server::RecentMean answer_time;
+};
+
+// One version of a model from its load to its unload. Thread-safe.
+//
+// A version that is loaded again, or is unloaded, gets another object of the
+// same name in the repository's list. Whoever found this one before may still
+// start requests with it, and the model is freed when the last of them has
+// released it: no request fails because a version was swapped meanwhile.
+class ModelVersion {
+ public:
+  // It is LOADING. `path`: its folder.
+  // `task`: what it is for; unknown if its configuration cannot be read.
+  ModelVersion(std::string id, int64_t number, std::string path,
+               std::optional<model::VisionTask> task,
+               std::shared_ptr<observability::ModelMetrics> metrics);
+
+  const std::string& id() const { return id_; }
+  int64_t number() const { return number_; }
+  const std::string& path() const { return path_; }
+  std::optional<model::VisionTask> task() const { return task_; }
+  std::string name() const;         // "models/{id}/versions/{n}".
+  std::string health_name() const;  // "models/{id}".
+  // Of a version that is not loaded and was unloaded: those of unknown models,
+  // because the version has no series any more.
+  const std::shared_ptr<observability::ModelMetrics>& metrics() const {
+    return metrics_;
+  }
+
+  observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Why it is UNAVAILABLE, or why it could not be loaded again while it is
+  // READY; else empty. Names no path.
+  std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
+  // By name, as SetLabel() set them.
+  std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);
+  // UNAVAILABLE with reason MODEL_NOT_READY unless it is READY or was when it
+  // was found. Whoever holds it keeps the model alive.
+  absl::StatusOr<std::shared_ptr<LoadedModel>> Loaded() const
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Called by the repository.
+  void SetReady(std::shared_ptr<LoadedModel> loaded) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetUnavailable(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetUnloading() ABSL_LOCKS_EXCLUDED(mu_);
+  void SetLabels(std::vector<std::string> labels) ABSL_LOCKS_EXCLUDED(mu_);
+  // A later load of the version failed; this one serves on.
+  void SetReloadFailed(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const std::string id_;
+  const int64_t number_;
+  const std::string path_;
+  const std::optional<model::VisionTask> task_;
+  const std::shared_ptr<observability::ModelMetrics> metrics_;
+
+  mutable absl::Mutex mu_;
+  observability::ModelState state_ ABSL_GUARDED_BY(mu_) =
+      observability::ModelState::kLoading;
+  std::string reason_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> labels_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<LoadedModel> loaded_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_VERSION_H_
