@@ -204,15 +204,19 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
   if (!scanned_.ok()) return scanned_;
-  bool any_ready = false;
-  const auto changed = [this,
-                        &any_ready](const repository::ModelVersion& version) {
-    const bool ready = version.state() == observability::ModelState::kReady;
-    any_ready |= ready;
-    health_.SetServing(version.health_name(), ready);
+  const auto changed = [this](const repository::ModelVersion& version) {
+    if (draining_.load()) return;
+    health_.SetServing(version.health_name(),
+                       repository_.IsServing(version.id()));
+    // The end may have begun meanwhile.
+    if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status = repository_.LoadAll(changed, stop);
   if (absl::IsCancelled(status)) return status;
+  bool any_ready = false;
+  for (const auto& version : repository_.List()) {
+    any_ready |= version->state() == observability::ModelState::kReady;
+  }
   if (status.ok() || (any_ready && !config_.exit_on_load_error())) {
     for (const char* name : kServiceNames) health_.SetServing(name, true);
     log_.Info(observability::LogModule::kServer, "serving");
@@ -256,6 +260,7 @@ void Server::UpdateLiveness() {
 
 bool Server::Shutdown() {
   log_.Info(observability::LogModule::kServer, "draining");
+  draining_.store(true);
   health_.SetNoneServing();
   if (!device_failed_.load()) {
     absl::SleepFor(base::FromProto(config_.drain_delay()));

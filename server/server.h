@@ -76,7 +76,8 @@ class Server {
   // Loads and warms the models, then becomes SERVING. Returns the error of the
   // search for models, or of the first model that failed. Even then the server
   // is SERVING if another model is ready, unless exit_on_load_error is set.
-  // CANCELLED once `stop` returns true.
+  // CANCELLED once `stop` returns true. It is asked as long as this lives, for
+  // models that are loaded later too.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
@@ -113,6 +114,7 @@ class Server {
   const absl::Duration scrape_window_;
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
+  std::atomic<bool> draining_{false};
   MemoryBudget memory_;
   observability::Metrics metrics_;
   std::unique_ptr<http::MetricsServer> metrics_server_;

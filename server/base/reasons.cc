@@ -117,6 +117,13 @@ absl::Status VersionInUse(absl::string_view model, absl::string_view label) {
                    std::move(detail));
 }
 
+absl::Status LoadFailed(absl::string_view model, absl::string_view message) {
+  ErrorDetail detail = WithReason("LOAD_FAILED");
+  detail.metadata = {{"model", std::string(model)}};
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   absl::StrCat(model, ": ", message), std::move(detail));
+}
+
 absl::Status ModelNotFound(absl::string_view name) {
   const std::string shown(base::Utf8Prefix(name, kMaxNameShown));
   ErrorDetail detail = WithReason("MODEL_NOT_FOUND");

@@ -45,6 +45,8 @@ absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
 absl::Status ModelControlOff();
 // VERSION_IN_USE: `model` is a version that has the label `label`.
 absl::Status VersionInUse(absl::string_view model, absl::string_view label);
+// LOAD_FAILED: `model`, a version, did not load because of `message`.
+absl::Status LoadFailed(absl::string_view model, absl::string_view message);
 // MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
 absl::Status ModelNotFound(absl::string_view name);
 // NOT_SUPPORTED: `what` names a feature.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +26,8 @@ constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // A batch seldom takes so many times as long as it did when it was measured.
 constexpr double kNoise = 1.25;
+// While others serve, batches that take longer are not measured.
+constexpr absl::Duration kLongTurn = absl::Milliseconds(50);
 // How long a client's share is kept free after another has asked.
 constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 // Until other batches have given their memory back.
@@ -59,6 +62,18 @@ bool IsFinite(const model::Result& result) {
 }
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
+
+absl::Status NotFinite() {
+  return absl::InternalError(
+      "the network's values for a black image are not finite");
+}
+
+// Waits for a turn of the lowest priority; none without `turns`.
+std::optional<DeviceTurns::Turn> TakeTurn(DeviceTurns::Member* turns,
+                                          absl::Duration cost) {
+  if (turns == nullptr) return std::nullopt;
+  return turns->Take(Priority::kLow, cost);
+}
 
 // Returns what the task is answered with: the model's result if it is finite.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
@@ -233,25 +248,39 @@ Executor::Runner Executor::MakeRunner(int thread) {
   if (!context.ok()) return context.status();
   auto runner = std::make_unique<BatchRunner>(*std::move(context), &limits_,
                                               [this] { return CheckDevice(); });
-  const absl::Status prepared =
-      runner->Prepare({config().Padded(config().image_size),
-                       config().Padded(config().image_size)},
-                      options_.batch.max_batch_size);
-  const absl::Status device = CheckDevice();
-  if (!device.ok()) return device;
-  if (!prepared.ok()) return prepared;
-  if (thread == 0) {
-    if (options_.times.empty()) {
-      const absl::Status measured = Measure(*runner);
-      if (!measured.ok()) return measured;
-    } else {
-      batcher_.ImportProfile(options_.times);
-    }
+  std::unique_ptr<DeviceTurns::Member> turns;
+  if (options_.background) {
+    const std::string device = model_->context_device(thread);
+    turns = options_.devices->Get(device, /*at_once=*/1).Join();
   }
+  absl::Status status = Prepare(thread, turns.get(), *runner);
+  if (thread > 0 || !status.ok()) {
+    if (!status.ok()) return status;
+    return runner;
+  }
+  if (!options_.times.empty()) batcher_.ImportProfile(options_.times);
+  status =
+      options_.times.empty() ? Measure(turns.get(), *runner) : absl::OkStatus();
+  if (status.ok()) status = RunProbes(turns.get(), *runner);
+  if (!status.ok()) return status;
   return runner;
 }
 
-absl::Status Executor::Measure(BatchRunner& runner) {
+absl::Status Executor::Prepare(int thread, DeviceTurns::Member* turns,
+                               BatchRunner& runner) {
+  // Images of a CPU's batch are run one by one, so one of them is enough.
+  const bool one = turns != nullptr && model_->context_device(thread) == "cpu";
+  const auto turn = TakeTurn(turns, absl::ZeroDuration());
+  const absl::Status prepared =
+      runner.Prepare({config().Padded(config().image_size),
+                      config().Padded(config().image_size)},
+                     one ? 1 : options_.batch.max_batch_size);
+  const absl::Status device = CheckDevice();
+  return device.ok() ? prepared : device;
+}
+
+absl::Status Executor::Measure(DeviceTurns::Member* turns,
+                               BatchRunner& runner) {
   // A dense model's images have many sizes and take long.
   if (config().task != model::VisionTask::kClassification) {
     return absl::OkStatus();
@@ -261,21 +290,21 @@ absl::Status Executor::Measure(BatchRunner& runner) {
   const int max = options_.batch.max_batch_size;
   std::vector<BatchTime> times;
   absl::Duration left = options_.profile_budget;
+  absl::Duration expected;  // Of the next batch.
   for (int images = 1; left > absl::ZeroDuration();
        images = std::min(2 * images, max)) {
+    if (turns != nullptr && expected > kLongTurn) break;
     BatchTime time = {key, images};
     // The second run finds what the first one left in the caches.
     for (int run = 0; run < 2; ++run) {
       if (options_.stop()) return Stopped();
       bool finite = true;
+      const auto turn = TakeTurn(turns, expected);
       const absl::StatusOr<absl::Duration> took = runner.Measure(
           {key.height, key.width}, images, [&finite](const model::Result& r) {
             finite = finite && IsFinite(r);
           });
-      if (!finite) {
-        return absl::InternalError(
-            "the network's values for a black image are not finite");
-      }
+      if (!finite) return NotFinite();
       if (!took.ok()) {
         batcher_.ImportProfile(times);
         return absl::OkStatus();
@@ -283,12 +312,35 @@ absl::Status Executor::Measure(BatchRunner& runner) {
       time.median = *took;
       time.p95 = *took * kNoise;
       left -= *took;
+      expected = *took;
     }
     times.push_back(time);
     if (images == max) break;
+    expected *= 2;
   }
   batcher_.ImportProfile(times);
   return absl::OkStatus();
+}
+
+absl::Status Executor::RunProbes(DeviceTurns::Member* turns,
+                                 BatchRunner& runner) {
+  absl::Status status;
+  for (size_t i = 0; i < options_.probes.size() && status.ok(); ++i) {
+    if (options_.stop()) return Stopped();
+    const Probe& probe = options_.probes[i];
+    model::ModelInput input;
+    input.height = probe.height;
+    input.width = probe.width;
+    input.pixels = probe.pixels.data();
+    const auto turn = TakeTurn(turns, absl::ZeroDuration());
+    runner.Run({config().Padded(input.height), config().Padded(input.width)},
+               absl::MakeConstSpan(&input, 1),
+               [&](size_t, absl::StatusOr<model::Result> result,
+                   const BatchRunner::Progress&) {
+                 status = result.ok() ? probe.check(*result) : result.status();
+               });
+  }
+  return status;
 }
 
 bool Executor::RunBatch(const Runner& runner, Batch batch) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/call_once.h"
 #include "absl/base/thread_annotations.h"
@@ -15,12 +16,14 @@
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
 #include "model/config.h"
+#include "model/result.h"
 #include "model/vision_model.h"
 #include "server/batching/batch_limits.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_runner.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/devices.h"
 #include "server/batching/reservation.h"
 #include "server/observability/metrics.h"
@@ -41,6 +44,13 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
 class Executor : private Batcher::Observer {
  public:
+  // An image, and what its result must be.
+  struct Probe {
+    std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
+    int height = 0, width = 0;
+    std::function<absl::Status(const model::Result& result)> check;
+  };
+
   struct Options {
     std::string name;     // "<id>".
     std::string version;  // "<n>".
@@ -55,6 +65,13 @@ class Executor : private Batcher::Observer {
     // If `times` is empty, the batches of a classifier are measured for about
     // so long before the first task runs. The rest is learnt from tasks.
     absl::Duration profile_budget;
+    // Run by the first context once it is prepared. An error of a check, or of
+    // a run, is one of WaitUntilPrepared().
+    std::vector<Probe> probes;
+    // Other models serve meanwhile. What prepares and measures waits for its
+    // turns on the device, with the lowest priority. On a CPU it takes short
+    // ones; what is left out is learnt from tasks.
+    bool background = false;
     // While the contexts are prepared and batches are measured, this is asked
     // now and then whether to end with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -124,9 +141,12 @@ class Executor : private Batcher::Observer {
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
-  // Measures batches of 1, 2, 4, ... images. INTERNAL if the values of one are
-  // not finite; what else fails is left to be learnt from tasks.
-  absl::Status Measure(BatchRunner& runner);
+  absl::Status Prepare(int thread, DeviceTurns::Member* turns,
+                       BatchRunner& runner);
+  // Measures batches of 1, 2, 4, ... images. What fails is left to be learnt
+  // from tasks, but for values that are not finite: INTERNAL.
+  absl::Status Measure(DeviceTurns::Member* turns, BatchRunner& runner);
+  absl::Status RunProbes(DeviceTurns::Member* turns, BatchRunner& runner);
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
   bool RunBatch(const Runner& runner, Batch batch);

@@ -94,7 +94,8 @@ Inference::Inference(const prediction::PredictionEnvironment& environment,
                      grpc::ByteBuffer* message, Ended ended)
     : received_(message, environment.limits.max_images),
       model_(FindModel(environment, received_.message().model_name(),
-                       received_.message().model_version(), "model_name")),
+                       received_.message().model_version(), "model_name",
+                       repository::ModelRepository::Use::kPredict)),
       model_name_(model_.ok() ? model_->version->name() : ""),
       ended_(std::move(ended)),
       prediction_(environment,
@@ -116,6 +117,7 @@ bool Inference::wants_final_mark() const {
 prediction::PredictionRequest Inference::Translate() {
   prediction::PredictionRequest request;
   request.model = model_name_;
+  if (model_.ok()) request.version = model_->version;
   request.request_id = received_.message().id();
   request.message_bytes = received_.bytes();
   // What is refused counts as one image.

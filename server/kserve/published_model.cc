@@ -1,5 +1,7 @@
 #include "server/kserve/published_model.h"
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,11 +15,12 @@ constexpr char kEncodedSuffix[] = "_encoded";
 
 absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindVersion(
     const repository::ModelRepository& repository, absl::string_view id,
-    absl::string_view version, absl::string_view field) {
+    absl::string_view version, absl::string_view field,
+    repository::ModelRepository::Use use) {
   const std::string full =
       version.empty() ? absl::StrCat("models/", id)
                       : absl::StrCat("models/", id, "/versions/", version);
-  return repository.Find(full, field);
+  return repository.Find(full, field, std::nullopt, use);
 }
 
 }  // namespace
@@ -28,21 +31,23 @@ std::string PublishedModel::name() const {
 
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::PredictionEnvironment& environment,
-    absl::string_view name, absl::string_view version,
-    absl::string_view field) {
+    absl::string_view name, absl::string_view version, absl::string_view field,
+    repository::ModelRepository::Use use) {
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
-  auto found = FindVersion(repository, name, version, field);
+  auto found = FindVersion(repository, name, version, field, use);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
-      !FindVersion(repository, name, /*version=*/"", field).ok();
+      !FindVersion(repository, name, /*version=*/"", field,
+                   repository::ModelRepository::Use::kDescribe)
+           .ok();
   if (!may_be_second) return found.status();
-  auto second = FindVersion(repository, id, version, field);
+  auto second = FindVersion(repository, id, version, field, use);
   if (!second.ok()) return found.status();
   return PublishedModel{*std::move(second), /*encoded=*/true};
 }

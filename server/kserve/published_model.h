@@ -25,13 +25,16 @@ struct PublishedModel {
 };
 
 // The model that a client means by these two; an empty version is the one that
-// is served. A model whose id ends with "_encoded" comes before another's
-// second name. NOT_FOUND, or INVALID_ARGUMENT with field `field`.
+// its repository chooses for `use`. A model whose id ends with "_encoded" comes
+// before another's second name. NOT_FOUND, or INVALID_ARGUMENT with field
+// `field`.
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::PredictionEnvironment& environment,
-    absl::string_view name, absl::string_view version, absl::string_view field);
+    absl::string_view name, absl::string_view version, absl::string_view field,
+    repository::ModelRepository::Use use =
+        repository::ModelRepository::Use::kDescribe);
 
-// All of them, by ascending id.
+// All of them, by ascending id and version.
 std::vector<PublishedModel> ListModels(
     const prediction::PredictionEnvironment& environment);
 

@@ -24,10 +24,14 @@ absl::Status Prediction::Admit() {
   absl::Status status = ValidateRequestId(request_.request_id);
   if (!status.ok()) return status;
   record_.set_request_id(request_.request_id);
-  auto version =
-      env_.repository.Find(request_.model, "model", handler_->task());
-  if (!version.ok()) return version.status();
-  version_ = *std::move(version);
+  version_ = request_.version;
+  if (version_ == nullptr) {
+    auto version =
+        env_.repository.Find(request_.model, "model", handler_->task(),
+                             repository::ModelRepository::Use::kPredict);
+    if (!version.ok()) return version.status();
+    version_ = *std::move(version);
+  }
   record_.set_model(version_->name(), version_->metrics());
   auto model = version_->Loaded();
   if (!model.ok()) return model.status();

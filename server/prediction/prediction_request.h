@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_PREDICTION_REQUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -16,6 +17,10 @@
 #include "server/image/image.h"
 #include "server/image/image_source.h"
 #include "server/observability/metrics.h"
+
+namespace sfmamba::repository {
+class ModelVersion;
+}  // namespace sfmamba::repository
 
 namespace sfmamba::prediction {
 
@@ -68,6 +73,8 @@ struct RequestOptions {
 struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
   absl::string_view model;
+  // Found already by `model`; null: not yet. It may be unloaded meanwhile.
+  std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
   TaskParams params;
   RequestOptions options;

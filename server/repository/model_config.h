@@ -13,6 +13,7 @@ namespace sfmamba::repository {
 inline constexpr char kConfigFile[] = "config.textproto";
 inline constexpr char kWeightsFile[] = "model.safetensors";
 inline constexpr char kLabelsFile[] = "labels.txt";
+inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
 // CLASSIFICATION if it is unspecified.
 model::VisionTask ToTask(v1::ModelConfig::Task task);

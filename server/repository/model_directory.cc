@@ -122,8 +122,8 @@ absl::StatusOr<model::VisionTask> ReadTask(const std::string& path) {
   return ToTask(proto->task());
 }
 
-absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
-                                                  bool random_init) {
+absl::StatusOr<ModelDirectory> ReadModelDirectory(
+    const std::string& path, bool random_init, const v1::Batching& batching) {
   const char* const names[3] = {kConfigFile, kLabelsFile, kWeightsFile};
   std::string files[3];
   for (int i = 0; i < 3; ++i) {
@@ -134,8 +134,9 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
       return file.status();
     }
   }
-  const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files[0]);
+  absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files[0]);
   if (!proto.ok()) return proto.status();
+  proto->mutable_batching()->MergeFrom(batching);
 
   ModelDirectory directory;
   if (!files[1].empty()) {
@@ -162,6 +163,19 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
   directory.weights_size = proto->weights().size_bytes();
   directory.weights_sha256 = absl::AsciiStrToLower(proto->weights().sha256());
   return directory;
+}
+
+bool LooksComplete(const std::string& path, bool random_init) {
+  const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
+  if (!file.ok()) return false;
+  const absl::StatusOr<v1::ModelConfig> config = ReadConfig(*file);
+  if (!config.ok()) return false;
+  const absl::StatusOr<std::string> weights = FileInside(path, kWeightsFile);
+  if (!weights.ok()) return random_init;
+  std::error_code error;
+  const auto size = static_cast<int64_t>(fs::file_size(*weights, error));
+  return !error && size == config->weights().size_bytes() &&
+         (random_init || FileInside(path, kLabelsFile).ok());
 }
 
 }  // namespace sfmamba::repository

@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "server/batching/batch_queue.h"
 #include "server/repository/model_config.h"
+#include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
 
@@ -27,12 +28,18 @@ struct ModelDirectory {
 // expected, never the path: it is shown to clients. No file may lie outside
 // `path`, by a symbolic link for example. With `random_init` the weights may be
 // missing, and weights_path is empty then; so may the labels, and are made up.
-absl::StatusOr<ModelDirectory> ReadModelDirectory(const std::string& path,
-                                                  bool random_init = false);
+// What `batching` sets takes the place of the config's.
+absl::StatusOr<ModelDirectory> ReadModelDirectory(
+    const std::string& path, bool random_init = false,
+    const v1::Batching& batching = {});
 
 // What the version's model is for, by its config.textproto alone; errors as
 // above.
 absl::StatusOr<model::VisionTask> ReadTask(const std::string& path);
+
+// Whether the version's files are all there, and the weights have the size that
+// its config.textproto says: a quick look before ReadModelDirectory().
+bool LooksComplete(const std::string& path, bool random_init = false);
 
 }  // namespace sfmamba::repository
 

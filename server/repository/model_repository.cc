@@ -1,82 +1,51 @@
 #include "server/repository/model_repository.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
+#include <limits>
+#include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "base/proto_duration.h"
+#include "absl/synchronization/notification.h"
 #include "base/steady_clock.h"
 #include "server/base/reasons.h"
-#include "server/batching/batch_task.h"
+#include "server/repository/model_folders.h"
+#include "server/repository/model_name.h"
 
 namespace sfmamba::repository {
 namespace {
 
-namespace fs = std::filesystem;
+using observability::LogModule;
+using observability::ModelState;
 
-// [A-Za-z0-9][A-Za-z0-9._-]{0,127}
-bool IsId(absl::string_view name) {
-  if (name.empty() || name.size() > 128 || !absl::ascii_isalnum(name[0])) {
-    return false;
-  }
-  for (char c : name) {
-    if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-') {
-      return false;
-    }
-  }
-  return true;
-}
-
-// The version that `name` is, or 0 if it is not a positive decimal without
-// leading zero.
-int64_t VersionNumber(absl::string_view name) {
-  int64_t number = 0;
-  // SimpleAtoi() would take signs and spaces.
-  const bool is_decimal =
-      !name.empty() && name[0] != '0' &&
-      std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
-  return is_decimal && absl::SimpleAtoi(name, &number) ? number : 0;
-}
-
-// A folder inside `root` wherever links lead.
-bool IsFolderInside(const fs::path& root, const fs::path& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return !error && real.parent_path() == root && fs::is_directory(real, error);
-}
-
-// Names of the entries of `path`; empty if it cannot be read.
-std::vector<std::string> Entries(const fs::path& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(path, error), end; !error && it != end;
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  return names;
-}
+// Calls that may wait for a load that runs.
+constexpr size_t kMostCalls = 256;
+constexpr absl::Duration kRetryCall = absl::Seconds(1);
+// How long a load waits for the memory of what was unloaded for it.
+constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
+constexpr char kUnloadedReason[] = "a call has unloaded it";
+constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-// The highest published version in the folder of a model; 0 if there is none.
-int64_t HighestVersion(const fs::path& model) {
-  int64_t highest = 0;
-  for (const std::string& name : Entries(model)) {
-    std::error_code error;
-    const int64_t number = VersionNumber(name);
-    if (number > highest && IsFolderInside(model, model / name) &&
-        fs::exists(model / name / kConfigFile, error)) {
-      highest = number;
-    }
+std::string NameOf(const std::string& id, int64_t number) {
+  return absl::StrCat("models/", id, "/versions/", number);
+}
+
+ModelLoader::Options LoaderOptions(const ModelRepository::Options& options) {
+  ModelLoader::Options result;
+  result.random_init = options.random_init;
+  result.device_failed = options.device_failed;
+  result.drain_timeout = options.drain_timeout;
+  result.client_share = options.client_share;
+  result.profile_budget = options.profile_budget;
+  result.profile_dir = options.profile_dir;
+  result.build = options.build;
+  result.free_memory = options.free_memory;
+  if (result.free_memory == nullptr) {
+    result.free_memory = [] { return std::numeric_limits<int64_t>::max(); };
   }
-  return highest;
+  return result;
 }
 
 }  // namespace
@@ -85,282 +54,342 @@ ModelRepository::ModelRepository(Options options, Load load,
                                  observability::Metrics* metrics,
                                  observability::Logger* log)
     : options_(std::move(options)),
-      load_(std::move(load)),
-      metrics_(*metrics),
       log_(*log),
-      times_(options_.profile_dir, log) {}
+      loader_(LoaderOptions(options_), std::move(load), metrics, log),
+      catalog_(metrics),
+      reaper_([this](const LoadedModel* model) { catalog_.Freed(model); }),
+      worker_("loader", kMostCalls, [this] { return Poll(); }) {}
 
 ModelRepository::~ModelRepository() {
-  for (const std::shared_ptr<ModelVersion>& version : List()) {
-    WriteTimes(*version);
-  }
+  worker_.Stop();
+  for (const Version& version : List()) loader_.WriteTimes(*version);
 }
 
-absl::Status ModelRepository::Add(const std::string& id, int64_t number,
-                                  const std::string& path) {
-  if (!IsId(id)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model name: got \"", id,
-                     "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
-                     "most 128 characters"));
+bool ModelRepository::Stopping() const { return worker_.stopping() || stop_(); }
+
+// ---- The start ----
+
+ModelFolder ModelRepository::LookAt(const std::string& id) const {
+  if (!options_.model_path.empty() && id == options_.model_name) {
+    ModelFolder folder;
+    VersionFolder version =
+        LookAtVersion(options_.model_path, options_.random_init);
+    if (!version.fingerprint.empty()) folder.versions[1] = std::move(version);
+    return folder;
   }
-  const absl::StatusOr<model::VisionTask> task = ReadTask(path);
-  auto version = std::make_shared<ModelVersion>(
-      id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
-      metrics_.Model(id, absl::StrCat(number)));
-  version->metrics()->StateChanged(version->state());
-  absl::MutexLock lock(&mu_);
-  if (!versions_.emplace(id, std::move(version)).second) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model \"", id, "\" is given twice"));
+  if (options_.directory.empty()) return ModelFolder();
+  return LookAtModel(options_.directory, id, options_.random_init);
+}
+
+void ModelRepository::Found(const std::string& id, ModelFolder folder) {
+  const std::string error(folder.policy.status().message());
+  std::string& logged = policy_errors_[id];
+  if (!error.empty() && error != logged) {
+    log_.Error(LogModule::kModels, "the policy of versions is not changed",
+               {{"model", absl::StrCat("models/", id)}, {"error", error}});
   }
-  return absl::OkStatus();
+  logged = error;
+  plans_[id].Found(std::move(folder));
 }
 
 absl::Status ModelRepository::Scan() {
   if (!options_.directory.empty()) {
-    std::error_code error;
-    const fs::path root = fs::canonical(options_.directory, error);
-    if (error || !fs::is_directory(root, error)) {
-      return absl::NotFoundError(absl::StrCat(
-          "model repository: there is no folder ", options_.directory));
-    }
-    for (const std::string& id : Entries(root)) {
-      const fs::path model = root / id;
-      if (!IsId(id) || !IsFolderInside(root, model)) continue;
-      const int64_t number = HighestVersion(fs::canonical(model, error));
-      if (number == 0) continue;
-      const absl::Status status =
-          Add(id, number, (model / absl::StrCat(number)).string());
-      if (!status.ok()) return status;
-    }
+    absl::StatusOr<std::map<std::string, ModelFolder>> models =
+        LookAtModels(options_.directory, options_.random_init);
+    if (!models.ok()) return models.status();
+    for (auto& [id, folder] : *models) Found(id, std::move(folder));
   }
   if (!options_.model_path.empty()) {
-    const absl::Status status =
-        Add(options_.model_name, 1, options_.model_path);
-    if (!status.ok()) return status;
+    if (!IsId(options_.model_name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model name: got \"", options_.model_name,
+                       "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
+                       "most 128 characters"));
+    }
+    if (plans_.count(options_.model_name) > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model \"", options_.model_name, "\" is given twice"));
+    }
+    // It is wanted even if there is nothing there: that is a load's error.
+    ModelFolder folder;
+    folder.versions[1] =
+        LookAtVersion(options_.model_path, options_.random_init);
+    Found(options_.model_name, std::move(folder));
   }
-  if (List().empty()) {
+  if (plans_.empty()) {
     return absl::NotFoundError(
         absl::StrCat("model repository: ", options_.directory,
                      " holds no model (<name>/<version>/", kConfigFile, ")"));
   }
+  const std::vector<std::string>& first = options_.startup_models;
+  for (const std::string& id : first) {
+    if (plans_.count(id) > 0) continue;
+    return absl::NotFoundError(
+        absl::StrCat("startup_models: there is no model \"", id, "\""));
+  }
+  for (auto& [id, plan] : plans_) {
+    const bool waits = options_.explicit_control && !first.empty() &&
+                       std::find(first.begin(), first.end(), id) == first.end();
+    for (int64_t number : plan.Wanted({})) {
+      const Version version =
+          catalog_.Add(id, number, plan.Folder(number)->path);
+      if (waits) catalog_.Unload(id, number, kNotLoadedReason).IgnoreError();
+    }
+    if (waits) plan.Drop();
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<LoadedModel>> ModelRepository::LoadOne(
-    const ModelVersion& version, const std::function<bool()>& stop) const {
-  absl::StatusOr<ModelDirectory> directory =
-      ReadModelDirectory(version.path(), options_.random_init);
-  if (!directory.ok()) return directory.status();
-  if (directory->weights_path.empty()) {
-    log_.Warning(observability::LogModule::kModels, "the weights are random",
-                 {{"model", version.name()}});
+absl::Status ModelRepository::LoadAll(const Changed& changed,
+                                      const std::function<bool()>& stop) {
+  absl::Status status = Stopped();
+  absl::Notification done;
+  const bool pushed = worker_.Push([&](bool stopped) {
+    if (!stopped) status = LoadFirst(changed, stop);
+    done.Notify();
+  });
+  if (!pushed) return status;
+  done.WaitForNotification();
+  if (!absl::IsCancelled(status) &&
+      options_.poll_period != absl::InfiniteDuration()) {
+    worker_.Begin();
   }
-  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
-      load_(*directory, TellOfCaptures(version));
-  if (!model.ok()) {
-    // The state's reason is shown to clients: no paths.
-    return absl::Status(
-        model.status().code(),
-        absl::StrReplaceAll(model.status().message(),
-                            {{directory->weights_path, kWeightsFile}}));
-  }
-  if (stop()) return Stopped();
-  const model::Precision asked = directory->config.precision;
-  if (asked != model::Precision::kFloat32 &&
-      (*model)->precision() == model::Precision::kFloat32) {
-    log_.Warning(
-        observability::LogModule::kModels,
-        absl::StrCat("converted to FP32: this processor does not compute ",
-                     asked == model::Precision::kFloat16 ? "FP16" : "BF16"),
-        {{"model", version.name()}});
-  }
-  auto loaded = std::make_shared<LoadedModel>();
-  batching::Executor::Options options;
-  options.name = version.id();
-  options.version = absl::StrCat(version.number());
-  options.batch = directory->batch;
-  options.batch.client_share = options_.client_share;
-  options.devices = devices_;
-  options.drain_timeout = options_.drain_timeout;
-  options.profile_budget = options_.profile_budget;
-  loaded->profile_key = {
-      directory->weights_sha256,
-      absl::StrCat((*model)->device(), ", ", (*model)->contexts(),
-                   " contexts, batches of ", directory->batch.max_batch_size),
-      options_.build};
-  options.times = times_.Read(version.name(), loaded->profile_key);
-  options.device_failed = options_.device_failed;
-  options.stop = stop;
-  loaded->directory = *std::move(directory);
-  loaded->executor = std::make_unique<batching::Executor>(
-      std::move(options), *std::move(model), &metrics_);
-  const absl::Status prepared = loaded->executor->WaitUntilPrepared();
-  if (!prepared.ok()) return prepared;
-  loaded->load_time = absl::Now();
-  return loaded;
+  return status;
 }
 
-void ModelRepository::WriteTimes(const ModelVersion& version) const {
-  const auto loaded = version.Loaded();
-  if (!loaded.ok()) return;
-  times_.Write(version.name(), (*loaded)->profile_key,
-               (*loaded)->executor->Times());
-}
-
-ModelRepository::CaptureFailed ModelRepository::TellOfCaptures(
-    const ModelVersion& version) const {
-  return [log = &log_, name = version.name(),
-          metrics = version.metrics()](const absl::Status& error) {
-    metrics->CaptureFailed();
-    log->Warning(observability::LogModule::kModels,
-                 "a graph could not be recorded: its batches are launched "
-                 "kernel by kernel until a later try succeeds",
-                 {{"model", name}, {"error", error.message()}});
-  };
-}
-
-absl::Status ModelRepository::LoadAll(
-    const std::function<void(const ModelVersion&)>& changed,
-    const std::function<bool()>& stop) {
+absl::Status ModelRepository::LoadFirst(const Changed& changed,
+                                        const std::function<bool()>& stop) {
+  changed_ = changed;
+  stop_ = stop;
   absl::Status first;
-  for (const std::shared_ptr<ModelVersion>& version : List()) {
-    if (stop()) return Stopped();
-    const absl::Time start = base::SteadyNow();
-    absl::StatusOr<std::shared_ptr<LoadedModel>> loaded =
-        LoadOne(*version, stop);
-    if (absl::IsCancelled(loaded.status())) return loaded.status();
-    const absl::Duration duration = base::SteadyNow() - start;
-    version->metrics()->LoadDone(loaded.ok(), duration);
-    if (loaded.ok()) {
-      log_.Info(observability::LogModule::kModels, "model is ready",
-                {{"model", version->name()},
-                 {"device", (*loaded)->executor->device()},
-                 {"seconds", absl::ToDoubleSeconds(duration)}});
-      version->SetReady(*std::move(loaded));
-      version->metrics()->StateChanged(version->state());
-      WriteTimes(*version);
-    } else {
-      log_.Error(
-          observability::LogModule::kModels, "model is not ready",
-          {{"model", version->name()}, {"error", loaded.status().message()}});
-      version->SetUnavailable(loaded.status().message());
-      version->metrics()->StateChanged(version->state());
-      first.Update(absl::Status(
-          loaded.status().code(),
-          absl::StrCat(version->name(), ": ", loaded.status().message())));
-    }
-    changed(*version);
+  for (auto& [id, plan] : plans_) {
+    const absl::Status status = Update(id, /*at_once=*/true);
+    if (absl::IsCancelled(status)) return status;
+    first.Update(status);
   }
+  started_ = true;
   return first;
 }
 
-absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::FindOnly(
-    absl::string_view field, std::optional<model::VisionTask> task) const {
-  if (versions_.size() == 1) return versions_.begin()->second;
-  std::shared_ptr<ModelVersion> found;
-  int count = 0;
-  for (const auto& [id, version] : versions_) {
-    if (task.has_value() && version->task() != task) continue;
-    found = version;
-    ++count;
-  }
-  if (count == 1) return found;
-  return server::InvalidField(
-      field,
-      absl::StrCat("got no name, expected one: there are ", count, " models",
-                   task ? absl::StrCat(" for ", TaskName(*task)) : ""));
+// ---- What calls ask for ----
+
+void ModelRepository::LoadModel(const std::string& id, LoadRequest request,
+                                Done done) {
+  if (!options_.explicit_control) return done(server::ModelControlOff());
+  const bool pushed = worker_.Push([this, id, request = std::move(request),
+                                    done](bool stopped) {
+    stopped ? done(server::Draining("the server")) : LoadNow(id, request, done);
+  });
+  if (!pushed) done(Refusal());
 }
 
-absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::Find(
-    absl::string_view name, absl::string_view field,
-    std::optional<model::VisionTask> task, Use /*use*/) const {
-  absl::MutexLock lock(&mu_);
-  if (name.empty()) return FindOnly(field, task);
-  absl::string_view id = name;
-  int64_t number = 0;
-  if (absl::ConsumePrefix(&id, "models/")) {
-    const size_t slash = id.find('/');
-    if (slash != absl::string_view::npos) {
-      absl::string_view rest = id.substr(slash + 1);
-      id = id.substr(0, slash);
-      if (absl::ConsumePrefix(&rest, "versions/")) {
-        number = VersionNumber(rest);
-        if (number == 0) return server::ModelNotFound(name);
-      } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
-        return server::ModelNotFound(name);  // No label is ever set.
-      } else {
-        return server::InvalidField(field,
-                                    "expected {id}, models/{id}, "
-                                    "models/{id}/versions/{n} or "
-                                    "models/{id}/labels/{label}");
+void ModelRepository::UnloadModel(const std::string& id,
+                                  std::optional<int64_t> version, Done done) {
+  if (!options_.explicit_control) return done(server::ModelControlOff());
+  const bool pushed = worker_.Push([this, id, version, done](bool stopped) {
+    stopped ? done(server::Draining("the server"))
+            : UnloadNow(id, version, done);
+  });
+  if (!pushed) done(Refusal());
+}
+
+absl::Status ModelRepository::Refusal() const {
+  if (worker_.stopping()) return server::Draining("the server");
+  return server::QueueFull(
+      "load",
+      absl::StrCat("got a load or an unload behind ", kMostCalls,
+                   " that wait, expected fewer"),
+      kRetryCall);
+}
+
+void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
+                              const Done& done) {
+  ModelFolder folder = LookAt(id);
+  const bool is_there = request.version.has_value()
+                            ? folder.versions.count(*request.version) > 0
+                            : !folder.versions.empty();
+  if (!is_there) {
+    return done(server::ModelNotFound(
+        request.version.has_value() ? NameOf(id, *request.version) : id));
+  }
+  Found(id, std::move(folder));
+  ModelPlan& plan = plans_[id];
+  request.version.has_value() ? plan.Want(*request.version) : plan.Want();
+  const std::set<int64_t> labelled = catalog_.LabelledOf(id);
+  const std::vector<int64_t> changed =
+      plan.ToLoad(labelled, base::SteadyNow(), /*at_once=*/true);
+  absl::Status first;
+  for (int64_t number : plan.Wanted(labelled)) {
+    if (request.version.value_or(number) != number) continue;
+    const bool load = request.batching.has_value() ||
+                      std::count(changed.begin(), changed.end(), number) > 0;
+    if (load) first.Update(LoadVersion(id, number, request.batching));
+  }
+  UnloadUnwanted(id);
+  done(first);
+}
+
+void ModelRepository::UnloadNow(const std::string& id,
+                                std::optional<int64_t> version,
+                                const Done& done) {
+  const auto plan = plans_.find(id);
+  if (plan == plans_.end()) return done(server::ModelNotFound(id));
+  if (version.has_value()) {
+    const absl::Status status = UnloadVersion(id, *version, kUnloadedReason);
+    if (status.ok()) plan->second.Drop(*version);
+    return done(status);
+  }
+  catalog_.ClearLabels(id);
+  plan->second.Drop();
+  absl::Status first;
+  for (const auto& [number, listed] : catalog_.VersionsOf(id)) {
+    first.Update(UnloadVersion(id, number, kUnloadedReason));
+  }
+  done(first);
+}
+
+// ---- Looking again ----
+
+absl::Duration ModelRepository::Poll() {
+  std::map<std::string, ModelFolder> models;
+  if (!options_.directory.empty()) {
+    auto found = LookAtModels(options_.directory, options_.random_init);
+    if (!found.ok()) {
+      // What serves is not given up because a disk is away for a while.
+      if (!folder_unreadable_) {
+        log_.Error(LogModule::kModels, "the models' folder cannot be read",
+                   {{"error", found.status().message()}});
       }
+      folder_unreadable_ = true;
+      return options_.poll_period;
+    }
+    models = *std::move(found);
+  }
+  folder_unreadable_ = false;
+  if (!options_.model_path.empty()) {
+    models[options_.model_name] = LookAt(options_.model_name);
+  }
+  for (const auto& [id, plan] : plans_) models[id];  // What is gone is empty.
+  for (auto& [id, folder] : models) {
+    if (Stopping()) break;
+    Found(id, std::move(folder));
+    Update(id, /*at_once=*/false).IgnoreError();  // It is logged.
+    if (plans_[id].is_empty() && catalog_.VersionsOf(id).empty()) {
+      plans_.erase(id);
+      policy_errors_.erase(id);
     }
   }
-  if (!IsId(id)) {
-    return server::InvalidField(
-        field, "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  return options_.poll_period;
+}
+
+absl::Status ModelRepository::Update(const std::string& id, bool at_once) {
+  ModelPlan& plan = plans_[id];
+  absl::Status first;
+  for (int64_t number :
+       plan.ToLoad(catalog_.LabelledOf(id), base::SteadyNow(), at_once)) {
+    const absl::Status status = LoadVersion(id, number);
+    if (absl::IsCancelled(status)) return status;
+    first.Update(status);
   }
-  const auto found = versions_.find(std::string(id));
-  if (found == versions_.end() ||
-      (number != 0 && number != found->second->number())) {
-    return server::ModelNotFound(name);
+  UnloadUnwanted(id);
+  return first;
+}
+
+void ModelRepository::UnloadUnwanted(const std::string& id) {
+  ModelPlan& plan = plans_[id];
+  const std::set<int64_t> labelled = catalog_.LabelledOf(id);
+  for (int64_t number : plan.ToUnload(labelled)) {
+    // One that has just been given a label stays.
+    UnloadVersion(id, number, /*reason=*/"").IgnoreError();
   }
-  return found->second;
+  const std::set<int64_t> wanted = plan.Wanted(labelled);
+  for (const auto& [number, version] : catalog_.VersionsOf(id)) {
+    const ModelState state = version->state();
+    const bool serves =
+        state == ModelState::kReady || state == ModelState::kUnloading;
+    const bool keep =
+        wanted.count(number) > 0 ||
+        (plan.IsDropped(number) && plan.Folder(number) != nullptr);
+    if (!serves && !keep) UnloadVersion(id, number, "").IgnoreError();
+  }
 }
 
-void ModelRepository::LoadModel(const std::string&, LoadRequest, Done done) {
-  done(server::ModelControlOff());
+// ---- One version ----
+
+absl::Status ModelRepository::LoadVersion(
+    const std::string& id, int64_t number,
+    const std::optional<v1::Batching>& batching) {
+  if (Stopping()) return Stopped();
+  ModelPlan& plan = plans_[id];
+  const std::string path = plan.Folder(number)->path;
+  Version version = catalog_.Get(id, number);
+  if (version != nullptr && version->state() == ModelState::kReady) {
+    version = catalog_.Make(id, number, path);
+  } else if (version == nullptr || !version->has_series() ||
+             version->state() == ModelState::kUnloading) {
+    version = catalog_.Add(id, number, path);
+  }
+  const absl::Time start = base::SteadyNow();
+  ModelLoader::Job job = {*version, batching, /*background=*/started_,
+                          [this] { return Stopping(); }};
+  absl::StatusOr<std::unique_ptr<LoadedModel>> loaded = loader_.Run(job);
+  if (absl::IsResourceExhausted(loaded.status()) && options_.unload_first) {
+    loaded = LoadAlone(job);
+  }
+  if (absl::IsCancelled(loaded.status())) return loaded.status();
+  const absl::Duration duration = base::SteadyNow() - start;
+  version->metrics()->LoadDone(loaded.ok(), duration);
+  if (started_) version->metrics()->ReloadDone(loaded.ok());
+  absl::Status status = loaded.status();
+  if (status.ok()) {
+    log_.Info(LogModule::kModels, "model is ready",
+              {{"model", version->name()},
+               {"device", (*loaded)->executor->device()},
+               {"seconds", absl::ToDoubleSeconds(duration)}});
+    catalog_.Serve(version, reaper_.Own(*std::move(loaded)));
+    loader_.WriteTimes(*version);
+    plan.Loaded(number);
+  } else {
+    log_.Error(LogModule::kModels, "model is not ready",
+               {{"model", version->name()}, {"error", status.message()}});
+    catalog_.Fail(version, status.message());
+    plan.Failed(number, base::SteadyNow(), options_.poll_period);
+    status = started_ ? server::LoadFailed(version->name(), status.message())
+                      : absl::Status(status.code(),
+                                     absl::StrCat(version->name(), ": ",
+                                                  status.message()));
+  }
+  changed_(*version);
+  return status;
 }
 
-void ModelRepository::UnloadModel(const std::string&, std::optional<int64_t>,
-                                  Done done) {
-  done(server::ModelControlOff());
+absl::StatusOr<std::unique_ptr<LoadedModel>> ModelRepository::LoadAlone(
+    const ModelLoader::Job& job) {
+  const std::string& id = job.version.id();
+  for (const auto& [number, version] : catalog_.VersionsOf(id)) {
+    if (version->state() != ModelState::kReady) continue;
+    const absl::Status status =
+        UnloadVersion(id, number, "another version needs its memory");
+    if (!status.ok()) return status;
+  }
+  catalog_.AwaitFreed(kUnloadPatience);
+  return loader_.Run(job);
 }
 
-absl::Status ModelRepository::SetLabel(const std::string& id,
-                                       const std::string&,
-                                       std::optional<int64_t>) {
-  const auto version = Find(id, "id");
-  return version.ok() ? server::NotSupported("a label") : version.status();
-}
-
-absl::Status ModelRepository::SetCanaryShare(const std::string& id, int) {
-  const auto version = Find(id, "id");
-  return version.ok() ? server::NotSupported("a canary") : version.status();
-}
-
-int ModelRepository::CanaryShare(const std::string&) const { return 0; }
-
-bool ModelRepository::IsServing(const std::string& id) const {
-  const auto version = Find(id, "id");
-  return version.ok() &&
-         (*version)->state() == observability::ModelState::kReady;
-}
-
-std::vector<std::shared_ptr<ModelVersion>> ModelRepository::List() const {
-  absl::MutexLock lock(&mu_);
-  std::vector<std::shared_ptr<ModelVersion>> all;
-  for (const auto& [id, version] : versions_) all.push_back(version);
-  return all;
-}
-
-ModelRepository::Options RepositoryOptions(
-    const v1::ServerConfig& config,
-    std::function<void(const absl::Status&)> device_failed, std::string build) {
-  ModelRepository::Options options;
-  options.directory = config.model_repository();
-  options.model_path = config.model_path();
-  options.model_name = config.model_name();
-  options.random_init = config.random_init();
-  options.drain_timeout = base::FromProto(config.drain_timeout());
-  options.client_share = config.client_share();
-  options.profile_budget = base::FromProto(config.profile_budget());
-  options.profile_dir = config.profile_dir();
-  options.build = std::move(build);
-  options.device_failed = std::move(device_failed);
-  return options;
+absl::Status ModelRepository::UnloadVersion(const std::string& id,
+                                            int64_t number,
+                                            const std::string& reason) {
+  const Version served = catalog_.Get(id, number);
+  const absl::StatusOr<Version> listed = catalog_.Unload(id, number, reason);
+  if (!listed.ok()) return listed.status();
+  plans_[id].Unloaded(number);
+  if (served != nullptr && served->state() == ModelState::kReady) {
+    loader_.WriteTimes(*served);
+    log_.Info(LogModule::kModels, "model is unloaded",
+              {{"model", (*listed)->name()}});
+  }
+  changed_(**listed);
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::repository

@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "model/vision_model.h"
-#include "server/batching/devices.h"
+#include "model/config.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/repository/batch_times.h"
-#include "server/repository/model_directory.h"
+#include "server/repository/model_catalog.h"
+#include "server/repository/model_loader.h"
+#include "server/repository/model_plan.h"
 #include "server/repository/model_version.h"
+#include "server/repository/reaper.h"
+#include "server/repository/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -39,11 +39,10 @@ namespace sfmamba::repository {
 // other; requests never wait for it.
 class ModelRepository {
  public:
-  // Loads a model, which calls `capture_failed` as ModelOptions says.
-  using CaptureFailed = std::function<void(const absl::Status&)>;
-  using Load =
-      std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
-          const ModelDirectory& directory, CaptureFailed capture_failed)>;
+  using CaptureFailed = ModelLoader::CaptureFailed;
+  using Load = ModelLoader::Load;
+  using Use = repository::Use;
+  using Changed = std::function<void(const ModelVersion&)>;
 
   struct Options {
     std::string directory;  // Empty: none.
@@ -64,14 +63,10 @@ class ModelRepository {
     absl::Duration poll_period = absl::InfiniteDuration();
     // With explicit_control: the ids to load at the start; empty: all.
     std::vector<std::string> startup_models;
+    // The bytes that a model may take that is loaded beside others.
+    std::function<int64_t()> free_memory;  // By default, without a limit.
     // A version that does not fit beside the others of its model replaces them.
     bool unload_first = false;
-  };
-
-  // What a name is looked up for.
-  enum class Use {
-    kDescribe,
-    kPredict,  // The label `canary` gets its share.
   };
 
   struct LoadRequest {
@@ -93,14 +88,14 @@ class ModelRepository {
   // Finds the versions; from now on they are known, and LOADING. NOT_FOUND if
   // the folder cannot be read or holds no model; INVALID_ARGUMENT if a name is
   // not an id or is given twice.
-  absl::Status Scan() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Scan();
 
   // Reads, verifies, loads and warms each version in turn; it is then READY or
   // UNAVAILABLE, and `changed` is told. The first error, with the version's
   // name; CANCELLED if `stop` says so, asked before each, and while it is
   // prepared and its batches are measured. Both are called for later loads and
   // unloads too, on the repository's own thread, as long as this lives.
-  absl::Status LoadAll(const std::function<void(const ModelVersion&)>& changed,
+  absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
   // Reads the folder of model `id` again and loads what is wanted of it, or the
@@ -116,8 +111,7 @@ class ModelRepository {
   // RESOURCE_EXHAUSTED with reason QUEUE_FULL if many calls wait, UNAVAILABLE
   // with reason DRAINING if the repository is being destroyed. What is refused
   // at once is told to `done` before this returns.
-  void LoadModel(const std::string& id, LoadRequest request, Done done)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void LoadModel(const std::string& id, LoadRequest request, Done done);
 
   // Stops to serve a version, or all of the model and its labels with them. It
   // stays so until a call loads it. Requests that were admitted are answered.
@@ -126,7 +120,7 @@ class ModelRepository {
   // Errors as above; FAILED_PRECONDITION with reason VERSION_IN_USE if the one
   // version has a label.
   void UnloadModel(const std::string& id, std::optional<int64_t> version,
-                   Done done) ABSL_LOCKS_EXCLUDED(mu_);
+                   Done done);
 
   // From now on "models/{id}/labels/{label}" is this version; none: the label
   // is removed. With the label `stable` the version is what "{id}" means. A
@@ -136,19 +130,23 @@ class ModelRepository {
   // NOT_FOUND with reason MODEL_NOT_FOUND, UNAVAILABLE with reason
   // MODEL_NOT_READY if the version is not READY.
   absl::Status SetLabel(const std::string& id, const std::string& label,
-                        std::optional<int64_t> version)
-      ABSL_LOCKS_EXCLUDED(mu_);
+                        std::optional<int64_t> version) {
+    return catalog_.SetLabel(id, label, version);
+  }
 
   // From now on `percent` of the requests that name a model without a version
   // go to its label `canary`, as evenly as that can be done, while that version
   // is READY. INVALID_ARGUMENT with field "percent" or NOT_FOUND.
-  absl::Status SetCanaryShare(const std::string& id, int percent)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status SetCanaryShare(const std::string& id, int percent) {
+    return catalog_.SetCanaryShare(id, percent);
+  }
   // The same, read. 0 if there is no such model.
-  int CanaryShare(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
+  int CanaryShare(const std::string& id) const {
+    return catalog_.CanaryShare(id);
+  }
 
   // Whether any version of `id` is READY.
-  bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsServing(const std::string& id) const { return catalog_.IsServing(id); }
 
   // The version that `name` means: "{id}", "models/{id}",
   // "models/{id}/versions/{n}", "models/{id}/labels/{label}", or "": the only
@@ -160,38 +158,64 @@ class ModelRepository {
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
       absl::string_view name, absl::string_view field,
       std::optional<model::VisionTask> task = std::nullopt,
-      Use use = Use::kDescribe) const ABSL_LOCKS_EXCLUDED(mu_);
+      Use use = Use::kDescribe) const {
+    return catalog_.Find(name, field, task, use);
+  }
 
   // The versions that are served, or were asked for, in all states, by
   // ascending id and number.
-  std::vector<std::shared_ptr<ModelVersion>> List() const
-      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<std::shared_ptr<ModelVersion>> List() const {
+    return catalog_.List();
+  }
 
  private:
-  absl::Status Add(const std::string& id, int64_t number,
-                   const std::string& path) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<std::shared_ptr<ModelVersion>> FindOnly(
-      absl::string_view field, std::optional<model::VisionTask> task) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::shared_ptr<LoadedModel>> LoadOne(
-      const ModelVersion& version, const std::function<bool()>& stop) const;
-  // Writes what has been learnt of the times of a model's batches.
-  void WriteTimes(const ModelVersion& version) const;
-  // Logs and counts the graphs that a version cannot record.
-  CaptureFailed TellOfCaptures(const ModelVersion& version) const;
+  using Version = std::shared_ptr<ModelVersion>;
+
+  // ---- Called by the worker's thread ----
+
+  // Loads what is to be served first.
+  absl::Status LoadFirst(const Changed& changed,
+                         const std::function<bool()>& stop);
+  void LoadNow(const std::string& id, const LoadRequest& request,
+               const Done& done);
+  void UnloadNow(const std::string& id, std::optional<int64_t> version,
+                 const Done& done);
+  // Looks at the folder and changes what has to be. Returns when to look again.
+  absl::Duration Poll();
+  // Looks at the folder of a model.
+  ModelFolder LookAt(const std::string& id) const;
+  void Found(const std::string& id, ModelFolder folder);
+  // Loads what is to be loaded of a model, then unloads what is not wanted.
+  absl::Status Update(const std::string& id, bool at_once);
+  absl::Status LoadVersion(const std::string& id, int64_t number,
+                           const std::optional<v1::Batching>& batching = {});
+  // After a load that lacked memory: the others of the model go first.
+  absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
+      const ModelLoader::Job& job);
+  absl::Status UnloadVersion(const std::string& id, int64_t number,
+                             const std::string& reason);
+  // Unloads what is not wanted of a model, and what failed and is gone.
+  void UnloadUnwanted(const std::string& id);
+  bool Stopping() const;
+
+  // Why a call cannot wait.
+  absl::Status Refusal() const;
 
   const Options options_;
-  const Load load_;
-  observability::Metrics& metrics_;
   observability::Logger& log_;
-  const BatchTimes times_;
-  // The models that somebody holds may outlive the repository.
-  const std::shared_ptr<batching::Devices> devices_ =
-      std::make_shared<batching::Devices>();
+  const ModelLoader loader_;
+  ModelCatalog catalog_;
+  Reaper reaper_;  // Uses the catalog.
 
-  mutable absl::Mutex mu_;
-  std::map<std::string, std::shared_ptr<ModelVersion>> versions_
-      ABSL_GUARDED_BY(mu_);  // By id.
+  // Used by the worker's thread, and before by Scan().
+  std::map<std::string, ModelPlan> plans_;            // By id.
+  std::map<std::string, std::string> policy_errors_;  // Logged, by id.
+  bool folder_unreadable_ = false;                    // Logged.
+  bool started_ = false;                              // LoadAll() has ended.
+  Changed changed_ = [](const ModelVersion&) {};
+  std::function<bool()> stop_ = [] { return false; };
+
+  Worker worker_;  // Last: it uses everything above.
 };
 
 // The models of a server of this config.

@@ -60,6 +60,8 @@ class ModelVersion {
   const std::shared_ptr<observability::ModelMetrics>& metrics() const {
     return metrics_;
   }
+  // Whether they are its own.
+  bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
   // Why it is UNAVAILABLE, or why it could not be loaded again while it is

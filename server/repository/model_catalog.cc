@@ -1,0 +1,280 @@
+#include "server/repository/model_catalog.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/reasons.h"
+#include "server/repository/model_directory.h"
+#include "server/repository/model_name.h"
+
+namespace sfmamba::repository {
+namespace {
+
+using observability::ModelState;
+
+std::string NameOf(const std::string& id, int64_t number) {
+  return absl::StrCat("models/", id, "/versions/", number);
+}
+
+void ShowState(const ModelVersion& version) {
+  version.metrics()->StateChanged(version.state());
+}
+
+}  // namespace
+
+ModelCatalog::Version ModelCatalog::Choose(ModelEntry& entry, Use use) const {
+  return use == Use::kPredict ? entry.ForRequest() : entry.Default();
+}
+
+absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
+    absl::string_view field, std::optional<model::VisionTask> task,
+    Use use) const {
+  const bool is_only = entries_.size() == 1;  // It may be for another task.
+  ModelEntry* found = nullptr;
+  int count = 0;
+  for (auto& [id, entry] : entries_) {
+    const bool fits = is_only || !task || entry.Default()->task() == task;
+    if (!fits) continue;
+    found = &entry;
+    ++count;
+  }
+  if (count == 1) return Choose(*found, use);
+  return server::InvalidField(
+      field,
+      absl::StrCat("got no name, expected one: there are ", count, " models",
+                   task ? absl::StrCat(" for ", TaskName(*task)) : ""));
+}
+
+absl::StatusOr<ModelCatalog::Version> ModelCatalog::Find(
+    absl::string_view name, absl::string_view field,
+    std::optional<model::VisionTask> task, Use use) const {
+  if (name.empty()) {
+    absl::MutexLock lock(&mu_);
+    return FindOnly(field, task, use);
+  }
+  const absl::StatusOr<ModelName> parsed = ParseModelName(name, field);
+  if (!parsed.ok()) return parsed.status();
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(parsed->id);
+  if (found == entries_.end()) return server::ModelNotFound(name);
+  ModelEntry& entry = found->second;
+  Version version = parsed->version != 0    ? entry.Find(parsed->version)
+                    : parsed->label.empty() ? Choose(entry, use)
+                                            : entry.FindLabelled(parsed->label);
+  if (version == nullptr) return server::ModelNotFound(name);
+  return version;
+}
+
+std::vector<ModelCatalog::Version> ModelCatalog::List() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<Version> all;
+  for (const auto& [id, entry] : entries_) {
+    for (const auto& [number, version] : entry.versions()) {
+      all.push_back(version);
+    }
+  }
+  return all;
+}
+
+bool ModelCatalog::IsServing(const std::string& id) const {
+  for (const auto& [number, version] : VersionsOf(id)) {
+    if (version->state() == ModelState::kReady) return true;
+  }
+  return false;
+}
+
+absl::Status ModelCatalog::SetLabel(const std::string& id,
+                                    const std::string& label,
+                                    std::optional<int64_t> version) {
+  if (!IsId(label)) {
+    return server::InvalidField(
+        "label", "expected a label of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  }
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return server::ModelNotFound(id);
+  if (version.has_value()) {
+    const Version labelled = found->second.Find(*version);
+    if (labelled == nullptr) return server::ModelNotFound(NameOf(id, *version));
+    if (labelled->state() != ModelState::kReady) {
+      return server::ModelNotReady(
+          labelled->name(), observability::ModelStateName(labelled->state()),
+          labelled->state_reason());
+    }
+  }
+  found->second.SetLabel(label, version);
+  return absl::OkStatus();
+}
+
+absl::Status ModelCatalog::SetCanaryShare(const std::string& id, int percent) {
+  if (percent < 0 || percent > 100) {
+    return server::OutOfRange("percent", percent, 0, 100);
+  }
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return server::ModelNotFound(id);
+  found->second.set_canary_percent(percent);
+  return absl::OkStatus();
+}
+
+int ModelCatalog::CanaryShare(const std::string& id) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? 0 : found->second.canary_percent();
+}
+
+ModelCatalog::Version ModelCatalog::Get(const std::string& id,
+                                        int64_t number) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : found->second.Find(number);
+}
+
+std::map<int64_t, ModelCatalog::Version> ModelCatalog::VersionsOf(
+    const std::string& id) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return {};
+  return found->second.versions();
+}
+
+std::set<int64_t> ModelCatalog::LabelledOf(const std::string& id) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return {};
+  return found->second.labelled();
+}
+
+void ModelCatalog::ClearLabels(const std::string& id) {
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end()) found->second.ClearLabels();
+}
+
+ModelCatalog::Version ModelCatalog::Make(const std::string& id, int64_t number,
+                                         const std::string& path) const {
+  const absl::StatusOr<model::VisionTask> task = ReadTask(path);
+  return std::make_shared<ModelVersion>(
+      id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
+      metrics_.Model(id, absl::StrCat(number)));
+}
+
+ModelCatalog::Version ModelCatalog::Add(const std::string& id, int64_t number,
+                                        const std::string& path) {
+  Version version = Make(id, number, path);
+  ShowState(*version);
+  absl::MutexLock lock(&mu_);
+  entries_[id].Put(version);
+  return version;
+}
+
+void ModelCatalog::Serve(const Version& version,
+                         std::shared_ptr<LoadedModel> loaded) {
+  version->SetReady(std::move(loaded));
+  ShowState(*version);
+  Version before;  // Released after the lock.
+  absl::MutexLock lock(&mu_);
+  ModelEntry& entry = entries_[version->id()];
+  before = entry.Find(version->number());
+  if (before == version) return;
+  entry.Put(version);
+  if (before == nullptr) return;
+  const auto model = before->Loaded();
+  if (model.ok()) draining_[model->get()] = {};
+}
+
+void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
+  const Version listed = Get(version->id(), version->number());
+  if (listed != version && listed != nullptr) {
+    listed->SetReloadFailed(reason);
+    return;
+  }
+  version->SetUnavailable(reason);
+  ShowState(*version);
+}
+
+ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
+                                             const std::string& reason) {
+  // It does not own them: they live as long as all metrics.
+  std::shared_ptr<observability::ModelMetrics> unknown(
+      std::shared_ptr<void>(), &metrics_.UnknownModel());
+  auto unserved = std::make_shared<ModelVersion>(version.id(), version.number(),
+                                                 version.path(), version.task(),
+                                                 std::move(unknown));
+  unserved->SetUnavailable(reason);
+  return unserved;
+}
+
+absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
+    const std::string& id, int64_t number, const std::string& reason) {
+  Version before;  // Released after the lock.
+  absl::StatusOr<std::shared_ptr<LoadedModel>> model;
+  absl::MutexLock lock(&mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return server::ModelNotFound(id);
+  ModelEntry& entry = found->second;
+  before = entry.Find(number);
+  if (before == nullptr) return server::ModelNotFound(NameOf(id, number));
+  const std::vector<std::string> labels = before->labels();
+  if (!labels.empty()) {
+    return server::VersionInUse(before->name(), labels.front());
+  }
+  Version listed;
+  model = before->Loaded();
+  if (model.ok()) {
+    listed = std::make_shared<ModelVersion>(id, number, before->path(),
+                                            before->task(), before->metrics());
+    listed->SetUnloading();
+    ShowState(*listed);
+    draining_[model->get()] = {listed, reason};
+  } else if (before->state() == ModelState::kUnloading) {
+    for (auto& [address, draining] : draining_) {
+      if (draining.listed == before) draining.reason = reason;
+    }
+    return before;
+  } else if (!reason.empty()) {
+    listed = Unserved(*before, reason);
+  } else {
+    entry.Remove(number);
+    if (entry.versions().empty()) entries_.erase(found);
+    return before;
+  }
+  entry.Put(listed);
+  return listed;
+}
+
+void ModelCatalog::Freed(const LoadedModel* model) {
+  Draining draining;  // Released after the lock.
+  absl::MutexLock lock(&mu_);
+  const auto found = draining_.find(model);
+  if (found == draining_.end()) return;
+  draining = std::move(found->second);
+  draining_.erase(found);
+  if (draining.listed == nullptr) return;
+  const auto entry = entries_.find(draining.listed->id());
+  const int64_t number = draining.listed->number();
+  if (entry == entries_.end() ||
+      entry->second.Find(number) != draining.listed) {
+    return;  // It was loaded again meanwhile.
+  }
+  if (!draining.reason.empty()) {
+    entry->second.Put(Unserved(*draining.listed, draining.reason));
+    return;
+  }
+  entry->second.Remove(number);
+  if (entry->second.versions().empty()) entries_.erase(entry);
+}
+
+bool ModelCatalog::AwaitFreed(absl::Duration limit) {
+  absl::MutexLock lock(&mu_);
+  return mu_.AwaitWithTimeout(
+      absl::Condition(this, &ModelCatalog::NoneDraining), limit);
+}
+
+void ModelCatalog::Clear() {
+  std::map<std::string, ModelEntry> entries;  // Released after the lock.
+  absl::MutexLock lock(&mu_);
+  entries.swap(entries_);
+}
+
+}  // namespace sfmamba::repository

@@ -1,0 +1,65 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_MODEL_ENTRY_H_
+#define SFMAMBA_SERVER_REPOSITORY_MODEL_ENTRY_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "server/repository/model_version.h"
+
+namespace sfmamba::repository {
+
+// What a model's name stands for without a version, and that which gets a share
+// of the requests.
+inline constexpr char kStableLabel[] = "stable";
+inline constexpr char kCanaryLabel[] = "canary";
+
+// The versions of one model that callers can name, and their labels.
+//
+// Thread-compatible.
+class ModelEntry {
+ public:
+  using Version = std::shared_ptr<ModelVersion>;
+
+  const std::map<int64_t, Version>& versions() const { return versions_; }
+  // Null if there is none.
+  Version Find(int64_t number) const;
+  Version FindLabelled(const std::string& label) const;
+
+  // Takes the place of the version with the same number.
+  void Put(Version version);
+  // With its labels.
+  void Remove(int64_t number);
+
+  // Sets or, without a version, removes a label.
+  void SetLabel(const std::string& label, std::optional<int64_t> number);
+  void ClearLabels();
+  // The versions with a label.
+  std::set<int64_t> labelled() const;
+
+  int canary_percent() const { return canary_percent_; }
+  void set_canary_percent(int percent) { canary_percent_ = percent; }
+
+  // The version that the model's name means: `stable`, or else the highest that
+  // is READY and not `canary`, or else the highest READY, or else the highest.
+  // Null if there is none.
+  Version Default() const;
+  // The version for one more request with the model's name: of n requests
+  // floor(n * percent / 100) go to `canary` if that is READY.
+  Version ForRequest();
+
+ private:
+  void TellLabels(int64_t number) const;
+
+  std::map<int64_t, Version> versions_;    // By number.
+  std::map<std::string, int64_t> labels_;  // The number of each.
+  int canary_percent_ = 0;
+  int64_t requests_ = 0;  // That had a canary to go to.
+};
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_ENTRY_H_

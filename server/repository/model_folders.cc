@@ -1,0 +1,105 @@
+#include "server/repository/model_folders.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/repository/model_config.h"
+#include "server/repository/model_directory.h"
+#include "server/repository/model_name.h"
+#include "server/repository/version_policy.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The sorted names of the entries of `path`.
+absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator it(path, error);
+  for (const fs::directory_iterator end; !error && it != end;
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) {
+    return absl::NotFoundError(absl::StrCat("model repository: ", path.string(),
+                                            ": ", error.message(),
+                                            ", expected a folder"));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A folder inside `root`, which is canonical, wherever links lead.
+bool IsFolderInside(const fs::path& root, const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return !error && real.parent_path() == root && fs::is_directory(real, error);
+}
+
+void AddFile(const fs::path& folder, const char* name, std::string* to) {
+  struct stat found = {};
+  if (stat((folder / name).c_str(), &found) != 0) return;
+  absl::StrAppend(to, name, " ", found.st_size, " ", found.st_ino, " ",
+                  found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, "\n");
+}
+
+}  // namespace
+
+VersionFolder LookAtVersion(const std::string& path, bool random_init) {
+  VersionFolder folder;
+  folder.path = path;
+  for (const char* name : {kConfigFile, kWeightsFile, kLabelsFile, kGoldenFile})
+    AddFile(path, name, &folder.fingerprint);
+  folder.complete = LooksComplete(path, random_init);
+  return folder;
+}
+
+ModelFolder LookAtModel(const std::string& repository, const std::string& id,
+                        bool random_init) {
+  ModelFolder found;
+  std::error_code error;
+  const fs::path root = fs::canonical(repository, error);
+  if (error || !IsId(id) || !IsFolderInside(root, root / id)) return found;
+  const fs::path model = fs::canonical(root / id, error);
+  const absl::StatusOr<std::vector<std::string>> names = Entries(model);
+  if (!names.ok()) return found;
+  for (const std::string& name : *names) {
+    const int64_t number = VersionNumber(name);
+    if (number == 0 || !IsFolderInside(model, model / name) ||
+        !fs::exists(model / name / kConfigFile, error)) {
+      continue;
+    }
+    found.versions[number] =
+        LookAtVersion((root / id / name).string(), random_init);
+  }
+  if (!found.versions.empty()) found.policy = ReadVersionPolicy(model.string());
+  return found;
+}
+
+absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
+    const std::string& repository, bool random_init) {
+  std::error_code error;
+  const fs::path root = fs::canonical(repository, error);
+  if (error || !fs::is_directory(root, error)) {
+    return absl::NotFoundError(
+        absl::StrCat("model repository: there is no folder ", repository));
+  }
+  const absl::StatusOr<std::vector<std::string>> names = Entries(root);
+  if (!names.ok()) return names.status();
+  std::map<std::string, ModelFolder> models;
+  for (const std::string& id : *names) {
+    ModelFolder model = LookAtModel(root.string(), id, random_init);
+    if (!model.versions.empty()) models.emplace(id, std::move(model));
+  }
+  return models;
+}
+
+}  // namespace sfmamba::repository

@@ -1,0 +1,48 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_MODEL_FOLDERS_H_
+#define SFMAMBA_SERVER_REPOSITORY_MODEL_FOLDERS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba::repository {
+
+// One version's folder as it was when it was looked at. It has a
+// config.textproto.
+struct VersionFolder {
+  std::string path;
+  // Of its files: names, sizes, times and inodes. It differs whenever one of
+  // them has been written or replaced.
+  std::string fingerprint;
+  // Whether all files are there and the weights have the size that the
+  // configuration says. Otherwise somebody may still be writing them.
+  bool complete = false;
+};
+
+// A model's folder, <repository>/<id>.
+struct ModelFolder {
+  std::map<int64_t, VersionFolder> versions;
+  // What policy.textproto says, or why it cannot be read.
+  absl::StatusOr<v1::VersionPolicy> policy = v1::VersionPolicy();
+};
+
+// Looks at one version's folder. With `random_init` the weights and the labels
+// may be missing.
+VersionFolder LookAtVersion(const std::string& path, bool random_init);
+
+// Looks at the folder of model `id` in `repository`. Empty if there is none or
+// if a link leads outside; so are versions left out whose folder lies outside.
+ModelFolder LookAtModel(const std::string& repository, const std::string& id,
+                        bool random_init);
+
+// The same for all models that have a version, by id. Names that are not ids
+// are left out. NOT_FOUND if `repository` cannot be read.
+absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
+    const std::string& repository, bool random_init);
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_FOLDERS_H_

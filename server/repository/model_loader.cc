@@ -1,0 +1,149 @@
+#include "server/repository/model_loader.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "server/base/background.h"
+#include "server/batching/executor.h"
+#include "server/repository/golden.h"
+#include "server/repository/model_config.h"
+
+namespace sfmamba::repository {
+namespace {
+
+// What a model takes beside its weights: its threads, and the memory of a
+// batch.
+constexpr int64_t kBesideWeights = 32 << 20;
+
+absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
+
+// Here, or on a thread of low priority.
+template <typename Fn>
+auto RunAs(bool background, Fn fn) {
+  std::optional<decltype(fn())> result;
+  const auto run = [&] { result.emplace(fn()); };
+  background ? server::RunInBackground(run) : run();
+  return *std::move(result);
+}
+
+}  // namespace
+
+int64_t MemoryToLoad(int64_t weights_bytes) {
+  return 2 * weights_bytes + kBesideWeights;
+}
+
+ModelLoader::ModelLoader(Options options, Load load,
+                         observability::Metrics* metrics,
+                         observability::Logger* log)
+    : options_(std::move(options)),
+      load_(std::move(load)),
+      metrics_(*metrics),
+      log_(*log),
+      times_(options_.profile_dir, log) {}
+
+absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
+  absl::StatusOr<ModelDirectory> directory =
+      ReadModelDirectory(job.version.path(), options_.random_init,
+                         job.batching.value_or(v1::Batching()));
+  if (!directory.ok()) return directory.status();
+  directory->batch.client_share = options_.client_share;
+  if (directory->weights_path.empty()) {
+    log_.Warning(observability::LogModule::kModels, "the weights are random",
+                 {{"model", job.version.name()}});
+  }
+  if (!job.background) return directory;
+  const int64_t needed = MemoryToLoad(directory->weights_size);
+  const int64_t free = options_.free_memory();
+  if (needed <= free) return directory;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("memory: loading takes about ", needed,
+                   " bytes, expected at most the ", free, " that are free"));
+}
+
+absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
+    const Job& job, const ModelDirectory& directory) const {
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
+      load_(directory, TellOfCaptures(job.version));
+  if (!model.ok()) {
+    return absl::Status(
+        model.status().code(),
+        absl::StrReplaceAll(model.status().message(),
+                            {{directory.weights_path, kWeightsFile}}));
+  }
+  const model::Precision asked = directory.config.precision;
+  if (asked != model::Precision::kFloat32 &&
+      (*model)->precision() == model::Precision::kFloat32) {
+    log_.Warning(
+        observability::LogModule::kModels,
+        absl::StrCat("converted to FP32: this processor does not compute ",
+                     asked == model::Precision::kFloat16 ? "FP16" : "BF16"),
+        {{"model", job.version.name()}});
+  }
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(
+    const Job& job) const {
+  absl::StatusOr<ModelDirectory> directory =
+      RunAs(job.background, [&] { return Read(job); });
+  if (!directory.ok()) return directory.status();
+  if (job.stop()) return Stopped();
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
+      RunAs(job.background, [&] { return LoadWeights(job, *directory); });
+  if (!model.ok()) return model.status();
+  if (job.stop()) return Stopped();
+  auto loaded = std::make_unique<LoadedModel>();
+  batching::Executor::Options options;
+  options.name = job.version.id();
+  options.version = absl::StrCat(job.version.number());
+  options.batch = directory->batch;
+  options.devices = devices_;
+  options.drain_timeout = options_.drain_timeout;
+  options.profile_budget = options_.profile_budget;
+  options.background = job.background;
+  loaded->profile_key = {
+      directory->weights_sha256,
+      absl::StrCat((*model)->device(), ", ", (*model)->contexts(),
+                   " contexts, batches of ", directory->batch.max_batch_size),
+      options_.build};
+  absl::StatusOr<std::vector<batching::Executor::Probe>> probes =
+      ReadGolden(job.version.path(), directory->config);
+  if (!probes.ok()) return probes.status();
+  options.probes = *std::move(probes);
+  options.probes.push_back(BlackProbe(directory->config));
+  options.times = times_.Read(job.version.name(), loaded->profile_key);
+  options.device_failed = options_.device_failed;
+  options.stop = job.stop;
+  loaded->directory = *std::move(directory);
+  // Its threads are of this thread's priority.
+  loaded->executor = std::make_unique<batching::Executor>(
+      std::move(options), *std::move(model), &metrics_);
+  const absl::Status prepared = loaded->executor->WaitUntilPrepared();
+  if (!prepared.ok()) return prepared;
+  loaded->load_time = absl::Now();
+  return loaded;
+}
+
+void ModelLoader::WriteTimes(const ModelVersion& version) const {
+  const auto loaded = version.Loaded();
+  if (!loaded.ok()) return;
+  times_.Write(version.name(), (*loaded)->profile_key,
+               (*loaded)->executor->Times());
+}
+
+ModelLoader::CaptureFailed ModelLoader::TellOfCaptures(
+    const ModelVersion& version) const {
+  return [log = &log_, name = version.name(),
+          metrics = version.metrics()](const absl::Status& error) {
+    metrics->CaptureFailed();
+    log->Warning(observability::LogModule::kModels,
+                 "a graph could not be recorded: its batches are launched "
+                 "kernel by kernel until a later try succeeds",
+                 {{"model", name}, {"error", error.message()}});
+  };
+}
+
+}  // namespace sfmamba::repository

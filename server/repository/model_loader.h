@@ -1,0 +1,96 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_MODEL_LOADER_H_
+#define SFMAMBA_SERVER_REPOSITORY_MODEL_LOADER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "model/vision_model.h"
+#include "server/batching/devices.h"
+#include "server/observability/log.h"
+#include "server/observability/metrics.h"
+#include "server/repository/batch_times.h"
+#include "server/repository/model_directory.h"
+#include "server/repository/model_version.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba::repository {
+
+// Makes a LoadedModel of a version's folder: reads and verifies it, asks for
+// memory, loads the model, prepares and measures its batches, and checks what
+// it answers.
+//
+// Thread-compatible.
+class ModelLoader {
+ public:
+  // Loads a model, which calls `capture_failed` as ModelOptions says.
+  using CaptureFailed = std::function<void(const absl::Status&)>;
+  using Load =
+      std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
+          const ModelDirectory& directory, CaptureFailed capture_failed)>;
+
+  struct Options {
+    bool random_init = false;
+    std::function<void(const absl::Status&)> device_failed =
+        [](const absl::Status&) {};
+    absl::Duration drain_timeout = absl::InfiniteDuration();
+    double client_share = 1;
+    absl::Duration profile_budget;
+    std::string profile_dir;
+    std::string build;
+    // The bytes that a model may take now.
+    std::function<int64_t()> free_memory;
+  };
+
+  struct Job {
+    const ModelVersion& version;
+    // In place of what config.textproto says, if it is set.
+    std::optional<v1::Batching> batching;
+    // Other models serve meanwhile: files are read and weights prepared by a
+    // thread of low priority, and batches wait for their turns.
+    bool background = false;
+    // Asked now and then whether to end with CANCELLED.
+    std::function<bool()> stop = [] { return false; };
+  };
+
+  // `metrics` and `log` outlive the loader.
+  ModelLoader(Options options, Load load, observability::Metrics* metrics,
+              observability::Logger* log);
+
+  // Errors name no paths, because they are shown to clients. RESOURCE_EXHAUSTED
+  // if the job is in the background and the model does not fit into the free
+  // memory.
+  absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job) const;
+
+  // Writes what has been learnt of the times of a model's batches.
+  void WriteTimes(const ModelVersion& version) const;
+
+ private:
+  absl::StatusOr<ModelDirectory> Read(const Job& job) const;
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
+      const Job& job, const ModelDirectory& directory) const;
+  // Logs and counts the graphs that a version cannot record.
+  CaptureFailed TellOfCaptures(const ModelVersion& version) const;
+
+  const Options options_;
+  const Load load_;
+  observability::Metrics& metrics_;
+  observability::Logger& log_;
+  const BatchTimes times_;
+  // The models that somebody holds may outlive the loader.
+  const std::shared_ptr<batching::Devices> devices_ =
+      std::make_shared<batching::Devices>();
+};
+
+// The bytes that loading a model with so many bytes of weights takes at its
+// peak, roughly: they are there as they are stored and as they were prepared.
+int64_t MemoryToLoad(int64_t weights_bytes);
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_MODEL_LOADER_H_

@@ -1,0 +1,59 @@
+#include "server/repository/model_name.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "server/base/reasons.h"
+
+namespace sfmamba::repository {
+
+bool IsId(absl::string_view text) {
+  const auto is_inner = [](char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && text.size() <= 128 && absl::ascii_isalnum(text[0]) &&
+         std::all_of(text.begin(), text.end(), is_inner);
+}
+
+int64_t VersionNumber(absl::string_view text) {
+  int64_t number = 0;
+  // SimpleAtoi() would take signs and spaces.
+  const bool is_decimal =
+      !text.empty() && text[0] != '0' &&
+      std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+  return is_decimal && absl::SimpleAtoi(text, &number) ? number : 0;
+}
+
+absl::StatusOr<ModelName> ParseModelName(absl::string_view name,
+                                         absl::string_view field) {
+  ModelName parsed;
+  absl::string_view id = name;
+  if (absl::ConsumePrefix(&id, "models/")) {
+    const size_t slash = id.find('/');
+    if (slash != absl::string_view::npos) {
+      absl::string_view rest = id.substr(slash + 1);
+      id = id.substr(0, slash);
+      if (absl::ConsumePrefix(&rest, "versions/")) {
+        parsed.version = VersionNumber(rest);
+        if (parsed.version == 0) return server::ModelNotFound(name);
+      } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
+        parsed.label = std::string(rest);
+      } else {
+        return server::InvalidField(field,
+                                    "expected {id}, models/{id}, "
+                                    "models/{id}/versions/{n} or "
+                                    "models/{id}/labels/{label}");
+      }
+    }
+  }
+  if (!IsId(id)) {
+    return server::InvalidField(
+        field, "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  }
+  parsed.id = std::string(id);
+  return parsed;
+}
+
+}  // namespace sfmamba::repository

@@ -1,0 +1,60 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_REAPER_H_
+#define SFMAMBA_SERVER_REPOSITORY_REAPER_H_
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/repository/model_version.h"
+
+namespace sfmamba::repository {
+
+// Frees models on a thread of its own: the last to hold one may be a request
+// that ends on a thread of gRPC or of the model itself, and ~Executor waits for
+// the model's threads.
+//
+// Thread-safe. The destructor frees what waits. A model that is released later
+// is freed by the thread that releases it.
+class Reaper {
+ public:
+  // Called on the reaper's thread when `model` has been freed; it is an address
+  // that means nothing any more but which model that was.
+  using Freed = std::function<void(const LoadedModel* model)>;
+
+  // `trim` gives the heap's free memory back to the system; by default it is
+  // malloc_trim().
+  explicit Reaper(Freed freed);
+  Reaper(Freed freed, std::function<void()> trim);
+  ~Reaper();
+
+  // The model, which goes to the reaper when its last owner releases it.
+  std::shared_ptr<LoadedModel> Own(std::unique_ptr<LoadedModel> model);
+
+ private:
+  // What the models refer to; it may outlive the reaper.
+  struct Grave {
+    absl::Mutex mu;
+    std::vector<std::unique_ptr<LoadedModel>> waiting ABSL_GUARDED_BY(mu);
+    bool closed ABSL_GUARDED_BY(mu) = false;
+
+    bool IsBusy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+      return closed || !waiting.empty();
+    }
+    // Frees the model here if the reaper is gone.
+    void Take(std::unique_ptr<LoadedModel> model) ABSL_LOCKS_EXCLUDED(mu);
+  };
+
+  void Loop();
+
+  const Freed freed_;
+  const std::function<void()> trim_;
+  const std::shared_ptr<Grave> grave_ = std::make_shared<Grave>();
+  std::thread thread_;  // Last: uses the above.
+};
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_REAPER_H_

@@ -1,0 +1,60 @@
+// What of a server's configuration is the repository's.
+
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "base/proto_duration.h"
+#include "server/observability/memory_limit.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::repository {
+namespace {
+
+// The bytes of memory that this process has taken; 0 if that is not known.
+int64_t ResidentBytes() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// What is left of the process's limit for a model.
+int64_t FreeMemory() {
+  const int64_t limit = observability::MemoryLimit();
+  if (limit == 0) return std::numeric_limits<int64_t>::max();
+  return limit - ResidentBytes();
+}
+
+}  // namespace
+
+ModelRepository::Options RepositoryOptions(
+    const v1::ServerConfig& config,
+    std::function<void(const absl::Status&)> device_failed, std::string build) {
+  ModelRepository::Options options;
+  options.directory = config.model_repository();
+  options.model_path = config.model_path();
+  options.model_name = config.model_name();
+  options.random_init = config.random_init();
+  options.drain_timeout = base::FromProto(config.drain_timeout());
+  options.client_share = config.client_share();
+  options.profile_budget = base::FromProto(config.profile_budget());
+  options.profile_dir = config.profile_dir();
+  options.build = std::move(build);
+  options.device_failed = std::move(device_failed);
+  const std::string& control = config.model_control();
+  options.explicit_control =
+      control == "explicit" || control == "poll+explicit";
+  if (control == "poll" || control == "poll+explicit") {
+    options.poll_period = base::FromProto(config.poll_period());
+  }
+  options.startup_models =
+      absl::StrSplit(config.startup_models(), ',', absl::SkipWhitespace());
+  options.free_memory = FreeMemory;
+  options.unload_first = config.load_policy() == "resource";
+  return options;
+}
+
+}  // namespace sfmamba::repository

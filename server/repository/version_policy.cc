@@ -1,0 +1,68 @@
+#include "server/repository/version_policy.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/setting.h"
+#include "server/base/textproto.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxPolicyBytes = 64 << 10;
+
+absl::Status OfPolicy(absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat(kPolicyFile, ": ", message));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const std::string& folder) {
+  v1::VersionPolicy policy;
+  std::error_code error;
+  const fs::path path = fs::path(folder) / kPolicyFile;
+  const fs::file_status file = fs::symlink_status(path, error);
+  if (file.type() == fs::file_type::not_found) return policy;
+  if (file.type() != fs::file_type::regular) {
+    return OfPolicy("expected a file of the model's folder");
+  }
+  const absl::StatusOr<std::string> text =
+      server::ReadTextFile(kPolicyFile, path.string(), kMaxPolicyBytes);
+  if (!text.ok()) return text.status();
+  absl::Status status = server::ParseTextProto(kPolicyFile, *text, &policy);
+  if (!status.ok()) return status;
+  status = server::CheckRanges(policy);
+  if (!status.ok()) return OfPolicy(status.message());
+  const int set =
+      (policy.latest() != 0) + policy.all() + (policy.specific_size() > 0);
+  if (set > 1) {
+    return OfPolicy(absl::StrCat("got ", set,
+                                 " fields, expected one of latest, all and "
+                                 "specific"));
+  }
+  return policy;
+}
+
+std::set<int64_t> WantedBy(const v1::VersionPolicy& policy,
+                           const std::set<int64_t>& versions) {
+  if (policy.all()) return versions;
+  std::set<int64_t> wanted;
+  if (policy.specific_size() > 0) {
+    const std::set<int64_t> specific(policy.specific().begin(),
+                                     policy.specific().end());
+    std::set_intersection(versions.begin(), versions.end(), specific.begin(),
+                          specific.end(), std::inserter(wanted, wanted.end()));
+    return wanted;
+  }
+  const size_t latest = std::max(1, policy.latest());
+  const size_t unwanted = versions.size() - std::min(latest, versions.size());
+  return std::set<int64_t>(std::next(versions.begin(), unwanted),
+                           versions.end());
+}
+
+}  // namespace sfmamba::repository
