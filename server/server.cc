@@ -14,6 +14,7 @@
 #include "model/config.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
+#include "server/make_tracer.h"
 
 namespace sfmamba::server {
 namespace {
@@ -32,6 +33,8 @@ constexpr int kMaxClientsKnown = 4096;
 // Pictures that are expected to take longer to decode do not hold all threads.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
+// How long the last spans may take to be written, while metrics are scraped.
+constexpr absl::Duration kLastSpans = absl::Seconds(1);
 
 prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   prediction::RequestLimits limits;
@@ -81,6 +84,7 @@ Server::Server(const Options& options, observability::Logger* log)
       memory_(config_.memory_budget_bytes(),
               config_.decode_memory_budget_bytes(), kRetryAfter),
       metrics_(options.build),
+      tracer_(MakeTracer(config_, options.build.version, log)),
       decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
                    "decode", config_.client_share()),
       finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
@@ -123,7 +127,8 @@ prediction::PredictionEnvironment Server::Environment() {
           base::FromProto(config_.default_deadline()),
           base::FromProto(config_.max_deadline()),
           clock_,
-          config_.publish_encoded_models()};
+          config_.publish_encoded_models(),
+          tracer_.get()};
 }
 
 kserve::KserveService::Options Server::KserveOptions(
@@ -255,6 +260,9 @@ void Server::UpdateLiveness() {
     version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
   }
   metrics_.LogLinesDropped(log_.TakeDropped());
+  const tracing::SpanExporter::Counts spans = tracer_->TakeCounts();
+  metrics_.SpansExported(spans.exported);
+  metrics_.SpansDropped(spans.dropped);
   health_.UpdateLiveness();
 }
 
@@ -286,7 +294,9 @@ bool Server::Shutdown() {
     log_.Error(observability::LogModule::kServer,
                "drain_timeout has passed: the calls left were cancelled");
   }
-  absl::SleepFor(scrape_window_);
+  const absl::Time ended = base::SteadyNow();
+  tracer_->Stop(kLastSpans);
+  absl::SleepFor(ended + scrape_window_ - base::SteadyNow());
   return clean;
 }
 

@@ -28,6 +28,7 @@
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
 #include "server/rpc/vision_service.h"
+#include "server/tracing/tracer.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::server {
@@ -118,6 +119,7 @@ class Server {
   MemoryBudget memory_;
   observability::Metrics metrics_;
   std::unique_ptr<http::MetricsServer> metrics_server_;
+  const std::unique_ptr<tracing::Tracer> tracer_;
   batching::QueueRoom decode_room_;
   batching::QueueRoom finish_room_;
   FairPool finish_pool_;

@@ -10,6 +10,7 @@
 #include "server/base/textproto.h"
 #include "server/observability/log.h"
 #include "server/observability/memory_limit.h"
+#include "server/tracing/endpoint.h"
 
 namespace sfmamba::server {
 namespace {
@@ -78,6 +79,9 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
 absl::Status Validate(const v1::ServerConfig& c) {
   absl::Status status = CheckRanges(c);
   status.Update(observability::ParseLogLevels(c.log_level()).status());
+  if (!c.trace_endpoint().empty()) {
+    status.Update(tracing::TracesUrl(c.trace_endpoint()).status());
+  }
   if (!status.ok()) return status;
   if (c.max_image_bytes() > c.max_message_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat(

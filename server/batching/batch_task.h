@@ -15,6 +15,8 @@
 #include "server/batching/priority.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
+#include "server/tracing/batch_trace.h"
+#include "server/tracing/span.h"
 
 namespace sfmamba::batching {
 
@@ -26,7 +28,9 @@ struct BatchInfo {
   int batch_size = 0;         // The images that were computed together.
   int padded_batch_size = 0;  // The same, including padding.
   int fold_factor = 0;
-  std::string bucket;  // Such as "224x224".
+  std::string bucket;         // Such as "224x224".
+  absl::Time started;         // The batch was.
+  tracing::SpanContext span;  // The batch's; empty if no image is traced.
 };
 
 // One image of one request. Times are in SteadyNow()'s time.
@@ -57,6 +61,8 @@ struct BatchTask {
   // not block, because the rest of the batch waits for it.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
+
+  tracing::ImageTrace trace;
 
   absl::Time submitted;  // Set by Submit.
 

@@ -15,6 +15,8 @@
 #include "model/execution_context.h"
 #include "model/result.h"
 #include "server/base/reasons.h"
+#include "server/observability/metric_names.h"
+#include "server/tracing/batch_trace.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -343,6 +345,20 @@ absl::Status Executor::RunProbes(DeviceTurns::Member* turns,
   return status;
 }
 
+std::vector<tracing::Attribute> Executor::SpanAttributes(const BatchInfo& info,
+                                                         const Batch& batch,
+                                                         int padding) const {
+  const int size = static_cast<int>(batch.tasks.size());
+  return {{"sfmamba.model", options_.name},
+          {"sfmamba.version", options_.version},
+          {"sfmamba.batch_size", size},
+          {"sfmamba.padded_batch_size", size + padding},
+          {"sfmamba.fold_factor", info.fold_factor},
+          {"sfmamba.size_class", info.bucket},
+          {"sfmamba.trigger", observability::BatchTriggerName(batch.trigger)},
+          {"sfmamba.device", model_->device()}};
+}
+
 bool Executor::RunBatch(const Runner& runner, Batch batch) {
   const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
@@ -353,6 +369,10 @@ bool Executor::RunBatch(const Runner& runner, Batch batch) {
   const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;
   info.bucket = absl::StrCat(size.first, "x", size.second);
+  info.started = start;
+  tracing::BatchTrace trace;
+  for (const BatchTask& task : tasks) trace.AddImage(task.trace);
+  info.span = trace.context();
   int answered = 0;
   bool succeeded = true;
   const auto answer = [&](size_t image, absl::StatusOr<model::Result> result,
@@ -370,6 +390,10 @@ bool Executor::RunBatch(const Runner& runner, Batch batch) {
       metrics_->BatchRun(info.bucket, batch.trigger, batch_size,
                          batch_size + progress.padding);
       metrics_->statistics().BatchRun(batch_size, info.inference);
+      if (!info.span.empty()) {
+        trace.End(start, start + info.inference,
+                  SpanAttributes(info, batch, progress.padding));
+      }
     }
     succeeded = succeeded && result.ok();
     tasks[image].done(Checked(std::move(result)), info);

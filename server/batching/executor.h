@@ -150,6 +150,10 @@ class Executor : private Batcher::Observer {
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
   bool RunBatch(const Runner& runner, Batch batch);
+  // What the batch's span says of it.
+  std::vector<tracing::Attribute> SpanAttributes(const BatchInfo& info,
+                                                 const Batch& batch,
+                                                 int padding) const;
 
   // What Admit() says of a request whose images have their room.
   absl::Status CheckLoad(const AdmissionRequest& request, absl::Time start_by)

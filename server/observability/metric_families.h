@@ -91,6 +91,12 @@ struct MetricFamilies {
       "0 while a batch of a loaded model hangs or its device has failed.");
   prometheus::Family<prometheus::Counter>& log_lines_dropped = counter(
       "log_lines_dropped_total", "Lines of the log that nobody read in time.");
+  prometheus::Family<prometheus::Counter>& trace_spans_exported =
+      counter("trace_spans_exported_total",
+              "Spans that the file or the collector has taken.");
+  prometheus::Family<prometheus::Counter>& trace_spans_dropped =
+      counter("trace_spans_dropped_total",
+              "Spans that were not taken in time or not at all.");
   prometheus::Family<prometheus::Counter>& connections_refused =
       counter("connections_refused_total",
               "Connections that the server ended: there were too many, or they "
@@ -109,6 +115,8 @@ struct MetricFamilies {
   prometheus::Gauge& busy = decode_busy.Add({});
   prometheus::Gauge& queued = decode_queue.Add({});
   prometheus::Counter& lines_dropped = log_lines_dropped.Add({});
+  prometheus::Counter& spans_exported = trace_spans_exported.Add({});
+  prometheus::Counter& spans_dropped = trace_spans_dropped.Add({});
   prometheus::Counter& grpc_connections_refused =
       connections_refused.Add({{"port", "grpc"}});
   prometheus::Counter& http_connections_refused =

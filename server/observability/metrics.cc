@@ -131,6 +131,14 @@ void Metrics::LogLinesDropped(int64_t lines) {
   families_->lines_dropped.Increment(lines);
 }
 
+void Metrics::SpansExported(int64_t spans) {
+  families_->spans_exported.Increment(spans);
+}
+
+void Metrics::SpansDropped(int64_t spans) {
+  families_->spans_dropped.Increment(spans);
+}
+
 void Metrics::GrpcConnectionRefused() {
   families_->grpc_connections_refused.Increment();
 }

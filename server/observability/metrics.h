@@ -66,6 +66,9 @@ class Metrics {
 
   // Lines of the log were dropped since the last call.
   void LogLinesDropped(int64_t lines);
+  // Spans were handed over or dropped since the last call.
+  void SpansExported(int64_t spans);
+  void SpansDropped(int64_t spans);
   // A connection was closed at once or early because there were too many.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();

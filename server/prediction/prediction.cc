@@ -37,6 +37,10 @@ Prediction::Prediction(const PredictionEnvironment& environment,
       handler_(MakeTaskHandler(request_.params)),
       record_(request_.method, request_.message_bytes, request_.peer,
               request_.traceparent, &environment.metrics, &environment.log),
+      trace_(environment.tracer == nullptr
+                 ? nullptr
+                 : environment.tracer->Begin(record_.trace(),
+                                             request_.tracestate)),
       deadline_(SteadyDeadline(request_.deadline, absl::Now(), record_.start(),
                                environment.default_deadline,
                                environment.max_deadline)),
@@ -115,7 +119,7 @@ void Prediction::Prepare(OpenItem open) {
   item.decode_room.Release();
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
-  const absl::Time start = base::SteadyNow();
+  const absl::Time start = item.decode_started = base::SteadyNow();
   absl::StatusOr<image::PreparedInput> input =
       Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
         // Not refused: the pool has kept the memory free.
@@ -157,15 +161,21 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   task.finish_by = deadline_ - model_->answer_time.mean();
   task.has_default_deadline = request_.deadline == absl::InfiniteFuture();
   task.cancelled = dropped_;
-  task.reservation = std::move(items_[open.index()].input_room);
+  Item& item = items_[open.index()];
+  task.reservation = std::move(item.input_room);
   handler_->FillTask(model_->directory, &task);
-  task.done = [this, submitted = base::SteadyNow(), open = std::move(open)](
+  if (trace_ != nullptr) {
+    item.inference_span = observability::NewSpanId();
+    task.trace = {trace_, item.inference_span};
+  }
+  item.submitted = base::SteadyNow();
+  task.done = [this, open = std::move(open)](
                   absl::StatusOr<model::Result> result,
                   const batching::BatchInfo& batch) mutable {
     Item& item = items_[open.index()];
     item.batch = batch;
     if (batch.batch_size == 0) {  // It was dropped in the queue.
-      item.batch.queue = base::SteadyNow() - submitted;
+      item.batch.queue = base::SteadyNow() - item.submitted;
     }
     StartAnswer(std::move(open), std::move(result));
   };
@@ -205,6 +215,7 @@ void Prediction::Postprocess(OpenItem open, absl::Status status) {
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
     const absl::Time start = base::SteadyNow();
+    if (item.postprocess == absl::ZeroDuration()) item.encode_started = start;
     status = Guarded([this, i] { return EncodePiece(i); });
     item.postprocess += base::SteadyNow() - start;
     if (absl::IsResourceExhausted(status)) Drop();
@@ -262,6 +273,7 @@ void Prediction::EndItem(int i, absl::Status status) {
     Drop();
   }
   item.status = std::move(status);
+  if (trace_ != nullptr) item.ended = base::SteadyNow();
   if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) FinishAll();
 }
 
@@ -292,7 +304,9 @@ void Prediction::Finish(const absl::Status& status) {
   if (model_ != nullptr && !request_.options.validate_only) {
     CountRequest(status);
   }
-  writer_.Done(record_.Finish(status));
+  const absl::Status answer = record_.Finish(status);
+  EndTrace(answer);
+  writer_.Done(answer);
 }
 
 void Prediction::FinishAll() {

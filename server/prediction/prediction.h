@@ -33,6 +33,9 @@
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
 #include "server/repository/model_repository.h"
+#include "server/tracing/request_trace.h"
+#include "server/tracing/span.h"
+#include "server/tracing/tracer.h"
 
 namespace sfmamba::prediction {
 
@@ -58,7 +61,8 @@ struct PredictionEnvironment {
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
   std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
-  bool encoded_models = false;  // Whether KServe has "{id}_encoded" too.
+  bool encoded_models = false;        // Whether KServe has "{id}_encoded" too.
+  tracing::Tracer* tracer = nullptr;  // Null: no request is traced.
 };
 
 // Where a request's time went; of several images the slowest for each stage.
@@ -140,6 +144,12 @@ class Prediction {
     absl::Duration postprocess;
     absl::Time batch_ended;  // Then its answer could be encoded.
     batching::BatchInfo batch;
+    // When it reached a stage; InfinitePast(): never.
+    absl::Time decode_started = absl::InfinitePast();
+    absl::Time submitted = absl::InfinitePast();
+    absl::Time encode_started = absl::InfinitePast();
+    absl::Time ended;                    // Only if the request is traced.
+    tracing::SpanId inference_span = 0;  // The same.
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
 
@@ -207,6 +217,10 @@ class Prediction {
   Timing SlowestTiming() const;
   void CountRequest(const absl::Status& status) const;
 
+  // The spans of the request, and of one image, if it is traced.
+  void EndTrace(const absl::Status& status) const;
+  void AddSpans(int i, std::vector<tracing::Span>* spans) const;
+
   // A piece of work for one of the pools.
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,
                         absl::AnyInvocable<void()> run) const;
@@ -221,6 +235,8 @@ class Prediction {
   ResponseWriter& writer_;
   const std::unique_ptr<const TaskHandler> handler_;
   observability::RequestRecord record_;
+  // Null: the request is not traced.
+  const std::shared_ptr<const tracing::RequestTrace> trace_;
   const absl::Time deadline_;  // Of the request; SteadyNow().
   // To be in a batch by; not after deadline_.
   const absl::Time queue_deadline_;

@@ -89,7 +89,9 @@ struct PredictionRequest {
 
   int64_t message_bytes = 0;
   std::string peer;
-  std::string traceparent;  // The W3C header; may be empty.
+  std::string traceparent;            // The W3C header; may be empty.
+  std::string tracestate;             // The same.
+  absl::string_view system = "grpc";  // Or "http": what it came over.
   absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
 };
 

@@ -104,7 +104,15 @@ absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
   if (!timeout.ok()) return timeout.status();
   rpc::CallInfo call;
   call.peer = request.peer;
-  call.traceparent = std::string(Header(request, "traceparent"));
+  call.system = "http";
+  if (request.headers.count("traceparent") == 1) {
+    call.traceparent = std::string(Header(request, "traceparent"));
+  }
+  const auto states = request.headers.equal_range("tracestate");
+  for (auto state = states.first; state != states.second; ++state) {
+    absl::StrAppend(&call.tracestate, call.tracestate.empty() ? "" : ",",
+                    state->second);
+  }
   call.deadline = now + *timeout;
   return call;
 }

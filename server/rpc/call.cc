@@ -12,12 +12,23 @@ namespace {
 
 constexpr size_t kMaxPlainRequestBytes = 256 << 10;
 
+std::string TracestateOf(const grpc::CallbackServerContext& context) {
+  std::string joined;
+  const auto range = context.client_metadata().equal_range("tracestate");
+  for (auto found = range.first; found != range.second; ++found) {
+    const absl::string_view value(found->second.data(), found->second.size());
+    absl::StrAppend(&joined, joined.empty() ? "" : ",", value);
+  }
+  return joined;
+}
+
 }  // namespace
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context) {
   CallInfo call;
   call.peer = context.peer();
   call.traceparent = TraceparentOf(context);
+  call.tracestate = TracestateOf(context);
   if (context.deadline() != std::chrono::system_clock::time_point::max()) {
     call.deadline = absl::FromChrono(context.deadline());
   }
@@ -30,6 +41,8 @@ prediction::PredictionRequest WithCall(CallInfo call,
   request.method = method;
   request.peer = std::move(call.peer);
   request.traceparent = std::move(call.traceparent);
+  request.tracestate = std::move(call.tracestate);
+  request.system = call.system;
   request.deadline = call.deadline;
   return request;
 }

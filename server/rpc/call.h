@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/server_context.h"
@@ -21,7 +22,9 @@ namespace sfmamba::rpc {
 // transport.
 struct CallInfo {
   std::string peer;
-  std::string traceparent;  // The W3C header; may be empty.
+  std::string traceparent;            // The W3C header; may be empty.
+  std::string tracestate;             // The same; several headers are joined.
+  absl::string_view system = "grpc";  // Or "http": what it came over.
   absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
 };
 

@@ -42,8 +42,8 @@ grpc::Status EndCall(const absl::Status& status,
 
 std::string TraceparentOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
+  if (metadata.count("traceparent") != 1) return "";
   const auto found = metadata.find("traceparent");
-  if (found == metadata.end()) return "";
   return std::string(found->second.data(), found->second.size());
 }
 

@@ -22,7 +22,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 
-// The W3C header `traceparent` of a call; empty if it has none.
+// The W3C header `traceparent` of a call; empty if it has none or several.
 std::string TraceparentOf(const grpc::ServerContextBase& context);
 
 }  // namespace sfmamba::rpc

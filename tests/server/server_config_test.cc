@@ -64,6 +64,21 @@ TEST(ServerConfigTest, TheMemoryBudgetFollowsTheMachineAndTheMessages) {
   EXPECT_EQ(WithDefaults(config).decode_memory_budget_bytes(), 300 << 20);
 }
 
+TEST(ServerConfigTest, ACollectorIsAUrl) {
+  v1::ServerConfig config = WithDefaults({});
+  config.set_model_repository("m");
+  config.set_trace_endpoint("http://collector:4318");
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  config.set_trace_endpoint("collector:4318");
+  EXPECT_EQ(
+      Validate(config).message(),
+      "trace_endpoint: got \"collector:4318\", expected a URL that begins "
+      "with http:// or https://");
+  config.clear_trace_endpoint();
+  config.set_trace_ratio(1.5);
+  EXPECT_FALSE(Validate(config).ok());
+}
+
 TEST(ServerConfigTest, EachFormOfTheLogCanBeWritten) {
   const auto& field =
       *v1::ServerConfig::descriptor()->FindFieldByName("log_format");

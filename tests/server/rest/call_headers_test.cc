@@ -44,6 +44,18 @@ TEST(CallHeadersTest, TheTraceIsHandedOn) {
       "00-ab-cd-01");
 }
 
+TEST(CallHeadersTest, SeveralStatesOfATraceAreOneAndSeveralTracesAreNone) {
+  http::HttpRequest request = RequestWith("tracestate", "a=1");
+  request.headers.emplace("tracestate", "b=2");
+  request.headers.emplace("traceparent", "00-ab-cd-01");
+  absl::StatusOr<rpc::CallInfo> call = CallOf(request, kNow);
+  EXPECT_EQ(call->tracestate, "a=1,b=2");
+  EXPECT_EQ(call->traceparent, "00-ab-cd-01");
+  EXPECT_EQ(call->system, "http");
+  request.headers.emplace("traceparent", "00-ab-cd-01");
+  EXPECT_EQ(CallOf(request, kNow)->traceparent, "");
+}
+
 TEST(CallHeadersTest, ReadsTimeoutsOfGrpc) {
   EXPECT_EQ(TimeOf("grpc-timeout", "1H"), "1h");
   EXPECT_EQ(TimeOf("grpc-timeout", "2M"), "2m");

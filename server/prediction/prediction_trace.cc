@@ -1,0 +1,98 @@
+// What Prediction says of a request that is traced, once it has ended.
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
+#include "server/base/error.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using tracing::Span;
+
+// Whether the server is to blame, and not the caller or too much work.
+bool IsFault(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal ||
+         code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss ||
+         code == absl::StatusCode::kUnavailable ||
+         code == absl::StatusCode::kUnimplemented ||
+         code == absl::StatusCode::kDeadlineExceeded;
+}
+
+void SetStatus(const absl::Status& status, Span* span) {
+  if (status.ok()) return;
+  span->attributes.push_back(
+      {"sfmamba.reason",
+       server::GetErrorDetail(server::WithErrorInfo(status)).reason});
+  if (IsFault(status.code())) span->error = std::string(status.message());
+}
+
+}  // namespace
+
+void Prediction::EndTrace(const absl::Status& status) const {
+  if (trace_ == nullptr) return;
+  std::vector<Span> spans;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    AddSpans(static_cast<int>(i), &spans);
+  }
+  Span rpc = trace_->MakeSpan("rpc", record_.start(), base::SteadyNow(),
+                              trace_->rpc().span);
+  rpc.parent = trace_->parent();
+  rpc.is_server = true;
+  rpc.tracestate = trace_->tracestate();
+  rpc.attributes = {{"rpc.system", request_.system},
+                    {"rpc.method", observability::MethodName(request_.method)},
+                    {"rpc.grpc.status_code", static_cast<int>(status.code())},
+                    {"sfmamba.images", request_.images}};
+  if (version_ != nullptr) {
+    rpc.attributes.push_back({"sfmamba.model", version_->id()});
+    rpc.attributes.push_back(
+        {"sfmamba.version", absl::StrCat(version_->number())});
+  }
+  if (!record_.request_id().empty()) {
+    rpc.attributes.push_back({"sfmamba.request_id", record_.request_id()});
+  }
+  SetStatus(status, &rpc);
+  spans.push_back(std::move(rpc));
+  trace_->Add(std::move(spans));
+}
+
+void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
+  const Item& item = items_[i];
+  const size_t first = spans->size();
+  const auto add = [this, i, spans](const char* name, absl::Time start,
+                                    absl::Time end) -> Span& {
+    spans->push_back(trace_->MakeSpan(name, start, end));
+    spans->back().attributes.push_back({"sfmamba.image", i});
+    return spans->back();
+  };
+  if (item.decode_started != absl::InfinitePast()) {
+    add("decode", item.decode_started,
+        item.decode_started + item.decode + item.preprocess);
+  }
+  const batching::BatchInfo& batch = item.batch;
+  if (item.submitted != absl::InfinitePast()) {
+    const absl::Time end =
+        batch.batch_size > 0 ? batch.started : item.submitted + batch.queue;
+    add("queue", item.submitted, end);
+  }
+  if (batch.batch_size > 0) {
+    Span& span =
+        add("inference", batch.started, batch.started + batch.inference);
+    span.context.span = item.inference_span;
+    if (!batch.span.empty()) span.links.push_back(batch.span);
+  }
+  if (item.encode_started != absl::InfinitePast()) {
+    add("postprocess", item.encode_started, item.ended);
+  }
+  // An image that failed did so in the last stage that it reached.
+  if (spans->size() > first) SetStatus(item.status, &spans->back());
+}
+
+}  // namespace sfmamba::prediction

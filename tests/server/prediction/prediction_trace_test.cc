@@ -1,0 +1,199 @@
+// The spans of a prediction.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "server/base/reasons.h"
+#include "server/tracing/tracer.h"
+#include "tests/server/prediction/prediction_fixture.h"
+#include "tests/server/tracing/collector_stand_in.h"
+#include "tests/server/tracing/fake_sink.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using nlohmann::json;
+using tracing::AttributeOf;
+
+constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+constexpr char kSampled[] =
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+constexpr char kNotSampled[] =
+    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+
+int64_t Nanos(const json& span, const char* key) {
+  int64_t nanos = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(span[key].get<std::string>(), &nanos));
+  return nanos;
+}
+int64_t Start(const json& span) { return Nanos(span, "startTimeUnixNano"); }
+int64_t End(const json& span) { return Nanos(span, "endTimeUnixNano"); }
+
+class PredictionTraceTest : public PredictionTest {
+ protected:
+  PredictionTraceTest() {
+    tracing::SpanExporter::Options options;
+    options.delay = absl::Hours(1);
+    std::vector<std::unique_ptr<tracing::SpanExporter>> exporters;
+    exporters.push_back(std::make_unique<tracing::SpanExporter>(
+        options, std::make_unique<tracing::FakeSink>(sink_)));
+    tracer_ = std::make_unique<tracing::Tracer>(0, std::move(exporters));
+    environment_->tracer = tracer_.get();
+  }
+
+  // Predicts, and returns the status.
+  absl::Status Predict(PredictionRequest request,
+                       const absl::Status& serving = absl::OkStatus()) {
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(serving);
+    return response.Wait();
+  }
+  PredictionRequest Sampled(int images) {
+    PredictionRequest request = Request(images);
+    request.traceparent = kSampled;
+    return request;
+  }
+
+  // All spans, by name; the exporter has ended then.
+  std::multimap<std::string, json> Spans() {
+    tracer_->Stop(kPatience);
+    std::multimap<std::string, json> spans;
+    for (const std::string& request : sink_->requests) {
+      const json sent = json::parse(request);
+      const json& scope = sent["resourceSpans"][0]["scopeSpans"][0];
+      for (const json& span : scope["spans"]) spans.emplace(span["name"], span);
+    }
+    return spans;
+  }
+
+  const std::shared_ptr<tracing::SinkState> sink_ =
+      std::make_shared<tracing::SinkState>();
+  std::unique_ptr<tracing::Tracer> tracer_;
+};
+
+TEST_F(PredictionTraceTest, EachImageHasASpanForEachStage) {
+  PredictionRequest request = Sampled(3);
+  request.tracestate = "rojo=1";
+  request.request_id = "mine";
+  request.system = "http";
+  ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
+  const auto spans = Spans();
+  EXPECT_EQ(spans.size(), 1 + 4 * 3 + spans.count("batch"));
+  ASSERT_EQ(spans.count("rpc"), 1);
+  const json rpc = spans.find("rpc")->second;
+  EXPECT_EQ(rpc["traceId"], kTrace);
+  EXPECT_EQ(rpc["parentSpanId"], "00f067aa0ba902b7");
+  EXPECT_EQ(rpc["kind"], 2);
+  EXPECT_EQ(rpc["traceState"], "rojo=1");
+  EXPECT_EQ(AttributeOf(rpc, "rpc.system"), "http");
+  EXPECT_EQ(AttributeOf(rpc, "rpc.method"), "Classify");
+  EXPECT_EQ(AttributeOf(rpc, "rpc.grpc.status_code"), "0");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.model"), "fake");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.version"), "3");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.images"), "3");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.request_id"), "mine");
+  std::map<std::string, std::map<std::string, json>> images;  // By number.
+  for (const auto& [name, span] : spans) {
+    EXPECT_EQ(span["traceId"], kTrace) << name;
+    EXPECT_LE(Start(span), End(span)) << name;
+    EXPECT_GE(Start(span), Start(rpc)) << name;
+    EXPECT_LE(End(span), End(rpc)) << name;
+    if (name == "rpc") continue;
+    EXPECT_EQ(span["parentSpanId"], rpc["spanId"]) << name;
+    if (name != "batch")
+      images[AttributeOf(span, "sfmamba.image")][name] = span;
+  }
+  ASSERT_EQ(images.size(), 3);
+  for (auto& [i, stages] : images) {
+    ASSERT_EQ(stages.size(), 4) << i;
+    EXPECT_LE(End(stages["decode"]), Start(stages["queue"]));
+    EXPECT_EQ(End(stages["queue"]), Start(stages["inference"]));
+    EXPECT_LE(End(stages["inference"]), Start(stages["postprocess"]));
+  }
+}
+
+TEST_F(PredictionTraceTest, ABatchAndItsImagesNameEachOther) {
+  ASSERT_EQ(Predict(Sampled(1)), absl::OkStatus());
+  const auto spans = Spans();
+  ASSERT_EQ(spans.count("batch"), 1);
+  const json batch = spans.find("batch")->second;
+  const json inference = spans.find("inference")->second;
+  ASSERT_EQ(batch["links"].size(), 1);
+  EXPECT_EQ(batch["links"][0]["spanId"], inference["spanId"]);
+  ASSERT_EQ(inference["links"].size(), 1);
+  EXPECT_EQ(inference["links"][0]["spanId"], batch["spanId"]);
+  EXPECT_EQ(Start(batch), Start(inference));
+  EXPECT_GE(End(batch), End(inference));
+  EXPECT_EQ(AttributeOf(batch, "sfmamba.model"), "fake");
+  EXPECT_EQ(AttributeOf(batch, "sfmamba.version"), "3");
+  EXPECT_EQ(AttributeOf(batch, "sfmamba.batch_size"), "1");
+  EXPECT_EQ(AttributeOf(batch, "sfmamba.padded_batch_size"), "1");
+  EXPECT_NE(AttributeOf(batch, "sfmamba.fold_factor"), "");
+  EXPECT_EQ(AttributeOf(batch, "sfmamba.device"), "fake");
+  EXPECT_EQ(
+      AttributeOf(batch, "sfmamba.size_class"),
+      absl::StrCat(server::FakeModel::kSide, "x", server::FakeModel::kSide));
+}
+
+TEST_F(PredictionTraceTest, TheCallersFlagDecides) {
+  PredictionRequest request = Request(1);
+  request.traceparent = kNotSampled;
+  tracer_->set_ratio(1);
+  ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
+  tracer_->set_ratio(0);
+  ASSERT_EQ(Predict(Request(1)), absl::OkStatus());
+  EXPECT_TRUE(Spans().empty());
+}
+
+TEST_F(PredictionTraceTest, ARequestThatIsRefusedHasItsOwnSpanAlone) {
+  EXPECT_FALSE(Predict(Sampled(1), server::Draining("the server")).ok());
+  const auto spans = Spans();
+  ASSERT_EQ(spans.size(), 1);
+  const json rpc = spans.begin()->second;
+  EXPECT_EQ(rpc["name"], "rpc");
+  EXPECT_EQ(AttributeOf(rpc, "rpc.grpc.status_code"), "14");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.reason"), "DRAINING");
+  EXPECT_EQ(rpc["status"]["code"], 2);
+}
+
+TEST_F(PredictionTraceTest, ACallersFaultIsNoErrorOfTheServer) {
+  malformed_ = 1;
+  EXPECT_FALSE(Predict(Sampled(2)).ok());
+  const auto spans = Spans();
+  ASSERT_EQ(spans.size(), 1);
+  const json rpc = spans.begin()->second;
+  EXPECT_EQ(AttributeOf(rpc, "rpc.grpc.status_code"), "3");
+  EXPECT_EQ(AttributeOf(rpc, "sfmamba.reason"), "INVALID_FIELD");
+  EXPECT_FALSE(rpc.contains("status"));
+}
+
+TEST_F(PredictionTraceTest, AnImageThatExpiresEndsInTheStageThatItReached) {
+  gate_.Close();
+  KeptResponse first_response;
+  Prediction first(*environment_, Request(1), &first_response);
+  first.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  PredictionRequest request = Sampled(1);
+  request.options.max_queue_wait = absl::Milliseconds(50);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Predict(std::move(request))));
+  gate_.Open();
+  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
+  const auto spans = Spans();
+  EXPECT_EQ(spans.count("inference"), 0);
+  EXPECT_EQ(spans.count("batch"), 0);
+  ASSERT_EQ(spans.count("queue"), 1);
+  const json queue = spans.find("queue")->second;
+  EXPECT_EQ(AttributeOf(queue, "sfmamba.reason"), "EXPIRED_IN_QUEUE");
+  EXPECT_LE(End(queue), End(spans.find("rpc")->second));
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction
