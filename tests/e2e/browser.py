@@ -152,6 +152,10 @@ class Browser:
                   **common)
         self.call('Input.dispatchKeyEvent', type='keyUp', **common)
 
+    def type(self, text):
+        """Into the field that has the focus, as an input method does."""
+        self.call('Input.insertText', text=text)
+
     def choose_file(self, selector, path):
         """What a user does with a file dialog."""
         root = self.call('DOM.getDocument')['root']['nodeId']

@@ -74,6 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(200, headers, body)
         elif state.lost:
             self.close_connection = True
+        elif self._refuses():
+            pass
         elif url.path == '/v1/models':
             self._send(200, {'Content-Type': 'application/json'},
                        json.dumps({'models': state.models}).encode())
@@ -84,9 +86,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._send(404, {}, b'no such page')
 
+    def _refuses(self):
+        """Whoever does not bring the token that is asked for."""
+        state = self.server.state
+        if state.token is None or self.headers['authorization'] == f'Bearer {state.token}':
+            return False
+        state.refused += 1
+        answer = error(16, 'a token is needed', 401)
+        self._send(401, {'Content-Type': 'application/json', 'WWW-Authenticate': 'Bearer'},
+                   answer.body)
+        return True
+
     def do_POST(self):
         url = urllib.parse.urlsplit(self.path)
         body = self.rfile.read(int(self.headers['content-length']))
+        if self._refuses():
+            return
         self.server.state.asked.append(
             {'path': urllib.parse.unquote(url.path), 'headers': dict(self.headers), 'body': body,
              'query': dict(urllib.parse.parse_qsl(url.query))})
@@ -133,6 +148,8 @@ class StandIn:
     def reset(self):
         self.models = list(MODELS)
         self.lost = False  # API calls get no answer.
+        self.token = None  # What they have to bring.
+        self.refused = 0  # Calls without it.
         self.metrics = lambda reading: ''  # The text, of how many readings there were.
         self.metrics_read = 0
         self.asked = []  # Questions: path, query, headers, body.

@@ -1,6 +1,8 @@
 // Calls of the server's REST API. Paths are relative to the page, so that it works
 // behind a proxy that serves it below a folder of its own.
 
+import {authorization, token} from './token.js';
+
 const DEADLINE = 30;  // Seconds, told to the server,
 const PATIENCE = 35;  // and when the page gives up by itself.
 
@@ -46,18 +48,30 @@ async function errorOf(response) {
       response.status, after);
 }
 
+// Tells the page whether the server takes the token that a call was sent with.
+function tell(code, used) {
+  document.dispatchEvent(new CustomEvent('answered', {detail: {code, used}}));
+}
+
 // Resolves to the parsed answer; rejects with a CallError, or an AbortError if
 // `signal` says so.
 async function call(path, options) {
   let response;
+  const used = token();
   try {
-    response = await fetch(path, {...options, cache: 'no-store', credentials: 'same-origin'});
+    response = await fetch(path, {...options, headers: {...options.headers, ...authorization()},
+      cache: 'no-store', credentials: 'same-origin'});
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     if (error instanceof CallError) throw error;
     throw new CallError({code: 14, message: 'the server cannot be reached'});
   }
-  if (!response.ok) throw await errorOf(response);
+  if (!response.ok) {
+    const error = await errorOf(response);
+    tell(error.code, used);
+    throw error;
+  }
+  tell('OK', used);
   return response;
 }
 

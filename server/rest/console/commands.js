@@ -2,6 +2,7 @@
 
 import {mediaType, parseName, questionUrl} from './api.js';
 import {make} from './dom.js';
+import {token} from './token.js';
 
 // One word of a POSIX shell, whatever the text holds.
 export function shellQuote(text) {
@@ -19,6 +20,18 @@ function grpcAddress(location) {
   return `${location.hostname}:${location.port ? Number(location.port) + 1 : 8001}`;
 }
 
+// What commands need to reach this server, as this page does: the token, which is
+// named and not shown, and TLS.
+function accessFor(location) {
+  const [tls, locked] = [location.protocol === 'https:', Boolean(token())];
+  return {
+    curl: locked ? '-H "Authorization: Bearer $SFMAMBA_TOKEN" ' : '',
+    imports: locked ? 'import os\n' : '',
+    python: `${tls ? ', tls=True' : ''}${locked ? ", token=os.environ['SFMAMBA_TOKEN']" : ''}`,
+    flags: tls ? ' --tls' : '',
+  };
+}
+
 // `asked` is {target, picture, name, sample, options}: of `options`, those that the
 // commands have too: topK, or scoreThreshold.
 export function commandsFor(asked, base, location) {
@@ -27,6 +40,7 @@ export function commandsFor(asked, base, location) {
   const model = target.versioned ? target.name : id;
   const file = fileName(asked.name);
   const server = grpcAddress(location);
+  const access = accessFor(location);
   const parameters = {};
   const flags = [];
   const keywords = [`model=${pythonQuote(model)}`];
@@ -50,13 +64,13 @@ export function commandsFor(asked, base, location) {
       `${shellQuote(new URL(`console/${sample}`, base).href)}\n` : '';
   const url = new URL(questionUrl(target, parameters), base).href;
   return [
-    ['curl', `${fetched}curl -sS -H 'Content-Type: ${mediaType(picture)}' ` +
+    ['curl', `${fetched}curl -sS ${access.curl}-H 'Content-Type: ${mediaType(picture)}' ` +
         `-H 'X-Request-Timeout: 30' \\\n  --data-binary ${shellQuote(`@${file}`)} \\\n` +
         `  ${shellQuote(url)}`],
-    ['Python', `import sfmamba\nwith sfmamba.Client(${pythonQuote(server)}) as client:\n` +
+    ['Python', `${access.imports}import sfmamba\nwith sfmamba.Client(${pythonQuote(server)}${access.python}) as client:\n` +
         `    print(client.${target.method}(${pythonQuote(file)}, ${keywords.join(', ')}))`],
     ['sfmamba', `bazel-bin/client/sfmamba ${target.method} ${shellQuote(file)} \\\n` +
-        `  --server=${shellQuote(server)} --model=${shellQuote(model)} ` +
+        `  --server=${shellQuote(server)}${access.flags} --model=${shellQuote(model)} ` +
         `${[...flags, '--timing'].join(' ')}`],
   ];
 }

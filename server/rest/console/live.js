@@ -4,6 +4,7 @@
 import {listModels, parseName, readMetrics} from './api.js';
 import {bytes, byId, make, seconds} from './dom.js';
 import {History, parseMetrics, total} from './metrics.js';
+import {token} from './token.js';
 
 const PERIOD = 1000;  // Milliseconds,
 const SLOW_PERIOD = 3000;  // while the server does not answer.
@@ -136,6 +137,7 @@ export class LiveView {
   async read() {
     this.reading = true;
     let period = PERIOD;
+    const used = token();
     try {
       if (this.readings % LIST_EVERY === 0) this.show(await listModels());
       const metrics = parseMetrics(await readMetrics());
@@ -144,12 +146,15 @@ export class LiveView {
       this.say('connected', 'Connected');
       ++this.readings;
     } catch (error) {
-      this.say('lost', `No connection: ${error.message}`);
+      const refused = ['UNAUTHENTICATED', 'PERMISSION_DENIED'].includes(error.code);
+      this.say('lost', `${refused ? 'Refused' : 'No connection'}: ${error.message}`);
       this.readings = 0;  // The list comes first when the server is back.
-      period = SLOW_PERIOD;
+      // Whoever is refused waits for another token: wake().
+      period = refused && used === token() ? null : SLOW_PERIOD;
     }
     this.reading = false;
-    if (!document.hidden && !this.paused) this.timer = setTimeout(() => this.wake(), period);
+    if (period === null || document.hidden || this.paused) return;
+    this.timer = setTimeout(() => this.wake(), period);
   }
 
   // Only what changes is said, as it is read aloud.

@@ -1,5 +1,6 @@
 // The page: a picture, a question about it, its answer.
 
+import {watchAccess} from './access.js';
 import {renderError, renderFacts, renderLegend, renderMap, renderObjects, renderPartial,
   renderScores, renderTiming} from './answers.js';
 import {ask, CallError, parseName, TASKS} from './api.js';
@@ -281,4 +282,5 @@ byId('threshold').addEventListener('input', () => {
     showCommands(answered.asked);
   }
 });
-new LiveView(showModels);
+const live = new LiveView(showModels);
+watchAccess(() => live.wake());
