@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::http {
 
@@ -16,7 +17,8 @@ struct HttpRequest {
   std::multimap<std::string, std::string> query;  // Decoded.
   std::multimap<std::string, std::string> headers;  // Names in lower case.
   std::string body;                                 // Whole.
-  std::string peer;  // As gRPC writes it: "ipv4:127.0.0.1:5000".
+  std::string peer;         // As gRPC writes it: "ipv4:127.0.0.1:5000".
+  security::Caller caller;  // Once it is admitted: HttpOptions::admit.
 };
 
 struct HttpResponse {

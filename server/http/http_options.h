@@ -24,7 +24,7 @@ struct HttpOptions {
   int port = 0;  // 0: any free one.
 
   // What connections begin TLS with; null: they speak in clear.
-  std::shared_ptr<TlsContext> tls;
+  std::shared_ptr<TlsContext> tls;  // Used by this port alone.
 
   // Of more, those are ended that have done nothing useful for longest, but
   // none whose request waits for its answer.
@@ -64,9 +64,10 @@ struct HttpOptions {
   // what was expected. Called by the port's thread; must not block.
   std::function<HttpResponse(int status, const std::string& message)> refusal =
       PlainRefusal;
-  // Called for each connection that is ended because there are too many. Must
-  // not block.
+  // Called for each connection that is ended because there are too many, and
+  // for each whose handshake fails. Both must not block.
   std::function<void()> refused = [] {};
+  std::function<void()> handshake_failed = [] {};
 };
 
 }  // namespace sfmamba::http

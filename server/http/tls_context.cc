@@ -5,7 +5,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <cstring>
+#include <string>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -73,7 +74,7 @@ bool UseKey(const std::string& pem, SSL_CTX* context) {
   return key != nullptr && SSL_CTX_use_PrivateKey(context, key.get()) == 1;
 }
 
-bool AskForClients(const std::string& pem, SSL_CTX* context) {
+bool AskForClients(const std::string& pem, bool is_optional, SSL_CTX* context) {
   const Owned<BIO> bio = Reader(pem);
   int count = 0;
   while (const Owned<X509> ca = Owned<X509>(
@@ -86,8 +87,10 @@ bool AskForClients(const std::string& pem, SSL_CTX* context) {
   }
   if (count == 0) return false;
   ERR_clear_error();
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-                     nullptr);
+  SSL_CTX_set_verify(
+      context,
+      SSL_VERIFY_PEER | (is_optional ? 0 : SSL_VERIFY_FAIL_IF_NO_PEER_CERT),
+      nullptr);
   return true;
 }
 
@@ -122,51 +125,47 @@ void SetLimits(SSL_CTX* context) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(
-    const TlsIdentity& identity) {
-  absl::StatusOr<Context> context = Make(identity);
-  if (!context.ok()) return context.status();
-  return absl::WrapUnique(new TlsContext(*std::move(context)));
+absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Create(
+    Options options) {
+  auto made = absl::WrapUnique(new TlsContext(options));
+  const absl::Status status = made->Renew();
+  if (!status.ok()) return status;
+  return made;
+}
+
+absl::Status TlsContext::Renew() {
+  auto identity = options_.identity->Get();
+  if (identity == identity_) return absl::OkStatus();
+  identity_ = std::move(identity);
+  absl::StatusOr<Context> context = Make(*identity_);
+  if (context.ok()) context_ = *std::move(context);
+  return context.status();
 }
 
 absl::StatusOr<TlsContext::Context> TlsContext::Make(
-    const TlsIdentity& identity) {
+    const security::TlsIdentity& identity) const {
   ERR_clear_error();
   Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return Bad("TLS", "a context");
   SetLimits(context.get());
-  if (!UseCertificates(identity.certificates, context.get())) {
+  if (!UseCertificates(identity.certificate_chain, context.get())) {
     return Bad("the certificate", "PEM with a CERTIFICATE and its chain");
   }
   if (!UseKey(identity.private_key, context.get())) {
     return Bad("the private key",
                "PEM with the certificate's PRIVATE KEY, without a password");
   }
-  if (SSL_CTX_check_private_key(context.get()) != 1) {
-    return Bad("the private key", "the certificate's");
-  }
   if (!identity.client_ca.empty() &&
-      !AskForClients(identity.client_ca, context.get())) {
+      !AskForClients(identity.client_ca, options_.client_optional,
+                     context.get())) {
     return Bad("the clients' CA", "PEM with a CERTIFICATE");
   }
   return context;
 }
 
-absl::Status TlsContext::Change(const TlsIdentity& identity) {
-  absl::StatusOr<Context> context = Make(identity);
-  if (!context.ok()) return context.status();
-  absl::MutexLock lock(&mu_);
-  context_.swap(*context);
-  return absl::OkStatus();
-}
-
 std::unique_ptr<Socket> TlsContext::Accept(int fd) {
-  Context context;
-  {
-    absl::MutexLock lock(&mu_);
-    context = context_;
-  }
-  return std::make_unique<TlsSocket>(context.get(), fd);
+  (void)Renew();
+  return std::make_unique<TlsSocket>(context_.get(), fd);
 }
 
 }  // namespace sfmamba::http

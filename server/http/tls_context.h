@@ -4,53 +4,49 @@
 #include <openssl/ssl.h>
 
 #include <memory>
-#include <string>
-#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "server/http/socket.h"
+#include "server/security/tls_identity.h"
 
 namespace sfmamba::http {
 
-// What a server shows and asks for in TLS, each as PEM.
-struct TlsIdentity {
-  std::string certificates;  // The server's own, then those that signed it.
-  std::string private_key;   // Without a password.
-  // Whose certificates clients must show; empty: none are asked for.
-  std::string client_ca;
-};
-
-// The identity of a port that speaks TLS 1.2 and 1.3. It may change while
-// connections are open: they go on with the one that they began with, and new
-// ones begin with the new one. Sessions are resumed by tickets, which end with
-// the identity. Renegotiation and compression are off.
+// Begins TLS 1.2 or 1.3 on a port's connections, with the identity that is the
+// current one when they are accepted: open ones go on with theirs. Sessions are
+// resumed by tickets, which end with the identity. Renegotiation and
+// compression are off.
 //
-// Thread-safe.
+// Used by one thread.
 class TlsContext {
  public:
+  struct Options {
+    // Has been set before; it outlives this.
+    const security::CurrentTlsIdentity* identity = nullptr;
+    // Where the identity has a CA of clients: those that show no certificate
+    // are served too.
+    bool client_optional = false;
+  };
+
   // INVALID_ARGUMENT, naming the part that is bad, if one cannot be read or the
   // key is not the certificate's.
-  static absl::StatusOr<std::shared_ptr<TlsContext>> Create(
-      const TlsIdentity& identity);
-
-  // The same errors; then the identity stays what it was.
-  absl::Status Change(const TlsIdentity& identity) ABSL_LOCKS_EXCLUDED(mu_);
+  static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
   // Of an accepted connection; owns `fd`, which does not block. The process
-  // must ignore SIGPIPE.
-  std::unique_ptr<Socket> Accept(int fd) ABSL_LOCKS_EXCLUDED(mu_);
+  // must ignore SIGPIPE. A new identity with something bad is passed over.
+  std::unique_ptr<Socket> Accept(int fd);
 
  private:
   using Context = std::shared_ptr<SSL_CTX>;
 
-  explicit TlsContext(Context context) : context_(std::move(context)) {}
-  static absl::StatusOr<Context> Make(const TlsIdentity& identity);
+  explicit TlsContext(Options options) : options_(options) {}
+  // Makes the context of the current identity if that is a new one.
+  absl::Status Renew();
+  absl::StatusOr<Context> Make(const security::TlsIdentity& identity) const;
 
-  absl::Mutex mu_;
-  Context context_ ABSL_GUARDED_BY(mu_);
+  const Options options_;
+  std::shared_ptr<const security::TlsIdentity> identity_;
+  Context context_;
 };
 
 }  // namespace sfmamba::http

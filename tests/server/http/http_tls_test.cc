@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/http/http_server.h"
+#include "server/security/tls_identity.h"
 #include "tests/server/http/raw_client.h"
 #include "tests/server/http/tls_client.h"
 #include "tests/testing/certificates.h"
@@ -45,10 +46,11 @@ class HttpTlsTest : public testing::Test {
   HttpTlsTest() { std::signal(SIGPIPE, SIG_IGN); }
 
   void Start(const std::string& client_ca = "") {
-    auto tls = TlsContext::Create({own_.pem, own_.key, client_ca});
+    identity_.Set({own_.pem, own_.key, client_ca});
+    auto tls = TlsContext::Create({&identity_, client_optional_});
     ASSERT_TRUE(tls.ok()) << tls.status();
-    tls_ = *std::move(tls);
-    options_.tls = tls_;
+    options_.tls = *std::move(tls);
+    options_.handshake_failed = [this] { ++failed_; };
     options_.host = "127.0.0.1";
     auto server = HttpServer::Start(options_, Serve);
     ASSERT_TRUE(server.ok()) << server.status();
@@ -66,7 +68,9 @@ class HttpTlsTest : public testing::Test {
   const Certificate ca_ = MakeCertificate({"ca"});
   const Certificate own_ = MakeCertificate({"localhost", &ca_});
   HttpOptions options_;
-  std::shared_ptr<TlsContext> tls_;
+  security::CurrentTlsIdentity identity_;
+  bool client_optional_ = false;
+  std::atomic<int> failed_{0};  // Handshakes.
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -170,6 +174,16 @@ TEST_F(HttpTlsTest, ClientsMustShowACertificateOfTheirCa) {
   }
 }
 
+TEST_F(HttpTlsTest, ACertificateMayBeOptional) {
+  client_optional_ = true;
+  Start(ca_.pem);
+  EXPECT_TRUE(IsServing()) << "without one";
+  const Certificate expired = MakeCertificate({"client", &ca_, true});
+  TlsClient::Options options;
+  options.certificate = &expired;
+  EXPECT_FALSE(Serves(options)) << "expired";
+}
+
 TEST_F(HttpTlsTest, AClientIsToldWhyItIsRefused) {
   Start(ca_.pem);
   TlsClient client(port());
@@ -186,11 +200,11 @@ TEST_F(HttpTlsTest, NewConnectionsBeginWithTheNewIdentity) {
   TlsClient old(port());
   ASSERT_TRUE(old.Greet());
   const Certificate next = MakeCertificate({"localhost", &ca_});
-  EXPECT_FALSE(tls_->Change({next.pem, own_.key, ""}).ok());
+  identity_.Set({next.pem, own_.key});  // Which do not belong together.
   TlsClient same(port());
   ASSERT_TRUE(same.Greet());
   EXPECT_EQ(same.server_certificate(), own_.pem);
-  ASSERT_TRUE(tls_->Change({next.pem, next.key, ""}).ok());
+  identity_.Set({next.pem, next.key});
   TlsClient changed(port());
   ASSERT_TRUE(changed.Greet());
   EXPECT_EQ(changed.server_certificate(), next.pem);
@@ -217,7 +231,7 @@ TEST_F(HttpTlsTest, KeysThatChangeAllTheTimeHoldUpNobody) {
   for (int i = 0; i < 2000; ++i) {
     SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
     if (SSL_do_handshake(client.ssl()) != 1) break;
-    if (i % 500 == 0) EXPECT_TRUE(IsServing());
+    EXPECT_TRUE(i % 500 != 0 || IsServing());
   }
   client.Send(kGet);
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "/a 0"));
@@ -255,10 +269,12 @@ TEST_F(HttpTlsTest, WhoSpeaksInClearIsToldSo) {
   const std::string answer = plain.ReadAll();
   EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 400")) << answer;
   EXPECT_TRUE(absl::StrContains(answer, "TLS")) << answer;
+  EXPECT_EQ(failed_, 1);
   RawClient garbage(port());
   garbage.Send(std::string(100'000, '\xff'));
   garbage.ReadAll();
   EXPECT_TRUE(IsServing());
+  EXPECT_EQ(failed_, 2);
 }
 
 TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {
