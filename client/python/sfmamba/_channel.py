@@ -84,7 +84,7 @@ def _is_loopback_host(address: str) -> bool:
 def _check_token_is_safe(server: str) -> None:
     if not is_loopback(server):
         raise ValueError(f'a token to {server} without TLS can be read on the way: pass tls=True or '
-                         'root_certificates, or insecure_token=True if the way is safe')
+                         'root_certificates, or plaintext_token=True if the way is safe')
 
 
 class Connection:
@@ -97,10 +97,10 @@ class Connection:
 
     def __init__(self, api: Any, server: str, secrets: Optional[grpc.ChannelCredentials],
                  token: Optional[Token], timeout: float, server_name: Optional[str] = None,
-                 insecure_token: bool = False) -> None:
+                 plaintext_token: bool = False) -> None:
         if server_name is not None and secrets is None:
             raise ValueError('server_name is of TLS: pass tls=True or root_certificates')
-        if token is not None and secrets is None and not insecure_token:
+        if token is not None and secrets is None and not plaintext_token:
             _check_token_is_safe(server)
         self.budget = Budget()
         self._token = token

@@ -33,12 +33,12 @@ class AsyncClient:
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
-                 token: Optional[Token] = None, insecure_token: bool = False,
+                 token: Optional[Token] = None, plaintext_token: bool = False,
                  max_images_per_request: int = 64) -> None:
         """As Client's; to be called where an event loop runs."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout, server_name, insecure_token)
+            token, timeout, server_name, plaintext_token)
         self._max_images = max_images_per_request
 
     async def close(self) -> None:

@@ -45,7 +45,7 @@ class Client:
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
-                 token: Optional[Token] = None, insecure_token: bool = False,
+                 token: Optional[Token] = None, plaintext_token: bool = False,
                  max_images_per_request: int = 64) -> None:
         """Connects when first used.
 
@@ -59,12 +59,12 @@ class Client:
           token: sent as "authorization: Bearer {token}" with every call; or a function that returns
             it, which is called for every call, by any thread, and must be quick. ValueError if it
             would go without TLS to a server that is not on this machine,
-          insecure_token: unless this is set. Anybody on the way can read it then.
+          plaintext_token: unless this is set. Anybody on the way can read it then.
           max_images_per_request: the server's setting.
         """
         self._connection = Connection(
             grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout, server_name, insecure_token)
+            token, timeout, server_name, plaintext_token)
         self._max_images = max_images_per_request
 
     def close(self) -> None:

@@ -265,7 +265,7 @@ class Cases:
                 self.connect(server, token='secret')
             self.assertNotIn('secret', str(raised.exception))
             self.connect(server, token='secret', tls=True)
-            self.connect(server, token='secret', insecure_token=True)
+            self.connect(server, token='secret', plaintext_token=True)
 
     def test_a_token_that_cannot_be_sent(self):
         for token in ('', 'a b', 'secret\n', 'sécret'):
