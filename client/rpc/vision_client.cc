@@ -1,5 +1,6 @@
 #include "client/rpc/vision_client.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/rpc/rpc_status.h"
@@ -32,6 +33,15 @@ constexpr char kRetryPolicy[] = R"(
 constexpr char kHealthCheck[] = R"(,
   "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
 
+// "host:port" as the name of one or more servers; a list of addresses, such as
+// "ipv4:127.0.0.1:1,127.0.0.1:2", as it is.
+std::string Target(absl::string_view server) {
+  for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) {
+    if (absl::StartsWith(server, scheme)) return std::string(server);
+  }
+  return absl::StrCat("dns:///", server);
+}
+
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
                                            absl::string_view health_check,
                                            const VisionClientOptions& options) {
@@ -46,9 +56,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
   arguments.SetServiceConfigJSON(
       absl::StrCat("{", kRetryPolicy, health_check, "}"));
-  return grpc::CreateCustomChannel(absl::StrCat("dns:///", server),
-                                   grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      Target(server), grpc::InsecureChannelCredentials(), arguments);
 }
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {

@@ -63,7 +63,8 @@ class VisionClient {
   using Done = std::function<void(absl::StatusOr<Response> response)>;
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // `server` is "host:port". Connects when first used.
+  // `server` is "host:port", or addresses as gRPC lists them, such as
+  // "ipv4:10.0.0.1:8001,10.0.0.2:8001". Connects when first used.
   explicit VisionClient(absl::string_view server,
                         const VisionClientOptions& options = {});
   ~VisionClient();

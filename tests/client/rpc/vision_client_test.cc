@@ -154,6 +154,26 @@ TEST(VisionClientTest, ConnectsToAHealthyServerAlone) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST(VisionClientTest, OfAListOfAddressesThoseThatAnswerAreAsked) {
+  std::atomic<int> first_asked{0}, second_asked{0};
+  const auto counting = [](std::atomic<int>* asked) {
+    return [asked](const v1::ClassifyRequest& request,
+                   v1::ClassifyResponse* response) {
+      ++*asked;
+      return AnswerCup(request, response);
+    };
+  };
+  FakeVisionServer first(counting(&first_asked));
+  FakeVisionServer second(counting(&second_asked));
+  // Nobody listens on port 1.
+  VisionClient client("ipv4:" + first.address() + ",127.0.0.1:1," +
+                      second.address());
+  const TimeLimit limit("answers of both servers");
+  while (first_asked == 0 || second_asked == 0) {
+    EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  }
+}
+
 TEST(VisionClientTest, ALargeRequestIsRetriedToo) {
   FakeVisionServer server(FailFirst(1, kUnavailable));
   VisionClient client(server.address());
