@@ -5,8 +5,10 @@
 #include <string>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/steady_cond_var.h"
 
 namespace sfmamba::server {
 
@@ -20,7 +22,12 @@ class Periodic {
   ~Periodic();
 
  private:
-  absl::Notification stopping_;
+  void Run(absl::Duration period);  // The body of thread_.
+
+  const std::function<void()> fn_;
+  absl::Mutex mu_;
+  SteadyCondVar wake_;  // Signalled when stopping_ changes.
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // Last: uses the above.
 };
 

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
+#include "server/base/steady_cond_var.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/device_turns.h"
@@ -138,9 +139,11 @@ class Batcher {
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
-  absl::CondVar run_wake_;  // Signalled when a batch may be due before run_at_.
-  absl::CondVar drop_wake_;   // The same for drop_at_.
-  absl::CondVar first_wake_;  // Signalled when the first of idle_ changes.
+  // Signalled when a batch may be due before run_at_; the same for drop_at_;
+  // and when the first of idle_ changes.
+  server::SteadyCondVar run_wake_;
+  server::SteadyCondVar drop_wake_;
+  absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
   // The threads that are free, the one that has been free longest first. It

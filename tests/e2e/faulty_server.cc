@@ -1,5 +1,6 @@
 // The server's command with an engine that has no GPU, and whose device fails
-// for good at the first picture whose first pixel is white. A model of nine
+// for good at the first picture whose first pixel is white. It has memory for
+// two pictures whose first pixel is 254, and for none of 253. A model of nine
 // classes never loads.
 
 #include <atomic>
@@ -40,6 +41,12 @@ class FaultyModel : public model::VisionModel {
  private:
   absl::StatusOr<std::vector<model::Result>> Compute(
       absl::Span<const model::ModelInput> images) {
+    int large = 0;
+    for (const model::ModelInput& image : images) {
+      if (image.pixels[0] == 254) large += 1;
+      if (image.pixels[0] == 253) large += 3;
+    }
+    if (large > 2) return absl::ResourceExhaustedError("no memory");
     std::vector<model::Result> results;
     for (const model::ModelInput& image : images) {
       if (image.pixels[0] == 255) failed_.store(true);

@@ -1,0 +1,34 @@
+#ifndef SFMAMBA_SERVER_BASE_STEADY_COND_VAR_H_
+#define SFMAMBA_SERVER_BASE_STEADY_COND_VAR_H_
+
+#include <condition_variable>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::server {
+
+// A condition variable of an absl::Mutex whose waits end by the steady clock.
+// Those of absl::CondVar end by the wall clock: if that is set back by an hour
+// meanwhile, they take an hour longer. Thread-safe.
+class SteadyCondVar {
+ public:
+  // Both give the mutex back while they wait. They return when signalled,
+  // WaitWithTimeout() also when the time has passed, and both now and then
+  // without a reason.
+  void Wait(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void WaitWithTimeout(absl::Mutex* mu, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+
+  // Wakes one of those who wait, or all.
+  void Signal() { changed_.notify_one(); }
+  void SignalAll() { changed_.notify_all(); }
+
+ private:
+  std::condition_variable_any changed_;
+};
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_BASE_STEADY_COND_VAR_H_
