@@ -35,7 +35,7 @@ class DashboardTest(unittest.TestCase):
         rows = [panel['title'] for panel in self.dashboards['sfmamba.json']['panels']
                 if panel['type'] == 'row']
         self.assertEqual(rows, ['Traffic', 'Latency', 'Batching', 'Queue', 'GPU', 'Process',
-                                'Models'])
+                                'Versions', 'Access', 'Models'])
 
     def test_each_panel_asks_the_chosen_data_source(self):
         for where, panel in self.panels():

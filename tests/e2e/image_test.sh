@@ -88,6 +88,16 @@ libtorch=$(stat -c %s "$root/usr/lib/x86_64-linux-gnu/libtorch_cpu.so")
 say "the image is built: $size MiB, of which libtorch_cpu.so $((libtorch >> 20)) MiB"
 [ "$size" -le $BUDGET_MB ] || fail "expected at most $BUDGET_MB MiB"
 
+# Its own list names every file of it, and no other.
+listed=$(python3 -c 'import json, sys
+for file in json.load(open(sys.argv[1]))["files"]: print(file["fileName"])' \
+  "$root/usr/share/sfmamba/sbom.spdx.json" | sort)
+held=$(cd "$root" && find . -type f -not -path ./usr/share/sfmamba/sbom.spdx.json | sort)
+[ "$listed" = "$held" ] || fail "the SBOM differs: $(diff <(echo "$listed") <(echo "$held"))"
+say "the SBOM lists its $(wc -l <<<"$held") files"
+[ "$(stat -c %a "$root/var/cache/sfmamba")" = 1777 ] ||
+  fail "a volume over /var/cache/sfmamba could not be written"
+
 # What an engine would do with it, from the image's own configuration.
 config() { b inspect --type image --format "{{$1}}" localhost/sfmamba:cpu; }
 list() { b inspect --type image --format "{{range $1}}{{println .}}{{end}}" localhost/sfmamba:cpu; }
