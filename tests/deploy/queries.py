@@ -18,10 +18,16 @@ GPU_ONLY = {
     'sfmamba_gpu_power_watts',
 }
 
-# Those of what the test's server does not do: speak TLS, and load versions after its start.
+# Those of what the test's server does not do: speak TLS, ask for tokens, send traces, and load
+# versions after its start.
 NOT_HERE = {
     'sfmamba_model_reloads_total',
+    'sfmamba_security_reloads_total',
     'sfmamba_tls_certificate_expiry_timestamp_seconds',
+    'sfmamba_tls_handshake_failures_total',
+    'sfmamba_trace_spans_dropped_total',
+    'sfmamba_trace_spans_exported_total',
+    'sfmamba_unauthorized_total',
 }
 
 # Their series exist once something has failed that does not fail here.
