@@ -25,6 +25,8 @@
 #include "server/flags.h"
 #include "server/gpus.h"
 #include "server/observability/log.h"
+#include "server/repository/golden.h"
+#include "server/repository/golden_images.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
 #include "server/scan_tuning.h"
@@ -265,6 +267,39 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
+// Writes the golden answers of the versions that would be served.
+int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
+                const Engine& engine, observability::Logger* log) {
+  absl::StatusOr<repository::ModelRepository::Load> load =
+      MakeLoad(config, gpus, engine, log);
+  observability::Metrics metrics{observability::BuildInfo()};
+  repository::ModelRepository repository(repository::RepositoryOptions(config),
+                                         nullptr, &metrics, log);
+  absl::Status status = load.status();
+  if (status.ok()) status = repository.Scan();
+  for (const auto& version : repository.List()) {
+    if (!status.ok()) break;
+    const auto directory =
+        repository::ReadModelDirectory(version->path(), config.random_init());
+    status = directory.status();
+    if (!status.ok()) break;
+    const auto model = (*load)(*directory, [](const absl::Status&) {});
+    status = model.status();
+    if (!status.ok()) break;
+    const auto images = repository::AnswerGoldenImages(**model);
+    status = images.ok() ? repository::WriteGolden(version->path(), *images)
+                         : images.status();
+    if (!status.ok()) break;
+    log->Info(observability::LogModule::kModels, "golden answers are written",
+              {{"model", version->name()},
+               {"images", static_cast<int>(images->size())}});
+  }
+  if (status.ok()) return kClean;
+  log->Error(observability::LogModule::kServer,
+             "golden answers cannot be written", {{"error", status.message()}});
+  return kLoadFailed;
+}
+
 }  // namespace
 
 int ServerMain(int argc, char** argv, const Engine& engine) {
@@ -323,6 +358,9 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     log.Error(observability::LogModule::kServer, "no usable device",
               {{"error", gpus.status().message()}});
     return kNoDevice;
+  }
+  if (line.command.write_golden()) {
+    return WriteGolden(*config, *gpus, engine, &log);
   }
   return line.command.tune() ? Tune(*config, *gpus, found, engine, &log)
                              : Serve(*config, *gpus, engine, end, &log);

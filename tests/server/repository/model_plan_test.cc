@@ -1,0 +1,186 @@
+#include "server/repository/model_plan.h"
+
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::repository {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+const absl::Time kNow = absl::UnixEpoch();
+constexpr absl::Duration kPeriod = absl::Seconds(5);
+
+// A folder of these versions, whose files are whole.
+ModelFolder Folder(const std::map<int64_t, std::string>& fingerprints) {
+  ModelFolder folder;
+  for (const auto& [number, fingerprint] : fingerprints) {
+    folder.versions[number] = {"path", fingerprint, /*complete=*/true};
+  }
+  return folder;
+}
+
+v1::VersionPolicy Latest(int count) {
+  v1::VersionPolicy policy;
+  policy.set_latest(count);
+  return policy;
+}
+
+Numbers ToLoad(const ModelPlan& plan, absl::Time now = kNow,
+               bool at_once = false) {
+  return plan.ToLoad({}, now, at_once);
+}
+
+TEST(ModelPlanTest, LoadsTheNewestAndThenUnloadsTheOneBefore) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  plan.Loaded(1);
+  EXPECT_EQ(ToLoad(plan), Numbers());
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  EXPECT_EQ(ToLoad(plan), Numbers({2}));
+  EXPECT_EQ(plan.ToUnload({}), Numbers()) << "2 does not serve yet";
+  plan.Loaded(2);
+  EXPECT_EQ(plan.ToUnload({}), Numbers({1}));
+  plan.Unloaded(1);
+  EXPECT_EQ(plan.ToUnload({}), Numbers());
+}
+
+TEST(ModelPlanTest, TheOldVersionStaysWhileTheNewOneFails) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  plan.Loaded(1);
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  plan.Failed(2, kNow, kPeriod);
+  EXPECT_EQ(plan.ToUnload({}), Numbers());
+  // Even if its folder is gone.
+  plan.Found(Folder({{2, "b"}}));
+  EXPECT_EQ(plan.ToUnload({}), Numbers());
+}
+
+TEST(ModelPlanTest, TriesAgainLaterAndLater) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  absl::Time now = kNow;
+  for (int periods : {1, 2, 4, 8, 16, 32, 64, 64}) {
+    plan.Failed(1, now, kPeriod);
+    EXPECT_EQ(ToLoad(plan, now + periods * kPeriod - absl::Nanoseconds(1)),
+              Numbers())
+        << periods;
+    now += periods * kPeriod;
+    EXPECT_EQ(ToLoad(plan, now), Numbers({1})) << periods;
+  }
+  EXPECT_EQ(ToLoad(plan, kNow, /*at_once=*/true), Numbers({1}));
+}
+
+TEST(ModelPlanTest, TriesAgainAtOnceWhenTheFilesChange) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  for (int i = 0; i < 5; ++i) plan.Failed(1, kNow, kPeriod);
+  plan.Found(Folder({{1, "mended"}}));
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  plan.Failed(1, kNow, kPeriod);
+  EXPECT_EQ(ToLoad(plan, kNow + kPeriod), Numbers({1}))
+      << "failures of other files do not count";
+}
+
+TEST(ModelPlanTest, WaitsForWhatIsBeingWritten) {
+  ModelPlan plan;
+  const auto find = [&plan](const std::string& fingerprint, bool complete) {
+    ModelFolder folder = Folder({{1, fingerprint}});
+    folder.versions[1].complete = complete;
+    plan.Found(std::move(folder));
+  };
+  find("1 byte", false);
+  EXPECT_EQ(ToLoad(plan), Numbers());
+  find("2 bytes", false);
+  EXPECT_EQ(ToLoad(plan), Numbers());
+  find("3 bytes", true);
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  // Nobody writes any more: a load will say what is wrong.
+  find("1 byte again", false);
+  find("1 byte again", false);
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  find("half", false);
+  EXPECT_EQ(ToLoad(plan, kNow, /*at_once=*/true), Numbers({1}))
+      << "a call does not wait";
+}
+
+TEST(ModelPlanTest, LoadsAVersionAgainWhoseFilesChanged) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  plan.Loaded(1);
+  plan.Found(Folder({{1, "b"}}));
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  EXPECT_EQ(plan.ToUnload({}), Numbers());
+  plan.Loaded(1);
+  EXPECT_EQ(ToLoad(plan), Numbers());
+}
+
+TEST(ModelPlanTest, VersionsWithALabelStay) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  plan.Loaded(1);
+  plan.Loaded(2);
+  EXPECT_EQ(plan.ToUnload({1}), Numbers());
+  EXPECT_EQ(plan.ToUnload({2}), Numbers({1}));
+  plan.Found(Folder({{2, "b"}}));
+  EXPECT_EQ(plan.ToUnload({1}), Numbers()) << "without a folder too";
+}
+
+TEST(ModelPlanTest, ACallWantsAnotherVersionBesideThePolicys) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  plan.Loaded(2);
+  plan.Want(1);
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  plan.Loaded(1);
+  EXPECT_EQ(plan.ToUnload({}), Numbers());
+  plan.Drop(1);
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2}));
+}
+
+TEST(ModelPlanTest, WhatACallDroppedStaysAway) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  plan.Drop(2);
+  EXPECT_TRUE(plan.IsDropped(2));
+  EXPECT_FALSE(plan.IsDropped(1));
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1}));
+  plan.Drop();
+  plan.Found(Folder({{1, "a"}, {2, "b"}, {3, "c"}}));
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>());
+  plan.Want(1);
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1})) << "and nothing else";
+  plan.Want();
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1, 3}));
+}
+
+TEST(ModelPlanTest, FollowsThePolicyAndKeepsItWhileItIsBroken) {
+  ModelPlan plan;
+  ModelFolder folder = Folder({{1, "a"}, {2, "b"}, {3, "c"}});
+  folder.policy = Latest(2);
+  plan.Found(folder);
+  EXPECT_EQ(ToLoad(plan), Numbers({3, 2})) << "the newest first";
+  folder.policy = absl::InvalidArgumentError("broken");
+  plan.Found(folder);
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2, 3}));
+}
+
+TEST(ModelPlanTest, ForgetsWhatIsGone) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  plan.Loaded(1);
+  plan.Found(ModelFolder());
+  plan.Found(ModelFolder());
+  EXPECT_FALSE(plan.is_empty()) << "it is loaded";
+  EXPECT_EQ(plan.ToUnload({}), Numbers({1}));
+  plan.Unloaded(1);
+  EXPECT_TRUE(plan.is_empty());
+  EXPECT_EQ(plan.Folder(1), nullptr);
+}
+
+}  // namespace
+}  // namespace sfmamba::repository

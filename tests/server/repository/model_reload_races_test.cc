@@ -1,0 +1,220 @@
+// Requests, calls, the end and other writers while a repository changes.
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "tests/server/repository/reload_fixture.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+using server::WriteModel;
+
+// ---- Requests meanwhile ----
+
+TEST_F(ModelReloadTest, RequestsInFlightAreAnsweredByWhatTheyFound) {
+  Start();
+  gate_.Close();
+  absl::StatusOr<int64_t> answer;
+  std::thread request([&] { answer = Predict("m"); });
+  gate_.WaitForBatch();
+  const auto before = *repository_->Find("m", "model");
+  EXPECT_EQ(Unload("m"), absl::OkStatus()) << "it does not wait for them";
+  EXPECT_EQ(States(), std::vector<std::string>{"1 UNLOADING"});
+  EXPECT_TRUE(before->Loaded().ok()) << "found before";
+  gate_.Open();
+  Join(request, "the answer");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(*answer, 1);
+  EXPECT_EQ(States(), std::vector<std::string>{"1 UNLOADING"});
+}
+
+TEST_F(ModelReloadTest, ManyThreadsLoadAndUnloadUnderRequests) {
+  WriteModel(folder_, "m", "2");
+  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  Start();
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
+  std::atomic<bool> stop{false};
+  std::atomic<int> answered{0}, failed{0};
+  std::vector<std::thread> requests;
+  for (int i = 0; i < 3; ++i) {
+    requests.emplace_back([&] {
+      while (!stop) {
+        const auto answer = Predict("m");
+        ++(answer.ok() ? answered : failed);
+      }
+    });
+  }
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([this, i] {
+      for (int n = 0; n < 10; ++n) {
+        if ((i + n) % 2 == 0) {
+          LoadVersion("m", 2).IgnoreError();
+        } else {
+          Unload("m", 2).IgnoreError();
+        }
+        Load("m", {1, v1::Batching()}).IgnoreError();
+      }
+    });
+  }
+  for (std::thread& caller : callers) Join(caller, "a caller", kTestPatience);
+  stop = true;
+  for (std::thread& request : requests) Join(request, "a request");
+  EXPECT_GT(answered.load(), 0);
+  EXPECT_EQ(failed.load(), 0);
+  ASSERT_TRUE(LoadVersion("m", 2).ok());
+  AwaitStates({"1 READY", "2 READY"});
+}
+
+TEST_F(ModelReloadTest, TooManyCallsAreRefusedAtOnce) {
+  Start();
+  absl::Notification loading, go;
+  on_load_ = [&] {
+    loading.Notify();
+    go.WaitForNotification();
+    on_load_ = nullptr;
+  };
+  WriteModel(folder_, "m", "2");
+  std::atomic<int> done{0}, full{0};
+  const auto told = [&](const absl::Status& status) {
+    ++done;
+    if (Reason(status) == "QUEUE_FULL") ++full;
+  };
+  repository_->LoadModel("m", {}, told);
+  WaitFor(loading, "the load");
+  for (int i = 0; i < 1000; ++i) repository_->LoadModel("m", {}, told);
+  EXPECT_EQ(full.load(), 1000 - 256);
+  EXPECT_EQ(done.load(), full.load());
+  EXPECT_EQ(*Predict("m"), 1);
+  go.Notify();
+  WaitUntil([&] { return done.load() == 1001; }, "the ends of all calls");
+  EXPECT_EQ(full.load(), 1000 - 256);
+}
+
+TEST_F(ModelReloadTest, TheEndInterruptsALoadAndTellsTheCallsThatWait) {
+  Start();
+  absl::Notification loading;
+  on_load_ = [&] {
+    if (!loading.HasBeenNotified()) loading.Notify();
+    while (!stop_) std::this_thread::yield();
+  };
+  WriteModel(folder_, "m", "2");
+  absl::Status first, second;
+  repository_->LoadModel("m", {},
+                         [&](const absl::Status& status) { first = status; });
+  WaitFor(loading, "the load");
+  repository_->LoadModel("m", {},
+                         [&](const absl::Status& status) { second = status; });
+  std::thread end([this] { repository_.reset(); });
+  stop_ = true;
+  Join(end, "the end");
+  EXPECT_EQ(first.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(second.ok());
+}
+
+TEST_F(ModelReloadTest, AModelThatDoesNotFitIsRefusedOrReplacesTheOthers) {
+  int64_t free = 1 << 20;
+  options_.free_memory = [this, &free] {
+    return repository_->IsServing("m") ? free : int64_t{1} << 40;
+  };
+  Start();
+  WriteModel(folder_, "m", "2");
+  const absl::Status status = Load("m");
+  EXPECT_NE(status.message().find("memory: loading takes about"),
+            std::string::npos)
+      << status;
+  EXPECT_EQ(*Predict("m"), 1);
+  options_.unload_first = true;
+  fs::remove_all(folder_ + "/m/2");
+  Start();
+  WriteModel(folder_, "m", "2");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(*Predict("m"), 2);
+}
+
+// ---- Polling ----
+
+class PollTest : public ModelReloadTest {
+ protected:
+  PollTest() {
+    options_.explicit_control = false;
+    options_.poll_period = absl::Milliseconds(2);
+  }
+};
+
+TEST_F(PollTest, FollowsTheFolder) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  AwaitStates({"2 READY"});
+  WriteModel(folder_, "new", "1");
+  WaitUntil([this] { return repository_->IsServing("new"); }, "a new model");
+  fs::remove_all(folder_ + "/new");
+  WaitUntil([this] { return Found("new") == 0; }, "the end of a model");
+  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  AwaitStates({"1 READY", "2 READY"});
+  fs::remove(folder_ + "/m/policy.textproto");
+  AwaitStates({"2 READY"});
+}
+
+TEST_F(PollTest, WaitsForAFolderThatIsBeingWritten) {
+  Start();
+  WriteModel(folder_, "whole", "2");
+  const std::string from = folder_ + "/whole/2/", to = folder_ + "/m/2/";
+  fs::create_directories(to);
+  fs::copy_file(from + "config.textproto", to + "config.textproto");
+  fs::copy_file(from + "labels.txt", to + "labels.txt");
+  for (int i = 0; i < 50; ++i) {
+    std::ofstream(to + "model.safetensors") << (i % 2 == 0 ? "weig" : "wei");
+    EXPECT_EQ(Found("m"), 1);
+    std::this_thread::yield();
+  }
+  fs::remove(to + "model.safetensors");
+  fs::copy_file(from + "model.safetensors", to + "model.safetensors");
+  AwaitStates({"2 READY"});
+}
+
+TEST_F(PollTest, TriesAgainWhatFailed) {
+  Start();
+  WriteModel(folder_, "m", "2.new");
+  std::ofstream(folder_ + "/m/2.new/unloadable") << "";
+  fs::rename(folder_ + "/m/2.new", folder_ + "/m/2");
+  AwaitStates({"1 READY", "2 UNAVAILABLE"});
+  WaitUntil([this] { return loads_ > 3; }, "three loads of version 2");
+  fs::remove(folder_ + "/m/2/unloadable");  // Not one of the files watched.
+  AwaitStates({"2 READY"});
+}
+
+TEST_F(PollTest, AFolderThatIsAwayForAWhileChangesNothing) {
+  Start();
+  fs::rename(folder_, folder_ + "-away");
+  const int loads = loads_;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(*Predict("m"), 1);
+    std::this_thread::yield();
+  }
+  fs::rename(folder_ + "-away", folder_);
+  EXPECT_EQ(*Predict("m"), 1);
+  EXPECT_EQ(loads_, loads);
+}
+
+TEST_F(PollTest, ABrokenPolicyChangesNothing) {
+  WriteModel(folder_, "m", "2");
+  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  Start();
+  std::ofstream(folder_ + "/m/policy.textproto") << "all: perhaps";
+  WriteModel(folder_, "m", "3");
+  AwaitStates({"1 READY", "2 READY", "3 READY"});
+}
+
+}  // namespace
+}  // namespace sfmamba::repository

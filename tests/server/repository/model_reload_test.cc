@@ -1,0 +1,221 @@
+// What calls change in a repository that serves.
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+#include "server/repository/golden.h"
+#include "tests/server/repository/reload_fixture.h"
+#include "tests/server/running_server.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+using observability::ModelState;
+using server::WriteModel;
+
+TEST_F(ModelReloadTest, ACallLoadsTheNewVersionAndUnloadsTheOldOne) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  const int changes = changes_;
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("m"), 2);
+  AwaitStates({"2 READY"});
+  EXPECT_GE(changes_ - changes, 2);
+  EXPECT_TRUE(repository_->IsServing("m"));
+  EXPECT_EQ(Metric("sfmamba_model_reloads_total{model=m,result=ok}"), 1);
+  EXPECT_EQ(Metric("sfmamba_model_state{model=m,state=READY,version=2}"), 1);
+  WaitUntil([this] { return !HasSeries("version=1"); },
+            "the end of version 1's series");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(loads_, 2) << "nothing has changed";
+}
+
+TEST_F(ModelReloadTest, CallsAreRefusedWithoutExplicitControl) {
+  options_.explicit_control = false;
+  Start();
+  for (const absl::Status& status : {Load("m"), Unload("m"), Load("other")}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(Reason(status), "MODEL_CONTROL_OFF");
+  }
+  EXPECT_EQ(Found("m"), 1);
+}
+
+TEST_F(ModelReloadTest, WhatIsNotThereIsNotFound) {
+  Start();
+  WriteModel(folder_, "m", "03");
+  for (const absl::Status& status :
+       {Load("other"), Load("../models/m"), LoadVersion("m", 2),
+        LoadVersion("m", 3), LoadVersion("m", -1), Unload("other"),
+        Unload("m", 2), repository_->SetLabel("m", "stable", 2),
+        repository_->SetLabel("other", "stable", 1),
+        repository_->SetCanaryShare("other", 1)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+    EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
+  }
+  EXPECT_EQ(Found("m"), 1);
+}
+
+TEST_F(ModelReloadTest, AFailedLoadLeavesTheOldVersion) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  std::ofstream(folder_ + "/m/2/unloadable") << "";
+  const absl::Status status = Load("m");
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Reason(status), "LOAD_FAILED");
+  EXPECT_EQ(status.message(), "models/m/versions/2: no such tensor");
+  EXPECT_EQ(States(), (std::vector<std::string>{"1 READY", "2 UNAVAILABLE"}));
+  EXPECT_EQ(
+      (*repository_->Find("models/m/versions/2", "model"))->state_reason(),
+      "no such tensor");
+  EXPECT_EQ(*Predict("m"), 1);
+  EXPECT_EQ(Metric("sfmamba_model_reloads_total{model=m,result=error}"), 1);
+  EXPECT_EQ(Metric("sfmamba_model_state{model=m,state=UNAVAILABLE,version=2}"),
+            1);
+  fs::remove(folder_ + "/m/2/unloadable");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  AwaitStates({"2 READY"});
+}
+
+TEST_F(ModelReloadTest, AVersionThatFailsToLoadAgainServesOn) {
+  Start();
+  std::ofstream(folder_ + "/m/1/labels.txt") << "one\n\ntwo\n";
+  EXPECT_EQ(Reason(Load("m")), "LOAD_FAILED");
+  const auto version = repository_->Find("m", "model");
+  EXPECT_EQ((*version)->state(), ModelState::kReady);
+  EXPECT_NE((*version)->state_reason(), "");
+  EXPECT_EQ(*Predict("m"), 1);
+  EXPECT_EQ(Metric("sfmamba_model_state{model=m,state=READY,version=1}"), 1);
+  WriteModel(folder_, "m", "1");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ((*repository_->Find("m", "model"))->state_reason(), "");
+}
+
+TEST_F(ModelReloadTest, ValuesThatAreNotFiniteDoNotServe) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  std::ofstream(folder_ + "/m/2/nan") << "";
+  EXPECT_NE(Load("m").message().find("not finite"), std::string::npos);
+  EXPECT_EQ(*Predict("m"), 1);
+}
+
+TEST_F(ModelReloadTest, AnswersThatAreNotTheStoredOnesDoNotServe) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  GoldenImage image;
+  image.height = image.width = server::FakeModel::kSide;
+  image.pixels.assign(3 * image.height * image.width, 255);
+  model::Classification wrong;
+  wrong.logits = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  image.result = wrong;
+  ASSERT_TRUE(WriteGolden(folder_ + "/m/2", {image}).ok());
+  const absl::Status status = Load("m");
+  EXPECT_NE(status.message().find("golden image 0: "), std::string::npos)
+      << status;
+  EXPECT_EQ(*Predict("m"), 1);
+}
+
+TEST_F(ModelReloadTest, ACallMayChangeTheLimitsOfBatches) {
+  Start();
+  v1::Batching batching;
+  batching.set_max_batch_size(3);
+  EXPECT_EQ(Load("m", {std::nullopt, batching}), absl::OkStatus());
+  const auto loaded = (*repository_->Find("m", "model"))->Loaded();
+  EXPECT_EQ((*loaded)->directory.batch.max_batch_size, 3);
+  batching.set_max_batch_size(-1);
+  const absl::Status status = Load("m", {std::nullopt, batching});
+  EXPECT_NE(status.message().find("batching.max_batch_size"), std::string::npos)
+      << status;
+  EXPECT_EQ(*Predict("m"), 1);
+}
+
+TEST_F(ModelReloadTest, AnUnloadedModelStaysAwayUntilACallLoadsIt) {
+  WriteModel(folder_, "other", "1");
+  Start();
+  EXPECT_EQ(Unload("m"), absl::OkStatus());
+  EXPECT_EQ(Reason(Predict("m").status()), "MODEL_NOT_READY");
+  EXPECT_EQ(*Predict("other"), 1);
+  EXPECT_FALSE(repository_->IsServing("m"));
+  AwaitStates({"1 UNAVAILABLE"});
+  EXPECT_FALSE(HasSeries("model=m,version"));
+  EXPECT_FALSE(HasSeries("model=m,state"));
+  EXPECT_EQ(Unload("m"), absl::OkStatus()) << "once more";
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(*Predict("m"), 1);
+  EXPECT_EQ(States(), std::vector<std::string>{"1 READY"});
+}
+
+TEST_F(ModelReloadTest, OnlyTheModelsOfTheStartAreLoaded) {
+  WriteModel(folder_, "other", "1");
+  options_.startup_models = {"other"};
+  Start();
+  EXPECT_EQ(loads_, 1);
+  EXPECT_EQ(States(), std::vector<std::string>{"1 UNAVAILABLE"});
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(*Predict("m"), 1);
+  options_.startup_models = {"none"};
+  repository_ =
+      std::make_unique<ModelRepository>(options_, nullptr, &metrics_, &log_);
+  EXPECT_EQ(repository_->Scan().code(), absl::StatusCode::kNotFound);
+}
+
+// ---- Labels ----
+
+TEST_F(ModelReloadTest, RollsOutAndBackByLabels) {
+  Start();
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
+  WriteModel(folder_, "m", "2");
+  ASSERT_TRUE(Load("m").ok());
+  EXPECT_EQ(Found("m"), 1) << "what is labelled is kept";
+  EXPECT_EQ(Found("models/m/labels/stable"), 1);
+  ASSERT_TRUE(repository_->SetLabel("m", "canary", 2).ok());
+  ASSERT_TRUE(repository_->SetCanaryShare("m", 10).ok());
+  EXPECT_EQ(repository_->CanaryShare("m"), 10);
+  std::map<int64_t, int> answered;
+  for (int i = 0; i < 100; ++i) ++answered[*Predict("m")];
+  EXPECT_EQ(answered, (std::map<int64_t, int>{{1, 90}, {2, 10}}));
+  EXPECT_EQ(Reason(Unload("m", 1)), "VERSION_IN_USE");
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
+  EXPECT_EQ(Found("m"), 2);
+  ASSERT_TRUE(Load("m").ok());
+  AwaitStates({"2 READY"});
+  // Back.
+  ASSERT_TRUE(LoadVersion("m", 1).ok());
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
+  ASSERT_TRUE(repository_->SetLabel("m", "canary", std::nullopt).ok());
+  EXPECT_EQ(Found("m"), 1);
+  ASSERT_TRUE(Unload("m", 2).ok());
+  AwaitStates({"1 READY", "2 UNAVAILABLE"});
+  EXPECT_EQ(Found("m"), 1);
+}
+
+TEST_F(ModelReloadTest, ALabelNeedsAGoodNameAndAVersionThatIsReady) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  std::ofstream(folder_ + "/m/2/unloadable") << "";
+  Load("m").IgnoreError();
+  EXPECT_EQ(Reason(repository_->SetLabel("m", "stable", 2)), "MODEL_NOT_READY");
+  for (const char* label : {"", "a/b", ".x", "a b"}) {
+    const absl::Status status = repository_->SetLabel("m", label, 1);
+    EXPECT_EQ(server::GetErrorDetail(status).field, "label") << label;
+  }
+  EXPECT_EQ(server::GetErrorDetail(repository_->SetCanaryShare("m", 101)).field,
+            "percent");
+  EXPECT_FALSE(repository_->SetCanaryShare("m", -1).ok());
+  EXPECT_EQ(Found("models/m/labels/stable"), 0);
+}
+
+TEST_F(ModelReloadTest, AnUnloadOfAllTakesTheLabelsAlong) {
+  Start();
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
+  EXPECT_EQ(Unload("m"), absl::OkStatus());
+  EXPECT_EQ(Found("models/m/labels/stable"), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::repository

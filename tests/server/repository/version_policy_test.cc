@@ -1,0 +1,69 @@
+#include "server/repository/version_policy.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VersionPolicyTest : public testing::Test {
+ protected:
+  VersionPolicyTest()
+      : folder_(fs::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+
+  void Write(const std::string& text) {
+    std::ofstream(folder_ / kPolicyFile) << text;
+  }
+
+  std::set<int64_t> Wanted(const std::set<int64_t>& versions) {
+    const auto policy = ReadVersionPolicy(folder_.string());
+    EXPECT_TRUE(policy.ok()) << policy.status();
+    return WantedBy(*policy, versions);
+  }
+
+  const fs::path folder_;
+};
+
+TEST_F(VersionPolicyTest, WithoutAFileTheLatestIsWanted) {
+  EXPECT_EQ(Wanted({1, 9, 10}), std::set<int64_t>({10}));
+  EXPECT_EQ(Wanted({}), std::set<int64_t>());
+}
+
+TEST_F(VersionPolicyTest, WantsWhatTheFileSays) {
+  Write("latest: 2");
+  EXPECT_EQ(Wanted({1, 9, 10}), std::set<int64_t>({9, 10}));
+  EXPECT_EQ(Wanted({7}), std::set<int64_t>({7}));
+  Write("all: true");
+  EXPECT_EQ(Wanted({1, 9, 10}), std::set<int64_t>({1, 9, 10}));
+  Write("specific: [ 10, 1, 77 ]");
+  EXPECT_EQ(Wanted({1, 9, 10}), std::set<int64_t>({1, 10}));
+}
+
+TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
+  for (const char* text : {"latest: 0 all: maybe", "newest: 2", "latest: -1",
+                           "latest: 1025", "specific: 0", "specific: -3",
+                           "latest: 1 all: true", "all: true specific: 1"}) {
+    Write(text);
+    const absl::Status status = ReadVersionPolicy(folder_.string()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_NE(status.message().find(kPolicyFile), std::string::npos) << status;
+    EXPECT_EQ(status.message().find(folder_.string()), std::string::npos);
+  }
+}
+
+TEST_F(VersionPolicyTest, FollowsNoLink) {
+  std::ofstream(folder_ / "elsewhere") << "all: true";
+  fs::create_symlink(folder_ / "elsewhere", folder_ / kPolicyFile);
+  EXPECT_FALSE(ReadVersionPolicy(folder_.string()).ok());
+}
+
+}  // namespace
+}  // namespace sfmamba::repository
