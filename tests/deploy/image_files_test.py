@@ -99,8 +99,8 @@ class DockerfileTest(unittest.TestCase):
     def test_the_context_holds_what_is_copied(self):
         rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
                  if line.startswith('!')]
-        needed = ['deploy/setup.sh', 'deploy/stage.sh', 'deploy/sbom.py', 'deploy/cuda-runtime.txt', 'models', 'server',
-                  'client', 'kernels', 'model', 'proto', 'third_party',
+        needed = ['base', 'client', 'kernels', 'model', 'models', 'proto', 'server', 'third_party',
+                  'deploy/setup.sh', 'deploy/stage.sh', 'deploy/sbom.py', 'deploy/cuda-runtime.txt',
                   'tools/workspace_status.sh', 'WORKSPACE', 'BUILD', '.bazelrc']
         self.assertEqual(sorted(rules), sorted(needed))
         for ignored in ('.git', '.deps', 'tests', 'out', 'bazel-bin'):
