@@ -2,7 +2,8 @@
 
 Usage: bazel query 'tests(//...)' | count_results.py bazel-testlogs [REPORT ...]
 
-The REPORTs, in JUnit's form too, count as those of more targets. Prints each
+A line may name, after the label, another folder than bazel-testlogs, such as that of a
+build with a sanitizer. The REPORTs, in JUnit's form too, count as those of more targets. Prints each
 failed and skipped case, how many were skipped, and, last, "N passed, N failed".
 Exits with 1 unless at least one case passed and none failed. A target whose
 report is missing or that failed outside its cases counts as one failed case.
@@ -37,9 +38,10 @@ def count_target(report: pathlib.Path, label: str) -> collections.Counter:
 def main() -> int:
     logs = pathlib.Path(sys.argv[1])
     total = collections.Counter()
-    for label in sorted(line.strip() for line in sys.stdin if line.strip()):
+    for line in sorted(line.strip() for line in sys.stdin if line.strip()):
+        label, _, other = line.partition(" ")
         folder = label.removeprefix("//").replace(":", "/")
-        total += count_target(logs / folder / "test.xml", label)
+        total += count_target(pathlib.Path(other or logs) / folder / "test.xml", line)
     for report in sys.argv[2:]:
         total += count_target(pathlib.Path(report), pathlib.Path(report).stem)
     print(f"{total['skipped']} skipped")

@@ -154,10 +154,12 @@ bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
 
 // ---- What is built on them: its fast paths take no lock ----
 
+// HasBeenNotified() is inline: it reads what follows the mutex.
 void Notification::Notify() {
   static auto* const real =
       Real<void(Notification*)>("_ZN4absl7debian312Notification6NotifyEv");
   __tsan_release(this);
+  __tsan_release(reinterpret_cast<char*>(this) + sizeof(Mutex));
   real(this);
 }
 
@@ -166,6 +168,15 @@ void Notification::WaitForNotification() const {
       "_ZNK4absl7debian312Notification19WaitForNotificationEv");
   real(this);
   __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  static auto* const real = Real<bool(const Notification*, Duration)>(
+      "_ZNK4absl7debian312Notification30WaitForNotificationWithTimeoutENS0_"
+      "8DurationE");
+  const bool notified = real(this, timeout);
+  if (notified) __tsan_acquire(const_cast<Notification*>(this));
+  return notified;
 }
 
 bool BlockingCounter::DecrementCount() {
