@@ -1,6 +1,7 @@
 #include "client/commands/command.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +15,30 @@ void CommonFlags::AddTo(FlagSet* flags) {
   flags->Add("server", "HOST:PORT", "where the server listens", &server);
   flags->Add("deadline", "DURATION", "time allowed for a request", &deadline);
   flags->Add("json", "", "write JSON", &json);
+  flags->Add("tls", "", "speak TLS", &access_.tls);
+  flags->Add("tls_ca", "FILE",
+             "who signs the server's certificate; empty: the system's trusted",
+             &access_.ca_file);
+  flags->Add("tls_cert", "FILE", "the certificate that the client shows",
+             &access_.cert_file);
+  flags->Add("tls_key", "FILE", "its private key", &access_.key_file);
+  flags->Add("tls_server_name", "NAME",
+             "what the server's certificate is for; empty: the host",
+             &access_.server_name);
+  flags->Add("token_file", "FILE",
+             "the token that each call shows; empty: the environment's "
+             "SFMAMBA_TOKEN, if any",
+             &access_.token_file);
+  flags->Add("plaintext_token", "",
+             "send the token without --tls to other machines too",
+             &access_.plaintext_token);
+  flags->AddCheck([this] {
+    const char* const token = std::getenv("SFMAMBA_TOKEN");
+    if (token != nullptr) access_.token = token;
+    absl::StatusOr<ServerAccess> access = OpenAccess(server, access_);
+    if (access.ok()) client.access = *std::move(access);
+    return access.status();
+  });
 }
 
 absl::optional<int> ParseArguments(FlagSet* flags,

@@ -11,6 +11,8 @@
 #include "absl/types/optional.h"
 #include "client/commands/flag_set.h"
 #include "client/commands/output/json_writer.h"
+#include "client/rpc/server_access.h"
+#include "client/rpc/vision_client.h"
 
 namespace sfmamba::client {
 
@@ -31,8 +33,14 @@ struct CommonFlags {
   std::string server = "127.0.0.1:8001";
   absl::Duration deadline = absl::Seconds(10);
   bool json = false;
+  // Once the flags are parsed, how VisionClient reaches the server.
+  VisionClientOptions client;
 
+  // This outlives `flags`, and stays where it is.
   void AddTo(FlagSet* flags);
+
+ private:
+  AccessOptions access_;
 };
 
 // Parses the arguments of a verb. Writes the help or the usage error where that

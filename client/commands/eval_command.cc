@@ -175,14 +175,14 @@ Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
 
 // The model that was named.
 absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
-  return VisionClient(flags.common.server)
+  return VisionClient(flags.common.server, flags.common.client)
       .GetModel(flags.model, flags.common.deadline);
 }
 
 // The only model of a task; FAILED_PRECONDITION if there are none or several.
 absl::StatusOr<v1::Model> OnlyModel(v1::Model::Task task,
                                     const PredictFlags& flags) {
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<std::vector<v1::Model>> models =
       client.ListModels(flags.common.deadline);
   if (!models.ok()) return models.status();

@@ -130,6 +130,10 @@ absl::StatusOr<std::vector<std::string>> FlagSet::Parse(
           ", got '", value, "'"));
     }
   }
+  for (const auto& check : checks_) {
+    const absl::Status status = help_requested_ ? absl::OkStatus() : check();
+    if (!status.ok()) return status;
+  }
   return positional;
 }
 

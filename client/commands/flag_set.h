@@ -1,9 +1,12 @@
 #ifndef SFMAMBA_CLIENT_COMMANDS_FLAG_SET_H_
 #define SFMAMBA_CLIENT_COMMANDS_FLAG_SET_H_
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -31,6 +34,12 @@ class FlagSet {
   void Add(absl::string_view name, absl::string_view placeholder,
            absl::string_view help, Target target);
 
+  // `check` is called by Parse() once all variables are set, unless help is
+  // asked for; its error is Parse()'s.
+  void AddCheck(std::function<absl::Status()> check) {
+    checks_.push_back(std::move(check));
+  }
+
   // Sets the variables from "--name=value", "--name value" and, for a bool,
   // "--name" or "--name=false"; a single dash does as well. Returns the other
   // arguments; after "--" all are. INVALID_ARGUMENT names the culprit.
@@ -56,6 +65,7 @@ class FlagSet {
   std::string usage_;
   std::string description_;
   std::vector<Flag> flags_;
+  std::vector<std::function<absl::Status()>> checks_;
   bool help_requested_ = false;
 };
 

@@ -22,7 +22,7 @@ int RunHealth(const std::vector<std::string>& arguments,
   if (!surplus.empty()) {
     return UsageError("health takes no argument; see --service", console);
   }
-  VisionClient client(common.server);
+  VisionClient client(common.server, common.client);
   const absl::StatusOr<VisionClient::ServingStatus> status =
       client.CheckHealth(service, common.deadline);
   if (!status.ok()) return RpcError(status.status(), common, console);

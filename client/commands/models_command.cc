@@ -82,7 +82,7 @@ int RunModels(const std::vector<std::string>& arguments,
     return *exit;
   }
   if (names.size() > 1) return UsageError("models takes one name", console);
-  VisionClient client(common.server);
+  VisionClient client(common.server, common.client);
   return names.empty() ? ShowAll(client, common, console)
                        : ShowOne(client, names[0], common, console);
 }

@@ -140,7 +140,7 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   request.mutable_options()->set_include_timing(flags.timing);
   request.add_images();
   ProgressBar progress(console.err, console.show_progress && files.size() > 20);
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   for (size_t i = 0; i < files.size() + kMaxInFlight; ++i) {
     if (i >= kMaxInFlight) {
       PendingFile<Response>& oldest = pending[i - kMaxInFlight];

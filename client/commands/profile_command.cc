@@ -80,7 +80,7 @@ int RunProfile(const std::vector<std::string>& arguments,
     return *exit;
   }
   if (names.size() > 1) return UsageError("profile takes one model", console);
-  VisionClient client(common.server);
+  VisionClient client(common.server, common.client);
   const absl::StatusOr<v1::BatchProfile> profile =
       client.GetBatchProfile(names.empty() ? "" : names[0], common.deadline);
   if (!profile.ok()) return RpcError(profile.status(), common, console);

@@ -259,7 +259,7 @@ int RunStream(const std::vector<std::string>& arguments,
     if (!status.ok()) return UsageError(status.message(), console);
     pictures = std::move(folder);
   }
-  VisionClient client(stream.common.server);
+  VisionClient client(stream.common.server, stream.common.client);
   v1::StreamConfig config;
   config.set_max_in_flight(stream.max_in_flight);
   config.set_preserve_order(stream.ordered);

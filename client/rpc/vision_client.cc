@@ -4,8 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/rpc/rpc_status.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace sfmamba::client {
@@ -42,9 +40,9 @@ std::string Target(absl::string_view server) {
   return absl::StrCat("dns:///", server);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
-                                           absl::string_view health_check,
-                                           const VisionClientOptions& options) {
+std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
+                                       absl::string_view health_check,
+                                       const VisionClientOptions& options) {
   grpc::ChannelArguments arguments;
   if (!options.share_connections) {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -56,8 +54,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
   arguments.SetServiceConfigJSON(
       absl::StrCat("{", kRetryPolicy, health_check, "}"));
-  return grpc::CreateCustomChannel(
-      Target(server), grpc::InsecureChannelCredentials(), arguments);
+  return MakeChannel(Target(server), options.access, arguments);
 }
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
@@ -83,10 +80,11 @@ absl::StatusOr<Response> Call(Stub& stub,
 
 VisionClient::VisionClient(absl::string_view server,
                            const VisionClientOptions& options)
-    : predict_channel_(MakeChannel(server, kHealthCheck, options)),
+    : predict_channel_(Channel(server, kHealthCheck, options)),
       predict_(v1::VisionService::NewStub(predict_channel_)) {
-  const std::shared_ptr<grpc::Channel> channel =
-      MakeChannel(server, "", VisionClientOptions());
+  VisionClientOptions control;
+  control.access = options.access;
+  const std::shared_ptr<grpc::Channel> channel = Channel(server, "", control);
   control_ = v1::VisionService::NewStub(channel);
   admin_ = v1::AdminService::NewStub(channel);
   health_ = grpc::health::v1::Health::NewStub(channel);

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/rpc/predict_stream.h"
+#include "client/rpc/server_access.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -41,6 +42,7 @@ struct VisionClientOptions {
   bool share_connections = true;
   // Whether a prediction that ends with UNAVAILABLE is tried again.
   bool retry = true;
+  ServerAccess access;
 };
 
 // Calls a vision server, or several behind one name. Predictions go round-robin

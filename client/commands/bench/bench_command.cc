@@ -60,7 +60,7 @@ absl::Status WriteTrace(const Trace& trace, const std::string& path) {
 // A client for each channel, connected.
 absl::StatusOr<std::vector<std::unique_ptr<VisionClient>>> Connect(
     const BenchFlags& flags) {
-  VisionClientOptions options;
+  VisionClientOptions options = flags.common.client;
   options.share_connections = false;
   options.retry = false;  // What the server counts is what is counted here.
   std::vector<std::unique_ptr<VisionClient>> clients;

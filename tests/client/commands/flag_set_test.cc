@@ -88,6 +88,18 @@ TEST_F(FlagSetTest, ErrorsNameTheCulprit) {
   EXPECT_THAT(message({"--wait=5"}), HasSubstr("expected a duration"));
 }
 
+TEST_F(FlagSetTest, ChecksSeeTheValuesAndAreLeftOutForHelp) {
+  std::string seen;
+  flags_.AddCheck([&] {
+    seen = name_;
+    return absl::InvalidArgumentError("it is wrong");
+  });
+  EXPECT_EQ(flags_.Parse({"--name=x"}).status().message(), "it is wrong");
+  EXPECT_EQ(seen, "x");
+  EXPECT_TRUE(flags_.Parse({"--name=y", "--help"}).ok());
+  EXPECT_EQ(seen, "x");
+}
+
 TEST_F(FlagSetTest, HelpShowsUsageAndDefaults) {
   EXPECT_TRUE(flags_.Parse({"--help"}).ok());
   EXPECT_TRUE(flags_.help_requested());

@@ -1,0 +1,143 @@
+#include "client/rpc/server_access.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/client_interceptor.h"
+
+namespace sfmamba::client {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+
+absl::Status Wrong(absl::string_view flag, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", what));
+}
+
+// Of a file that may be none: then nothing.
+absl::Status Read(absl::string_view flag, const std::string& path,
+                  std::string* text) {
+  if (path.empty()) return absl::OkStatus();
+  std::ifstream file(path, std::ios::binary);
+  text->assign(std::istreambuf_iterator<char>(file), {});
+  if (file && !text->empty()) return absl::OkStatus();
+  return Wrong(flag, absl::StrCat("'", path, "' cannot be read or is empty"));
+}
+
+// Whether what is sent to the host stays on this machine.
+bool IsLoopback(absl::string_view server) {
+  const absl::string_view host = server.substr(0, server.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host == "::1" ||
+         absl::StartsWith(host, "127.");
+}
+
+// What is no byte of a header would end each call with an error of gRPC's.
+bool IsHeaderText(absl::string_view token) {
+  for (const char c : token) {
+    if (!absl::ascii_isgraph(c)) return false;
+  }
+  return true;
+}
+
+// Adds the token to each call. Credentials of calls need a secure channel.
+class TokenInterceptor final : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenInterceptor(const std::string& header) : header_(header) {}
+
+  void Intercept(
+      grpc::experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(
+            InterceptionHookPoints::PRE_SEND_INITIAL_METADATA)) {
+      methods->GetSendInitialMetadata()->emplace("authorization", header_);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::string& header_;
+};
+
+class TokenInterceptors final
+    : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenInterceptors(const std::string& token)
+      : header_(absl::StrCat("Bearer ", token)) {}
+
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    return new TokenInterceptor(header_);
+  }
+
+ private:
+  const std::string header_;
+};
+
+}  // namespace
+
+absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
+                                        const AccessOptions& options) {
+  ServerAccess access;
+  access.tls = options.tls;
+  access.server_name = options.server_name;
+  absl::Status status = Read("tls_ca", options.ca_file, &access.roots);
+  status.Update(Read("tls_cert", options.cert_file, &access.certificate));
+  status.Update(Read("tls_key", options.key_file, &access.private_key));
+  status.Update(Read("token_file", options.token_file, &access.token));
+  if (!status.ok()) return status;
+  if (options.cert_file.empty() != options.key_file.empty()) {
+    return Wrong("tls_cert", "got one of it and --tls_key, expected both");
+  }
+  if (!options.tls) {
+    for (const auto& [flag, value] :
+         {std::pair("tls_ca", options.ca_file),
+          std::pair("tls_cert", options.cert_file),
+          std::pair("tls_server_name", options.server_name)}) {
+      if (!value.empty()) return Wrong(flag, "got it without --tls");
+    }
+  }
+  if (options.token_file.empty()) access.token = options.token;
+  access.token = std::string(absl::StripAsciiWhitespace(access.token));
+  if (!IsHeaderText(access.token)) {
+    return Wrong("token_file",
+                 "got a token with spaces or bytes that are not ASCII");
+  }
+  if (!access.token.empty() && !options.tls && !options.plaintext_token &&
+      !IsLoopback(server)) {
+    return Wrong("tls", absl::StrCat("got a token for ", server,
+                                     " without it: others could read the "
+                                     "token; --plaintext_token sends it"));
+  }
+  return access;
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+                                           const ServerAccess& access,
+                                           grpc::ChannelArguments arguments) {
+  std::shared_ptr<grpc::ChannelCredentials> credentials =
+      grpc::InsecureChannelCredentials();
+  if (access.tls) {
+    credentials = grpc::SslCredentials(
+        {access.roots, access.private_key, access.certificate});
+    if (!access.server_name.empty()) {
+      arguments.SetSslTargetNameOverride(access.server_name);
+    }
+  }
+  if (access.token.empty()) {
+    return grpc::CreateCustomChannel(target, credentials, arguments);
+  }
+  std::vector<
+      std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
+      interceptors;
+  interceptors.push_back(std::make_unique<TokenInterceptors>(access.token));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      target, credentials, arguments, std::move(interceptors));
+}
+
+}  // namespace sfmamba::client

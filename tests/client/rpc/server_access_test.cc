@@ -1,0 +1,79 @@
+#include "client/rpc/server_access.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
+
+namespace sfmamba::client {
+namespace {
+
+void ExpectWrong(const std::string& server, const AccessOptions& options,
+                 const std::string& flag) {
+  const absl::Status status = OpenAccess(server, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << flag;
+  EXPECT_TRUE(absl::StartsWith(status.message(), flag + ":")) << status;
+}
+
+TEST(ServerAccessTest, NothingIsNeededForAnOpenServer) {
+  const auto access = OpenAccess("example.com:8001", {});
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_FALSE(access->tls);
+  EXPECT_EQ(access->token, "");
+}
+
+TEST(ServerAccessTest, FileOfTheTokenWinsAndIsTrimmed) {
+  AccessOptions options;
+  options.token = "environment";
+  EXPECT_EQ(OpenAccess("127.0.0.1:1", options)->token, "environment");
+  options.token_file = WriteTestFile("token", "  file\n");
+  EXPECT_EQ(OpenAccess("127.0.0.1:1", options)->token, "file");
+}
+
+TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
+  AccessOptions options;
+  options.token = "secret";
+  for (const char* near :
+       {"127.0.0.1:8001", "localhost:8001", "[::1]:8001", "127.9.9.9:1"}) {
+    EXPECT_TRUE(OpenAccess(near, options).ok()) << near;
+  }
+  for (const char* far : {"10.0.0.7:8001", "example.com:8001", "[::2]:8001",
+                          "localhost.example.com:1", "12.7.0.0:1"}) {
+    ExpectWrong(far, options, "--tls");
+    EXPECT_FALSE(absl::StrContains(
+        OpenAccess(far, options).status().ToString(), "secret"));
+  }
+  options.plaintext_token = true;
+  EXPECT_TRUE(OpenAccess("10.0.0.7:8001", options).ok());
+  options.plaintext_token = false;
+  options.tls = true;
+  EXPECT_TRUE(OpenAccess("10.0.0.7:8001", options).ok());
+}
+
+TEST(ServerAccessTest, ErrorNamesTheFlag) {
+  AccessOptions options;
+  options.token = "two words";
+  ExpectWrong("127.0.0.1:1", options, "--token_file");
+  options = {};
+  options.token_file = "/nowhere";
+  ExpectWrong("127.0.0.1:1", options, "--token_file");
+  options = {};
+  options.tls = true;
+  options.ca_file = "/nowhere";
+  ExpectWrong("127.0.0.1:1", options, "--tls_ca");
+  options = {};
+  options.tls = true;
+  options.cert_file = WriteTestFile("cert", "x");
+  ExpectWrong("127.0.0.1:1", options, "--tls_cert");
+  options = {};
+  options.ca_file = WriteTestFile("ca", "x");
+  ExpectWrong("127.0.0.1:1", options, "--tls_ca");
+  options = {};
+  options.server_name = "x";
+  ExpectWrong("127.0.0.1:1", options, "--tls_server_name");
+}
+
+}  // namespace
+}  // namespace sfmamba::client
