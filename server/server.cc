@@ -15,6 +15,7 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 #include "server/make_tracer.h"
+#include "server/security_events.h"
 
 namespace sfmamba::server {
 namespace {
@@ -85,6 +86,8 @@ Server::Server(const Options& options, observability::Logger* log)
               config_.decode_memory_budget_bytes(), kRetryAfter),
       metrics_(options.build),
       tracer_(MakeTracer(config_, options.build.version, log)),
+      security_(config_, SecurityEvents(&metrics_, log)),
+      grpc_log_(GrpcLogEvents(&metrics_, log)),
       decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
                    "decode", config_.client_share()),
       finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
@@ -113,22 +116,26 @@ Server::Server(const Options& options, observability::Logger* log)
 }
 
 prediction::PredictionEnvironment Server::Environment() {
-  return {repository_,
-          decode_pool_,
-          decode_room_,
-          finish_pool_,
-          finish_room_,
-          memory_,
-          metrics_,
-          log_,
-          without_deadline_,
-          LimitsOf(config_),
-          config_.max_message_bytes(),
-          base::FromProto(config_.default_deadline()),
-          base::FromProto(config_.max_deadline()),
-          clock_,
-          config_.publish_encoded_models(),
-          tracer_.get()};
+  prediction::PredictionEnvironment environment{
+      repository_,
+      decode_pool_,
+      decode_room_,
+      finish_pool_,
+      finish_room_,
+      memory_,
+      metrics_,
+      log_,
+      without_deadline_,
+      LimitsOf(config_),
+      config_.max_message_bytes(),
+      base::FromProto(config_.default_deadline()),
+      base::FromProto(config_.max_deadline()),
+      clock_,
+      config_.publish_encoded_models(),
+      tracer_.get()};
+  environment.gate = &security_.gate();
+  environment.quotas = &security_.quotas();
+  return environment;
 }
 
 kserve::KserveService::Options Server::KserveOptions(
@@ -158,14 +165,26 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   return options;
 }
 
+rpc::GrpcPort::Options Server::HealthPortOptions() {
+  rpc::GrpcPort::Options options;
+  options.what = "the health port";
+  options.port = config_.health_port();
+  options.config = config_;
+  options.services = {&health_};
+  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
+  return options;
+}
+
 rpc::GrpcPort::Options Server::GrpcOptions() {
-  if (!config_.disable_reflection()) {
+  // It cannot be guarded: who may call may ask for it.
+  if (!config_.disable_reflection() && !security_.gate().needs_token()) {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   }
   rpc::GrpcPort::Options options;
   options.port = config_.port();
   options.config = config_;
   options.transport_bytes = memory_.transport_bytes();
+  options.tls = security_.tls();
   options.services = {&vision_, &kserve_, &admin_, &health_};
   options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   options.deaf = [this](const absl::Status& status) { PortFailed(status); };
@@ -186,6 +205,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
       &server->metrics_);
   if (!metrics_server.ok()) return metrics_server.status();
   server->metrics_server_ = *std::move(metrics_server);
+  const absl::Status opened = server->security_.Open();
+  if (!opened.ok()) return opened;
   server->scanned_ = server->repository_.Scan();
   for (const auto& version : server->repository_.List()) {
     server->health_.SetServing(version->health_name(), false);
@@ -196,6 +217,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     if (!rest.ok()) return rest.status();
     server->rest_ = *std::move(rest);
   }
+  if (server->config_.health_port() >= 0) {
+    auto health = rpc::GrpcPort::Start(server->HealthPortOptions());
+    if (!health.ok()) return health.status();
+    server->health_grpc_ = *std::move(health);
+  }
   auto grpc = rpc::GrpcPort::Start(server->GrpcOptions());
   if (!grpc.ok()) return grpc.status();
   server->grpc_ = *std::move(grpc);
@@ -203,6 +229,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
             {{"host", server->config_.host()},
              {"port", server->port()},
              {"http_port", server->http_port()},
+             {"health_port", server->health_port()},
              {"metrics_port", server->metrics_port()}});
   return server;
 }
@@ -285,6 +312,7 @@ bool Server::Shutdown() {
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   grpc_->Shutdown(absl::Now() + timeout);
+  if (health_grpc_ != nullptr) health_grpc_->Shutdown(absl::Now());
   const absl::Duration left = start + timeout - base::SteadyNow();
   const bool clean =
       left > absl::ZeroDuration() && (rest_ == nullptr || rest_->Drain(left));

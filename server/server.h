@@ -25,9 +25,11 @@
 #include "server/repository/model_repository.h"
 #include "server/rest/rest_port.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
 #include "server/rpc/vision_service.h"
+#include "server/security/security.h"
 #include "server/tracing/tracer.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -65,12 +67,18 @@ class Server {
   // Opens the metrics port, finds the models, which are then LOADING, and opens
   // the HTTP and the gRPC port. Every health name but "liveness" is
   // NOT_SERVING. UNAVAILABLE, naming host and port, if a port cannot be bound.
+  // INVALID_ARGUMENT, naming file or setting, if the tokens or the certificates
+  // cannot be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
   // Cancels the calls that Shutdown() has not waited for.
   ~Server();
 
   int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
+  // -1 if there is none.
+  int health_port() const {
+    return health_grpc_ == nullptr ? -1 : health_grpc_->port();
+  }
   int metrics_port() const { return metrics_server_->port(); }
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
@@ -99,6 +107,7 @@ class Server {
   rest::RestPort::Options RestOptions(const std::string& version);
 
   rpc::GrpcPort::Options GrpcOptions();
+  rpc::GrpcPort::Options HealthPortOptions();
 
   void DeviceFailed(const absl::Status& status);
   void PortFailed(const absl::Status& status);
@@ -120,6 +129,8 @@ class Server {
   observability::Metrics metrics_;
   std::unique_ptr<http::MetricsServer> metrics_server_;
   const std::unique_ptr<tracing::Tracer> tracer_;
+  security::Security security_;
+  rpc::GrpcLog grpc_log_;
   batching::QueueRoom decode_room_;
   batching::QueueRoom finish_room_;
   FairPool finish_pool_;
@@ -132,10 +143,11 @@ class Server {
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.
-  std::unique_ptr<rest::RestPort> rest_;  // Null if there is none.
-  std::unique_ptr<rpc::GrpcPort> grpc_;   // Uses everything above.
-  HeapTrim heap_trim_;                    // Used by liveness_ only.
-  Periodic liveness_;                     // Last: it uses everything above.
+  std::unique_ptr<rest::RestPort> rest_;        // Null if there is none.
+  std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.
+  std::unique_ptr<rpc::GrpcPort> grpc_;         // Uses everything above.
+  HeapTrim heap_trim_;                          // Used by liveness_ only.
+  Periodic liveness_;  // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::server

@@ -208,7 +208,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   if (!server.ok()) {
     log->Error(observability::LogModule::kServer, "cannot start",
                {{"error", server.status().message()}});
-    return kCannotBind;
+    return absl::IsInvalidArgument(server.status()) ? kBadConfig : kCannotBind;
   }
   // A GPU is fed by one thread for each context.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);

@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_SERVER_KSERVE_INFER_CALL_H_
 #define SFMAMBA_SERVER_KSERVE_INFER_CALL_H_
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -11,6 +13,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/send_watch.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::kserve {
 
@@ -19,13 +22,14 @@ namespace sfmamba::kserve {
 class InferCall final : public grpc::ServerUnaryReactor {
  public:
   InferCall(const prediction::PredictionEnvironment& environment,
-            grpc::CallbackServerContext* context, grpc::ByteBuffer* request,
-            grpc::ByteBuffer* response, rpc::SendWatch* sends)
+            grpc::CallbackServerContext* context, security::Caller caller,
+            grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+            rpc::SendWatch* sends)
       : context_(*context),
         sends_(*sends),
         sent_(*response),
         inference_(environment, observability::Method::kModelInfer,
-                   rpc::InfoOf(*context), request,
+                   rpc::InfoOf(*context, std::move(caller)), request,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* answer) {
                      Answer(status, *answer);

@@ -44,10 +44,11 @@ class InferItem final : public rpc::StreamItem {
  public:
   InferItem(const prediction::PredictionEnvironment& environment,
             const grpc::CallbackServerContext& context,
-            grpc::ByteBuffer* message, bool errors_end_stream)
+            const security::Caller& caller, grpc::ByteBuffer* message,
+            bool errors_end_stream)
       : errors_end_stream_(errors_end_stream),
-        inference_(environment, Method::kModelStreamInfer, rpc::InfoOf(context),
-                   message,
+        inference_(environment, Method::kModelStreamInfer,
+                   rpc::InfoOf(context, caller), message,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* response) {
                      End(status, response);
@@ -94,11 +95,14 @@ class InferItem final : public rpc::StreamItem {
   Inference inference_;  // Last: it uses everything above.
 };
 
-rpc::StreamCall::Options OptionsOf(std::function<absl::Status()> serving) {
+rpc::StreamCall::Options OptionsOf(rpc::StreamRights rights,
+                                   std::function<absl::Status()> serving) {
   rpc::StreamCall::Options options;
   options.method = Method::kModelStreamInfer;
   options.max_in_flight = InferStream::kMaxInFlight;
   options.serving = std::move(serving);
+  options.caller = std::move(rights.caller);
+  options.allowed = std::move(rights.allowed);
   return options;
 }
 
@@ -106,16 +110,18 @@ rpc::StreamCall::Options OptionsOf(std::function<absl::Status()> serving) {
 
 InferStream::InferStream(const prediction::PredictionEnvironment& environment,
                          grpc::CallbackServerContext* context,
-                         rpc::SendWatch* sends,
+                         rpc::SendWatch* sends, rpc::StreamRights rights,
                          std::function<absl::Status()> serving)
-    : StreamCall(environment, context, sends, OptionsOf(std::move(serving))),
+    : StreamCall(environment, context, sends,
+                 OptionsOf(std::move(rights), std::move(serving))),
       env_(environment),
       context_(*context),
       errors_end_it_(WantsStatus(*context)) {}
 
 absl::StatusOr<std::unique_ptr<rpc::StreamItem>> InferStream::Take(
     grpc::ByteBuffer* received) {
-  return std::make_unique<InferItem>(env_, context_, received, errors_end_it_);
+  return std::make_unique<InferItem>(env_, context_, caller(), received,
+                                     errors_end_it_);
 }
 
 }  // namespace sfmamba::kserve

@@ -9,6 +9,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/prediction/prediction.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
 #include "server/rpc/stream/stream_item.h"
@@ -28,7 +29,7 @@ class InferStream final : public rpc::StreamCall {
   // StreamCall's constructor.
   InferStream(const prediction::PredictionEnvironment& environment,
               grpc::CallbackServerContext* context, rpc::SendWatch* sends,
-              std::function<absl::Status()> serving);
+              rpc::StreamRights rights, std::function<absl::Status()> serving);
 
  private:
   absl::StatusOr<std::unique_ptr<rpc::StreamItem>> Take(

@@ -6,6 +6,7 @@
 #include "server/kserve/infer_call.h"
 #include "server/kserve/infer_stream.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
 
 namespace sfmamba::kserve {
@@ -54,8 +55,22 @@ void KserveService::EndUnreadCalls() {
                    {{"calls", calls}});
 }
 
+absl::Status KserveService::CheckReader(
+    const grpc::CallbackServerContext& context) const {
+  return rpc::CheckCaller(env_.gate, context, security::Scope::kRead).status();
+}
+
 absl::Status KserveService::CheckServing() const {
   return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+}
+
+template <typename Response>
+grpc::ServerUnaryReactor* KserveService::EndRead(
+    grpc::CallbackServerContext* context, const Response& message,
+    grpc::ByteBuffer* response) const {
+  const absl::Status status = CheckReader(*context);
+  if (!status.ok()) return End(context, rpc::EndCall(status, context));
+  return EndProbe(context, message, response);
 }
 
 RequestRecord KserveService::Record(
@@ -74,7 +89,10 @@ grpc::ServerUnaryReactor* KserveService::Answer(
   RequestRecord record = Record(method, *request, *context);
   Request asked;
   Response message;
-  absl::Status status = CheckServing();
+  const auto caller =
+      rpc::CheckCaller(env_.gate, *context, security::Scope::kRead);
+  if (caller.ok()) record.set_client(caller->name);
+  absl::Status status = caller.ok() ? CheckServing() : caller.status();
   if (status.ok()) status = rpc::Parse(*request, &asked);
   if (status.ok()) status = answer(asked, &message, &record);
   if (status.ok()) rpc::Serialize(message, response);
@@ -111,7 +129,8 @@ grpc::ServerUnaryReactor* KserveService::ModelReady(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* response) {
   inference::ModelReadyRequest asked;
-  absl::Status status = rpc::Parse(*request, &asked);
+  absl::Status status = CheckReader(*context);
+  if (status.ok()) status = rpc::Parse(*request, &asked);
   inference::ModelReadyResponse message;
   if (status.ok()) status = queries_.Ready(asked, &message);
   if (draining_.load()) message.set_ready(false);
@@ -124,7 +143,7 @@ grpc::ServerUnaryReactor* KserveService::ServerMetadata(
     grpc::ByteBuffer* response) {
   inference::ServerMetadataResponse message;
   DescribeServer(options_.version, &message);
-  return EndProbe(context, message, response);
+  return EndRead(context, message, response);
 }
 
 // ---- Inference ----
@@ -136,18 +155,32 @@ grpc::ServerUnaryReactor* KserveService::ModelInfer(
     // The caller has cancelled before its message came: there is no request.
     return End(context, grpc::Status::CANCELLED);
   }
+  auto caller = rpc::CheckCaller(env_.gate, *context, security::Scope::kInfer);
+  if (!caller.ok()) {
+    return Refuse(Method::kModelInfer, context, request, caller.status());
+  }
   // gRPC made the request for this call and does not read it again; nothing
   // else would free it before the call ends.
-  auto* call = new InferCall(
-      env_, context, const_cast<grpc::ByteBuffer*>(request), response, &sends_);
+  auto* call =
+      new InferCall(env_, context, *std::move(caller),
+                    const_cast<grpc::ByteBuffer*>(request), response, &sends_);
   call->Run(CheckServing());
   return call;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 KserveService::ModelStreamInfer(grpc::CallbackServerContext* context) {
-  return streams_.Start(std::make_shared<InferStream>(
-      env_, context, &sends_, [this] { return CheckServing(); }));
+  auto rights = rpc::CheckStream(env_.gate, *context);
+  if (!rights.ok()) {
+    RequestRecord record =
+        Record(Method::kModelStreamInfer, grpc::ByteBuffer(), *context);
+    record.set_no_model();
+    return rpc::RefuseStream(
+        rpc::EndCall(record.Finish(rights.status()), context));
+  }
+  return streams_.Start(
+      std::make_shared<InferStream>(env_, context, &sends_, *std::move(rights),
+                                    [this] { return CheckServing(); }));
 }
 
 // ---- Models ----
@@ -214,43 +247,45 @@ grpc::ServerUnaryReactor* KserveService::RepositoryModelUnload(
 grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryStatus(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* response) {
-  return EndProbe(context, inference::SystemSharedMemoryStatusResponse(),
-                  response);
+  return EndRead(context, inference::SystemSharedMemoryStatusResponse(),
+                 response);
 }
 
 grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryRegister(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer*) {
+  const absl::Status allowed = CheckReader(*context);
   return Refuse(Method::kSharedMemory, context, request,
-                server::NotSupported("shared memory"));
+                allowed.ok() ? server::NotSupported("shared memory") : allowed);
 }
 
 grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* response) {
-  return EndProbe(context, inference::SystemSharedMemoryUnregisterResponse(),
-                  response);
+  return EndRead(context, inference::SystemSharedMemoryUnregisterResponse(),
+                 response);
 }
 
 grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryStatus(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* response) {
-  return EndProbe(context, inference::CudaSharedMemoryStatusResponse(),
-                  response);
+  return EndRead(context, inference::CudaSharedMemoryStatusResponse(),
+                 response);
 }
 
 grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryRegister(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer*) {
+  const absl::Status allowed = CheckReader(*context);
   return Refuse(Method::kSharedMemory, context, request,
-                server::NotSupported("shared memory"));
+                allowed.ok() ? server::NotSupported("shared memory") : allowed);
 }
 
 grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
     grpc::ByteBuffer* response) {
-  return EndProbe(context, inference::CudaSharedMemoryUnregisterResponse(),
-                  response);
+  return EndRead(context, inference::CudaSharedMemoryUnregisterResponse(),
+                 response);
 }
 
 }  // namespace sfmamba::kserve

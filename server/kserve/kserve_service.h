@@ -108,6 +108,13 @@ class KserveService final : public KserveMethods {
                                    grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    const absl::Status& status);
+  // Whether the caller may read.
+  absl::Status CheckReader(const grpc::CallbackServerContext& context) const;
+  // Answers a call that is not counted, if the caller may read.
+  template <typename Response>
+  grpc::ServerUnaryReactor* EndRead(grpc::CallbackServerContext* context,
+                                    const Response& message,
+                                    grpc::ByteBuffer* response) const;
   // UNAVAILABLE while draining.
   absl::Status CheckServing() const;
   observability::RequestRecord Record(

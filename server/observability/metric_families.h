@@ -101,6 +101,19 @@ struct MetricFamilies {
       counter("connections_refused_total",
               "Connections that the server ended: there were too many, or they "
               "reset too many calls.");
+  prometheus::Family<prometheus::Counter>& unauthorized =
+      counter("unauthorized_total",
+              "Calls refused because of who made them, by reason.");
+  prometheus::Family<prometheus::Counter>& tls_handshake_failures =
+      counter("tls_handshake_failures_total",
+              "Connections to the gRPC port that failed before they were TLS.");
+  prometheus::Family<prometheus::Counter>& file_reloads =
+      counter("security_reloads_total",
+              "Changes of the files of tokens and TLS, by whether they were "
+              "taken.");
+  prometheus::Family<prometheus::Gauge>& certificate_expiry =
+      gauge("tls_certificate_expiry_timestamp_seconds",
+            "When the server's certificate expires, in Unix time.");
   HistogramFamily& load_duration =
       histogram("model_load_duration_seconds",
                 "Reading, checking and warming up a model version.");
@@ -117,6 +130,7 @@ struct MetricFamilies {
   prometheus::Counter& lines_dropped = log_lines_dropped.Add({});
   prometheus::Counter& spans_exported = trace_spans_exported.Add({});
   prometheus::Counter& spans_dropped = trace_spans_dropped.Add({});
+  prometheus::Counter& handshake_failures = tls_handshake_failures.Add({});
   prometheus::Counter& grpc_connections_refused =
       connections_refused.Add({{"port", "grpc"}});
   prometheus::Counter& http_connections_refused =

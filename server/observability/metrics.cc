@@ -147,6 +147,25 @@ void Metrics::HttpConnectionRefused() {
   families_->http_connections_refused.Increment();
 }
 
+void Metrics::CallRefused(absl::string_view reason) {
+  families_->unauthorized.Add({{"reason", Label(reason)}}).Increment();
+}
+
+void Metrics::TlsHandshakeFailed() {
+  families_->handshake_failures.Increment();
+}
+
+void Metrics::FilesReloaded(absl::string_view what, bool taken) {
+  families_->file_reloads
+      .Add({{"files", Label(what)}, {"outcome", taken ? "taken" : "kept_old"}})
+      .Increment();
+}
+
+void Metrics::CertificateExpires(absl::Time time) {
+  families_->certificate_expiry.Add({}).Set(
+      absl::ToDoubleSeconds(time - absl::UnixEpoch()));
+}
+
 std::vector<MetricFamily> Metrics::Collect() const {
   std::vector<MetricFamily> all = families_->registry.Collect();
   std::vector<MetricFamily> own = CollectQueues();

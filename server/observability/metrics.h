@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "prometheus/metric_family.h"
 #include "server/base/memory_budget.h"
 #include "server/observability/device_metrics.h"
@@ -72,6 +73,15 @@ class Metrics {
   // A connection was closed at once or early because there were too many.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
+  // A call was refused for `reason`, an ErrorInfo.reason: its caller may not
+  // make it.
+  void CallRefused(absl::string_view reason);
+  // A TLS connection to the gRPC port failed before it was one.
+  void TlsHandshakeFailed();
+  // The files of `what`, "tokens" or "tls", have changed, and were taken or
+  // not.
+  void FilesReloaded(absl::string_view what, bool taken);
+  void CertificateExpires(absl::Time time);
   // From now on Collect() shows what requests hold of `budget`, which outlives
   // this.
   void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }

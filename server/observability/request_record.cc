@@ -57,6 +57,7 @@ absl::Status RequestRecord::Finish(const absl::Status& status) {
       {"milliseconds", absl::ToDoubleMilliseconds(duration)},
       {"request_id", request_id_},
       {"trace_id", trace_id},
+      {"client", client_},
       {"peer", peer_}};
   if (IsOwnFault(counted.code())) {
     log_.AccessFailed(fields);

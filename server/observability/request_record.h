@@ -38,6 +38,9 @@ class RequestRecord {
 
   const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
+  // Whose quotas and shares the request counts for: a token's name, or an
+  // address.
+  void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
   // The model that the request is counted for; without it "_unknown".
   void set_model(std::string name, std::shared_ptr<ModelMetrics> metrics);
@@ -59,6 +62,7 @@ class RequestRecord {
   Logger& log_;
   const absl::Time start_;
   const TraceContext trace_;
+  std::string client_;
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "model/config.h"
+#include "server/base/client_shares.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/prediction/deadline.h"
@@ -27,6 +28,12 @@ auto Guarded(const Fn& fn) -> decltype(fn()) {
   }
 }
 
+std::string ClientName(const PredictionRequest& request) {
+  return request.caller.name.empty()
+             ? std::string(server::ClientOf(request.peer))
+             : request.caller.name;
+}
+
 }  // namespace
 
 Prediction::Prediction(const PredictionEnvironment& environment,
@@ -34,6 +41,7 @@ Prediction::Prediction(const PredictionEnvironment& environment,
     : env_(environment),
       request_(std::move(request)),
       writer_(*writer),
+      client_(ClientName(request_)),
       handler_(MakeTaskHandler(request_.params)),
       record_(request_.method, request_.message_bytes, request_.peer,
               request_.traceparent, &environment.metrics, &environment.log),
@@ -56,6 +64,7 @@ Prediction::OpenItem::~OpenItem() {
 }
 
 void Prediction::Start(const absl::Status& serving) {
+  record_.set_client(client_);
   record_.set_images(request_.images);
   if (request_.deadline == absl::InfiniteFuture() &&
       env_.without_deadline.Insert(request_.peer)) {
@@ -255,6 +264,7 @@ void Prediction::EndItem(int i, absl::Status status) {
   item.input_memory.Release();
   item.finish_room.Release();
   item.answer_room.Release();
+  item.quota.Release();
   if (!status.ok()) item.answer_memory.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&
       HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {

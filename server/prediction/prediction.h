@@ -33,6 +33,8 @@
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
 #include "server/repository/model_repository.h"
+#include "server/security/client_quotas.h"
+#include "server/security/gate.h"
 #include "server/tracing/request_trace.h"
 #include "server/tracing/span.h"
 #include "server/tracing/tracer.h"
@@ -63,6 +65,10 @@ struct PredictionEnvironment {
   std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
   bool encoded_models = false;        // Whether KServe has "{id}_encoded" too.
   tracing::Tracer* tracer = nullptr;  // Null: no request is traced.
+  // Who may call; null: everybody.
+  const security::Gate* gate = nullptr;
+  // What each caller may have in the server; null: any number of images.
+  security::ClientQuotas* quotas = nullptr;
 };
 
 // Where a request's time went; of several images the slowest for each stage.
@@ -134,6 +140,7 @@ class Prediction {
     batching::Reservation finish_room;       // From its batch's end on.
     std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
     batching::Reservation answer_room;       // Until it has ended.
+    security::ClientQuotas::Hold quota;      // Until it has ended.
     server::MemoryHold input_memory;         // Until its batch has ended.
     server::MemoryHold answer_memory;        // Until the answer is sent.
     bool source_done = false;                // Its source is read no more.
@@ -184,6 +191,8 @@ class Prediction {
   // Reserves all the room that the images need before they are in their batch
   // and the memory that they hold, or nothing.
   absl::Status Reserve();
+  // The same without the client's quota, which `items` images have.
+  absl::Status ReserveRoom(int items);
   // Its part in the model's queue, if `items` images would be answered in time.
   absl::StatusOr<batching::Reservation> ReserveInputs(int items,
                                                       int64_t bytes) const;
@@ -233,6 +242,7 @@ class Prediction {
   const PredictionEnvironment& env_;
   const PredictionRequest request_;
   ResponseWriter& writer_;
+  const std::string client_;  // The caller's name.
   const std::unique_ptr<const TaskHandler> handler_;
   observability::RequestRecord record_;
   // Null: the request is not traced.

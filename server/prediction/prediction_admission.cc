@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "model/config.h"
-#include "server/base/client_shares.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
 #include "server/prediction/expected_cost.h"
@@ -102,7 +101,7 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
                          ? batching::ImageType::kFloat32
                          : batching::ImageType::kUint8;
   request.images = items;
-  request.client = server::ClientOf(request_.peer);
+  request.client = client_;
   request.priority = request_.options.priority;
   absl::Duration decode, answer, longest_answer;
   for (const Item& item : items_) {
@@ -132,23 +131,40 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
 }
 
 absl::Status Prediction::Reserve() {
+  const int items = std::count_if(items_.begin(), items_.end(), IsAnswered);
+  if (items == 0) return absl::OkStatus();
+  if (env_.quotas == nullptr) return ReserveRoom(items);
+  security::Caller caller = request_.caller;
+  caller.name = client_;
+  absl::StatusOr<security::ClientQuotas::Hold> quota =
+      env_.quotas->Take(caller, items);
+  if (!quota.ok()) return quota.status();
+  const absl::Status status = ReserveRoom(items);
+  if (!status.ok()) {
+    quota->Refund();
+    return status;
+  }
+  for (Item& item : items_) {
+    if (item.status.ok()) item.quota = quota->Split(1);
+  }
+  return status;
+}
+
+absl::Status Prediction::ReserveRoom(int items) {
   const auto result_bytes = [this](const Item& item) {
     return handler_->ResultBytes(model_->directory, item.facts);
   };
   const auto answer_bytes = [&result_bytes](const Item& item) {
     return std::max(result_bytes(item), kLeastAnswer);
   };
-  int items = 0;
   int64_t bytes = 0;
   int64_t inputs = 0, answers = 0;  // Memory to hold.
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
-    ++items;
     bytes += item.facts.input_bytes + result_bytes(item);
     inputs += item.facts.input_bytes;
     answers += answer_bytes(item);
   }
-  if (items == 0) return absl::OkStatus();
   const batching::BatchOptions& queue = model_->executor->options().batch;
   const int64_t most =
       std::min<int64_t>(queue.max_queue_items, env_.decode_room.max_items());
@@ -163,7 +179,7 @@ absl::Status Prediction::Reserve() {
   absl::StatusOr<batching::Reservation> batch = ReserveInputs(items, bytes);
   if (!batch.ok()) return batch.status();
   absl::StatusOr<batching::Reservation> decode =
-      env_.decode_room.Take(items, 0, server::ClientOf(request_.peer));
+      env_.decode_room.Take(items, 0, client_);
   if (!decode.ok()) return decode.status();
   absl::StatusOr<server::MemoryHold> input_memory =
       env_.memory.Take(server::MemoryUse::kInput, inputs);

@@ -17,6 +17,7 @@
 #include "server/image/image.h"
 #include "server/image/image_source.h"
 #include "server/observability/metrics.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::repository {
 class ModelVersion;
@@ -89,8 +90,9 @@ struct PredictionRequest {
 
   int64_t message_bytes = 0;
   std::string peer;
-  std::string traceparent;            // The W3C header; may be empty.
-  std::string tracestate;             // The same.
+  security::Caller caller;  // Without a name it is the peer's address.
+  std::string traceparent;  // The W3C header; may be empty.
+  std::string tracestate;   // The same.
   absl::string_view system = "grpc";  // Or "http": what it came over.
   absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
 };

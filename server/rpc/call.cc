@@ -24,8 +24,10 @@ std::string TracestateOf(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
-CallInfo InfoOf(const grpc::CallbackServerContext& context) {
+CallInfo InfoOf(const grpc::CallbackServerContext& context,
+                security::Caller caller) {
   CallInfo call;
+  call.caller = std::move(caller);
   call.peer = context.peer();
   call.traceparent = TraceparentOf(context);
   call.tracestate = TracestateOf(context);
@@ -40,6 +42,7 @@ prediction::PredictionRequest WithCall(CallInfo call,
                                        prediction::PredictionRequest request) {
   request.method = method;
   request.peer = std::move(call.peer);
+  request.caller = std::move(call.caller);
   request.traceparent = std::move(call.traceparent);
   request.tracestate = std::move(call.tracestate);
   request.system = call.system;

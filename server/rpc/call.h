@@ -13,6 +13,7 @@
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction_request.h"
 #include "server/rpc/received_request.h"
+#include "server/security/caller.h"
 
 // What calls whose messages come and go as bytes have in common.
 
@@ -22,13 +23,15 @@ namespace sfmamba::rpc {
 // transport.
 struct CallInfo {
   std::string peer;
+  security::Caller caller;
   std::string traceparent;            // The W3C header; may be empty.
   std::string tracestate;             // The same; several headers are joined.
   absl::string_view system = "grpc";  // Or "http": what it came over.
   absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
 };
 
-CallInfo InfoOf(const grpc::CallbackServerContext& context);
+CallInfo InfoOf(const grpc::CallbackServerContext& context,
+                security::Caller caller);
 
 // Adds the call to a request.
 prediction::PredictionRequest WithCall(CallInfo call,

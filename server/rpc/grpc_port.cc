@@ -8,10 +8,12 @@
 #include "base/proto_duration.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/base/listening_sockets.h"
 #include "server/rpc/connection_limits.h"
 #include "server/rpc/port_check.h"
+#include "server/rpc/tls_credentials.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -65,7 +67,10 @@ absl::Status GrpcPort::Listen() {
   SetLimits(options_, &builder);
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      options_.credentials);
+      options_.tls == nullptr
+          ? grpc::InsecureServerCredentials()
+          : MakeTlsCredentials(*options_.tls,
+                               options_.config.tls_client_optional()));
   std::vector<
       std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
       interceptors;
@@ -94,7 +99,10 @@ void GrpcPort::CheckItself(const std::string& address) {
       base::FromProto(options_.config.self_check_period());
   if (period == absl::ZeroDuration() || options_.deaf == nullptr) return;
   PortCheck::Options options;
-  options.call = [address] { return CallPort(address, kPatience); };
+  options.call = [address, has_tls = options_.tls != nullptr] {
+    return has_tls ? CallTlsPort(address, kPatience)
+                   : CallPort(address, kPatience);
+  };
   options.deaf = [this](const absl::Status& status) {
     if (!stopping_.load()) options_.deaf(status);
   };

@@ -14,11 +14,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/service_type.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "server/base/periodic.h"
 #include "server/rpc/connection_acceptor.h"
 #include "server/rpc/reset_guard.h"
+#include "server/security/tls_identity.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::rpc {
@@ -39,8 +39,9 @@ class GrpcPort {
     v1::ServerConfig config;             // WithDefaults: the host and limits.
     // Most memory of all messages that are being received or sent.
     int64_t transport_bytes = int64_t{64} << 20;
-    std::shared_ptr<grpc::ServerCredentials> credentials =
-        grpc::InsecureServerCredentials();
+    // What connections speak TLS with, set, which outlives the port; null: they
+    // are plaintext.
+    const security::CurrentTlsIdentity* tls = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
     // Called for each connection that is ended because there are too many, or

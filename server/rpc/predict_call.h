@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_SERVER_RPC_PREDICT_CALL_H_
 #define SFMAMBA_SERVER_RPC_PREDICT_CALL_H_
 
+#include <utility>
+
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -9,6 +11,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/proto_writer.h"
 #include "server/rpc/send_watch.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::rpc {
 
@@ -23,16 +26,17 @@ class PredictCall final : public grpc::ServerUnaryReactor,
  public:
   PredictCall(observability::Method method,
               const prediction::PredictionEnvironment& environment,
-              grpc::CallbackServerContext* context, grpc::ByteBuffer* request,
-              grpc::ByteBuffer* response, SendWatch* sends)
+              grpc::CallbackServerContext* context, security::Caller caller,
+              grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+              SendWatch* sends)
       : Writer(request, environment.limits.max_images),
         context_(*context),
         sends_(*sends),
         sent_(*response),
-        prediction_(
-            environment,
-            WithCall(InfoOf(*context), method, this->request_.Translate()),
-            this) {}
+        prediction_(environment,
+                    WithCall(InfoOf(*context, std::move(caller)), method,
+                             this->request_.Translate()),
+                    this) {}
 
   // `serving` is the error to answer at once, or OK.
   void Run(const absl::Status& serving) {

@@ -6,6 +6,7 @@
 #include "server/base/reasons.h"
 #include "server/observability/request_record.h"
 #include "server/rpc/call.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/describe_model.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/predict_call.h"
@@ -43,6 +44,24 @@ observability::RequestRecord VisionService::Record(
                                       &env_.log);
 }
 
+absl::Status VisionService::CheckReader(
+    const grpc::CallbackServerContext& context,
+    observability::RequestRecord* record) const {
+  const auto caller = CheckCaller(env_.gate, context, security::Scope::kRead);
+  if (!caller.ok()) return caller.status();
+  record->set_client(caller->name);
+  return CheckServing();
+}
+
+grpc::Status VisionService::Refuse(observability::Method method,
+                                   int64_t message_bytes,
+                                   const absl::Status& status,
+                                   grpc::CallbackServerContext* context) const {
+  auto record = Record(method, message_bytes, *context);
+  record.set_no_model();
+  return EndCall(record.Finish(status), context);
+}
+
 template <typename Call>
 grpc::ServerUnaryReactor* VisionService::Predict(
     observability::Method method, grpc::CallbackServerContext* context,
@@ -53,11 +72,18 @@ grpc::ServerUnaryReactor* VisionService::Predict(
     reactor->Finish(grpc::Status::CANCELLED);
     return reactor;
   }
+  auto caller = CheckCaller(env_.gate, *context, security::Scope::kInfer);
+  if (!caller.ok()) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(
+        Refuse(method, request->Length(), caller.status(), context));
+    return reactor;
+  }
   // gRPC made the request for this call and does not read it again; nothing
   // else would free it before the call ends.
   auto* call =
-      new Call(method, env_, context, const_cast<grpc::ByteBuffer*>(request),
-               response, &sends_);
+      new Call(method, env_, context, *std::move(caller),
+               const_cast<grpc::ByteBuffer*>(request), response, &sends_);
   call->Run(CheckServing());
   return call;
 }
@@ -85,8 +111,14 @@ grpc::ServerUnaryReactor* VisionService::Segment(
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 VisionService::StreamPredict(grpc::CallbackServerContext* context) {
+  auto rights = CheckStream(env_.gate, *context);
+  if (!rights.ok()) {
+    return RefuseStream(Refuse(observability::Method::kStreamPredict, 0,
+                               rights.status(), context));
+  }
   return streams_.Start(std::make_shared<PredictStream>(
-      env_, context, &sends_, [this] { return CheckServing(); }));
+      env_, context, &sends_, *std::move(rights),
+      [this] { return CheckServing(); }));
 }
 
 grpc::ServerUnaryReactor* VisionService::GetModel(
@@ -96,7 +128,7 @@ grpc::ServerUnaryReactor* VisionService::GetModel(
       Record(observability::Method::kGetModel, request->Length(), *context);
   v1::GetModelRequest asked;
   v1::Model model;
-  absl::Status status = CheckServing();
+  absl::Status status = CheckReader(*context, &record);
   if (status.ok()) status = Parse(*request, &asked);
   if (status.ok()) {
     const auto version = env_.repository.Find(asked.name(), "name");
@@ -120,7 +152,7 @@ grpc::ServerUnaryReactor* VisionService::ListModels(
   record.set_no_model();
   v1::ListModelsRequest asked;
   v1::ListModelsResponse page;
-  absl::Status status = CheckServing();
+  absl::Status status = CheckReader(*context, &record);
   if (status.ok()) status = Parse(*request, &asked);
   if (status.ok()) status = FillPage(asked, env_.repository.List(), &page);
   if (status.ok()) Serialize(page, response);

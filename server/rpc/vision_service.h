@@ -69,6 +69,13 @@ class VisionService final : public VisionMethods {
                                     grpc::ByteBuffer* response);
   // UNAVAILABLE while draining.
   absl::Status CheckServing() const;
+  // The same, and whether the caller may read.
+  absl::Status CheckReader(const grpc::CallbackServerContext& context,
+                           observability::RequestRecord* record) const;
+  // Counts and logs a call that is refused, and returns how it ends.
+  grpc::Status Refuse(observability::Method method, int64_t message_bytes,
+                      const absl::Status& status,
+                      grpc::CallbackServerContext* context) const;
   observability::RequestRecord Record(
       observability::Method method, int64_t message_bytes,
       const grpc::CallbackServerContext& context) const;

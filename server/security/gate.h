@@ -1,8 +1,6 @@
 #ifndef SFMAMBA_SERVER_SECURITY_GATE_H_
 #define SFMAMBA_SERVER_SECURITY_GATE_H_
 
-#include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -40,11 +38,14 @@ class Gate {
 
   explicit Gate(Options options);
 
-  // From now on calls need one of `tokens`. Calls that have been checked go on;
-  // see generation().
+  // From now on calls need one of `tokens`. What takes long, such as a stream,
+  // checks again now and then.
   void Use(Tokens tokens) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether calls need a token.
-  bool needs_token() const { return generation() > 0; }
+  bool needs_token() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return tokens_ != nullptr;
+  }
 
   // `authorization` is the header's value, "Bearer ...", or empty if there is
   // none; `peer` is as gRPC writes it, "ipv4:10.0.0.7:41234".
@@ -55,17 +56,12 @@ class Gate {
                                absl::string_view peer, Scope scope) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Changes with the tokens, so that what takes long, such as a stream, knows
-  // when to check again.
-  uint64_t generation() const { return generation_.load(); }
-
  private:
   absl::StatusOr<Caller> Find(absl::string_view authorization,
                               absl::string_view peer, Scope scope) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;
-  std::atomic<uint64_t> generation_{0};  // 0: there are no tokens.
   mutable absl::Mutex mu_;
   std::shared_ptr<const Tokens> tokens_ ABSL_GUARDED_BY(mu_);  // Null: none.
 };

@@ -13,6 +13,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/proto_writer.h"
 #include "server/rpc/stream/stream_item.h"
+#include "server/security/caller.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
@@ -54,15 +55,16 @@ class PredictItem final : public VisionItem,
   PredictItem(std::string correlation_id, bool in_order,
               grpc::ByteBuffer* request,
               const prediction::PredictionEnvironment& environment,
-              const grpc::CallbackServerContext& context, Mutable alternative)
+              const grpc::CallbackServerContext& context,
+              const security::Caller& caller, Mutable alternative)
       : VisionItem(std::move(correlation_id), in_order),
         Writer(request, environment.limits.max_images),
         alternative_(alternative),
-        prediction_(
-            environment,
-            WithCall(InfoOf(context), observability::Method::kStreamPredict,
-                     this->request_.Translate()),
-            this) {}
+        prediction_(environment,
+                    WithCall(InfoOf(context, caller),
+                             observability::Method::kStreamPredict,
+                             this->request_.Translate()),
+                    this) {}
 
   void Run(const absl::Status& serving,
            absl::AnyInvocable<void()> done) override {

@@ -17,11 +17,14 @@ using Proto = v1::StreamPredictRequest;
 
 constexpr int kMaxCorrelationId = 128;  // Characters.
 
-StreamCall::Options OptionsOf(std::function<absl::Status()> serving) {
+StreamCall::Options OptionsOf(StreamRights rights,
+                              std::function<absl::Status()> serving) {
   StreamCall::Options options;
   options.method = observability::Method::kStreamPredict;
   options.max_in_flight = PredictStream::kDefaultInFlight;
   options.serving = std::move(serving);
+  options.caller = std::move(rights.caller);
+  options.allowed = std::move(rights.allowed);
   v1::StreamPredictResponse notice;
   notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
   Serialize(notice, &options.draining_notice);
@@ -32,9 +35,10 @@ StreamCall::Options OptionsOf(std::function<absl::Status()> serving) {
 
 PredictStream::PredictStream(
     const prediction::PredictionEnvironment& environment,
-    grpc::CallbackServerContext* context, SendWatch* sends,
+    grpc::CallbackServerContext* context, SendWatch* sends, StreamRights rights,
     std::function<absl::Status()> serving)
-    : StreamCall(environment, context, sends, OptionsOf(std::move(serving))),
+    : StreamCall(environment, context, sends,
+                 OptionsOf(std::move(rights), std::move(serving))),
       env_(environment),
       context_(*context) {}
 
@@ -111,7 +115,7 @@ std::unique_ptr<StreamItem> PredictStream::MakePredictItem(
     Response* (v1::StreamPredictResponse::*alternative)()) {
   return std::make_unique<PredictItem<Request, Response, Answer>>(
       std::move(message.correlation_id), preserve_order_, &message.request,
-      env_, context_, alternative);
+      env_, context_, caller(), alternative);
 }
 
 }  // namespace sfmamba::rpc

@@ -26,7 +26,9 @@ void StreamCall::Start() {
 }
 
 void StreamCall::Tick(bool draining) {
+  const absl::Status allowed = options_.allowed();
   mu_.Lock();
+  if (!allowed.ok() && !end_.has_value()) Abandon(Record(allowed));
   const absl::Time now = env_.clock();
   if (draining && notice_ == Notice::kNone) {
     notice_ = options_.draining_notice.Valid() ? Notice::kDue : Notice::kSent;
@@ -168,6 +170,7 @@ absl::Status StreamCall::Record(const absl::Status& error) const {
   observability::RequestRecord record(options_.method, 0, context_.peer(),
                                       TraceparentOf(context_), &env_.metrics,
                                       &env_.log);
+  record.set_client(options_.caller.name);
   record.set_no_model();
   return record.Finish(error);
 }

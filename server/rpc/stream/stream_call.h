@@ -22,6 +22,7 @@
 #include "server/prediction/prediction.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_item.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::rpc {
 
@@ -51,13 +52,18 @@ class StreamCall
     grpc::ByteBuffer draining_notice;
     // Returns the error that new requests are answered with, or OK.
     std::function<absl::Status()> serving;
+    security::Caller caller;
+    // Returns the error that the stream ends with at once, or OK: asked at each
+    // Tick().
+    std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
   };
 
   // Begins to read. Called once.
   void Start();
 
   // Tells the client once that the server drains, ends a stream that is idle
-  // for too long. To be called again and again, by none of gRPC's threads.
+  // for too long or not allowed any more. To be called again and again, by none
+  // of gRPC's threads.
   void Tick(bool draining);
 
   void OnReadDone(bool ok) final;
@@ -77,6 +83,7 @@ class StreamCall
   virtual absl::StatusOr<std::unique_ptr<StreamItem>> Take(
       grpc::ByteBuffer* received) = 0;
 
+  const security::Caller& caller() const { return options_.caller; }
   // For Take().
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether a request of this id is not answered yet.

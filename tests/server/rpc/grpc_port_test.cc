@@ -10,7 +10,9 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/rpc/health.h"
+#include "server/security/tls_identity.h"
 #include "server/server_config.h"
+#include "tests/testing/certificates.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -24,14 +26,19 @@ class GrpcPortTest : public testing::Test {
     return options;
   }
 
-  // Of a new connection.
-  static grpc::Status Call(int port) {
+  // Of a new connection, over TLS if `authority` is given, by a client that
+  // shows `own`.
+  static grpc::Status Call(int port, const Certificate* authority = nullptr,
+                           const Certificate& own = {}) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     const auto stub =
         grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
             absl::StrCat("127.0.0.1:", port),
-            grpc::InsecureChannelCredentials(), arguments));
+            authority == nullptr
+                ? grpc::InsecureChannelCredentials()
+                : grpc::SslCredentials({authority->pem, own.key, own.pem}),
+            arguments));
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
     grpc::health::v1::HealthCheckRequest request;
@@ -65,6 +72,48 @@ TEST_F(GrpcPortTest, TwoPortsOfOneProcessServeEachItsOwn) {
   EXPECT_TRUE(Call((*first)->port()).ok());
   EXPECT_EQ(Call((*second)->port()).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(GrpcPortTest, EachConnectionBeginsWithTheIdentityOfThatTime) {
+  const Certificate first = MakeCertificate(), second = MakeCertificate();
+  security::CurrentTlsIdentity identity;
+  identity.Set(*security::MakeTlsIdentity(first.pem, first.key, ""));
+  GrpcPort::Options options = Options();
+  options.tls = &identity;
+  const auto port = GrpcPort::Start(options);
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_TRUE(Call((*port)->port(), &first).ok());
+  EXPECT_EQ(Call((*port)->port(), &second).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Call((*port)->port()).error_code(), grpc::StatusCode::UNAVAILABLE);
+  identity.Set(*security::MakeTlsIdentity(second.pem, second.key, ""));
+  EXPECT_TRUE(Call((*port)->port(), &second).ok());
+  EXPECT_EQ(Call((*port)->port(), &first).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcPortTest, ClientsMayOrMustShowACertificate) {
+  const Certificate own = MakeCertificate();
+  security::CurrentTlsIdentity identity;
+  identity.Set(*security::MakeTlsIdentity(own.pem, own.key, own.pem));
+  GrpcPort::Options options = Options();
+  options.tls = &identity;
+  for (const bool optional : {false, true}) {
+    options.config.set_tls_client_optional(optional);
+    const auto port = GrpcPort::Start(options);
+    ASSERT_TRUE(port.ok()) << port.status();
+    EXPECT_TRUE(Call((*port)->port(), &own, own).ok()) << optional;
+    EXPECT_EQ(Call((*port)->port(), &own).ok(), optional);
+    EXPECT_FALSE(Call((*port)->port(), &own, MakeCertificate()).ok());
+  }
+}
+
+TEST_F(GrpcPortTest, ServiceMayBeServedAtTwoPorts) {
+  const auto first = GrpcPort::Start(Options());
+  const auto second = GrpcPort::Start(Options());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(Call((*first)->port()).ok());
+  EXPECT_TRUE(Call((*second)->port()).ok());
 }
 
 TEST_F(GrpcPortTest, ErrorNamesThePortThatIsTaken) {

@@ -40,5 +40,26 @@ TEST(PortCheckTest, APortThatNobodyAcceptsFromDoesNotAnswer) {
   EXPECT_NE(status.message().find(address), std::string::npos) << status;
 }
 
+TEST(PortCheckTest, NorByTls) {
+  const absl::StatusOr<server::ListeningSockets> sockets =
+      server::ListeningSockets::Bind("a port", "127.0.0.1", 0);
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  const std::string address = sockets->LocalAddress();
+  const absl::Status status = CallTlsPort(address, absl::Milliseconds(50));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find(address), std::string::npos) << status;
+}
+
+TEST(PortCheckTest, NothingAnswersWhereNobodyListens) {
+  std::string address;
+  {
+    const auto sockets =
+        server::ListeningSockets::Bind("a port", "127.0.0.1", 0);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    address = sockets->LocalAddress();
+  }
+  EXPECT_TRUE(absl::IsUnavailable(CallTlsPort(address, absl::Seconds(5))));
+}
+
 }  // namespace
 }  // namespace sfmamba::rpc

@@ -1,0 +1,46 @@
+#include "server/security_events.h"
+
+namespace sfmamba::server {
+
+using observability::LogModule;
+
+security::Security::Events SecurityEvents(observability::Metrics* metrics,
+                                          observability::Logger* log) {
+  security::Security::Events events;
+  events.refused = [metrics](absl::string_view reason) {
+    metrics->CallRefused(reason);
+  };
+  events.reloaded = [metrics, log](absl::string_view what,
+                                   const absl::Status& status) {
+    metrics->FilesReloaded(what, status.ok());
+    if (status.ok()) {
+      log->Info(LogModule::kServer, "changed files are used",
+                {{"files", what}});
+    } else {
+      log->Error(LogModule::kServer,
+                 "changed files cannot be used: those from before are",
+                 {{"files", what}, {"error", status.message()}});
+    }
+  };
+  events.certificate_expires = [metrics](absl::Time time) {
+    metrics->CertificateExpires(time);
+  };
+  return events;
+}
+
+rpc::GrpcLog::Options GrpcLogEvents(observability::Metrics* metrics,
+                                    observability::Logger* log) {
+  rpc::GrpcLog::Options options;
+  options.error = [log](absl::string_view text) {
+    log->Warning(LogModule::kServer, "gRPC", {{"error", text}});
+  };
+  // Whoever can connect can make it fail: the metric tells of it.
+  options.handshake_failed = [metrics, log](absl::string_view text) {
+    metrics->TlsHandshakeFailed();
+    log->Debug(LogModule::kServer, "a TLS handshake has failed",
+               {{"error", text}});
+  };
+  return options;
+}
+
+}  // namespace sfmamba::server
