@@ -31,10 +31,10 @@ security::Security::Events SecurityEvents(observability::Metrics* metrics,
 rpc::GrpcLog::Options GrpcLogEvents(observability::Metrics* metrics,
                                     observability::Logger* log) {
   rpc::GrpcLog::Options options;
+  // Whoever can connect can cause both as often as he likes.
   options.error = [log](absl::string_view text) {
-    log->Warning(LogModule::kServer, "gRPC", {{"error", text}});
+    log->Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
   };
-  // Whoever can connect can make it fail: the metric tells of it.
   options.handshake_failed = [metrics, log](absl::string_view text) {
     metrics->TlsHandshakeFailed();
     log->Debug(LogModule::kServer, "a TLS handshake has failed",

@@ -313,8 +313,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   signal(SIGPIPE, SIG_IGN);
   // Debian's Abseil looks for deadlocks at each lock, under a lock of its own.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The log is JSON lines; these libraries would write their own among them.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // The log is JSON lines; protobuf would write its own among them. The server
+  // takes gRPC's.
   google::protobuf::SetLogHandler(nullptr);
 
   CommandLine line;

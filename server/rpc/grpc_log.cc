@@ -1,5 +1,6 @@
 #include "server/rpc/grpc_log.h"
 
+#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -19,6 +20,9 @@ const GrpcLog::Options* current ABSL_GUARDED_BY(current_mu) = nullptr;
 void Log(gpr_log_func_args* args) {
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const absl::string_view text = args->message;
+  if (absl::StartsWith(text, "assertion failed")) {
+    std::fprintf(stderr, "gRPC: %s\n", args->message);  // It aborts next.
+  }
   absl::ReaderMutexLock lock(&current_mu);
   if (current == nullptr) return;
   if (absl::StartsWith(text, "Handshake failed")) {

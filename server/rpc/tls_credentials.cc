@@ -58,8 +58,12 @@ class TlsCredentials final : public grpc::ServerCredentials {
     if (now == fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {now->private_key.c_str(),
                                              now->certificate_chain.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        now->client_ca.empty() ? nullptr : now->client_ca.c_str(), &pair, 1);
+    // gRPC insists on roots. Where no certificates are asked for nothing is
+    // checked by them.
+    const std::string& roots =
+        now->client_ca.empty() ? now->certificate_chain : now->client_ca;
+    *config =
+        grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     fetched_ = now;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
