@@ -86,8 +86,11 @@ void LogWriter::Loop() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    if (poll(&ready, 1, absl::ToInt64Milliseconds(kPollPeriod)) <= 0) {
-      if (GivesUp()) return false;
+    // Once time is up no line waits, of which there may be thousands.
+    const bool may_wait = !GivesUp();
+    const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
+    if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {
+      if (!may_wait) return false;
       continue;
     }
     const ssize_t size =

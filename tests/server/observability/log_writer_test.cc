@@ -79,7 +79,7 @@ TEST_F(LogWriterTest, APipeThatNobodyReadsBlocksNobodyAndLosesNoQueuedLine) {
 TEST_F(LogWriterTest, EndsWhileNobodyReads) {
   TimeLimit limit("the end of the writer");
   LogWriter writer(this->writer(), {});
-  for (int i = 0; i < 100; ++i) writer.Write(std::string(1000, 'x'), false);
+  for (int i = 0; i < 1000; ++i) writer.Write(std::string(1000, 'x'), false);
 }
 
 TEST_F(LogWriterTest, WithoutAReaderLinesAreDropped) {
