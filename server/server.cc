@@ -286,6 +286,7 @@ void Server::UpdateLiveness() {
     if (!model.ok()) continue;
     version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
   }
+  log_.ReportLeftOut();
   metrics_.LogLinesDropped(log_.TakeDropped());
   const tracing::SpanExporter::Counts spans = tracer_->TakeCounts();
   metrics_.SpansExported(spans.exported);

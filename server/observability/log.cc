@@ -1,6 +1,7 @@
 #include "server/observability/log.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
@@ -10,6 +11,8 @@
 
 namespace sfmamba::observability {
 namespace {
+
+constexpr int kRefusedLines = 10;  // A second, for each reason.
 
 absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",
@@ -83,7 +86,8 @@ bool LineSampler::Admit(absl::Time now) {
     in_second_ = 0;
   }
   ++in_second_;
-  if (in_second_ <= burst_ || in_second_ % burst_ == 0) return true;
+  if (in_second_ <= burst_) return true;
+  if (every_ > 0 && in_second_ % every_ == 0) return true;
   ++skipped_;
   return false;
 }
@@ -103,6 +107,32 @@ void Logger::Access(Fields fields) {
     skipped = access_.TakeSkipped();
   }
   Write(LogLevel::kInfo, LogModule::kRequests, "request", fields, skipped);
+}
+
+void Logger::AccessRefused(absl::string_view reason, Fields fields) {
+  if (!IsWritten(LogLevel::kInfo, LogModule::kRequests)) return;
+  {
+    absl::MutexLock lock(&mu_);
+    LineSampler& sampler =
+        refused_.try_emplace(reason, kRefusedLines, 0).first->second;
+    if (!sampler.Admit(absl::Now())) return;
+  }
+  Write(LogLevel::kInfo, LogModule::kRequests, "request", fields);
+}
+
+void Logger::ReportLeftOut() {
+  std::vector<std::pair<std::string, int>> left_out;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto& [reason, sampler] : refused_) {
+      const int lines = sampler.TakeSkipped();
+      if (lines > 0) left_out.emplace_back(reason, lines);
+    }
+  }
+  for (const auto& [reason, lines] : left_out) {
+    Write(LogLevel::kInfo, LogModule::kRequests, "requests were refused",
+          {{"reason", reason}, {"lines_left_out", lines}});
+  }
 }
 
 void Logger::Write(LogLevel level, LogModule module, absl::string_view msg,

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -66,11 +67,11 @@ class LogField {
   bool quoted_;
 };
 
-// Admits the first `burst` lines of each second and then every `burst`-th line.
-// Callers pass the time. Not thread-safe.
+// Admits the first `burst` lines of each second and then every `every`-th line
+// of it; 0: no more. Callers pass the time. Not thread-safe.
 class LineSampler {
  public:
-  explicit LineSampler(int burst) : burst_(burst) {}
+  LineSampler(int burst, int every) : burst_(burst), every_(every) {}
 
   // Whether a line that arrives at `now` is written.
   bool Admit(absl::Time now);
@@ -79,6 +80,7 @@ class LineSampler {
 
  private:
   const int burst_;
+  const int every_;
   absl::Time second_ = absl::InfinitePast();
   int in_second_ = 0;
   int skipped_ = 0;
@@ -115,8 +117,16 @@ class Logger {
   // Writes the line of a finished request at level kInfo of kRequests. Up to
   // 100 lines a second are written, then a sample, with the number left out.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
-  // The same for a request that failed by the server's fault, at level kError:
-  // no line is left out.
+  // The same for a request that ended with an error of `reason`: up to 10 lines
+  // a second are written for each reason. ReportLeftOut() tells of the others.
+  // Reasons are the server's own, so they are few.
+  void AccessRefused(absl::string_view reason, Fields fields)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Writes how many lines of each reason were left out since the last call. To
+  // be called now and then.
+  void ReportLeftOut() ABSL_LOCKS_EXCLUDED(mu_);
+  // The same as Access() for a request that failed by the server's fault, at
+  // level kError: no line is left out.
   void AccessFailed(Fields fields) {
     Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
   }
@@ -137,7 +147,9 @@ class Logger {
   const LogLevels levels_;
   const LogFormat format_;
   absl::Mutex mu_;
-  LineSampler access_ ABSL_GUARDED_BY(mu_){100};
+  LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};
+  absl::flat_hash_map<std::string, LineSampler> refused_
+      ABSL_GUARDED_BY(mu_);  // By reason.
   LogWriter writer_;
 };
 

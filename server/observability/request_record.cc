@@ -59,10 +59,12 @@ absl::Status RequestRecord::Finish(const absl::Status& status) {
       {"trace_id", trace_id},
       {"client", client_},
       {"peer", peer_}};
-  if (IsOwnFault(counted.code())) {
+  if (counted.ok()) {
+    log_.Access(fields);
+  } else if (IsOwnFault(counted.code())) {
     log_.AccessFailed(fields);
   } else {
-    log_.Access(fields);
+    log_.AccessRefused(reason, fields);
   }
   return server::WithMetadata("trace_id", trace_id, status);
 }

@@ -1,8 +1,15 @@
 #include "server/observability/log.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -96,7 +103,7 @@ TEST_F(LogTest, EachModuleHasItsLevel) {
 }
 
 TEST(LineSamplerTest, WholeUpToTheBurstThenASample) {
-  LineSampler sampler(100);
+  LineSampler sampler(100, 100);
   const absl::Time start = absl::UnixEpoch();
   int admitted = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -106,6 +113,80 @@ TEST(LineSamplerTest, WholeUpToTheBurstThenASample) {
   EXPECT_EQ(sampler.TakeSkipped(), 891);
   EXPECT_EQ(sampler.TakeSkipped(), 0);
   EXPECT_TRUE(sampler.Admit(start + absl::Seconds(1)));
+}
+
+TEST(LineSamplerTest, WithoutASampleNoneAfterTheBurst) {
+  LineSampler sampler(10, 0);
+  const absl::Time start = absl::UnixEpoch();
+  int admitted = 0;
+  for (int i = 0; i < 1000; ++i) admitted += sampler.Admit(start);
+  EXPECT_EQ(admitted, 10);
+  EXPECT_EQ(sampler.TakeSkipped(), 990);
+  EXPECT_TRUE(sampler.Admit(start + absl::Seconds(1)));
+}
+
+// Of `line` in `text`.
+int CountOf(const std::string& line, const std::string& text) {
+  int count = 0;
+  for (size_t at = text.find(line); at != text.npos;
+       at = text.find(line, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(LogTest, AFloodOfRefusalsLeavesFewLinesAndItsNumber) {
+  Logger log(file_, LogLevel::kInfo, LogFormat::kText);
+  constexpr int kFlood = 11'000;
+  for (int i = 0; i < kFlood; ++i) {
+    log.AccessRefused("QUEUE_FULL", {{"code", "FULL"}});
+  }
+  log.AccessRefused("INVALID_FIELD", {{"code", "BAD"}});
+  log.ReportLeftOut();
+  log.ReportLeftOut();
+  const std::string text = Written(log);
+  const int full = CountOf("request code=FULL\n", text);
+  EXPECT_GE(full, 10);
+  EXPECT_LE(full, 300);  // A machine that is busy takes seconds for it.
+  EXPECT_EQ(CountOf("request code=BAD\n", text), 1);
+  EXPECT_EQ(CountOf("requests were refused", text), 1);
+  EXPECT_EQ(CountOf(absl::StrCat("requests were refused reason=QUEUE_FULL "
+                                 "lines_left_out=",
+                                 kFlood - full, "\n"),
+                    text),
+            1)
+      << text;
+}
+
+TEST_F(LogTest, ServerFaultsAllLeaveALine) {
+  Logger log(file_, LogLevel::kError, LogFormat::kText);
+  for (int i = 0; i < 1000; ++i) log.AccessFailed({{"code", "INTERNAL"}});
+  log.AccessRefused("QUEUE_FULL", {{"code", "FULL"}});
+  log.ReportLeftOut();
+  const std::string text = Written(log);
+  EXPECT_EQ(CountOf("error   requests request failed code=INTERNAL\n", text),
+            1000);
+  EXPECT_EQ(text.find("FULL"), text.npos);
+}
+
+TEST(UnreadLogTest, HoldsUpNoRequest) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::FILE* const out = fdopen(ends[1], "w");
+  {
+    const TimeLimit limit("requests that log");
+    Logger log(out, LogLevel::kInfo, LogFormat::kJson);
+    const std::string error(1000, 'x');
+    for (int i = 0; i < 10'000; ++i) {
+      log.Access({{"code", "OK"}});
+      log.AccessRefused("QUEUE_FULL", {{"error", error}});
+      log.AccessFailed({{"error", error}});
+    }
+    log.ReportLeftOut();
+    EXPECT_GT(log.TakeDropped(), 0);
+  }
+  std::fclose(out);
+  close(ends[0]);
 }
 
 TEST(LogNamesTest, UnknownNamesAreRefused) {
