@@ -115,16 +115,17 @@ class Connection:
                 else api.secure_channel(target(server), secrets, options))
         self._stubs: Dict[str, Any] = {}
 
-    def metadata(self) -> Tuple[Tuple[str, str], ...]:
+    def metadata(self, traceparent: str = '') -> Tuple[Tuple[str, str], ...]:
         """Of the call that begins now. ValueError if the token cannot be sent; it does not show
         it."""
+        trace = (('traceparent', traceparent),) if traceparent else ()
         if self._token is None:
-            return ()
+            return trace
         token = self._token() if callable(self._token) else self._token
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise ValueError('a token is visible ASCII without blanks; is there a line break at its '
                              'end?')
-        return (('authorization', f'Bearer {token}'),)
+        return (('authorization', f'Bearer {token}'), *trace)
 
     def stub(self, method: Method) -> Any:
         """Calls the method."""

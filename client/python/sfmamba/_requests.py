@@ -1,6 +1,7 @@
 """Requests of the three methods, cut to what the server takes at once."""
 
 import dataclasses
+import re
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _answers, _messages
@@ -11,6 +12,7 @@ Pictures = Union[List[Any], Tuple[Any, ...]]  # A list of them, in annotations.
 
 MAX_MESSAGE_BYTES = 64 << 20  # The server's limit.
 _ROOM = 256 << 10  # Of it, for all but the pictures.
+_TRACEPARENT = re.compile('[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Options:
         '': the model's own.
       timing: whether answers say where the server's time went.
       request_id: at most 128 characters; stands in the server's log.
+      traceparent: of the caller's span, as W3C writes it: '00-{trace}-{span}-{flags}'. The server's
+        spans are below it if its flags end in 1; '': the server decides. Streams send none.
     """
 
     priority: str = 'NORMAL'
@@ -32,6 +36,12 @@ class Options:
     resize: str = ''
     timing: bool = False
     request_id: str = ''
+    traceparent: str = ''
+
+    def __post_init__(self) -> None:
+        if self.traceparent and not _TRACEPARENT.fullmatch(self.traceparent):
+            raise ValueError(f'a traceparent is 00-{{32 digits}}-{{16 digits}}-{{2 digits}} of 0-9a-f, '
+                             f'not {self.traceparent!r}')
 
 
 @dataclasses.dataclass(frozen=True)

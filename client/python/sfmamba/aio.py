@@ -175,18 +175,19 @@ class AsyncClient:
         found: List[Any] = []
         for request in await asyncio.to_thread(_requests.requests, method, images, model, params,
                                                options, self._max_images):
-            response = await self._call(method, request, deadline)
+            response = await self._call(method, request, deadline, options.traceparent)
             found += await asyncio.to_thread(_answers.answers, response, method.parse,
                                              len(request.images))
         return _requests.as_asked(images, found)
 
-    async def _call(self, method: Method, request: Any, deadline: float) -> Any:
+    async def _call(self, method: Method, request: Any, deadline: float,
+                    traceparent: str = '') -> Any:
         connection = self._connection
         attempts = Attempts(method.attempts, deadline, connection.budget)
         while True:
             try:
                 response = await connection.stub(method)(request, timeout=attempts.timeout(),
-                                                         metadata=connection.metadata())
+                                                         metadata=connection.metadata(traceparent))
             except grpc.RpcError as rpc_error:
                 error = from_rpc_error(rpc_error)
                 delay = attempts.delay_after(error)

@@ -212,6 +212,19 @@ class Cases:
         self.assertEqual(segment.params.output_size, _messages.SegmentParams.MODEL)
         self.assertTrue(segment.params.include_confidence_map)
 
+    def test_traceparent(self):
+        traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+        client = self.connect(self.serve(
+            UNAVAILABLE, _messages.ClassifyResponse(results=[{}]),
+            _messages.ClassifyResponse(results=[{}])))
+        self.run_method(client.classify, b'', options=Options(traceparent=traceparent))
+        self.run_method(client.classify, b'')
+        self.assertEqual([metadata.get('traceparent') for metadata in self.server.metadata],
+                         [traceparent, traceparent, None])
+        for bad in ('00', traceparent.upper(), traceparent + '-x', traceparent + '\n'):
+            with self.subTest(bad), self.assertRaisesRegex(ValueError, 'a traceparent is'):
+                Options(traceparent=bad)
+
     def test_models(self):
         client = self.connect(self.serve(
             _messages.ListModelsResponse(models=[{'name': 'a', 'task': 1}], next_page_token='x'),
