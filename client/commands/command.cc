@@ -93,6 +93,8 @@ void WriteError(const absl::Status& status, JsonWriter* json) {
     json->Key("retry_delay_ms")
         .Number(absl::ToDoubleMilliseconds(*details.retry_delay));
   }
+  const std::string trace = TraceIdOf(details);
+  if (!trace.empty()) json->Key("trace_id").String(trace);
   json->EndObject();
 }
 

@@ -61,8 +61,8 @@ int UsageError(absl::string_view message, const Console& console);
 int RpcError(const absl::Status& status, const CommonFlags& flags,
              const Console& console);
 
-// The members "error": {code, reason, message, fields, retry_delay_ms} of an
-// object.
+// The members "error": {code, reason, message, fields, retry_delay_ms,
+// trace_id} of an object.
 void WriteError(const absl::Status& status, JsonWriter* json);
 
 // A duration for people, with its unit: "12.34 ms".

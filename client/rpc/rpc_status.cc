@@ -58,6 +58,11 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status) {
   return details;
 }
 
+std::string TraceIdOf(const RpcErrorDetails& details) {
+  const auto found = details.metadata.find("trace_id");
+  return found == details.metadata.end() ? "" : found->second;
+}
+
 std::string DescribeRpcError(const absl::Status& status) {
   const RpcErrorDetails details = GetRpcErrorDetails(status);
   std::string text = absl::StatusCodeToString(status.code());
@@ -68,6 +73,8 @@ std::string DescribeRpcError(const absl::Status& status) {
     absl::StrAppend(&text, "; retry after ",
                     absl::FormatDuration(*details.retry_delay));
   }
+  const std::string trace = TraceIdOf(details);
+  if (!trace.empty()) absl::StrAppend(&text, "; trace ", trace);
   return text;
 }
 

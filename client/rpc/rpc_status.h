@@ -29,7 +29,12 @@ absl::Status FromGrpcStatus(const grpc::Status& status);
 // Reads the payloads that FromGrpcStatus attached.
 RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 
-// One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...".
+// What the server's log and its traces call the request; empty if it does not
+// say.
+std::string TraceIdOf(const RpcErrorDetails& details);
+
+// One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...; trace
+// 4b...".
 std::string DescribeRpcError(const absl::Status& status);
 
 }  // namespace sfmamba::client

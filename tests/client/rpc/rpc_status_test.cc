@@ -31,6 +31,19 @@ TEST(RpcStatusTest, ReadsWhatTheServerSays) {
             "RESOURCE_EXHAUSTED (QUEUE_FULL): queue is full; retry after 3s");
 }
 
+TEST(RpcStatusTest, ATraceIsNamed) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("DEVICE_ERROR");
+  (*info.mutable_metadata())["trace_id"] = "4bf92f35";
+  google::rpc::Status details;
+  details.add_details()->PackFrom(info);
+  const absl::Status status = FromGrpcStatus(grpc::Status(
+      grpc::StatusCode::INTERNAL, "broken", details.SerializeAsString()));
+  EXPECT_EQ(TraceIdOf(GetRpcErrorDetails(status)), "4bf92f35");
+  EXPECT_EQ(DescribeRpcError(status),
+            "INTERNAL (DEVICE_ERROR): broken; trace 4bf92f35");
+}
+
 TEST(RpcStatusTest, EveryFieldIsNamed) {
   google::rpc::BadRequest bad_request;
   bad_request.add_field_violations()->set_field("images[0]");
