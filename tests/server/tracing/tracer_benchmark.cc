@@ -1,0 +1,67 @@
+// What tracing costs a request: one that is not traced, which nearly all are,
+// and the spans of one that is, as its own threads see it.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/steady_clock.h"
+#include "benchmark/benchmark.h"
+#include "server/tracing/span_sink.h"
+#include "server/tracing/tracer.h"
+
+namespace sfmamba::tracing {
+namespace {
+
+class NoSink final : public SpanSink {
+ public:
+  absl::Status Write(const std::string&, absl::FunctionRef<bool()>) override {
+    return absl::OkStatus();
+  }
+};
+
+std::unique_ptr<Tracer> MakeTracer() {
+  std::vector<std::unique_ptr<SpanExporter>> exporters;
+  exporters.push_back(std::make_unique<SpanExporter>(
+      SpanExporter::Options(), std::make_unique<NoSink>()));
+  return std::make_unique<Tracer>(0, std::move(exporters));
+}
+
+observability::TraceContext Context(bool sampled) {
+  observability::TraceContext context;
+  context.trace = {1, 2};
+  context.parent = 3;
+  context.sampled = sampled;
+  return context;
+}
+
+void BM_NotTraced(benchmark::State& state) {
+  const auto tracer = MakeTracer();
+  const observability::TraceContext context = Context(false);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(tracer->Begin(context, "rojo=1"));
+  }
+}
+BENCHMARK(BM_NotTraced);
+
+void BM_FiveSpans(benchmark::State& state) {
+  const auto tracer = MakeTracer();
+  const observability::TraceContext context = Context(true);
+  for (auto _ : state) {
+    const auto trace = tracer->Begin(context, "rojo=1");
+    const absl::Time now = base::SteadyNow();
+    std::vector<Span> spans;
+    for (int i = 0; i < 5; ++i) {
+      spans.push_back(trace->MakeSpan("decode", now, now));
+      spans.back().attributes = {{"sfmamba.image", i}};
+    }
+    trace->Add(std::move(spans));
+  }
+}
+BENCHMARK(BM_FiveSpans);
+
+}  // namespace
+}  // namespace sfmamba::tracing
+
+BENCHMARK_MAIN();
