@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/commands/admin/admin_command.h"
 #include "client/commands/bench/bench_command.h"
 #include "client/commands/classify_command.h"
 #include "client/commands/command.h"
@@ -35,6 +36,8 @@ constexpr Verb kVerbs[] = {
     {"models", "list what the server serves", RunModels},
     {"profile", "tell how long a model's batches take", RunProfile},
     {"health", "exit 0 if the server is serving, else 1", RunHealth},
+    {"admin", "change what the server serves: versions, labels, settings",
+     RunAdmin},
     {"eval", "measure how right a model is on a labelled folder", RunEval},
     {"bench", "measure throughput and latency", RunBench},
 };

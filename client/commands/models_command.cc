@@ -1,38 +1,13 @@
 #include "client/commands/models_command.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "client/commands/output/message_json.h"
+#include "client/commands/output/model_table.h"
 #include "client/commands/output/text_table.h"
 #include "client/rpc/vision_client.h"
 
 namespace sfmamba::client {
 namespace {
-
-std::string InputSizes(const v1::InputSpec& input) {
-  return absl::StrJoin(input.buckets(), " ",
-                       [](std::string* out, const v1::InputSpec::Size& size) {
-                         absl::StrAppend(out, size.height(), "x", size.width());
-                       });
-}
-
-std::string ModelTable(const std::vector<v1::Model>& models) {
-  TextTable table({"name", "task", "state", ">classes", "input", ">max batch",
-                   ">weights MiB"});
-  for (const v1::Model& model : models) {
-    std::string state = v1::Model::State_Name(model.state());
-    if (!model.state_reason().empty()) {
-      absl::StrAppend(&state, ": ", model.state_reason());
-    }
-    table.AddRow({model.name(), v1::Model::Task_Name(model.task()), state,
-                  absl::StrCat(model.class_count()), InputSizes(model.input()),
-                  absl::StrCat(model.max_batch_size()),
-                  absl::StrFormat(
-                      "%.1f", model.weights_size_bytes() / 1024.0 / 1024.0)});
-  }
-  return table.ToString();
-}
 
 std::string ClassTable(const v1::Model& model) {
   TextTable table({">class", "label"});

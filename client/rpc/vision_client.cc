@@ -219,6 +219,40 @@ absl::StatusOr<v1::BatchProfile> VisionClient::GetBatchProfile(
               timeout);
 }
 
+absl::StatusOr<v1::LoadModelResponse> VisionClient::LoadModel(
+    const v1::LoadModelRequest& request, absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::LoadModel, request, timeout);
+}
+
+absl::StatusOr<v1::UnloadModelResponse> VisionClient::UnloadModel(
+    const v1::UnloadModelRequest& request, absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::UnloadModel, request, timeout);
+}
+
+absl::StatusOr<v1::SetVersionLabelResponse> VisionClient::SetVersionLabel(
+    const v1::SetVersionLabelRequest& request, absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::SetVersionLabel, request,
+              timeout);
+}
+
+absl::StatusOr<v1::SetCanaryShareResponse> VisionClient::SetCanaryShare(
+    const v1::SetCanaryShareRequest& request, absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::SetCanaryShare, request,
+              timeout);
+}
+
+absl::StatusOr<v1::ServerInfo> VisionClient::GetServerInfo(
+    absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::GetServerInfo,
+              v1::GetServerInfoRequest(), timeout);
+}
+
+absl::StatusOr<v1::RuntimeSettings> VisionClient::UpdateRuntimeSettings(
+    const v1::UpdateRuntimeSettingsRequest& request, absl::Duration timeout) {
+  return Call(*admin_, &v1::AdminService::Stub::UpdateRuntimeSettings, request,
+              timeout);
+}
+
 absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
     absl::string_view service, absl::Duration timeout) {
   grpc::health::v1::HealthCheckRequest request;

@@ -107,6 +107,19 @@ class VisionClient {
   absl::StatusOr<v1::BatchProfile> GetBatchProfile(absl::string_view name,
                                                    absl::Duration timeout);
 
+  // The other methods of AdminService. None is tried again.
+  absl::StatusOr<v1::LoadModelResponse> LoadModel(
+      const v1::LoadModelRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::UnloadModelResponse> UnloadModel(
+      const v1::UnloadModelRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::SetVersionLabelResponse> SetVersionLabel(
+      const v1::SetVersionLabelRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::SetCanaryShareResponse> SetCanaryShare(
+      const v1::SetCanaryShareRequest& request, absl::Duration timeout);
+  absl::StatusOr<v1::ServerInfo> GetServerInfo(absl::Duration timeout);
+  absl::StatusOr<v1::RuntimeSettings> UpdateRuntimeSettings(
+      const v1::UpdateRuntimeSettingsRequest& request, absl::Duration timeout);
+
   // The status of `service`, empty for the server as a whole; NOT_FOUND if the
   // server does not know it.
   absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,

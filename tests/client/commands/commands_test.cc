@@ -175,7 +175,7 @@ TEST_F(CommandsTest, ClassifyNeedsAFile) {
 TEST_F(CommandsTest, ModelsListsAndTellsOfOne) {
   const Outcome all = Invoke(RunModels, {ServerFlag()});
   EXPECT_EQ(all.exit_code, kExitOk);
-  EXPECT_THAT(all.out, MatchesRegex("name .*\nmodels/m/versions/1  "
+  EXPECT_THAT(all.out, MatchesRegex("name .*\nmodels/m/versions/1 +"
                                     "CLASSIFICATION  READY +2  8x6 .*\n"));
   const Outcome one = Invoke(RunModels, {ServerFlag(), "models/m/versions/1"});
   EXPECT_EQ(one.exit_code, kExitOk);

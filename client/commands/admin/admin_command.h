@@ -1,0 +1,17 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_ADMIN_ADMIN_COMMAND_H_
+#define SFMAMBA_CLIENT_COMMANDS_ADMIN_ADMIN_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "client/commands/command.h"
+
+namespace sfmamba::client {
+
+// `sfmamba admin ACTION`: changes what a server serves, and tells what it is.
+// Nothing is sent twice.
+int RunAdmin(const std::vector<std::string>& arguments, const Console& console);
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_ADMIN_ADMIN_COMMAND_H_
