@@ -96,7 +96,15 @@ int LineSampler::TakeSkipped() { return std::exchange(skipped_, 0); }
 
 Logger::Logger(std::FILE* out, const LogLevels& levels, LogFormat format,
                const LogWriter::Options& writer)
-    : levels_(levels), format_(format), writer_(fileno(out), writer) {}
+    : format_(format), writer_(fileno(out), writer) {
+  SetLevels(levels);
+}
+
+void Logger::SetLevels(const LogLevels& levels) {
+  for (int i = 0; i < kLogModuleCount; ++i) {
+    levels_[i].store(levels.of[i], std::memory_order_relaxed);
+  }
+}
 
 void Logger::Access(Fields fields) {
   if (!IsWritten(LogLevel::kInfo, LogModule::kRequests)) return;

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_OBSERVABILITY_LOG_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <initializer_list>
@@ -131,6 +132,9 @@ class Logger {
     Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
   }
 
+  // From now on these levels are written.
+  void SetLevels(const LogLevels& levels);
+
   // Waits until all lines are written; false if `limit` passes before. For the
   // end of the process and for tests.
   bool Flush(absl::Duration limit) const { return writer_.Flush(limit); }
@@ -139,12 +143,13 @@ class Logger {
 
  private:
   bool IsWritten(LogLevel level, LogModule module) const {
-    return level >= levels_.of[static_cast<int>(module)];
+    return level >=
+           levels_[static_cast<int>(module)].load(std::memory_order_relaxed);
   }
   void Write(LogLevel level, LogModule module, absl::string_view msg,
              Fields fields, int skipped = 0);
 
-  const LogLevels levels_;
+  std::array<std::atomic<LogLevel>, kLogModuleCount> levels_;
   const LogFormat format_;
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};

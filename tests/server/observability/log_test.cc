@@ -102,6 +102,18 @@ TEST_F(LogTest, EachModuleHasItsLevel) {
   EXPECT_NE(text.find("request code=OK"), std::string::npos);
 }
 
+TEST_F(LogTest, LevelsCanBeChanged) {
+  Logger log(file_, LogLevel::kError, LogFormat::kText);
+  log.Info(LogModule::kModels, "first");
+  log.SetLevels(*ParseLogLevels("error,models=info"));
+  log.Info(LogModule::kModels, "second");
+  log.Info(LogModule::kServer, "third");
+  const std::string text = Written(log);
+  EXPECT_EQ(text.find("first"), std::string::npos);
+  EXPECT_NE(text.find("second"), std::string::npos);
+  EXPECT_EQ(text.find("third"), std::string::npos);
+}
+
 TEST(LineSamplerTest, WholeUpToTheBurstThenASample) {
   LineSampler sampler(100, 100);
   const absl::Time start = absl::UnixEpoch();
