@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
@@ -72,6 +73,13 @@ FairPool::Options DecodeOptions(const Server::Options& options) {
   return result;
 }
 
+v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
+  v1::RuntimeSettings settings;
+  settings.set_log_level(config.log_level());
+  settings.set_trace_ratio(config.trace_ratio());
+  return settings;
+}
+
 }  // namespace
 
 Server::Server(const Options& options, observability::Logger* log)
@@ -101,9 +109,15 @@ Server::Server(const Options& options, observability::Logger* log)
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
+      settings_(SettingsOf(config_), log,
+                [this](double ratio) { tracer_->set_ratio(ratio); }),
+      changes_(&repository_, log,
+               [this](const admin::Caller& caller) {
+                 return AdministratorOf(caller);
+               }),
       vision_(Environment(), base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions(options.build.version)),
-      admin_(repository_, &metrics_, log),
+      admin_(AdminEnvironment(options.build)),
       heap_trim_(&memory_),
       liveness_("liveness", kLivenessPeriod, [this] {
         UpdateLiveness();
@@ -145,7 +159,13 @@ kserve::KserveService::Options Server::KserveOptions(
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.send_timeout = base::FromProto(config_.send_timeout());
+  options.changes = ChangesByCalls();
   return options;
+}
+
+admin::ModelChanges* Server::ChangesByCalls() {
+  return absl::StrContains(config_.model_control(), "explicit") ? &changes_
+                                                                : nullptr;
 }
 
 rest::RestPort::Options Server::RestOptions(const std::string& version) {
@@ -156,6 +176,7 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   options.console = !config_.disable_console();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
+  options.changes = ChangesByCalls();
   options.max_connections = config_.max_http_connections();
   options.max_body_bytes = config_.max_message_bytes();
   // As much as gRPC's messages may hold once they have been handed over.
@@ -185,10 +206,36 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   options.config = config_;
   options.transport_bytes = memory_.transport_bytes();
   options.tls = security_.tls();
-  options.services = {&vision_, &kserve_, &admin_, &health_};
+  options.services = {&vision_, &kserve_, &health_};
+  if (config_.admin_port() < 0) options.services.push_back(&admin_);
   options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   options.deaf = [this](const absl::Status& status) { PortFailed(status); };
   return options;
+}
+
+rpc::GrpcPort::Options Server::AdminPortOptions() {
+  rpc::GrpcPort::Options options;
+  options.what = "the port of administration";
+  options.port = config_.admin_port();
+  options.config = config_;
+  options.tls = security_.tls();
+  options.services = {&admin_};
+  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
+  return options;
+}
+
+absl::StatusOr<std::string> Server::AdministratorOf(
+    const admin::Caller& caller) const {
+  const absl::StatusOr<security::Caller> found = security_.gate().Check(
+      caller.authorization, caller.peer, security::Scope::kAdmin);
+  if (!found.ok()) return found.status();
+  return found->has_token ? found->name : std::string();
+}
+
+rpc::AdminService::Environment Server::AdminEnvironment(
+    const observability::BuildInfo& build) {
+  return {repository_, changes_, settings_, memory_,
+          metrics_,    log_,     build,     config_.model_control()};
 }
 
 Server::~Server() {
@@ -222,6 +269,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     if (!health.ok()) return health.status();
     server->health_grpc_ = *std::move(health);
   }
+  if (server->config_.admin_port() >= 0) {
+    auto admin = rpc::GrpcPort::Start(server->AdminPortOptions());
+    if (!admin.ok()) return admin.status();
+    server->admin_grpc_ = *std::move(admin);
+  }
   auto grpc = rpc::GrpcPort::Start(server->GrpcOptions());
   if (!grpc.ok()) return grpc.status();
   server->grpc_ = *std::move(grpc);
@@ -230,6 +282,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
              {"port", server->port()},
              {"http_port", server->http_port()},
              {"health_port", server->health_port()},
+             {"admin_port", server->admin_port()},
              {"metrics_port", server->metrics_port()}});
   return server;
 }
@@ -303,6 +356,7 @@ bool Server::Shutdown() {
   }
   vision_.StartDraining();
   kserve_.StartDraining();
+  admin_.StartDraining();
   if (rest_ != nullptr) rest_->StartDraining();
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
   // has not read the GOAWAY yet. A client that was refused before, and goes
@@ -312,6 +366,7 @@ bool Server::Shutdown() {
   health_.EndWatches();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
+  if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::Now());
   grpc_->Shutdown(absl::Now() + timeout);
   if (health_grpc_ != nullptr) health_grpc_->Shutdown(absl::Now());
   const absl::Duration left = start + timeout - base::SteadyNow();

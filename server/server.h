@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
+#include "server/admin/model_changes.h"
+#include "server/admin/runtime_settings.h"
 #include "server/base/client_set.h"
 #include "server/base/fair_pool.h"
 #include "server/base/heap_trim.h"
@@ -24,7 +26,7 @@
 #include "server/prediction/prediction.h"
 #include "server/repository/model_repository.h"
 #include "server/rest/rest_port.h"
-#include "server/rpc/admin_service.h"
+#include "server/rpc/admin/admin_service.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
@@ -79,6 +81,10 @@ class Server {
   int health_port() const {
     return health_grpc_ == nullptr ? -1 : health_grpc_->port();
   }
+  // -1 if AdminService is served at port().
+  int admin_port() const {
+    return admin_grpc_ == nullptr ? -1 : admin_grpc_->port();
+  }
   int metrics_port() const { return metrics_server_->port(); }
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
@@ -104,10 +110,20 @@ class Server {
   prediction::PredictionEnvironment Environment();
   kserve::KserveService::Options KserveOptions(const std::string& version);
 
+  // Null unless calls may load and unload models.
+  admin::ModelChanges* ChangesByCalls();
+
   rest::RestPort::Options RestOptions(const std::string& version);
 
   rpc::GrpcPort::Options GrpcOptions();
   rpc::GrpcPort::Options HealthPortOptions();
+  rpc::GrpcPort::Options AdminPortOptions();
+  rpc::AdminService::Environment AdminEnvironment(
+      const observability::BuildInfo& build);
+  // The name of a caller that may administer, empty without a token, or why it
+  // may not.
+  absl::StatusOr<std::string> AdministratorOf(
+      const admin::Caller& caller) const;
 
   void DeviceFailed(const absl::Status& status);
   void PortFailed(const absl::Status& status);
@@ -139,12 +155,15 @@ class Server {
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;
+  admin::RuntimeSettings settings_;
+  admin::ModelChanges changes_;
   rpc::VisionService vision_;
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.
   std::unique_ptr<rest::RestPort> rest_;        // Null if there is none.
   std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.
+  std::unique_ptr<rpc::GrpcPort> admin_grpc_;   // Null: grpc_ serves admin_.
   std::unique_ptr<rpc::GrpcPort> grpc_;         // Uses everything above.
   HeapTrim heap_trim_;                          // Used by liveness_ only.
   Periodic liveness_;  // Last: it uses everything above.

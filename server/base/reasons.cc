@@ -159,6 +159,13 @@ absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
       std::move(detail));
 }
 
+absl::Status OriginRefused() {
+  return MakeError(absl::StatusCode::kPermissionDenied,
+                   "got the header Origin, expected none: pages may not "
+                   "change what is served",
+                   {"ORIGIN_REFUSED"});
+}
+
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after) {
   ErrorDetail detail = WithReason("QUEUE_FULL");

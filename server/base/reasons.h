@@ -60,6 +60,8 @@ absl::Status TokenInvalid(absl::string_view got);
 // SCOPE_MISSING: `client` may not do what needs `scope`, such as "admin".
 absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected);
+// ORIGIN_REFUSED: a page in a browser asks for what pages may not do.
+absl::Status OriginRefused();
 
 // ---- RESOURCE_EXHAUSTED ----
 

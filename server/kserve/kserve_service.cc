@@ -1,10 +1,12 @@
 #include "server/kserve/kserve_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "server/base/reasons.h"
 #include "server/kserve/infer_call.h"
 #include "server/kserve/infer_stream.h"
+#include "server/rpc/admin/change_call.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
@@ -39,6 +41,7 @@ KserveService::KserveService(prediction::PredictionEnvironment environment,
     : env_(std::move(environment)),
       options_(std::move(options)),
       queries_(env_),
+      control_(env_, options_.changes),
       sends_(options_.send_timeout, env_.clock) {}
 
 void KserveService::StartDraining() {
@@ -228,18 +231,52 @@ grpc::ServerUnaryReactor* KserveService::RepositoryIndex(
       });
 }
 
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* KserveService::Change(
+    Method method, grpc::CallbackServerContext* context,
+    const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+    absl::FunctionRef<void(const admin::Caller&, const Request&,
+                           RepositoryControl::Done)>
+        start) {
+  const std::shared_ptr<rpc::ChangeCall> call =
+      rpc::ChangeCall::New(method, *request, context, &env_.metrics, &env_.log);
+  const admin::Caller caller = rpc::CallerOf(*context);
+  Request asked;
+  absl::Status status = control_.Check(caller);
+  if (status.ok()) status = CheckServing();
+  if (status.ok()) status = rpc::Parse(*request, &asked);
+  if (!status.ok()) {
+    call->End(status);
+    return call.get();
+  }
+  start(caller, asked, [call, response](const absl::Status& status) {
+    call->End(status, [response] { rpc::Serialize(Response(), response); });
+  });
+  return call.get();
+}
+
 grpc::ServerUnaryReactor* KserveService::RepositoryModelLoad(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer*) {
-  return Refuse(Method::kRepositoryModelLoad, context, request,
-                server::ModelControlOff());
+    grpc::ByteBuffer* response) {
+  return Change<inference::RepositoryModelLoadRequest,
+                inference::RepositoryModelLoadResponse>(
+      Method::kRepositoryModelLoad, context, request, response,
+      [this](const admin::Caller& caller, const auto& asked,
+             RepositoryControl::Done done) {
+        control_.Load(caller, asked, std::move(done));
+      });
 }
 
 grpc::ServerUnaryReactor* KserveService::RepositoryModelUnload(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer*) {
-  return Refuse(Method::kRepositoryModelUnload, context, request,
-                server::ModelControlOff());
+    grpc::ByteBuffer* response) {
+  return Change<inference::RepositoryModelUnloadRequest,
+                inference::RepositoryModelUnloadResponse>(
+      Method::kRepositoryModelUnload, context, request, response,
+      [this](const admin::Caller& caller, const auto& asked,
+             RepositoryControl::Done done) {
+        control_.Unload(caller, asked, std::move(done));
+      });
 }
 
 // ---- Shared memory: there is none. ----

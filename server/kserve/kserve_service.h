@@ -9,8 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/admin/model_changes.h"
 #include "server/kserve/kserve_methods.h"
 #include "server/kserve/model_queries.h"
+#include "server/kserve/repository_control.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
@@ -31,6 +33,9 @@ class KserveService final : public KserveMethods {
     std::function<bool()> live;
     std::function<bool()> ready;
     absl::Duration send_timeout = absl::InfiniteDuration();  // VisionService's.
+    // What loads and unloads models, which outlives the service; null: nothing
+    // does.
+    admin::ModelChanges* changes = nullptr;
   };
 
   KserveService(prediction::PredictionEnvironment environment, Options options);
@@ -103,6 +108,15 @@ class KserveService final : public KserveMethods {
       absl::FunctionRef<absl::Status(const Request&, Response*,
                                      observability::RequestRecord*)>
           answer);
+  // A call that loads or unloads a model, which `start` begins; it is answered
+  // when that has ended.
+  template <typename Request, typename Response>
+  grpc::ServerUnaryReactor* Change(
+      observability::Method method, grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+      absl::FunctionRef<void(const admin::Caller&, const Request&,
+                             RepositoryControl::Done)>
+          start);
   // A call that is refused with `status` whatever it says.
   grpc::ServerUnaryReactor* Refuse(observability::Method method,
                                    grpc::CallbackServerContext* context,
@@ -124,6 +138,7 @@ class KserveService final : public KserveMethods {
   const prediction::PredictionEnvironment env_;
   const Options options_;
   const ModelQueries queries_;
+  RepositoryControl control_;
   rpc::SendWatch sends_;
   rpc::StreamSet streams_;
   std::atomic<bool> draining_{false};

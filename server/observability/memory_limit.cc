@@ -1,5 +1,7 @@
 #include "server/observability/memory_limit.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -83,6 +85,15 @@ int64_t MemoryLimit(const std::string& root) {
     }
   }
   return limit == kNone ? 0 : limit;
+}
+
+int64_t ResidentMemory() {
+  // In pages: the whole, what is in RAM, and more.
+  const std::vector<std::string> sizes =
+      absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
+  int64_t pages = 0;
+  if (sizes.size() < 2 || !absl::SimpleAtoi(sizes[1], &pages)) return 0;
+  return pages * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace sfmamba::observability

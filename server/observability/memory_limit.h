@@ -11,6 +11,9 @@ namespace sfmamba::observability {
 // nothing is known. `root` stands in for "/" in tests.
 int64_t MemoryLimit(const std::string& root = "");
 
+// The bytes of RAM that this process holds now; 0 if that is not known.
+int64_t ResidentMemory();
+
 }  // namespace sfmamba::observability
 
 #endif  // SFMAMBA_SERVER_OBSERVABILITY_MEMORY_LIMIT_H_

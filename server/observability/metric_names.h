@@ -15,7 +15,14 @@ enum class Method {
   kStreamPredict,
   kGetModel,
   kListModels,
+  // Of AdminService.
+  kLoadModel,
+  kUnloadModel,
+  kSetVersionLabel,
+  kSetCanaryShare,
+  kGetServerInfo,
   kGetBatchProfile,
+  kUpdateRuntimeSettings,
   // Of the Open Inference Protocol.
   kModelInfer,
   kModelStreamInfer,
@@ -27,7 +34,7 @@ enum class Method {
   kRepositoryModelUnload,
   kSharedMemory,
 };
-inline constexpr int kMethodCount = 16;
+inline constexpr int kMethodCount = 22;
 
 enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
 inline constexpr int kStageCount = 5;

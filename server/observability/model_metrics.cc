@@ -192,6 +192,14 @@ void ModelMetrics::QueueChanged(server::Priority priority, int items,
       std::memory_order_relaxed);
 }
 
+int ModelMetrics::waiting_items() const {
+  int64_t items = 0;
+  for (const Queue& queue : queues_) {
+    items += queue.items.load(std::memory_order_relaxed);
+  }
+  return static_cast<int>(items);
+}
+
 void ModelMetrics::PredictedWait(absl::Duration wait) {
   predicted_wait_.store(absl::ToDoubleSeconds(wait), std::memory_order_relaxed);
 }

@@ -68,6 +68,12 @@ class ModelMetrics {
   // now. Until the first call the model has no such series. Called whenever the
   // prediction changes, with zero once nothing waits and nothing runs.
   void PredictedWait(absl::Duration wait);
+  // The same, read; negative before the first call.
+  absl::Duration predicted_wait() const {
+    return absl::Seconds(predicted_wait_.load(std::memory_order_relaxed));
+  }
+  // The images of all priorities that wait now.
+  int waiting_items() const;
   // Compares how long a batch took with what had been predicted when it left
   // its queue. A prediction of zero, which means none, is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);

@@ -18,6 +18,7 @@ KserveRest::Options KserveOptions(const RestService& service,
   result.ready = options.ready;
   result.serving = [&service] { return service.CheckServing(); };
   result.max_message_bytes = options.max_body_bytes;
+  result.changes = options.changes;
   return result;
 }
 

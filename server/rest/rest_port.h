@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/admin/model_changes.h"
 #include "server/http/http_server.h"
 #include "server/prediction/prediction.h"
 #include "server/rest/kserve/kserve_rest.h"
@@ -26,6 +27,8 @@ class RestPort {
     // See RestService::Options.
     std::function<bool()> live;
     std::function<bool()> ready;
+    // See KserveService::Options.
+    admin::ModelChanges* changes = nullptr;
     // See http::HttpOptions.
     int max_connections = 1024;
     int64_t max_body_bytes = 64 << 20;

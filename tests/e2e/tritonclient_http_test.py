@@ -259,5 +259,48 @@ class TritonClientHttpTest(unittest.TestCase):
         self.client.infer(MODEL, [tensor(random_images(1))])
 
 
+class ModelControlTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server('--model_control=explicit')
+        cls.addClassCleanup(cls.server.close)
+        cls.client = triton.InferenceServerClient(cls.server.http_address, network_timeout=120)
+        cls.addClassCleanup(cls.client.close)
+
+    def test_unloads_and_loads(self):
+        self.client.unload_model('everyday_segmenter', unload_dependents=True)
+        self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
+        self.assertIn(('everyday_segmenter', 'UNAVAILABLE'), self.index())
+        self.client.load_model('everyday_segmenter')
+        self.assertTrue(self.client.is_model_ready('everyday_segmenter'))
+        self.assertIn(('everyday_segmenter', 'READY'), self.index())
+
+    def index(self):
+        return [(model['name'], model['state'])
+                for model in self.client.get_model_repository_index()]
+
+    def test_loads_with_other_limits(self):
+        self.client.load_model(MODEL, config='{"max_batch_size": 3}')
+        self.assertEqual(self.client.get_model_config(MODEL)['max_batch_size'], 3)
+
+    def test_files_and_other_fields_are_refused(self):
+        for parameters in ({'files': {'file:1/model.safetensors': b'x'}, 'config': '{}'},
+                           {'config': '{"backend": "x"}'}, {'config': 'none'}):
+            with self.assertRaises(InferenceServerException):
+                self.client.load_model(MODEL, **parameters)
+        with self.assertRaises(InferenceServerException):
+            self.client.load_model('other')
+        self.assertTrue(self.client.is_model_ready(MODEL))
+
+    def test_a_page_in_a_browser_is_refused(self):
+        for origin in ('http://example.org', f'http://{self.server.http_address}', 'null'):
+            connection = http.client.HTTPConnection(self.server.http_address, timeout=PATIENCE)
+            connection.request('POST', f'/v2/repository/models/{MODEL}/unload', '{}',
+                               {'Origin': origin, 'Content-Type': 'text/plain'})
+            self.assertEqual(connection.getresponse().status, 403)
+            connection.close()
+        self.assertTrue(self.client.is_model_ready(MODEL))
+
+
 if __name__ == '__main__':
     unittest.main()

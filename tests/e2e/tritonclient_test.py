@@ -225,5 +225,45 @@ class TritonClientTest(unittest.TestCase):
         self.client.unregister_cuda_shared_memory()
 
 
+class ModelControlTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server('--model_control=explicit')
+        cls.addClassCleanup(cls.server.close)
+        cls.client = triton.InferenceServerClient(cls.server.address)
+        cls.addClassCleanup(cls.client.close)
+
+    def state_of(self, name):
+        return {model.name: model.state
+                for model in self.client.get_model_repository_index().models}.get(name)
+
+    def test_unloads_and_loads(self):
+        self.client.unload_model('everyday_segmenter', unload_dependents=True)
+        self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
+        self.assertEqual(self.state_of('everyday_segmenter'), 'UNAVAILABLE')
+        self.assertTrue(self.client.is_model_ready(MODEL))
+        self.client.load_model('everyday_segmenter')
+        self.assertTrue(self.client.is_model_ready('everyday_segmenter'))
+        self.assertEqual(self.state_of('everyday_segmenter'), 'READY')
+
+    def test_loads_with_other_limits(self):
+        self.client.load_model(MODEL, config='{"max_batch_size": 3}')
+        config = self.client.get_model_config(MODEL, as_json=True)['config']
+        self.assertEqual(config['max_batch_size'], 3)
+
+    def test_files_and_other_fields_are_refused(self):
+        for parameters, code in (({'files': {'file:1/model.safetensors': b'x'},
+                                   'config': '{}'}, 'UNIMPLEMENTED'),
+                                 ({'config': '{"backend": "x"}'}, 'INVALID_ARGUMENT'),
+                                 ({'config': 'none'}, 'INVALID_ARGUMENT')):
+            with self.assertRaises(InferenceServerException) as raised:
+                self.client.load_model(MODEL, **parameters)
+            self.assertIn(code, raised.exception.status())
+        with self.assertRaises(InferenceServerException) as raised:
+            self.client.load_model('other')
+        self.assertIn('NOT_FOUND', raised.exception.status())
+        self.assertTrue(self.client.is_model_ready(MODEL))
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -11,6 +11,7 @@
 #include "server/base/reasons.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
+#include "server/rest/kserve/control_body.h"
 #include "server/rest/kserve/infer_call.h"
 #include "server/rest/kserve/message_json.h"
 #include "server/rest/kserve/request.h"
@@ -92,7 +93,8 @@ KserveRest::KserveRest(prediction::PredictionEnvironment environment,
     : env_(std::move(environment)),
       json_env_(WithLimit(options.max_json_answer_bytes, env_)),
       options_(std::move(options)),
-      queries_(env_) {}
+      queries_(env_),
+      control_(env_, options_.changes) {}
 
 RequestRecord KserveRest::Record(Method method, int64_t bytes,
                                  const HttpRequest& request) const {
@@ -119,6 +121,9 @@ void KserveRest::Handle(std::unique_ptr<http::Exchange> exchange) {
     response = OtherMethod(request.method, route->methods);
   } else if (route->action == KserveAction::kInfer) {
     return Infer(*route, std::move(exchange));
+  } else if (route->action == KserveAction::kLoad ||
+             route->action == KserveAction::kUnload) {
+    return Change(*route, std::move(exchange));
   } else {
     response = Answer(*route, request);
   }
@@ -138,6 +143,54 @@ void KserveRest::Infer(const KserveRoute& route,
   }
   RequestRecord record = Record(Method::kModelInfer, bytes, request);
   exchange->Answer(KserveError(record.Finish(asked.status())), [] {});
+}
+
+void KserveRest::Change(const KserveRoute& route,
+                        std::unique_ptr<http::Exchange> exchange) {
+  const HttpRequest& request = exchange->request();
+  const bool load = route.action == KserveAction::kLoad;
+  // The change may end after this is gone, when the exchange is answered in
+  // vain.
+  struct Call {
+    Call(const KserveRest& rest, Method method,
+         std::unique_ptr<http::Exchange> exchange)
+        : exchange(std::move(exchange)),
+          record(method, this->exchange->request().body.size(),
+                 this->exchange->request().peer,
+                 Header(this->exchange->request(), "traceparent"),
+                 &rest.env_.metrics, &rest.env_.log) {
+      record.set_no_model();
+    }
+
+    const std::unique_ptr<http::Exchange> exchange;
+    RequestRecord record;
+  };
+  const admin::Caller caller = {request.peer,
+                                std::string(Header(request, "authorization"))};
+  const bool from_page = request.headers.count("origin") > 0;
+  const std::string body = request.body;
+  const auto call = std::make_shared<Call>(
+      *this,
+      load ? Method::kRepositoryModelLoad : Method::kRepositoryModelUnload,
+      std::move(exchange));
+  const auto done = [call](const absl::Status& status) {
+    const absl::Status counted = call->record.Finish(status);
+    call->exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted),
+                           [] {});
+  };
+  // A page may send what its reader's machine is allowed to do.
+  absl::Status status =
+      from_page ? server::OriginRefused() : control_.Check(caller);
+  if (status.ok()) status = options_.serving();
+  if (!status.ok()) return done(status);
+  if (load) {
+    const auto asked = ReadLoadBody(route.model, body);
+    if (!asked.ok()) return done(asked.status());
+    return control_.Load(caller, *asked, done);
+  }
+  const auto asked = ReadUnloadBody(route.model, body);
+  if (!asked.ok()) return done(asked.status());
+  control_.Unload(caller, *asked, done);
 }
 
 absl::StatusOr<KserveRequest> KserveRest::Read(const KserveRoute& route,
@@ -168,12 +221,6 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
       return ModelReady(route);
     case KserveAction::kIndex:
       return Index(request);
-    case KserveAction::kLoad:
-      return Refuse(Method::kRepositoryModelLoad, request,
-                    server::ModelControlOff());
-    case KserveAction::kUnload:
-      return Refuse(Method::kRepositoryModelUnload, request,
-                    server::ModelControlOff());
     case KserveAction::kMemoryStatus:
       return JsonResponse("[]");
     case KserveAction::kMemoryRegister:

@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/admin/model_changes.h"
 #include "server/http/exchange.h"
 #include "server/kserve/model_queries.h"
+#include "server/kserve/repository_control.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
@@ -37,6 +39,8 @@ class KserveRest {
     // Of the tensors of an answer that comes as JSON: a MiB of a class map
     // takes some 5 ms to be written, and up to four MiB then.
     int64_t max_json_answer_bytes = 16 << 20;
+    // See KserveService::Options.
+    admin::ModelChanges* changes = nullptr;
   };
 
   KserveRest(prediction::PredictionEnvironment environment, Options options);
@@ -53,7 +57,10 @@ class KserveRest {
                                      const absl::Status& call,
                                      http::HttpRequest* request) const;
 
-  // The answer to what is no prediction.
+  // Loads or unloads the route's model, and answers when that has ended.
+  void Change(const KserveRoute& route,
+              std::unique_ptr<http::Exchange> exchange);
+  // The answer to what is no prediction and no change.
   http::HttpResponse Answer(const KserveRoute& route,
                             const http::HttpRequest& request) const;
   http::HttpResponse AnswerModel(const KserveRoute& route,
@@ -75,6 +82,7 @@ class KserveRest {
   const prediction::PredictionEnvironment json_env_;
   const Options options_;
   const kserve::ModelQueries queries_;
+  kserve::RepositoryControl control_;
 };
 
 }  // namespace sfmamba::rest

@@ -38,6 +38,7 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
        StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
+      {OriginRefused(), StatusCode::kPermissionDenied, "ORIGIN_REFUSED"},
       {ModelControlOff(), StatusCode::kFailedPrecondition, "MODEL_CONTROL_OFF"},
       {LoadFailed("models/m/versions/1", "m"), StatusCode::kFailedPrecondition,
        "LOAD_FAILED"},

@@ -48,6 +48,36 @@ class KserveServiceTest : public KserveTest {
   }
 
   using Stub = inference::GRPCInferenceService::Stub;
+
+  void StartExplicit() {
+    v1::ServerConfig config;
+    config.set_model_control("explicit");
+    Start("", config);
+  }
+  server::Ending Load(const std::string& model) {
+    inference::RepositoryModelLoadRequest request;
+    request.set_model_name(model);
+    inference::RepositoryModelLoadResponse response;
+    return Ask(&Stub::RepositoryModelLoad, request, &response);
+  }
+  server::Ending Unload(const std::string& model) {
+    inference::RepositoryModelUnloadRequest request;
+    request.set_model_name(model);
+    (*request.mutable_parameters())["unload_dependents"].set_bool_param(true);
+    inference::RepositoryModelUnloadResponse response;
+    return Ask(&Stub::RepositoryModelUnload, request, &response);
+  }
+  // The state of "{name}:{version}"; empty if the index has no such entry.
+  std::string IndexOf(const std::string& version) {
+    inference::RepositoryIndexResponse index;
+    Ask(&Stub::RepositoryIndex, inference::RepositoryIndexRequest(), &index);
+    for (const auto& model : index.models()) {
+      if (model.name() + ":" + model.version() == version) {
+        return model.state();
+      }
+    }
+    return "";
+  }
 };
 
 TEST_F(KserveServiceTest, IsReadyOnceTheModelsAreLoaded) {
@@ -273,6 +303,56 @@ TEST_F(KserveServiceTest, LoadsNoModels) {
   (*unload.mutable_parameters())["unload_dependents"].set_bool_param(true);
   EXPECT_EQ(Ask(&Stub::RepositoryModelUnload, unload, &unloaded).code,
             StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(KserveServiceTest, LoadsAndUnloads) {
+  StartExplicit();
+  ASSERT_EQ(Unload("fake").code, StatusCode::OK);
+  EXPECT_NE(Infer(Fp32Request()).code, StatusCode::OK);
+  EXPECT_EQ(IndexOf("fake:3"), "UNAVAILABLE");
+  ASSERT_EQ(Load("fake").code, StatusCode::OK);
+  EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
+  EXPECT_EQ(IndexOf("fake:3"), "READY");
+  server::WriteModel(repository_, "fake", "4");
+  ASSERT_EQ(Load("fake").code, StatusCode::OK);
+  EXPECT_EQ(Answer(Fp32Request()).model_version(), "4");
+}
+
+TEST_F(KserveServiceTest, LoadsWithOtherLimits) {
+  StartExplicit();
+  inference::RepositoryModelLoadRequest request;
+  request.set_model_name("fake");
+  (*request.mutable_parameters())["config"].set_string_param(
+      R"({"name": "fake", "max_batch_size": 2})");
+  inference::RepositoryModelLoadResponse loaded;
+  ASSERT_EQ(Ask(&Stub::RepositoryModelLoad, request, &loaded).code,
+            StatusCode::OK);
+  inference::ModelConfigRequest asked;
+  asked.set_name("fake");
+  inference::ModelConfigResponse config;
+  ASSERT_EQ(Ask(&Stub::ModelConfig, asked, &config).code, StatusCode::OK);
+  EXPECT_EQ(config.config().max_batch_size(), 2);
+}
+
+TEST_F(KserveServiceTest, RefusesWhatALoadMayNotBring) {
+  StartExplicit();
+  inference::RepositoryModelLoadRequest request;
+  request.set_model_name("fake");
+  inference::RepositoryModelLoadResponse loaded;
+  (*request.mutable_parameters())["file:1/../../x"].set_bytes_param("x");
+  const server::Ending file = Ask(&Stub::RepositoryModelLoad, request, &loaded);
+  EXPECT_EQ(file.code, StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(file.reason, "NOT_SUPPORTED");
+  EXPECT_EQ(Load("").field, "model_name");
+  EXPECT_EQ(Load("models/fake").code, StatusCode::NOT_FOUND);
+  EXPECT_EQ(Load("../fake").code, StatusCode::NOT_FOUND);
+  EXPECT_EQ(Load("none").code, StatusCode::NOT_FOUND);
+  EXPECT_EQ(Unload("none").code, StatusCode::NOT_FOUND);
+  request.clear_parameters();
+  request.set_repository_name("other");
+  EXPECT_EQ(Ask(&Stub::RepositoryModelLoad, request, &loaded).field,
+            "repository_name");
+  EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
 }
 
 // perf_analyzer unregisters what may be left before it begins.

@@ -1,15 +1,11 @@
-#include "server/rpc/admin_service.h"
+#include "server/rpc/admin/batch_profile.h"
 
 #include <memory>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "server/batching/executor.h"
-#include "server/observability/request_record.h"
-#include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -36,8 +32,10 @@ void ToProto(const batching::KeyProfile& profile,
       absl::FDivDuration(absl::Seconds(1), profile.gap));
 }
 
-absl::Status Fill(const repository::ModelVersion& version,
-                  v1::BatchProfile* profile) {
+}  // namespace
+
+absl::Status ToProto(const repository::ModelVersion& version,
+                     v1::BatchProfile* profile) {
   const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> model =
       version.Loaded();
   if (!model.ok()) return model.status();
@@ -49,25 +47,6 @@ absl::Status Fill(const repository::ModelVersion& version,
     ToProto(key, profile->add_size_classes());
   }
   return absl::OkStatus();
-}
-
-}  // namespace
-
-grpc::ServerUnaryReactor* AdminService::GetBatchProfile(
-    grpc::CallbackServerContext* context,
-    const v1::GetBatchProfileRequest* request, v1::BatchProfile* response) {
-  observability::RequestRecord record(
-      observability::Method::kGetBatchProfile, request->ByteSizeLong(),
-      context->peer(), TraceparentOf(*context), &metrics_, &log_);
-  const auto version = repository_.Find(request->name(), "name");
-  absl::Status status = version.status();
-  if (status.ok()) {
-    record.set_model((*version)->name(), (*version)->metrics());
-    status = Fill(**version, response);
-  }
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(EndCall(record.Finish(status), context));
-  return reactor;
 }
 
 }  // namespace sfmamba::rpc

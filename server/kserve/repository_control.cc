@@ -1,0 +1,62 @@
+#include "server/kserve/repository_control.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "server/base/reasons.h"
+#include "server/kserve/load_parameters.h"
+#include "server/kserve/published_model.h"
+
+namespace sfmamba::kserve {
+
+absl::Status RepositoryControl::Check(const admin::Caller& caller) const {
+  return changes_ == nullptr ? server::ModelControlOff()
+                             : changes_->Check(caller);
+}
+
+template <typename Request>
+absl::StatusOr<std::string> RepositoryControl::ModelOf(
+    const Request& request) const {
+  if (!request.repository_name().empty()) {
+    return server::InvalidField("repository_name",
+                                "expected none: there is one repository");
+  }
+  const std::string& name = request.model_name();
+  if (name.empty()) {
+    return server::InvalidField("model_name",
+                                "got no name, expected a model's");
+  }
+  if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
+  // A model's second name means the model.
+  const auto found = FindModel(env_, name, /*version=*/"", "model_name");
+  return found.ok() ? found->version->id() : name;
+}
+
+void RepositoryControl::Load(
+    const admin::Caller& caller,
+    const inference::RepositoryModelLoadRequest& request, Done done) {
+  const absl::Status allowed = Check(caller);
+  if (!allowed.ok()) return done(allowed);
+  const absl::StatusOr<std::string> model = ModelOf(request);
+  if (!model.ok()) return done(model.status());
+  absl::StatusOr<std::optional<v1::Batching>> batching =
+      ReadLoadParameters(request);
+  if (!batching.ok()) return done(batching.status());
+  changes_->Load(caller, *model, "model_name", *std::move(batching),
+                 std::move(done));
+}
+
+void RepositoryControl::Unload(
+    const admin::Caller& caller,
+    const inference::RepositoryModelUnloadRequest& request, Done done) {
+  const absl::Status allowed = Check(caller);
+  if (!allowed.ok()) return done(allowed);
+  const absl::StatusOr<std::string> model = ModelOf(request);
+  if (!model.ok()) return done(model.status());
+  const absl::Status status = CheckUnloadParameters(request);
+  if (!status.ok()) return done(status);
+  changes_->Unload(caller, *model, "model_name", std::move(done));
+}
+
+}  // namespace sfmamba::kserve

@@ -1,0 +1,77 @@
+#include "server/rest/kserve/control_body.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "server/base/reasons.h"
+
+namespace sfmamba::rest {
+namespace {
+
+// As of gRPC's requests without pictures.
+constexpr size_t kMaxBytes = 256 << 10;
+constexpr size_t kMaxKeyShown = 60;
+
+absl::Status Set(const std::string& key, const nlohmann::json& value,
+                 inference::ModelRepositoryParameter* parameter) {
+  if (value.is_boolean()) {
+    parameter->set_bool_param(value.get<bool>());
+  } else if (value.is_number_integer()) {
+    parameter->set_int64_param(value.get<int64_t>());
+  } else if (value.is_string()) {
+    parameter->set_string_param(value.get<std::string>());
+  } else {
+    return server::InvalidField(
+        absl::StrCat("parameters[\"", key.substr(0, kMaxKeyShown), "\"]"),
+        absl::StrCat("got a value of type ", value.type_name(),
+                     ", expected a text, a whole number or a boolean"));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Request>
+absl::StatusOr<Request> Read(const std::string& model,
+                             const std::string& body) {
+  Request request;
+  request.set_model_name(model);
+  if (body.empty()) return request;
+  if (body.size() > kMaxBytes) {
+    return server::MalformedMessage(absl::StrCat(
+        "got JSON of ", body.size(), " bytes, expected at most ", kMaxBytes));
+  }
+  const auto json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) {
+    return server::MalformedMessage("got no JSON object, expected one");
+  }
+  const auto parameters = json.find("parameters");
+  if (parameters == json.end()) return request;
+  if (!parameters->is_object()) {
+    return server::InvalidField(
+        "parameters",
+        absl::StrCat("got a value of type ", parameters->type_name(),
+                     ", expected an object"));
+  }
+  for (const auto& [key, value] : parameters->items()) {
+    const absl::Status status =
+        Set(key, value, &(*request.mutable_parameters())[key]);
+    if (!status.ok()) return status;
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
+    const std::string& model, const std::string& body) {
+  return Read<inference::RepositoryModelLoadRequest>(model, body);
+}
+
+absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
+    const std::string& model, const std::string& body) {
+  return Read<inference::RepositoryModelUnloadRequest>(model, body);
+}
+
+}  // namespace sfmamba::rest

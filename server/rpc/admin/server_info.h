@@ -1,0 +1,27 @@
+#ifndef SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_
+#define SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_
+
+#include <string>
+
+#include "google/protobuf/repeated_ptr_field.h"
+#include "server/base/memory_budget.h"
+#include "server/repository/model_repository.h"
+#include "sfmamba/v1/admin.pb.h"
+
+namespace sfmamba::rpc {
+
+// Says what is known now of all versions of model `id`, in ascending order.
+void ToProto(const repository::ModelRepository& repository,
+             const std::string& id,
+             google::protobuf::RepeatedPtrField<v1::Model>* versions);
+
+// The same of all models, with how full they are.
+void ToProto(const repository::ModelRepository& repository,
+             google::protobuf::RepeatedPtrField<v1::ServedModel>* models);
+
+// What the process and its requests hold now.
+void ToProto(const server::MemoryBudget& budget, v1::MemoryUse* memory);
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_

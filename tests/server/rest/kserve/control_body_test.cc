@@ -1,0 +1,52 @@
+#include "server/rest/kserve/control_body.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "server/base/error.h"
+
+namespace sfmamba::rest {
+namespace {
+
+TEST(ControlBodyTest, AnEmptyBodyHasNoParameters) {
+  for (const char* body : {"", "{}", R"({"parameters": {}})"}) {
+    const auto request = ReadLoadBody("m", body);
+    ASSERT_TRUE(request.ok()) << body;
+    EXPECT_EQ(request->model_name(), "m");
+    EXPECT_EQ(request->parameters_size(), 0);
+  }
+}
+
+TEST(ControlBodyTest, ParametersKeepTheirTypes) {
+  const auto load = ReadLoadBody(
+      "m", R"({"parameters": {"config": "{}", "n": -3, "b": false}})");
+  ASSERT_TRUE(load.ok()) << load.status();
+  EXPECT_EQ(load->parameters().at("config").string_param(), "{}");
+  EXPECT_EQ(load->parameters().at("n").int64_param(), -3);
+  EXPECT_TRUE(load->parameters().at("b").has_bool_param());
+  const auto unload =
+      ReadUnloadBody("m", R"({"parameters": {"unload_dependents": true}})");
+  ASSERT_TRUE(unload.ok()) << unload.status();
+  EXPECT_TRUE(unload->parameters().at("unload_dependents").bool_param());
+}
+
+TEST(ControlBodyTest, WhatIsNoSuchObjectIsRefused) {
+  for (const std::string& body :
+       {std::string("["), std::string("null"), std::string("\xff"),
+        std::string(R"({"parameters": [1]})"),
+        std::string(R"({"parameters": {"config": {}}})"),
+        std::string(R"({"parameters": {"config": 1.5}})"),
+        std::string(R"({"parameters": {"config": null}})"),
+        std::string(200000, '['), "{" + std::string(300 << 10, ' ') + "}"}) {
+    EXPECT_EQ(ReadLoadBody("m", body).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << body.substr(0, 50);
+  }
+  const auto request =
+      ReadUnloadBody("m", R"({"parameters": {"config": [1]}})");
+  EXPECT_EQ(server::GetErrorDetail(request.status()).field,
+            "parameters[\"config\"]");
+}
+
+}  // namespace
+}  // namespace sfmamba::rest
