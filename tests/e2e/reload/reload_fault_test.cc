@@ -1,0 +1,187 @@
+// What may go wrong with a model's files, its cache or the process: what served
+// before serves on, and a restart serves again.
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/rpc/vision_client.h"
+#include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/reload/callers.h"
+#include "tests/e2e/reload/versions.h"
+#include "tests/e2e/server_process.h"
+
+namespace sfmamba {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr absl::Duration kCallTime = absl::Minutes(1);
+
+class ReloadFaultTest : public testing::Test {
+ protected:
+  ReloadFaultTest() : repository_(WriteTinyModel("max_batch_size: 4")) {
+    PublishVersion(repository_, "tiny", 1);
+  }
+
+  void Start(std::vector<std::string> flags = {}) {
+    flags.push_back("--model_repository=" + repository_);
+    flags.push_back("--model_control=explicit");
+    flags.push_back("--log_level=info,requests=error");
+    server_ = std::make_unique<ServerProcess>(flags);
+    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
+    client_ = std::make_unique<client::VisionClient>(server_->address());
+  }
+
+  absl::Status Load(const std::string& name) {
+    v1::LoadModelRequest request;
+    request.set_name(name);
+    return client_->LoadModel(request, kCallTime).status();
+  }
+  v1::Model Describe(const std::string& name) {
+    const auto model = client_->GetModel(name, kCallTime);
+    return model.ok() ? *model : v1::Model();
+  }
+  // The version that serves the next requests for "tiny", all of which must be
+  // answered.
+  std::string Serves() {
+    Callers callers("tiny", 1, [this] {
+      return grpc::CreateChannel(server_->address(),
+                                 grpc::InsecureChannelCredentials());
+    });
+    const Callers::Outcomes outcomes = callers.TakeNext(20);
+    EXPECT_EQ(outcomes.failed(), 0) << outcomes.first_error;
+    EXPECT_EQ(outcomes.answers.size(), 1u);
+    return outcomes.answers.empty() ? "" : outcomes.answers.begin()->first;
+  }
+
+  // Version 2, whose weights `spoil` spoils, is not loaded, and 1 serves on.
+  void ExpectNotLoaded(void (*spoil)(const std::string& path)) {
+    Start();
+    PublishSpoilt(repository_, "tiny", 2, spoil);
+    const absl::Status status = Load("tiny");
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(std::string(status.message()), HasSubstr("model.safetensors"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr(repository_)));
+    EXPECT_EQ(Serves(), "models/tiny/versions/1");
+    const v1::Model second = Describe("models/tiny/versions/2");
+    if (!second.name().empty()) {
+      EXPECT_EQ(second.state(), v1::Model::UNAVAILABLE);
+      EXPECT_THAT(second.state_reason(), HasSubstr("model.safetensors"));
+    }
+    // It is mended.
+    PublishVersion(repository_, "tiny", 2);
+    EXPECT_TRUE(Load("tiny").ok());
+    EXPECT_EQ(Serves(), "models/tiny/versions/2");
+  }
+
+  const std::string repository_;
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<client::VisionClient> client_;
+};
+
+TEST_F(ReloadFaultTest, CorruptWeights) {
+  ExpectNotLoaded([](const std::string& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-100, std::ios::end);
+    file << "corrupt";
+  });
+}
+
+TEST_F(ReloadFaultTest, MissingWeights) {
+  ExpectNotLoaded([](const std::string& path) { fs::remove(path); });
+}
+
+TEST_F(ReloadFaultTest, TruncatedWeights) {
+  ExpectNotLoaded([](const std::string& path) {
+    fs::resize_file(path, fs::file_size(path) / 2);
+  });
+}
+
+TEST_F(ReloadFaultTest, WeightsThatAreALinkOutside) {
+  ExpectNotLoaded([](const std::string& path) {
+    fs::rename(path, path + ".elsewhere");
+    fs::rename(path + ".elsewhere", testing::TempDir() + "/elsewhere");
+    fs::create_symlink(testing::TempDir() + "/elsewhere", path);
+  });
+}
+
+// While this lives, processes that are started cannot write files.
+class FullDisk {
+ public:
+  FullDisk() {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    handler_ = signal(SIGXFSZ, SIG_IGN);  // write() fails, as on a full disk.
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_;
+  void (*handler_)(int);
+};
+
+TEST_F(ReloadFaultTest, AFullDiskForTheCacheIsToldAndNothingMore) {
+  const std::string cache = testing::TempDir() + "/full";
+  fs::create_directories(cache);
+  {
+    const FullDisk full;
+    Start({"--profile_dir=" + cache});
+  }
+  EXPECT_TRUE(server_->WaitForLog("the times of batches are not kept"));
+  PublishVersion(repository_, "tiny", 2);
+  EXPECT_TRUE(Load("tiny").ok());
+  EXPECT_EQ(Serves(), "models/tiny/versions/2");
+}
+
+TEST_F(ReloadFaultTest, AfterSigkillACacheHalfWrittenIsMeasuredAnew) {
+  const std::string cache = testing::TempDir() + "/cache";
+  Start({"--profile_dir=" + cache});
+  EXPECT_EQ(Serves(), "models/tiny/versions/1");
+  server_->Signal(SIGKILL);
+  EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
+  int halved = 0;
+  for (const auto& entry : fs::directory_iterator(cache)) {
+    fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);
+    ++halved;
+  }
+  EXPECT_GE(halved, 1);
+  std::ofstream(cache + "/tiny-1.times.part") << "half";
+  Start({"--profile_dir=" + cache});
+  EXPECT_THAT(server_->output(),
+              HasSubstr("the times of batches are measured"));
+  EXPECT_EQ(Serves(), "models/tiny/versions/1");
+}
+
+TEST_F(ReloadFaultTest, SigkillDuringALoadLeavesARepositoryThatServes) {
+  const std::string cache = testing::TempDir() + "/killed";
+  Start({"--profile_dir=" + cache});
+  PublishVersion(repository_, "tiny", 2);
+  std::thread loading([this] { (void)Load("tiny"); });
+  server_->Signal(SIGKILL);
+  EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
+  loading.join();
+  Start({"--profile_dir=" + cache});
+  EXPECT_EQ(Serves(), "models/tiny/versions/2");
+}
+
+}  // namespace
+}  // namespace sfmamba

@@ -1,0 +1,223 @@
+// A real server's models change while a crowd asks them: no request fails that
+// was not asked to fail, and each answer says which version computed it.
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "client/rpc/vision_client.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/reload/callers.h"
+#include "tests/e2e/reload/versions.h"
+#include "tests/e2e/server_process.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr absl::Duration kCallTime = absl::Minutes(1);
+constexpr int kClients = 6;  // Of the model "tiny".
+
+std::string Tiny(int number) {
+  return absl::StrCat("models/tiny/versions/", number);
+}
+
+class ReloadTest : public testing::Test {
+ protected:
+  // A server of "tiny" and "other", version 1 of each, whose models calls may
+  // change.
+  void Start(std::vector<std::string> flags = {}) {
+    repository_ = WriteTinyModel("max_batch_size: 4");
+    PublishVersion(repository_, "tiny", 1);
+    PublishVersion(repository_, "other", 1);
+    flags.push_back("--model_repository=" + repository_);
+    flags.push_back("--model_control=explicit");
+    flags.push_back("--log_level=info,requests=error");
+    server_ = std::make_unique<ServerProcess>(flags);
+    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
+    admin_ = std::make_unique<client::VisionClient>(server_->address());
+  }
+
+  // A connection of its own.
+  std::shared_ptr<grpc::Channel> Connect() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    return grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), arguments);
+  }
+  std::unique_ptr<Callers> Crowd(const std::string& model, int clients) const {
+    return std::make_unique<Callers>(model, clients,
+                                     [this] { return Connect(); });
+  }
+
+  absl::Status Load(const std::string& name, bool again = false) {
+    v1::LoadModelRequest request;
+    request.set_name(name);
+    // A version that serves already is loaded again for other limits only.
+    if (again) request.mutable_batching()->set_max_batch_size(4);
+    return admin_->LoadModel(request, kCallTime).status();
+  }
+  absl::Status Unload(const std::string& name) {
+    v1::UnloadModelRequest request;
+    request.set_name(name);
+    return admin_->UnloadModel(request, kCallTime).status();
+  }
+  absl::Status Label(const std::string& label, int version) {
+    v1::SetVersionLabelRequest request;
+    request.set_model("tiny");
+    request.set_label(label);
+    request.set_version(version);
+    return admin_->SetVersionLabel(request, kCallTime).status();
+  }
+  absl::Status Canary(int percent) {
+    v1::SetCanaryShareRequest request;
+    request.set_model("tiny");
+    request.set_percent(percent);
+    return admin_->SetCanaryShare(request, kCallTime).status();
+  }
+
+  std::string repository_;
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<client::VisionClient> admin_;
+};
+
+void ExpectNoErrors(const Callers::Outcomes& outcomes) {
+  EXPECT_EQ(outcomes.failed(), 0) << outcomes.first_error;
+}
+
+// Every answer was computed by `version`.
+void ExpectAllBy(const std::string& version,
+                 const Callers::Outcomes& outcomes) {
+  ExpectNoErrors(outcomes);
+  EXPECT_EQ(outcomes.answers.size(), 1u);
+  EXPECT_EQ(outcomes.answers.count(version), 1u);
+}
+
+TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
+  Start();
+  const auto tiny = Crowd("tiny", kClients);
+  const auto other = Crowd("other", 2);
+  ExpectAllBy(Tiny(1), tiny->TakeNext(300));
+
+  // A new version.
+  PublishVersion(repository_, "tiny", 2);
+  ASSERT_TRUE(Load("tiny").ok());
+  ExpectNoErrors(tiny->Take());
+  ExpectAllBy(Tiny(2), tiny->TakeNext(300));
+
+  // Back to the old one.
+  ASSERT_TRUE(Load(Tiny(1)).ok());
+  ASSERT_TRUE(Label("stable", 1).ok());
+  ExpectNoErrors(tiny->Take());
+  ExpectAllBy(Tiny(1), tiny->TakeNext(300));
+
+  // A tenth of the requests go to the new one.
+  ASSERT_TRUE(Label("canary", 2).ok());
+  ExpectAllBy(Tiny(1), tiny->TakeNext(100));  // None do before it is said.
+  ASSERT_TRUE(Canary(10).ok());
+  ExpectNoErrors(tiny->Take());
+  Callers::Outcomes shared = tiny->TakeNext(2000);
+  ExpectNoErrors(shared);
+  const double share =
+      100.0 * shared.answers[Tiny(2)] / std::max(1, shared.answered());
+  std::cout << "canary: " << share << " % of " << shared.answered()
+            << " answers\n";
+  EXPECT_NEAR(share, 10, 2);
+
+  // The other model goes: whoever asks for it is told, and nobody else is.
+  ExpectNoErrors(other->Take());
+  ASSERT_TRUE(Unload("other").ok());
+  Callers::Outcomes gone = other->TakeNext(50);
+  gone = other->TakeNext(50);  // Nothing from before the unload is among them.
+  EXPECT_EQ(gone.answered(), 0);
+  for (const auto& [reason, count] : gone.errors) {
+    EXPECT_TRUE(reason == "MODEL_NOT_FOUND" || reason == "MODEL_NOT_READY")
+        << gone.first_error;
+  }
+  ExpectNoErrors(tiny->TakeNext(200));
+
+  // It comes back.
+  ASSERT_TRUE(Load("other").ok());
+  other->TakeNext(20);
+  ExpectNoErrors(other->TakeNext(50));
+
+  // Certificates and tokens change here, once they can.
+
+  tiny->Stop();
+  ExpectNoErrors(tiny->Take());
+}
+
+TEST_F(ReloadTest, MemoryComesBackAfterTwentyReloads) {
+  Start();
+  const auto tiny = Crowd("tiny", 2);
+  tiny->TakeNext(200);
+  // The first loads make the heap as large as two versions.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Load("tiny", /*again=*/true).ok());
+  tiny->TakeNext(200);
+  const int64_t before = server_->resident_bytes();
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(Load("tiny", /*again=*/true).ok());
+  ExpectNoErrors(tiny->TakeNext(200));
+  const int64_t after = server_->resident_bytes();
+  std::cout << "resident: " << before / 1048576.0 << " MiB before, "
+            << after / 1048576.0 << " MiB after 20 reloads, "
+            << 100.0 * (after - before) / before << " % more\n";
+  EXPECT_LT(after, before * 1.2);
+}
+
+TEST_F(ReloadTest, LatencyDuringALoadIsShown) {
+  Start();
+  const auto tiny = Crowd("tiny", 2);
+  tiny->TakeNext(100);
+  const Callers::Outcomes before = tiny->TakeNext(500);
+  tiny->Take();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Load("other", /*again=*/true).ok());
+  const Callers::Outcomes during = tiny->Take();
+  ExpectNoErrors(before);
+  ExpectNoErrors(during);
+  for (const double percent : {50.0, 99.0}) {
+    std::cout << "p" << percent << ": " << before.Percentile(percent)
+              << " before, " << during.Percentile(percent) << " of "
+              << during.answered() << " answers during five loads\n";
+  }
+}
+
+TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
+  Start();
+  PublishVersion(repository_, "tiny", 2);
+  ASSERT_TRUE(Load(Tiny(2)).ok());
+  ASSERT_TRUE(Label("stable", 1).ok());
+  const auto tiny = Crowd("tiny", 4);
+  std::vector<std::thread> operators;
+  for (int i = 0; i < 4; ++i) {
+    operators.emplace_back([this, i] {
+      client::VisionClient admin(server_->address());
+      for (int round = 0; round < 4; ++round) {
+        v1::LoadModelRequest load;
+        load.set_name(Tiny(i % 2 + 1));
+        load.mutable_batching()->set_max_batch_size(4);
+        EXPECT_TRUE(admin.LoadModel(load, kCallTime).ok());
+        v1::UnloadModelRequest unload;
+        unload.set_name(Tiny(2));
+        (void)admin.UnloadModel(unload, kCallTime);  // It may have gone.
+      }
+    });
+  }
+  for (std::thread& thread : operators) {
+    Join(thread, "the loads and unloads", kTestPatience);
+  }
+  ExpectAllBy(Tiny(1), tiny->TakeNext(200));
+  tiny->Stop();
+  ExpectNoErrors(tiny->Take());
+}
+
+}  // namespace
+}  // namespace sfmamba
