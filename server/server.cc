@@ -225,7 +225,7 @@ rpc::GrpcPort::Options Server::AdminPortOptions() {
 }
 
 absl::StatusOr<std::string> Server::AdministratorOf(
-    const admin::Caller& caller) const {
+    const admin::Caller& caller) {
   const absl::StatusOr<security::Caller> found = security_.gate().Check(
       caller.authorization, caller.peer, security::Scope::kAdmin);
   if (!found.ok()) return found.status();

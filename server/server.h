@@ -122,8 +122,7 @@ class Server {
       const observability::BuildInfo& build);
   // The name of a caller that may administer, empty without a token, or why it
   // may not.
-  absl::StatusOr<std::string> AdministratorOf(
-      const admin::Caller& caller) const;
+  absl::StatusOr<std::string> AdministratorOf(const admin::Caller& caller);
 
   void DeviceFailed(const absl::Status& status);
   void PortFailed(const absl::Status& status);
