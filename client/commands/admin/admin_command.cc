@@ -77,7 +77,7 @@ int Load(const Arguments& arguments, const AdminFlags& flags,
                   batching->mutable_max_queue_delay());
   }
   if (batching->ByteSizeLong() == 0) request.clear_batching();
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   return ShowVersions(client.LoadModel(request, flags.common.deadline), flags,
                       console);
 }
@@ -86,7 +86,7 @@ int Unload(const Arguments& arguments, const AdminFlags& flags,
            const Console& console) {
   v1::UnloadModelRequest request;
   request.set_name(arguments[0]);
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   return ShowVersions(client.UnloadModel(request, flags.common.deadline), flags,
                       console);
 }
@@ -104,7 +104,7 @@ int Label(const Arguments& arguments, const AdminFlags& flags,
                       console);
   }
   request.set_version(version);
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   return ShowVersions(client.SetVersionLabel(request, flags.common.deadline),
                       flags, console);
 }
@@ -120,7 +120,7 @@ int Canary(const Arguments& arguments, const AdminFlags& flags,
                       console);
   }
   request.set_percent(percent);
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<v1::SetCanaryShareResponse> response =
       client.SetCanaryShare(request, flags.common.deadline);
   if (!response.ok()) return RpcError(response.status(), flags.common, console);
@@ -135,7 +135,7 @@ int Canary(const Arguments& arguments, const AdminFlags& flags,
 
 int Info(const Arguments& /*arguments*/, const AdminFlags& flags,
          const Console& console) {
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<v1::ServerInfo> info =
       client.GetServerInfo(flags.common.deadline);
   if (!info.ok()) return RpcError(info.status(), flags.common, console);
@@ -159,7 +159,7 @@ int Settings(const Arguments& /*arguments*/, const AdminFlags& flags,
   if (flags.trace_ratio.has_value()) {
     request.set_trace_ratio(*flags.trace_ratio);
   }
-  VisionClient client(flags.common.server);
+  VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<v1::RuntimeSettings> settings =
       client.UpdateRuntimeSettings(request, flags.common.deadline);
   if (!settings.ok()) return RpcError(settings.status(), flags.common, console);
