@@ -1,21 +1,11 @@
 #include "server/rpc/call_guard.h"
 
-#include <string>
 #include <utility>
 
 namespace sfmamba::rpc {
 namespace {
 
 constexpr char kHeader[] = "authorization";
-
-// Empty if there is none. Of several none is taken: which one an intermediary
-// has checked is not known.
-std::string AuthorizationOf(const grpc::ServerContextBase& context) {
-  const auto& metadata = context.client_metadata();
-  if (metadata.count(kHeader) != 1) return "";
-  const auto found = metadata.find(kHeader);
-  return std::string(found->second.data(), found->second.size());
-}
 
 class RefusedStream final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
@@ -25,6 +15,13 @@ class RefusedStream final
 };
 
 }  // namespace
+
+std::string AuthorizationOf(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  if (metadata.count(kHeader) != 1) return "";
+  const auto found = metadata.find(kHeader);
+  return std::string(found->second.data(), found->second.size());
+}
 
 absl::StatusOr<security::Caller> CheckCaller(
     const security::Gate* gate, const grpc::ServerContextBase& context,

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_RPC_CALL_GUARD_H_
 
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,10 @@
 #include "server/security/gate.h"
 
 namespace sfmamba::rpc {
+
+// The header `authorization` of a call; empty if it has none, or several: which
+// one an intermediary has checked is not known.
+std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
 // Who makes a call, if they may: see Gate::Check(). Handlers ask before they
 // read anything of the message. With a null gate everybody may do everything.

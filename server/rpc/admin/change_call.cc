@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "server/base/reasons.h"
+#include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {
@@ -11,10 +12,7 @@ namespace sfmamba::rpc {
 admin::Caller CallerOf(const grpc::CallbackServerContext& context) {
   admin::Caller caller;
   caller.peer = context.peer();
-  const auto found = context.client_metadata().find("authorization");
-  if (found != context.client_metadata().end()) {
-    caller.authorization.assign(found->second.data(), found->second.size());
-  }
+  caller.authorization = AuthorizationOf(context);
   return caller;
 }
 

@@ -13,6 +13,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "sfmamba/v1/admin.pb.h"
 #include "tests/e2e/security/security_fixture.h"
 
 namespace sfmamba {
@@ -57,9 +58,11 @@ TEST_F(SecurityTest, EveryMethodNeedsAToken) {
   grpc::GenericStub stub(Connect());
   // Else the linker would leave the services out.
   ASSERT_NE(inference::ServerLiveRequest::descriptor(), nullptr);
+  ASSERT_NE(v1::GetBatchProfileRequest::descriptor(), nullptr);
   int methods = 0;
   for (const char* name :
-       {"sfmamba.v1.VisionService", "inference.GRPCInferenceService"}) {
+       {"sfmamba.v1.VisionService", "sfmamba.v1.AdminService",
+        "inference.GRPCInferenceService"}) {
     const auto* service =
         google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(
             name);
@@ -80,15 +83,13 @@ TEST_F(SecurityTest, EveryMethodNeedsAToken) {
       void* tag = nullptr;
       bool ok = false;
       ASSERT_TRUE(queue.Next(&tag, &ok));
-      // Loads need more than that.
-      if (absl::StartsWith(method, "RepositoryModel")) continue;
       EXPECT_EQ(status.error_code(), probe ? grpc::StatusCode::OK
                                            : grpc::StatusCode::UNAUTHENTICATED)
           << name << "." << method << ": " << status.error_message();
       ++methods;
     }
   }
-  EXPECT_GT(methods, 15);
+  EXPECT_GT(methods, 25);
 }
 
 TEST_F(SecurityTest, RefusalTakesNoTime) {
