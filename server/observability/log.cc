@@ -81,7 +81,8 @@ absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
 }
 
 bool LineSampler::Admit(absl::Time now) {
-  if (now - second_ >= absl::Seconds(1)) {
+  // A wall clock may be set back.
+  if (now < second_ || now - second_ >= absl::Seconds(1)) {
     second_ = now;
     in_second_ = 0;
   }

@@ -137,6 +137,15 @@ TEST(LineSamplerTest, WithoutASampleNoneAfterTheBurst) {
   EXPECT_TRUE(sampler.Admit(start + absl::Seconds(1)));
 }
 
+TEST(LineSamplerTest, AClockThatIsSetBackSilencesNothing) {
+  LineSampler sampler(1, 0);
+  const absl::Time start = absl::UnixEpoch() + absl::Hours(24);
+  EXPECT_TRUE(sampler.Admit(start));
+  EXPECT_FALSE(sampler.Admit(start));
+  EXPECT_TRUE(sampler.Admit(start - absl::Hours(3)));
+  EXPECT_FALSE(sampler.Admit(start - absl::Hours(3)));
+}
+
 // Of `line` in `text`.
 int CountOf(const std::string& line, const std::string& text) {
   int count = 0;
