@@ -1,7 +1,9 @@
 #include "client/commands/predict_files.h"
 
 #include <algorithm>
+#include <cstdint>
 
+#include "absl/random/random.h"
 #include "absl/strings/str_format.h"
 #include "base/proto_duration.h"
 #include "client/commands/output/text_table.h"
@@ -150,6 +152,20 @@ void PredictFlags::AddTo(absl::string_view kind, FlagSet* flags) {
              absl::StrCat("model to ask; empty: the server's only ", kind),
              &model);
   flags->Add("timing", "", "show where the server's time went", &timing);
+  flags->Add("traced", "",
+             "have the server record spans of the requests, and write the id "
+             "of their trace",
+             &traced);
+}
+
+std::string NewTrace(const Console& console) {
+  absl::BitGen random;
+  const auto digits = [&random] {
+    return absl::StrFormat("%016x", absl::Uniform<uint64_t>(random) | 1);
+  };
+  const std::string trace = absl::StrCat(digits(), digits());
+  WriteErrorLine(absl::StrCat("trace ", trace), console);
+  return absl::StrCat("00-", trace, "-", digits(), "-01");
 }
 
 int ShowOutcomes(const std::vector<FileOutcome>& outcomes,

@@ -24,10 +24,15 @@ struct PredictFlags {
   CommonFlags common;
   std::string model;
   bool timing = false;
+  bool traced = false;
 
   // `kind` is what the help calls the model: "classifier".
   void AddTo(absl::string_view kind, FlagSet* flags);
 };
+
+// A W3C traceparent of a new trace that is sampled. Writes its trace id to
+// `err`.
+std::string NewTrace(const Console& console);
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -140,7 +145,9 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   request.mutable_options()->set_include_timing(flags.timing);
   request.add_images();
   ProgressBar progress(console.err, console.show_progress && files.size() > 20);
-  VisionClient client(flags.common.server, flags.common.client);
+  VisionClientOptions options = flags.common.client;
+  if (flags.traced) options.traceparent = NewTrace(console);
+  VisionClient client(flags.common.server, options);
   for (size_t i = 0; i < files.size() + kMaxInFlight; ++i) {
     if (i >= kMaxInFlight) {
       PendingFile<Response>& oldest = pending[i - kMaxInFlight];

@@ -80,7 +80,8 @@ absl::StatusOr<Response> Call(Stub& stub,
 
 VisionClient::VisionClient(absl::string_view server,
                            const VisionClientOptions& options)
-    : predict_channel_(Channel(server, kHealthCheck, options)),
+    : traceparent_(options.traceparent),
+      predict_channel_(Channel(server, kHealthCheck, options)),
       predict_(v1::VisionService::NewStub(predict_channel_)) {
   VisionClientOptions control;
   control.access = options.access;
@@ -108,6 +109,9 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
   auto* call = new Call{std::make_shared<grpc::ClientContext>(), Response(),
                         std::move(done)};
   SetTimeout(timeout, call->context.get());
+  if (!traceparent_.empty()) {
+    call->context->AddMetadata("traceparent", traceparent_);
+  }
   {
     absl::MutexLock lock(&mu_);
     ++in_flight_;

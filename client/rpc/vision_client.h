@@ -43,6 +43,9 @@ struct VisionClientOptions {
   // Whether a prediction that ends with UNAVAILABLE is tried again.
   bool retry = true;
   ServerAccess access;
+  // The W3C header that predictions carry; empty: none. It is not for the
+  // methods that wait, nor for streams.
+  std::string traceparent;
 };
 
 // Calls a vision server, or several behind one name. Predictions go round-robin
@@ -138,6 +141,7 @@ class VisionClient {
                    const Request& request, absl::Duration timeout,
                    Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_);
 
+  const std::string traceparent_;
   // Sends predictions.
   std::shared_ptr<grpc::Channel> predict_channel_;
   std::unique_ptr<v1::VisionService::Stub> predict_;

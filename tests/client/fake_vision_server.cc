@@ -82,6 +82,7 @@ class FakeVisionServer::Service final
   bool hanging ABSL_GUARDED_BY(mu) = false;
   int begun ABSL_GUARDED_BY(mu) = 0;
   std::set<std::string> peers ABSL_GUARDED_BY(mu);
+  std::string traceparent ABSL_GUARDED_BY(mu);  // Of the last call.
   int cancelled ABSL_GUARDED_BY(mu) = 0;
   std::vector<v1::Model> models ABSL_GUARDED_BY(mu);
 
@@ -112,6 +113,11 @@ class FakeVisionServer::Service final
       absl::MutexLock lock(&mu);
       ++begun;
       peers.insert(context->peer());
+      const auto& metadata = context->client_metadata();
+      const auto trace = metadata.find("traceparent");
+      traceparent = trace == metadata.end() ? ""
+                                            : std::string(trace->second.data(),
+                                                          trace->second.size());
       hang = hanging;
     }
     if (hang) return new Hanging(this);
@@ -166,6 +172,11 @@ void FakeVisionServer::Hang() {
 int FakeVisionServer::call_count() const {
   absl::MutexLock lock(&service_->mu);
   return service_->begun;
+}
+
+std::string FakeVisionServer::traceparent() const {
+  absl::MutexLock lock(&service_->mu);
+  return service_->traceparent;
 }
 
 int FakeVisionServer::connection_count() const {

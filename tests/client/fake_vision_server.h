@@ -38,8 +38,9 @@ class FakeVisionServer {
   // From now on predictions end only by the client's cancellation or deadline.
   void Hang();
 
-  int call_count() const;        // Predictions begun.
-  int connection_count() const;  // Connections that they came over.
+  int call_count() const;           // Predictions begun.
+  std::string traceparent() const;  // Of the last one; empty: none.
+  int connection_count() const;     // Connections that they came over.
   void AwaitCallCount(int count) const;
   void AwaitCancelledCount(
       int count) const;  // Calls that hung and were cancelled.

@@ -168,6 +168,19 @@ TEST_F(CommandsTest, AnEmptyFileIsTheServersToJudge) {
   EXPECT_EQ(outcome.exit_code, kExitOk);
 }
 
+TEST_F(CommandsTest, ClassifyCanBeTraced) {
+  const std::string a = WriteFile("a.jpg", "a");
+  const Outcome traced = Invoke(RunClassify, {ServerFlag(), a, "--traced"});
+  EXPECT_EQ(traced.exit_code, kExitOk) << traced.err;
+  const std::string traceparent = server_.traceparent();
+  EXPECT_THAT(traceparent, MatchesRegex("00-[0-9a-f]{32}-[0-9a-f]{16}-01"));
+  EXPECT_THAT(traced.err,
+              HasSubstr(absl::StrCat("trace ", traceparent.substr(3, 32))));
+  const Outcome other = Invoke(RunClassify, {ServerFlag(), a});
+  EXPECT_EQ(other.err, "");
+  EXPECT_EQ(server_.traceparent(), "");
+}
+
 TEST_F(CommandsTest, ClassifyNeedsAFile) {
   EXPECT_EQ(Invoke(RunClassify, {ServerFlag()}).exit_code, kExitUsage);
 }
