@@ -174,6 +174,8 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   options.host = config_.host();
   options.port = config_.http_port();
   options.console = !config_.disable_console();
+  options.tls = security_.tls();
+  options.tls_client_optional = config_.tls_client_optional();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.changes = ChangesByCalls();

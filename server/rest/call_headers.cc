@@ -104,6 +104,7 @@ absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
   if (!timeout.ok()) return timeout.status();
   rpc::CallInfo call;
   call.peer = request.peer;
+  call.caller = request.caller;
   call.system = "http";
   if (request.headers.count("traceparent") == 1) {
     call.traceparent = std::string(Header(request, "traceparent"));

@@ -4,6 +4,8 @@
 
 #include "absl/memory/memory.h"
 #include "server/http/metrics_server.h"
+#include "server/http/tls_context.h"
+#include "server/rest/access.h"
 #include "server/rest/console/console_page.h"
 #include "server/rest/error_response.h"
 
@@ -38,8 +40,10 @@ RestService::Options ServiceOptions(observability::Metrics& metrics,
   return result;
 }
 
-http::HttpOptions HttpOptionsOf(observability::Metrics& metrics,
-                                const RestPort::Options& options) {
+http::HttpOptions HttpOptionsOf(
+    const prediction::PredictionEnvironment& environment,
+    const RestPort::Options& options) {
+  observability::Metrics& metrics = environment.metrics;
   http::HttpOptions result;
   result.host = options.host;
   result.port = options.port;
@@ -48,8 +52,12 @@ http::HttpOptions HttpOptionsOf(observability::Metrics& metrics,
   result.max_held_bytes = options.max_held_bytes;
   result.client_share = options.client_share;
   result.answer_time = options.answer_time;
+  result.admit = [gate = environment.gate](http::HttpRequest& request) {
+    return Admit(gate, request);
+  };
   result.refusal = RefusalResponse;
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
+  result.handshake_failed = [&metrics] { metrics.TlsHandshakeFailed(); };
   return result;
 }
 
@@ -64,8 +72,15 @@ RestPort::RestPort(prediction::PredictionEnvironment environment,
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
     prediction::PredictionEnvironment environment, const Options& options) {
   auto port = absl::WrapUnique(new RestPort(environment, options));
+  http::HttpOptions http_options = HttpOptionsOf(environment, options);
+  if (options.tls != nullptr) {
+    auto tls =
+        http::TlsContext::Create({options.tls, options.tls_client_optional});
+    if (!tls.ok()) return tls.status();
+    http_options.tls = *std::move(tls);
+  }
   auto http = http::HttpServer::Start(
-      HttpOptionsOf(environment.metrics, options),
+      std::move(http_options),
       [service = &port->service_](std::unique_ptr<http::Exchange> exchange) {
         service->Handle(std::move(exchange));
       });

@@ -13,6 +13,7 @@
 #include "server/prediction/prediction.h"
 #include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/rest_service.h"
+#include "server/security/tls_identity.h"
 
 namespace sfmamba::rest {
 
@@ -24,6 +25,10 @@ class RestPort {
     std::string host;
     int port = 0;         // 0: any free one.
     bool console = true;  // Whether it is served.
+    // Connections are TLS with this identity, which is set and outlives the
+    // port; null: they are in clear.
+    const security::CurrentTlsIdentity* tls = nullptr;
+    bool tls_client_optional = false;  // See http::TlsContext::Options.
     // See RestService::Options.
     std::function<bool()> live;
     std::function<bool()> ready;
@@ -37,7 +42,8 @@ class RestPort {
     absl::Duration answer_time = absl::Seconds(20);
   };
 
-  // UNAVAILABLE, naming host and port, if the port cannot be bound.
+  // UNAVAILABLE, naming host and port, if the port cannot be bound;
+  // INVALID_ARGUMENT if the identity is none for TLS.
   static absl::StatusOr<std::unique_ptr<RestPort>> Start(
       prediction::PredictionEnvironment environment, const Options& options);
 

@@ -107,6 +107,7 @@ void VisionRoutes::Predict(Method method, const std::string& model,
   body.encoding = EncodingOf(request);
   absl::StatusOr<rpc::CallInfo> call = CallOf(request, absl::Now());
   body.call.peer = request.peer;
+  body.call.caller = request.caller;
   body.status = serving_();
   if (body.status.ok()) body.status = call.status();
   if (call.ok()) body.call = *std::move(call);
@@ -123,6 +124,7 @@ void VisionRoutes::GetModel(const std::string& name,
   observability::RequestRecord record(
       Method::kGetModel, request.body.size(), request.peer,
       Header(request, "traceparent"), &env_.metrics, &env_.log);
+  record.set_client(request.caller.name);
   v1::Model model;
   absl::Status status = serving_();
   if (status.ok()) status = SetFromQuery(request.query, {});
@@ -142,6 +144,7 @@ void VisionRoutes::ListModels(std::unique_ptr<http::Exchange> exchange) const {
   observability::RequestRecord record(
       Method::kListModels, request.body.size(), request.peer,
       Header(request, "traceparent"), &env_.metrics, &env_.log);
+  record.set_client(request.caller.name);
   record.set_no_model();
   v1::ListModelsRequest asked;
   v1::ListModelsResponse page;

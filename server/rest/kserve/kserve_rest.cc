@@ -106,6 +106,7 @@ RequestRecord KserveRest::Record(Method method, int64_t bytes,
 HttpResponse KserveRest::Refuse(Method method, const HttpRequest& request,
                                 const absl::Status& status) const {
   RequestRecord record = Record(method, request.body.size(), request);
+  record.set_client(request.caller.name);
   record.set_no_model();
   return KserveError(record.Finish(status));
 }
@@ -142,6 +143,7 @@ void KserveRest::Infer(const KserveRoute& route,
                                   std::move(exchange));
   }
   RequestRecord record = Record(Method::kModelInfer, bytes, request);
+  record.set_client(request.caller.name);
   exchange->Answer(KserveError(record.Finish(asked.status())), [] {});
 }
 
@@ -243,6 +245,7 @@ HttpResponse KserveRest::AnswerModel(const KserveRoute& route,
     inference::ModelMetadataResponse message;
     RequestRecord record =
         Record(Method::kModelMetadata, request.body.size(), request);
+    record.set_client(request.caller.name);
     if (status.ok()) status = queries_.Metadata(asked, &message, &record);
     return Message(record.Finish(status), message);
   }
@@ -251,6 +254,7 @@ HttpResponse KserveRest::AnswerModel(const KserveRoute& route,
     inference::ModelConfigResponse message;
     RequestRecord record =
         Record(Method::kModelConfig, request.body.size(), request);
+    record.set_client(request.caller.name);
     if (status.ok()) status = queries_.Config(asked, &message, &record);
     return Message(record.Finish(status), message.config());
   }
@@ -258,6 +262,7 @@ HttpResponse KserveRest::AnswerModel(const KserveRoute& route,
   inference::ModelStatisticsResponse message;
   RequestRecord record =
       Record(Method::kModelStatistics, request.body.size(), request);
+  record.set_client(request.caller.name);
   if (status.ok()) status = queries_.Statistics(asked, &message, &record);
   return Message(record.Finish(status), message);
 }
@@ -273,6 +278,7 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
 HttpResponse KserveRest::Index(const HttpRequest& request) const {
   RequestRecord record =
       Record(Method::kRepositoryIndex, request.body.size(), request);
+  record.set_client(request.caller.name);
   record.set_no_model();
   absl::Status status = options_.serving();
   const absl::StatusOr<bool> only_ready = ReadOnlyReady(request.body);

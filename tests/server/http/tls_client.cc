@@ -1,6 +1,7 @@
 #include "tests/server/http/tls_client.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -91,6 +92,12 @@ bool TlsClient::Greet() {
   ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
   error_ = text;
   return false;
+}
+
+void TlsClient::Start() {
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  ERR_clear_error();
+  SSL_connect(ssl_.get());
 }
 
 bool TlsClient::SendRaw(const std::string& bytes) {

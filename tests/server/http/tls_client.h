@@ -32,6 +32,8 @@ class TlsClient {
 
   // Does the handshake; false if either side refuses.
   bool Greet();
+  // Begins the handshake, for the server to sign, and never ends it.
+  void Start();
   // The connection's bytes as they are.
   bool SendRaw(const std::string& bytes);
   bool Send(const std::string& text);
