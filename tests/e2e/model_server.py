@@ -16,6 +16,7 @@ class Server:
     Attributes:
       address: gRPC's.
       http_address: of REST and the console.
+      metrics_address: of /metrics alone.
       url: the console's.
     """
 
@@ -33,13 +34,23 @@ class Server:
                 said = json.loads(line)
                 self.address = f'127.0.0.1:{said["port"]}'
                 self.http_address = f'127.0.0.1:{said["http_port"]}'
+                self.metrics_address = f'127.0.0.1:{said["metrics_port"]}'
                 self.url = f'http://{self.http_address}/'
             if '"serving"' in line:
                 break
         else:
             raise RuntimeError('the server ends before it serves')
-        self._reader = threading.Thread(target=self._process.stdout.read)
+        self._lines = 0
+        self._reader = threading.Thread(target=self._read)
         self._reader.start()
+
+    def lines(self):
+        """How many the server has written since it serves."""
+        return self._lines
+
+    def _read(self):
+        for _ in self._process.stdout:
+            self._lines += 1
 
     def close(self):
         self._process.kill()

@@ -4,7 +4,11 @@ Skipped without chromium-headless-shell, which deploy/setup.sh --interop install
 """
 
 import json
+import pathlib
+import sys
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
 
 from console_case import TWO, ConsoleCase, detections, set_up_module
 
