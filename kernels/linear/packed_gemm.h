@@ -43,11 +43,22 @@ int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 template <typename W = float>
 int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
-// Packs `weights`, [out, in] and contiguous, into `packed`, which must hold
-// PackedWeightsSize<W>() values.
+// A matrix [out, in] anywhere in memory. Strides are in elements.
+struct WeightMatrix {
+  const float* values;
+  int64_t out_stride, in_stride;
+};
+
+// Packs `weights` into `packed`, which must hold PackedWeightsSize<W>() values.
+template <typename W>
+void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
+                 W* packed, CpuIsa isa = ActiveCpuIsa());
+// The same for contiguous weights.
 template <typename W>
 void PackWeights(const float* weights, int64_t in, int64_t out, W* packed,
-                 CpuIsa isa = ActiveCpuIsa());
+                 CpuIsa isa = ActiveCpuIsa()) {
+  PackWeights(WeightMatrix{weights, in, 1}, in, out, packed, isa);
+}
 
 // Return the arguments for rows or outputs [begin, end) of the same product.
 // The first output must be a multiple of PanelWidth<W>().

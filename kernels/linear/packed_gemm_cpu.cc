@@ -52,28 +52,37 @@ template int64_t PackedWeightsSize<float>(int64_t, int64_t, CpuIsa);
 template int64_t PackedWeightsSize<BFloat16>(int64_t, int64_t, CpuIsa);
 
 template <>
-void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
-                 CpuIsa isa) {
+void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
+                 float* packed, CpuIsa isa) {
   const int64_t width = PanelWidth(isa);
   for (int64_t first = 0; first < out; first += width) {
-    for (int64_t k = 0; k < in; ++k) {
-      for (int64_t o = first; o < first + width; ++o) {
-        *packed++ = o < out ? weights[o * in + k] : 0.0f;
+    const int64_t columns = std::min(width, out - first);
+    const float* from = weights.values + first * weights.out_stride;
+    for (int64_t k = 0; k < in; ++k, from += weights.in_stride) {
+      for (int64_t o = 0; o < columns; ++o) {
+        packed[o] = from[o * weights.out_stride];
       }
+      std::fill(packed + columns, packed + width, 0.0f);
+      packed += width;
     }
   }
 }
 
 template <>
-void PackWeights(const float* weights, int64_t in, int64_t out,
+void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
                  BFloat16* packed, CpuIsa) {
   for (int64_t first = 0; first < out; first += kPanelBf16) {
-    for (int64_t pair = 0; pair < in; pair += 2) {
-      for (int64_t o = first; o < first + kPanelBf16; ++o) {
-        for (int64_t k = pair; k < pair + 2; ++k) {
-          *packed++ = BFloat16(o < out && k < in ? weights[o * in + k] : 0.0f);
-        }
+    const int64_t columns = std::min(kPanelBf16, out - first);
+    const float* from = weights.values + first * weights.out_stride;
+    for (int64_t k = 0; k < in; k += 2, from += 2 * weights.in_stride) {
+      std::fill_n(packed, 2 * kPanelBf16, BFloat16());
+      const int64_t second = k + 1 < in ? weights.in_stride : -1;
+      for (int64_t o = 0; o < columns; ++o) {
+        const float* pair = from + o * weights.out_stride;
+        packed[2 * o] = BFloat16(pair[0]);
+        if (second >= 0) packed[2 * o + 1] = BFloat16(pair[second]);
       }
+      packed += 2 * kPanelBf16;
     }
   }
 }

@@ -304,8 +304,9 @@ def main():
                         type=pathlib.Path, help='the engine\'s benchmark binary')
     parser.add_argument('--variant', default='T', help='T, T2, S, B, L, L2 or L3')
     parser.add_argument('--batches', default='1,8', help='batch sizes, comma separated')
-    parser.add_argument('--dtypes', default='fp32,bf16' if 'amx_bf16' in flags else 'fp32',
-                        help='fp32, bf16; default: bf16 too where the processor has AMX')
+    has_bf16 = bool({'amx_bf16', 'avx512_bf16'} & set(flags))
+    parser.add_argument('--dtypes', default='fp32,bf16' if has_bf16 else 'fp32',
+                        help='fp32, bf16; default: bf16 too where the processor computes it')
     parser.add_argument('--threads', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--seconds', type=float, default=2, help='of each measurement, at least')

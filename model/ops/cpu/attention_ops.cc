@@ -1,9 +1,14 @@
 #include <algorithm>
+#include <cmath>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/scaled_dot_product_attention.h"
+#include "ATen/record_function.h"
 #include "c10/core/InferenceMode.h"
+#include "kernels/sequence/attention.h"
+#include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/ops.h"
+#include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
 
 namespace sfmamba::ops {
@@ -12,17 +17,13 @@ namespace {
 // The fewest multiplications per part, which outweigh the cost of calling
 // libtorch.
 constexpr int64_t kGrainProducts = 1 << 21;
+// The queries of a part. Each part packs all keys of its head.
+constexpr int64_t kPartQueries = 1024;
 
-}  // namespace
-
-at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v) {
-  const int64_t sequences = q.size(0), heads = q.size(1);
-  // The heads of a token lie side by side, as the next layer reads them.
-  const at::Tensor y =
-      at::empty({sequences, q.size(2), heads, v.size(3)}, q.options())
-          .transpose(1, 2);
-  const int axis = sequences >= heads ? 0 : 1;
+// By libtorch.
+void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
+                      const at::Tensor& v, const at::Tensor& y) {
+  const int axis = q.size(0) >= q.size(1) ? 0 : 1;
   const int64_t products =
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
   ParallelFor(q.size(axis), std::max<int64_t>(1, kGrainProducts / products),
@@ -34,6 +35,64 @@ at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                 part(y).copy_(at::scaled_dot_product_attention(part(q), part(k),
                                                                part(v)));
               });
+}
+
+// By our kernel, with products in W.
+template <typename W>
+void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+            const at::Tensor& y) {
+  const int64_t heads = q.size(1), queries = q.size(2);
+  const int64_t parts = (queries + kPartQueries - 1) / kPartQueries;
+  const int64_t products = queries * k.size(2) * 2 * q.size(3) / parts;
+  ParallelFor(
+      q.size(0) * heads * parts,
+      std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t sequence = i / parts / heads, head = i / parts % heads;
+          const int64_t first = queries * (i % parts) / parts;
+          const auto at = [&](const at::Tensor& x, int64_t row) {
+            return x.data_ptr<float>() + sequence * x.stride(0) +
+                   head * x.stride(1) + row * x.stride(2);
+          };
+          kernels::AttentionArgs<W> args{};
+          args.queries = queries * (i % parts + 1) / parts - first;
+          args.tokens = k.size(2);
+          args.d = q.size(3);
+          args.q = at(q, first);
+          args.k = at(k, 0);
+          args.v = at(v, 0);
+          args.y = at(y, first);
+          args.q_stride = q.stride(2);
+          args.k_stride = k.stride(2);
+          args.v_stride = v.stride(2);
+          args.y_stride = y.stride(2);
+          kernels::AttentionCpu(args);
+        }
+      });
+}
+
+}  // namespace
+
+at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v, at::ScalarType products) {
+  RECORD_FUNCTION("sfmamba::attention", c10::ArrayRef<const c10::IValue>{});
+  TORCH_CHECK(k.size(3) == v.size(3) && q.size(3) == k.size(3) &&
+                  q.stride(3) == 1 && k.stride(3) == 1 && v.stride(3) == 1,
+              "expected heads of one size, contiguous; got ", q.sizes(), ", ",
+              k.sizes(), " and ", v.sizes());
+  // The heads of a token lie side by side, as the next layer reads them.
+  const at::Tensor y =
+      at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options())
+          .transpose(1, 2);
+  if (q.scalar_type() != at::kFloat ||
+      kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
+    AttendByLibtorch(q, k, v, y);
+  } else if (products == at::kBFloat16) {
+    Attend<kernels::BFloat16>(q, k, v, y);
+  } else {
+    Attend<float>(q, k, v, y);
+  }
   return y;
 }
 

@@ -133,12 +133,14 @@ at::Tensor DepthwiseConv(const at::Tensor& x,
 
 // ---- Attention ----
 
-// softmax(q k^T / sqrt(d)) v for each sequence and head, by libtorch. q is
-// [sequences, heads, asking, d], k and v are [sequences, heads, tokens, d], in
-// fp32 or bf16. The result has q's shape; the heads of a token lie side by side
-// in memory.
+// softmax(q k^T / sqrt(d)) v for each sequence and head. q is [sequences,
+// heads, queries, d], k and v are [sequences, heads, tokens, d], in fp32 or
+// bf16, with the last axis contiguous. fp32 is computed by
+// kernels/sequence/attention.h with products in `products`, fp32 or bf16; bf16,
+// and all without vector instructions, by libtorch. The result has q's shape
+// and type; the heads of a token lie side by side in memory.
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v);
+                     const at::Tensor& v, at::ScalarType products = at::kFloat);
 
 // ---- Dense heads ----
 

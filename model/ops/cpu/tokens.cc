@@ -35,7 +35,8 @@ void CpuImplementation::FillEndsWithMean(at::Tensor& x) const {
 at::Tensor CpuImplementation::Attention(const at::Tensor& q,
                                         const at::Tensor& k,
                                         const at::Tensor& v) const {
-  return ops::Attention(q, k, v);
+  return ops::Attention(
+      q, k, v, products_ == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
 }
 
 }  // namespace sfmamba::ops

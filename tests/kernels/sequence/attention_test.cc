@@ -1,0 +1,151 @@
+#include "kernels/sequence/attention.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/kernels/matrix.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+// With products in W.
+template <typename W>
+struct Problem {
+  Problem(int64_t queries, int64_t tokens, int d, float deviation = 1)
+      : q(queries, d), k(tokens, d), v(tokens, d) {
+    std::mt19937 random(1);
+    for (Matrix<float>* x : {&q, &k, &v}) {
+      x->FillNormal(random, 0.1f, x == &v ? 1 : deviation);
+      for (int64_t i = 0; i < x->rows(); ++i) {
+        for (int c = 0; c < d; ++c) {
+          x->at(i, c) = static_cast<float>(static_cast<W>(x->at(i, c)));
+        }
+      }
+    }
+  }
+
+  AttentionArgs<W> Args(Matrix<float>& y) const {
+    AttentionArgs<W> args{};
+    args.queries = q.rows();
+    args.tokens = k.rows();
+    args.d = q.columns();
+    args.q = q.data();
+    args.q_stride = q.stride();
+    args.k = k.data();
+    args.k_stride = k.stride();
+    args.v = v.data();
+    args.v_stride = v.stride();
+    args.y = y.data();
+    args.y_stride = y.stride();
+    return args;
+  }
+
+  Matrix<float> Run(CpuIsa isa) const {
+    Matrix<float> y(q.rows(), q.columns());
+    AttentionCpu(Args(y), isa);
+    EXPECT_TRUE(y.GuardsIntact());
+    return y;
+  }
+
+  Matrix<double> Reference() const {
+    const int d = q.columns();
+    Matrix<double> y(q.rows(), d);
+    std::vector<double> weights(k.rows());
+    for (int64_t i = 0; i < q.rows(); ++i) {
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (int64_t j = 0; j < k.rows(); ++j) {
+        double score = 0;
+        for (int c = 0; c < d; ++c) score += double{q.at(i, c)} * k.at(j, c);
+        weights[j] = score / std::sqrt(d);
+        largest = std::max(largest, weights[j]);
+      }
+      for (double& weight : weights) {
+        weight = std::exp(weight - largest);
+        sum += weight;
+      }
+      for (int64_t j = 0; j < k.rows(); ++j) {
+        for (int c = 0; c < d; ++c) {
+          y.at(i, c) += weights[j] / sum * v.at(j, c);
+        }
+      }
+    }
+    return y;
+  }
+
+  Matrix<float> q, k, v;
+};
+
+class AttentionTest : public testing::TestWithParam<CpuIsa> {};
+
+INSTANTIATE_TEST_SUITE_P(Isa, AttentionTest,
+                         testing::ValuesIn(SupportedCpuIsas()), IsaName);
+
+constexpr std::array<int, 3> kSizes[] = {{1, 1, 1},    {1, 5, 3},
+                                         {7, 16, 40},  {49, 49, 40},
+                                         {65, 17, 33}, {3, 1100, 12}};
+
+TEST_P(AttentionTest, AgreesWithFp64) {
+  for (const auto& [queries, tokens, d] : kSizes) {
+    const Problem<float> problem(queries, tokens, d);
+    SCOPED_TRACE(testing::Message() << queries << " " << tokens << " " << d);
+    ExpectClose(problem.Run(GetParam()), problem.Reference(), 2e-6);
+  }
+}
+
+// Only the weights of the values are rounded beyond what the problem is.
+TEST_P(AttentionTest, AgreesWithFp64InBf16) {
+  for (const auto& [queries, tokens, d] : kSizes) {
+    const Problem<BFloat16> problem(queries, tokens, d);
+    SCOPED_TRACE(testing::Message() << queries << " " << tokens << " " << d);
+    ExpectClose(problem.Run(GetParam()), problem.Reference(), 4e-3);
+  }
+}
+
+// The largest score comes in every block of keys, and no power overflows.
+TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
+  for (const int64_t strong : {0, 600, 1299}) {
+    Problem<float> problem(5, 1300, 8, /*deviation=*/3);
+    for (int c = 0; c < 8; ++c) problem.k.at(strong, c) = 40;
+    ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+  }
+}
+
+TEST_P(AttentionTest, AQueryHasTheSameBitsBesideAnyOthers) {
+  const Problem<float> problem(150, 600, 20);
+  const Matrix<float> all = problem.Run(GetParam());
+  for (const int64_t begin : {0, 1, 77, 149}) {
+    for (const int64_t queries : {1, 9, 70}) {
+      if (begin + queries > 150) continue;
+      Matrix<float> y(queries, 20);
+      AttentionArgs<float> args = problem.Args(y);
+      args.q += begin * args.q_stride;
+      args.queries = queries;
+      AttentionCpu(args, GetParam());
+      for (int64_t i = 0; i < queries; ++i) {
+        ASSERT_TRUE(y.RowEquals(i, all, begin + i)) << begin << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, PoisonStaysWithItsQueryAndComesFromAnyKey) {
+  for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::infinity()}) {
+    Problem<float> problem(10, 30, 5);
+    const Matrix<float> clean = problem.Run(GetParam());
+    problem.q.at(4, 1) = poison;
+    const Matrix<float> y = problem.Run(GetParam());
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(y.RowEquals(i, clean, i), i != 4);
+    EXPECT_FALSE(y.RowIsFinite(4));
+    problem.v.at(29, 0) = poison;
+    const Matrix<float> all = problem.Run(GetParam());
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(all.RowIsFinite(i));
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::kernels
