@@ -42,8 +42,8 @@ TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
   for (const char* far : {"10.0.0.7:8001", "example.com:8001", "[::2]:8001",
                           "localhost.example.com:1", "12.7.0.0:1"}) {
     ExpectWrong(far, options, "--tls");
-    EXPECT_FALSE(absl::StrContains(
-        OpenAccess(far, options).status().ToString(), "secret"));
+    EXPECT_FALSE(absl::StrContains(OpenAccess(far, options).status().ToString(),
+                                   "secret"));
   }
   options.plaintext_token = true;
   EXPECT_TRUE(OpenAccess("10.0.0.7:8001", options).ok());
