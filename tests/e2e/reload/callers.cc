@@ -128,7 +128,6 @@ Callers::Outcomes Callers::Take() {
 
 Callers::Outcomes Callers::TakeNext(int count) {
   absl::MutexLock lock(&mu_);
-  outcomes_ = Outcomes();
   ended_ = 0;
   const auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return ended_ >= count;

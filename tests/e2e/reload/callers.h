@@ -45,7 +45,7 @@ class Callers {
     absl::Duration Percentile(double percent) const;
   };
   Outcomes Take() ABSL_LOCKS_EXCLUDED(mu_);
-  // The same once as many answers or errors have come after this call began.
+  // The same once `count` more answers or errors have come.
   Outcomes TakeNext(int count) ABSL_LOCKS_EXCLUDED(mu_);
   // Sends no more, and waits for the answers.
   void Stop();
