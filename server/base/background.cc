@@ -2,8 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <thread>
-
 #include "server/base/thread_name.h"
 
 namespace sfmamba::server {
@@ -15,13 +13,39 @@ constexpr int kNice = 10;
 
 }  // namespace
 
-void RunInBackground(absl::FunctionRef<void()> fn) {
-  std::thread([&fn] {
-    NameThisThread("background");
-    // Linux: the calling thread's. If it fails, `fn` is only less polite.
-    setpriority(PRIO_PROCESS, 0, kNice);
-    fn();
-  }).join();
+BackgroundThread::BackgroundThread() : thread_([this] { Loop(); }) {}
+
+BackgroundThread::~BackgroundThread() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void BackgroundThread::Run(absl::FunctionRef<void()> fn) {
+  absl::MutexLock call(&calls_mu_);
+  absl::MutexLock lock(&mu_);
+  fn_ = &fn;
+  mu_.Await(absl::Condition(this, &BackgroundThread::IsIdle));
+}
+
+void BackgroundThread::Loop() {
+  NameThisThread("background");
+  // Linux: the calling thread's. If it fails, it is only less polite.
+  setpriority(PRIO_PROCESS, 0, kNice);
+  while (true) {
+    const absl::FunctionRef<void()>* fn;
+    {
+      absl::MutexLock lock(&mu_,
+                           absl::Condition(this, &BackgroundThread::HasWork));
+      if (fn_ == nullptr) return;
+      fn = fn_;
+    }
+    (*fn)();
+    absl::MutexLock lock(&mu_);
+    fn_ = nullptr;
+  }
 }
 
 }  // namespace sfmamba::server

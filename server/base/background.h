@@ -1,15 +1,44 @@
 #ifndef SFMAMBA_SERVER_BASE_BACKGROUND_H_
 #define SFMAMBA_SERVER_BASE_BACKGROUND_H_
 
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
 
 namespace sfmamba::server {
 
-// Calls `fn` on a thread that gets a tenth of a processor that others want too,
-// and waits for it. The threads that `fn` starts are like that too. The thread
-// is `fn`'s own because an unprivileged thread cannot raise its priority again.
-// `fn` must not throw.
-void RunInBackground(absl::FunctionRef<void()> fn);
+// A thread that gets a tenth of a processor that others want too. So do the
+// threads that are started on it. It is one thread for many calls because an
+// unprivileged thread cannot raise its priority again, and because malloc()
+// keeps a pool of memory for each thread that has used much.
+//
+// Thread-safe.
+class BackgroundThread {
+ public:
+  BackgroundThread();
+  ~BackgroundThread();
+
+  // Calls `fn` on the thread and waits for it. `fn` must not throw.
+  void Run(absl::FunctionRef<void()> fn) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void Loop();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopping_ || fn_ != nullptr;
+  }
+  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return fn_ == nullptr;
+  }
+
+  absl::Mutex calls_mu_;  // Held during a call of Run().
+  absl::Mutex mu_;
+  // What runs, or is to.
+  const absl::FunctionRef<void()>* fn_ ABSL_GUARDED_BY(mu_) = nullptr;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // Last: uses the above.
+};
 
 }  // namespace sfmamba::server
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "server/base/background.h"
 #include "server/batching/executor.h"
 #include "server/repository/golden.h"
 #include "server/repository/model_config.h"
@@ -19,15 +18,6 @@ namespace {
 constexpr int64_t kBesideWeights = 32 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
-
-// Here, or on a thread of low priority.
-template <typename Fn>
-auto RunAs(bool background, Fn fn) {
-  std::optional<decltype(fn())> result;
-  const auto run = [&] { result.emplace(fn()); };
-  background ? server::RunInBackground(run) : run();
-  return *std::move(result);
-}
 
 }  // namespace
 
@@ -43,6 +33,14 @@ ModelLoader::ModelLoader(Options options, Load load,
       metrics_(*metrics),
       log_(*log),
       times_(options_.profile_dir, log) {}
+
+template <typename Fn>
+auto ModelLoader::RunAs(bool background, Fn fn) const {
+  std::optional<decltype(fn())> result;
+  const auto run = [&] { result.emplace(fn()); };
+  background ? background_.Run(run) : run();
+  return *std::move(result);
+}
 
 absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
   absl::StatusOr<ModelDirectory> directory =

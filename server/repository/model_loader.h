@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
+#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
@@ -71,6 +72,9 @@ class ModelLoader {
   void WriteTimes(const ModelVersion& version) const;
 
  private:
+  // `fn`'s result, of this thread or of the one of low priority.
+  template <typename Fn>
+  auto RunAs(bool background, Fn fn) const;
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
       const Job& job, const ModelDirectory& directory) const;
@@ -82,6 +86,7 @@ class ModelLoader {
   observability::Metrics& metrics_;
   observability::Logger& log_;
   const BatchTimes times_;
+  mutable server::BackgroundThread background_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();
