@@ -12,6 +12,9 @@ namespace {
 
 class GrpcLogTest : public testing::Test {
  protected:
+  // Else it is that of a process in which gRPC has not begun yet.
+  GrpcLogTest() { gpr_set_log_verbosity(GPR_LOG_SEVERITY_INFO); }
+
   GrpcLog::Options Options() {
     GrpcLog::Options options;
     options.error = [this](absl::string_view text) {
