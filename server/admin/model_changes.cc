@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/error.h"
 #include "server/base/reasons.h"
@@ -34,18 +33,6 @@ std::string NameOf(const Caller& caller,
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> AllowLoopback(const Caller& caller) {
-  const absl::string_view peer = caller.peer;
-  if (absl::StartsWith(peer, "ipv4:127.") ||
-      absl::StartsWith(peer, "ipv6:%5B::1%5D:") ||
-      absl::StartsWith(peer, "ipv6:[::1]:") ||
-      absl::StartsWith(peer, "unix:")) {
-    return std::string();
-  }
-  return server::ScopeMissing(caller.peer, "admin",
-                              "a caller on the server's own machine");
-}
 
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field) {

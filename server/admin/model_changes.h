@@ -25,9 +25,6 @@ struct Caller {
 // gets.
 using Allow = std::function<absl::StatusOr<std::string>(const Caller&)>;
 
-// Only callers on this machine may. PERMISSION_DENIED, SCOPE_MISSING.
-absl::StatusOr<std::string> AllowLoopback(const Caller& caller);
-
 // The model, and the version of it if there is one, that "{id}", "models/{id}"
 // or "models/{id}/versions/{n}" means, whether it is there or not.
 struct Target {
@@ -50,7 +47,7 @@ class ModelChanges {
 
   // They outlive this, and `log` the repository.
   ModelChanges(repository::ModelRepository* repository,
-               observability::Logger* log, Allow allow = AllowLoopback)
+               observability::Logger* log, Allow allow)
       : repository_(*repository), log_(*log), allow_(std::move(allow)) {}
 
   // UNAUTHENTICATED or PERMISSION_DENIED if the caller may not administer. The

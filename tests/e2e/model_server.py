@@ -6,8 +6,17 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 
 SAMPLES = pathlib.Path('client/samples')
+PATIENCE = 60  # Seconds.
+
+
+def wait_until(is_so):
+    """Asks again and again; AssertionError if it does not come to pass."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, 'it does not come to pass'
 
 
 class Server:

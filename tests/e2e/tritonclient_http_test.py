@@ -15,12 +15,11 @@ import tritonclient.http as triton
 import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException
 
-from model_server import SAMPLES, Server
+from model_server import PATIENCE, SAMPLES, Server, wait_until
 
 MODEL = 'everyday'
 SIDE = 160
 CLASSES = 20
-PATIENCE = 60  # Seconds.
 
 
 def tensor(values, module=triton, **how):
@@ -227,11 +226,6 @@ class TritonClientHttpTest(unittest.TestCase):
         return sum(float(line.rsplit(' ', 1)[1]) for line in text.splitlines()
                    if line.startswith(name + '{') and all(label in line for label in wanted))
 
-    def wait_for(self, is_so):
-        end = time.monotonic() + PATIENCE
-        while not is_so():
-            self.assertLess(time.monotonic(), end, 'it does not come to pass')
-
     def test_who_goes_is_not_waited_for(self):
         def in_flight():
             return self.value_of('sfmamba_in_flight_requests', method='ModelInfer')
@@ -254,8 +248,8 @@ class TritonClientHttpTest(unittest.TestCase):
 
         before = cancelled()
         asyncio.run(ask_and_go())
-        self.wait_for(lambda: cancelled() >= before + 20)
-        self.wait_for(lambda: in_flight() == 0)
+        wait_until(lambda: cancelled() >= before + 20)
+        wait_until(lambda: in_flight() == 0)
         self.client.infer(MODEL, [tensor(random_images(1))])
 
 
@@ -270,7 +264,8 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        self.assertIn(('everyday_segmenter', 'UNAVAILABLE'), self.index())
+        # Until the last request has ended it is UNLOADING.
+        wait_until(lambda: ('everyday_segmenter', 'UNAVAILABLE') in self.index())
         self.client.load_model('everyday_segmenter')
         self.assertTrue(self.client.is_model_ready('everyday_segmenter'))
         self.assertIn(('everyday_segmenter', 'READY'), self.index())

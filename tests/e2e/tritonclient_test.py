@@ -14,7 +14,7 @@ import numpy
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from model_server import SAMPLES, Server
+from model_server import SAMPLES, Server, wait_until
 
 MODEL = 'everyday'
 SIDE = 160
@@ -240,7 +240,8 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        self.assertEqual(self.state_of('everyday_segmenter'), 'UNAVAILABLE')
+        # Until the last request has ended it is UNLOADING.
+        wait_until(lambda: self.state_of('everyday_segmenter') == 'UNAVAILABLE')
         self.assertTrue(self.client.is_model_ready(MODEL))
         self.client.load_model('everyday_segmenter')
         self.assertTrue(self.client.is_model_ready('everyday_segmenter'))

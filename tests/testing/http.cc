@@ -58,7 +58,7 @@ double SumOf(const std::map<std::string, double>& samples,
              const std::initializer_list<std::string>& labels) {
   double sum = 0;
   for (const auto& [key, value] : samples) {
-    if (!absl::StartsWith(key, name + "{")) continue;
+    if (key != name && !absl::StartsWith(key, name + "{")) continue;
     bool all = true;
     for (const std::string& label : labels) {
       all &= absl::StrContains(key, label);

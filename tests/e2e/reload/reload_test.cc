@@ -12,12 +12,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/rpc/server_access.h"
 #include "client/rpc/vision_client.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/reload/callers.h"
 #include "tests/e2e/reload/versions.h"
 #include "tests/e2e/server_process.h"
+#include "tests/server/security/token_texts.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
@@ -42,8 +46,54 @@ class ReloadTest : public testing::Test {
     flags.push_back("--model_control=explicit");
     flags.push_back("--log_level=info,requests=error");
     server_ = std::make_unique<ServerProcess>(flags);
-    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
-    admin_ = std::make_unique<client::VisionClient>(server_->address());
+    ASSERT_TRUE(server_->WaitForLog("\"msg\":\"serving\""))
+        << server_->output();
+    admin_ = Operator("operator-1");
+  }
+  // The same with TLS and tokens: "caller" may infer, "operator-1" administer.
+  void StartGuarded() {
+    IssueCertificate();
+    SetTokens("operator-1");
+    access_.tls = true;
+    access_.roots = authority_.pem;
+    access_.token = "caller";
+    Start({"--tls_cert_file=" + Path("cert"), "--tls_key_file=" + Path("key"),
+           "--token_file=" + Path("tokens")});
+  }
+
+  // A new certificate for the server, and a new token for the operator.
+  void IssueCertificate() {
+    CertificateOptions options;
+    options.issuer = &authority_;
+    const Certificate certificate = MakeCertificate(options);
+    WriteTestFile("cert", certificate.pem);
+    WriteTestFile("key", certificate.key);
+  }
+  void SetTokens(const std::string& operator_token) {
+    WriteTestFile("tokens", security::ClientText("caller", "caller", "INFER") +
+                                security::ClientText("operator", operator_token,
+                                                     "ADMIN, READ"));
+  }
+  // Waits until the server has read changed files, "tls" or "tokens".
+  void WaitForReload(const std::string& files) const {
+    WaitUntil(
+        [&] {
+          return SumOf(Samples(HttpGet(server_->metrics_port(), "/metrics")),
+                       "sfmamba_security_reloads_total",
+                       {absl::StrCat("files=\"", files, "\""),
+                        "outcome=\"taken\""}) >= 1;
+        },
+        "the change of " + files);
+  }
+
+  // Who administers with this token.
+  std::unique_ptr<client::VisionClient> Operator(
+      const std::string& token) const {
+    client::VisionClientOptions options;
+    options.share_connections = false;
+    options.access = access_;
+    if (access_.tls) options.access.token = token;
+    return std::make_unique<client::VisionClient>(server_->address(), options);
   }
 
   // A connection of its own.
@@ -51,8 +101,7 @@ class ReloadTest : public testing::Test {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-    return grpc::CreateCustomChannel(
-        server_->address(), grpc::InsecureChannelCredentials(), arguments);
+    return client::MakeChannel(server_->address(), access_, arguments);
   }
   std::unique_ptr<Callers> Crowd(const std::string& model, int clients) const {
     return std::make_unique<Callers>(model, clients,
@@ -85,6 +134,13 @@ class ReloadTest : public testing::Test {
     return admin_->SetCanaryShare(request, kCallTime).status();
   }
 
+  // Of a file of this test's.
+  static std::string Path(const std::string& name) {
+    return absl::StrCat(testing::TempDir(), "/", name);
+  }
+
+  const Certificate authority_ = MakeCertificate();
+  client::ServerAccess access_;  // Of those who call.
   std::string repository_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<client::VisionClient> admin_;
@@ -111,7 +167,7 @@ void ExpectAllBy(const std::string& version, Callers& crowd) {
 }
 
 TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
-  Start();
+  StartGuarded();
   const auto tiny = Crowd("tiny", kClients);
   const auto other = Crowd("other", 2);
   ExpectAllBy(Tiny(1), *tiny);
@@ -154,8 +210,21 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   other->TakeNext(20);
   ExpectNoErrors(other->TakeNext(50));
 
-  // Certificates and tokens change here, once they can.
+  // The certificate and the operator's token change. Who is connected stays so,
+  // and who connects anew is served too.
+  IssueCertificate();
+  WaitForReload("tls");
+  const auto newcomers = Crowd("tiny", 2);
+  SetTokens("operator-2");
+  WaitForReload("tokens");
+  ExpectNoErrors(newcomers->TakeNext(200));
+  EXPECT_EQ(Canary(20).code(), absl::StatusCode::kUnauthenticated);
+  admin_ = Operator("operator-2");
+  EXPECT_TRUE(Canary(0).ok());
+  ExpectAllBy(Tiny(1), *tiny);
 
+  newcomers->Stop();
+  ExpectNoErrors(newcomers->Take());
   tiny->Stop();
   ExpectNoErrors(tiny->Take());
 }

@@ -224,6 +224,7 @@ TEST_F(AdminServiceTest, LabelsMoveAndTheCanaryHasItsShare) {
 
 TEST_F(AdminServiceTest, TellsOfTheServer) {
   StartExplicit();
+  ASSERT_EQ(Label("fake", "stable", 3).code, StatusCode::OK);
   server::WriteModel(repository_, "fake", "4");
   ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
   ASSERT_EQ(Label("fake", "canary", 4).code, StatusCode::OK);
