@@ -54,7 +54,7 @@ def ask(method, path, token=None, body=None, connection=None):
 
 
 def reason(answer):
-    return answer['details'][0]['reason']
+    return next(detail['reason'] for detail in answer['details'] if 'reason' in detail)
 
 
 def samples(name):

@@ -124,7 +124,7 @@ void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
 TEST_P(DetectionHeadTest, GivesTheReferencesDetections) {
   ExpectReference(*MakeDetector(model::Reference()));
   for (const auto& implementation : model::TestedImplementations()) {
-    if (implementation.type != at::kFloat) continue;
+    if (implementation.products != at::kFloat) continue;
     SCOPED_TRACE(implementation.name);
     ExpectReference(*MakeDetector(*implementation.ops));
   }
