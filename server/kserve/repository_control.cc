@@ -7,12 +7,19 @@
 #include "server/base/reasons.h"
 #include "server/kserve/load_parameters.h"
 #include "server/kserve/published_model.h"
+#include "server/security/caller.h"
+#include "server/security/gate.h"
 
 namespace sfmamba::kserve {
 
 absl::Status RepositoryControl::Check(const admin::Caller& caller) const {
-  return changes_ == nullptr ? server::ModelControlOff()
-                             : changes_->Check(caller);
+  if (changes_ != nullptr) return changes_->Check(caller);
+  if (env_.gate != nullptr) {
+    const auto allowed = env_.gate->Check(caller.authorization, caller.peer,
+                                          security::Scope::kAdmin);
+    if (!allowed.ok()) return allowed.status();
+  }
+  return server::ModelControlOff();
 }
 
 template <typename Request>
