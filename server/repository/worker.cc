@@ -23,17 +23,20 @@ bool Worker::Push(Job job) {
   absl::MutexLock lock(&mu_);
   if (stopping_ || jobs_.size() >= most_waiting_) return false;
   jobs_.push_back(std::move(job));
+  wake_.SignalAll();
   return true;
 }
 
 void Worker::Begin() {
   absl::MutexLock lock(&mu_);
   begun_ = true;
+  wake_.SignalAll();
 }
 
 void Worker::Stop() {
   absl::MutexLock lock(&mu_);
   stopping_ = true;
+  wake_.SignalAll();
 }
 
 bool Worker::stopping() const {
@@ -49,10 +52,10 @@ void Worker::Loop() {
     bool stopped;
     {
       absl::MutexLock lock(&mu_);
-      // The steady clock's times are no deadlines for the mutex.
-      const absl::Duration left =
-          std::max(next - base::SteadyNow(), absl::ZeroDuration());
-      mu_.AwaitWithTimeout(absl::Condition(this, &Worker::HasWork), left);
+      for (absl::Time now = base::SteadyNow(); !HasWork() && now < next;
+           now = base::SteadyNow()) {
+        wake_.WaitWithTimeout(&mu_, std::min(next - now, absl::Hours(1)));
+      }
       stopped = stopping_;
       if (!jobs_.empty()) {
         job = std::move(jobs_.front());

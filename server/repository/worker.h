@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/steady_cond_var.h"
 
 namespace sfmamba::repository {
 
@@ -49,6 +50,7 @@ class Worker {
   const size_t most_waiting_;
   const Routine routine_;
   mutable absl::Mutex mu_;
+  server::SteadyCondVar wake_;  // Signalled when HasWork() may have changed.
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);
   bool begun_ ABSL_GUARDED_BY(mu_) = false;
   bool running_ ABSL_GUARDED_BY(mu_) = false;  // The routine has been begun.
