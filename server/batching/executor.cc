@@ -29,7 +29,7 @@ constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // A batch seldom takes so many times as long as it did when it was measured.
 constexpr double kNoise = 1.25;
 // While others serve, batches that take longer are not measured.
-constexpr absl::Duration kLongTurn = absl::Milliseconds(50);
+constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
 // How long a client's share is kept free after another has asked.
 constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 // Until other batches have given their memory back.
@@ -270,8 +270,10 @@ Executor::Runner Executor::MakeRunner(int thread) {
 
 absl::Status Executor::Prepare(int thread, DeviceTurns::Member* turns,
                                BatchRunner& runner) {
-  // Images of a CPU's batch are run one by one, so one of them is enough.
+  // Images of a CPU's batch are run one by one, so one of them is enough. In
+  // the background a probe is that, so that others wait once less.
   const bool one = turns != nullptr && model_->context_device(thread) == "cpu";
+  if (one && !options_.probes.empty()) return absl::OkStatus();
   const auto turn = TakeTurn(turns, absl::ZeroDuration());
   const absl::Status prepared =
       runner.Prepare({config().Padded(config().image_size),
