@@ -30,8 +30,6 @@ constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 constexpr double kNoise = 1.25;
 // While others serve, batches that take longer are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
-// How long a client's share is kept free after another has asked.
-constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
@@ -163,67 +161,6 @@ void Executor::WaitPredicted(absl::Duration wait) {
 
 void Executor::BatchEnded(const BatchQueue::BatchTimes& times) {
   metrics_->BatchPredicted(times.measured, times.predicted);
-}
-
-absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
-                                            absl::Time start_by,
-                                            int64_t bytes) {
-  absl::MutexLock lock(&admit_mu_);
-  absl::StatusOr<Reservation> room =
-      batcher_.Reserve(request.images, bytes, request.client);
-  if (!room.ok()) return room.status();
-  const absl::Status load = CheckLoad(request, start_by);
-  if (!load.ok()) return load;
-  return room;
-}
-
-absl::Status Executor::CheckLoad(const AdmissionRequest& request,
-                                 absl::Time start_by) {
-  if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
-  const absl::Time now = base::SteadyNow();
-  const AdmissionEstimate estimate = batcher_.Estimate(request);
-  const absl::Duration wait =
-      std::max(estimate.start - now, absl::ZeroDuration());
-  if (!estimate.IsInTime(request)) {
-    return server::PredictedDeadlineMiss(wait, estimate.finish - now,
-                                         request.deadline - now);
-  }
-  if (estimate.start > start_by) {
-    return server::PredictedDeadlineMiss(wait, wait, start_by - now);
-  }
-  // A request alone may take longer.
-  if (estimate.drained - now > options_.drain_timeout &&
-      estimate.drained > estimate.drained_alone) {
-    return server::QueueFull(
-        "drain",
-        absl::StrCat("what waits takes ",
-                     absl::FormatDuration(estimate.drained - now),
-                     ", expected at most drain_timeout, ",
-                     absl::FormatDuration(options_.drain_timeout)),
-        options_.batch.retry_after);
-  }
-  return CheckShare(request, estimate, now);
-}
-
-absl::Status Executor::CheckShare(const AdmissionRequest& request,
-                                  const AdmissionEstimate& estimate,
-                                  absl::Time now) {
-  if (request.client.empty()) return absl::OkStatus();
-  if (request.client != last_client_) {
-    client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
-    last_client_ = std::string(request.client);
-  }
-  // Who is alone needs no share: with short deadlines it would lose batches.
-  if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
-  const int64_t held = batcher_.clients().HeldBy(request.client);
-  const double work = absl::ToDoubleSeconds(estimate.work);
-  const double free =
-      absl::ToDoubleSeconds(request.deadline - estimate.finish) + work;
-  if (batcher_.clients().IsShare(work / request.images * held, free)) {
-    return absl::OkStatus();
-  }
-  return server::ClientQuota(request.client, "the time before the deadline",
-                             options_.batch.retry_after);
 }
 
 void Executor::Submit(BatchTask task) { batcher_.Submit(std::move(task)); }
