@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Measures this project's engine beside PyTorch, ONNX Runtime and OpenVINO.
 
+    python run.py --networks T,S,B,detector,segmenter
+
 SF-Mamba on this machine's CPU, all with the same number of threads, in one run: every
 contender is a process of its own, they take turns round after round, and the median
 over the rounds counts. README.md says what each contender is and why that is fair.
@@ -13,194 +15,13 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
+
+import contenders
+from contenders import CONTENDERS, DENSE, NO_BF16, NO_DENSE, RUNTIMES, Eager, Engine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
-
-SIZE = 224  # Input pixels a side.
-INPUTS, OUTPUTS = ['images'], ['logits']
-
-
-# Contenders. Each class is one program in one setting. It is constructed in its own
-# process with a Job, and then `run()` does the work of one call, of `images` images.
-
-class Job:
-    """What to measure: one cell of the table."""
-
-    def __init__(self, variant, batch, dtype, threads, seconds, benchmark, folder):
-        self.variant, self.batch, self.dtype, self.threads = variant, batch, dtype, threads
-        self.seconds, self.benchmark, self.folder = seconds, benchmark, folder
-
-    def model(self):
-        import deterministic
-        import sf_mamba
-        import torch
-        torch.set_num_threads(self.threads)
-        return deterministic.fill_deterministic(sf_mamba.make(self.variant)).eval()
-
-    def input(self):
-        import deterministic
-        return deterministic.deterministic_input(self.batch, 3, SIZE, SIZE)
-
-    def onnx_path(self):
-        return os.path.join(self.folder, f'{self.variant}_{self.batch}.onnx')
-
-
-class Engine:
-    """This project: its benchmark binary, started anew each turn.
-
-    Its idle threads sleep as soon as the server's do (server/main.cc).
-    """
-
-    name, setting = 'this project', ''
-    environment = {**os.environ, 'GOMP_SPINCOUNT': '20000'}
-
-    def __init__(self, job):
-        self.command = [
-            job.benchmark, f'--variant=sf_mamba_{job.variant.lower()}', f'--batch={job.batch}',
-            f'--dtype={job.dtype}', f'--threads={job.threads}', f'--duration={job.seconds}s', '--json']
-
-    def measure(self):
-        answer = subprocess.run(self.command, check=True, capture_output=True, text=True,
-                                env=self.environment)
-        return json.loads(answer.stdout)['images_per_second']
-
-
-class Contender:
-    """A program that lives in this Python process."""
-
-    def __init__(self, job):
-        self.images, self.seconds = job.batch, job.seconds
-
-    def measure(self):
-        """Images per second by the median call; at least `seconds` and three calls."""
-        self.run()
-        calls, end = [], time.perf_counter() + self.seconds
-        while len(calls) < 3 or time.perf_counter() < end:
-            start = time.perf_counter()
-            self.run()
-            calls.append(time.perf_counter() - start)
-        return self.images / statistics.median(calls)
-
-
-class Eager(Contender):
-    name, setting = 'PyTorch eager', 'contiguous'
-    channels_last = False
-
-    def __init__(self, job):
-        super().__init__(job)
-        import torch
-        self.torch = torch
-        self.model, self.input = job.model(), job.input()
-        if self.channels_last:
-            self.model = self.model.to(memory_format=torch.channels_last)
-            self.input = self.input.to(memory_format=torch.channels_last)
-        self.bf16 = job.dtype == 'bf16'
-
-    def run(self):
-        torch = self.torch
-        with torch.inference_mode(), torch.autocast('cpu', torch.bfloat16, enabled=self.bf16):
-            return self.model(self.input)
-
-
-class EagerChannelsLast(Eager):
-    setting, channels_last = 'channels_last', True
-
-
-class OnnxRuntime(Contender):
-    name, setting = 'ONNX Runtime, no scan', 'all optimisations'
-
-    def __init__(self, job):
-        super().__init__(job)
-        import onnxruntime
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.intra_op_num_threads = job.threads
-        self.session = onnxruntime.InferenceSession(job.onnx_path(), options,
-                                                    providers=['CPUExecutionProvider'])
-        self.feed = {INPUTS[0]: job.input().numpy()}
-        check(self.run()[0], job)
-
-    def run(self):
-        return self.session.run(OUTPUTS, self.feed)
-
-
-class OpenVino(Contender):
-    name, setting = 'OpenVINO, no scan', 'LATENCY hint'
-    hint = 'LATENCY'
-
-    def __init__(self, job):
-        super().__init__(job)
-        import openvino
-        # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
-        self.compiled = openvino.Core().compile_model(job.onnx_path(), 'CPU', {
-            'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
-            'INFERENCE_PRECISION_HINT': {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]})
-        self.input = job.input().numpy()
-        check(self.compiled([self.input])[0], job)
-
-    def run(self):
-        return self.compiled([self.input], share_inputs=True)
-
-
-class OpenVinoThroughput(OpenVino):
-    """As many requests at once as OpenVINO finds best; a call is a round of them all."""
-
-    setting, hint = 'THROUGHPUT hint', 'THROUGHPUT'
-
-    def __init__(self, job):
-        super().__init__(job)
-        import openvino
-        self.queue = openvino.AsyncInferQueue(self.compiled)
-        self.calls = 4 * len(self.queue)
-        self.images = self.calls * job.batch
-
-    def run(self):
-        for _ in range(self.calls):
-            self.queue.start_async([self.input], share_inputs=True)
-        self.queue.wait_all()
-
-
-CONTENDERS = [Engine, Eager, EagerChannelsLast, OnnxRuntime, OpenVino, OpenVinoThroughput]
-NO_BF16 = {OnnxRuntime}  # Its CPU provider has no bf16 convolutions and products.
-
-
-# The network for the runtimes. They have no scan: exported as it is, it would become
-# thousands of tiny operations, a straw man. It is replaced by something that costs next
-# to nothing but reads all that the scan reads, so that nothing before it is cut away.
-
-def scan_stand_in(u, dt, A, B, C, D, bias):
-    return u * D + (dt + bias) + (B * C).sum(-1, keepdim=True) + A.sum(-1)
-
-
-def without_scan(job):
-    import sf_mamba
-    sf_mamba.selective_scan = scan_stand_in
-    return job.model()
-
-
-def export(job):
-    import torch
-    with torch.inference_mode():
-        torch.onnx.export(without_scan(job), (job.input(),), job.onnx_path(), dynamo=True,
-                          opset_version=20, input_names=INPUTS, output_names=OUTPUTS,
-                          external_data=False, verbose=False)
-
-
-def check(logits, job):
-    """Stops the run unless a runtime computes what PyTorch does on the same network."""
-    import torch
-    with torch.inference_mode():
-        expected = without_scan(job)(job.input())
-    error = (torch.as_tensor(logits) - expected).abs().max() / expected.abs().max()
-    limit = {'fp32': 1e-3, 'bf16': 5e-2}[job.dtype]
-    if not error < limit:
-        raise AssertionError(f'logits differ by {error:.2g} of their maximum, over {limit}')
-
 
 # The run.
 
@@ -223,25 +44,25 @@ def receive(pipe, make):
     return answer
 
 
-def measure_cell(job, rounds, contenders):
+def measure_cell(job, rounds, programs):
     """Returns {contender class: [images per second of each round]}."""
     context = multiprocessing.get_context('spawn')
     workers = []
-    exporter = context.Process(target=export, args=(job,))
+    exporter = context.Process(target=contenders.export, args=(job,))
     exporter.start()
     exporter.join()
     if exporter.exitcode != 0:
         raise SystemExit('the export to ONNX failed')
-    for make in contenders:
+    for make in programs:
         pipe, end = context.Pipe()
         process = context.Process(target=serve, args=(make, job, end), daemon=True)
         process.start()
         receive(pipe, make)
         workers.append((make, pipe, process))
-    figures = {make: [] for make in contenders}
+    figures = {make: [] for make in programs}
     for turn in range(rounds):
         for make, pipe, _ in workers:
-            show(f'{job.dtype} batch {job.batch}, round {turn + 1} of {rounds}: {make.name} {make.setting}')
+            show(f'{job.network} {job.dtype} batch {job.batch}, round {turn + 1} of {rounds}: {make.name} {make.setting}')
             pipe.send(True)
             figures[make].append(receive(pipe, make))
     for _, pipe, process in workers:
@@ -279,31 +100,49 @@ def versions():
 
 
 def markdown(report):
-    names = [name for name in dict.fromkeys(make.name for make in CONTENDERS)]
-    lines = [f'Images per second (median of {report["rounds"]} rounds), SF-Mamba-{report["variant"]}, '
-             f'{SIZE}x{SIZE}, {report["threads"]} threads of {report["cpu"]}; '
+    names = list(dict.fromkeys(make.name for make in CONTENDERS))
+    lines = [f'Images per second (median of {report["rounds"]} rounds), '
+             f'{report["threads"]} threads of {report["cpu"]}; '
              + ', '.join(f'{k} {v}' for k, v in report['versions'].items()) + '.', '',
-             '| dtype | batch | ' + ' | '.join(names) + ' | to eager | to best runtime |',
-             '|---|---|' + '---|' * (len(names) + 2)]
+             '| network | dtype | batch | ' + ' | '.join(names) + ' | to eager | to best runtime |',
+             '|---|---|---|' + '---|' * (len(names) + 2)]
     for cell in report['cells']:
         medians = {name: figure['images_per_second'] for name, figure in cell['contenders'].items()}
-        row = [f'{medians[name]:.1f}' if name in medians else '-' for name in names]
+        row = [f'{medians[name]:.3g}' if name in medians else '-' for name in names]
         ours = medians.get(Engine.name)
-        runtimes = [medians[make.name] for make in (OnnxRuntime, OpenVino) if make.name in medians]
+        runtimes = [medians[name] for name in RUNTIMES if name in medians]
         ratios = [f'{ours / other:.2f}x' if ours and other else '-'
                   for other in (medians.get(Eager.name), max(runtimes, default=None))]
-        lines.append(f'| {cell["dtype"]} | {cell["batch"]} | ' + ' | '.join(row + ratios) + ' |')
+        lines.append(f'| {cell["network"]} | {cell["dtype"]} | {cell["batch"]} | '
+                     + ' | '.join(row + ratios) + ' |')
     return '\n'.join(lines)
 
 
-def main():
-    model_name, flags = cpu_flags()
+def cells(arguments):
+    """What to measure: (network, precision, images of a batch) of each cell."""
+    for network in arguments.networks.split(','):
+        for dtype in arguments.dtypes.split(','):
+            for batch in map(int, arguments.batches.split(',')):
+                if network not in DENSE or batch == 1:
+                    yield network, dtype, batch
+
+
+def contestants(network, dtype, left_out):
+    """The contenders of a cell, but for those whose names contain one of `left_out`."""
+    return [make for make in CONTENDERS
+            if not (dtype == 'bf16' and make in NO_BF16)
+            and not (network in DENSE and make in NO_DENSE)
+            and not any(name in make.name for name in left_out)]
+
+
+def parse_arguments(flags):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--benchmark', default=ROOT / 'bazel-bin/tests/model/backbone_benchmark',
-                        type=pathlib.Path, help='the engine\'s benchmark binary')
-    parser.add_argument('--variant', default='T', help='T, T2, S, B, L, L2 or L3')
-    parser.add_argument('--batches', default='1,8', help='batch sizes, comma separated')
+    parser.add_argument('--binaries', default=ROOT / 'bazel-bin/tests/model', type=pathlib.Path,
+                        help='the folder of the engine\'s benchmarks')
+    parser.add_argument('--networks', default='T', help='T, T2, S, B, L, L2, L3, and the backbones '
+                        'of dense models: detector, segmenter; comma separated')
+    parser.add_argument('--batches', default='1,8', help='batch sizes; dense backbones take 1 only')
     has_bf16 = bool({'amx_bf16', 'avx512_bf16'} & set(flags))
     parser.add_argument('--dtypes', default='fp32,bf16' if has_bf16 else 'fp32',
                         help='fp32, bf16; default: bf16 too where the processor computes it')
@@ -311,36 +150,40 @@ def main():
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--seconds', type=float, default=2, help='of each measurement, at least')
     parser.add_argument('--json', type=pathlib.Path, help='write all figures here as well')
-    parser.add_argument('--without_engine', action='store_true', help='measure the peers alone')
+    parser.add_argument('--without', default='', help='contenders to leave out, by parts of their '
+                        'names: "this project", "eager", "compile", "ONNX", "OpenVINO"')
     arguments = parser.parse_args()
-    if not arguments.without_engine and not arguments.benchmark.exists():
-        parser.error(f'{arguments.benchmark} does not exist; '
-                     'bazel build //tests/model:backbone_benchmark makes it')
+    arguments.without = [name for name in arguments.without.split(',') if name]
+    if 'this project' not in arguments.without and not arguments.binaries.is_dir():
+        parser.error(f'{arguments.binaries} does not exist; bazel build //tests/model:backbone_benchmark '
+                     '//tests/model:detector_benchmark //tests/model:segmenter_benchmark makes it')
+    return arguments
+
+
+def main():
+    model_name, flags = cpu_flags()
+    arguments = parse_arguments(flags)
     os.environ['OMP_NUM_THREADS'] = str(arguments.threads)  # The processes inherit it.
 
-    report = {'variant': arguments.variant, 'size': SIZE, 'threads': arguments.threads,
-              'cpu': model_name, 'machine': platform.machine(), 'versions': versions(),
-              'rounds': arguments.rounds, 'cells': []}
-    for dtype in arguments.dtypes.split(','):
-        for batch in map(int, arguments.batches.split(',')):
-            contenders = [make for make in CONTENDERS
-                          if not (dtype == 'bf16' and make in NO_BF16)
-                          and not (make is Engine and arguments.without_engine)]
-            with tempfile.TemporaryDirectory() as folder:  # For the exported network.
-                job = Job(arguments.variant, batch, dtype, arguments.threads,
-                          arguments.seconds, str(arguments.benchmark), folder)
-                figures = measure_cell(job, arguments.rounds, contenders)
-            show('')
-            report['cells'].append({
-                'dtype': dtype, 'batch': batch,
-                'contenders': {name: {'images_per_second': median, 'setting': setting,
-                                      'lowest': lowest, 'highest': highest}
-                               for name, (median, setting, lowest, highest)
-                               in best_settings(figures).items()},
-                'rounds': {f'{make.name} {make.setting}'.strip(): values
-                           for make, values in figures.items()}})
-            if arguments.json:  # After each cell: what is measured is kept.
-                arguments.json.write_text(json.dumps(report, indent=2) + '\n')
+    report = {'threads': arguments.threads, 'cpu': model_name, 'machine': platform.machine(),
+              'versions': versions(), 'rounds': arguments.rounds, 'cells': []}
+    for network, dtype, batch in cells(arguments):
+        with tempfile.TemporaryDirectory() as folder:  # For the exported network.
+            job = contenders.Job(network, batch, dtype, arguments.threads, arguments.seconds,
+                                 str(arguments.binaries), folder)
+            figures = measure_cell(job, arguments.rounds,
+                                   contestants(network, dtype, arguments.without))
+        show('')
+        report['cells'].append({
+            'network': network, 'dtype': dtype, 'batch': batch,
+            'contenders': {name: {'images_per_second': median, 'setting': setting,
+                                  'lowest': lowest, 'highest': highest}
+                           for name, (median, setting, lowest, highest)
+                           in best_settings(figures).items()},
+            'rounds': {f'{make.name} {make.setting}'.strip(): values
+                       for make, values in figures.items()}})
+        if arguments.json:  # After each cell: what is measured is kept.
+            arguments.json.write_text(json.dumps(report, indent=2) + '\n')
     print(markdown(report))
 
 

@@ -1,0 +1,254 @@
+"""What run.py measures: the networks, and the programs that run them.
+
+README.md says what each contender is and why that is fair.
+"""
+
+import collections
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
+
+SIZE = 224  # Input pixels a side of a classifier.
+
+# Backbones of the dense models, SF-Mamba-T: sides of the windows of stages 3 and 4, the
+# input's height and width with its padding, and the binary that times ours.
+Dense = collections.namedtuple('Dense', 'windows size binary')
+DENSE = {'detector': Dense((84, 42), (800, 1344), 'detector_benchmark'),
+         'segmenter': Dense((64, 32), (512, 683), 'segmenter_benchmark')}
+
+
+class Job:
+    """What to measure: one cell of the table.
+
+    `network` is a classifier's variant or a key of DENSE; `binaries` is the folder of
+    this project's benchmarks, `folder` one for the exported network.
+    """
+
+    def __init__(self, network, batch, dtype, threads, seconds, binaries, folder):
+        self.network, self.batch, self.dtype, self.threads = network, batch, dtype, threads
+        self.seconds, self.binaries, self.folder = seconds, binaries, folder
+
+    def model(self):
+        """The network in PyTorch: images to logits, or to four maps."""
+        import deterministic
+        import pyramid
+        import sf_mamba
+        import torch
+        torch.set_num_threads(self.threads)
+        if self.network in DENSE:
+            fields = {**sf_mamba.VARIANTS['T'], 'windows': DENSE[self.network].windows}
+            network = pyramid.Backbone(**fields)
+        else:
+            network = sf_mamba.make(self.network)
+        return deterministic.fill_deterministic(network).eval()
+
+    def input(self):
+        import deterministic
+        size = DENSE[self.network].size if self.network in DENSE else (SIZE, SIZE)
+        return deterministic.deterministic_input(self.batch, 3, *size)
+
+    def onnx_path(self):
+        return os.path.join(self.folder, f'{self.network}_{self.batch}.onnx')
+
+
+# Each class is one program in one setting. It is constructed in its own process with a
+# Job, and then `run()` does the work of one call, of `images` images.
+
+class Engine:
+    """This project: its benchmark binary, started anew each turn.
+
+    Its idle threads sleep as soon as the server's do (server/main.cc).
+    """
+
+    name, setting = 'this project', ''
+    environment = {**os.environ, 'GOMP_SPINCOUNT': '20000'}
+
+    def __init__(self, job):
+        self.job = job
+
+    def measure(self):
+        job = self.job
+        if job.network in DENSE:
+            times = self.call(DENSE[job.network].binary, '--backbone_only', '--rounds=2')
+            return 1000 / times['backbone']['wall']
+        answer = self.call('backbone_benchmark', f'--variant=sf_mamba_{job.network.lower()}',
+                           f'--batch={job.batch}', f'--duration={job.seconds}s')
+        return answer['images_per_second']
+
+    def call(self, binary, *flags):
+        """What the benchmark prints."""
+        command = [os.path.join(self.job.binaries, binary), *flags, f'--dtype={self.job.dtype}',
+                   f'--threads={self.job.threads}', '--json']
+        answer = subprocess.run(command, check=True, capture_output=True, text=True,
+                                env=self.environment)
+        return json.loads(answer.stdout)
+
+
+class Contender:
+    """A program that lives in this Python process."""
+
+    def __init__(self, job):
+        self.images, self.seconds = job.batch, job.seconds
+
+    def measure(self):
+        """Images per second by the median call; at least `seconds` and three calls."""
+        self.run()
+        calls, end = [], time.perf_counter() + self.seconds
+        while len(calls) < 3 or time.perf_counter() < end:
+            start = time.perf_counter()
+            self.run()
+            calls.append(time.perf_counter() - start)
+        return self.images / statistics.median(calls)
+
+
+class Eager(Contender):
+    name, setting = 'PyTorch eager', 'contiguous'
+    channels_last = False
+
+    def __init__(self, job):
+        super().__init__(job)
+        import torch
+        self.torch = torch
+        self.model, self.input = self.network(job), job.input()
+        if self.channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.input = self.input.to(memory_format=torch.channels_last)
+        self.bf16 = job.dtype == 'bf16'
+
+    def network(self, job):
+        return job.model()
+
+    def run(self):
+        torch = self.torch
+        with torch.inference_mode(), torch.autocast('cpu', torch.bfloat16, enabled=self.bf16):
+            return self.model(self.input)
+
+
+class EagerChannelsLast(Eager):
+    setting, channels_last = 'channels_last', True
+
+
+class Compiled(Eager):
+    """Inductor's code, weights folded and packed; its compiler would unroll a scan."""
+
+    name, setting, channels_last = 'torch.compile, no scan', 'channels_last', True
+
+    def __init__(self, job):
+        super().__init__(job)
+        import torch._inductor.config
+        torch._inductor.config.freezing = True
+        self.model = self.torch.compile(self.model)
+        check(self.run(), job)
+
+    def network(self, job):
+        return without_scan(job)
+
+
+class OnnxRuntime(Contender):
+    name, setting = 'ONNX Runtime, no scan', 'all optimisations'
+
+    def __init__(self, job):
+        super().__init__(job)
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+        options.intra_op_num_threads = job.threads
+        self.session = onnxruntime.InferenceSession(job.onnx_path(), options,
+                                                    providers=['CPUExecutionProvider'])
+        self.feed = {'images': job.input().numpy()}
+        check(self.run(), job)
+
+    def run(self):
+        return self.session.run(None, self.feed)
+
+
+class OpenVino(Contender):
+    name, setting = 'OpenVINO, no scan', 'LATENCY hint'
+    hint = 'LATENCY'
+
+    def __init__(self, job):
+        super().__init__(job)
+        import openvino
+        # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
+        self.compiled = openvino.Core().compile_model(job.onnx_path(), 'CPU', {
+            'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
+            'INFERENCE_PRECISION_HINT': {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]})
+        self.input = job.input().numpy()
+        answer = self.compiled([self.input])
+        check([answer[i] for i in range(len(answer))], job)
+
+    def run(self):
+        return self.compiled([self.input], share_inputs=True)
+
+
+class OpenVinoThroughput(OpenVino):
+    """As many requests at once as OpenVINO finds best; a call is a round of them all."""
+
+    setting, hint = 'THROUGHPUT hint', 'THROUGHPUT'
+
+    def __init__(self, job):
+        super().__init__(job)
+        import openvino
+        self.queue = openvino.AsyncInferQueue(self.compiled)
+        self.calls = 4 * len(self.queue)
+        self.images = self.calls * job.batch
+
+    def run(self):
+        for _ in range(self.calls):
+            self.queue.start_async([self.input], share_inputs=True)
+        self.queue.wait_all()
+
+
+CONTENDERS = [Engine, Eager, EagerChannelsLast, Compiled, OnnxRuntime, OpenVino,
+              OpenVinoThroughput]
+NO_BF16 = {OnnxRuntime}  # Its CPU provider has no bf16 convolutions and products.
+# Their reference scan is a loop in Python over every token of a map: no opponent.
+NO_DENSE = {Eager, EagerChannelsLast}
+RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
+
+
+# The network for the runtimes. They have no scan: exported as it is, it would become
+# thousands of tiny operations, a straw man. It is replaced by something that costs next
+# to nothing but reads all that the scan reads, so that nothing before it is cut away.
+
+def scan_stand_in(u, dt, A, B, C, D, bias):
+    return u * D + (dt + bias) + (B * C).sum(-1, keepdim=True) + A.sum(-1)
+
+
+def without_scan(job):
+    import sf_mamba
+    sf_mamba.selective_scan = scan_stand_in
+    return job.model()
+
+
+def export(job):
+    """Writes the network without its scan to job.onnx_path()."""
+    import torch
+    with torch.inference_mode():
+        torch.onnx.export(without_scan(job), (job.input(),), job.onnx_path(), dynamo=True,
+                          opset_version=20, input_names=['images'], external_data=False,
+                          verbose=False)
+
+
+def check(answer, job):
+    """Stops the run unless a runtime computes what PyTorch does on the same network."""
+    import torch
+    with torch.inference_mode():
+        expected = without_scan(job)(job.input())
+    if isinstance(expected, torch.Tensor):
+        expected = [expected]
+    if isinstance(answer, torch.Tensor):
+        answer = [answer]
+    limit = {'fp32': 1e-3, 'bf16': 5e-2}[job.dtype]
+    for i, (got, wanted) in enumerate(zip(answer, expected, strict=True)):
+        error = (torch.as_tensor(got) - wanted).abs().max() / wanted.abs().max()
+        if not error < limit:
+            raise AssertionError(
+                f'output {i} differs by {error:.2g} of its maximum, expected less than {limit}')
