@@ -15,7 +15,10 @@ constexpr int kMostPeriodsLog2 = 6;
 }  // namespace
 
 void ModelPlan::Found(ModelFolder folder) {
-  if (folder.policy.ok()) policy_ = *folder.policy;
+  if (folder.policy.ok()) {
+    SetLabelsOf(*folder.policy, policy_);
+    policy_ = *folder.policy;
+  }
   for (auto it = versions_.begin(); it != versions_.end();) {
     Version& version = it->second;
     version.found_before =
@@ -27,6 +30,22 @@ void ModelPlan::Found(ModelFolder folder) {
   }
   for (auto& [number, found] : folder.versions) {
     versions_[number].folder = std::move(found);
+  }
+}
+
+void ModelPlan::SetLabelsOf(const v1::VersionPolicy& policy,
+                            const v1::VersionPolicy& before) {
+  for (const auto& [label, version] : before.labels()) {
+    if (!policy.labels().contains(label)) labels_to_set_[label] = std::nullopt;
+  }
+  for (const auto& [label, version] : policy.labels()) {
+    const auto found = before.labels().find(label);
+    const bool is_new =
+        found == before.labels().end() || found->second != version;
+    if (is_new) labels_to_set_[label] = version;
+  }
+  if (policy.canary_percent() != before.canary_percent()) {
+    canary_to_set_ = policy.canary_percent();
   }
 }
 
@@ -44,6 +63,7 @@ void ModelPlan::Drop() {
   dropped_ = true;
   asked_for_.clear();
   not_wanted_.clear();
+  SetLabelsOf(policy_, v1::VersionPolicy());
 }
 
 void ModelPlan::Drop(int64_t version) {
@@ -93,10 +113,14 @@ std::set<int64_t> ModelPlan::Wanted(const std::set<int64_t>& labelled) const {
       there.insert(number);
     }
   }
+  std::set<int64_t> named = labelled;
+  if (!dropped_) {
+    for (const auto& [label, number] : policy_.labels()) named.insert(number);
+  }
   std::set<int64_t> wanted =
       dropped_ ? std::set<int64_t>() : WantedBy(policy_, there);
   for (int64_t number : there) {
-    if (asked_for_.count(number) > 0 || labelled.count(number) > 0) {
+    if (asked_for_.count(number) > 0 || named.count(number) > 0) {
       wanted.insert(number);
     }
   }

@@ -42,13 +42,25 @@ class ModelPlan {
 
   // The folder of a version, or null if there is none.
   const VersionFolder* Folder(int64_t version) const;
+  // What the policy says of labels, and of the canary's share, that has not
+  // been done yet: it is new in the policy's file, or a call has unloaded the
+  // model since. Without a number the label is to be removed.
+  const std::map<std::string, std::optional<int64_t>>& labels_to_set() const {
+    return labels_to_set_;
+  }
+  std::optional<int> canary_to_set() const { return canary_to_set_; }
+  // It is done.
+  void LabelSet(const std::string& label) { labels_to_set_.erase(label); }
+  void CanarySet() { canary_to_set_.reset(); }
+
   // Whether a call does not want it.
   bool IsDropped(int64_t version) const {
     return dropped_ || not_wanted_.count(version) > 0;
   }
   bool is_empty() const { return versions_.empty(); }
 
-  // The versions that are to be served, with `labelled`.
+  // The versions that are to be served, with `labelled` and those that the
+  // policy labels.
   std::set<int64_t> Wanted(const std::set<int64_t>& labelled) const;
 
   // Those of them to load now, the highest first: they are not loaded or have
@@ -76,7 +88,13 @@ class ModelPlan {
   // Whether a load may begin now.
   static bool MayLoad(const Version& version, absl::Time now);
 
+  // What of `policy` is not as in `before` is to be set.
+  void SetLabelsOf(const v1::VersionPolicy& policy,
+                   const v1::VersionPolicy& before);
+
   v1::VersionPolicy policy_;
+  std::map<std::string, std::optional<int64_t>> labels_to_set_;
+  std::optional<int> canary_to_set_;
   std::map<int64_t, Version> versions_;
   bool dropped_ = false;          // As a whole.
   std::set<int64_t> asked_for_;   // By calls.

@@ -21,8 +21,6 @@ using observability::ModelState;
 // Calls that may wait for a load that runs.
 constexpr size_t kMostCalls = 256;
 constexpr absl::Duration kRetryCall = absl::Seconds(1);
-// How long a load waits for the memory of what was unloaded for it.
-constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
 constexpr char kUnloadedReason[] = "a call has unloaded it";
 constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
 
@@ -225,6 +223,7 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
                       std::count(changed.begin(), changed.end(), number) > 0;
     if (load) first.Update(LoadVersion(id, number, request.batching));
   }
+  SetLabels(id);
   UnloadUnwanted(id);
   done(first);
 }
@@ -291,6 +290,7 @@ absl::Status ModelRepository::Update(const std::string& id, bool at_once) {
     if (absl::IsCancelled(status)) return status;
     first.Update(status);
   }
+  SetLabels(id);
   UnloadUnwanted(id);
   return first;
 }
@@ -312,84 +312,6 @@ void ModelRepository::UnloadUnwanted(const std::string& id) {
         (plan.IsDropped(number) && plan.Folder(number) != nullptr);
     if (!serves && !keep) UnloadVersion(id, number, "").IgnoreError();
   }
-}
-
-// ---- One version ----
-
-absl::Status ModelRepository::LoadVersion(
-    const std::string& id, int64_t number,
-    const std::optional<v1::Batching>& batching) {
-  if (Stopping()) return Stopped();
-  ModelPlan& plan = plans_[id];
-  const std::string path = plan.Folder(number)->path;
-  Version version = catalog_.Get(id, number);
-  if (version != nullptr && version->state() == ModelState::kReady) {
-    version = catalog_.Make(id, number, path);
-  } else if (version == nullptr || !version->has_series() ||
-             version->state() == ModelState::kUnloading) {
-    version = catalog_.Add(id, number, path);
-  }
-  const absl::Time start = base::SteadyNow();
-  ModelLoader::Job job = {*version, batching, /*background=*/started_,
-                          [this] { return Stopping(); }};
-  absl::StatusOr<std::unique_ptr<LoadedModel>> loaded = loader_.Run(job);
-  if (absl::IsResourceExhausted(loaded.status()) && options_.unload_first) {
-    loaded = LoadAlone(job);
-  }
-  if (absl::IsCancelled(loaded.status())) return loaded.status();
-  const absl::Duration duration = base::SteadyNow() - start;
-  version->metrics()->LoadDone(loaded.ok(), duration);
-  if (started_) version->metrics()->ReloadDone(loaded.ok());
-  absl::Status status = loaded.status();
-  if (status.ok()) {
-    log_.Info(LogModule::kModels, "model is ready",
-              {{"model", version->name()},
-               {"device", (*loaded)->executor->device()},
-               {"seconds", absl::ToDoubleSeconds(duration)}});
-    catalog_.Serve(version, reaper_.Own(*std::move(loaded)));
-    loader_.WriteTimes(*version);
-    plan.Loaded(number);
-  } else {
-    log_.Error(LogModule::kModels, "model is not ready",
-               {{"model", version->name()}, {"error", status.message()}});
-    catalog_.Fail(version, status.message());
-    plan.Failed(number, base::SteadyNow(), options_.poll_period);
-    status = started_ ? server::LoadFailed(version->name(), status.message())
-                      : absl::Status(status.code(),
-                                     absl::StrCat(version->name(), ": ",
-                                                  status.message()));
-  }
-  changed_(*version);
-  return status;
-}
-
-absl::StatusOr<std::unique_ptr<LoadedModel>> ModelRepository::LoadAlone(
-    const ModelLoader::Job& job) {
-  const std::string& id = job.version.id();
-  for (const auto& [number, version] : catalog_.VersionsOf(id)) {
-    if (version->state() != ModelState::kReady) continue;
-    const absl::Status status =
-        UnloadVersion(id, number, "another version needs its memory");
-    if (!status.ok()) return status;
-  }
-  catalog_.AwaitFreed(kUnloadPatience);
-  return loader_.Run(job);
-}
-
-absl::Status ModelRepository::UnloadVersion(const std::string& id,
-                                            int64_t number,
-                                            const std::string& reason) {
-  const Version served = catalog_.Get(id, number);
-  const absl::StatusOr<Version> listed = catalog_.Unload(id, number, reason);
-  if (!listed.ok()) return listed.status();
-  plans_[id].Unloaded(number);
-  if (served != nullptr && served->state() == ModelState::kReady) {
-    loader_.WriteTimes(*served);
-    log_.Info(LogModule::kModels, "model is unloaded",
-              {{"model", (*listed)->name()}});
-  }
-  changed_(**listed);
-  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::repository

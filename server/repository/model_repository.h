@@ -185,7 +185,8 @@ class ModelRepository {
   // Looks at the folder of a model.
   ModelFolder LookAt(const std::string& id) const;
   void Found(const std::string& id, ModelFolder folder);
-  // Loads what is to be loaded of a model, then unloads what is not wanted.
+  // Loads what is to be loaded of a model, sets its labels, then unloads what
+  // is not wanted.
   absl::Status Update(const std::string& id, bool at_once);
   absl::Status LoadVersion(const std::string& id, int64_t number,
                            const std::optional<v1::Batching>& batching = {});
@@ -196,6 +197,8 @@ class ModelRepository {
                              const std::string& reason);
   // Unloads what is not wanted of a model, and what failed and is gone.
   void UnloadUnwanted(const std::string& id);
+  // Sets the labels that the policy has and that can be set by now.
+  void SetLabels(const std::string& id);
   bool Stopping() const;
 
   // Why a call cannot wait.

@@ -5,9 +5,11 @@
 #include <iterator>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/setting.h"
 #include "server/base/textproto.h"
+#include "server/repository/model_name.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -44,6 +46,17 @@ absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const std::string& folder) {
     return OfPolicy(absl::StrCat("got ", set,
                                  " fields, expected one of latest, all and "
                                  "specific"));
+  }
+  for (const auto& [label, version] : policy.labels()) {
+    if (!IsId(label)) {
+      return OfPolicy(
+          absl::StrCat("labels: got the label \"", absl::CHexEscape(label),
+                       "\", expected [A-Za-z0-9][A-Za-z0-9._-]{0,127}"));
+    }
+    if (version < 1) {
+      return OfPolicy(absl::StrCat("labels: got version ", version, " for \"",
+                                   label, "\", expected at least 1"));
+    }
   }
   return policy;
 }

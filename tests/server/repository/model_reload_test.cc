@@ -210,6 +210,41 @@ TEST_F(ModelReloadTest, ALabelNeedsAGoodNameAndAVersionThatIsReady) {
   EXPECT_EQ(Found("models/m/labels/stable"), 0);
 }
 
+TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
+  WriteModel(folder_, "m", "2");
+  const auto write = [this](const std::string& policy) {
+    std::ofstream(folder_ + "/m/policy.textproto") << policy;
+  };
+  write(
+      "labels { key: 'stable' value: 1 } labels { key: 'canary' value: 2 } "
+      "labels { key: 'next' value: 3 } canary_percent: 50");
+  Start();
+  EXPECT_EQ(Found("m"), 1);
+  EXPECT_EQ(Found("models/m/labels/canary"), 2);
+  EXPECT_EQ(repository_->CanaryShare("m"), 50);
+  EXPECT_FALSE(repository_->Find("models/m/labels/next", "model").ok());
+
+  // What a call says holds until the file says something else.
+  ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("m"), 2);
+  WriteModel(folder_, "m", "3");
+  write("labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("m"), 2) << "the file says of stable what it said before";
+  EXPECT_EQ(Found("models/m/labels/next"), 3);
+  EXPECT_FALSE(repository_->Find("models/m/labels/canary", "model").ok());
+  EXPECT_EQ(repository_->CanaryShare("m"), 0);
+  write("labels { key: 'stable' value: 3 }");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("m"), 3);
+  AwaitStates({"3 READY"});
+
+  EXPECT_EQ(Unload("m"), absl::OkStatus());
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("models/m/labels/stable"), 3);
+}
+
 TEST_F(ModelReloadTest, AnUnloadOfAllTakesTheLabelsAlong) {
   Start();
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());

@@ -48,15 +48,26 @@ TEST_F(VersionPolicyTest, WantsWhatTheFileSays) {
 }
 
 TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
-  for (const char* text : {"latest: 0 all: maybe", "newest: 2", "latest: -1",
-                           "latest: 1025", "specific: 0", "specific: -3",
-                           "latest: 1 all: true", "all: true specific: 1"}) {
+  for (const char* text :
+       {"latest: 0 all: maybe", "newest: 2", "latest: -1", "latest: 1025",
+        "specific: 0", "specific: -3", "latest: 1 all: true",
+        "all: true specific: 1", "canary_percent: 101", "canary_percent: -1",
+        "labels { key: '' value: 1 }", "labels { key: 'a/b' value: 1 }",
+        "labels { key: 'stable' value: 0 }"}) {
     Write(text);
     const absl::Status status = ReadVersionPolicy(folder_.string()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_NE(status.message().find(kPolicyFile), std::string::npos) << status;
     EXPECT_EQ(status.message().find(folder_.string()), std::string::npos);
   }
+}
+
+TEST_F(VersionPolicyTest, ReadsLabels) {
+  Write("latest: 2 labels { key: 'stable' value: 3 } canary_percent: 100");
+  const auto policy = ReadVersionPolicy(folder_.string());
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_EQ(policy->labels().at("stable"), 3);
+  EXPECT_EQ(policy->canary_percent(), 100);
 }
 
 TEST_F(VersionPolicyTest, FollowsNoLink) {

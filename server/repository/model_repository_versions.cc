@@ -1,0 +1,123 @@
+// One version of a model at a time: how a repository loads, labels and unloads
+// it.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
+#include "server/base/reasons.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::repository {
+namespace {
+
+using observability::LogModule;
+using observability::ModelState;
+
+// How long a load waits for the memory of what was unloaded for it.
+constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
+
+absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
+
+}  // namespace
+
+void ModelRepository::SetLabels(const std::string& id) {
+  ModelPlan& plan = plans_[id];
+  const std::map<std::string, std::optional<int64_t>> labels =
+      plan.labels_to_set();
+  for (const auto& [label, number] : labels) {
+    if (!catalog_.SetLabel(id, label, number).ok()) continue;  // Tried again.
+    plan.LabelSet(label);
+    log_.Info(LogModule::kModels,
+              number.has_value() ? "a label is set" : "a label is removed",
+              {{"model", absl::StrCat("models/", id)},
+               {"label", label},
+               {"version", number.value_or(0)}});
+  }
+  const std::optional<int> share = plan.canary_to_set();
+  if (share.has_value() && catalog_.SetCanaryShare(id, *share).ok()) {
+    plan.CanarySet();
+  }
+}
+
+absl::Status ModelRepository::LoadVersion(
+    const std::string& id, int64_t number,
+    const std::optional<v1::Batching>& batching) {
+  if (Stopping()) return Stopped();
+  ModelPlan& plan = plans_[id];
+  const std::string path = plan.Folder(number)->path;
+  Version version = catalog_.Get(id, number);
+  if (version != nullptr && version->state() == ModelState::kReady) {
+    version = catalog_.Make(id, number, path);
+  } else if (version == nullptr || !version->has_series() ||
+             version->state() == ModelState::kUnloading) {
+    version = catalog_.Add(id, number, path);
+  }
+  const absl::Time start = base::SteadyNow();
+  ModelLoader::Job job = {*version, batching, /*background=*/started_,
+                          [this] { return Stopping(); }};
+  absl::StatusOr<std::unique_ptr<LoadedModel>> loaded = loader_.Run(job);
+  if (absl::IsResourceExhausted(loaded.status()) && options_.unload_first) {
+    loaded = LoadAlone(job);
+  }
+  if (absl::IsCancelled(loaded.status())) return loaded.status();
+  const absl::Duration duration = base::SteadyNow() - start;
+  version->metrics()->LoadDone(loaded.ok(), duration);
+  if (started_) version->metrics()->ReloadDone(loaded.ok());
+  absl::Status status = loaded.status();
+  if (status.ok()) {
+    log_.Info(LogModule::kModels, "model is ready",
+              {{"model", version->name()},
+               {"device", (*loaded)->executor->device()},
+               {"seconds", absl::ToDoubleSeconds(duration)}});
+    catalog_.Serve(version, reaper_.Own(*std::move(loaded)));
+    loader_.WriteTimes(*version);
+    plan.Loaded(number);
+    SetLabels(id);
+  } else {
+    log_.Error(LogModule::kModels, "model is not ready",
+               {{"model", version->name()}, {"error", status.message()}});
+    catalog_.Fail(version, status.message());
+    plan.Failed(number, base::SteadyNow(), options_.poll_period);
+    status = started_ ? server::LoadFailed(version->name(), status.message())
+                      : absl::Status(status.code(),
+                                     absl::StrCat(version->name(), ": ",
+                                                  status.message()));
+  }
+  changed_(*version);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> ModelRepository::LoadAlone(
+    const ModelLoader::Job& job) {
+  const std::string& id = job.version.id();
+  for (const auto& [number, version] : catalog_.VersionsOf(id)) {
+    if (version->state() != ModelState::kReady) continue;
+    const absl::Status status =
+        UnloadVersion(id, number, "another version needs its memory");
+    if (!status.ok()) return status;
+  }
+  catalog_.AwaitFreed(kUnloadPatience);
+  return loader_.Run(job);
+}
+
+absl::Status ModelRepository::UnloadVersion(const std::string& id,
+                                            int64_t number,
+                                            const std::string& reason) {
+  const Version served = catalog_.Get(id, number);
+  const absl::StatusOr<Version> listed = catalog_.Unload(id, number, reason);
+  if (!listed.ok()) return listed.status();
+  plans_[id].Unloaded(number);
+  if (served != nullptr && served->state() == ModelState::kReady) {
+    loader_.WriteTimes(*served);
+    log_.Info(LogModule::kModels, "model is unloaded",
+              {{"model", (*listed)->name()}});
+  }
+  changed_(**listed);
+  return absl::OkStatus();
+}
+
+}  // namespace sfmamba::repository
