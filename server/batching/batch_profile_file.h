@@ -13,7 +13,7 @@ namespace sfmamba::batching {
 
 // What a measured profile holds for. None contains a newline.
 struct BatchProfileKey {
-  std::string content;  // A hash of the model's files.
+  std::string content;  // The model's network.
   std::string device;   // Its name and, where that matters, its driver.
   std::string build;    // Of the kernels.
 };

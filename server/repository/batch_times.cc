@@ -8,9 +8,26 @@
 #include "absl/strings/str_replace.h"
 
 namespace sfmamba::repository {
+namespace {
+
+// Networks that are remembered.
+constexpr size_t kMostRecords = 32;
+
+std::string ToText(const batching::BatchProfileKey& key) {
+  return batching::BatchProfileText(key, {});
+}
+
+}  // namespace
 
 std::vector<batching::BatchTime> BatchTimes::Read(
-    const std::string& model, const batching::BatchProfileKey& key) const {
+    const std::string& model, const batching::BatchProfileKey& key) {
+  {
+    absl::MutexLock lock(&mu_);
+    const std::string text = ToText(key);
+    for (const Record& record : records_) {
+      if (record.key == text) return record.times;
+    }
+  }
   if (folder_.empty()) return {};
   absl::StatusOr<std::vector<batching::BatchTime>> times =
       batching::ReadBatchProfile(key, Path(model));
@@ -23,7 +40,9 @@ std::vector<batching::BatchTime> BatchTimes::Read(
 
 void BatchTimes::Write(const std::string& model,
                        const batching::BatchProfileKey& key,
-                       const std::vector<batching::BatchTime>& times) const {
+                       const std::vector<batching::BatchTime>& times) {
+  if (times.empty()) return;
+  Remember(key, times);
   if (folder_.empty()) return;
   std::error_code ignored;  // The file cannot be written either then.
   std::filesystem::create_directories(folder_, ignored);
@@ -33,6 +52,15 @@ void BatchTimes::Write(const std::string& model,
   log_.Warning(observability::LogModule::kModels,
                "the times of batches are not kept",
                {{"model", model}, {"error", status.message()}});
+}
+
+void BatchTimes::Remember(const batching::BatchProfileKey& key,
+                          const std::vector<batching::BatchTime>& times) {
+  absl::MutexLock lock(&mu_);
+  const std::string text = ToText(key);
+  records_.remove_if([&](const Record& record) { return record.key == text; });
+  records_.push_front({text, times});
+  if (records_.size() > kMostRecords) records_.pop_back();
 }
 
 std::string BatchTimes::Path(const std::string& model) const {

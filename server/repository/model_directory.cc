@@ -106,6 +106,14 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(model::VisionTask task,
   return shapes;
 }
 
+// What ModelDirectory::network says of `proto`.
+std::string NetworkOf(v1::ModelConfig proto) {
+  proto.clear_batching();
+  proto.clear_precision();
+  proto.mutable_weights()->clear_sha256();
+  return proto.ShortDebugString();
+}
+
 // The same error, of kConfigFile.
 absl::Status OfConfig(const absl::Status& status) {
   return absl::Status(status.code(),
@@ -156,6 +164,8 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
     directory.labels = ClassNames(task, directory.config.num_classes);
   }
   directory.batch = ToBatchOptions(proto->batching(), task);
+  proto->set_num_classes(directory.config.num_classes);
+  directory.network = NetworkOf(*proto);
   if (files[2].empty()) return directory;
   const absl::Status status = CheckWeights(proto->weights(), files[2]);
   if (!status.ok()) return status;

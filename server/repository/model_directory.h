@@ -21,6 +21,10 @@ struct ModelDirectory {
   std::string weights_path;         // Empty: random weights.
   int64_t weights_size = 0;         // Bytes.
   std::string weights_sha256;       // Lower-case hexadecimal.
+  // The network and the shapes of its weights, on one line: config.textproto
+  // without its batching, precision and digest. Versions that have the same
+  // take the same time.
+  std::string network;
 };
 
 // Reads `path`/{config.textproto, labels.txt} and checks that model.safetensors

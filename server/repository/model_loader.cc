@@ -17,6 +17,18 @@ namespace {
 // batch.
 constexpr int64_t kBesideWeights = 32 << 20;
 
+absl::string_view PrecisionName(model::Precision precision) {
+  switch (precision) {
+    case model::Precision::kFloat32:
+      return "FP32";
+    case model::Precision::kBFloat16:
+      return "BF16";
+    case model::Precision::kFloat16:
+      return "FP16";
+  }
+  return "";
+}
+
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
 }  // namespace
@@ -35,7 +47,7 @@ ModelLoader::ModelLoader(Options options, Load load,
       times_(options_.profile_dir, log) {}
 
 template <typename Fn>
-auto ModelLoader::RunAs(bool background, Fn fn) const {
+auto ModelLoader::RunAs(bool background, Fn fn) {
   std::optional<decltype(fn())> result;
   const auto run = [&] { result.emplace(fn()); };
   background ? background_.Run(run) : run();
@@ -77,14 +89,13 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
     log_.Warning(
         observability::LogModule::kModels,
         absl::StrCat("converted to FP32: this processor does not compute ",
-                     asked == model::Precision::kFloat16 ? "FP16" : "BF16"),
+                     PrecisionName(asked)),
         {{"model", job.version.name()}});
   }
   return model;
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(
-    const Job& job) const {
+absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   absl::StatusOr<ModelDirectory> directory =
       RunAs(job.background, [&] { return Read(job); });
   if (!directory.ok()) return directory.status();
@@ -102,11 +113,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(
   options.drain_timeout = options_.drain_timeout;
   options.profile_budget = options_.profile_budget;
   options.background = job.background;
-  loaded->profile_key = {
-      directory->weights_sha256,
-      absl::StrCat((*model)->device(), ", ", (*model)->contexts(),
-                   " contexts, batches of ", directory->batch.max_batch_size),
-      options_.build};
+  loaded->profile_key = {directory->network,
+                         absl::StrCat((*model)->device(), ", ",
+                                      PrecisionName((*model)->precision()),
+                                      ", ", (*model)->contexts(), " contexts"),
+                         options_.build};
   absl::StatusOr<std::vector<batching::Executor::Probe>> probes =
       ReadGolden(job.version.path(), directory->config);
   if (!probes.ok()) return probes.status();
@@ -125,7 +136,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(
   return loaded;
 }
 
-void ModelLoader::WriteTimes(const ModelVersion& version) const {
+void ModelLoader::WriteTimes(const ModelVersion& version) {
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
   times_.Write(version.name(), (*loaded)->profile_key,

@@ -66,15 +66,16 @@ class ModelLoader {
   // Errors name no paths, because they are shown to clients. RESOURCE_EXHAUSTED
   // if the job is in the background and the model does not fit into the free
   // memory.
-  absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job) const;
+  absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
-  // Writes what has been learnt of the times of a model's batches.
-  void WriteTimes(const ModelVersion& version) const;
+  // Keeps what has been learnt of the times of a model's batches for the next
+  // load of its network.
+  void WriteTimes(const ModelVersion& version);
 
  private:
   // `fn`'s result, of this thread or of the one of low priority.
   template <typename Fn>
-  auto RunAs(bool background, Fn fn) const;
+  auto RunAs(bool background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
       const Job& job, const ModelDirectory& directory) const;
@@ -85,8 +86,8 @@ class ModelLoader {
   const Load load_;
   observability::Metrics& metrics_;
   observability::Logger& log_;
-  const BatchTimes times_;
-  mutable server::BackgroundThread background_;
+  BatchTimes times_;
+  server::BackgroundThread background_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();

@@ -206,7 +206,7 @@ class ModelRepository {
 
   const Options options_;
   observability::Logger& log_;
-  const ModelLoader loader_;
+  ModelLoader loader_;
   ModelCatalog catalog_;
   Reaper reaper_;  // Uses the catalog.
 

@@ -49,6 +49,10 @@ absl::Status ModelRepository::LoadVersion(
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
   const std::string path = plan.Folder(number)->path;
+  // What the versions that serve have learnt holds for those of their network.
+  for (const auto& [other, served] : catalog_.VersionsOf(id)) {
+    loader_.WriteTimes(*served);
+  }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
     version = catalog_.Make(id, number, path);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "server/base/sha256.h"
 
@@ -75,6 +76,31 @@ TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
   EXPECT_EQ(config.backbone.windows, (std::array<int, 2>{4, 2}));
   EXPECT_TRUE(config.backbone.layer_scale);
   EXPECT_TRUE(config.backbone.swap);
+}
+
+TEST_F(ModelDirectoryTest, VersionsOfTheSameShapesAreTheSameNetwork) {
+  const auto network = [this](const std::string& config) {
+    Write(kConfigFile, config);
+    const auto directory = ReadModelDirectory(path_.string());
+    EXPECT_TRUE(directory.ok()) << directory.status();
+    return directory.ok() ? directory->network : "";
+  };
+  const std::string config = Config(kAbcSha256, 3);
+  const std::string before = network(config);
+  EXPECT_EQ(before.find('\n'), std::string::npos);
+  EXPECT_NE(network(absl::StrReplaceAll(config, {{"size: 64", "size: 32"}})),
+            before);
+  EXPECT_EQ(network(absl::StrCat("precision: BF16 ", config)), before);
+  EXPECT_EQ(network(absl::StrReplaceAll(
+                config, {{"max_batch_size: 4", "max_batch_size: 8"}})),
+            before);
+  Write(kLabelsFile, "cat\ndog\nfish\n");
+  EXPECT_NE(network(config), before);
+  Write(kLabelsFile, "fish\nbird\n");
+  Write(kWeightsFile, "abd");
+  EXPECT_EQ(
+      network(Config(*server::FileSha256((path_ / kWeightsFile).string()), 3)),
+      before);
 }
 
 TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {

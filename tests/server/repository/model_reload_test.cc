@@ -36,6 +36,26 @@ TEST_F(ModelReloadTest, ACallLoadsTheNewVersionAndUnloadsTheOldOne) {
   EXPECT_EQ(loads_, 2) << "nothing has changed";
 }
 
+TEST_F(ModelReloadTest, AVersionOfAKnownNetworkIsNotMeasured) {
+  options_.profile_budget = absl::Hours(1);
+  WriteModel(folder_, "m", "1", "max_batch_size: 1");
+  WriteModel(folder_, "n", "1", "max_batch_size: 4");
+  WriteModel(folder_, "with_other_weights", "1", "max_batch_size: 4");
+  Start();
+  const auto times = [this](const std::string& name) {
+    return (*(*repository_->Find(name, "model"))->Loaded())->executor->Times();
+  };
+  ASSERT_EQ(times("m").size(), 1);
+  EXPECT_EQ(times("n").size(), 1) << "it was measured";
+  EXPECT_EQ(times("with_other_weights").size(), 3);
+  const absl::Duration before = times("m")[0].median;
+  WriteModel(folder_, "m", "2", "max_batch_size: 4");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(Found("m"), 2);
+  ASSERT_EQ(times("m").size(), 1) << "version 2 was measured";
+  EXPECT_EQ(times("m")[0].median, before);
+}
+
 TEST_F(ModelReloadTest, CallsAreRefusedWithoutExplicitControl) {
   options_.explicit_control = false;
   Start();
