@@ -11,16 +11,19 @@ namespace sfmamba::kernels {
 enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 
 // A 3x3 convolution of stride 1 and padding 1 in fp32 by Winograd's method
-// F(4x4, 3x3). Each tile of 4x4 outputs is computed from 6x6 inputs d as
+// F(m x m, 3x3), with m either 4 or 7. Each tile of m x m outputs is computed
+// from n x n inputs d, n = m + 2, as
 //   A^T ((G g G^T) . (B^T d B)) A.
-// This takes 36 products per pair of channels instead of 144; over all tiles
-// they form 36 matrix products. The rounding error is larger than that of a
-// direct convolution: about 1e-6 of the largest output.
+// This takes n^2 products per pair of channels instead of 9 m^2: 2.25 per
+// output with m = 4, 1.65 with m = 7. Over all tiles they form n^2 matrix
+// products. The rounding error is larger than that of a direct convolution:
+// about 1e-6 of the outputs with m = 4, 1e-5 with m = 7.
 //
 // A tile's outputs are bit-identical whatever the other tiles and the thread
 // are. A NaN affects only the tiles that read it.
 // Source: Lavin and Gray (arXiv 1509.09308), 4.
 struct WinogradConv3x3Args {
+  int side;                       // m, of the weights too.
   int count, height, width;       // The number and size of the maps.
   int in, out;                    // Channels.
   const float* x;                 // [count, height, width, in]
@@ -31,13 +34,18 @@ struct WinogradConv3x3Args {
   float* y;                       // [count, height, width, out], written
 };
 
+// Returns the m that takes the fewest products for `count` maps of this size:
+// 7 if there are enough tiles for products of many rows, otherwise 4.
+int WinogradSide(int64_t count, int height, int width);
+
 // Returns the number of floats in the packed weights.
-int64_t WinogradWeightsSize(int in, int out, CpuIsa isa = ActiveCpuIsa());
+int64_t WinogradWeightsSize(int side, int in, int out,
+                            CpuIsa isa = ActiveCpuIsa());
 
 // Transforms `weights`, [out, in, 3, 3] and contiguous, and packs them into
 // `packed`, which must hold WinogradWeightsSize() floats.
-void PackWinogradWeights(const float* weights, int in, int out, float* packed,
-                         CpuIsa isa = ActiveCpuIsa());
+void PackWinogradWeights(const float* weights, int side, int in, int out,
+                         float* packed, CpuIsa isa = ActiveCpuIsa());
 
 // Returns the number of tiles in all maps.
 int64_t WinogradTiles(const WinogradConv3x3Args& args);
@@ -46,18 +54,14 @@ int64_t WinogradTiles(const WinogradConv3x3Args& args);
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// The method's points are 0, +-kWinogradA, +-kWinogradB and infinity. Their
-// rounding error is a third of that of the paper's points 1 and 2.
-constexpr float kWinogradA = 0.75f, kWinogradB = 1.5f;
-
 // The most tiles in a block, so that its transformed values stay in the cache.
 constexpr int64_t kWinogradBlock = 96;
 
 // The transformed values of `count` tiles from `first` on.
 struct WinogradBlock {
   int64_t first, count;
-  float* inputs;   // The products' inputs: 36 matrices [count, in].
-  float* outputs;  // The products' outputs: 36 matrices [count, out].
+  float* inputs;   // The products' inputs: n^2 matrices [count, in].
+  float* outputs;  // The products' outputs: n^2 matrices [count, out].
   int64_t input_stride, output_stride;  // From one matrix to the next.
   const float* padding;                 // [in] zeros.
 };
@@ -85,9 +89,12 @@ struct WinogradTile {
 
 inline WinogradTile WinogradTileAt(const WinogradConv3x3Args& args,
                                    int64_t index) {
-  const int64_t down = (args.height + 3) / 4, across = (args.width + 3) / 4;
-  return {index / (down * across), static_cast<int>(index / across % down * 4),
-          static_cast<int>(index % across * 4)};
+  const int side = args.side;
+  const int64_t down = (args.height + side - 1) / side;
+  const int64_t across = (args.width + side - 1) / side;
+  return {index / (down * across),
+          static_cast<int>(index / across % down * side),
+          static_cast<int>(index % across * side)};
 }
 
 // Returns the channels of pixel (row, column) of a map of x, or `padding` if it

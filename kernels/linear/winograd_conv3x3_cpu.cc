@@ -6,12 +6,12 @@
 #include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/linear/winograd_conv3x3.h"
+#include "kernels/linear/winograd_matrices.h"
 
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kPositions = 36;
-// A cache line of padding after each of the 36 matrices. Without it, a tile's
+// A cache line of padding after each of the n^2 matrices. Without it, a tile's
 // values in all of them could map to the same cache set.
 constexpr int64_t kSkew = 16;
 
@@ -26,38 +26,30 @@ Floats Allocate(int64_t count) {
       static_cast<float*>(::operator new[](count * sizeof(float), kLine)));
 }
 
-// The method's matrices for its points: B^T, G and A^T.
-constexpr double kA = kWinogradA, kB = kWinogradB;
-constexpr double kA2 = kA * kA, kB2 = kB * kB;
-constexpr float kInput[6][6] = {
-    {kA2 * kB2, 0, -kA2 - kB2, 0, 1, 0}, {0, -kA* kB2, -kB2, kA, 1, 0},
-    {0, kA* kB2, -kB2, -kA, 1, 0},       {0, -kB* kA2, -kA2, kB, 1, 0},
-    {0, kB* kA2, -kA2, -kB, 1, 0},       {0, kA2* kB2, 0, -kA2 - kB2, 0, 1}};
-constexpr double kScale0 = 1 / (kA2 * kB2);
-constexpr double kScaleA = 1 / (2 * kA2 * (kA2 - kB2));
-constexpr double kScaleB = 1 / (2 * kB2 * (kB2 - kA2));
-constexpr double kWeights[6][3] = {{kScale0, 0, 0},
-                                   {kScaleA, kScaleA* kA, kScaleA* kA2},
-                                   {kScaleA, -kScaleA* kA, kScaleA* kA2},
-                                   {kScaleB, kScaleB* kB, kScaleB* kB2},
-                                   {kScaleB, -kScaleB* kB, kScaleB* kB2},
-                                   {0, 0, 1}};
-constexpr float kOutput[4][6] = {{1, 1, 1, 1, 1, 0},
-                                 {0, kA, -kA, kB, -kB, 0},
-                                 {0, kA2, kA2, kB2, kB2, 0},
-                                 {0, kA* kA2, -kA* kA2, kB* kB2, -kB* kB2, 1}};
+// A method with fewer products per output is chosen if they are less than this
+// part of the others', since its transforms are longer.
+constexpr double kFewer = 0.9;
+// The fewest tiles of 7 x 7, so that the products have many rows for the
+// weights that they read.
+constexpr int64_t kFewestTiles = 40;
 
-// Returns element (i, j) of matrix * values * matrix^T, where at(a, b) returns
-// element (a, b) of `values`.
-template <typename T, int kRows, int kSize, typename At>
-T Transformed(const T (&matrix)[kRows][kSize], int i, int j, At at) {
-  T sum = 0;
-  for (int a = 0; a < kSize; ++a) {
-    T row = 0;
-    for (int b = 0; b < kSize; ++b) row += matrix[j][b] * at(a, b);
-    sum += matrix[i][a] * row;
+int64_t Tiles(int side, int64_t count, int height, int width) {
+  return count * ((height + side - 1) / side) * ((width + side - 1) / side);
+}
+
+int64_t Positions(int side) { return int64_t{side + 2} * (side + 2); }
+
+// Returns row * values * column^T, where at(a, b) returns element (a, b) of
+// `values` [size, size].
+template <typename At>
+float Transformed(const double* row, const double* column, int size, At at) {
+  double sum = 0;
+  for (int a = 0; a < size; ++a) {
+    double part = 0;
+    for (int b = 0; b < size; ++b) part += column[b] * at(a, b);
+    sum += row[a] * part;
   }
-  return sum;
+  return static_cast<float>(sum);
 }
 
 void WinogradInput(const WinogradConv3x3Args& args, const WinogradBlock& block,
@@ -84,11 +76,12 @@ void WinogradOutput(const WinogradConv3x3Args& args, const WinogradBlock& block,
   }
 }
 
-// Computes a block's 36 matrix products, one for each position in a tile.
+// Computes a block's n^2 matrix products, one for each position in a tile.
 void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
               CpuIsa isa) {
   const int64_t size = PackedWeightsSize(args.in, args.out, isa);
-  for (int position = 0; position < kPositions; ++position) {
+  const int64_t positions = Positions(args.side);
+  for (int64_t position = 0; position < positions; ++position) {
     PackedGemmArgs product{};
     product.rows = block.count;
     product.in = args.in;
@@ -119,27 +112,47 @@ void Finish(const WinogradConv3x3Args& args, float* sums, float* y) {
 
 }  // namespace
 
-int64_t WinogradWeightsSize(int in, int out, CpuIsa isa) {
-  return kPositions * PackedWeightsSize(in, out, isa);
+int WinogradSide(int64_t count, int height, int width) {
+  const int64_t tiles = Tiles(7, count, height, width);
+  const double products = Positions(7) * tiles;
+  const double others = Positions(4) * Tiles(4, count, height, width);
+  return tiles >= kFewestTiles && products < kFewer * others ? 7 : 4;
 }
 
-void PackWinogradWeights(const float* weights, int in, int out, float* packed,
-                         CpuIsa isa) {
-  std::vector<float> position(int64_t{in} * out);
-  for (int p = 0; p < kPositions; ++p) {
-    for (int64_t k = 0; k < int64_t{in} * out; ++k) {
-      const float* taps = weights + 9 * k;
-      position[k] = static_cast<float>(
-          Transformed(kWeights, p / 6, p % 6,
-                      [&](int a, int b) { return taps[3 * a + b]; }));
+int64_t WinogradWeightsSize(int side, int in, int out, CpuIsa isa) {
+  return Positions(side) * PackedWeightsSize(in, out, isa);
+}
+
+void PackWinogradWeights(const float* weights, int side, int in, int out,
+                         float* packed, CpuIsa isa) {
+  const WinogradMatrices& matrices = WinogradMatricesOf(side);
+  const int64_t pairs = int64_t{in} * out;
+  std::vector<double> row(3 * pairs);  // Of G g, [pairs, 3].
+  std::vector<float> position(pairs);
+  for (int i = 0; i < matrices.n; ++i) {
+    const double* const from = matrices.weights[i];
+    for (int64_t k = 0; k < pairs; ++k) {
+      for (int b = 0; b < 3; ++b) {
+        const float* taps = weights + 9 * k + b;
+        row[3 * k + b] =
+            from[0] * taps[0] + from[1] * taps[3] + from[2] * taps[6];
+      }
     }
-    PackWeights(position.data(), in, out, packed, isa);
-    packed += PackedWeightsSize(in, out, isa);
+    for (int j = 0; j < matrices.n; ++j) {
+      const double* const to = matrices.weights[j];
+      for (int64_t k = 0; k < pairs; ++k) {
+        position[k] =
+            static_cast<float>(to[0] * row[3 * k] + to[1] * row[3 * k + 1] +
+                               to[2] * row[3 * k + 2]);
+      }
+      PackWeights(position.data(), in, out, packed, isa);
+      packed += PackedWeightsSize(in, out, isa);
+    }
   }
 }
 
 int64_t WinogradTiles(const WinogradConv3x3Args& args) {
-  return int64_t{args.count} * ((args.height + 3) / 4) * ((args.width + 3) / 4);
+  return Tiles(args.side, args.count, args.height, args.width);
 }
 
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
@@ -147,8 +160,8 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
   const int64_t largest = std::min(kWinogradBlock, end - begin);
   const int64_t input_stride = largest * args.in + kSkew;
   const int64_t output_stride = largest * args.out + kSkew;
-  const Floats inputs = Allocate(kPositions * input_stride);
-  const Floats outputs = Allocate(kPositions * output_stride);
+  const Floats inputs = Allocate(Positions(args.side) * input_stride);
+  const Floats outputs = Allocate(Positions(args.side) * output_stride);
   const std::vector<float> padding(args.in);
   const int64_t tiles = end - begin;
   const int64_t blocks = (tiles + kWinogradBlock - 1) / kWinogradBlock;
@@ -167,12 +180,15 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
 
 void WinogradInputScalar(const WinogradConv3x3Args& args,
                          const WinogradBlock& block) {
+  const WinogradMatrices& matrices = WinogradMatricesOf(args.side);
+  const int n = matrices.n;
   for (int64_t t = 0; t < block.count; ++t) {
     const WinogradTile tile = WinogradTileAt(args, block.first + t);
-    for (int p = 0; p < kPositions; ++p) {
+    for (int p = 0; p < n * n; ++p) {
       for (int c = 0; c < args.in; ++c) {
-        block.inputs[p * block.input_stride + t * args.in + c] =
-            Transformed(kInput, p / 6, p % 6, [&](int a, int b) {
+        block.inputs[p * block.input_stride + t * args.in + c] = Transformed(
+            matrices.inputs[p / n], matrices.inputs[p % n], n,
+            [&](int a, int b) {
               return WinogradPixel(args, tile.map, tile.row + a - 1,
                                    tile.column + b - 1, block.padding)[c];
             });
@@ -183,20 +199,23 @@ void WinogradInputScalar(const WinogradConv3x3Args& args,
 
 void WinogradOutputScalar(const WinogradConv3x3Args& args,
                           const WinogradBlock& block) {
+  const WinogradMatrices& matrices = WinogradMatricesOf(args.side);
+  const int m = matrices.m, n = matrices.n;
   std::vector<float> sums(args.out);
   for (int64_t t = 0; t < block.count; ++t) {
     const WinogradTile tile = WinogradTileAt(args, block.first + t);
-    for (int i = 0; i < 4 && tile.row + i < args.height; ++i) {
-      for (int j = 0; j < 4 && tile.column + j < args.width; ++j) {
+    for (int i = 0; i < m && tile.row + i < args.height; ++i) {
+      for (int j = 0; j < m && tile.column + j < args.width; ++j) {
         float* y =
             args.y + ((tile.map * args.height + tile.row + i) * args.width +
                       tile.column + j) *
                          args.out;
         for (int c = 0; c < args.out; ++c) {
-          float value = Transformed(kOutput, i, j, [&](int a, int b) {
-            return block
-                .outputs[(6 * a + b) * block.output_stride + t * args.out + c];
-          });
+          float value = Transformed(
+              matrices.outputs[i], matrices.outputs[j], n, [&](int a, int b) {
+                return block.outputs[(n * a + b) * block.output_stride +
+                                     t * args.out + c];
+              });
           if (args.bias != nullptr) value += args.bias[c];
           sums[c] = value;
         }

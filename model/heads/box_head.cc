@@ -27,8 +27,9 @@ std::vector<layers::Convolution> MakeConvolutions(
     const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation) {
   const int channels = config.channels;
-  const layers::Convolution::Shape shape{channels, channels, 1,
-                                         config.box_roi_size, 3};
+  layers::Convolution::Shape shape{channels, channels, 1, config.box_roi_size,
+                                   3};
+  shape.maps = kRegionsAtOnce;
   std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.box_convs; ++i) {
     const weights::StateDict::Scope conv =

@@ -15,8 +15,9 @@ constexpr int64_t kRegionsAtOnce = 10;
 std::vector<layers::Convolution> MakeConvolutions(
     const model::DetectorConfig& config, const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation) {
-  const layers::Convolution::Shape shape{config.channels, config.channels, 1,
-                                         config.mask_roi_size, 3};
+  layers::Convolution::Shape shape{config.channels, config.channels, 1,
+                                   config.mask_roi_size, 3};
+  shape.maps = kRegionsAtOnce;
   std::vector<layers::Convolution> convs;
   for (int i = 0; i < config.mask_convs; ++i) {
     const weights::StateDict::Scope conv =

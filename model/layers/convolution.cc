@@ -8,7 +8,7 @@ Convolution::Convolution(const Shape& shape, const ops::Weights& weights,
                          const ops::Implementation& implementation)
     : op_(implementation.MakeConvolution(
           {weights, norm, activation, shape.stride, shape.groups,
-           shape.input_size, shape.is_output})) {}
+           shape.input_size, shape.is_output, shape.maps})) {}
 
 ops::Weights Convolution::Take(const weights::StateDict::Scope& scope,
                                const Shape& shape, bool bias) {

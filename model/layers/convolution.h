@@ -23,6 +23,7 @@ class Convolution {
     int groups = 1;      // Divides in and out; equals `in` if depthwise.
     // Whether answers are read from the result.
     bool is_output = false;
+    int maps = 1;  // The expected number of inputs at once, a hint.
   };
 
   Convolution(const Shape& shape, const ops::Weights& weights,

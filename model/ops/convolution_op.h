@@ -24,6 +24,7 @@ struct ConvolutionParameters {
   int groups = 1;          // Divides in and out; equals `in` if depthwise.
   int input_size = 0;      // The expected side of the input in pixels, a hint.
   bool is_output = false;  // Whether answers are read from the result.
+  int maps = 1;            // The expected number of inputs at once, a hint.
 
   int64_t in() const { return weights.weight.size(1) * groups; }
   int64_t out() const { return weights.weight.size(0); }

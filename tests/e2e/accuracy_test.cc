@@ -1,9 +1,12 @@
 // The default models through the real server, on held-out pictures: no change
 // may silently make them worse. The sets are made by
 // tools/pytorch/make_held_out.py; the figures are those of the models' cards.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/eval_command.h"
 #include "gtest/gtest.h"
+#include "kernels/simd/cpu_features.h"
 #include "tests/e2e/server_process.h"
 
 namespace sfmamba {
@@ -20,6 +24,8 @@ namespace {
 constexpr char kSets[] = "tests/e2e/testdata/held_out";
 // What other instruction sets' rounding may change: of 192 pictures, four.
 constexpr double kMargin = 0.02;
+// What bf16 may change: 0.3 points, or a picture if that is more.
+constexpr double kMarginOfBf16 = 0.003;
 
 // The number after "<name>": in a line of JSON; fails the test if there is
 // none.
@@ -36,25 +42,49 @@ double Member(const std::string& json, const std::string& name) {
   return value;
 }
 
-class AccuracyTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
+// Debian's, which has NumPy.
+constexpr char kPython[] = "/usr/bin/python3 ";
+
+bool HasScorer() {
+  return std::system(
+             absl::StrCat(kPython, "-c 'import pycocotools.coco'").c_str()) ==
+         0;
+}
+
+// Sets the precision of all models in `repository`.
+void SetPrecision(const std::string& repository, const std::string& precision) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(repository)) {
+    if (entry.path().filename() != "config.textproto") continue;
+    std::ifstream file(entry.path());
+    std::string kept, line;
+    while (std::getline(file, line)) {
+      if (line.rfind("precision:", 0) != 0) absl::StrAppend(&kept, line, "\n");
+    }
+    file.close();
+    std::ofstream(entry.path()) << kept << "precision: " << precision << "\n";
+  }
+}
+
+// A server of the default models in a precision.
+class Models {
+ public:
+  explicit Models(const std::string& precision) {
     // The runfile is a link, which the server would not follow.
-    const std::string models = absl::StrCat(testing::TempDir(), "/models");
+    const std::string models =
+        absl::StrCat(testing::TempDir(), "/models_", precision);
     std::filesystem::remove_all(models);
     std::filesystem::copy("models", models,
                           std::filesystem::copy_options::recursive);
-    server_ = new ServerProcess({"--model_repository=" + models});
-    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
-  }
-  static void TearDownTestSuite() {
-    delete server_;
-    server_ = nullptr;
+    SetPrecision(models, precision);
+    server_ = std::make_unique<ServerProcess>(
+        std::vector<std::string>{"--model_repository=" + models});
+    EXPECT_TRUE(server_->WaitUntilServing()) << server_->output();
   }
 
   // What `sfmamba eval --json` writes.
-  static std::string Eval(const std::string& set, const std::string& model,
-                          const std::vector<std::string>& more = {}) {
+  std::string Eval(const std::string& set, const std::string& model,
+                   const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
         absl::StrCat("--server=", server_->address()),
         absl::StrCat("--dataset=", kSets, "/", set),
@@ -67,47 +97,100 @@ class AccuracyTest : public testing::Test {
     return out.str();
   }
 
-  static ServerProcess* server_;
+  // What tools/coco_ap.py writes of the detector's boxes and masks.
+  std::string Score() const {
+    const std::string found = absl::StrCat(testing::TempDir(), "/found.json");
+    Eval("scenes", "everyday_detector", {"--predictions=" + found});
+    FILE* scorer = popen(absl::StrCat(kPython, "tools/coco_ap.py ", kSets,
+                                      "/scenes/annotations.json ", found)
+                             .c_str(),
+                         "r");
+    EXPECT_NE(scorer, nullptr);
+    if (scorer == nullptr) return "";
+    char text[4096];
+    const size_t size = fread(text, 1, sizeof(text), scorer);
+    EXPECT_EQ(pclose(scorer), 0);
+    return std::string(text, size);
+  }
+
+ private:
+  std::unique_ptr<ServerProcess> server_;
 };
 
-ServerProcess* AccuracyTest::server_ = nullptr;
+// The part of a score that is of masks.
+std::string OfMasks(const std::string& score) {
+  const size_t mask = score.find("\"mask\"");
+  EXPECT_NE(mask, std::string::npos) << score;
+  return mask == std::string::npos ? "" : score.substr(mask);
+}
+
+class AccuracyTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { models_ = new Models("FP32"); }
+  static void TearDownTestSuite() {
+    delete models_;
+    models_ = nullptr;
+  }
+
+  // Expects the number `name` of the reports of fp32 and bf16 to be alike.
+  static void ExpectAlike(const std::string& fp32, const std::string& bf16,
+                          const std::string& name, double margin) {
+    EXPECT_NEAR(Member(bf16, name), Member(fp32, name), margin) << name;
+  }
+
+  static Models* models_;
+};
+
+Models* AccuracyTest::models_ = nullptr;
 
 TEST_F(AccuracyTest, TheClassifierNamesThings) {
-  const std::string report = Eval("things", "everyday");
+  const std::string report = models_->Eval("things", "everyday");
   EXPECT_EQ(Member(report, "images"), 192);
   EXPECT_NEAR(Member(report, "top1"), 0.771, kMargin);
   EXPECT_NEAR(Member(report, "top5"), 0.979, kMargin);
 }
 
 TEST_F(AccuracyTest, TheSegmenterColoursThem) {
-  const std::string report = Eval("scenes", "everyday_segmenter");
+  const std::string report = models_->Eval("scenes", "everyday_segmenter");
   EXPECT_EQ(Member(report, "images"), 48);
   EXPECT_NEAR(Member(report, "miou"), 0.510, kMargin);
   EXPECT_NEAR(Member(report, "pixel_accuracy"), 0.934, kMargin);
 }
 
 TEST_F(AccuracyTest, TheDetectorFindsThem) {
-  // Debian's, which has NumPy.
-  const std::string python = "/usr/bin/python3 ";
-  if (std::system((python + "-c 'import pycocotools.coco'").c_str()) != 0) {
-    GTEST_SKIP() << "pycocotools is not installed";
-  }
-  const std::string found = absl::StrCat(testing::TempDir(), "/found.json");
-  Eval("scenes", "everyday_detector", {"--predictions=" + found});
-  FILE* scorer = popen(absl::StrCat(python, "tools/coco_ap.py ", kSets,
-                                    "/scenes/annotations.json ", found)
-                           .c_str(),
-                       "r");
-  ASSERT_NE(scorer, nullptr);
-  char text[4096];
-  const size_t size = fread(text, 1, sizeof(text), scorer);
-  ASSERT_EQ(pclose(scorer), 0);
-  const std::string report(text, size);
-  const size_t mask = report.find("\"mask\"");
-  ASSERT_NE(mask, std::string::npos) << report;
+  if (!HasScorer()) GTEST_SKIP() << "pycocotools is not installed";
+  const std::string report = models_->Score();
   EXPECT_EQ(Member(report, "objects"), 165);
   EXPECT_NEAR(Member(report, "ap50"), 0.696, kMargin);  // The boxes'.
-  EXPECT_NEAR(Member(report.substr(mask), "ap50"), 0.655, kMargin);
+  EXPECT_NEAR(Member(OfMasks(report), "ap50"), 0.655, kMargin);
+}
+
+TEST_F(AccuracyTest, Bf16IsAsGoodAsFp32) {
+  if (!kernels::HasAvx512Bf16() && !kernels::HasAmxBf16()) {
+    GTEST_SKIP() << "the processor has no products of bf16, so the server "
+                    "computes in fp32";
+  }
+  const Models bf16("BF16");
+  const std::string things = models_->Eval("things", "everyday");
+  const std::string same_things = bf16.Eval("things", "everyday");
+  const double margin =
+      std::max(kMarginOfBf16, 1.0001 / Member(things, "images"));
+  ExpectAlike(things, same_things, "top1", margin);
+  ExpectAlike(things, same_things, "top5", margin);
+
+  const std::string scenes = models_->Eval("scenes", "everyday_segmenter");
+  const std::string same_scenes = bf16.Eval("scenes", "everyday_segmenter");
+  ExpectAlike(scenes, same_scenes, "miou", kMarginOfBf16);
+  ExpectAlike(scenes, same_scenes, "pixel_accuracy", kMarginOfBf16);
+
+  if (!HasScorer()) GTEST_SKIP() << "pycocotools is not installed";
+  const std::string objects = models_->Score(), same_objects = bf16.Score();
+  for (const char* figure : {"ap", "ap50"}) {
+    ExpectAlike(objects, same_objects, figure, kMarginOfBf16);
+    ExpectAlike(OfMasks(objects), OfMasks(same_objects), figure, kMarginOfBf16);
+  }
+  // They are not the same model twice.
+  EXPECT_NE(objects, same_objects);
 }
 
 }  // namespace

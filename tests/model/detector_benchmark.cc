@@ -1,5 +1,6 @@
 // Times the parts of a detector with random weights on one picture of noise:
 //   detector_benchmark --variant=sf_mamba_t --height=800 --width=1333
+//       --dtype=bf16
 // One round warms up; medians of the others are printed.
 
 #include <cstdio>
@@ -28,6 +29,7 @@
 #include "model/heads/roi_head.h"
 #include "model/ops/cpu/answer_ops.h"
 #include "model/ops/cpu/ops.h"
+#include "model/ops/parallel.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"
@@ -38,6 +40,7 @@
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
 ABSL_FLAG(int, height, 800, "pixels of the network's input, without padding");
 ABSL_FLAG(int, width, 1333, "likewise");
+ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
@@ -47,14 +50,16 @@ namespace {
 
 // A detector's parts.
 struct Detector {
-  Detector(const ModelConfig& config, weights::StateDict::Scope root)
+  Detector(const ModelConfig& config, weights::StateDict::Scope root,
+           const ops::Implementation& implementation)
       : backbone(backbones::MakeBackbone(config.backbone, config.image_size,
-                                         root.Sub("backbone"), Cpu())),
+                                         root.Sub("backbone"), implementation)),
         neck({config.backbone.width(0), config.backbone.width(1),
               config.backbone.width(2), config.backbone.width(3)},
-             config.detector.channels, root.Sub("neck"), Cpu()),
-        rpn(config.detector, root.Sub("rpn_head"), Cpu()),
-        roi(config.detector, config.num_classes, root.Sub("roi_head"), Cpu()) {}
+             config.detector.channels, root.Sub("neck"), implementation),
+        rpn(config.detector, root.Sub("rpn_head"), implementation),
+        roi(config.detector, config.num_classes, root.Sub("roi_head"),
+            implementation) {}
 
   std::unique_ptr<backbones::Backbone> backbone;
   heads::FeaturePyramid neck;
@@ -142,16 +147,17 @@ Outcome Round(const ModelConfig& config, const Detector& detector,
 void Print(const Stopwatch& timed, const Outcome& outcome) {
   const bool json = absl::GetFlag(FLAGS_json);
   absl::PrintF(
-      json ? R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
+      json ? R"({"variant": "%s", "dtype": "%s", "height": %d, "width": %d, )"
+             R"("threads": %d, )"
              R"("proposals": %d, "detections": %d, "mask_pixels": %d, )"
              R"("digest": "%x", "peak_mib": %.0f%s})"
              "\n"
-           : "%s at %dx%d, %d threads: %d proposals, %d detections, %d pixels "
-             "of masks, digest %x, peak %.0f MiB\n%s",
-      absl::GetFlag(FLAGS_variant), absl::GetFlag(FLAGS_height),
-      absl::GetFlag(FLAGS_width), at::get_num_threads(), outcome.proposals,
-      outcome.detections, outcome.mask_pixels, outcome.digest, PeakMemoryMiB(),
-      timed.Report(json));
+           : "%s %s at %dx%d, %d threads: %d proposals, %d detections, %d "
+             "pixels of masks, digest %x, peak %.0f MiB\n%s",
+      absl::GetFlag(FLAGS_variant), absl::GetFlag(FLAGS_dtype),
+      absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
+      ops::LoopThreads(), outcome.proposals, outcome.detections,
+      outcome.mask_pixels, outcome.digest, PeakMemoryMiB(), timed.Report(json));
 }
 
 int Main() {
@@ -165,8 +171,12 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
+  const ops::SerialOperators serial;  // As the server runs it.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
-  const Detector detector(*config, weights.root());
+  const Detector detector(
+      *config, weights.root(),
+      Cpu(absl::GetFlag(FLAGS_dtype) == "bf16" ? Precision::kBFloat16
+                                               : Precision::kFloat32));
   const int height = absl::GetFlag(FLAGS_height);
   const int width = absl::GetFlag(FLAGS_width);
   at::Tensor picture =

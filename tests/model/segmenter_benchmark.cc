@@ -17,6 +17,7 @@
 #include "model/backbones/backbone.h"
 #include "model/config.h"
 #include "model/heads/segmentation_head.h"
+#include "model/ops/parallel.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"
@@ -29,6 +30,7 @@ ABSL_FLAG(int, width, 683, "likewise");
 ABSL_FLAG(int, original_height, 480, "pixels of the picture");
 ABSL_FLAG(int, original_width, 640, "likewise");
 ABSL_FLAG(int, attention_window, 0, "side of stage 3's sub-windows; 0: none");
+ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, reference, false, "the reference, operator by operator");
@@ -73,18 +75,20 @@ void Print(const Stopwatch& timed, uint64_t hash) {
   const bool json = absl::GetFlag(FLAGS_json);
   const std::string parts = timed.Report(json);
   const std::string variant = absl::GetFlag(FLAGS_variant);
+  const std::string dtype = absl::GetFlag(FLAGS_dtype);
   if (json) {
     absl::PrintF(
-        R"({"variant": "%s", "height": %d, "width": %d, "threads": %d, )"
-        R"("logits": "%016x", "peak_mib": %.0f%s})"
+        R"({"variant": "%s", "dtype": "%s", "height": %d, "width": %d, )"
+        R"("threads": %d, "logits": "%016x", "peak_mib": %.0f%s})"
         "\n",
-        variant, absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
-        at::get_num_threads(), hash, PeakMemoryMiB(), parts);
+        variant, dtype, absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
+        ops::LoopThreads(), hash, PeakMemoryMiB(), parts);
     return;
   }
-  absl::PrintF("%s at %dx%d, %d threads: logits %016x, peak %.0f MiB\n%s",
-               variant, absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
-               at::get_num_threads(), hash, PeakMemoryMiB(), parts);
+  absl::PrintF("%s %s at %dx%d, %d threads: logits %016x, peak %.0f MiB\n%s",
+               variant, dtype, absl::GetFlag(FLAGS_height),
+               absl::GetFlag(FLAGS_width), ops::LoopThreads(), hash,
+               PeakMemoryMiB(), parts);
 }
 
 int Main() {
@@ -99,8 +103,12 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const ops::Implementation& implementation =
-      CpuOrReference(!absl::GetFlag(FLAGS_reference));
+      absl::GetFlag(FLAGS_reference)
+          ? Reference()
+          : Cpu(absl::GetFlag(FLAGS_dtype) == "bf16" ? Precision::kBFloat16
+                                                     : Precision::kFloat32);
   const c10::InferenceMode guard;
+  const ops::SerialOperators serial;  // As the server runs it.
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone =
       backbones::MakeBackbone(config->backbone, config->image_size,

@@ -52,25 +52,25 @@ kernels::WinogradActivation ToWinograd(Activation activation) {
 // In fp32, by our kernel.
 class WinogradConvolution : public ConvolutionOp {
  public:
-  WinogradConvolution(const Weights& weights, Activation activation)
-      : out_(weights.weight.size(0)),
-        activation_(ToWinograd(activation)),
-        weight_(PackWinograd(weights.weight)),
-        bias_(weights.bias) {}
+  WinogradConvolution(const ConvolutionParameters& parameters,
+                      const Weights& weights)
+      : activation_(ToWinograd(parameters.activation)),
+        convolution_(PackWinograd(
+            weights.weight, weights.bias,
+            kernels::WinogradSide(parameters.maps, parameters.input_size,
+                                  parameters.input_size))) {}
 
   at::Tensor Forward(const at::Tensor& x) const override {
-    return WinogradConv(x.to(at::kFloat), weight_, bias_, out_, activation_);
+    return WinogradConv(x.to(at::kFloat), convolution_, activation_);
   }
 
   void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
-    AddWinogradConv(x.to(at::kFloat), weight_, bias_, residual);
+    AddWinogradConv(x.to(at::kFloat), convolution_, residual);
   }
 
  private:
-  int64_t out_;
   kernels::WinogradActivation activation_;
-  at::Tensor weight_;  // Packed.
-  at::Tensor bias_;    // [out] or undefined.
+  WinogradWeights convolution_;
 };
 
 // What ReLU and ReLU6 clamp to.
@@ -231,8 +231,7 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
                                                at::kBFloat16);
   }
   if (IsForWinograd(parameters)) {
-    return std::make_unique<WinogradConvolution>(weights,
-                                                 parameters.activation);
+    return std::make_unique<WinogradConvolution>(parameters, weights);
   }
   if (kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar) {
     if (parameters.groups == 1) {

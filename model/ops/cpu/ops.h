@@ -75,19 +75,27 @@ PackedWeights PackGemm(const at::Tensor& weight,
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, bool add, at::Tensor y);
 
-// Packs weight [out, in, 3, 3] by kernels/linear/winograd_conv3x3.h.
-at::Tensor PackWinograd(const at::Tensor& weight);
+// A convolution by kernels/linear/winograd_conv3x3.h in tiles of side x side.
+struct WinogradWeights {
+  int side;
+  int64_t out;
+  at::Tensor values;  // Packed.
+  at::Tensor bias;    // [out] or undefined.
+};
+
+// Packs weight [out, in, 3, 3].
+WinogradWeights PackWinograd(const at::Tensor& weight, const at::Tensor& bias,
+                             int side);
 
 // Returns the convolution of x [N, in, H, W], [N, out, H, W]. Both are fp32 and
-// channels-last in memory. `weight` is packed; bias is [out] or undefined.
-at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
-                        const at::Tensor& bias, int64_t out,
+// channels-last in memory.
+at::Tensor WinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
                         kernels::WinogradActivation activation);
 
 // Adds the convolution, without activation, to `residual`, whose memory must
 // not be shared.
-void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
-                     const at::Tensor& bias, at::Tensor& residual);
+void AddWinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
+                     at::Tensor& residual);
 
 // A convolution by kernels/linear/gemm_convolution.h, with one group and an odd
 // kernel. Its results are clamped to [low, high].

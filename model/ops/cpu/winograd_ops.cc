@@ -8,29 +8,33 @@
 namespace sfmamba::ops {
 namespace {
 
-// The fewest tiles per thread. With fewer, the matrix products have too few
+// The fewest pixels per thread. With fewer, the matrix products have too few
 // rows to be efficient.
-constexpr int64_t kGrainTiles = 24;
+constexpr int64_t kGrainPixels = 24 * 16;
 
 // Convolves x [N, in, H, W] into y [N, H, W, out], contiguous.
-void Convolve(const at::Tensor& x, const at::Tensor& weight,
-              const at::Tensor& bias, kernels::WinogradActivation activation,
-              bool add, const at::Tensor& y) {
+void Convolve(const at::Tensor& x, const WinogradWeights& convolution,
+              kernels::WinogradActivation activation, bool add,
+              const at::Tensor& y) {
   RECORD_FUNCTION("sfmamba::winograd_conv", c10::ArrayRef<const c10::IValue>{});
   const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
   kernels::WinogradConv3x3Args args{};
+  args.side = convolution.side;
   args.count = x.size(0);
   args.height = x.size(2);
   args.width = x.size(3);
   args.in = x.size(1);
   args.out = y.size(3);
   args.x = dense.const_data_ptr<float>();
-  args.weights = weight.const_data_ptr<float>();
-  if (bias.defined()) args.bias = bias.const_data_ptr<float>();
+  args.weights = convolution.values.const_data_ptr<float>();
+  if (convolution.bias.defined()) {
+    args.bias = convolution.bias.const_data_ptr<float>();
+  }
   args.activation = activation;
   args.add = add;
   args.y = y.data_ptr<float>();
-  ParallelFor(kernels::WinogradTiles(args), kGrainTiles,
+  ParallelFor(kernels::WinogradTiles(args),
+              kGrainPixels / (convolution.side * convolution.side),
               [&](int64_t begin, int64_t end) {
                 kernels::WinogradConv3x3Cpu(args, begin, end);
               });
@@ -38,30 +42,29 @@ void Convolve(const at::Tensor& x, const at::Tensor& weight,
 
 }  // namespace
 
-at::Tensor PackWinograd(const at::Tensor& weight) {
+WinogradWeights PackWinograd(const at::Tensor& weight, const at::Tensor& bias,
+                             int side) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
   const int out = dense.size(0), in = dense.size(1);
   const at::Tensor packed =
-      weights::EmptyWeights(kernels::WinogradWeightsSize(in, out));
-  kernels::PackWinogradWeights(dense.const_data_ptr<float>(), in, out,
+      weights::EmptyWeights(kernels::WinogradWeightsSize(side, in, out));
+  kernels::PackWinogradWeights(dense.const_data_ptr<float>(), side, in, out,
                                packed.data_ptr<float>());
-  return packed;
+  return {side, out, packed, bias};
 }
 
-at::Tensor WinogradConv(const at::Tensor& x, const at::Tensor& weight,
-                        const at::Tensor& bias, int64_t out,
+at::Tensor WinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
                         kernels::WinogradActivation activation) {
-  const at::Tensor y =
-      at::empty({x.size(0), x.size(2), x.size(3), out}, x.options());
-  Convolve(x, weight, bias, activation, /*add=*/false, y);
+  const at::Tensor y = at::empty(
+      {x.size(0), x.size(2), x.size(3), convolution.out}, x.options());
+  Convolve(x, convolution, activation, /*add=*/false, y);
   return y.permute({0, 3, 1, 2});
 }
 
-void AddWinogradConv(const at::Tensor& x, const at::Tensor& weight,
-                     const at::Tensor& bias, at::Tensor& residual) {
+void AddWinogradConv(const at::Tensor& x, const WinogradWeights& convolution,
+                     at::Tensor& residual) {
   at::Tensor y = residual.permute({0, 2, 3, 1}).contiguous();
-  Convolve(x, weight, bias, kernels::WinogradActivation::kNone, /*add=*/true,
-           y);
+  Convolve(x, convolution, kernels::WinogradActivation::kNone, /*add=*/true, y);
   residual = y.permute({0, 3, 1, 2});
 }
 

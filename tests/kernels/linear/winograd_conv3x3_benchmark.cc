@@ -13,15 +13,17 @@ constexpr int kChannels = 256;
 
 // A detector's regions for boxes and for masks, and two levels of its pyramid.
 void DetectorCases(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"isa", "maps", "height", "width"})
+  benchmark->ArgNames({"isa", "side", "maps", "height", "width"})
       ->Unit(benchmark::kMillisecond);
   for (CpuIsa isa : SupportedCpuIsas()) {
     if (isa == CpuIsa::kScalar) continue;  // Of no use at such sizes.
     const int number = static_cast<int>(isa);
-    benchmark->Args({number, 48, 7, 7})
-        ->Args({number, 12, 14, 14})
-        ->Args({number, 1, 25, 42})
-        ->Args({number, 1, 100, 168});
+    for (int side : {4, 7}) {
+      benchmark->Args({number, side, 50, 7, 7})
+          ->Args({number, side, 10, 14, 14})
+          ->Args({number, side, 1, 25, 42})
+          ->Args({number, side, 1, 100, 168});
+    }
   }
   LeastOfFive(benchmark);
 }
@@ -29,8 +31,8 @@ void DetectorCases(benchmark::internal::Benchmark* benchmark) {
 // Reports the operations of one core that the plain sum would take, a product
 // and its sum being two: this takes a third to a quarter of them.
 void WinogradConv3x3(benchmark::State& state) {
-  const int maps = state.range(1), height = state.range(2),
-            width = state.range(3);
+  const int side = state.range(1), maps = state.range(2),
+            height = state.range(3), width = state.range(4);
   const CpuIsa isa = static_cast<CpuIsa>(state.range(0));
   std::mt19937 random(1);
   Matrix<float> x(int64_t{maps} * height * width, kChannels, kDense);
@@ -40,13 +42,15 @@ void WinogradConv3x3(benchmark::State& state) {
       Normals(random, kChannels * kChannels * 9, 0, 1);
   const std::vector<float> bias = Normals(random, kChannels, 0, 1);
   std::vector<float, AlignedAllocator<float>> packed(
-      WinogradWeightsSize(kChannels, kChannels, isa));
-  PackWinogradWeights(weights.data(), kChannels, kChannels, packed.data(), isa);
-  const WinogradConv3x3Args args{
-      maps,          height,      width,
-      kChannels,     kChannels,   x.data(),
-      packed.data(), bias.data(), WinogradActivation::kRelu,
-      /*add=*/false, y.data()};
+      WinogradWeightsSize(side, kChannels, kChannels, isa));
+  PackWinogradWeights(weights.data(), side, kChannels, kChannels, packed.data(),
+                      isa);
+  const WinogradConv3x3Args args{side,          maps,
+                                 height,        width,
+                                 kChannels,     kChannels,
+                                 x.data(),      packed.data(),
+                                 bias.data(),   WinogradActivation::kRelu,
+                                 /*add=*/false, y.data()};
   Time(state, [&](CpuIsa isa) {
     WinogradConv3x3Cpu(args, 0, WinogradTiles(args), isa);
   });

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,8 +17,9 @@ namespace {
 
 // Maps as [count * height * width, channels].
 struct Problem {
-  Problem(int count, int height, int width, int in, int out)
-      : count(count),
+  Problem(int side, int count, int height, int width, int in, int out)
+      : side(side),
+        count(count),
         height(height),
         width(width),
         in(in),
@@ -33,16 +36,16 @@ struct Problem {
   }
 
   std::vector<float> Packed(CpuIsa isa) const {
-    std::vector<float> packed(WinogradWeightsSize(in, out, isa));
-    PackWinogradWeights(weights.data(), in, out, packed.data(), isa);
+    std::vector<float> packed(WinogradWeightsSize(side, in, out, isa));
+    PackWinogradWeights(weights.data(), side, in, out, packed.data(), isa);
     return packed;
   }
 
   WinogradConv3x3Args Args(const std::vector<float>& packed,
                            Matrix<float>& y) const {
-    return {count,      height,        width,         in,
-            out,        x.data(),      packed.data(), bias.data(),
-            activation, /*add=*/false, y.data()};
+    return {side,        count,      height,        width,
+            in,          out,        x.data(),      packed.data(),
+            bias.data(), activation, /*add=*/false, y.data()};
   }
 
   Matrix<float> Run(CpuIsa isa) const {
@@ -91,54 +94,77 @@ struct Problem {
     return y;
   }
 
-  int count, height, width, in, out;
+  int side, count, height, width, in, out;
   Matrix<float> x;
   std::vector<float> weights, bias;
   WinogradActivation activation = WinogradActivation::kNone;
 };
 
-class WinogradConv3x3Test : public testing::TestWithParam<CpuIsa> {};
+// An instruction set and the side of tiles.
+class WinogradConv3x3Test
+    : public testing::TestWithParam<std::tuple<CpuIsa, int>> {
+ protected:
+  CpuIsa isa() const { return std::get<0>(GetParam()); }
+  int side() const { return std::get<1>(GetParam()); }
+  // The largest error beside the largest output.
+  double tolerance() const { return side() == 4 ? 1e-5 : 1e-4; }
+};
 
-INSTANTIATE_TEST_SUITE_P(Isas, WinogradConv3x3Test,
-                         testing::ValuesIn(SupportedCpuIsas()), IsaName);
+INSTANTIATE_TEST_SUITE_P(
+    Isas, WinogradConv3x3Test,
+    testing::Combine(testing::ValuesIn(SupportedCpuIsas()),
+                     testing::Values(4, 7)),
+    [](const testing::TestParamInfo<std::tuple<CpuIsa, int>>& info) {
+      return std::string(CpuIsaName(std::get<0>(info.param))) + "By" +
+             std::to_string(std::get<1>(info.param));
+    });
+
+TEST(WinogradSideTest, IsSevenForManyTilesThatFit) {
+  EXPECT_EQ(WinogradSide(50, 7, 7), 7);
+  EXPECT_EQ(WinogradSide(10, 14, 14), 7);
+  EXPECT_EQ(WinogradSide(1, 200, 336), 7);
+  EXPECT_EQ(WinogradSide(50, 8, 8), 4);   // 7 x 7 would fill a third.
+  EXPECT_EQ(WinogradSide(1, 14, 14), 4);  // 4 tiles.
+  EXPECT_EQ(WinogradSide(1, 0, 0), 4);    // Unknown.
+}
 
 TEST_P(WinogradConv3x3Test, IsThePlainSum) {
   for (const auto& [height, width] :
-       {std::pair{1, 1}, {4, 4}, {7, 7}, {3, 13}, {14, 6}}) {
+       {std::pair{1, 1}, {4, 4}, {7, 7}, {3, 13}, {14, 6}, {15, 22}}) {
     for (const auto& [in, out] :
          {std::pair{1, 1}, {12, 5}, {16, 16}, {33, 40}}) {
-      const Problem problem(2, height, width, in, out);
+      const Problem problem(side(), 2, height, width, in, out);
       SCOPED_TRACE(testing::Message() << height << "x" << width << ", " << in
                                       << " to " << out << " channels");
-      ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+      ExpectClose(problem.Run(isa()), problem.Reference(), tolerance());
     }
   }
 }
 
 TEST_P(WinogradConv3x3Test, ActivatesSumsWithBias) {
-  Problem problem(1, 9, 5, 8, 20);
+  Problem problem(side(), 1, 9, 5, 8, 20);
   for (const WinogradActivation activation :
        {WinogradActivation::kRelu, WinogradActivation::kGeluTanh}) {
     problem.activation = activation;
-    ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+    ExpectClose(problem.Run(isa()), problem.Reference(), tolerance());
   }
 }
 
 TEST_P(WinogradConv3x3Test, AddsWhatItWouldWrite) {
-  Problem problem(2, 9, 5, 8, 21);
+  Problem problem(side(), 2, 9, 5, 8, 21);
   for (const WinogradActivation activation :
        {WinogradActivation::kNone, WinogradActivation::kRelu,
         WinogradActivation::kGeluTanh}) {
     problem.activation = activation;
-    const Matrix<float> written = problem.Run(GetParam());
+    const Matrix<float> written = problem.Run(isa());
     Matrix<float> y = problem.Output();
     std::mt19937 random(2);
     y.FillNormal(random, 0, 1);
     const Matrix<float> before = y;
-    const std::vector<float> packed = problem.Packed(GetParam());
+    const std::vector<float> packed = problem.Packed(isa());
     WinogradConv3x3Args args = problem.Args(packed, y);
     args.add = true;
-    WinogradConv3x3Cpu(args, 0, WinogradTiles(args), GetParam());
+    WinogradConv3x3Cpu(args, 0, WinogradTiles(args), isa());
     EXPECT_TRUE(y.GuardsIntact());
     for (int64_t i = 0; i < y.rows(); ++i) {
       for (int c = 0; c < problem.out; ++c) {
@@ -150,27 +176,27 @@ TEST_P(WinogradConv3x3Test, AddsWhatItWouldWrite) {
 
 // More tiles than are worked on together.
 TEST_P(WinogradConv3x3Test, SharesOfTheTilesGiveTheSameBits) {
-  const Problem problem(5, 30, 18, 8, 9);
-  const Matrix<float> whole = problem.Run(GetParam());
+  const Problem problem(side(), 20, 30, 18, 8, 9);
+  const Matrix<float> whole = problem.Run(isa());
   Matrix<float> y = problem.Output();
-  const std::vector<float> packed = problem.Packed(GetParam());
+  const std::vector<float> packed = problem.Packed(isa());
   const WinogradConv3x3Args args = problem.Args(packed, y);
   const int64_t tiles = WinogradTiles(args);
   ASSERT_GT(tiles, kWinogradBlock);
   for (int64_t begin = 0; begin < tiles; begin += 7) {
-    WinogradConv3x3Cpu(args, begin, std::min(tiles, begin + 7), GetParam());
+    WinogradConv3x3Cpu(args, begin, std::min(tiles, begin + 7), isa());
   }
   EXPECT_TRUE(y == whole);
 }
 
 TEST_P(WinogradConv3x3Test, ANanStaysInItsMapAndPassesTheRelu) {
-  Problem problem(3, 7, 7, 8, 8);
+  Problem problem(side(), 3, 7, 7, 8, 8);
   problem.activation = WinogradActivation::kRelu;
-  const Matrix<float> clean = problem.Run(GetParam());
+  const Matrix<float> clean = problem.Run(isa());
   for (const float value : {std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity()}) {
     problem.x.at(49 + 24, 3) = value;  // The middle of the second map.
-    const Matrix<float> dirty = problem.Run(GetParam());
+    const Matrix<float> dirty = problem.Run(isa());
     for (int64_t i = 0; i < dirty.rows(); ++i) {
       if (i / 49 == 1) continue;
       EXPECT_TRUE(dirty.RowEquals(i, clean, i)) << "row " << i;
