@@ -21,6 +21,7 @@
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
 #include "server/base/descriptors.h"
+#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 #include "server/flags.h"
 #include "server/gpus.h"
@@ -77,7 +78,7 @@ class EndRequest {
   // Waits until it has ended; false if it was told to end `limit` ago.
   bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
-    return mu_.AwaitWithTimeout(absl::Condition(&ended_), limit);
+    return server::SteadyAwait(&mu_, absl::Condition(&ended_), limit);
   }
   bool stop() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);

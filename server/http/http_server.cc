@@ -16,6 +16,7 @@
 #include "absl/memory/memory.h"
 #include "base/steady_clock.h"
 #include "server/base/peer_name.h"
+#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::http {
@@ -106,7 +107,7 @@ bool HttpServer::Drain(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
   draining_ = true;
   mailbox_->Wake();
-  return mu_.AwaitWithTimeout(absl::Condition(&drained_), limit);
+  return server::SteadyAwait(&mu_, absl::Condition(&drained_), limit);
 }
 
 void HttpServer::Loop() {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
+#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::observability {
@@ -51,7 +52,7 @@ bool LogWriter::Flush(absl::Duration limit) const {
     return lines_.empty() && !writing_;
   };
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(&is_written), limit);
+  return server::SteadyAwait(&mu_, absl::Condition(&is_written), limit);
 }
 
 int64_t LogWriter::TakeDropped() {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
+#include "server/base/steady_await.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
 
@@ -267,8 +268,8 @@ void ModelCatalog::Freed(const LoadedModel* model) {
 
 bool ModelCatalog::AwaitFreed(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(
-      absl::Condition(this, &ModelCatalog::NoneDraining), limit);
+  return server::SteadyAwait(
+      &mu_, absl::Condition(this, &ModelCatalog::NoneDraining), limit);
 }
 
 void ModelCatalog::Clear() {

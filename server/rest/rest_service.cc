@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "server/base/reasons.h"
+#include "server/base/steady_await.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {
@@ -88,8 +89,8 @@ absl::Status RestService::CheckServing() const {
 
 bool RestService::WaitUntilIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  return mu_.AwaitWithTimeout(absl::Condition(this, &RestService::IsIdle),
-                              timeout);
+  return server::SteadyAwait(&mu_, absl::Condition(this, &RestService::IsIdle),
+                             timeout);
 }
 
 void RestService::Ended() {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
+#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::tracing {
@@ -53,7 +54,8 @@ void SpanExporter::StartStopping(absl::Duration limit) {
 
 void SpanExporter::AwaitStopped() {
   absl::MutexLock lock(&mu_);
-  mu_.AwaitWithTimeout(absl::Condition(&ended_), give_up_ - base::SteadyNow());
+  server::SteadyAwait(&mu_, absl::Condition(&ended_),
+                      give_up_ - base::SteadyNow());
 }
 
 SpanExporter::Counts SpanExporter::TakeCounts() {
@@ -88,7 +90,7 @@ std::vector<Span> SpanExporter::NextBatch() {
     return stopping_ || spans_.size() >= options_.batch;
   };
   absl::MutexLock lock(&mu_, absl::Condition(&any));
-  mu_.AwaitWithTimeout(absl::Condition(&enough), options_.delay);
+  server::SteadyAwait(&mu_, absl::Condition(&enough), options_.delay);
   const size_t count = std::min(spans_.size(), options_.batch);
   const auto end = spans_.begin() + count;
   std::vector<Span> batch(std::make_move_iterator(spans_.begin()),
@@ -112,7 +114,7 @@ absl::Status SpanExporter::Write(const std::vector<Span>& spans) {
 
 bool SpanExporter::Pause(absl::Duration delay) {
   absl::MutexLock lock(&mu_);
-  return !mu_.AwaitWithTimeout(absl::Condition(&stopping_), delay);
+  return !server::SteadyAwait(&mu_, absl::Condition(&stopping_), delay);
 }
 
 bool SpanExporter::GivesUp() const {

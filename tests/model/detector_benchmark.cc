@@ -43,6 +43,7 @@ ABSL_FLAG(int, width, 1333, "likewise");
 ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
+ABSL_FLAG(bool, backbone_only, false, "without neck and heads");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
 namespace sfmamba::model {
@@ -188,6 +189,10 @@ int Main() {
   Stopwatch timed;
   Outcome outcome;
   for (int i = 0; i <= absl::GetFlag(FLAGS_rounds); ++i) {
+    if (absl::GetFlag(FLAGS_backbone_only)) {
+      timed("backbone", [&] { return detector.backbone->Forward(picture, 0); });
+      continue;
+    }
     outcome = Round(*config, detector, picture, height, width, timed);
   }
   Print(timed, outcome);

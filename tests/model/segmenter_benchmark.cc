@@ -33,6 +33,7 @@ ABSL_FLAG(int, attention_window, 0, "side of stage 3's sub-windows; 0: none");
 ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
+ABSL_FLAG(bool, backbone_only, false, "without the head");
 ABSL_FLAG(bool, reference, false, "the reference, operator by operator");
 ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 
@@ -128,6 +129,10 @@ int Main() {
   Stopwatch timed;
   uint64_t hash = 0;
   for (int round = 0; round <= absl::GetFlag(FLAGS_rounds); ++round) {
+    if (absl::GetFlag(FLAGS_backbone_only)) {
+      timed("backbone", [&] { return backbone->Forward(picture, 0); });
+      continue;
+    }
     hash = Round(*backbone, head, picture, image, timed);
   }
   Print(timed, hash);
