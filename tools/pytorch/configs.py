@@ -9,8 +9,13 @@ import torch
 MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 
 SIZE = 160  # Of the classifier's pictures, pixels a side.
-CLASSIFIER = dict(lite_trunk=True, dim=28, in_dim=0, depths=(0, 0, 4, 2), num_heads=(4, 8),
+CLASSIFIER = dict(lite_trunk=16, dim=28, in_dim=0, depths=(0, 0, 4, 2), num_heads=(4, 8),
                   windows=(SIZE // 16, SIZE // 32))
+
+# Of photographs: 1000 classes; EfficientNet-Lite0's layers below and above the token stage.
+PHOTOGRAPHS_SIZE = 224
+PHOTOGRAPHS = dict(lite_trunk=32, neck=True, dim=24, in_dim=0, depths=(0, 0, 0, 6),
+                   num_heads=(3, 6), windows=(PHOTOGRAPHS_SIZE // 16, PHOTOGRAPHS_SIZE // 32))
 
 SHORT, LONG = 256, 320  # Sides of the pictures of the dense models.
 # One window a stage holds the map of the largest picture.

