@@ -225,14 +225,25 @@ void ForSegmentation(absl::string_view variant, ModelConfig* config) {
 
 }  // namespace
 
+int BackboneConfig::first_stage() const {
+  switch (stem) {
+    case Stem::kEfficientNetLite0:
+      return 2;
+    case Stem::kEfficientNetLite0Stride32:
+      return 3;
+    case Stem::kConvolutions:
+      break;
+  }
+  return 0;
+}
+
 int BackboneConfig::width(int stage) const {
-  constexpr int kLite0Widths[] = {24, 40};
-  const bool lite0 = stem == Stem::kEfficientNetLite0;
-  return lite0 && stage < 2 ? kLite0Widths[stage] : dim << stage;
+  constexpr int kLite0Widths[] = {24, 40, 112};
+  return stage < first_stage() ? kLite0Widths[stage] : dim << stage;
 }
 
 int BackboneConfig::mamba_blocks(int stage) const {
-  if (!mamba) return 0;
+  if (!mamba || stage < first_stage()) return 0;
   return attention ? (depths[stage] + 1) / 2 : depths[stage];
 }
 

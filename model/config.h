@@ -38,18 +38,24 @@ enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16 };
 enum class Architecture { kHybrid, kVim };
-// The layers before stage 3: the papers' convolutions, or the layers of
-// EfficientNet-Lite0 (arXiv 1905.11946) down to stride 16, for which pretrained
-// weights exist.
-enum class Stem { kConvolutions, kEfficientNetLite0 };
+// The layers before the token stages: the papers' convolutions, or the layers
+// of EfficientNet-Lite0 (arXiv 1905.11946), for which pretrained weights exist,
+// down to stride 16 or 32.
+enum class Stem {
+  kConvolutions,
+  kEfficientNetLite0,
+  kEfficientNetLite0Stride32,
+};
 
 // A backbone of four stages: two of convolutions, then two of Mamba blocks
 // followed by attention blocks. Validate() checks that the values are
 // consistent.
 struct BackboneConfig {
   Architecture architecture = Architecture::kHybrid;
-  // With kEfficientNetLite0, `in_dim` and the depths of stages 1 and 2 are
-  // ignored, and `dim` must be 28 so that stage 3 has the stem's 112 channels.
+  // An EfficientNet-Lite0 replaces the stages before first_stage(): what is
+  // said of them and `in_dim` are ignored. `dim` must be such that the first
+  // stage has the stem's channels: 28 for 112 of them in stage 3, 24 for 192 in
+  // stage 4.
   Stem stem = Stem::kConvolutions;
   int dim = 80;     // Channels of stage 1; each stage doubles them.
   int in_dim = 32;  // Channels after the stem's first convolution.
@@ -76,7 +82,10 @@ struct BackboneConfig {
   int vim_depth = 24;        // Blocks.
   bool vim_backward = true;  // Whether sequences are also scanned backward.
 
-  // Returns the channels of stage `stage` (0..3).
+  // Returns the first stage (0..3) that the stem does not replace.
+  int first_stage() const;
+  // Returns the channels of stage `stage` (0..3), or of the stem's map with its
+  // stride.
   int width(int stage) const;
   // Returns the channels of the last feature map.
   int feature_width() const;
@@ -85,11 +94,20 @@ struct BackboneConfig {
   int mamba_blocks(int stage) const;
 };
 
+// The layers between a classifier's last map and its classes: a 1x1 convolution
+// to `channels`, then one to `features`, with a BatchNorm and ReLU6. Both are 0
+// if there are none.
+struct ClassifierConfig {
+  int channels = 0;
+  int features = 0;
+};
+
 // Everything a model version needs besides its weights and labels.
 struct ModelConfig {
   std::string variant;  // The variant's name, for messages and logs.
   VisionTask task = VisionTask::kClassification;
   BackboneConfig backbone;
+  ClassifierConfig classifier;      // kClassification only; not of Vim.
   DetectorConfig detector;          // kDetection only.
   int segmentation_channels = 512;  // UperNet's width; kSegmentation only.
   int num_classes = 1000;           // Without the background.
@@ -110,6 +128,12 @@ struct ModelConfig {
   // Returns `side` rounded up to a multiple of pad_multiple.
   int Padded(int side) const {
     return (side + pad_multiple - 1) / pad_multiple * pad_multiple;
+  }
+
+  // Returns the size of a classifier's embedding.
+  int embedding_width() const {
+    return classifier.features > 0 ? classifier.features
+                                   : backbone.feature_width();
   }
 
   // Returns the side, in pixels, that a picture is resized to before the crop:

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
@@ -90,11 +91,15 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
                absl::StrCat("a divisor of the window ", window));
 }
 
-// Checks the layers before stage 3.
+// Checks the layers before the token stages.
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
                  "28 with the stem efficientnet_lite0");
+  }
+  if (config.stem == Stem::kEfficientNetLite0Stride32) {
+    return Check(config.dim == 24, "dim", config.dim,
+                 "24 with the stem efficientnet_lite0_stride32");
   }
   return FirstError({
       CheckRange("dim", config.dim, 1, 1 << 12),
@@ -116,7 +121,8 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", "some", "none with an ablation of the scan"),
   });
-  for (int stage = 2; stage < 4 && status.ok(); ++stage) {
+  const int first = std::max(2, config.first_stage());
+  for (int stage = first; stage < 4 && status.ok(); ++stage) {
     status = CheckTokenStage(config, stage);
   }
   return status;
@@ -127,6 +133,8 @@ absl::Status CheckVim(const ModelConfig& config) {
   return FirstError({
       Check(backbone.stem == Stem::kConvolutions, "stem", "efficientnet_lite0",
             "none for Vim"),
+      Check(config.classifier.features == 0, "classifier.features",
+            config.classifier.features, "0 for Vim"),
       CheckRange("vim_dim", backbone.vim_dim, 1, 1 << 14),
       CheckRange("vim_depth", backbone.vim_depth, 1, 1 << 8),
       Check(config.image_size % 16 == 0, "image_size", config.image_size,
@@ -175,6 +183,15 @@ absl::Status CheckDetector(const DetectorConfig& config) {
   return status;
 }
 
+// A classifier has both layers or neither.
+absl::Status CheckClassifier(const ClassifierConfig& config) {
+  const int least = config.channels > 0 || config.features > 0 ? 1 : 0;
+  return FirstError({
+      CheckRange("classifier.channels", config.channels, least, 1 << 12),
+      CheckRange("classifier.features", config.features, least, 1 << 14),
+  });
+}
+
 // Checks that the task, the input's size and the backbone's outputs match.
 absl::Status CheckTask(const ModelConfig& config) {
   const bool dense = config.task != VisionTask::kClassification;
@@ -187,8 +204,11 @@ absl::Status CheckTask(const ModelConfig& config) {
             dense ? "keep ratio for a dense task" : "another"),
       CheckRange("pad_multiple", config.pad_multiple, 1, dense ? 1 << 10 : 1),
   });
-  if (!status.ok() || !dense) return status;
+  if (!status.ok()) return status;
+  if (!dense) return CheckClassifier(config.classifier);
   status = FirstError({
+      Check(config.classifier.features == 0, "classifier.features",
+            config.classifier.features, "0 for a dense task"),
       Check(config.backbone.architecture == Architecture::kHybrid,
             "architecture", "Vim", "hybrid for a dense task"),
       CheckRange("short_side", config.short_side, 1, 1 << 13),

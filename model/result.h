@@ -12,7 +12,8 @@ namespace sfmamba::model {
 
 struct Classification {
   std::vector<float> logits;     // [num_classes]
-  std::vector<float> embedding;  // [feature_width], normalised and pooled.
+  std::vector<float> embedding;  // [embedding_width], what the classes are
+                                 // told from.
 };
 
 // In pixels of the picture, with the origin at the top left.

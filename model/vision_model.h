@@ -101,8 +101,9 @@ class VisionModel {
   virtual Precision precision() const = 0;
   // Returns the device's name, such as "cpu (avx2)" or "NVIDIA H200".
   virtual std::string device() const = 0;
-  // Returns the number of rows that the sequences of stage 3 are folded into
-  // (SF-Mamba's B1) for a batch of `images` images of config().image_size. The
+  // Returns the number of rows that the sequences of the first token stage are
+  // folded into (SF-Mamba's B1) for a batch of `images` images of
+  // config().image_size. The
   // CPU runs images one by one, with each sequence in its own row, unless
   // fold_rows is set.
   virtual int fold_factor(int images) const = 0;

@@ -1,5 +1,7 @@
 #include "model/backbones/hybrid_backbone.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "model/stage_geometry.h"
 
@@ -9,8 +11,10 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
                                int image_size,
                                const weights::StateDict::Scope& scope,
                                const ops::Implementation& implementation) {
-  if (config.stem == model::Stem::kEfficientNetLite0) {
-    trunk_.emplace(scope.Sub("trunk"), image_size, implementation);
+  const int first = config.first_stage();
+  if (first > 0) {
+    trunk_.emplace(scope.Sub("trunk"), /*stride=*/4 << first, image_size,
+                   implementation);
   } else {
     patch_embed_.emplace(scope.Sub("patch_embed"), config.in_dim, config.dim,
                          image_size, implementation);
@@ -19,8 +23,8 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
     const weights::StateDict::Scope level =
         scope.Sub(absl::StrCat("levels.", stage));
     const int size = static_cast<int>(model::MapSide(image_size, stage));
-    const bool in_trunk = stage < 2 && trunk_.has_value();
-    if (stage >= 2) {
+    const bool in_trunk = stage < first;
+    if (!in_trunk && stage >= 2) {
       token_stages_.emplace_back(level, stage, config, implementation);
     } else if (!in_trunk) {
       conv_stages_.emplace_back(level, stage, size, config, implementation);
@@ -51,10 +55,11 @@ void HybridBackbone::Add(const at::Tensor& map,
 at::Tensor HybridBackbone::ForwardConvolutions(
     const ops::ImageBatch& images, layers::Features* features) const {
   if (trunk_.has_value()) {
-    const std::vector<at::Tensor> maps = trunk_->Forward(images);
-    Add(maps[0], features);
-    Add(maps[1], features);
-    return maps[2];
+    std::vector<at::Tensor> maps = trunk_->Forward(images);
+    at::Tensor last = std::move(maps.back());
+    maps.pop_back();
+    for (const at::Tensor& map : maps) Add(map, features);
+    return last;
   }
   at::Tensor x = patch_embed_->Forward(images);
   for (int stage = 0; stage < 2; ++stage) {
@@ -70,7 +75,7 @@ layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
   layers::Features features;
   at::Tensor x = ForwardConvolutions(images, &features);
   for (const TokenStage& tokens : token_stages_) {
-    if (features.size() == 3) x = downsamples_.back().Forward(x);
+    if (&tokens != &token_stages_.front()) x = downsamples_.back().Forward(x);
     x = tokens.Forward(
         x, fold_rows > 0 ? fold_rows
                          : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
@@ -82,9 +87,11 @@ layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
 std::vector<int64_t> HybridBackbone::Sequences(int64_t images, int64_t height,
                                                int64_t width) const {
   std::vector<int64_t> sequences;
-  for (int i = 0; i < 2; ++i) {
-    sequences.push_back(token_stages_[i].Sequences(
-        images, model::MapSide(height, i + 2), model::MapSide(width, i + 2)));
+  int stage = 4 - static_cast<int>(token_stages_.size());
+  for (const TokenStage& tokens : token_stages_) {
+    sequences.push_back(tokens.Sequences(images, model::MapSide(height, stage),
+                                         model::MapSide(width, stage)));
+    ++stage;
   }
   return sequences;
 }

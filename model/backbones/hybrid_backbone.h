@@ -15,10 +15,11 @@
 namespace sfmamba::backbones {
 
 // The backbone of MambaVision (arXiv 2407.08083) and of SF-Mamba (arXiv
-// 2603.16423): two convolution stages, which a LiteTrunk may replace, and two
-// token stages. Its features are the stages' maps before downsampling. With
-// output_norms, a LayerNorm is applied to each feature, in fp32, but not to the
-// next stage's input.
+// 2603.16423): two convolution stages and two token stages. A LiteTrunk may
+// replace the first two or three. The features are the stages' maps before
+// downsampling, or the trunk's maps of the same strides. With output_norms, a
+// LayerNorm is applied to each feature, in fp32, but not to the next stage's
+// input.
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
@@ -33,17 +34,16 @@ class HybridBackbone : public Backbone {
  private:
   // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
-  // Runs the layers before stage 3 and returns stage 3's input.
+  // Runs the layers before the token stages and returns the input of these.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
 
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;
   std::vector<ConvStage> conv_stages_;    // Stages 1 and 2.
-  std::vector<TokenStage> token_stages_;  // Stages 3 and 4.
-  std::vector<layers::Convolution>
-      downsamples_;  // The last one follows stage 3.
-  std::vector<layers::LayerNorm> output_norms_;  // One per stage, or none.
+  std::vector<TokenStage> token_stages_;  // Stage 3, unless replaced, and 4.
+  std::vector<layers::Convolution> downsamples_;  // Between the own stages.
+  std::vector<layers::LayerNorm> output_norms_;   // One per stage, or none.
 };
 
 }  // namespace sfmamba::backbones

@@ -12,21 +12,22 @@ constexpr int kStemChannels = 32;
 
 struct BlockShape {
   int kernel, stride, expansion, in, out;
-  bool is_map;  // Whether the block is the last one of its stride.
+  int map_stride = 0;  // Of the map that the result is, if it is one.
 };
 
 constexpr BlockShape kBlocks[] = {
-    {3, 1, 1, kStemChannels, 16, false},  //
-    {3, 2, 6, 16, 24, false},             //
-    {3, 1, 6, 24, 24, true},              //
-    {5, 2, 6, 24, 40, false},             //
-    {5, 1, 6, 40, 40, true},              //
-    {3, 2, 6, 40, 80, false},             //
-    {3, 1, 6, 80, 80, false},             //
-    {3, 1, 6, 80, 80, false},             //
-    {5, 1, 6, 80, 112, false},            //
-    {5, 1, 6, 112, 112, false},           //
-    {5, 1, 6, 112, 112, true},
+    {3, 1, 1, kStemChannels, 16},            //
+    {3, 2, 6, 16, 24},                       //
+    {3, 1, 6, 24, 24, /*map_stride=*/4},     //
+    {5, 2, 6, 24, 40},                       //
+    {5, 1, 6, 40, 40, /*map_stride=*/8},     //
+    {3, 2, 6, 40, 80},                       //
+    {3, 1, 6, 80, 80},                       //
+    {3, 1, 6, 80, 80},                       //
+    {5, 1, 6, 80, 112},                      //
+    {5, 1, 6, 112, 112},                     //
+    {5, 1, 6, 112, 112, /*map_stride=*/16},  //
+    {5, 2, 6, 112, 192, /*map_stride=*/32},
 };
 
 layers::Convolution TakeUnit(const weights::StateDict::Scope& scope,
@@ -42,8 +43,8 @@ layers::Convolution TakeUnit(const weights::StateDict::Scope& scope,
 
 }  // namespace
 
-LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
-                     const ops::Implementation& implementation)
+LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int stride,
+                     int image_size, const ops::Implementation& implementation)
     : stem_(
           layers::Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
                                     /*bias=*/false),
@@ -73,6 +74,7 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int image_size,
     blocks_.push_back({std::move(expand), std::move(depthwise),
                        std::move(project),
                        shape.stride == 1 && shape.in == shape.out});
+    if (shape.map_stride == stride) break;
   }
 }
 
@@ -90,7 +92,7 @@ std::vector<at::Tensor> LiteTrunk::Forward(
   for (size_t i = 0; i < blocks_.size(); ++i) {
     // No residual block follows a map, so no map is overwritten.
     x = blocks_[i].Forward(std::move(x));
-    if (kBlocks[i].is_map) maps.push_back(x);
+    if (kBlocks[i].map_stride > 0) maps.push_back(x);
   }
   return maps;
 }

@@ -49,8 +49,8 @@ class Network {
     return classifier_->ToResults(answers);
   }
 
-  // Returns the number of stage 3's sequences (Vim's, for Vim) for `images`
-  // images of config.image_size.
+  // Returns the number of the first token stage's sequences (Vim's, for Vim)
+  // for `images` images of config.image_size.
   int64_t Sequences(int images) const {
     return backbone_->Sequences(images, config_.image_size,
                                 config_.image_size)[0];

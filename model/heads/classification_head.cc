@@ -3,14 +3,42 @@
 #include <optional>
 
 #include "ATen/ops/cat.h"
+#include "model/stage_geometry.h"
 
 namespace sfmamba::heads {
 namespace {
+
+constexpr double kNeckEps = 1e-3;  // As EfficientNet-Lite0 has it.
 
 std::vector<float> ToVector(const at::Tensor& row) {
   const at::Tensor values = row.contiguous();
   const float* data = values.const_data_ptr<float>();
   return std::vector<float>(data, data + values.numel());
+}
+
+// The layers of ClassifierConfig behind `norm`, as one: nothing stands between
+// them but products.
+layers::Convolution TakeNeck(const model::ModelConfig& config,
+                             const ops::BatchNorm& norm,
+                             const weights::StateDict::Scope& scope,
+                             const ops::Implementation& implementation) {
+  using layers::Convolution;
+  Convolution::Shape shape;
+  shape.in = config.backbone.feature_width();
+  shape.out = config.classifier.channels;
+  shape.kernel = 1;
+  const ops::Weights project =
+      Convolution::Take(scope.Sub("project"), shape, /*bias=*/true);
+  shape.in = config.classifier.channels;
+  shape.out = config.classifier.features;
+  const ops::Weights expand =
+      Convolution::Take(scope.Sub("expand.conv"), shape, /*bias=*/false);
+  shape.in = config.backbone.feature_width();
+  shape.input_size = static_cast<int>(model::MapSide(config.image_size, 3));
+  return Convolution(
+      shape, ops::ComposePointwise(norm, project, expand),
+      ops::BatchNorm::Take(scope.Sub("expand.bn"), shape.out, kNeckEps),
+      ops::Activation::kRelu6, implementation);
 }
 
 }  // namespace
@@ -19,8 +47,7 @@ ClassificationHead::ClassificationHead(
     const model::ModelConfig& config, const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation)
     : num_classes_(config.num_classes),
-      head_({layers::Linear::Take(scope.Sub("head"),
-                                  config.backbone.feature_width(),
+      head_({layers::Linear::Take(scope.Sub("head"), config.embedding_width(),
                                   config.num_classes, true),
              {},
              ops::Epilogue::kNone,
@@ -30,12 +57,18 @@ ClassificationHead::ClassificationHead(
   if (config.backbone.architecture == model::Architecture::kHybrid) {
     norm = ops::BatchNorm::Take(scope.Sub("norm"),
                                 config.backbone.feature_width(), 1e-5);
+    if (config.classifier.features > 0) {
+      neck_ = TakeNeck(config, *norm, scope.Sub("neck"), implementation);
+      norm.reset();
+    }
   }
   pooling_ = implementation.MakePooling({norm});
 }
 
 at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
-  const at::Tensor embedding = pooling_->Forward(features.back());
+  const at::Tensor& map = features.back();
+  const at::Tensor embedding =
+      pooling_->Forward(neck_.has_value() ? neck_->Forward(map) : map);
   return at::cat({head_.Forward(embedding), embedding}, 1);
 }
 

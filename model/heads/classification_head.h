@@ -2,16 +2,19 @@
 #define SFMAMBA_MODEL_HEADS_CLASSIFICATION_HEAD_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/heads/head.h"
+#include "model/layers/convolution.h"
 #include "model/layers/linear.h"
 #include "model/ops/implementation.h"
 
 namespace sfmamba::heads {
 
-// A linear classifier on the embedding, which is the last map pooled and
-// normalised. Computes in fp32 whatever the backbone's type is.
+// A linear classifier on the embedding, which is the last map, normalised and
+// pooled, or the pooled result of a neck on the normalised map. But for the
+// neck's product it computes in fp32 whatever the backbone's type is.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -23,13 +26,15 @@ class ClassificationHead : public Head {
       absl::Span<const ImageInfo> images) const override;
 
   // The two steps of Forward(). Answers() returns the logits followed by the
-  // embedding, fp32 [N, num_classes + feature_width], on the features' device.
+  // embedding, fp32 [N, num_classes + embedding_width], on the features'
+  // device.
   at::Tensor Answers(const layers::Features& features) const;
   // ToResults() converts answers that have been copied to the CPU.
   std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:
   int num_classes_;
+  std::optional<layers::Convolution> neck_;  // With the norm before it.
   std::unique_ptr<const ops::PoolingOp> pooling_;
   layers::Linear head_;
 };

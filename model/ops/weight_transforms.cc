@@ -54,6 +54,20 @@ Weights FoldBatchNorm(const Weights& weights, const BatchNorm& norm) {
           ToFloat(bias)};
 }
 
+Weights ComposePointwise(const BatchNorm& norm, const Weights& first,
+                         const Weights& second) {
+  const Affine exact = ExactAffine(norm);
+  const at::Tensor inner = ToDouble(first.weight).flatten(1);
+  const at::Tensor outer = ToDouble(second.weight).flatten(1);
+  at::Tensor bias = inner.matmul(exact.shift);
+  if (first.bias.defined()) bias = bias + ToDouble(first.bias);
+  bias = outer.matmul(bias);
+  if (second.bias.defined()) bias = bias + ToDouble(second.bias);
+  const at::Tensor weight = outer.matmul(inner * exact.scale);
+  return {ToFloat(weight.view({weight.size(0), weight.size(1), 1, 1})),
+          ToFloat(bias)};
+}
+
 Weights FoldScale(const Weights& weights, const at::Tensor& scale) {
   const at::Tensor exact = ToDouble(scale);
   Weights folded{

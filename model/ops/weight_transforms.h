@@ -33,6 +33,12 @@ struct Weights {
 // Returns the convolution that equals `weights` followed by `norm`.
 Weights FoldBatchNorm(const Weights& weights, const BatchNorm& norm);
 
+// Returns the 1x1 convolution that equals `norm`, then `first`, [middle, in, 1,
+// 1], then `second`, [out, middle, 1, 1]. Biases may be undefined; the result
+// has one.
+Weights ComposePointwise(const BatchNorm& norm, const Weights& first,
+                         const Weights& second);
+
 // Returns the layer that equals `weights` followed by a multiplication by scale
 // [out].
 Weights FoldScale(const Weights& weights, const at::Tensor& scale);

@@ -30,7 +30,7 @@ std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config) {
   switch (config.task) {
     case model::VisionTask::kClassification:
       return {Fp32(kLogits, {config.num_classes}),
-              Fp32(kEmbedding, {config.backbone.feature_width()})};
+              Fp32(kEmbedding, {config.embedding_width()})};
     case model::VisionTask::kDetection: {
       const int64_t most = config.detector.max_detections;
       return {Int32(kNumDetections, {1}), Fp32(kBoxes, {most, 4}),

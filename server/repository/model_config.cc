@@ -70,15 +70,16 @@ absl::Status CheckVimParts(const v1::Backbone& proto) {
 }
 
 // EfficientNet-Lite0 has layers of its own where these fields say how many.
-absl::Status CheckStemParts(const v1::Backbone& proto) {
-  if (proto.stem() != v1::Backbone::EFFICIENTNET_LITE0) return absl::OkStatus();
-  const auto refuse = [](absl::string_view field, int got) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("backbone.", field, ": got ", got,
-                     ", expected 0 with the stem EFFICIENTNET_LITE0"));
+// `stages` is how many it replaces; 0 if the stem is another.
+absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
+  if (stages == 0) return absl::OkStatus();
+  const auto refuse = [&](absl::string_view field, int got) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "backbone.", field, ": got ", got, ", expected 0 with the stem ",
+        v1::Backbone::Stem_Name(proto.stem())));
   };
   if (proto.in_dim() != 0) return refuse("in_dim", proto.in_dim());
-  for (int i = 0; i < std::min(2, proto.depths_size()); ++i) {
+  for (int i = 0; i < std::min(stages, proto.depths_size()); ++i) {
     if (proto.depths(i) != 0) {
       return refuse(absl::StrCat("depths[", i, "]"), proto.depths(i));
     }
@@ -88,9 +89,6 @@ absl::Status CheckStemParts(const v1::Backbone& proto) {
 
 absl::Status OverrideBackbone(const v1::Backbone& stated,
                               model::BackboneConfig* backbone) {
-  absl::Status status = backbone->architecture == model::Architecture::kVim
-                            ? CheckVimParts(stated)
-                            : CheckStemParts(stated);
   const v1::Backbone proto = WithDefaults(stated);
   Set(proto.dim(), &backbone->dim);
   Set(proto.in_dim(), &backbone->in_dim);
@@ -100,8 +98,13 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
   Translate(
       proto.stem(),
       {{v1::Backbone::CONVOLUTIONS, model::Stem::kConvolutions},
-       {v1::Backbone::EFFICIENTNET_LITE0, model::Stem::kEfficientNetLite0}},
+       {v1::Backbone::EFFICIENTNET_LITE0, model::Stem::kEfficientNetLite0},
+       {v1::Backbone::EFFICIENTNET_LITE0_STRIDE32,
+        model::Stem::kEfficientNetLite0Stride32}},
       &backbone->stem);
+  absl::Status status = backbone->architecture == model::Architecture::kVim
+                            ? CheckVimParts(stated)
+                            : CheckStemParts(stated, backbone->first_stage());
   Translate(proto.tokens(),
             {{v1::Backbone::NONE, model::Tokens::kNone},
              {v1::Backbone::DATA, model::Tokens::kData},
@@ -302,6 +305,9 @@ absl::Status CheckParts(const v1::ModelConfig& proto, model::VisionTask task) {
         absl::StrCat(field, ": got one, expected none for ",
                      v1::ModelConfig::Task_Name(proto.task())));
   };
+  if (proto.has_classifier() && task != model::VisionTask::kClassification) {
+    return refuse("classifier");
+  }
   if (proto.has_detector() && task != model::VisionTask::kDetection) {
     return refuse("detector");
   }
@@ -342,6 +348,8 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
   status.Update(OverrideInput(proto.input(), &*config));
   status.Update(
       OverrideClasses(proto.num_classes(), classes, shapes, &*config));
+  config->classifier = {proto.classifier().channels(),
+                        proto.classifier().features()};
   if (task == model::VisionTask::kDetection) {
     status.Update(
         OverrideDetector(proto.detector(), shapes, &config->detector));

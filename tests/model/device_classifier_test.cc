@@ -301,13 +301,14 @@ TEST(DeviceTest, OneWindowOfTheWholeMapAgreesWithTheCpu) {
 }
 
 TEST(DeviceTest, EfficientNetLite0AgreesWithTheCpu) {
-  ModelConfig config = LiteModel();
-  config.backbone.depths = {0, 0, 2, 2};
-  config.backbone.windows = {4, 2};
   const at::Tensor images = DeterministicImages({2, 3, 73, 60});
-  ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
-  ExpectRightInHalfPrecision(config, images, Precision::kBFloat16);
-  ExpectRightInHalfPrecision(config, images, Precision::kFloat16);
+  for (ModelConfig config : {LiteModel(), LiteStride32Model()}) {
+    config.backbone.depths = {0, 0, 2, 2};
+    config.backbone.windows = {4, 2};
+    ExpectEqualButForRounding(OnDevice(config, images), OnCpu(config, images));
+    ExpectRightInHalfPrecision(config, images, Precision::kBFloat16);
+    ExpectRightInHalfPrecision(config, images, Precision::kFloat16);
+  }
 }
 
 TEST(DeviceTest, VimAgreesWithTheCpu) {

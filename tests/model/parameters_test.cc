@@ -61,9 +61,8 @@ std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
 
 class ParameterCountTest : public testing::TestWithParam<Case> {};
 
-TEST_P(ParameterCountTest, IsAsStated) {
-  ModelConfig config = *VariantConfig(GetParam().variant);
-  GetParam().change(config.backbone);
+void ExpectParameters(const ModelConfig& config, int64_t expected,
+                      int expected_tensors) {
   int64_t parameters = 0;
   int tensors = 0;
   for (const auto& [key, shape] : TakenBy(config)) {
@@ -73,10 +72,28 @@ TEST_P(ParameterCountTest, IsAsStated) {
     parameters += size;
     ++tensors;
   }
-  EXPECT_EQ(parameters, GetParam().parameters);
-  if (GetParam().tensors > 0) {
-    EXPECT_EQ(tensors, GetParam().tensors);
+  EXPECT_EQ(parameters, expected);
+  if (expected_tensors > 0) {
+    EXPECT_EQ(tensors, expected_tensors);
   }
+}
+
+TEST_P(ParameterCountTest, IsAsStated) {
+  ModelConfig config = *VariantConfig(GetParam().variant);
+  GetParam().change(config.backbone);
+  ExpectParameters(config, GetParam().parameters, GetParam().tensors);
+}
+
+TEST(ClassifierParameterCountTest, TheNecksLayersCountToo) {
+  ModelConfig config = *VariantConfig("custom");
+  BackboneConfig& backbone = config.backbone;
+  backbone.stem = Stem::kEfficientNetLite0Stride32;
+  backbone.dim = 24;
+  backbone.depths = {0, 0, 0, 3};
+  backbone.num_heads = {0, 0, 0, 6};
+  config.classifier = {/*channels=*/320, /*features=*/1280};
+  config.num_classes = 20;
+  ExpectParameters(config, 2'621'204, 163);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -73,6 +73,17 @@ ModelConfig LiteModel() {
   return config;
 }
 
+ModelConfig LiteStride32Model() {
+  ModelConfig config = LiteModel();
+  BackboneConfig& backbone = config.backbone;
+  backbone.stem = Stem::kEfficientNetLite0Stride32;
+  backbone.dim = 24;
+  backbone.depths = {0, 0, 0, 3};
+  backbone.num_heads = {0, 0, 0, 6};
+  config.classifier = {/*channels=*/320, /*features=*/1280};
+  return config;
+}
+
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
                                        const ModelOptions& options) {
   weights::StateDict weights(DeterministicParameter);

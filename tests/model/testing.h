@@ -21,6 +21,9 @@ constexpr int kSmallHeight = 96, kSmallWidth = 80;
 
 // A classifier on EfficientNet-Lite0's layers, made for images of 160 x 160.
 ModelConfig LiteModel();
+// The same on one stage of tokens, with its layers down to stride 32 below and
+// its last ones above.
+ModelConfig LiteStride32Model();
 
 // With deterministic parameters. Dies if that fails.
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,

@@ -3,8 +3,12 @@
 #include <array>
 #include <vector>
 
+#include "model/weights/state_dict.h"
 #include "tests/model/against_reference.h"
 #include "tests/model/backbones/small_backbone.h"
+#include "tests/model/implementations.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
 
 namespace sfmamba::backbones {
 namespace {
@@ -35,6 +39,32 @@ TEST_P(HybridBackboneTest, GivesFourMaps) {
     config.output_norms = dense;
     config.layer_scale = dense;
     ExpectEqualFeatures(config);
+  }
+}
+
+TEST_P(HybridBackboneTest, GivesTheTrunksMapsAndItsOwn) {
+  model::BackboneConfig config = SmallBackbone();
+  config.stem = model::Stem::kEfficientNetLite0Stride32;
+  config.dim = 24;
+  config.depths = {0, 0, 0, 2};
+  for (const bool dense : {false, true}) {
+    config.output_norms = dense;
+    ExpectEqualFeatures(config);
+  }
+}
+
+TEST(HybridBackboneSequencesTest, AreThoseOfTheStagesOfTokens) {
+  for (const bool longer : {false, true}) {
+    model::ModelConfig config =
+        longer ? model::LiteStride32Model() : model::LiteModel();
+    weights::StateDict weights(DeterministicParameter);
+    const HybridBackbone backbone(config.backbone, config.image_size,
+                                  weights.root(), model::Reference());
+    // Maps of 21 x 11 and of 11 x 6, in windows of 10 and of 5.
+    const std::vector<int64_t> expected =
+        longer ? std::vector<int64_t>{3 * 3 * 2}
+               : std::vector<int64_t>{3 * 3 * 2, 3 * 3 * 2};
+    EXPECT_EQ(backbone.Sequences(3, 330, 170), expected);
   }
 }
 

@@ -2,7 +2,13 @@
 
 #include <array>
 
+#include "ATen/TensorOperators.h"
+#include "c10/core/InferenceMode.h"
+#include "model/weights/state_dict.h"
 #include "tests/model/against_reference.h"
+#include "tests/model/implementations.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
 
 namespace sfmamba::heads {
 namespace {
@@ -28,6 +34,55 @@ TEST_P(ClassificationHeadTest, GivesLogitsAndTheEmbedding) {
       EXPECT_EQ(own.scalar_type(), at::kFloat);
       ExpectNear(own, head.reference.Answers({map}));
     }
+  }
+}
+
+// The features reach ReLU6's 6.
+TEST_P(ClassificationHeadTest, GivesTheFeaturesOfItsNeck) {
+  model::ModelConfig config;
+  config.num_classes = 13;
+  config.backbone.dim = 3;
+  config.classifier = {/*channels=*/11, /*features=*/37};
+  const auto head = Both([&](const auto& scope, const auto& ops) {
+    return ClassificationHead(config, scope, ops);
+  });
+  for (const auto& [images, height, width] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 5, 3}}) {
+    const at::Tensor map =
+        model::RandomValues("map", {images, 24, height, width}) * 8;
+    const at::Tensor own = head.tested.Answers({Map(map)});
+    ASSERT_EQ(own.sizes(), at::IntArrayRef({images, 13 + 37}));
+    EXPECT_EQ(own.scalar_type(), at::kFloat);
+    ExpectNear(own, head.reference.Answers({map}));
+  }
+}
+
+// What tools/pytorch computes in fp64, where the layers stand one by one. 30 %
+// of the features' values are 6 before the mean.
+TEST(ClassificationHeadNeckTest, GivesPyTorchsLogits) {
+  constexpr float kExpected[] = {
+      0.722212f,  -0.046315f, -1.372503f, 0.378603f,  -0.900895f, -1.854585f,
+      0.827918f,  -4.413662f, 1.651990f,  0.645823f,  -3.998962f, -2.851563f,
+      -3.144849f, -0.914026f, -2.600371f, -4.918679f, -1.275964f, 3.381323f,
+      1.016593f,  1.311183f,  1.419566f,  0.615704f,  -0.713304f, -0.733236f,
+      -0.010372f, -1.661320f, 0.681133f,  -4.268645f, 3.081177f,  1.691107f,
+      -4.864228f, -2.589391f, -0.498650f, -1.523945f, -2.420308f, -5.456644f,
+      -0.483805f, 2.922733f,  0.600334f,  2.128048f};
+  const c10::InferenceMode guard;
+  const model::ModelConfig config = model::LiteStride32Model();
+  const at::Tensor map = DeterministicImages({2, 192, 5, 3}) * 20;
+  for (const bool cpu : {false, true}) {
+    weights::StateDict weights(DeterministicParameter);
+    const ClassificationHead head(config, weights.root(),
+                                  model::CpuOrReference(cpu));
+    const at::Tensor answers = head.Answers(
+        {cpu ? map.contiguous(at::MemoryFormat::ChannelsLast) : map});
+    const at::Tensor logits = answers.narrow(1, 0, 20).flatten();
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_NEAR(logits[i].item<float>(), kExpected[i], 1e-4) << i;
+    }
+    EXPECT_NEAR(answers.narrow(1, 20, 1280).sum().item<double>(), 6103.727544,
+                1e-2);
   }
 }
 

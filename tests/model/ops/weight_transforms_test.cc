@@ -66,6 +66,27 @@ TEST_F(FuseTest, FoldsABatchNormIntoAConvolution) {
   }
 }
 
+TEST_F(FuseTest, ComposesAClassifiersLayers) {
+  const at::Tensor x = DeterministicImages({2, 5, 4, 3});
+  const at::Tensor first = DeterministicParameter("first", {7, 5, 1, 1});
+  const at::Tensor second = DeterministicParameter("second", {6, 7, 1, 1});
+  const BatchNorm norm = Norm(1e-3);
+  for (const bool biased : {true, false}) {
+    at::Tensor inner, outer;
+    if (biased) {
+      inner = DeterministicParameter("inner", {7});
+      outer = DeterministicParameter("outer", {6});
+    }
+    const Weights composed =
+        ComposePointwise(norm, {first, inner}, {second, outer});
+    EXPECT_LE(RelativeDifference(
+                  at::conv2d(x, composed.weight, composed.bias),
+                  at::conv2d(at::conv2d(Normalized(x, norm), first, inner),
+                             second, outer)),
+              1e-6);
+  }
+}
+
 TEST_F(FuseTest, HeedsTheEpsilon) {
   const Affine small = ToAffine(Norm(1e-5));
   const Affine large = ToAffine(Norm(1e-4));

@@ -29,6 +29,14 @@ TEST(ScanShapesTest, AreThoseOfStages3And4InBatchesOfPowersOfTwo) {
                      "fp32 320 channels 8 states 4 x 51"}));
 }
 
+TEST(ScanShapesTest, AStemThatReplacesStage3LeavesStage4) {
+  model::ModelConfig config = *model::VariantConfig("custom");
+  config.backbone.stem = model::Stem::kEfficientNetLite0Stride32;
+  config.backbone.dim = 24;
+  EXPECT_EQ(Names(config, 2), Strings({"fp32 96 channels 8 states 1 x 51",
+                                       "fp32 96 channels 8 states 2 x 51"}));
+}
+
 TEST(ScanShapesTest, FollowPrecisionAndTokens) {
   model::ModelConfig config = *model::VariantConfig("mamba_vision_b");
   config.precision = model::Precision::kFloat16;

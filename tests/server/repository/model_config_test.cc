@@ -80,6 +80,14 @@ TEST(ToModelConfigTest, WrongValuesNameTheirField) {
            {"batching { max_queue_bytes: -1 }", "batching.max_queue_bytes"},
            {"batching { max_queue_delay { seconds: -1 nanos: 0 } }",
             "batching.max_queue_delay"},
+           {"classifier { channels: -1 }",
+            "classifier.channels: got -1, expected 0 to 4096"},
+           {"classifier { features: 16385 }",
+            "classifier.features: got 16385, expected 0 to 16384"},
+           {"classifier { channels: 8 }",
+            "model custom: classifier.features: expected 1 to 16384, got 0"},
+           {detection + "classifier { channels: 8 features: 8 }",
+            "classifier: got one, expected none for DETECTION"},
            {"num_classes: 3", "num_classes: got 3, expected 2, the lines"},
            {"detector { }",
             "detector: got one, expected none for CLASSIFICATION"},
@@ -145,6 +153,27 @@ TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->backbone.stem, model::Stem::kEfficientNetLite0);
   EXPECT_EQ(config->backbone.width(1), 40);
+  proto.mutable_backbone()->set_stem(v1::Backbone::EFFICIENTNET_LITE0_STRIDE32);
+  EXPECT_EQ(ToModelConfig(proto, 20).status().message(),
+            "backbone.depths[2]: got 4, expected 0 with the stem "
+            "EFFICIENTNET_LITE0_STRIDE32");
+  proto.mutable_backbone()->set_depths(2, 0);
+  EXPECT_EQ(ToModelConfig(proto, 20).status().message(),
+            "model custom: dim: expected 24 with the stem "
+            "efficientnet_lite0_stride32, got 28");
+  proto.mutable_backbone()->set_dim(24);
+  const auto longer = ToModelConfig(proto, 20);
+  ASSERT_TRUE(longer.ok()) << longer.status();
+  EXPECT_EQ(longer->backbone.stem, model::Stem::kEfficientNetLite0Stride32);
+}
+
+TEST(ToModelConfigTest, AClassifierMayHaveLayersBeforeItsClasses) {
+  EXPECT_EQ(Translated("").classifier.channels, 0);
+  EXPECT_EQ(Translated("").classifier.features, 0);
+  const model::ModelConfig config =
+      Translated("classifier { channels: 320 features: 1280 }");
+  EXPECT_EQ(config.classifier.channels, 320);
+  EXPECT_EQ(config.classifier.features, 1280);
 }
 
 TEST(ToModelConfigTest, ADetectorsFieldsReplaceTheDefaults) {
