@@ -179,17 +179,21 @@ absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
       .GetModel(flags.model, flags.common.deadline);
 }
 
-// The only model of a task; FAILED_PRECONDITION if there are none or several.
+// The only model of a task, or the default one; FAILED_PRECONDITION if there
+// are none or several.
 absl::StatusOr<v1::Model> OnlyModel(v1::Model::Task task,
                                     const PredictFlags& flags) {
   VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<std::vector<v1::Model>> models =
       client.ListModels(flags.common.deadline);
   if (!models.ok()) return models.status();
-  std::vector<std::string> names;
+  std::vector<std::string> names, defaults;
   for (const v1::Model& model : *models) {
-    if (model.task() == task) names.push_back(model.name());
+    if (model.task() != task) continue;
+    names.push_back(model.name());
+    if (model.default_for_task()) defaults.push_back(model.name());
   }
+  if (defaults.size() == 1) names = defaults;
   if (names.size() == 1) {
     return client.GetModel(names[0], flags.common.deadline);
   }

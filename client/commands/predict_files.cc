@@ -148,9 +148,10 @@ int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
 
 void PredictFlags::AddTo(absl::string_view kind, FlagSet* flags) {
   common.AddTo(flags);
-  flags->Add("model", "NAME",
-             absl::StrCat("model to ask; empty: the server's only ", kind),
-             &model);
+  flags->Add(
+      "model", "NAME",
+      absl::StrCat("model to ask; empty: the server's only or default ", kind),
+      &model);
   flags->Add("timing", "", "show where the server's time went", &timing);
   flags->Add("traced", "",
              "have the server record spans of the requests, and write the id "

@@ -39,8 +39,7 @@ struct StreamFlags {
     common.AddTo(flags);
     flags->Add("method", "classify|detect|segment", "what to ask for", &method);
     flags->Add("model", "NAME",
-               "model to ask; empty: the server's only one for the method",
-               &model);
+               "model to ask; empty: the server's only or default one", &model);
     flags->Add("max_in_flight", "N",
                "pictures sent and not yet answered, 1 to 64", &max_in_flight);
     flags->Add("ordered", "", "answers in the order of the pictures", &ordered);

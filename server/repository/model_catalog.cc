@@ -1,6 +1,7 @@
 #include "server/repository/model_catalog.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
@@ -31,19 +32,22 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
     absl::string_view field, std::optional<model::VisionTask> task,
     Use use) const {
   const bool is_only = entries_.size() == 1;  // It may be for another task.
-  ModelEntry* found = nullptr;
-  int count = 0;
+  std::vector<ModelEntry*> found, defaults;
   for (auto& [id, entry] : entries_) {
-    const bool fits = is_only || !task || entry.Default()->task() == task;
-    if (!fits) continue;
-    found = &entry;
-    ++count;
+    const Version version = entry.Default();
+    if (!is_only && task.has_value() && version->task() != task) continue;
+    found.push_back(&entry);
+    if (task.has_value() && version->is_default()) defaults.push_back(&entry);
   }
-  if (count == 1) return Choose(*found, use);
+  if (found.size() == 1) return Choose(*found[0], use);
+  if (defaults.size() == 1) return Choose(*defaults[0], use);
   return server::InvalidField(
-      field,
-      absl::StrCat("got no name, expected one: there are ", count, " models",
-                   task ? absl::StrCat(" for ", TaskName(*task)) : ""));
+      field, absl::StrCat(
+                 "got no name, expected one: there are ", found.size(),
+                 " models", task ? absl::StrCat(" for ", TaskName(*task)) : "",
+                 defaults.empty() ? ""
+                                  : absl::StrCat(", ", defaults.size(),
+                                                 " of them default_for_task")));
 }
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::Find(
@@ -154,9 +158,10 @@ void ModelCatalog::ClearLabels(const std::string& id) {
 
 ModelCatalog::Version ModelCatalog::Make(const std::string& id, int64_t number,
                                          const std::string& path) const {
-  const absl::StatusOr<model::VisionTask> task = ReadTask(path);
+  const absl::StatusOr<ModelPurpose> purpose = ReadPurpose(path);
   return std::make_shared<ModelVersion>(
-      id, number, path, task.ok() ? std::make_optional(*task) : std::nullopt,
+      id, number, path,
+      purpose.ok() ? std::make_optional(*purpose) : std::nullopt,
       metrics_.Model(id, absl::StrCat(number)));
 }
 
@@ -199,9 +204,9 @@ ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
   // It does not own them: they live as long as all metrics.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
-  auto unserved = std::make_shared<ModelVersion>(version.id(), version.number(),
-                                                 version.path(), version.task(),
-                                                 std::move(unknown));
+  auto unserved = std::make_shared<ModelVersion>(
+      version.id(), version.number(), version.path(), version.purpose(),
+      std::move(unknown));
   unserved->SetUnavailable(reason);
   return unserved;
 }
@@ -223,8 +228,8 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
   Version listed;
   model = before->Loaded();
   if (model.ok()) {
-    listed = std::make_shared<ModelVersion>(id, number, before->path(),
-                                            before->task(), before->metrics());
+    listed = std::make_shared<ModelVersion>(
+        id, number, before->path(), before->purpose(), before->metrics());
     listed->SetUnloading();
     ShowState(*listed);
     draining_[model->get()] = {listed, reason};

@@ -122,12 +122,12 @@ absl::Status OfConfig(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<model::VisionTask> ReadTask(const std::string& path) {
+absl::StatusOr<ModelPurpose> ReadPurpose(const std::string& path) {
   const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
   if (!file.ok()) return file.status();
   const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(*file);
   if (!proto.ok()) return proto.status();
-  return ToTask(proto->task());
+  return ModelPurpose{ToTask(proto->task()), proto->default_for_task()};
 }
 
 absl::StatusOr<ModelDirectory> ReadModelDirectory(

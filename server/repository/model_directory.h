@@ -37,9 +37,15 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
     const std::string& path, bool random_init = false,
     const v1::Batching& batching = {});
 
-// What the version's model is for, by its config.textproto alone; errors as
-// above.
-absl::StatusOr<model::VisionTask> ReadTask(const std::string& path);
+// What a version's model is asked for.
+struct ModelPurpose {
+  model::VisionTask task;
+  // Among the models of the task, by requests that name none.
+  bool is_default = false;
+};
+
+// The purpose, by the version's config.textproto alone; errors as above.
+absl::StatusOr<ModelPurpose> ReadPurpose(const std::string& path);
 
 // Whether the version's files are all there, and the weights have the size that
 // its config.textproto says: a quick look before ReadModelDirectory().

@@ -150,7 +150,8 @@ class ModelRepository {
 
   // The version that `name` means: "{id}", "models/{id}",
   // "models/{id}/versions/{n}", "models/{id}/labels/{label}", or "": the only
-  // model for `task`, or the only one at all. Without a version it is the
+  // model for `task`, or the one of several that is the default for it, or the
+  // only one at all. Without a version it is the
   // canary's share if the name is looked up for a prediction, else the version
   // with the label `stable`, else the highest that is READY, else the highest.
   // NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason

@@ -20,12 +20,12 @@ absl::string_view TaskName(model::VisionTask task) {
 }
 
 ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
-                           std::optional<model::VisionTask> task,
+                           std::optional<ModelPurpose> purpose,
                            std::shared_ptr<observability::ModelMetrics> metrics)
     : id_(std::move(id)),
       number_(number),
       path_(std::move(path)),
-      task_(task),
+      purpose_(purpose),
       metrics_(std::move(metrics)) {}
 
 std::string ModelVersion::name() const {

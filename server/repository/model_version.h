@@ -44,15 +44,22 @@ struct LoadedModel {
 class ModelVersion {
  public:
   // It is LOADING. `path`: its folder.
-  // `task`: what it is for; unknown if its configuration cannot be read.
+  // `purpose`: unknown if its configuration cannot be read.
   ModelVersion(std::string id, int64_t number, std::string path,
-               std::optional<model::VisionTask> task,
+               std::optional<ModelPurpose> purpose,
                std::shared_ptr<observability::ModelMetrics> metrics);
 
   const std::string& id() const { return id_; }
   int64_t number() const { return number_; }
   const std::string& path() const { return path_; }
-  std::optional<model::VisionTask> task() const { return task_; }
+  const std::optional<ModelPurpose>& purpose() const { return purpose_; }
+  std::optional<model::VisionTask> task() const {
+    return purpose_.has_value() ? std::make_optional(purpose_->task)
+                                : std::nullopt;
+  }
+  bool is_default() const {
+    return purpose_.has_value() && purpose_->is_default;
+  }
   std::string name() const;         // "models/{id}/versions/{n}".
   std::string health_name() const;  // "models/{id}".
   // Of a version that is not loaded and was unloaded: those of unknown models,
@@ -86,7 +93,7 @@ class ModelVersion {
   const std::string id_;
   const int64_t number_;
   const std::string path_;
-  const std::optional<model::VisionTask> task_;
+  const std::optional<ModelPurpose> purpose_;
   const std::shared_ptr<observability::ModelMetrics> metrics_;
 
   mutable absl::Mutex mu_;

@@ -71,6 +71,7 @@ void ToProto(const repository::ModelVersion& version, bool with_classes,
              v1::Model* model) {
   model->set_name(version.name());
   if (version.task().has_value()) model->set_task(ToProto(*version.task()));
+  model->set_default_for_task(version.is_default());
   model->set_state(ToProto(version.state()));
   model->set_state_reason(version.state_reason());
   for (const std::string& label : version.labels()) {

@@ -26,8 +26,7 @@ void BenchFlags::AddTo(FlagSet* flags) {
   flags->Add("method", "classify|detect|segment",
              "what to ask for (of detect: boxes and masks)", &method);
   flags->Add("model", "NAME",
-             "model to ask; empty: the server's only one for the method",
-             &model);
+             "model to ask; empty: the server's only or default one", &model);
   flags->Add("tensor", "fp32|uint8",
              "send random preprocessed tensors instead of files", &tensor);
   flags->Add("images", "N", "images a request", &images);

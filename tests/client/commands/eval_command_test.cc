@@ -162,6 +162,19 @@ TEST_F(EvalCommandTest, AModelOfAnotherTaskOrNoneIsRefused) {
   EXPECT_THAT(several.err, HasSubstr("the server has 2 models"));
 }
 
+TEST_F(EvalCommandTest, OfSeveralModelsTheDefaultIsAsked) {
+  AddPicture("zebra/1.png");
+  std::vector<v1::Model> models = {FakeModel("models/a/versions/1"),
+                                   FakeModel("models/b/versions/1")};
+  models[1].set_default_for_task(true);
+  server_.SetModels(models);
+  EXPECT_THAT(Eval().err,
+              HasSubstr("models/b/versions/1 has no class 'zebra'"));
+  models[0].set_default_for_task(true);
+  server_.SetModels(models);
+  EXPECT_THAT(Eval().err, HasSubstr("the server has 2 models"));
+}
+
 TEST_F(EvalCommandTest, ClassesThatTheModelLacksAreNamed) {
   AddPicture("cup/1.png");
   AddPicture("zebra/1.png");
