@@ -8,7 +8,8 @@ import pathlib
 import struct
 import unittest
 
-from console_case import TWO, ConsoleCase, detections, png, set_up_module
+from console_case import HEIGHT, TWO, WIDTH, ConsoleCase, detections, png, set_up_module
+from console_stand_in import Answer, encode_runs
 
 SCENE = pathlib.Path('client/samples/scene_01.jpg')  # 560 x 420.
 
@@ -163,13 +164,49 @@ class PictureTest(ConsoleCase):
         # Sent as it is: the server turns it too.
         self.assertEqual(self.server.asked[0]['body'], turned)
 
-    def test_samples_are_there(self):
-        for name in ('scene_1', 'scene_2', 'bottle'):
-            self.page.evaluate(f'document.querySelector("[data-sample=\'{name}.webp\']").click()')
-            self.wait_for_text('picture-note', f'{name}.webp')
-            self.wait_for_answer()
-        self.assertEqual([asked['body'][8:12] for asked in self.server.asked], [b'WEBP'] * 3)
-        self.assertIn(f'{self.server.url}console/bottle.webp', self.text('#command-list'))
+    def try_sample(self, name):
+        """Presses the sample's button; the model that is asked."""
+        self.page.evaluate(f'document.querySelector("[data-sample=\'{name}.webp\']").click()')
+        self.wait_for_text('picture-note', f'{name}.webp')
+        self.wait_for_answer()
+        self.assertEqual(self.server.asked[-1]['body'][8:12], b'WEBP')
+        return self.server.asked[-1]['path'].split('/')[3].split(':')[0]
+
+    def test_samples_ask_a_model_of_their_task(self):
+        names = Answer({'results': [{'categories': [{'label': 'cup', 'score': 0.75}]}]})
+        objects = self.server.answer()
+        self.server.answer = lambda: (
+            names if self.server.asked[-1]['path'].endswith(':classify') else objects)
+        for name, model in (('scene_1', 'finder'), ('coffee', 'namer'), ('cat', 'namer'),
+                            ('scene_2', 'finder')):
+            self.assertEqual(self.try_sample(name), model)
+        self.assertIn(f'{self.server.url}console/scene_2.webp', self.text('#command-list'))
+
+    def test_a_sample_leaves_a_model_that_can_tell_of_it(self):
+        self.server.answer = lambda: Answer({'results': [{
+            'rle': {'classes': [{'label': 'table',
+                                 'rle': encode_runs(HEIGHT, WIDTH, [0, HEIGHT * WIDTH])}]},
+            'areas': [{'label': 'table', 'pixelCount': str(HEIGHT * WIDTH), 'fraction': 1}],
+            'width': WIDTH, 'height': HEIGHT}]})
+        self.select('mapper')
+        self.assertEqual(self.try_sample('scene_1'), 'mapper')
+
+    def test_the_default_model_is_asked_first(self):
+        namer = {'name': 'models/zebra/versions/1', 'task': 'CLASSIFICATION', 'state': 'READY'}
+        self.server.models = [*self.server.models, namer]
+        self.server.answer = lambda: Answer(
+            {'results': [{'categories': [{'label': 'cup', 'score': 0.75}]}]})
+        self.page.open(self.server.url)
+        self.page.wait_for('!document.getElementById("model").disabled')
+        self.assertEqual(self.try_sample('coffee'), 'namer')
+        namer['defaultForTask'] = True
+        self.page.open(self.server.url)
+        self.page.wait_for('!document.getElementById("model").disabled')
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(self.server.asked[-1]['path'], '/v1/models/zebra:classify')
+        self.select('finder')
+        self.assertEqual(self.try_sample('cat'), 'zebra')
 
 
 class KeyboardTest(ConsoleCase):

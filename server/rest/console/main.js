@@ -48,7 +48,12 @@ function describePicture(image) {
   byId('view').setAttribute('aria-label', `${picture.name}, ${size}`);
 }
 
-async function chooseSample(name) {
+// `tasks`: what the sample is for; a model for another one gives way to one for the first of them.
+async function chooseSample(name, tasks) {
+  if (!tasks.includes(selected()?.task)) {
+    const model = modelFor(tasks[0]);
+    if (model) byId('model').value = model.name;
+  }
   try {
     const response = await fetch(`console/${name}`);
     if (!response.ok) throw new Error(`HTTP ${response.status}`);
@@ -67,6 +72,12 @@ function takeFiles(files) {
 
 const selected = () => models.find((model) => model.name === byId('model').value);
 
+// What is asked for a task if nothing else is chosen.
+function modelFor(task) {
+  const ready = models.filter((model) => model.task === task && model.state === 'READY');
+  return ready.find((model) => model.defaultForTask) ?? ready[0];
+}
+
 function showModels(list) {
   models = list;
   const select = byId('model');
@@ -84,7 +95,8 @@ function showModels(list) {
   }));
   if (!list.length) select.append(make('option', {value: ''}, 'The server has no models'));
   const preferred = list.find((model) => model.name === before) ??
-      list.find((model) => model.task === 'DETECTION' && model.state === 'READY') ?? list[0];
+      list.find((model) => model.defaultForTask && model.state === 'READY') ??
+      modelFor('DETECTION') ?? list[0];
   if (preferred) select.value = preferred.name;
   select.disabled = !list.length;
   showOptions();
@@ -249,7 +261,8 @@ function showCommands(asked) {
 byId('file').addEventListener('click', () => { byId('file').value = ''; });
 byId('file').addEventListener('change', () => takeFiles(byId('file').files));
 for (const button of document.querySelectorAll('[data-sample]')) {
-  button.addEventListener('click', () => chooseSample(button.dataset.sample));
+  button.addEventListener('click', () =>
+      chooseSample(button.dataset.sample, button.dataset.tasks.split(' ')));
 }
 document.addEventListener('paste', (event) => {
   if (event.clipboardData?.files.length) takeFiles(event.clipboardData.files);
