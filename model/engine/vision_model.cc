@@ -188,23 +188,17 @@ class CpuContext : public model::ExecutionContext {
     return model_.Run(images, info, done);
   }
 
-  // Runs batches of each power of two, the largest first. A dense model runs
-  // images one by one, so it needs one batch only.
-  absl::Status Prepare(int max_images, int min_images) override {
+  // Runs one batch, in which every way to run an image is taken: as many images
+  // as there are threads run at once, and the last one on all threads. A dense
+  // model's images all run on all threads.
+  absl::Status Prepare(int max_images, int /*min_images*/) override {
     const WarmUpInput input(model_.config());
     const bool classifies =
         model_.config().task == model::VisionTask::kClassification;
-    const int max = classifies ? max_images : 1;
-    const int min = classifies ? min_images : 1;
-    int size = 1;
-    while (size < max) size *= 2;
-    for (; size >= min; size /= 2) {
-      model::RunInfo info;
-      const absl::Status status = Run(input.Batch(std::min(size, max)), &info,
-                                      [](const model::Result&) {});
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
+    const int threads = static_cast<int>(ops::LoopThreads());
+    const int images = classifies ? std::min(max_images, threads + 1) : 1;
+    model::RunInfo info;
+    return Run(input.Batch(images), &info, [](const model::Result&) {});
   }
 
  private:

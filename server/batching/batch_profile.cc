@@ -10,6 +10,17 @@ constexpr size_t kMaxKeys = 1024;
 
 }  // namespace
 
+void AddMultiples(int max_images, std::vector<BatchTime>* times) {
+  if (times->empty()) return;
+  const BatchTime last = times->back();
+  for (int images = last.images; images < max_images;) {
+    images = std::min(2 * images, max_images);
+    const double rounds = double(images) / last.images;
+    times->push_back(
+        {last.key, images, rounds * last.median, rounds * last.p95});
+  }
+}
+
 BatchCurve& BatchProfile::MutableCurve(const BatchKey& key) {
   if (curves_.size() >= kMaxKeys && curves_.count(key) == 0) {
     curves_.erase(std::min_element(

@@ -19,6 +19,11 @@ struct BatchTime {
   absl::Duration p95;
 };
 
+// Adds what larger batches of up to `max_images` images take on a device that
+// runs so many images at a time as the last of `times` has: as often as long as
+// they have its images. Nothing is added to none.
+void AddMultiples(int max_images, std::vector<BatchTime>* times);
+
 // How long a model's batches take on its device, by key.
 //
 // It has no clock: callers pass the time. Thread-compatible.

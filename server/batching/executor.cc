@@ -14,6 +14,7 @@
 #include "base/steady_clock.h"
 #include "model/execution_context.h"
 #include "model/result.h"
+#include "server/base/processors.h"
 #include "server/base/reasons.h"
 #include "server/observability/metric_names.h"
 #include "server/tracing/batch_trace.h"
@@ -230,11 +231,14 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
   key.height = key.width = config().Padded(config().image_size);
   const int max = options_.batch.max_batch_size;
   std::vector<BatchTime> times;
+  const bool on_cpu = model_->context_device(0) == "cpu";
+  const int processors = server::UsableProcessors();
   absl::Duration left = options_.profile_budget;
   absl::Duration expected;  // Of the next batch.
   for (int images = 1; left > absl::ZeroDuration();
        images = std::min(2 * images, max)) {
     if (turns != nullptr && expected > kLongTurn) break;
+    if (on_cpu && !times.empty() && times.back().images >= processors) break;
     BatchTime time = {key, images};
     // The second run finds what the first one left in the caches.
     for (int run = 0; run < 2; ++run) {
@@ -258,6 +262,9 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
     times.push_back(time);
     if (images == max) break;
     expected *= 2;
+  }
+  if (on_cpu && !times.empty() && times.back().images >= processors) {
+    AddMultiples(max, &times);
   }
   batcher_.ImportProfile(times);
   return absl::OkStatus();

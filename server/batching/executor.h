@@ -143,8 +143,10 @@ class Executor : private Batcher::Observer {
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
   absl::Status Prepare(int thread, DeviceTurns::Member* turns,
                        BatchRunner& runner);
-  // Measures batches of 1, 2, 4, ... images. What fails is left to be learnt
-  // from tasks, but for values that are not finite: INTERNAL.
+  // Measures batches of 1, 2, 4, ... images; on a CPU, whose images run as many
+  // at a time as there are processors, up to that many, from which the times of
+  // larger ones follow. What fails is left to be learnt from tasks, but for
+  // values that are not finite: INTERNAL.
   absl::Status Measure(DeviceTurns::Member* turns, BatchRunner& runner);
   absl::Status RunProbes(DeviceTurns::Member* turns, BatchRunner& runner);
   // Completes the tasks on the batcher's thread that owns `runner`. Returns

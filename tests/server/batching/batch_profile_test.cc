@@ -67,5 +67,24 @@ TEST(BatchProfileTest, TheKeyThatRanLongestAgoIsForgotten) {
   EXPECT_TRUE(profile.Curve({1025, 1025}).is_known());
 }
 
+TEST(AddMultiplesTest, LargerBatchesTakeAsOftenAsLong) {
+  const BatchKey key = {64, 64};
+  std::vector<BatchTime> times = {
+      {key, 1, absl::Milliseconds(5), absl::Milliseconds(6)},
+      {key, 2, absl::Milliseconds(8), absl::Milliseconds(10)}};
+  AddMultiples(7, &times);
+  ASSERT_EQ(times.size(), 4);
+  EXPECT_EQ(times[2].images, 4);
+  EXPECT_EQ(times[2].median, absl::Milliseconds(16));
+  EXPECT_EQ(times[3].images, 7);
+  EXPECT_EQ(times[3].p95, absl::Milliseconds(35));
+  EXPECT_EQ(times[3].key, key);
+  AddMultiples(7, &times);
+  EXPECT_EQ(times.size(), 4) << "the largest is there";
+  times.clear();
+  AddMultiples(7, &times);
+  EXPECT_TRUE(times.empty());
+}
+
 }  // namespace
 }  // namespace sfmamba::batching

@@ -1,5 +1,6 @@
 // What an executor knows of its batches' times, and whom it refuses by that.
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/base/error.h"
+#include "server/base/processors.h"
 #include "server/batching/admission.h"
 #include "server/batching/executor.h"
 #include "tests/server/batching/executor_fixture.h"
@@ -30,6 +32,19 @@ TEST_F(ExecutorTimesTest, MeasuresBatchesBeforeTheFirstTaskIfNothingIsKnown) {
     measured.push_back(time.images);
   }
   EXPECT_EQ(measured, std::vector<int>({1, 2, 4, 6}));
+}
+
+TEST_F(ExecutorTimesTest, OnACpuLargeBatchesAreMultiplesOfWhatRunsAtOnce) {
+  options_.profile_budget = absl::Hours(1);
+  FakeModel::Options model;
+  model.on_cpu = true;
+  const int max = 4 * server::UsableProcessors() + 3;
+  const auto executor = MakeExecutor(max, model);
+  ASSERT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
+  const int measured = sizes().back();
+  EXPECT_GE(measured, server::UsableProcessors());
+  EXPECT_LT(measured, std::max(2, 2 * server::UsableProcessors()));
+  EXPECT_EQ(executor->Times().back().images, max) << "it follows";
 }
 
 TEST_F(ExecutorTimesTest, MeasuresNoLongerThanItsBudgetAndNoDenseModel) {
