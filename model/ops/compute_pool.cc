@@ -8,6 +8,9 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
+
+#include "model/ops/affinity.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -36,17 +39,6 @@ int64_t ProcessorTime() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
-
-// Returns the processors that the process may use.
-std::vector<int> Processors() {
-  std::vector<int> processors;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) processors.push_back(i);
-  }
-  return processors;
 }
 
 }  // namespace
@@ -121,7 +113,10 @@ struct ComputePool::Worker {
   std::thread thread;
 };
 
-ComputePool::ComputePool() = default;
+ComputePool::ComputePool() : bound_(false), processors_(ThreadProcessors()) {}
+
+ComputePool::ComputePool(std::vector<int> processors)
+    : bound_(true), processors_(std::move(processors)) {}
 
 ComputePool::~ComputePool() {
   std::vector<std::unique_ptr<Worker>> workers;
@@ -168,20 +163,20 @@ void ComputePool::Retire(Loop& loop) {
 void ComputePool::StartWorkers(int threads) {
   if (threads <= threads_) return;
   threads_ = threads;
-  const std::vector<int> processors = Processors();
-  const bool stay = static_cast<int>(processors.size()) == threads;
+  const bool stay = static_cast<int>(processors_.size()) == threads;
   // One on each processor, though it does not help callers there.
   const int wanted = stay ? threads : threads - 1;
   for (int i = static_cast<int>(workers_.size()); i < wanted; ++i) {
     workers_.push_back(std::make_unique<Worker>());
     Worker& worker = *workers_.back();
-    if (stay) worker.home = processors[i];
+    if (stay) worker.home = processors_[i];
     worker.thread = std::thread([this, &worker] { Work(worker); });
   }
 }
 
 void ComputePool::Work(Worker& self) {
   pthread_setname_np(pthread_self(), "compute");
+  if (bound_) BindThread(processors_);
   bool spins = false;
   absl::MutexLock lock(&mu_);
   while (!stopping_) {
@@ -224,13 +219,7 @@ bool ComputePool::IsDisturbed() const { return Now() < calm_at_.load(); }
 void ComputePool::StayIfDisturbed(Worker& self) {
   const int wanted = IsDisturbed() ? self.home : -1;
   if (wanted == self.processor) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (wanted >= 0) CPU_SET(wanted, &set);
-  for (int i = 0; wanted < 0 && i < CPU_SETSIZE; ++i) CPU_SET(i, &set);
-  // The kernel leaves out processors that the process may not use. A refusal
-  // costs speed only.
-  sched_setaffinity(0, sizeof(set), &set);
+  BindThread(wanted >= 0 ? std::vector<int>{wanted} : processors_);
   self.processor = wanted;
 }
 

@@ -32,7 +32,7 @@ namespace sfmamba::ops {
 // towards the loop's end, so that a thread that loses its processor delays the
 // loop by one part only. And idle threads sleep at once, since spinning takes
 // time from the threads that they wait for.
-// And if a loop may have as many threads as the process has processors, a
+// And if a loop may have as many threads as the pool has processors, a
 // worker stays on each processor and none helps a caller on its own: otherwise
 // the kernel often wakes a worker on its caller's processor while another
 // process has the other one.
@@ -42,7 +42,11 @@ class ComputePool {
  public:
   using Body = absl::FunctionRef<void(int64_t begin, int64_t end)>;
 
+  // The processors are those that the calling thread may run on.
   ComputePool();
+  // The workers run on `processors` only, which are numbered as the kernel does
+  // and of which there is at least one. If it refuses, that costs speed only.
+  explicit ComputePool(std::vector<int> processors);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
@@ -83,6 +87,9 @@ class ComputePool {
   // A thread has had no processor for this long. Returns whether that means
   // that another process uses it.
   bool NoticePause(int64_t nanoseconds);
+
+  const bool bound_;  // Workers run on no other processors.
+  const std::vector<int> processors_;
 
   // When a thread last had no processor, and when threads may spin again. In
   // nanoseconds of the steady clock.

@@ -3,9 +3,14 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 
 #include "ATen/Parallel.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "c10/core/InferenceMode.h"
+#include "model/ops/affinity.h"
 #include "model/ops/compute_pool.h"
 
 // Limits MKL's threads in the calling thread; 0: what OpenMP says. Returns the
@@ -17,6 +22,8 @@ namespace {
 
 // What LoopThreads() returns in this thread; 0: as many as libtorch's.
 thread_local int thread_loop_threads = 0;
+// The pool of this thread's loops; null: the process's.
+thread_local ComputePool* thread_pool = nullptr;
 
 // A part of a loop: nothing in it is parallel.
 class SerialPart : public SerialOperators {
@@ -28,6 +35,29 @@ class SerialPart : public SerialOperators {
 ComputePool& ProcessPool() {
   static ComputePool pool;
   return pool;
+}
+
+// The pools of groups of processors. They exist until the process ends, as the
+// processors do.
+class GroupPools {
+ public:
+  ComputePool& Get(const std::vector<int>& processors)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    std::unique_ptr<ComputePool>& pool = pools_[processors];
+    if (pool == nullptr) pool = std::make_unique<ComputePool>(processors);
+    return *pool;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::vector<int>, std::unique_ptr<ComputePool>> pools_
+      ABSL_GUARDED_BY(mu_);
+};
+
+ComputePool& PoolOf(const std::vector<int>& processors) {
+  static GroupPools pools;
+  return pools.Get(processors);
 }
 
 }  // namespace
@@ -56,6 +86,24 @@ SerialOperators::~SerialOperators() {
   }
 }
 
+// The threads that libtorch starts for this one inherit its processors.
+OnProcessorGroup::OnProcessorGroup(const model::ProcessorGroup& group)
+    : processors_(ThreadProcessors()),
+      operator_threads_(at::get_num_threads()),
+      pool_(thread_pool) {
+  BindThread(group.processors);
+  thread_pool = &PoolOf(group.processors);
+  omp_set_num_threads(group.threads);
+  mkl_threads_ = MKL_Set_Num_Threads_Local(group.threads);
+}
+
+OnProcessorGroup::~OnProcessorGroup() {
+  MKL_Set_Num_Threads_Local(mkl_threads_);
+  omp_set_num_threads(operator_threads_);
+  thread_pool = pool_;
+  BindThread(processors_);
+}
+
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   const int threads = LoopThreads();
@@ -63,7 +111,8 @@ void ParallelFor(int64_t count, int64_t grain,
     if (count > 0) body(0, count);
     return;
   }
-  ProcessPool().Run(threads, count, grain, [&](int64_t begin, int64_t end) {
+  ComputePool& pool = thread_pool != nullptr ? *thread_pool : ProcessPool();
+  pool.Run(threads, count, grain, [&](int64_t begin, int64_t end) {
     const SerialPart guard;
     body(begin, end);
   });

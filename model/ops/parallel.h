@@ -2,8 +2,10 @@
 #define SFMAMBA_MODEL_OPS_PARALLEL_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "model/processor_group.h"
 
 namespace sfmamba::ops {
 
@@ -32,9 +34,35 @@ class SerialOperators {
   int mkl_threads_ = 0;         // Before, of MKL.
 };
 
-// Calls body(begin, end) for parts that partition [0, count), on the process's
-// ComputePool, which all models share: at most LoopThreads() threads, the
-// calling one among them. A part has at least `grain` elements, so there is
+class ComputePool;
+
+// While it exists, the thread that made it, its loops and libtorch's operators
+// run on the group's processors only, with at most the group's threads. Groups
+// of the same processors share a ComputePool. What the threads allocate and
+// write first lies in the memory of their NUMA node, as is the kernel's
+// default.
+//
+// Must be destroyed by the thread that made it, before any that it made later.
+// If the kernel refuses, that costs speed only.
+class OnProcessorGroup {
+ public:
+  explicit OnProcessorGroup(const model::ProcessorGroup& group);
+  ~OnProcessorGroup();
+  OnProcessorGroup(const OnProcessorGroup&) = delete;
+  OnProcessorGroup& operator=(const OnProcessorGroup&) = delete;
+
+ private:
+  // What was before.
+  const std::vector<int> processors_;
+  const int operator_threads_;
+  ComputePool* const pool_;
+  int mkl_threads_ = 0;
+};
+
+// Calls body(begin, end) for parts that partition [0, count), on the
+// ComputePool of the thread's OnProcessorGroup, otherwise on the process's,
+// which all other threads and all models share: at most LoopThreads() threads,
+// the calling one among them. A part has at least `grain` elements, so there is
 // one call if count < 2 * grain. Returns when all calls are done, and throws
 // what a call threw. If there are several calls, a ParallelFor
 // within `body` runs serially, and so do libtorch's operators.

@@ -12,6 +12,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "model/ops/affinity.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -118,6 +119,21 @@ TEST(ComputePoolTest, ServesManyCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   for (int64_t sum : sums) EXPECT_EQ(sum, 300 * 4950);
+}
+
+TEST(ComputePoolTest, WorkersStayOnTheirPoolsProcessors) {
+  const std::vector<int> all = ThreadProcessors();
+  for (const int processor : {all.front(), all.back()}) {
+    ComputePool pool({processor});
+    const std::thread::id caller = std::this_thread::get_id();
+    for (int loop = 0; loop < 3; ++loop) {
+      RunOnTwoThreads(pool, [&] {
+        const bool is_worker = std::this_thread::get_id() != caller;
+        EXPECT_EQ(ThreadProcessors(),
+                  is_worker ? std::vector<int>({processor}) : all);
+      });
+    }
+  }
 }
 
 // All threads that may compute at once do, so none helps the second caller.

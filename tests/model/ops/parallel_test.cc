@@ -1,15 +1,20 @@
 #include "model/ops/parallel.h"
 
+#include <omp.h>
+
 #include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "ATen/Parallel.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/barrier.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
+#include "model/ops/affinity.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -78,6 +83,72 @@ TEST_F(ParallelTest, PartsHaveOneSizeWhateverTheThreads) {
       EXPECT_EQ(sizes[i].load(), i % 5 != 0 ? 0 : i == 20 ? 3 : 5) << i;
     }
   }
+}
+
+// Runs a loop of two parts that wait for each other, so that it takes two
+// threads, and calls body() in each.
+void RunOnTwoThreads(absl::FunctionRef<void()> body) {
+  absl::Barrier barrier(2);
+  ParallelFor(2, 1, [&](int64_t, int64_t) {
+    barrier.Block();
+    body();
+  });
+}
+
+TEST_F(ParallelTest, AGroupsThreadsStayOnItsProcessors) {
+  const std::vector<int> all = ThreadProcessors();
+  for (const int processor : {all.front(), all.back()}) {
+    const std::vector<int> own = {processor};
+    {
+      const OnProcessorGroup on_group({own, /*threads=*/2});
+      EXPECT_EQ(LoopThreads(), 2);
+      EXPECT_EQ(at::get_num_threads(), 2);
+      EXPECT_EQ(ThreadProcessors(), own);
+      const SerialOperators serial;
+      EXPECT_EQ(LoopThreads(), 2);
+      RunOnTwoThreads([&] { EXPECT_EQ(ThreadProcessors(), own); });
+    }
+    EXPECT_EQ(LoopThreads(), 3);
+    EXPECT_EQ(at::get_num_threads(), 3);
+    EXPECT_EQ(ThreadProcessors(), all);
+    RunOnTwoThreads([&] { EXPECT_EQ(ThreadProcessors(), all); });
+  }
+}
+
+TEST_F(ParallelTest, TheThreadsOfOperatorsStayOnTheirGroupsProcessors) {
+  std::thread([] {
+    // libtorch sets up a thread's limits at its first loop, apart for those
+    // that are compiled into this test.
+    at::parallel_for(0, 1, 1, [](int64_t, int64_t) {});
+    const std::vector<int> own = {ThreadProcessors().back()};
+    const OnProcessorGroup on_group({own, /*threads=*/2});
+    at::parallel_for(0, 2, 1, [&](int64_t, int64_t) {
+      EXPECT_EQ(ThreadProcessors(), own);
+      EXPECT_EQ(omp_get_num_threads(), 2);
+    });
+  }).join();
+}
+
+TEST_F(ParallelTest, GroupsComputeAtOnceWithThreadsOfTheirOwn) {
+  const std::vector<int> all = ThreadProcessors();
+  std::vector<std::thread> callers;
+  std::vector<int64_t> sums(4);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    callers.emplace_back([&all, &sum = sums[i], i] {
+      const int threads = 1 + static_cast<int>(i);
+      const OnProcessorGroup on_group({{all[i % all.size()]}, threads});
+      for (int loop = 0; loop < 200; ++loop) {
+        EXPECT_EQ(LoopThreads(), threads);
+        std::atomic<int64_t> part_sum{0};
+        ParallelFor(100, 1, [&](int64_t begin, int64_t end) {
+          for (int64_t k = begin; k < end; ++k) part_sum += k;
+        });
+        sum += part_sum;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (const int64_t sum : sums) EXPECT_EQ(sum, 200 * 4950);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+#include "model/ops/affinity.h"
+
+#include <sched.h>
+
+namespace sfmamba::ops {
+
+std::vector<int> ThreadProcessors() {
+  std::vector<int> processors;
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) processors.push_back(i);
+  }
+  return processors;
+}
+
+void BindThread(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) {
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &set);
+  }
+  sched_setaffinity(0, sizeof(set), &set);
+}
+
+}  // namespace sfmamba::ops
