@@ -63,7 +63,7 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   const absl::Duration batch =
       curve.P95(static_cast<int>(std::min<double>(images, best)));
   estimate.finish = estimate.start + batch + request.answer;
-  estimate.work = curve.Work(request.images) * state.stretch;
+  estimate.work = curve.Work(request.images) * state.stretch / state.slots;
   const absl::Duration all =
       (state.work.all + curve.Work(request.decoding + request.images)) *
       state.stretch;

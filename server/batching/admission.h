@@ -33,7 +33,7 @@ struct AdmissionRequest {
 struct AdmissionEstimate {
   absl::Time start;     // Of the batch of its last image.
   absl::Time finish;    // Of the answer, with a probability of 95 %.
-  absl::Duration work;  // That its own images are.
+  absl::Duration work;  // How long its own images occupy all slots.
   // When everything that was admitted, the request too, will have run.
   absl::Time drained;
   // The same if nothing else had been admitted.

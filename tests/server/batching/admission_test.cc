@@ -139,6 +139,16 @@ TEST_F(AdmissionTest, SlotsShareTheWork) {
   EXPECT_NEAR(Start(), 70, 1e-3);
 }
 
+// The request's own work too: what waits is no shorter than it alone.
+TEST_F(AdmissionTest, SlotsShareTheWorkOfARequestAlone) {
+  state_.slots = 2;
+  request_.images = 8;
+  EXPECT_EQ(Estimate().work, Ms(14)) << "a batch of four in each";
+  EXPECT_EQ(Estimate().drained_alone, Estimate().drained);
+  state_.work.all = Ms(1);
+  EXPECT_GT(Estimate().drained, Estimate().drained_alone);
+}
+
 TEST_F(AdmissionTest, InTimeMeansBeforeTheDeadline) {
   request_.deadline = kNow + Ms(12);
   EXPECT_TRUE(Estimate().IsInTime(request_));
