@@ -35,8 +35,8 @@ struct RunInfo {
   absl::Duration device_time;
 };
 
-// What one thread needs to run batches of a model: on the CPU libtorch's
-// intra-op threads, on a GPU a stream, recorded graphs and pinned memory.
+// What one thread needs to run batches of a model: on the CPU threads that
+// compute with it, on a GPU a stream, recorded graphs and pinned memory.
 //
 // An image's result does not depend on the other images in its batch; a NaN in
 // one never reaches another.

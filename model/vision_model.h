@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "model/config.h"
 #include "model/execution_context.h"
+#include "model/processor_group.h"
 
 namespace sfmamba::tuning {
 class ScanPlanTable;
@@ -26,6 +27,11 @@ struct ModelOptions {
   // lets the device choose. A run returns INVALID_ARGUMENT if they do not
   // divide the number of sequences.
   int fold_rows = 0;
+
+  // On the CPU: the processors of each context, which should be disjoint; all
+  // contexts share the weights. Empty: one context, on any processor, with as
+  // many threads as SetComputeThreads() says.
+  std::vector<ProcessorGroup> processor_groups;
 
   // The CUDA devices, each of which holds the whole model; empty means the CPU.
   std::vector<int> gpus;
@@ -79,17 +85,19 @@ class VisionModel {
   virtual ~VisionModel() = default;
 
   // Returns the number of batches that may run concurrently, each in a context
-  // of its own. 1 on the CPU.
+  // of its own.
   virtual int contexts() const = 0;
 
   // Makes a context for the calling thread. Contexts of different `index` below
-  // contexts() are spread over the GPUs. RESOURCE_EXHAUSTED or INTERNAL if the
-  // device refuses.
+  // contexts() are spread over the GPUs, or over the groups of processors, on
+  // which the thread then stays until the context is destroyed.
+  // RESOURCE_EXHAUSTED or INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
-  // Returns what context `index` runs on, such as "cpu" or "cuda:0". Contexts
-  // of all models with the same name share it.
+  // Returns what context `index` runs on, such as "cpu", "cpu:1" (one of
+  // several groups of processors) or "cuda:0". Contexts of all models with the
+  // same name share it.
   virtual std::string context_device(int index) const = 0;
 
   // Not OK once the device has failed permanently, so that no Run() of

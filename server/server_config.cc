@@ -8,6 +8,8 @@
 #include "server/base/processors.h"
 #include "server/base/setting.h"
 #include "server/base/textproto.h"
+#include "server/base/topology.h"
+#include "server/cpu_contexts.h"
 #include "server/observability/log.h"
 #include "server/observability/memory_limit.h"
 #include "server/tracing/endpoint.h"
@@ -58,6 +60,10 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
     config.set_decode_threads(std::max(1, processors - 2));
   }
   if (config.compute_threads() == 0) config.set_compute_threads(processors);
+  if (config.cpu_contexts() == 0) {
+    config.set_cpu_contexts(
+        AutomaticContexts(AllowedTopology(), config.compute_threads()));
+  }
   if (!config.has_max_client_items()) {
     config.set_max_client_items(config.token_file().empty() ? 0 : kClientItems);
   }
@@ -105,6 +111,9 @@ absl::Status Validate(const v1::ServerConfig& c) {
         absl::StrCat("gpus: got ", absl::StrJoin(c.gpus(), ","),
                      ", expected none with the device cpu"));
   }
+  status =
+      CheckContexts(AllowedTopology(), c.cpu_contexts(), c.compute_threads());
+  if (!status.ok()) return status;
   if (c.model_path().empty() != c.model_name().empty()) {
     return absl::InvalidArgumentError(
         "model_path and model_name: got one, expected both or neither");

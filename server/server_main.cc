@@ -23,6 +23,8 @@
 #include "server/base/descriptors.h"
 #include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
+#include "server/base/topology.h"
+#include "server/cpu_contexts.h"
 #include "server/flags.h"
 #include "server/gpus.h"
 #include "server/observability/log.h"
@@ -160,7 +162,7 @@ class EndAfterDrain {
 };
 
 // Loads models on `gpus`, if there are any, each when its scans are measured on
-// the first of them.
+// the first of them, otherwise on the CPU's contexts.
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -169,6 +171,10 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
   options.slots_per_gpu = config.slots_per_gpu();
   options.deterministic = config.deterministic();
   options.exact_gelu = config.exact_gelu();
+  if (gpus.empty() && config.cpu_contexts() > 1) {
+    options.processor_groups = MakeGroups(
+        AllowedTopology(), config.cpu_contexts(), config.compute_threads());
+  }
   std::shared_ptr<model::ScanTuner> tuner;
   if (!gpus.empty()) {
     absl::StatusOr<std::unique_ptr<model::ScanTuner>> made =

@@ -44,8 +44,12 @@ class CpuVisionModel : public model::VisionModel {
         implementation_(MakeImplementation(options, precision_)),
         network_(config, scope, *implementation_) {}
 
-  int contexts() const override { return 1; }
-  std::string context_device(int /*index*/) const override { return "cpu"; }
+  int contexts() const override {
+    return std::max<int>(1, options_.processor_groups.size());
+  }
+  std::string context_device(int index) const override {
+    return contexts() == 1 ? "cpu" : absl::StrCat("cpu:", index);
+  }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override;
 
@@ -67,9 +71,11 @@ class CpuVisionModel : public model::VisionModel {
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override { return precision_; }
   std::string device() const override {
+    const std::string several =
+        contexts() == 1 ? "" : absl::StrCat(", ", contexts(), " contexts");
     return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
                         kernels::HasAvx512Bf16() ? ", bf16" : "",
-                        kernels::HasAmxBf16() ? ", amx" : "", ")");
+                        kernels::HasAmxBf16() ? ", amx" : "", several, ")");
   }
   int fold_factor(int images) const override {
     if (options_.fold_rows > 0) return options_.fold_rows;
@@ -177,11 +183,14 @@ std::vector<model::Result> CpuVisionModel::RunBatch(
   return network_.Forward(ToTensor(images), options_.fold_rows, infos);
 }
 
-// Runs batches on libtorch's intra-op threads.
+// Runs batches on a group of processors, or on all.
 class CpuContext : public model::ExecutionContext {
  public:
-  // `model` must outlive the context.
-  explicit CpuContext(const CpuVisionModel& model) : model_(model) {}
+  // `model` must outlive the context. `group` may be null: any processors.
+  CpuContext(const CpuVisionModel& model, const model::ProcessorGroup* group)
+      : model_(model) {
+    if (group != nullptr) on_group_.emplace(*group);
+  }
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override {
@@ -203,11 +212,14 @@ class CpuContext : public model::ExecutionContext {
 
  private:
   const CpuVisionModel& model_;
+  std::optional<ops::OnProcessorGroup> on_group_;
 };
 
 absl::StatusOr<std::unique_ptr<model::ExecutionContext>>
-CpuVisionModel::MakeContext(int /*index*/) {
-  return std::make_unique<CpuContext>(*this);
+CpuVisionModel::MakeContext(int index) {
+  const std::vector<model::ProcessorGroup>& groups = options_.processor_groups;
+  return std::make_unique<CpuContext>(
+      *this, groups.empty() ? nullptr : &groups[index]);
 }
 
 }  // namespace

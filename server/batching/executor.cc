@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/steady_clock.h"
@@ -208,10 +209,12 @@ Executor::Runner Executor::MakeRunner(int thread) {
 
 absl::Status Executor::Prepare(int thread, DeviceTurns::Member* turns,
                                BatchRunner& runner) {
-  // Images of a CPU's batch are run one by one, so one of them is enough. In
-  // the background a probe is that, so that others wait once less.
-  const bool one = turns != nullptr && model_->context_device(thread) == "cpu";
-  if (one && !options_.probes.empty()) return absl::OkStatus();
+  // Images of a CPU's batch are run one by one, so one of them is enough where
+  // others serve, and where the first context prepares what all share. In the
+  // background a probe is that, so that others wait once less.
+  const bool is_cpu = absl::StartsWith(model_->context_device(thread), "cpu");
+  const bool one = is_cpu && (turns != nullptr || thread > 0);
+  if (one && thread == 0 && !options_.probes.empty()) return absl::OkStatus();
   const auto turn = TakeTurn(turns, absl::ZeroDuration());
   const absl::Status prepared =
       runner.Prepare({config().Padded(config().image_size),
@@ -231,7 +234,7 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
   key.height = key.width = config().Padded(config().image_size);
   const int max = options_.batch.max_batch_size;
   std::vector<BatchTime> times;
-  const bool on_cpu = model_->context_device(0) == "cpu";
+  const bool on_cpu = absl::StartsWith(model_->context_device(0), "cpu");
   const int processors = server::UsableProcessors();
   absl::Duration left = options_.profile_budget;
   absl::Duration expected;  // Of the next batch.

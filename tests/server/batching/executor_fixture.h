@@ -52,7 +52,7 @@ class FakeModel : public model::VisionModel {
     model::VisionTask task = model::VisionTask::kClassification;
     int contexts = 1;
     bool one_device = true;       // Or each context has a device of its own.
-    bool on_cpu = false;          // It is "cpu", in place of "fake".
+    std::string device = "fake";  // Its name; "<name>:<n>" for each context.
     absl::Status make_context;    // Why none can be made.
     int padding = 0;              // The images that pad each batch.
     bool black_is_finite = true;  // The values of a black uint8 image.
@@ -74,8 +74,8 @@ class FakeModel : public model::VisionModel {
 
   int contexts() const override { return options_.contexts; }
   std::string context_device(int index) const override {
-    if (options_.on_cpu) return "cpu";
-    return options_.one_device ? "fake" : absl::StrCat("fake:", index);
+    return options_.one_device ? options_.device
+                               : absl::StrCat(options_.device, ":", index);
   }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int /*index*/) override {

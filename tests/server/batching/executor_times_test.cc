@@ -37,7 +37,7 @@ TEST_F(ExecutorTimesTest, MeasuresBatchesBeforeTheFirstTaskIfNothingIsKnown) {
 TEST_F(ExecutorTimesTest, OnACpuLargeBatchesAreMultiplesOfWhatRunsAtOnce) {
   options_.profile_budget = absl::Hours(1);
   FakeModel::Options model;
-  model.on_cpu = true;
+  model.device = "cpu";
   const int max = 4 * server::UsableProcessors() + 3;
   const auto executor = MakeExecutor(max, model);
   ASSERT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
