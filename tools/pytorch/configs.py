@@ -1,4 +1,4 @@
-"""The three default models, a config each. The first backbone starts the other two.
+"""The default models, a config each. The first backbone starts the dense ones.
 
 Below their token stages stand EfficientNet-Lite0's layers with ImageNet's weights, frozen.
 """

@@ -54,6 +54,8 @@ class LeastSquaresTest(unittest.TestCase):
     def test_each_block_explains_more_and_the_stage_gives_what_was_fitted(self):
         model, teacher = quiet_student(4)
         stage, batches = model.levels[3].eval(), random_maps(48).split(24)
+        for block in stage.blocks[:2]:
+            block.mixer.D.data.fill_(3)  # So that it matters where the auxiliary tokens stand.
         shares = list(least_squares.fit(stage, teacher, (0, 1, 2, 2), batches))
         for before, after in shares:
             self.assertGreater(after, before)

