@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "kernels/linear/gelu_simd.h"
 #include "kernels/linear/packed_gemm.h"
+#include "kernels/simd/vec16.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -139,7 +142,12 @@ void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
   }
 }
 
-// Rounds `count` values to bf16; pairs are filled up with zeros.
+__m512i Rounded(__m512 low, __m512 high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
+}
+
+// Rounds `count` values to bf16; pairs are filled up with zeros, in whole
+// vectors.
 void Round(const float* x, int64_t count, Pair* to) {
   for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
     const int64_t left = std::min(kPanel, count - i);
@@ -147,22 +155,56 @@ void Round(const float* x, int64_t count, Pair* to) {
         left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
     const __m512 low = _mm512_maskz_loadu_ps(mask, x + i);
     const __m512 high = _mm512_maskz_loadu_ps(mask >> kLanes, x + i + kLanes);
-    _mm512_storeu_si512(
-        to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+    _mm512_storeu_si512(to, Rounded(low, high));
+  }
+}
+
+// The same for values that are bf16.
+void Copy(const BFloat16* x, int64_t count, Pair* to) {
+  for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
+    const int64_t left = std::min(kPanel, count - i);
+    const __mmask32 mask =
+        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
+    _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(mask, x + i));
+  }
+}
+
+// Inputs [begin, end) of a product, in pairs.
+struct Range {
+  int64_t begin, end;
+};
+
+int64_t Blocks(const Bf16GemmArgs& args) {
+  return ((args.in + 1) / 2 + kBlockPairs - 1) / kBlockPairs;
+}
+
+Range BlockRange(const Bf16GemmArgs& args, int64_t block) {
+  const int64_t pairs = (args.in + 1) / 2, blocks = Blocks(args);
+  return {pairs * block / blocks, pairs * (block + 1) / blocks};
+}
+
+// Writes a block's inputs to x [rows, kRowPairs].
+void ReadInputs(const Bf16GemmArgs& args, const Range& range, Pair* x) {
+  const int64_t first = 2 * range.begin;
+  const int64_t count = std::min(args.in, 2 * range.end) - first;
+  for (int64_t r = 0; r < args.rows; ++r, x += kRowPairs) {
+    const int64_t at = r * args.x_stride + first;
+    if (args.x_bf16 != nullptr) {
+      Copy(args.x_bf16 + at, count, x);
+    } else {
+      Round(args.x + at, count, x);
+    }
   }
 }
 
 // Computes all outputs of at most kBlockRows rows.
 void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   const int64_t pairs = (args.in + 1) / 2;
-  const int64_t blocks = (pairs + kBlockPairs - 1) / kBlockPairs;
+  const int64_t blocks = Blocks(args);
   const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
   for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = pairs * b / blocks, end = pairs * (b + 1) / blocks;
-    for (int64_t r = 0; r < args.rows; ++r) {
-      Round(args.x + r * args.x_stride + 2 * begin,
-            std::min(args.in, 2 * end) - 2 * begin, x + r * kRowPairs);
-    }
+    const auto [begin, end] = BlockRange(args, b);
+    ReadInputs(args, {begin, end}, x);
     Block block;
     block.pairs = end - begin;
     block.x = x;
@@ -178,17 +220,97 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   }
 }
 
+// Writes the epilogue of a panel's sums [rows, kPanel], rounded, to its first
+// `columns` columns of y.
+void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
+                  BFloat16* y) {
+  const __mmask32 mask =
+      columns == kPanel ? ~__mmask32{0} : (__mmask32{1} << columns) - 1;
+  for (int64_t r = 0; r < args.rows; ++r, sums += kPanel, y += args.y_stride) {
+    Vec16 low = Vec16::Load(sums), high = Vec16::Load(sums + kLanes);
+    if (args.gelu) {
+      low = GeluErf()(low);
+      high = GeluErf()(high);
+    }
+    _mm512_mask_storeu_epi16(y, mask, Rounded(low.v, high.v));
+  }
+}
+
+// The same with a rounded y. A panel's sums stay in the cache until they are
+// complete: x holds the blocks of inputs one after the other.
+void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
+  const int64_t pairs = (args.in + 1) / 2;
+  const int64_t blocks = Blocks(args);
+  for (int64_t b = 0; b < blocks; ++b) {
+    ReadInputs(args, BlockRange(args, b), x + b * args.rows * kRowPairs);
+  }
+  const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
+  for (int64_t first = 0; first < args.out; first += kPanel) {
+    const int64_t columns = std::min(kPanel, args.out - first);
+    float bias[kPanel] = {};
+    if (args.bias != nullptr) std::copy_n(args.bias + first, columns, bias);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const auto [begin, end] = BlockRange(args, b);
+      Block block;
+      block.pairs = end - begin;
+      block.x = x + b * args.rows * kRowPairs;
+      block.weights = weights + first * pairs + begin * kPanel;
+      block.bias = b == 0 ? bias : nullptr;
+      block.add = b > 0;
+      block.y = sums;
+      block.y_stride = kPanel;
+      MultiplyBlock(args.rows, columns <= kLanes ? kLanes : kPanel, block,
+                    block.weights + block.pairs * kPanel);
+    }
+    WriteRounded(args, sums, columns, args.y_bf16 + first);
+  }
+}
+
+// Calls multiply(part) for parts of at most `rows` rows, nearly equal in size.
+template <typename Multiply>
+void ForEachBlockOfRows(const Bf16GemmArgs& args, int64_t rows,
+                        Multiply multiply) {
+  const int64_t blocks = (args.rows + rows - 1) / rows;
+  for (int64_t b = 0; b < blocks; ++b) {
+    multiply(
+        SliceRows(args, args.rows * b / blocks, args.rows * (b + 1) / blocks));
+  }
+}
+
 }  // namespace
+
+void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y) {
+  for (int64_t i = 0; i < count; i += kPanel) {
+    const int64_t left = std::min(kPanel, count - i);
+    const __mmask32 mask =
+        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
+    const __m512 low = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m512 high = _mm512_maskz_loadu_ps(mask >> kLanes, x + i + kLanes);
+    _mm512_mask_storeu_epi16(y + i, mask, Rounded(low, high));
+  }
+}
 
 void Bf16GemmAvx512(const Bf16GemmArgs& args) {
   // Of the largest block, and what Round() writes beyond its last row.
   alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
-  const int64_t blocks = (args.rows + kBlockRows - 1) / kBlockRows;
-  for (int64_t b = 0; b < blocks; ++b) {
-    MultiplyBlockOfRows(
-        SliceRows(args, args.rows * b / blocks, args.rows * (b + 1) / blocks),
-        x);
+  if (args.y_bf16 == nullptr) {
+    return ForEachBlockOfRows(args, kBlockRows, [&](const Bf16GemmArgs& part) {
+      MultiplyBlockOfRows(part, x);
+    });
   }
+  alignas(64) thread_local float sums[kBlockRows * kPanel];
+  const int64_t blocks = Blocks(args);
+  const int64_t rows = kBlockRows / std::max<int64_t>(1, blocks);
+  if (rows >= kTileRows) {
+    return ForEachBlockOfRows(args, rows, [&](const Bf16GemmArgs& part) {
+      MultiplyToBf16(part, x, sums);
+    });
+  }
+  // So many inputs that a tile's do not fit.
+  std::vector<Pair> larger(kTileRows * blocks * kRowPairs + kLanes);
+  ForEachBlockOfRows(args, kTileRows, [&](const Bf16GemmArgs& part) {
+    MultiplyToBf16(part, larger.data(), sums);
+  });
 }
 
 }  // namespace sfmamba::kernels

@@ -42,10 +42,18 @@ struct Pixel {
   int64_t map, row, column;
 };
 
-// Writes the kernel * kernel * in inputs of an output pixel to `row`.
+void Copy(const float* from, int64_t count, float* to, CpuIsa) {
+  std::copy_n(from, count, to);
+}
+void Copy(const float* from, int64_t count, BFloat16* to, CpuIsa isa) {
+  RoundToBf16(from, count, to, isa);
+}
+
+// Writes the kernel * kernel * in inputs of an output pixel to `row`, in the
+// type that they are multiplied in.
 template <typename W>
-void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel,
-            float* row) {
+void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel, CpuIsa isa,
+            W* row) {
   const int64_t top = pixel.row * args.stride - args.kernel / 2;
   const int64_t left = pixel.column * args.stride - args.kernel / 2;
   const int64_t first = std::max<int64_t>(0, -left);
@@ -53,18 +61,25 @@ void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel,
   for (int64_t i = 0; i < args.kernel; ++i, row += args.kernel * args.in) {
     const int64_t y = top + i;
     if (y < 0 || y >= args.height) {
-      std::fill_n(row, args.kernel * args.in, 0.0f);
+      std::fill_n(row, args.kernel * args.in, W());
       continue;
     }
-    if (first > 0) std::fill_n(row, first * args.in, 0.0f);
+    if (first > 0) std::fill_n(row, first * args.in, W());
     const float* from =
         args.x +
         ((pixel.map * args.height + y) * args.width + left + first) * args.in;
-    std::copy_n(from, (last - first) * args.in, row + first * args.in);
+    Copy(from, (last - first) * args.in, row + first * args.in, isa);
     if (last < args.kernel) {
-      std::fill_n(row + last * args.in, (args.kernel - last) * args.in, 0.0f);
+      std::fill_n(row + last * args.in, (args.kernel - last) * args.in, W());
     }
   }
+}
+
+void SetInputs(const float* rows, PackedGemmArgs* product) {
+  product->x = rows;
+}
+void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
+  product->x_bf16 = rows;
 }
 
 template <typename W>
@@ -95,8 +110,8 @@ void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
   const int64_t most =
       std::clamp<int64_t>(kBlockFloats / row, 16, kBlockPixels);
   const int64_t blocks = (end - begin + most - 1) / most;
-  const std::unique_ptr<float[]> rows(  // Not initialised.
-      gathers ? new float[std::min(most, end - begin) * row] : nullptr);
+  const std::unique_ptr<W[]> rows(  // Floats are not initialised.
+      gathers ? new W[std::min(most, end - begin) * row] : nullptr);
   GemmArgs<W> product{};
   product.in = row;
   product.out = args.out;
@@ -109,10 +124,14 @@ void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
   for (int64_t b = 0; b < blocks; ++b) {  // Blocks are nearly equal in size.
     const int64_t first = begin + (end - begin) * b / blocks;
     product.rows = begin + (end - begin) * (b + 1) / blocks - first;
-    product.x = gathers ? rows.get() : args.x + first * args.in;
+    if (gathers) {
+      SetInputs(rows.get(), &product);
+    } else {
+      product.x = args.x + first * args.in;
+    }
     product.y = args.y + first * args.out;
     for (int64_t i = 0; gathers && i < product.rows; ++i, pixel.Step()) {
-      Gather(args, pixel, rows.get() + i * row);
+      Gather(args, pixel, isa, rows.get() + i * row);
     }
     PackedGemmCpu(product, isa);
     Clamp(args, product.y, product.rows * args.out);

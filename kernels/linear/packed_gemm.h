@@ -11,7 +11,7 @@ namespace sfmamba::kernels {
 // y = x W^T + bias, or y += x W^T + bias, with weights of type W, float or
 // BFloat16, that have been packed beforehand. Sums, bias and y are fp32. With
 // BFloat16 weights the values of x are rounded to bf16, to nearest, before they
-// are multiplied.
+// are multiplied; x may also be bf16 already, and y may be rounded to bf16.
 //
 // Products are summed in the order of the inputs, in blocks that depend on `in`
 // alone. So with one instruction set a row's outputs are bit-identical whatever
@@ -27,6 +27,13 @@ struct GemmArgs {
   bool add;           // y += instead of y =.
   float* y;           // [rows, out], rows y_stride apart, written
   int64_t y_stride;
+
+  // Take the place of x and y if they are not null. With BFloat16 weights only,
+  // and y_bf16 without `add`.
+  const BFloat16* x_bf16 = nullptr;
+  BFloat16* y_bf16 = nullptr;
+  // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once.
+  bool gelu = false;
 };
 
 using PackedGemmArgs = GemmArgs<float>;
@@ -60,13 +67,29 @@ void PackWeights(const float* weights, int64_t in, int64_t out, W* packed,
   PackWeights(WeightMatrix{weights, in, 1}, in, out, packed, isa);
 }
 
+// A matrix [out, in] of bf16 values, as above.
+struct Bf16WeightMatrix {
+  const BFloat16* values;
+  int64_t out_stride, in_stride;
+};
+
+// Packs the matrix, which takes less time than from floats.
+void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                 BFloat16* packed);
+
+// Writes y = x, rounded to bf16 as products with BFloat16 weights round it.
+void RoundToBf16(const float* x, int64_t count, BFloat16* y,
+                 CpuIsa isa = ActiveCpuIsa());
+
 // Return the arguments for rows or outputs [begin, end) of the same product.
 // The first output must be a multiple of PanelWidth<W>().
 template <typename W>
 GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
   args.rows = end - begin;
-  args.x += begin * args.x_stride;
-  args.y += begin * args.y_stride;
+  if (args.x != nullptr) args.x += begin * args.x_stride;
+  if (args.x_bf16 != nullptr) args.x_bf16 += begin * args.x_stride;
+  if (args.y != nullptr) args.y += begin * args.y_stride;
+  if (args.y_bf16 != nullptr) args.y_bf16 += begin * args.y_stride;
   return args;
 }
 template <typename W>
@@ -83,6 +106,7 @@ void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);
 void Bf16GemmScalar(const Bf16GemmArgs& args);
 void Bf16GemmAvx512(const Bf16GemmArgs& args);
+void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
 
 }  // namespace sfmamba::kernels
 

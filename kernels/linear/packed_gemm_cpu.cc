@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 
 namespace sfmamba::kernels {
@@ -24,10 +25,38 @@ int64_t PackedInputs<BFloat16>(int64_t in) {
 template <typename W>
 void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
             int64_t columns, float* sums) {
-  float* y = args.y + row * args.y_stride + first;
+  for (int64_t c = 0; c < columns && args.bias != nullptr; ++c) {
+    sums[c] += args.bias[first + c];
+  }
+  const int64_t at = row * args.y_stride + first;
+  if (args.y_bf16 != nullptr) {
+    if (args.gelu) {
+      GeluErfCpu<float>({1, columns, sums, columns, sums, columns},
+                        CpuIsa::kScalar);
+    }
+    RoundToBf16(sums, columns, args.y_bf16 + at, CpuIsa::kScalar);
+    return;
+  }
+  float* y = args.y + at;
   for (int64_t c = 0; c < columns; ++c) {
-    if (args.bias != nullptr) sums[c] += args.bias[first + c];
     y[c] = args.add ? y[c] + sums[c] : sums[c];
+  }
+}
+
+// Packs inputs k and k + 1 of a whole panel. `from` points to the first one.
+void PackPairs(const Bf16WeightMatrix& weights, const BFloat16* from,
+               BFloat16* packed) {
+  if (weights.out_stride == 1) {
+    const BFloat16* second = from + weights.in_stride;
+    for (int64_t o = 0; o < kPanelBf16; ++o) {
+      packed[2 * o] = from[o];
+      packed[2 * o + 1] = second[o];
+    }
+    return;
+  }
+  for (int64_t o = 0; o < kPanelBf16; ++o, from += weights.out_stride) {
+    packed[2 * o] = from[0];
+    packed[2 * o + 1] = from[weights.in_stride];
   }
 }
 
@@ -87,12 +116,41 @@ void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
   }
 }
 
+void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                 BFloat16* packed) {
+  for (int64_t first = 0; first < out; first += kPanelBf16) {
+    const int64_t columns = std::min(kPanelBf16, out - first);
+    const BFloat16* from = weights.values + first * weights.out_stride;
+    for (int64_t k = 0; k < in; k += 2, from += 2 * weights.in_stride) {
+      if (columns == kPanelBf16 && k + 1 < in) {
+        PackPairs(weights, from, packed);
+      } else {
+        std::fill_n(packed, 2 * kPanelBf16, BFloat16());
+        for (int64_t o = 0; o < columns; ++o) {
+          const BFloat16* pair = from + o * weights.out_stride;
+          packed[2 * o] = pair[0];
+          if (k + 1 < in) packed[2 * o + 1] = pair[weights.in_stride];
+        }
+      }
+      packed += 2 * kPanelBf16;
+    }
+  }
+}
+
+void RoundToBf16(const float* x, int64_t count, BFloat16* y, CpuIsa isa) {
+  static const bool supported = HasAvx512Bf16();
+  if (supported && isa == CpuIsa::kAvx512)
+    return RoundToBf16Avx512(x, count, y);
+  for (int64_t i = 0; i < count; ++i) y[i] = BFloat16(x[i]);
+}
+
 template <typename W>
 GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end) {
   args.out = end - begin;
   args.weights += begin * PackedInputs<W>(args.in);
   if (args.bias != nullptr) args.bias += begin;
-  args.y += begin;
+  if (args.y != nullptr) args.y += begin;
+  if (args.y_bf16 != nullptr) args.y_bf16 += begin;
   return args;
 }
 template PackedGemmArgs SliceOutputs(PackedGemmArgs, int64_t, int64_t);
@@ -119,7 +177,9 @@ void Bf16GemmScalar(const Bf16GemmArgs& args) {
   std::vector<float> x(PackedInputs<BFloat16>(args.in));
   for (int64_t i = 0; i < args.rows; ++i) {
     for (int64_t k = 0; k < args.in; ++k) {
-      x[k] = static_cast<float>(BFloat16(args.x[i * args.x_stride + k]));
+      const int64_t at = i * args.x_stride + k;
+      x[k] = static_cast<float>(args.x_bf16 != nullptr ? args.x_bf16[at]
+                                                       : BFloat16(args.x[at]));
     }
     const BFloat16* weights = args.weights;
     for (int64_t first = 0; first < args.out; first += kPanelBf16) {

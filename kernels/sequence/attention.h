@@ -8,9 +8,10 @@
 
 namespace sfmamba::kernels {
 
-// y = softmax(q k^T / sqrt(d)) v for one sequence and head in fp32. Products
-// are computed in W, float or BFloat16, as in kernels/linear/packed_gemm.h:
-// with BFloat16 q, k, v and the weights of the values are rounded to bf16.
+// y = softmax(q k^T / sqrt(d)) v for one sequence and head. Products are
+// computed in W, float or BFloat16, as in kernels/linear/packed_gemm.h, and all
+// sums in fp32: with BFloat16 the weights of the values are rounded to bf16,
+// and y is once.
 //
 // The scores are never all in memory: keys are taken in blocks, and the sums of
 // a query are rescaled when a block has a larger score than those before.
@@ -22,10 +23,10 @@ template <typename W = float>
 struct AttentionArgs {
   int64_t queries, tokens;  // At least one token.
   int64_t d;
-  const float* q;  // [queries, d], rows q_stride apart
-  const float* k;  // [tokens, d], rows k_stride apart
-  const float* v;  // [tokens, d], rows v_stride apart
-  float* y;        // [queries, d], rows y_stride apart, written
+  const W* q;  // [queries, d], rows q_stride apart
+  const W* k;  // [tokens, d], rows k_stride apart
+  const W* v;  // [tokens, d], rows v_stride apart
+  W* y;        // [queries, d], rows y_stride apart, written
   int64_t q_stride, k_stride, v_stride, y_stride;
 };
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/linear/packed_gemm.h"
@@ -29,6 +30,36 @@ void SoftmaxBlock(const ScoreBlock& block, CpuIsa isa) {
   }
 }
 
+// How products in W are given their inputs, keys and values.
+void SetInputs(const float* x, PackedGemmArgs* product) { product->x = x; }
+void SetInputs(const BFloat16* x, Bf16GemmArgs* product) {
+  product->x_bf16 = x;
+}
+
+WeightMatrix ToPack(const float* values, int64_t out_stride,
+                    int64_t in_stride) {
+  return {values, out_stride, in_stride};
+}
+Bf16WeightMatrix ToPack(const BFloat16* values, int64_t out_stride,
+                        int64_t in_stride) {
+  return {values, out_stride, in_stride};
+}
+
+void Pack(const WeightMatrix& matrix, int64_t in, int64_t out, float* packed,
+          CpuIsa isa) {
+  PackWeights(matrix, in, out, packed, isa);
+}
+void Pack(const Bf16WeightMatrix& matrix, int64_t in, int64_t out,
+          BFloat16* packed, CpuIsa) {
+  PackWeights(matrix, in, out, packed);
+}
+
+// Where the sums of all queries are, [queries, d].
+struct Sums {
+  float* y;
+  int64_t stride;
+};
+
 // A block of keys, packed, with their values.
 template <typename W>
 struct KeyBlock {
@@ -40,12 +71,13 @@ struct KeyBlock {
 // Adds what a block of keys gives to queries [begin, begin + block->queries).
 template <typename W>
 void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys, bool first,
-            int64_t begin, const ScoreBlock& block, CpuIsa isa) {
+            int64_t begin, const ScoreBlock& block, const Sums& sums,
+            CpuIsa isa) {
   GemmArgs<W> product{};
   product.rows = block.queries;
   product.in = args.d;
   product.out = keys.count;
-  product.x = args.q + begin * args.q_stride;
+  SetInputs(args.q + begin * args.q_stride, &product);
   product.x_stride = args.q_stride;
   product.weights = keys.keys;
   product.y = block.scores;
@@ -56,12 +88,14 @@ void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys, bool first,
     std::fill(row + keys.count, row + block.keys, kNoScore);
   }
   SoftmaxBlock(block, isa);
-  float* const y = args.y + begin * args.y_stride;
+  float* const y = sums.y + begin * sums.stride;
   for (int64_t i = 0; i < block.queries && !first; ++i) {
     for (int64_t c = 0; c < args.d; ++c) {
-      y[i * args.y_stride + c] *= block.shrink[i];
+      y[i * sums.stride + c] *= block.shrink[i];
     }
   }
+  product = {};
+  product.rows = block.queries;
   product.in = keys.count;
   product.out = args.d;
   product.x = block.scores;
@@ -69,8 +103,17 @@ void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys, bool first,
   product.weights = keys.values;
   product.add = !first;
   product.y = y;
-  product.y_stride = args.y_stride;
+  product.y_stride = sums.stride;
   PackedGemmCpu(product, isa);
+}
+
+// Divides a query's sums by those of its weights.
+void Finish(const float* sums, int64_t d, float scale, float* y, CpuIsa) {
+  for (int64_t c = 0; c < d; ++c) y[c] = sums[c] * scale;
+}
+void Finish(float* sums, int64_t d, float scale, BFloat16* y, CpuIsa isa) {
+  Finish(sums, d, scale, sums, isa);
+  RoundToBf16(sums, d, y, isa);
 }
 
 }  // namespace
@@ -84,6 +127,14 @@ void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
   const std::unique_ptr<float[]> scores(  // Not initialised.
       new float[std::min(kBlockQueries, args.queries) * width]);
   std::vector<float> largest(args.queries, kNoScore), sums(args.queries, 0.0f);
+  std::vector<float> own;  // Where y is not fp32.
+  Sums results{};
+  if constexpr (std::is_same_v<W, float>) {
+    results = {args.y, args.y_stride};
+  } else {
+    own.resize(args.queries * args.d);
+    results = {own.data(), args.d};
+  }
   float shrink[kBlockQueries];
   const int64_t key_blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
   const int64_t query_blocks =
@@ -92,10 +143,10 @@ void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
        ++b) {  // Blocks are nearly equal in size.
     const int64_t first = args.tokens * b / key_blocks;
     const int64_t count = args.tokens * (b + 1) / key_blocks - first;
-    PackWeights<W>({args.k + first * args.k_stride, args.k_stride, 1}, args.d,
-                   count, keys.data(), isa);
-    PackWeights<W>({args.v + first * args.v_stride, 1, args.v_stride}, count,
-                   args.d, values.data(), isa);
+    Pack(ToPack(args.k + first * args.k_stride, args.k_stride, 1), args.d,
+         count, keys.data(), isa);
+    Pack(ToPack(args.v + first * args.v_stride, 1, args.v_stride), count,
+         args.d, values.data(), isa);
     for (int64_t q = 0; q < query_blocks; ++q) {
       const int64_t begin = args.queries * q / query_blocks;
       ScoreBlock block{};
@@ -108,12 +159,12 @@ void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
       block.sums = sums.data() + begin;
       block.shrink = shrink;
       Attend(args, {count, keys.data(), values.data()}, b == 0, begin, block,
-             isa);
+             results, isa);
     }
   }
   for (int64_t i = 0; i < args.queries; ++i) {
-    const float scale = 1 / sums[i];
-    for (int64_t c = 0; c < args.d; ++c) args.y[i * args.y_stride + c] *= scale;
+    Finish(results.y + i * results.stride, args.d, 1 / sums[i],
+           args.y + i * args.y_stride, isa);
   }
 }
 

@@ -16,12 +16,12 @@ namespace sfmamba::kernels {
 // With `swap`, the first and the last token of each sequence are exchanged, in
 // y and also in x itself. This is SF-Mamba's auxiliary token swap (arXiv
 // 2603.16423, 3.2), which costs little here because the rows are read anyway.
-template <typename T>
+template <typename T, typename Y = T>
 struct LayerNormArgs {
   int channels;
   T* x;  // [tokens, channels], rows x_stride apart; written only with `swap`
   int64_t x_stride;
-  T* y;  // [tokens, channels], written; must not overlap x
+  Y* y;  // [tokens, channels], written; must not overlap x
   int64_t y_stride;
   const float* gamma;  // [channels]
   const float* beta;   // [channels]
@@ -30,17 +30,18 @@ struct LayerNormArgs {
   PackedSequences sequences;
 };
 
-// T is float or BFloat16. Runs on the calling thread.
-template <typename T>
-void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
+// T and Y are float or BFloat16, and Y is T unless T is float. Runs on the
+// calling thread.
+template <typename T, typename Y>
+void LayerNormCpu(const LayerNormArgs<T, Y>& args, CpuIsa isa = ActiveCpuIsa());
 
 // LayerNormCpu chooses among these, one per instruction set.
-template <typename T>
-void LayerNormScalar(const LayerNormArgs<T>& args);
-template <typename T>
-void LayerNormAvx2(const LayerNormArgs<T>& args);
-template <typename T>
-void LayerNormAvx512(const LayerNormArgs<T>& args);
+template <typename T, typename Y>
+void LayerNormScalar(const LayerNormArgs<T, Y>& args);
+template <typename T, typename Y>
+void LayerNormAvx2(const LayerNormArgs<T, Y>& args);
+template <typename T, typename Y>
+void LayerNormAvx512(const LayerNormArgs<T, Y>& args);
 
 }  // namespace sfmamba::kernels
 

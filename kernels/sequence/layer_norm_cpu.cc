@@ -6,8 +6,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-template <typename T>
-void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
+template <typename T, typename Y>
+void NormalizeRow(const LayerNormArgs<T, Y>& args, const T* x, Y* y) {
   float sum = 0;
   for (int c = 0; c < args.channels; ++c) sum += static_cast<float>(x[c]);
   const float mean = sum / args.channels;
@@ -19,14 +19,14 @@ void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
   const float scale = 1.0f / std::sqrt(squares / args.channels + args.eps);
   for (int c = 0; c < args.channels; ++c) {
     const float normalized = (static_cast<float>(x[c]) - mean) * scale;
-    y[c] = static_cast<T>(normalized * args.gamma[c] + args.beta[c]);
+    y[c] = static_cast<Y>(normalized * args.gamma[c] + args.beta[c]);
   }
 }
 
 }  // namespace
 
-template <typename T>
-void LayerNormScalar(const LayerNormArgs<T>& args) {
+template <typename T, typename Y>
+void LayerNormScalar(const LayerNormArgs<T, Y>& args) {
   for (int k = 0; k < args.sequences.count; ++k) {
     const int64_t first = args.sequences.begin(k),
                   last = args.sequences.end(k) - 1;
@@ -44,8 +44,8 @@ void LayerNormScalar(const LayerNormArgs<T>& args) {
   }
 }
 
-template <typename T>
-void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa) {
+template <typename T, typename Y>
+void LayerNormCpu(const LayerNormArgs<T, Y>& args, CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kScalar:
       return LayerNormScalar(args);
@@ -58,5 +58,6 @@ void LayerNormCpu(const LayerNormArgs<T>& args, CpuIsa isa) {
 
 template void LayerNormCpu(const LayerNormArgs<float>&, CpuIsa);
 template void LayerNormCpu(const LayerNormArgs<BFloat16>&, CpuIsa);
+template void LayerNormCpu(const LayerNormArgs<float, BFloat16>&, CpuIsa);
 
 }  // namespace sfmamba::kernels

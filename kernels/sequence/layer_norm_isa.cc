@@ -3,12 +3,13 @@
 
 namespace sfmamba::kernels {
 
-template <typename T>
-void LayerNormIsa(const LayerNormArgs<T>& args) {
+template <typename T, typename Y>
+void LayerNormIsa(const LayerNormArgs<T, Y>& args) {
   Normalize<VecIsa>(args);
 }
 
 template void LayerNormIsa(const LayerNormArgs<float>&);
 template void LayerNormIsa(const LayerNormArgs<BFloat16>&);
+template void LayerNormIsa(const LayerNormArgs<float, BFloat16>&);
 
 }  // namespace sfmamba::kernels

@@ -35,8 +35,8 @@ inline V KeepLanes(V v, int lanes) {
   return V::Load(values);
 }
 
-template <typename V, typename T>
-void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
+template <typename V, typename T, typename Y>
+void NormalizeRow(const LayerNormArgs<T, Y>& args, const T* x, Y* y) {
   const float sum = SumRow<V>(args.channels, [&](int c, int lanes) {
     return LoadLanes<V>(x + c, lanes);
   });
@@ -56,8 +56,8 @@ void NormalizeRow(const LayerNormArgs<T>& args, const T* x, T* y) {
   });
 }
 
-template <typename V, typename T>
-void Normalize(const LayerNormArgs<T>& args) {
+template <typename V, typename T, typename Y>
+void Normalize(const LayerNormArgs<T, Y>& args) {
   for (int k = 0; k < args.sequences.count; ++k) {
     const int64_t first = args.sequences.begin(k),
                   last = args.sequences.end(k) - 1;

@@ -7,7 +7,11 @@ Attention::Attention(const weights::StateDict::Scope& scope, int width,
                      const ops::Implementation& implementation)
     : implementation_(implementation),
       heads_(heads),
-      qkv_({layers::Linear::Take(scope.Sub("qkv"), width, 3 * width, true), {}},
+      qkv_({layers::Linear::Take(scope.Sub("qkv"), width, 3 * width, true),
+            {},
+            ops::Epilogue::kNone,
+            /*is_output=*/false,
+            /*feeds_products=*/true},
            implementation),
       proj_(
           {layers::Linear::Take(scope.Sub("proj"), width, width, true), gamma},

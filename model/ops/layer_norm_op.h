@@ -17,7 +17,8 @@ class LayerNormOp {
  public:
   virtual ~LayerNormOp() = default;
 
-  // Returns the norm of x's tokens, in x's shape. With `swap`, the first and
+  // Returns the norm of x's tokens, in x's shape and a type that the
+  // implementation's linear operators read. With `swap`, the first and
   // the last of each `length` tokens of x are exchanged before, in x too.
   virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
   // Returns the norm over the channels of each pixel of map [N, width, H, W],

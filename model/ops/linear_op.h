@@ -16,6 +16,9 @@ struct LinearParameters {
   Epilogue epilogue = Epilogue::kNone;
   // Whether answers (logits, deltas of boxes) are read from the result.
   bool is_output = false;
+  // Whether only linear operators and attention read the result. It may then be
+  // of the type that they multiply.
+  bool feeds_products = false;
 };
 
 // y = epilogue((x W^T + bias) * scale) over the last axis of x. Immutable, so

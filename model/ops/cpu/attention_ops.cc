@@ -6,7 +6,6 @@
 #include "ATen/record_function.h"
 #include "c10/core/InferenceMode.h"
 #include "kernels/sequence/attention.h"
-#include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
@@ -20,7 +19,12 @@ constexpr int64_t kGrainProducts = 1 << 21;
 // The queries of a part. Each part packs all keys of its head.
 constexpr int64_t kPartQueries = 1024;
 
-// By libtorch.
+// The heads of a token lie side by side, as the next layer reads them.
+at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
+  return at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options())
+      .transpose(1, 2);
+}
+
 void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v, const at::Tensor& y) {
   const int axis = q.size(0) >= q.size(1) ? 0 : 1;
@@ -52,8 +56,8 @@ void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
           const int64_t sequence = i / parts / heads, head = i / parts % heads;
           const int64_t first = queries * (i % parts) / parts;
           const auto at = [&](const at::Tensor& x, int64_t row) {
-            return x.data_ptr<float>() + sequence * x.stride(0) +
-                   head * x.stride(1) + row * x.stride(2);
+            return Data<W>(x) + sequence * x.stride(0) + head * x.stride(1) +
+                   row * x.stride(2);
           };
           kernels::AttentionArgs<W> args{};
           args.queries = queries * (i % parts + 1) / parts - first;
@@ -75,24 +79,21 @@ void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
 }  // namespace
 
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, at::ScalarType products) {
+                     const at::Tensor& v) {
   RECORD_FUNCTION("sfmamba::attention", c10::ArrayRef<const c10::IValue>{});
   TORCH_CHECK(k.size(3) == v.size(3) && q.size(3) == k.size(3) &&
                   q.stride(3) == 1 && k.stride(3) == 1 && v.stride(3) == 1,
               "expected heads of one size, contiguous; got ", q.sizes(), ", ",
               k.sizes(), " and ", v.sizes());
-  // The heads of a token lie side by side, as the next layer reads them.
-  const at::Tensor y =
-      at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options())
-          .transpose(1, 2);
-  if (q.scalar_type() != at::kFloat ||
-      kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
-    AttendByLibtorch(q, k, v, y);
-  } else if (products == at::kBFloat16) {
-    Attend<kernels::BFloat16>(q, k, v, y);
-  } else {
-    Attend<float>(q, k, v, y);
-  }
+  const at::Tensor y = EmptyResult(q, v);
+  Dispatch(q, [&](auto type) { Attend<decltype(type)>(q, k, v, y); });
+  return y;
+}
+
+at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
+                               const at::Tensor& v) {
+  const at::Tensor y = EmptyResult(q, v);
+  AttendByLibtorch(q, k, v, y);
   return y;
 }
 

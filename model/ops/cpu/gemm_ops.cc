@@ -58,12 +58,21 @@ PackedWeights PackGemm(const at::Tensor& weight, at::ScalarType type) {
 }
 
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
-          const at::Tensor& bias, bool add, at::Tensor y) {
+          const at::Tensor& bias, GemmOutput output, at::Tensor y) {
   RECORD_FUNCTION("sfmamba::product", c10::ArrayRef<const c10::IValue>{});
   TORCH_CHECK(x.size(1) == weights.in && y.size(1) == weights.out &&
                   x.size(0) == y.size(0) && y.stride(1) == 1,
               "expected [rows, ", weights.in, "] to [rows, ", weights.out,
               "], got ", x.sizes(), " to ", y.sizes());
+  TORCH_CHECK(
+      weights.values.scalar_type() == at::kBFloat16 ||
+          (x.scalar_type() == at::kFloat && y.scalar_type() == at::kFloat),
+      "expected fp32 for weights of fp32, got ", x.scalar_type(), " to ",
+      y.scalar_type());
+  TORCH_CHECK(output == GemmOutput::kSet || (output == GemmOutput::kAdd) ==
+                                                (y.scalar_type() == at::kFloat),
+              "expected to add in fp32 and GELU in bf16, got ",
+              y.scalar_type());
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
   Dispatch(weights.values, [&](auto type) {
     using W = decltype(type);
@@ -71,12 +80,21 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
     args.rows = x.size(0);
     args.in = weights.in;
     args.out = weights.out;
-    args.x = dense.const_data_ptr<float>();
+    if (dense.scalar_type() == at::kBFloat16) {
+      args.x_bf16 = Data<kernels::BFloat16>(dense);
+    } else {
+      args.x = dense.const_data_ptr<float>();
+    }
     args.x_stride = dense.stride(0);
     args.weights = Data<W>(weights.values);
     if (bias.defined()) args.bias = bias.const_data_ptr<float>();
-    args.add = add;
-    args.y = y.data_ptr<float>();
+    args.add = output == GemmOutput::kAdd;
+    if (y.scalar_type() == at::kBFloat16) {
+      args.y_bf16 = Data<kernels::BFloat16>(y);
+      args.gelu = output == GemmOutput::kGeluErf;
+    } else {
+      args.y = y.data_ptr<float>();
+    }
     args.y_stride = y.stride(0);
     MultiplyInParallel(args);
   });

@@ -6,29 +6,36 @@ namespace {
 
 class CpuLayerNorm : public LayerNormOp {
  public:
-  explicit CpuLayerNorm(const LayerNormParameters& parameters)
-      : gamma_(parameters.gamma), beta_(parameters.beta) {}
+  // Tokens of a residual stream in fp32 are normalised to `type`.
+  CpuLayerNorm(const LayerNormParameters& parameters, at::ScalarType type)
+      : gamma_(parameters.gamma), beta_(parameters.beta), type_(type) {}
 
   at::Tensor Forward(Residual& x, int64_t length, bool swap) const override {
-    return LayerNorm(x.Sum(), gamma_, beta_, length, swap);
+    at::Tensor& sum = x.Sum();
+    return LayerNorm(
+        sum, gamma_, beta_, length, swap,
+        sum.scalar_type() == at::kFloat ? type_ : sum.scalar_type());
   }
 
   at::Tensor ForwardMap(const at::Tensor& map) const override {
     // In channels-last memory, the channels of a pixel form a token.
     at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
-    return LayerNorm(x, gamma_, beta_, /*length=*/1, /*swap=*/false)
+    return LayerNorm(x, gamma_, beta_, /*length=*/1, /*swap=*/false, at::kFloat)
         .permute({0, 3, 1, 2});
   }
 
  private:
   at::Tensor gamma_, beta_;  // [width]
+  at::ScalarType type_;
 };
 
 }  // namespace
 
 std::unique_ptr<LayerNormOp> CpuImplementation::MakeLayerNorm(
     const LayerNormParameters& parameters) const {
-  return std::make_unique<CpuLayerNorm>(parameters);
+  return std::make_unique<CpuLayerNorm>(
+      parameters,
+      products_ == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
 }
 
 }  // namespace sfmamba::ops

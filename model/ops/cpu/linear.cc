@@ -15,31 +15,50 @@ namespace {
 // The number of rows that oneDNN packs weights for: those of a stage-3 window.
 constexpr int64_t kTypicalRows = 196;
 
-// By our kernel, with products in fp32 or bf16. Inputs and results are fp32.
+// By our kernel, with products in fp32 or bf16. Sums are fp32. With products in
+// bf16, inputs are fp32 or bf16, and so are results.
 class PackedLinear : public LinearOp {
  public:
-  PackedLinear(const Weights& weights, Epilogue epilogue, at::ScalarType type)
+  // `result` is the type of Forward()'s results, fp32 or that of the products.
+  PackedLinear(const Weights& weights, Epilogue epilogue, at::ScalarType type,
+               at::ScalarType result)
       : weights_(PackGemm(weights.weight, type)),
         bias_(weights.bias),
-        epilogue_(epilogue) {}
+        epilogue_(epilogue),
+        result_(result) {}
 
   at::Tensor Forward(const at::Tensor& x) const override {
-    const at::Tensor rows = AsRows(x).to(at::kFloat);
-    at::Tensor y = at::empty({rows.size(0), weights_.out}, rows.options());
-    Gemm(rows, weights_, bias_, /*add=*/false, y);
-    if (epilogue_ == Epilogue::kGelu) GeluErf(y);
+    const at::Tensor rows = Rows(x);
+    at::Tensor y =
+        at::empty({rows.size(0), weights_.out}, rows.options().dtype(result_));
+    const bool gelu = epilogue_ == Epilogue::kGelu;
+    if (gelu && result_ == at::kBFloat16) {
+      Gemm(rows, weights_, bias_, GemmOutput::kGeluErf, y);
+    } else {
+      Gemm(rows, weights_, bias_, GemmOutput::kSet, y);
+      if (gelu) GeluErf(y);
+    }
     return LikeRowsOf(x, y);
   }
 
   void AddTo(Residual& residual, const at::Tensor& x) const override {
-    Gemm(AsRows(x), weights_, bias_, /*add=*/true,
+    Gemm(Rows(x), weights_, bias_, GemmOutput::kAdd,
          residual.Sum().view({-1, weights_.out}));
   }
 
  private:
+  // Returns x as rows of a type that the product reads.
+  at::Tensor Rows(const at::Tensor& x) const {
+    const at::Tensor rows = AsRows(x);
+    return rows.scalar_type() == weights_.values.scalar_type()
+               ? rows
+               : rows.to(at::kFloat);
+  }
+
   PackedWeights weights_;
   at::Tensor bias_;  // [out] or undefined.
   Epilogue epilogue_;
+  at::ScalarType result_;
 };
 
 // In bf16, by oneDNN.
@@ -104,10 +123,11 @@ std::unique_ptr<LinearOp> CpuImplementation::MakeLinear(
   switch (ProductsOf(parameters.is_output)) {
     case Products::kFloat:
       return std::make_unique<PackedLinear>(weights, parameters.epilogue,
-                                            at::kFloat);
+                                            at::kFloat, at::kFloat);
     case Products::kBFloat16:
-      return std::make_unique<PackedLinear>(weights, parameters.epilogue,
-                                            at::kBFloat16);
+      return std::make_unique<PackedLinear>(
+          weights, parameters.epilogue, at::kBFloat16,
+          parameters.feeds_products ? at::kBFloat16 : at::kFloat);
     case Products::kOneDnn:
       return std::make_unique<OneDnnLinear>(weights, parameters.epilogue,
                                             at::kBFloat16);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ATen/ops/empty_like.h"
+#include "ATen/ops/empty.h"
 #include "kernels/linear/gelu.h"
 #include "kernels/scan/selective_scan.h"
 #include "kernels/sequence/depthwise_conv1d.h"
@@ -56,32 +56,47 @@ void ForEachChannelBlock(const kernels::PackedSequences& sequences,
           });
 }
 
+// LayerNorm() from T to Y.
+template <typename T, typename Y>
+void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     const at::Tensor& y) {
+  const int64_t channels = x.size(-1);
+  kernels::LayerNormArgs<T, Y> args;
+  args.channels = channels;
+  args.x = Data<T>(x);
+  args.x_stride = channels;
+  args.y = Data<Y>(y);
+  args.y_stride = channels;
+  args.gamma = Floats(gamma);
+  args.beta = Floats(beta);
+  args.eps = 1e-5f;
+  args.swap = swap;
+  // Only a swap depends on the sequences.
+  const int64_t unit = swap ? length : 1;
+  args.sequences = {static_cast<int>(x.numel() / channels / unit),
+                    static_cast<int>(unit)};
+  ForEach(args.sequences.count, unit * channels, [&](int64_t b, int64_t e) {
+    kernels::LayerNormCpu(Slice(args, b, e));
+  });
+}
+
 }  // namespace
 
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap) {
-  at::Tensor y = at::empty_like(x);
-  const int64_t channels = x.size(-1);
-  const int64_t tokens = x.numel() / channels;
-  Dispatch(x, [&](auto type) {
-    using T = decltype(type);
-    kernels::LayerNormArgs<T> args;
-    args.channels = channels;
-    args.x = Data<T>(x);
-    args.x_stride = channels;
-    args.y = Data<T>(y);
-    args.y_stride = channels;
-    args.gamma = Floats(gamma);
-    args.beta = Floats(beta);
-    args.eps = 1e-5f;
-    args.swap = swap;
-    // Only a swap depends on the sequences.
-    const int64_t unit = swap ? length : 1;
-    args.sequences = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
-    ForEach(args.sequences.count, unit * channels, [&](int64_t b, int64_t e) {
-      kernels::LayerNormCpu(Slice(args, b, e));
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     at::ScalarType type) {
+  const at::Tensor y = at::empty(x.sizes(), x.options().dtype(type));
+  if (x.scalar_type() == type) {
+    Dispatch(x, [&](auto value) {
+      using T = decltype(value);
+      NormalizeTokens<T, T>(x, gamma, beta, length, swap, y);
     });
-  });
+  } else {
+    TORCH_CHECK(x.scalar_type() == at::kFloat && type == at::kBFloat16,
+                "expected fp32 to bf16, got ", x.scalar_type(), " to ", type);
+    NormalizeTokens<float, kernels::BFloat16>(x, gamma, beta, length, swap, y);
+  }
   return y;
 }
 

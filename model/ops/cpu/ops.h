@@ -22,9 +22,11 @@ namespace sfmamba::ops {
 // `length` consecutive tokens are a sequence. Parameters are contiguous fp32.
 
 // kernels/sequence/layer_norm.h with eps = 1e-5, on the CPU. x is contiguous
-// and written only with `swap`. The result has x's shape and type.
+// and written only with `swap`. The result has x's shape and `type`, which is
+// x's type unless x is fp32.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap);
+                     const at::Tensor& beta, int64_t length, bool swap,
+                     at::ScalarType type);
 
 // kernels/sequence/depthwise_conv1d.h with SiLU. weight is [taps,
 // channels], with `left` taps before the token; bias is [channels] or
@@ -69,11 +71,19 @@ struct PackedWeights {
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
-// y = x W^T + bias, or y += x W^T + bias if `add`. x is [rows, in], bias [out]
-// or undefined, y [rows, out], all fp32. With weights of bf16, x is rounded to
-// bf16 first. A row's output bits depend on that row alone.
+// What a product does with its sums, x W^T + bias.
+enum class GemmOutput {
+  kSet,      // y = the sums
+  kAdd,      // y += the sums, in fp32
+  kGeluErf,  // y = gelu(the sums) in the erf form, in bf16
+};
+
+// x is [rows, in], bias [out] or undefined, y [rows, out]. Bias and sums are
+// fp32, and so are x and y. With weights of bf16 either may also be bf16; x is
+// rounded to bf16 before it is multiplied. A row's output bits depend on that
+// row alone.
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
-          const at::Tensor& bias, bool add, at::Tensor y);
+          const at::Tensor& bias, GemmOutput output, at::Tensor y);
 
 // A convolution by kernels/linear/winograd_conv3x3.h in tiles of side x side.
 struct WinogradWeights {
@@ -143,12 +153,15 @@ at::Tensor DepthwiseConv(const at::Tensor& x,
 
 // softmax(q k^T / sqrt(d)) v for each sequence and head. q is [sequences,
 // heads, queries, d], k and v are [sequences, heads, tokens, d], in fp32 or
-// bf16, with the last axis contiguous. fp32 is computed by
-// kernels/sequence/attention.h with products in `products`, fp32 or bf16; bf16,
-// and all without vector instructions, by libtorch. The result has q's shape
-// and type; the heads of a token lie side by side in memory.
+// bf16, with the last axis contiguous. Computed by kernels/sequence/attention.h
+// with products in the tensors' type. The result has q's shape and type; the
+// heads of a token lie side by side in memory.
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
-                     const at::Tensor& v, at::ScalarType products = at::kFloat);
+                     const at::Tensor& v);
+
+// The same by libtorch's operator, on the threads of model/ops/parallel.h.
+at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
+                               const at::Tensor& v);
 
 // ---- Dense heads ----
 

@@ -1,3 +1,4 @@
+#include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/window_partition.h"
@@ -35,8 +36,14 @@ void CpuImplementation::FillEndsWithMean(at::Tensor& x) const {
 at::Tensor CpuImplementation::Attention(const at::Tensor& q,
                                         const at::Tensor& k,
                                         const at::Tensor& v) const {
-  return ops::Attention(
-      q, k, v, products_ == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
+  const bool ours =
+      products_ == Products::kFloat || products_ == Products::kBFloat16;
+  if (!ours || kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
+    return AttentionByLibtorch(q, k, v);
+  }
+  if (products_ == Products::kFloat) return ops::Attention(q, k, v);
+  return ops::Attention(q.to(at::kBFloat16), k.to(at::kBFloat16),
+                        v.to(at::kBFloat16));
 }
 
 }  // namespace sfmamba::ops

@@ -18,17 +18,12 @@ struct Problem {
   Problem(int64_t queries, int64_t tokens, int d, float deviation = 1)
       : q(queries, d), k(tokens, d), v(tokens, d) {
     std::mt19937 random(1);
-    for (Matrix<float>* x : {&q, &k, &v}) {
+    for (Matrix<W>* x : {&q, &k, &v}) {
       x->FillNormal(random, 0.1f, x == &v ? 1 : deviation);
-      for (int64_t i = 0; i < x->rows(); ++i) {
-        for (int c = 0; c < d; ++c) {
-          x->at(i, c) = static_cast<float>(static_cast<W>(x->at(i, c)));
-        }
-      }
     }
   }
 
-  AttentionArgs<W> Args(Matrix<float>& y) const {
+  AttentionArgs<W> Args(Matrix<W>& y) const {
     AttentionArgs<W> args{};
     args.queries = q.rows();
     args.tokens = k.rows();
@@ -44,8 +39,8 @@ struct Problem {
     return args;
   }
 
-  Matrix<float> Run(CpuIsa isa) const {
-    Matrix<float> y(q.rows(), q.columns());
+  Matrix<W> Run(CpuIsa isa) const {
+    Matrix<W> y(q.rows(), q.columns());
     AttentionCpu(Args(y), isa);
     EXPECT_TRUE(y.GuardsIntact());
     return y;
@@ -59,7 +54,9 @@ struct Problem {
       double largest = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t j = 0; j < k.rows(); ++j) {
         double score = 0;
-        for (int c = 0; c < d; ++c) score += double{q.at(i, c)} * k.at(j, c);
+        for (int c = 0; c < d; ++c) {
+          score += double{Value(q.at(i, c))} * Value(k.at(j, c));
+        }
         weights[j] = score / std::sqrt(d);
         largest = std::max(largest, weights[j]);
       }
@@ -69,14 +66,16 @@ struct Problem {
       }
       for (int64_t j = 0; j < k.rows(); ++j) {
         for (int c = 0; c < d; ++c) {
-          y.at(i, c) += weights[j] / sum * v.at(j, c);
+          y.at(i, c) += weights[j] / sum * Value(v.at(j, c));
         }
       }
     }
     return y;
   }
 
-  Matrix<float> q, k, v;
+  static float Value(W value) { return static_cast<float>(value); }
+
+  Matrix<W> q, k, v;
 };
 
 class AttentionTest : public testing::TestWithParam<CpuIsa> {};
@@ -96,7 +95,7 @@ TEST_P(AttentionTest, AgreesWithFp64) {
   }
 }
 
-// Only the weights of the values are rounded beyond what the problem is.
+// Beyond what the problem is, the weights of the values are rounded, and y.
 TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   for (const auto& [queries, tokens, d] : kSizes) {
     const Problem<BFloat16> problem(queries, tokens, d);

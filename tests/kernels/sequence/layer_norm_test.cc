@@ -71,6 +71,35 @@ class LayerNormTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, LayerNormTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
+TEST_P(LayerNormTest, FromFp32ToBf16IsFp32Rounded) {
+  for (int channels : {1, 7, 33, 320}) {
+    Norm<float> norm(12, channels), same = norm;
+    const PackedSequences sequences{3, 4};
+    const Matrix<float> expected = norm.Run(sequences, true, GetParam());
+    Matrix<BFloat16> y(12, channels);
+    LayerNormArgs<float, BFloat16> args{};
+    args.channels = channels;
+    args.x = same.x.data();
+    args.x_stride = same.x.stride();
+    args.y = y.data();
+    args.y_stride = y.stride();
+    args.gamma = same.gamma.data();
+    args.beta = same.beta.data();
+    args.eps = 1e-5f;
+    args.swap = true;
+    args.sequences = sequences;
+    LayerNormCpu(args, GetParam());
+    EXPECT_TRUE(y.GuardsIntact());
+    EXPECT_TRUE(same.x == norm.x);
+    for (int i = 0; i < 12; ++i) {
+      for (int c = 0; c < channels; ++c) {
+        ASSERT_EQ(y.at(i, c).bits, BFloat16(expected.at(i, c)).bits)
+            << i << " " << c;
+      }
+    }
+  }
+}
+
 TEST_P(LayerNormTest, AgreesWithFp64) {
   for (int channels : {1, 2, 7, 8, 33, 66, 320, 392, 2048}) {
     Norm<float> norm(51, channels);

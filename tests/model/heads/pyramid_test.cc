@@ -56,7 +56,7 @@ TEST(PyramidTest, OutputNormIsTheReferences) {
   at::Tensor x = ChannelsLast(fixture["x"]).contiguous();
   const at::Tensor y =
       ops::LayerNorm(x, fixture["outnorm.weight"], fixture["outnorm.bias"],
-                     /*length=*/1, /*swap=*/false);
+                     /*length=*/1, /*swap=*/false, at::kFloat);
   EXPECT_LE(RelativeError(y, ChannelsLast(fixture["outnorm.out"])), 1e-4);
 }
 

@@ -84,7 +84,9 @@ TEST_P(ImplementationsTest, Linear) {
         const LinearParameters parameters{
             {Values("weight", {out, in}), Values("bias", {out})},
             scaled ? Values("gamma_1", {out}) : at::Tensor(),
-            epilogue};
+            epilogue,
+            /*is_output=*/false,
+            /*feeds_products=*/scaled};
         ExpectNear(tested().MakeLinear(parameters)->Forward(Normed(x)),
                    reference().MakeLinear(parameters)->Forward(x));
       }

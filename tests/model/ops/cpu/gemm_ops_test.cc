@@ -8,6 +8,7 @@
 #include "ATen/ops/equal.h"
 #include "ATen/ops/mm.h"
 #include "gtest/gtest.h"
+#include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/ops.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/fixture.h"
@@ -22,7 +23,7 @@ at::Tensor Values(const char* name, int64_t rows, int64_t columns) {
 at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
                     const at::Tensor& bias) {
   const at::Tensor y = at::empty({x.size(0), weight.size(0)});
-  ops::Gemm(x, ops::PackGemm(weight), bias, /*add=*/false, y);
+  ops::Gemm(x, ops::PackGemm(weight), bias, GemmOutput::kSet, y);
   return y;
 }
 
@@ -50,7 +51,8 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
   const at::Tensor half = x.narrow(1, 8, 32);
   const at::Tensor expected = Multiply(half.contiguous(), w, {});
   const at::Tensor wide = at::empty({20, 96});
-  ops::Gemm(half, ops::PackGemm(w), {}, /*add=*/false, wide.narrow(1, 16, 48));
+  ops::Gemm(half, ops::PackGemm(w), {}, GemmOutput::kSet,
+            wide.narrow(1, 16, 48));
   EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
   // Columns far apart, too.
   EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
@@ -59,8 +61,57 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
 TEST(ProductTest, Adds) {
   const at::Tensor x = Values("x", 20, 32), w = Values("w", 48, 32);
   const at::Tensor before = Values("y", 20, 48), y = before.clone();
-  ops::Gemm(x, ops::PackGemm(w), {}, /*add=*/true, y);
+  ops::Gemm(x, ops::PackGemm(w), {}, GemmOutput::kAdd, y);
   EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
+}
+
+// Rounding before the product or in it, and after it or in it.
+TEST(ProductTest, TakesAndReturnsBf16WithTheBitsOfFp32) {
+  const at::Tensor x = Values("x", 51, 640), w = Values("w", 100, 640);
+  const at::Tensor bias = Values("bias", 1, 100).view({100});
+  const PackedWeights weights = PackGemm(w, at::kBFloat16);
+  const at::Tensor expected = at::empty({51, 100});
+  Gemm(x, weights, bias, GemmOutput::kSet, expected);
+  for (const at::Tensor& rows : {x, x.to(at::kBFloat16)}) {
+    const at::Tensor y = at::empty({51, 100});
+    Gemm(rows, weights, bias, GemmOutput::kSet, y);
+    EXPECT_TRUE(at::equal(y, expected));
+    const at::Tensor rounded = at::empty({51, 100}, at::kBFloat16);
+    Gemm(rows, weights, bias, GemmOutput::kSet, rounded);
+    EXPECT_TRUE(at::equal(rounded, expected.to(at::kBFloat16)));
+  }
+}
+
+TEST(ProductTest, GeluInBf16HasTheSameBitsOnAnyThreads) {
+  const int threads = at::get_num_threads();
+  const at::Tensor x = Values("x", 51, 640), w = Values("w", 1000, 640);
+  const PackedWeights weights = PackGemm(w, at::kBFloat16);
+  at::Tensor sums = at::empty({51, 1000});
+  Gemm(x, weights, {}, GemmOutput::kSet, sums);
+  GeluErf(sums);
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    const at::Tensor y = at::empty({51, 1000}, at::kBFloat16);
+    Gemm(x, weights, {}, GemmOutput::kGeluErf, y);
+    EXPECT_LE(RelativeError(y.to(at::kFloat), sums.to(at::kDouble)), 4e-3);
+    if (kernels::HasAvx512Bf16()) {
+      EXPECT_TRUE(at::equal(y, sums.to(at::kBFloat16))) << count;
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(ProductTest, RefusesTypesThatItDoesNotCompute) {
+  const at::Tensor x = Values("x", 4, 32), w = Values("w", 48, 32);
+  const at::Tensor fp32 = at::empty({4, 48});
+  const at::Tensor bf16 = at::empty({4, 48}, at::kBFloat16);
+  const PackedWeights weights = PackGemm(w, at::kBFloat16);
+  EXPECT_THROW(Gemm(x, PackGemm(w), {}, GemmOutput::kSet, bf16), c10::Error);
+  EXPECT_THROW(
+      Gemm(x.to(at::kBFloat16), PackGemm(w), {}, GemmOutput::kSet, fp32),
+      c10::Error);
+  EXPECT_THROW(Gemm(x, weights, {}, GemmOutput::kAdd, bf16), c10::Error);
+  EXPECT_THROW(Gemm(x, weights, {}, GemmOutput::kGeluErf, fp32), c10::Error);
 }
 
 TEST(ProductTest, RefusesSizesThatDoNotFit) {
