@@ -1,6 +1,7 @@
 #include "model/ops/cpu/ops.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "ATen/ops/empty.h"
 #include "kernels/linear/gelu.h"
@@ -100,26 +101,33 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
   return y;
 }
 
-void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
-                       const at::Tensor& bias, int left, int64_t length,
-                       const at::Tensor& y) {
-  Dispatch(x, [&](auto type) {
+void DepthwiseConvSilu(absl::Span<const SequenceConvolution> convolutions,
+                       int left, int64_t length) {
+  Dispatch(convolutions[0].x, [&](auto type) {
     using T = decltype(type);
-    kernels::DepthwiseConv1dArgs<T> args;
-    args.channels = x.size(1);
-    args.taps = weight.size(0);
-    args.left = left;
-    args.x = Data<T>(x);
-    args.x_stride = x.stride(0);
-    args.y = Data<T>(y);
-    args.y_stride = y.stride(0);
-    args.weight = Floats(weight);
-    args.bias = Floats(bias);
-    args.silu = true;
-    args.sequences = Sequences(x, length);
-    ForEach(args.sequences.count, length * args.channels,
+    std::vector<kernels::DepthwiseConv1dArgs<T>> all;
+    for (const auto& [x, weight, bias, y] : convolutions) {
+      kernels::DepthwiseConv1dArgs<T>& args = all.emplace_back();
+      args.channels = x.size(1);
+      args.taps = weight.size(0);
+      args.left = left;
+      args.x = Data<T>(x);
+      args.x_stride = x.stride(0);
+      args.y = Data<T>(y);
+      args.y_stride = y.stride(0);
+      args.weight = Floats(weight);
+      args.bias = Floats(bias);
+      args.silu = true;
+      args.sequences = Sequences(x, length);
+    }
+    const int64_t count = all[0].sequences.count;
+    ForEach(count * all.size(), length * all[0].channels,
             [&](int64_t begin, int64_t end) {
-              kernels::DepthwiseConv1dCpu(Slice(args, begin, end));
+              for (int64_t i = begin; i < end; ++i) {
+                const int sequence = static_cast<int>(i % count);
+                kernels::DepthwiseConv1dCpu(
+                    Slice(all[i / count], sequence, sequence + 1));
+              }
             });
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ATen/core/Tensor.h"
+#include "absl/types/span.h"
 #include "kernels/linear/winograd_conv3x3.h"
 #include "model/ops/sequence_ops.h"
 #include "model/result.h"
@@ -28,12 +29,18 @@ at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
                      const at::Tensor& beta, int64_t length, bool swap,
                      at::ScalarType type);
 
-// kernels/sequence/depthwise_conv1d.h with SiLU. weight is [taps,
-// channels], with `left` taps before the token; bias is [channels] or
-// undefined; y is written.
-void DepthwiseConvSilu(const at::Tensor& x, const at::Tensor& weight,
-                       const at::Tensor& bias, int left, int64_t length,
-                       const at::Tensor& y);
+// A convolution of x by kernels/sequence/depthwise_conv1d.h with SiLU.
+struct SequenceConvolution {
+  at::Tensor x;
+  at::Tensor weight;  // [taps, channels]
+  at::Tensor bias;    // [channels] or undefined.
+  at::Tensor y;       // Written.
+};
+
+// Runs convolutions of equal sizes, with `left` taps before the token, side by
+// side.
+void DepthwiseConvSilu(absl::Span<const SequenceConvolution> convolutions,
+                       int left, int64_t length);
 
 // kernels/scan/selective_scan.h. u, dt and y are [tokens,
 // channels]; B and C are [tokens, states] with the same distance between rows;

@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cpu/cpu_implementation.h"
@@ -14,11 +15,13 @@ class CpuShortConvolution : public ShortConvolutionOp {
       : parameters_(std::move(parameters)) {}
 
   void Forward(absl::Span<const Step> steps, int64_t length) const override {
+    std::vector<SequenceConvolution> convolutions;
     for (size_t i = 0; i < steps.size(); ++i) {
       const ShortConvolutionParameters::Part& part = parameters_.parts[i];
-      DepthwiseConvSilu(ToRows(steps[i].x), part.weight, part.bias,
-                        parameters_.left, length, ToRows(steps[i].y));
+      convolutions.push_back(
+          {ToRows(steps[i].x), part.weight, part.bias, ToRows(steps[i].y)});
     }
+    DepthwiseConvSilu(convolutions, parameters_.left, length);
   }
 
  private:
