@@ -34,9 +34,10 @@ struct WinogradConv3x3Args {
   float* y;                       // [count, height, width, out], written
 };
 
-// Returns the m that takes the fewest products for `count` maps of this size:
-// 7 if there are enough tiles for products of many rows, otherwise 4.
-int WinogradSide(int64_t count, int height, int width);
+// Returns the faster m for `count` maps of this size: 7 if that takes fewer
+// products, there are enough tiles for products of many rows, and the weights
+// fit into the cache that threads share; otherwise 4.
+int WinogradSide(int64_t count, int height, int width, int in, int out);
 
 // Returns the number of floats in the packed weights.
 int64_t WinogradWeightsSize(int side, int in, int out,

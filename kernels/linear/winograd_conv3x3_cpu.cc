@@ -32,6 +32,8 @@ constexpr double kFewer = 0.9;
 // The fewest tiles of 7 x 7, so that the products have many rows for the
 // weights that they read.
 constexpr int64_t kFewestTiles = 40;
+// The most bytes of weights for tiles of 7 x 7. Every block of tiles reads all.
+constexpr int64_t kMostWeights = 32 << 20;
 
 int64_t Tiles(int side, int64_t count, int height, int width) {
   return count * ((height + side - 1) / side) * ((width + side - 1) / side);
@@ -112,11 +114,15 @@ void Finish(const WinogradConv3x3Args& args, float* sums, float* y) {
 
 }  // namespace
 
-int WinogradSide(int64_t count, int height, int width) {
+int WinogradSide(int64_t count, int height, int width, int in, int out) {
+  const int64_t weights = Positions(7) * in * out * sizeof(float);
   const int64_t tiles = Tiles(7, count, height, width);
   const double products = Positions(7) * tiles;
   const double others = Positions(4) * Tiles(4, count, height, width);
-  return tiles >= kFewestTiles && products < kFewer * others ? 7 : 4;
+  return tiles >= kFewestTiles && products < kFewer * others &&
+                 weights <= kMostWeights
+             ? 7
+             : 4;
 }
 
 int64_t WinogradWeightsSize(int side, int in, int out, CpuIsa isa) {

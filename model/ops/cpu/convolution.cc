@@ -58,7 +58,8 @@ class WinogradConvolution : public ConvolutionOp {
         convolution_(PackWinograd(
             weights.weight, weights.bias,
             kernels::WinogradSide(parameters.maps, parameters.input_size,
-                                  parameters.input_size))) {}
+                                  parameters.input_size, weights.weight.size(1),
+                                  weights.weight.size(0)))) {}
 
   at::Tensor Forward(const at::Tensor& x) const override {
     return WinogradConv(x.to(at::kFloat), convolution_, activation_);

@@ -120,12 +120,13 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(WinogradSideTest, IsSevenForManyTilesThatFit) {
-  EXPECT_EQ(WinogradSide(50, 7, 7), 7);
-  EXPECT_EQ(WinogradSide(10, 14, 14), 7);
-  EXPECT_EQ(WinogradSide(1, 200, 336), 7);
-  EXPECT_EQ(WinogradSide(50, 8, 8), 4);   // 7 x 7 would fill a third.
-  EXPECT_EQ(WinogradSide(1, 14, 14), 4);  // 4 tiles.
-  EXPECT_EQ(WinogradSide(1, 0, 0), 4);    // Unknown.
+  EXPECT_EQ(WinogradSide(50, 7, 7, 256, 256), 7);
+  EXPECT_EQ(WinogradSide(10, 14, 14, 256, 256), 7);
+  EXPECT_EQ(WinogradSide(1, 200, 336, 256, 256), 7);
+  EXPECT_EQ(WinogradSide(50, 8, 8, 256, 256), 4);     // 7 x 7 fills a third.
+  EXPECT_EQ(WinogradSide(1, 14, 14, 256, 256), 4);    // 4 tiles.
+  EXPECT_EQ(WinogradSide(1, 128, 171, 512, 512), 4);  // 81 MiB of weights.
+  EXPECT_EQ(WinogradSide(1, 0, 0, 256, 256), 4);      // An unknown size.
 }
 
 TEST_P(WinogradConv3x3Test, IsThePlainSum) {
