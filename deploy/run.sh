@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up this machine, builds, serves models/ and shows what they make of the
-# sample pictures: their classes, and by detectors and segmenters, where models/
-# has them, annotated pictures in out/.
+# sample pictures: what photographs and renders show, and by detectors and
+# segmenters, where models/ has them, annotated pictures in out/.
 #
 #   deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto]
 #
@@ -124,14 +124,19 @@ models=$(sfmamba models) || fail "listing the models failed"
 echo "$models"
 serves() { grep -q " $1 " <<<"$models"; }
 
-show() {  # The verb, then flags.
-  say "sfmamba $* client/samples/*.jpg, and where the server's time went:"
-  sfmamba "$@" --timing --deadline=60s client/samples/*.jpg ||
-    fail "sfmamba $1 failed"
+show() {  # The verb, flags and pictures.
+  say "sfmamba $*, and where the server's time went:"
+  sfmamba "$@" --timing --deadline=60s || fail "sfmamba $1 failed"
 }
-if serves CLASSIFICATION; then show classify --top_k=3; fi
-if serves DETECTION; then show detect --score_threshold=0.3 --output_dir=out; fi
-if serves SEGMENTATION; then show segment --output_dir=out; fi
+samples=client/samples
+if serves CLASSIFICATION; then
+  show classify --top_k=3 $samples/{coffee,chelsea,camera,rocket,astronaut}.jpg
+  show classify --model=everyday --top_k=3 $samples/render_*.jpg
+fi
+if serves DETECTION; then
+  show detect --score_threshold=0.3 --output_dir=out $samples/*.jpg
+fi
+if serves SEGMENTATION; then show segment --output_dir=out $samples/*.jpg; fi
 if serves DETECTION || serves SEGMENTATION; then
   say "annotated pictures: $PWD/out"
 fi

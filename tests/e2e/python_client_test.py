@@ -19,6 +19,7 @@ from PIL import Image
 import sfmamba
 
 SAMPLES = pathlib.Path('client/samples')
+TRIPOD = SAMPLES / 'camera.jpg'
 RENDER = SAMPLES / 'render_04.jpg'
 SCENE = SAMPLES / 'scene_01.jpg'
 SCENES = sorted(SAMPLES.glob('scene_*.jpg'))
@@ -94,14 +95,15 @@ class SyncTest(unittest.TestCase):
         return raised.exception
 
     def test_classify_as_the_command_does(self):
-        [expected] = command('classify', RENDER)
-        answer = self.client.classify(RENDER)
+        [expected] = command('classify', TRIPOD)
+        answer = self.client.classify(TRIPOD)
         self.assertEqual(answer.model, expected['model'])
         categories = expected['categories']
         self.assertEqual(list(answer.labels), [one['label'] for one in categories])
         self.assertEqual(list(answer.class_ids), [one['class_id'] for one in categories])
         assert_close(answer.scores, [one['score'] for one in categories])
-        self.assertEqual(answer.labels[0], 'table')
+        self.assertEqual((answer.labels[0], answer.model),
+                         ('tripod', 'models/photographs/versions/1'))
 
     def test_detect_as_the_command_does(self):
         [expected] = command('detect', SCENE)
@@ -166,7 +168,8 @@ class SyncTest(unittest.TestCase):
 
     def test_a_list_with_a_broken_picture(self):
         data = RENDER.read_bytes()
-        answers = self.client.classify([RENDER, data[:len(data) // 2], SAMPLES / 'render_01.jpg'])
+        answers = self.client.classify([RENDER, data[:len(data) // 2], SAMPLES / 'render_01.jpg'],
+                                       model='everyday')
         self.assertEqual([answers[0].labels[0], answers[2].labels[0]], ['table', 'tool'])
         self.assertIsInstance(answers[1], sfmamba.VisionError)
         self.assertEqual((answers[1].code, answers[1].reason, answers[1].field),
@@ -206,7 +209,8 @@ class SyncTest(unittest.TestCase):
         self.assertGreaterEqual(answer.timing.total, answer.timing.inference)
 
     def test_embedding(self):
-        answer = self.client.classify(RENDER, embedding=True, score_type='LOGIT', top_k=20)
+        answer = self.client.classify(RENDER, embedding=True, score_type='LOGIT', top_k=20,
+                                      model='everyday')
         self.assertEqual(answer.embedding.ndim, 1)
         self.assertEqual(len(answer.labels), 20)
         self.assertGreater(np.ptp(answer.scores), 1)

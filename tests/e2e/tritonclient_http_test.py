@@ -168,12 +168,13 @@ class TritonClientHttpTest(unittest.TestCase):
         self.assertEqual(after['inference_count'] - before['inference_count'], 3)
         self.assertEqual(after['inference_stats']['success']['count']
                          - before['inference_stats']['success']['count'], 1)
-        self.assertEqual(len(self.client.get_inference_statistics()['model_stats']), 3)
+        self.assertEqual(len(self.client.get_inference_statistics()['model_stats']), 4)
 
     def test_index(self):
         models = self.client.get_model_repository_index()
         self.assertEqual([model['name'] for model in models],
-                         ['everyday', 'everyday_detector', 'everyday_segmenter'])
+                         ['everyday', 'everyday_detector', 'everyday_segmenter',
+                          'photographs'])
         self.assertEqual({model['state'] for model in models}, {'READY'})
 
     def test_models_stay_and_share_no_memory(self):

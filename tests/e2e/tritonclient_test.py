@@ -157,7 +157,8 @@ class TritonClientTest(unittest.TestCase):
     def test_index(self):
         models = self.client.get_model_repository_index().models
         self.assertEqual([model.name for model in models],
-                         ['everyday', 'everyday_detector', 'everyday_segmenter'])
+                         ['everyday', 'everyday_detector', 'everyday_segmenter',
+                          'photographs'])
         self.assertEqual({model.state for model in models}, {'READY'})
 
     def test_streams_several_hundred_requests(self):

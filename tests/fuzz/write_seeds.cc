@@ -257,7 +257,7 @@ void AddConfigs(const Corpus& corpus) {
   FillAll(&model);
   corpus.Add("model_config", "every_field", Byte(0) + Text(model));
   for (const char* name :
-       {"everyday", "everyday_detector", "everyday_segmenter"}) {
+       {"everyday", "everyday_detector", "everyday_segmenter", "photographs"}) {
     corpus.Add("model_config", name,
                Byte(20) + ReadFile(absl::StrCat("models/", name,
                                                 "/1/config.textproto")));

@@ -13,7 +13,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests 
 from keys import Keys
 from model_server import SAMPLES, Server
 
-PICTURE = SAMPLES / 'render_04.jpg'
+PICTURE = SAMPLES / 'camera.jpg'
 PATIENCE = 60  # Seconds.
 
 
@@ -44,9 +44,9 @@ class TlsTest(unittest.TestCase):
 
     def test_a_token_over_tls(self):
         client = self.connect(**arguments(token='camera-token'))
-        self.assertEqual(client.classify(PICTURE).labels[0], 'table')
+        self.assertEqual(client.classify(PICTURE).labels[0], 'tripod')
         [(_, answer)] = client.stream(client.classify, [PICTURE])
-        self.assertEqual(answer.labels[0], 'table')
+        self.assertEqual(answer.labels[0], 'tripod')
         self.assertTrue(client.health())
 
     def test_a_certificate_of_its_own(self):
@@ -54,7 +54,7 @@ class TlsTest(unittest.TestCase):
             token=lambda: 'camera-token',
             private_key=pathlib.Path(keys.path('client.key')).read_bytes(),
             certificate_chain=pathlib.Path(keys.path('client.pem')).read_bytes()))
-        self.assertEqual(client.classify(PICTURE).labels[0], 'table')
+        self.assertEqual(client.classify(PICTURE).labels[0], 'tripod')
 
     def test_who_may_not(self):
         for token in (None, 'wrong'):
@@ -80,9 +80,9 @@ class AsyncTlsTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_token_over_tls(self):
         async with sfmamba.AsyncClient(server.address,
                                        **arguments(token='camera-token')) as client:
-            self.assertEqual((await client.classify(PICTURE)).labels[0], 'table')
+            self.assertEqual((await client.classify(PICTURE)).labels[0], 'tripod')
             async for _, answer in client.stream(client.classify, [PICTURE]):
-                self.assertEqual(answer.labels[0], 'table')
+                self.assertEqual(answer.labels[0], 'tripod')
 
 
 if __name__ == '__main__':
