@@ -36,7 +36,17 @@ struct Block {
   bool add;             // y += instead of y =.
   float* y;             // [rows, kPanel], rows y_stride apart
   int64_t y_stride;
+  // Lines to prefetch meanwhile, one with each pair, since many at once wait
+  // for each other. At most `pairs`.
+  const char* next;
+  int64_t next_lines;
 };
+
+constexpr int64_t kLine = 64;  // Bytes in a line of the cache.
+// The most lines that are prefetched at once. The processor waits for few.
+constexpr int64_t kLinesAtOnce = 16;
+
+void Prefetch(const char* line) { _mm_prefetch(line, _MM_HINT_T1); }
 
 // Computes kRows rows, the first kVectors vectors of outputs. The sums stay in
 // registers only if every loop over them is unrolled.
@@ -50,7 +60,7 @@ void MultiplyRows(const Block& block) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
   }
-  for (int64_t k = 0; k < pairs; ++k) {
+  const auto add_pair = [&](int64_t k) __attribute__((always_inline)) {
     __m512bh weight[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
@@ -67,7 +77,12 @@ void MultiplyRows(const Block& block) {
         sums[r][v] = _mm512_dpbf16_ps(sums[r][v], pair, weight[v]);
       }
     }
+  };
+  for (int64_t k = 0; k < block.next_lines; ++k) {
+    Prefetch(block.next + k * kLine);
+    add_pair(k);
   }
+  for (int64_t k = block.next_lines; k < pairs; ++k) add_pair(k);
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     const __m512 bias = block.bias == nullptr
@@ -119,17 +134,21 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
 // tiles are slower. Meanwhile prefetches the weights of the next block, `next`.
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const Pair* next) {
-  constexpr int64_t kLine = 64 / sizeof(Pair);
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const int64_t lines = block.pairs * kPanel / kLine;
+  const int64_t lines = block.pairs * kPanel * sizeof(Pair) / kLine;
   for (int64_t t = 0; t < tiles; ++t) {
-    for (int64_t i = lines * t / tiles; i < lines * (t + 1) / tiles; ++i) {
-      _mm_prefetch(reinterpret_cast<const char*>(next + i * kLine),
-                   _MM_HINT_T1);
-    }
     const int64_t first = rows * t / tiles;
     const int64_t count = rows * (t + 1) / tiles - first;
     Block tile = block;
+    const int64_t line = lines * t / tiles;
+    tile.next = reinterpret_cast<const char*>(next) + line * kLine;
+    tile.next_lines = std::min(block.pairs, lines * (t + 1) / tiles - line);
+    if (tile.next_lines <= kLinesAtOnce) {
+      for (int64_t i = 0; i < tile.next_lines; ++i) {
+        Prefetch(tile.next + i * kLine);
+      }
+      tile.next_lines = 0;
+    }
     tile.x += first * kRowPairs;
     tile.y += first * block.y_stride;
     if (columns == kPanel) {
