@@ -22,7 +22,7 @@ class CpuImplementation : public Implementation {
   // What computes products and convolutions.
   enum class Products {
     kFloat,     // Our kernels in fp32.
-    kBFloat16,  // Our kernels in bf16; what is between them is fp32.
+    kBFloat16,  // Our kernels in bf16; what others read too is fp32.
     kOneDnn,    // oneDNN in bf16, and so is what is between them.
     kTorch,     // libtorch in the precision, without the processor's support.
   };
