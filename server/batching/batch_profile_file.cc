@@ -1,13 +1,7 @@
 #include "server/batching/batch_profile_file.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 
 #include "absl/strings/numbers.h"
@@ -15,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/base/replace_file.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -145,24 +140,7 @@ absl::StatusOr<std::vector<BatchTime>> ReadBatchProfile(
 absl::Status WriteBatchProfile(const BatchProfileKey& key,
                                const std::vector<BatchTime>& times,
                                const std::string& path) {
-  const auto failed = [](const std::string& name) {
-    const int error = errno;
-    return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));
-  };
-  std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int fd = mkstemp(temporary.data());
-  if (fd < 0) return failed(temporary);
-  const std::string text = BatchProfileText(key, times);
-  const bool written =
-      write(fd, text.data(), text.size()) == ssize_t(text.size()) &&
-      fchmod(fd, 0644) == 0 && fsync(fd) == 0;
-  absl::Status status = written ? absl::OkStatus() : failed(temporary);
-  close(fd);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = failed(path);
-  }
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  return server::ReplaceFile(path, BatchProfileText(key, times));
 }
 
 }  // namespace sfmamba::batching

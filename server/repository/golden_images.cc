@@ -8,6 +8,7 @@ namespace sfmamba::repository {
 namespace {
 
 constexpr int kImages = 4;
+constexpr int kDenseImages = 2;  // They take long.
 
 // Waves of other lengths and colours for each number.
 std::vector<uint8_t> MakePixels(int number, int height, int width) {
@@ -26,6 +27,21 @@ std::vector<uint8_t> MakePixels(int number, int height, int width) {
 }
 
 }  // namespace
+
+std::vector<batching::Executor::Probe> MadeUpImages(
+    const model::ModelConfig& config) {
+  const int count = config.task == model::VisionTask::kClassification
+                        ? kImages
+                        : kDenseImages;
+  std::vector<batching::Executor::Probe> images;
+  for (int i = 0; i < count; ++i) {
+    batching::Executor::Probe image = BlackProbe(config);
+    image.pixels = MakePixels(i, image.height, image.width);
+    image.check = [](const model::Result&) { return absl::OkStatus(); };
+    images.push_back(std::move(image));
+  }
+  return images;
+}
 
 absl::StatusOr<std::vector<GoldenImage>> AnswerGoldenImages(
     model::VisionModel& model) {

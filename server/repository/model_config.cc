@@ -330,6 +330,17 @@ model::VisionTask ToTask(v1::ModelConfig::Task task) {
   }
 }
 
+model::Precision ToPrecision(v1::Precision precision) {
+  switch (precision) {
+    case v1::BF16:
+      return model::Precision::kBFloat16;
+    case v1::FP16:
+      return model::Precision::kFloat16;
+    default:
+      return model::Precision::kFloat32;
+  }
+}
+
 absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& stated, int classes,
     const weights::WeightShapes& shapes) {
@@ -361,11 +372,7 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
                         WithDefaults(proto.segmenter()).channels(),
                         &config->segmentation_channels));
   }
-  Translate(proto.precision(),
-            {{v1::FP32, model::Precision::kFloat32},
-             {v1::BF16, model::Precision::kBFloat16},
-             {v1::FP16, model::Precision::kFloat16}},
-            &config->precision);
+  config->precision = ToPrecision(proto.precision());
   status.Update(model::Validate(*config));
   if (!status.ok()) return status;
   return config;

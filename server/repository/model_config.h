@@ -15,6 +15,9 @@ inline constexpr char kWeightsFile[] = "model.safetensors";
 inline constexpr char kLabelsFile[] = "labels.txt";
 inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
+// FP32 if it is unspecified or AUTO.
+model::Precision ToPrecision(v1::Precision precision);
+
 // CLASSIFICATION if it is unspecified.
 model::VisionTask ToTask(v1::ModelConfig::Task task);
 

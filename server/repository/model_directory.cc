@@ -164,6 +164,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
     directory.labels = ClassNames(task, directory.config.num_classes);
   }
   directory.batch = ToBatchOptions(proto->batching(), task);
+  directory.precision = proto->precision();
   proto->set_num_classes(directory.config.num_classes);
   directory.network = NetworkOf(*proto);
   if (files[2].empty()) return directory;

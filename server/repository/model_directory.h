@@ -25,6 +25,8 @@ struct ModelDirectory {
   // without its batching, precision and digest. Versions that have the same
   // take the same time.
   std::string network;
+  // As config.textproto says; config.precision is FP32 where it is AUTO.
+  v1::Precision precision = v1::PRECISION_UNSPECIFIED;
 };
 
 // Reads `path`/{config.textproto, labels.txt} and checks that model.safetensors

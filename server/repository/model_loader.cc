@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "server/batching/executor.h"
 #include "server/repository/golden.h"
+#include "server/repository/golden_images.h"
 #include "server/repository/model_config.h"
 
 namespace sfmamba::repository {
@@ -16,18 +17,6 @@ namespace {
 // What a model takes beside its weights: its threads, and the memory of a
 // batch.
 constexpr int64_t kBesideWeights = 32 << 20;
-
-absl::string_view PrecisionName(model::Precision precision) {
-  switch (precision) {
-    case model::Precision::kFloat32:
-      return "FP32";
-    case model::Precision::kBFloat16:
-      return "BF16";
-    case model::Precision::kFloat16:
-      return "FP16";
-  }
-  return "";
-}
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
@@ -44,7 +33,8 @@ ModelLoader::ModelLoader(Options options, Load load,
       load_(std::move(load)),
       metrics_(*metrics),
       log_(*log),
-      times_(options_.profile_dir, log) {}
+      times_(options_.profile_dir, log),
+      precisions_(options_.profile_dir, options_.build, log) {}
 
 template <typename Fn>
 auto ModelLoader::RunAs(bool background, Fn fn) {
@@ -60,6 +50,10 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
                          job.batching.value_or(v1::Batching()));
   if (!directory.ok()) return directory.status();
   directory->batch.client_share = options_.client_share;
+  if (directory->precision == v1::PRECISION_UNSPECIFIED) {
+    directory->precision = options_.default_precision;
+    directory->config.precision = ToPrecision(options_.default_precision);
+  }
   if (directory->weights_path.empty()) {
     log_.Warning(observability::LogModule::kModels, "the weights are random",
                  {{"model", job.version.name()}});
@@ -74,7 +68,10 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
 }
 
 absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
-    const Job& job, const ModelDirectory& directory) const {
+    const Job& job, const ModelDirectory& stated,
+    model::Precision precision) const {
+  ModelDirectory directory = stated;
+  directory.config.precision = precision;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
       load_(directory, TellOfCaptures(job.version));
   if (!model.ok()) {
@@ -83,16 +80,40 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
         absl::StrReplaceAll(model.status().message(),
                             {{directory.weights_path, kWeightsFile}}));
   }
-  const model::Precision asked = directory.config.precision;
-  if (asked != model::Precision::kFloat32 &&
+  if (precision == stated.config.precision &&
+      precision != model::Precision::kFloat32 &&
       (*model)->precision() == model::Precision::kFloat32) {
     log_.Warning(
         observability::LogModule::kModels,
         absl::StrCat("converted to FP32: this processor does not compute ",
-                     PrecisionName(asked)),
+                     PrecisionName(precision)),
         {{"model", job.version.name()}});
   }
   return model;
+}
+
+absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
+    const Job& job, const ModelDirectory& directory) {
+  PrecisionChooser::Job choice;
+  choice.model = job.version.name();
+  choice.content =
+      absl::StrCat(directory.network, ", ", directory.weights_sha256);
+  choice.load = [&](model::Precision precision) {
+    return RunAs(job.background,
+                 [&] { return LoadWeights(job, directory, precision); });
+  };
+  choice.images =
+      [&]() -> absl::StatusOr<std::vector<batching::Executor::Probe>> {
+    auto golden = ReadGolden(job.version.path(), directory.config);
+    if (!golden.ok() || !golden->empty()) return golden;
+    return MadeUpImages(directory.config);
+  };
+  choice.has_room = [&] {
+    return 2 * MemoryToLoad(directory.weights_size) <= options_.free_memory();
+  };
+  if (job.background) choice.devices = devices_;
+  choice.stop = job.stop;
+  return precisions_.Load(choice);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
@@ -101,7 +122,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   if (!directory.ok()) return directory.status();
   if (job.stop()) return Stopped();
   absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
-      RunAs(job.background, [&] { return LoadWeights(job, *directory); });
+      directory->precision == v1::AUTO
+          ? LoadChosen(job, *directory)
+          : RunAs(job.background, [&] {
+              return LoadWeights(job, *directory, directory->config.precision);
+            });
   if (!model.ok()) return model.status();
   if (job.stop()) return Stopped();
   auto loaded = std::make_unique<LoadedModel>();
@@ -113,6 +138,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.drain_timeout = options_.drain_timeout;
   options.profile_budget = options_.profile_budget;
   options.background = job.background;
+  loaded->precision = (*model)->precision();
   loaded->profile_key = {directory->network,
                          absl::StrCat((*model)->device(), ", ",
                                       PrecisionName((*model)->precision()),

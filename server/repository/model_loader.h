@@ -18,6 +18,7 @@
 #include "server/repository/batch_times.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
+#include "server/repository/precision_chooser.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -44,6 +45,8 @@ class ModelLoader {
     absl::Duration profile_budget;
     std::string profile_dir;
     std::string build;
+    // Of models whose configuration has none.
+    v1::Precision default_precision = v1::FP32;
     // The bytes that a model may take now.
     std::function<int64_t()> free_memory;
   };
@@ -78,7 +81,11 @@ class ModelLoader {
   auto RunAs(bool background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
-      const Job& job, const ModelDirectory& directory) const;
+      const Job& job, const ModelDirectory& directory,
+      model::Precision precision) const;
+  // The same in the precision that the configuration leaves to the server.
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadChosen(
+      const Job& job, const ModelDirectory& directory);
   // Logs and counts the graphs that a version cannot record.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
@@ -87,6 +94,7 @@ class ModelLoader {
   observability::Metrics& metrics_;
   observability::Logger& log_;
   BatchTimes times_;
+  PrecisionChooser precisions_;
   server::BackgroundThread background_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =

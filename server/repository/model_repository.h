@@ -58,6 +58,8 @@ class ModelRepository {
     absl::Duration profile_budget;
     std::string profile_dir;  // See ServerConfig. Empty: none.
     std::string build;        // Of the program: profiles of others are ignored.
+    // Of models whose configuration has none.
+    v1::Precision default_precision = v1::FP32;
     bool explicit_control = false;  // LoadModel() and UnloadModel() are served.
     // Infinite: the folder is read at the start only.
     absl::Duration poll_period = absl::InfiniteDuration();

@@ -19,6 +19,18 @@ absl::string_view TaskName(model::VisionTask task) {
   return "";  // Not reached: the cases are all there are.
 }
 
+absl::string_view PrecisionName(model::Precision precision) {
+  switch (precision) {
+    case model::Precision::kFloat32:
+      return "FP32";
+    case model::Precision::kBFloat16:
+      return "BF16";
+    case model::Precision::kFloat16:
+      return "FP16";
+  }
+  return "";
+}
+
 ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
                            std::optional<ModelPurpose> purpose,
                            std::shared_ptr<observability::ModelMetrics> metrics)

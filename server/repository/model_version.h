@@ -24,11 +24,15 @@ namespace sfmamba::repository {
 // "classification", "detection" or "segmentation".
 absl::string_view TaskName(model::VisionTask task);
 
+// "FP32", "BF16" or "FP16".
+absl::string_view PrecisionName(model::Precision precision);
+
 // What a version that is READY runs and says of itself. Immutable but for its
 // executor, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
   absl::Time load_time;  // Of the wall clock.
+  model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
   batching::BatchProfileKey profile_key;
   // From the end of an image's batch until its answer was encoded.

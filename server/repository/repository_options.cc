@@ -43,6 +43,7 @@ ModelRepository::Options RepositoryOptions(
   options.profile_budget = base::FromProto(config.profile_budget());
   options.profile_dir = config.profile_dir();
   options.build = std::move(build);
+  v1::Precision_Parse(config.default_precision(), &options.default_precision);
   options.device_failed = std::move(device_failed);
   const std::string& control = config.model_control();
   options.explicit_control =

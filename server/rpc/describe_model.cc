@@ -85,6 +85,8 @@ void ToProto(const repository::ModelVersion& version, bool with_classes,
   model->set_max_batch_size(directory.batch.max_batch_size);
   model->set_weights_size_bytes(directory.weights_size);
   model->set_content_sha256(directory.weights_sha256);
+  model->set_precision(
+      std::string(repository::PrecisionName((*loaded)->precision)));
   model->set_class_count(directory.labels.size());
   const absl::Duration since_epoch = (*loaded)->load_time - absl::UnixEpoch();
   model->mutable_load_time()->set_seconds(absl::ToInt64Seconds(since_epoch));

@@ -27,14 +27,15 @@ std::string StateText(const v1::Model& model) {
 
 std::string ModelTable(const std::vector<v1::Model>& models) {
   TextTable table({"name", "labels", "task", "state", ">classes", "input",
-                   ">max batch", ">weights MiB"});
+                   ">max batch", ">weights MiB", "precision"});
   for (const v1::Model& model : models) {
-    table.AddRow({model.name(), absl::StrJoin(model.version_labels(), " "),
-                  v1::Model::Task_Name(model.task()), StateText(model),
-                  absl::StrCat(model.class_count()), InputSizes(model.input()),
-                  absl::StrCat(model.max_batch_size()),
-                  absl::StrFormat(
-                      "%.1f", model.weights_size_bytes() / 1024.0 / 1024.0)});
+    table.AddRow(
+        {model.name(), absl::StrJoin(model.version_labels(), " "),
+         v1::Model::Task_Name(model.task()), StateText(model),
+         absl::StrCat(model.class_count()), InputSizes(model.input()),
+         absl::StrCat(model.max_batch_size()),
+         absl::StrFormat("%.1f", model.weights_size_bytes() / 1024.0 / 1024.0),
+         model.precision()});
   }
   return table.ToString();
 }

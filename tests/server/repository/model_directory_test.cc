@@ -103,6 +103,19 @@ TEST_F(ModelDirectoryTest, VersionsOfTheSameShapesAreTheSameNetwork) {
       before);
 }
 
+TEST_F(ModelDirectoryTest, SaysThePrecisionOfTheConfig) {
+  const auto read = [this](const std::string& precision) {
+    Write(kConfigFile, absl::StrCat(precision, Config(kAbcSha256, 3)));
+    return *ReadModelDirectory(path_.string());
+  };
+  EXPECT_EQ(read("").precision, v1::PRECISION_UNSPECIFIED);
+  EXPECT_EQ(read("precision: AUTO ").precision, v1::AUTO);
+  EXPECT_EQ(read("precision: AUTO ").config.precision,
+            model::Precision::kFloat32);
+  EXPECT_EQ(read("precision: BF16 ").config.precision,
+            model::Precision::kBFloat16);
+}
+
 TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {
   Write(kConfigFile, Config(kAbcSha256, 4));
   EXPECT_EQ(Error(),

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -54,6 +55,26 @@ TEST_F(ModelReloadTest, AVersionOfAKnownNetworkIsNotMeasured) {
   EXPECT_EQ(Found("m"), 2);
   ASSERT_EQ(times("m").size(), 1) << "version 2 was measured";
   EXPECT_EQ(times("m")[0].median, before);
+}
+
+TEST_F(ModelReloadTest, TheServersPrecisionIsForModelsThatHaveNone) {
+  using model::Precision;
+  options_.default_precision = v1::AUTO;
+  Start();
+  EXPECT_EQ(asked_for_, Precision::kBFloat16);
+  EXPECT_EQ(loads_, 1) << "the fake has no BF16, so nothing is checked";
+  EXPECT_EQ((*(*repository_->Find("m", "model"))->Loaded())->precision,
+            Precision::kFloat32);
+  const std::vector<std::pair<std::string, Precision>> stated = {
+      {"FP32", Precision::kFloat32},
+      {"FP16", Precision::kFloat16},
+      {"AUTO", Precision::kBFloat16}};
+  for (const auto& [precision, asked] : stated) {
+    WriteModel(folder_, precision, "1", "", model::VisionTask::kClassification,
+               "precision: " + precision);
+    EXPECT_EQ(Load(precision), absl::OkStatus());
+    EXPECT_EQ(asked_for_, asked) << precision;
+  }
 }
 
 TEST_F(ModelReloadTest, CallsAreRefusedWithoutExplicitControl) {

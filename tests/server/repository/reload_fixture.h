@@ -65,6 +65,7 @@ class ModelReloadTest : public testing::Test {
                const ModelRepository::CaptureFailed&)
             -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
           ++loads_;
+          asked_for_ = directory.config.precision;
           if (on_load_ != nullptr) on_load_();
           const std::string folder =
               std::filesystem::path(directory.weights_path)
@@ -177,6 +178,8 @@ class ModelReloadTest : public testing::Test {
   ModelRepository::Options options_;
   server::Gate gate_;
   std::atomic<int> loads_{0}, changes_{0};
+  // By the last load.
+  std::atomic<model::Precision> asked_for_{model::Precision::kFloat16};
   std::atomic<bool> stop_{false};
   std::function<void()> on_load_;
   observability::Logger log_;

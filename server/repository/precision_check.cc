@@ -1,0 +1,137 @@
+#include "server/repository/precision_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/repository/golden.h"
+
+namespace sfmamba::repository {
+namespace {
+
+constexpr double kLogitBound = 0.03;  // Of the range of an image's logits.
+constexpr double kTie = 0.01;         // The same.
+constexpr double kLeastEqual = 0.99;  // Of a map's pixels.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// What the comparisons of all images have found.
+struct Found {
+  bool finite = true;
+  bool comparable = true;  // The answers are of the same kind and size.
+  double logits = 0;       // The largest difference, as a part of the range.
+  bool first_class = true;
+  size_t same_first = 0;  // Images.
+  double equal = 1;       // The smallest part of a map.
+  absl::Status detections;
+};
+
+size_t First(const std::vector<float>& logits) {
+  return std::max_element(logits.begin(), logits.end()) - logits.begin();
+}
+
+bool AreFinite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// `difference` as a part of `range`, which may be 0.
+double PartOf(double range, double difference) {
+  if (difference == 0) return 0;
+  return range > 0 ? difference / range : kInfinity;
+}
+
+void Compare(const model::Classification& reduced,
+             const model::Classification& full, Found* found) {
+  const std::vector<float>& a = reduced.logits;
+  const std::vector<float>& b = full.logits;
+  found->finite = found->finite && AreFinite(a) && AreFinite(b) &&
+                  AreFinite(reduced.embedding);
+  if (a.size() != b.size() || a.empty()) {
+    found->comparable = false;
+    return;
+  }
+  if (!found->finite) return;
+  const auto [least, most] = std::minmax_element(b.begin(), b.end());
+  const double range = double{*most} - *least;
+  for (size_t i = 0; i < a.size(); ++i) {
+    found->logits =
+        std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
+  }
+  found->same_first += First(a) == First(b);
+  found->first_class =
+      found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
+}
+
+void Compare(const model::Detections& reduced, const model::Detections& full,
+             Found* found) {
+  found->finite = found->finite && reduced.finite && full.finite;
+  found->detections.Update(CheckResult(reduced, full));
+}
+
+void Compare(const model::Segmentation& reduced,
+             const model::Segmentation& full, Found* found) {
+  found->finite = found->finite && reduced.finite && full.finite;
+  const size_t pixels = full.labels.size();
+  if (reduced.labels.size() != pixels || pixels == 0) {
+    found->comparable = false;
+    return;
+  }
+  int64_t equal = 0;
+  for (size_t i = 0; i < pixels; ++i) {
+    equal += reduced.labels[i] == full.labels[i];
+  }
+  found->equal = std::min(found->equal, double(equal) / pixels);
+}
+
+}  // namespace
+
+PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
+                                 const std::vector<model::Result>& full) {
+  if (full.empty() || reduced.size() != full.size()) {
+    return {false, absl::StrCat("got ", reduced.size(), " answers, expected ",
+                                full.size())};
+  }
+  Found found;
+  for (size_t i = 0; i < full.size(); ++i) {
+    if (reduced[i].index() != full[i].index()) {
+      return {false, "the answers are for different tasks"};
+    }
+    std::visit(
+        [&](const auto& answer) {
+          using T = std::decay_t<decltype(answer)>;
+          Compare(std::get<T>(reduced[i]), answer, &found);
+        },
+        full[i]);
+  }
+  if (!found.comparable) return {false, "the answers differ in size"};
+  if (!found.finite) return {false, "some values are not finite"};
+  const std::string images = absl::StrCat(" on ", full.size(), " images");
+  if (std::holds_alternative<model::Classification>(full[0])) {
+    return {
+        found.logits <= kLogitBound && found.first_class,
+        absl::StrFormat("logits differ by %.2f %% of their range, expected at "
+                        "most %.0f %%; the first class is the same on %d of %d "
+                        "images, expected on all but ties",
+                        100 * found.logits, 100 * kLogitBound, found.same_first,
+                        full.size())};
+  }
+  if (std::holds_alternative<model::Segmentation>(full[0])) {
+    return {found.equal >= kLeastEqual,
+            absl::StrFormat(
+                "%.2f %% of the pixels are equal, expected at least %.0f %%",
+                100 * found.equal, 100 * kLeastEqual) +
+                images};
+  }
+  if (found.detections.ok()) {
+    return {true, "the detections are the same" + images};
+  }
+  return {false, std::string(found.detections.message())};
+}
+
+}  // namespace sfmamba::repository

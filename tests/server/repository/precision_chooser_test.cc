@@ -1,0 +1,186 @@
+#include "server/repository/precision_chooser.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "model/vision_model.h"
+#include "server/repository/golden_images.h"
+#include "tests/testing/fake_context.h"
+
+namespace sfmamba::repository {
+namespace {
+
+using model::Precision;
+
+// A classifier whose logits are its mean pixel, 10 and `third`.
+class FakeModel : public model::VisionModel {
+ public:
+  FakeModel(Precision precision, absl::StatusOr<float> third, int* alive)
+      : precision_(precision), third_(std::move(third)), alive_(*alive) {
+    ++alive_;
+  }
+  ~FakeModel() override { --alive_; }
+
+  int contexts() const override { return 1; }
+  std::string context_device(int /*index*/) const override { return "fake"; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    return std::make_unique<model::FakeContext>(
+        [this](absl::Span<const model::ModelInput> images)
+            -> absl::StatusOr<std::vector<model::Result>> {
+          if (!third_.ok()) return third_.status();
+          model::Classification answer;
+          answer.logits = {images[0].pixels[5] / 255.f, 10, *third_};
+          return std::vector<model::Result>(images.size(), answer);
+        });
+  }
+  const model::ModelConfig& config() const override { return config_; }
+  Precision precision() const override { return precision_; }
+  std::string device() const override { return "a fake"; }
+  int fold_factor(int images) const override { return images; }
+
+ private:
+  const Precision precision_;
+  const absl::StatusOr<float> third_;
+  int& alive_;
+  const model::ModelConfig config_;
+};
+
+class PrecisionChooserTest : public testing::Test {
+ protected:
+  PrecisionChooserTest() {
+    job_.model = "models/m/versions/1";
+    job_.content = "a network";
+    job_.load = [this](Precision wanted)
+        -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+      const bool reduced = wanted == Precision::kBFloat16;
+      loads_ += reduced ? "b" : "f";
+      if (!reduced && !load_full_.ok()) return load_full_;
+      most_ = std::max(most_, alive_ + 1);
+      return std::make_unique<FakeModel>(
+          reduced && native_ ? wanted : Precision::kFloat32,
+          reduced ? reduced_ : full_, &alive_);
+    };
+    job_.images = [this] {
+      ++asked_;
+      return absl::StatusOr<std::vector<batching::Executor::Probe>>(
+          MadeUpImages(model::ModelConfig()));
+    };
+    job_.has_room = [this] { return room_; };
+  }
+
+  // What is chosen; the models of each load in loads_.
+  Precision Choose() {
+    loads_.clear();
+    const auto model = chooser_.Load(job_);
+    EXPECT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ(alive_, 1) << "the other one is freed";
+    return model.ok() ? (*model)->precision() : Precision::kFloat16;
+  }
+
+  bool native_ = true, room_ = true;
+  absl::StatusOr<float> reduced_ = 5, full_ = 5;
+  absl::Status load_full_;
+  std::string loads_;
+  int alive_ = 0, most_ = 0, asked_ = 0;
+  PrecisionChooser::Job job_;
+  observability::Logger log_{stderr, observability::LogLevel::kError,
+                             observability::LogFormat::kText};
+  PrecisionChooser chooser_{"", "a build", &log_};
+};
+
+TEST_F(PrecisionChooserTest, TakesBf16WhereTheAnswersAreClose) {
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+  EXPECT_EQ(loads_, "bf");
+  EXPECT_EQ(most_, 2);
+}
+
+TEST_F(PrecisionChooserTest, AnotherFirstClassMeansFp32) {
+  reduced_ = 10.2f;
+  full_ = 9.8f;
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bff");
+  EXPECT_EQ(most_, 2) << "never three at a time";
+}
+
+TEST_F(PrecisionChooserTest, AnOverflowMeansFp32) {
+  reduced_ = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+}
+
+TEST_F(PrecisionChooserTest, AFailureInBf16MeansFp32) {
+  reduced_ = absl::InternalError("no kernel");
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bf") << "there is nothing to compare";
+}
+
+TEST_F(PrecisionChooserTest, AProcessorWithoutBf16ChecksNothing) {
+  native_ = false;
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "b");
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(PrecisionChooserTest, TheSameWeightsAreCheckedOnce) {
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+  EXPECT_EQ(loads_, "b");
+  job_.content = "other weights";
+  reduced_ = 9;
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bff");
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bf");
+  EXPECT_EQ(asked_, 2);
+}
+
+TEST_F(PrecisionChooserTest, WithoutRoomForBothItIsFp32AndCheckedLater) {
+  room_ = false;
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(most_, 1);
+  room_ = true;
+  load_full_ = absl::ResourceExhaustedError("out of memory");
+  EXPECT_TRUE(absl::IsResourceExhausted(chooser_.Load(job_).status()))
+      << "it does not fit alone";
+  load_full_ = absl::OkStatus();
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+}
+
+TEST_F(PrecisionChooserTest, ErrorsAreThoseOfTheLoad) {
+  load_full_ = absl::DataLossError("a broken file");
+  EXPECT_EQ(chooser_.Load(job_).status(), load_full_);
+  load_full_ = absl::OkStatus();
+  full_ = absl::InternalError("no kernel");
+  EXPECT_EQ(chooser_.Load(job_).status(), full_.status());
+  job_.images = [] {
+    return absl::StatusOr<std::vector<batching::Executor::Probe>>(
+        absl::InvalidArgumentError("golden images"));
+  };
+  EXPECT_EQ(chooser_.Load(job_).status().message(), "golden images");
+  EXPECT_EQ(alive_, 0);
+}
+
+TEST_F(PrecisionChooserTest, EndsWhenItIsToldToStop) {
+  for (int last = 0; last < 9; ++last) {
+    int asked = 0;
+    job_.stop = [&] { return asked++ >= last; };
+    EXPECT_TRUE(absl::IsCancelled(chooser_.Load(job_).status())) << last;
+    EXPECT_EQ(alive_, 0);
+  }
+  job_.stop = [] { return false; };
+  EXPECT_EQ(Choose(), Precision::kBFloat16) << "nothing was kept";
+}
+
+TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
+  job_.devices = std::make_shared<batching::Devices>();
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+}
+
+}  // namespace
+}  // namespace sfmamba::repository
