@@ -18,7 +18,7 @@
 #include "server/repository/batch_times.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
-#include "server/repository/precision_chooser.h"
+#include "server/repository/precision/precision_chooser.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {

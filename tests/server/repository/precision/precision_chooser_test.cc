@@ -1,4 +1,4 @@
-#include "server/repository/precision_chooser.h"
+#include "server/repository/precision/precision_chooser.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "server/repository/precision_check.h"
+#include "server/repository/precision/precision_check.h"
 
 #include <algorithm>
 #include <cmath>

@@ -13,8 +13,8 @@
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
-#include "server/repository/precision_check.h"
-#include "server/repository/precision_records.h"
+#include "server/repository/precision/precision_check.h"
+#include "server/repository/precision/precision_records.h"
 
 namespace sfmamba::repository {
 

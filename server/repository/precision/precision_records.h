@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/observability/log.h"
-#include "server/repository/precision_check.h"
+#include "server/repository/precision/precision_check.h"
 
 namespace sfmamba::repository {
 

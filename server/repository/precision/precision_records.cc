@@ -1,4 +1,4 @@
-#include "server/repository/precision_records.h"
+#include "server/repository/precision/precision_records.h"
 
 #include <filesystem>
 #include <fstream>
