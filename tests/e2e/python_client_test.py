@@ -234,7 +234,7 @@ class SyncTest(unittest.TestCase):
         models = self.client.models()
         self.assertEqual([(model.task, model.state) for model in models],
                          [('CLASSIFICATION', 'READY'), ('DETECTION', 'READY'),
-                          ('SEGMENTATION', 'READY')])
+                          ('SEGMENTATION', 'READY'), ('CLASSIFICATION', 'READY')])
         model = self.client.model('everyday')
         self.assertEqual((model.name, model.class_count, len(model.labels)),
                          ('models/everyday/versions/1', 20, 20))
@@ -281,7 +281,7 @@ class AsyncTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(raised.exception.code, code)
 
     async def test_models_and_health(self):
-        self.assertEqual(len(await self.client.models()), 3)
+        self.assertEqual(len(await self.client.models()), 4)
         self.assertTrue(await self.client.health())
 
 
