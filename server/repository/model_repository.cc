@@ -88,7 +88,20 @@ void ModelRepository::Found(const std::string& id, ModelFolder folder) {
                {{"model", absl::StrCat("models/", id)}, {"error", error}});
   }
   logged = error;
-  plans_[id].Found(std::move(folder));
+  ModelPlan& plan = plans_[id];
+  plan.Found(std::move(folder));
+  std::string missing;
+  for (const auto& [label, number] : plan.labels_to_set()) {
+    if (!number.has_value() || plan.Folder(*number) != nullptr) continue;
+    absl::StrAppend(&missing, missing.empty() ? "" : ", ", label,
+                    " of version ", *number);
+  }
+  if (!missing.empty() && missing != missing_labels_[id]) {
+    log_.Warning(LogModule::kModels,
+                 "the policy labels versions that are not there",
+                 {{"model", absl::StrCat("models/", id)}, {"labels", missing}});
+  }
+  missing_labels_[id] = missing;
 }
 
 absl::Status ModelRepository::Scan() {
@@ -277,6 +290,7 @@ absl::Duration ModelRepository::Poll() {
     if (plans_[id].is_empty() && catalog_.VersionsOf(id).empty()) {
       plans_.erase(id);
       policy_errors_.erase(id);
+      missing_labels_.erase(id);
     }
   }
   return options_.poll_period;

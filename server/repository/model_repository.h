@@ -216,8 +216,10 @@ class ModelRepository {
   // Used by the worker's thread, and before by Scan().
   std::map<std::string, ModelPlan> plans_;            // By id.
   std::map<std::string, std::string> policy_errors_;  // Logged, by id.
-  bool folder_unreadable_ = false;                    // Logged.
-  bool started_ = false;                              // LoadAll() has ended.
+  // Of versions that are not there; the same.
+  std::map<std::string, std::string> missing_labels_;
+  bool folder_unreadable_ = false;  // Logged.
+  bool started_ = false;            // LoadAll() has ended.
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 

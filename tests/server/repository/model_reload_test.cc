@@ -286,6 +286,21 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Found("models/m/labels/stable"), 3);
 }
 
+TEST_F(ModelReloadTest, ALabelOfAVersionThatIsNotThereIsLoggedOnce) {
+  std::ofstream(folder_ + "/m/policy.textproto")
+      << "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }";
+  log_.SetLevels(observability::LogLevel::kWarning);
+  testing::internal::CaptureStderr();
+  Start();
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_TRUE(log_.Flush(absl::Seconds(10)));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t line = log.find("next of version 3");
+  EXPECT_NE(line, std::string::npos) << log;
+  EXPECT_EQ(log.find("next of version 3", line + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("stable of version"), std::string::npos) << log;
+}
+
 TEST_F(ModelReloadTest, AnUnloadOfAllTakesTheLabelsAlong) {
   Start();
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
