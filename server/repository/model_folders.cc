@@ -99,6 +99,9 @@ absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
     ModelFolder model = LookAtModel(root.string(), id, random_init);
     if (!model.versions.empty()) models.emplace(id, std::move(model));
   }
+  // What went away meanwhile would look like a folder without models.
+  const absl::Status still_there = Entries(root).status();
+  if (!still_there.ok()) return still_there;
   return models;
 }
 
