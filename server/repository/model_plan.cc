@@ -4,20 +4,32 @@
 #include <iterator>
 #include <utility>
 
+#include "google/protobuf/util/message_differencer.h"
 #include "server/repository/version_policy.h"
 
 namespace sfmamba::repository {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 // A load that fails again and again is tried after at most so many periods.
 constexpr int kMostPeriodsLog2 = 6;
 
 }  // namespace
 
-void ModelPlan::Found(ModelFolder folder) {
-  if (folder.policy.ok()) {
-    SetLabelsOf(*folder.policy, policy_);
-    policy_ = *folder.policy;
+void ModelPlan::Found(ModelFolder folder, bool at_once) {
+  if (!folder.policy.ok()) {
+    policy_found_before_.reset();
+  } else {
+    const bool is_settled =
+        at_once || versions_.empty() ||
+        (policy_found_before_.has_value() &&
+         MessageDifferencer::Equals(*policy_found_before_, *folder.policy));
+    policy_found_before_ = *folder.policy;
+    if (is_settled) {
+      SetLabelsOf(*folder.policy, policy_);
+      policy_ = *folder.policy;
+    }
   }
   for (auto it = versions_.begin(); it != versions_.end();) {
     Version& version = it->second;

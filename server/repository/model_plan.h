@@ -22,8 +22,9 @@ namespace sfmamba::repository {
 class ModelPlan {
  public:
   // The folder as it is now. A policy that cannot be read leaves the one
-  // before.
-  void Found(ModelFolder folder);
+  // before. So does one that has changed until it is found the same twice, as
+  // somebody may still be writing it, unless `at_once`, as a call says.
+  void Found(ModelFolder folder, bool at_once = false);
 
   // A call wants the model, or this version of it, from now on.
   void Want();
@@ -93,6 +94,8 @@ class ModelPlan {
                    const v1::VersionPolicy& before);
 
   v1::VersionPolicy policy_;
+  // As it was found last; none if it could not be read.
+  std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
   std::optional<int> canary_to_set_;
   std::map<int64_t, Version> versions_;

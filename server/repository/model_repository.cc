@@ -80,7 +80,8 @@ ModelFolder ModelRepository::LookAt(const std::string& id) const {
   return LookAtModel(options_.directory, id, options_.random_init);
 }
 
-void ModelRepository::Found(const std::string& id, ModelFolder folder) {
+void ModelRepository::Found(const std::string& id, ModelFolder folder,
+                            bool at_once) {
   const std::string error(folder.policy.status().message());
   std::string& logged = policy_errors_[id];
   if (!error.empty() && error != logged) {
@@ -89,7 +90,7 @@ void ModelRepository::Found(const std::string& id, ModelFolder folder) {
   }
   logged = error;
   ModelPlan& plan = plans_[id];
-  plan.Found(std::move(folder));
+  plan.Found(std::move(folder), at_once);
   std::string missing;
   for (const auto& [label, number] : plan.labels_to_set()) {
     if (!number.has_value() || plan.Folder(*number) != nullptr) continue;
@@ -224,7 +225,7 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
     return done(server::ModelNotFound(
         request.version.has_value() ? NameOf(id, *request.version) : id));
   }
-  Found(id, std::move(folder));
+  Found(id, std::move(folder), /*at_once=*/true);
   ModelPlan& plan = plans_[id];
   request.version.has_value() ? plan.Want(*request.version) : plan.Want();
   const std::set<int64_t> labelled = catalog_.LabelledOf(id);

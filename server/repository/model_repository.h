@@ -187,7 +187,7 @@ class ModelRepository {
   absl::Duration Poll();
   // Looks at the folder of a model.
   ModelFolder LookAt(const std::string& id) const;
-  void Found(const std::string& id, ModelFolder folder);
+  void Found(const std::string& id, ModelFolder folder, bool at_once = false);
   // Loads what is to be loaded of a model, sets its labels, then unloads what
   // is not wanted.
   absl::Status Update(const std::string& id, bool at_once);

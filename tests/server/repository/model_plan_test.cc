@@ -169,6 +169,31 @@ TEST(ModelPlanTest, FollowsThePolicyAndKeepsItWhileItIsBroken) {
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2, 3}));
 }
 
+TEST(ModelPlanTest, FollowsANewPolicyOnceItIsFoundTwiceOrACallAsks) {
+  ModelPlan plan;
+  ModelFolder folder = Folder({{1, "a"}, {2, "b"}, {3, "c"}});
+  folder.policy = Latest(3);
+  plan.Found(folder);
+  const std::set<int64_t> all = {1, 2, 3};
+  EXPECT_EQ(plan.Wanted({}), all) << "nothing is lost by the first";
+  ModelFolder truncated = folder;
+  truncated.policy = v1::VersionPolicy();
+  ModelFolder broken = folder;
+  broken.policy = absl::InvalidArgumentError("broken");
+  for (const ModelFolder& look : {truncated, folder, truncated, broken}) {
+    plan.Found(look);
+    EXPECT_EQ(plan.Wanted({}), all) << "it is being written";
+  }
+  folder.policy = Latest(2);
+  plan.Found(truncated);
+  plan.Found(folder);
+  EXPECT_EQ(plan.Wanted({}), all);
+  plan.Found(folder);
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2, 3}));
+  plan.Found(truncated, /*at_once=*/true);
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({3}));
+}
+
 using Labels = std::map<std::string, std::optional<int64_t>>;
 
 TEST(ModelPlanTest, SetsThePolicysLabelsOnceAndAgainWhenTheyChange) {
@@ -192,7 +217,7 @@ TEST(ModelPlanTest, SetsThePolicysLabelsOnceAndAgainWhenTheyChange) {
   (*folder.policy->mutable_labels())["stable"] = 2;
   folder.policy->mutable_labels()->erase("canary");
   folder.policy->set_canary_percent(0);
-  plan.Found(folder);
+  plan.Found(folder, /*at_once=*/true);
   EXPECT_EQ(plan.labels_to_set(),
             Labels({{"stable", 2}, {"canary", std::nullopt}}));
   EXPECT_EQ(plan.canary_to_set(), 0);

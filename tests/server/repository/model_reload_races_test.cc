@@ -40,7 +40,7 @@ TEST_F(ModelReloadTest, RequestsInFlightAreAnsweredByWhatTheyFound) {
 
 TEST_F(ModelReloadTest, ManyThreadsLoadAndUnloadUnderRequests) {
   WriteModel(folder_, "m", "2");
-  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  WritePolicy("all: true");
   Start();
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
   std::atomic<bool> stop{false};
@@ -160,7 +160,7 @@ TEST_F(PollTest, FollowsTheFolder) {
   WaitUntil([this] { return repository_->IsServing("new"); }, "a new model");
   fs::remove_all(folder_ + "/new");
   WaitUntil([this] { return Found("new") == 0; }, "the end of a model");
-  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  WritePolicy("all: true");
   AwaitStates({"1 READY", "2 READY"});
   fs::remove(folder_ + "/m/policy.textproto");
   AwaitStates({"2 READY"});
@@ -209,9 +209,9 @@ TEST_F(PollTest, AFolderThatIsAwayForAWhileChangesNothing) {
 
 TEST_F(PollTest, ABrokenPolicyChangesNothing) {
   WriteModel(folder_, "m", "2");
-  std::ofstream(folder_ + "/m/policy.textproto") << "all: true";
+  WritePolicy("all: true");
   Start();
-  std::ofstream(folder_ + "/m/policy.textproto") << "all: perhaps";
+  WritePolicy("all: perhaps");
   WriteModel(folder_, "m", "3");
   AwaitStates({"1 READY", "2 READY", "3 READY"});
 }

@@ -253,10 +253,7 @@ TEST_F(ModelReloadTest, ALabelNeedsAGoodNameAndAVersionThatIsReady) {
 
 TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   WriteModel(folder_, "m", "2");
-  const auto write = [this](const std::string& policy) {
-    std::ofstream(folder_ + "/m/policy.textproto") << policy;
-  };
-  write(
+  WritePolicy(
       "labels { key: 'stable' value: 1 } labels { key: 'canary' value: 2 } "
       "labels { key: 'next' value: 3 } canary_percent: 50");
   Start();
@@ -270,13 +267,14 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2);
   WriteModel(folder_, "m", "3");
-  write("labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
+  WritePolicy(
+      "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2) << "the file says of stable what it said before";
   EXPECT_EQ(Found("models/m/labels/next"), 3);
   EXPECT_FALSE(repository_->Find("models/m/labels/canary", "model").ok());
   EXPECT_EQ(repository_->CanaryShare("m"), 0);
-  write("labels { key: 'stable' value: 3 }");
+  WritePolicy("labels { key: 'stable' value: 3 }");
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 3);
   AwaitStates({"3 READY"});
@@ -287,8 +285,8 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
 }
 
 TEST_F(ModelReloadTest, ALabelOfAVersionThatIsNotThereIsLoggedOnce) {
-  std::ofstream(folder_ + "/m/policy.textproto")
-      << "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }";
+  WritePolicy(
+      "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
   log_.SetLevels(observability::LogLevel::kWarning);
   testing::internal::CaptureStderr();
   Start();

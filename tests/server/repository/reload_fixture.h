@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -55,6 +56,13 @@ class ModelReloadTest : public testing::Test {
     server::WriteModel(folder_, "m", "1");
     options_.directory = folder_;
     options_.explicit_control = true;
+  }
+
+  // Of model "m", whole from the moment when it is there.
+  void WritePolicy(const std::string& text) {
+    const std::string path = folder_ + "/m/policy.textproto";
+    std::ofstream(path + ".new") << text;
+    std::filesystem::rename(path + ".new", path);
   }
 
   // What the folder holds serves.
