@@ -256,7 +256,7 @@ class Cases:
         client = self.serve(refuses)
         with self.assertRaisesRegex(VisionError, 'INVALID_ARGUMENT: told so'):
             self.stream(client, [b'a', b'b'], in_flight=1)
-        self.assertEqual(len(self.server.calls), 1)
+        self.assertIn(len(self.server.calls), self.CALLS_UNTIL_THE_STATUS)
 
     def test_silence_ends_the_stream(self):
         def silent(requests, context):
@@ -299,10 +299,13 @@ class Cases:
 
 
 class SyncTest(Cases, Blocking, unittest.TestCase):
-    pass
+    CALLS_UNTIL_THE_STATUS = (1,)
 
 
 class AsyncTest(Cases, Asyncio, unittest.TestCase):
+    # grpc.aio loses it if the server ends the call while a picture is being written.
+    CALLS_UNTIL_THE_STATUS = (1, 2)
+
     def test_pictures_may_come_asynchronously(self):
         async def pictures():
             for number in range(5):

@@ -2,6 +2,7 @@
 
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/server/kserve/kserve_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -309,7 +310,9 @@ TEST_F(KserveServiceTest, LoadsAndUnloads) {
   StartExplicit();
   ASSERT_EQ(Unload("fake").code, StatusCode::OK);
   EXPECT_NE(Infer(Fp32Request()).code, StatusCode::OK);
-  EXPECT_EQ(IndexOf("fake:3"), "UNAVAILABLE");
+  // Before, it may still be UNLOADING.
+  WaitUntil([this] { return IndexOf("fake:3") == "UNAVAILABLE"; },
+            "the end of the version");
   ASSERT_EQ(Load("fake").code, StatusCode::OK);
   EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
   EXPECT_EQ(IndexOf("fake:3"), "READY");

@@ -20,6 +20,7 @@
 #include "tests/server/kserve/kserve_fixture.h"
 #include "tests/server/picture.h"
 #include "tests/server/prediction/prediction_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -347,7 +348,7 @@ TEST_F(KserveRestTest, AnAnswerIsHeldUntilItIsSent) {
   EXPECT_EQ(client.Answer().status, 200);
   EXPECT_EQ(held(), 1);
   client.TakeAnswer();
-  EXPECT_EQ(held(), 0);
+  WaitUntil([&] { return held() == 0; }, "the end of the request");
 }
 
 TEST_F(KserveRestTest, AThousandAtOnceAreAllAnswered) {
