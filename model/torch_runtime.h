@@ -12,6 +12,9 @@ std::string TorchVersion();
 // before the first model is loaded.
 void SetComputeThreads(int threads);
 
+// From now on the calling thread computes without the help of other threads.
+void ComputeAlone();
+
 }  // namespace sfmamba::model
 
 #endif  // SFMAMBA_MODEL_TORCH_RUNTIME_H_

@@ -52,6 +52,7 @@ Engine ThisEngine() {
   engine.make_scan_tuner = model::ScanTuner::Create;
   engine.tune_scans = model::TuneScans;
   engine.set_compute_threads = model::SetComputeThreads;
+  engine.compute_alone = model::ComputeAlone;
   return engine;
 }
 

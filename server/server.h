@@ -51,6 +51,7 @@ class Server {
     v1::ServerConfig config;  // WithDefaults, and valid.
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
+    std::function<void()> background_starts = [] {};  // See ModelRepository.
     // The clock that the deadlines of calls are compared with.
     std::function<absl::Time()> clock = base::SteadyNow;
     // Called on any thread, each time that a model's device has failed for

@@ -209,6 +209,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
     return kLoadFailed;
   }
   options.load = *std::move(load);
+  options.background_starts = engine.compute_alone;
   options.device_failed = [end] { end->Fail(kDeviceFailed); };
   options.port_failed = [end] { end->Fail(kPortFailed); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);

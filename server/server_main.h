@@ -31,6 +31,7 @@ struct Engine {
       const std::string& path)>
       tune_scans;
   std::function<void(int threads)> set_compute_threads;
+  std::function<void()> compute_alone = [] {};
 };
 
 // The command: flags to options, signals to Shutdown. The exit code: 0 clean, 1

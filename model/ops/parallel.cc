@@ -66,8 +66,8 @@ int LoopThreads() {
   return thread_loop_threads > 0 ? thread_loop_threads : at::get_num_threads();
 }
 
-// at::get_num_threads() lets libtorch set up the thread's limits before they
-// are changed.
+// Here and below at::get_num_threads() lets libtorch set up the thread's limits
+// before they are changed.
 SerialOperators::SerialOperators(int loop_threads)
     : loop_threads_(thread_loop_threads),
       operator_threads_(at::get_num_threads()) {
@@ -84,6 +84,13 @@ SerialOperators::~SerialOperators() {
     omp_set_num_threads(operator_threads_);
     MKL_Set_Num_Threads_Local(mkl_threads_);
   }
+}
+
+void ComputeAlone() {
+  at::get_num_threads();
+  thread_loop_threads = 1;
+  omp_set_num_threads(1);
+  MKL_Set_Num_Threads_Local(1);
 }
 
 // The threads that libtorch starts for this one inherit its processors.

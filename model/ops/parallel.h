@@ -34,6 +34,9 @@ class SerialOperators {
   int mkl_threads_ = 0;         // Before, of MKL.
 };
 
+// From now on the calling thread's loops and operators have one thread.
+void ComputeAlone();
+
 class ComputePool;
 
 // While it exists, the thread that made it, its loops and libtorch's operators

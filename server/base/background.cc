@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 
+#include <utility>
+
 #include "server/base/thread_name.h"
 
 namespace sfmamba::server {
@@ -13,7 +15,8 @@ constexpr int kNice = 10;
 
 }  // namespace
 
-BackgroundThread::BackgroundThread() : thread_([this] { Loop(); }) {}
+BackgroundThread::BackgroundThread(std::function<void()> start)
+    : thread_([this, start = std::move(start)] { Loop(start); }) {}
 
 BackgroundThread::~BackgroundThread() {
   {
@@ -30,10 +33,11 @@ void BackgroundThread::Run(absl::FunctionRef<void()> fn) {
   mu_.Await(absl::Condition(this, &BackgroundThread::IsIdle));
 }
 
-void BackgroundThread::Loop() {
+void BackgroundThread::Loop(const std::function<void()>& start) {
   NameThisThread("background");
   // Linux: the calling thread's. If it fails, it is only less polite.
   setpriority(PRIO_PROCESS, 0, kNice);
+  start();
   while (true) {
     const absl::FunctionRef<void()>* fn;
     {

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BASE_BACKGROUND_H_
 #define SFMAMBA_SERVER_BASE_BACKGROUND_H_
 
+#include <functional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -17,14 +18,15 @@ namespace sfmamba::server {
 // Thread-safe.
 class BackgroundThread {
  public:
-  BackgroundThread();
+  // `start` is called on the thread, first of all.
+  explicit BackgroundThread(std::function<void()> start = [] {});
   ~BackgroundThread();
 
   // Calls `fn` on the thread and waits for it. `fn` must not throw.
   void Run(absl::FunctionRef<void()> fn) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Loop();
+  void Loop(const std::function<void()>& start);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopping_ || fn_ != nullptr;
   }

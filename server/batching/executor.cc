@@ -184,37 +184,47 @@ Batcher::Run Executor::MakeRun(int thread) {
 Executor::Runner Executor::MakeRunner(int thread) {
   if (!prepared_.ok()) return prepared_;
   if (options_.stop()) return Stopped();
-  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
-      model_->MakeContext(thread);
-  if (!context.ok()) return context.status();
-  auto runner = std::make_unique<BatchRunner>(*std::move(context), &limits_,
-                                              [this] { return CheckDevice(); });
+  Runner runner = MakeUnprepared(thread);
+  if (!runner.ok()) return runner;
   std::unique_ptr<DeviceTurns::Member> turns;
-  if (options_.background) {
+  if (options_.background != nullptr) {
     const std::string device = model_->context_device(thread);
     turns = options_.devices->Get(device, /*at_once=*/1).Join();
   }
-  absl::Status status = Prepare(thread, turns.get(), *runner);
-  if (thread > 0 || !status.ok()) {
-    if (!status.ok()) return status;
-    return runner;
+  absl::Status status = Prepare(thread, turns.get(), **runner);
+  if (thread == 0 && status.ok()) {
+    status = turns != nullptr && OnCpu() ? RunProbesBeside()
+                                         : RunProbes(turns.get(), **runner);
+    if (status.ok() && options_.times.empty()) {
+      status = Measure(turns.get(), **runner);
+    }
+    batcher_.ImportProfile(options_.times);
   }
-  if (!options_.times.empty()) batcher_.ImportProfile(options_.times);
-  status =
-      options_.times.empty() ? Measure(turns.get(), *runner) : absl::OkStatus();
-  if (status.ok()) status = RunProbes(turns.get(), *runner);
   if (!status.ok()) return status;
   return runner;
+}
+
+bool Executor::OnCpu() const {
+  return absl::StartsWith(model_->context_device(0), "cpu");
+}
+
+Executor::Runner Executor::MakeUnprepared(int thread) {
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
+      model_->MakeContext(thread);
+  if (!context.ok()) return context.status();
+  return std::make_unique<BatchRunner>(*std::move(context), &limits_,
+                                       [this] { return CheckDevice(); });
 }
 
 absl::Status Executor::Prepare(int thread, DeviceTurns::Member* turns,
                                BatchRunner& runner) {
   // Images of a CPU's batch are run one by one, so one of them is enough where
   // others serve, and where the first context prepares what all share. In the
-  // background a probe is that, so that others wait once less.
-  const bool is_cpu = absl::StartsWith(model_->context_device(thread), "cpu");
-  const bool one = is_cpu && (turns != nullptr || thread > 0);
-  if (one && thread == 0 && !options_.probes.empty()) return absl::OkStatus();
+  // background a probe is that, so that others do not wait.
+  const bool one = OnCpu() && (turns != nullptr || thread > 0);
+  if (one && turns != nullptr && !options_.probes.empty()) {
+    return absl::OkStatus();
+  }
   const auto turn = TakeTurn(turns, absl::ZeroDuration());
   const absl::Status prepared =
       runner.Prepare({config().Padded(config().image_size),
@@ -234,7 +244,7 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
   key.height = key.width = config().Padded(config().image_size);
   const int max = options_.batch.max_batch_size;
   std::vector<BatchTime> times;
-  const bool on_cpu = absl::StartsWith(model_->context_device(0), "cpu");
+  const bool on_cpu = OnCpu();
   const int processors = server::UsableProcessors();
   absl::Duration left = options_.profile_budget;
   absl::Duration expected;  // Of the next batch.
@@ -291,6 +301,16 @@ absl::Status Executor::RunProbes(DeviceTurns::Member* turns,
                  status = result.ok() ? probe.check(*result) : result.status();
                });
   }
+  return status;
+}
+
+absl::Status Executor::RunProbesBeside() {
+  absl::Status status;
+  options_.background->Run([&] {
+    const Runner runner = MakeUnprepared(/*thread=*/0);
+    status =
+        runner.ok() ? RunProbes(/*turns=*/nullptr, **runner) : runner.status();
+  });
   return status;
 }
 

@@ -18,6 +18,7 @@
 #include "model/config.h"
 #include "model/result.h"
 #include "model/vision_model.h"
+#include "server/base/background.h"
 #include "server/batching/batch_limits.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_runner.h"
@@ -65,13 +66,15 @@ class Executor : private Batcher::Observer {
     // If `times` is empty, the batches of a classifier are measured for about
     // so long before the first task runs. The rest is learnt from tasks.
     absl::Duration profile_budget;
-    // Run by the first context once it is prepared. An error of a check, or of
-    // a run, is one of WaitUntilPrepared().
+    // Run once the first context is prepared. An error of a check, or of a run,
+    // is one of WaitUntilPrepared().
     std::vector<Probe> probes;
-    // Other models serve meanwhile. What prepares and measures waits for its
-    // turns on the device, with the lowest priority. On a CPU it takes short
-    // ones; what is left out is learnt from tasks.
-    bool background = false;
+    // Not null if other models serve meanwhile; used until it is prepared. On a
+    // CPU the probes run on this thread, beside the others' batches. What else
+    // prepares and measures waits for its turns on the device, with the lowest
+    // priority. On a CPU it takes short ones; what is left out is learnt from
+    // tasks.
+    server::BackgroundThread* background = nullptr;
     // While the contexts are prepared and batches are measured, this is asked
     // now and then whether to end with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -138,6 +141,9 @@ class Executor : private Batcher::Observer {
 
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
+  bool OnCpu() const;
+  // Makes a context for the calling thread.
+  Runner MakeUnprepared(int thread);
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
@@ -149,6 +155,8 @@ class Executor : private Batcher::Observer {
   // values that are not finite: INTERNAL.
   absl::Status Measure(DeviceTurns::Member* turns, BatchRunner& runner);
   absl::Status RunProbes(DeviceTurns::Member* turns, BatchRunner& runner);
+  // The same on the background's thread.
+  absl::Status RunProbesBeside();
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
   bool RunBatch(const Runner& runner, Batch batch);

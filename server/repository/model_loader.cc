@@ -34,7 +34,8 @@ ModelLoader::ModelLoader(Options options, Load load,
       metrics_(*metrics),
       log_(*log),
       times_(options_.profile_dir, log),
-      precisions_(options_.profile_dir, options_.build, log) {}
+      precisions_(options_.profile_dir, options_.build, log),
+      background_(options_.background_starts) {}
 
 template <typename Fn>
 auto ModelLoader::RunAs(bool background, Fn fn) {
@@ -111,7 +112,10 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
   choice.has_room = [&] {
     return 2 * MemoryToLoad(directory.weights_size) <= options_.free_memory();
   };
-  if (job.background) choice.devices = devices_;
+  if (job.background) {
+    choice.devices = devices_;
+    choice.background = &background_;
+  }
   choice.stop = job.stop;
   return precisions_.Load(choice);
 }
@@ -137,7 +141,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.devices = devices_;
   options.drain_timeout = options_.drain_timeout;
   options.profile_budget = options_.profile_budget;
-  options.background = job.background;
+  if (job.background) options.background = &background_;
   loaded->precision = (*model)->precision();
   loaded->profile_key = {directory->network,
                          absl::StrCat((*model)->device(), ", ",

@@ -45,6 +45,8 @@ class ModelLoader {
     absl::Duration profile_budget;
     std::string profile_dir;
     std::string build;
+    // Called first of all on the thread of low priority.
+    std::function<void()> background_starts = [] {};
     // Of models whose configuration has none.
     v1::Precision default_precision = v1::FP32;
     // The bytes that a model may take now.
@@ -55,8 +57,9 @@ class ModelLoader {
     const ModelVersion& version;
     // In place of what config.textproto says, if it is set.
     std::optional<v1::Batching> batching;
-    // Other models serve meanwhile: files are read and weights prepared by a
-    // thread of low priority, and batches wait for their turns.
+    // Other models serve meanwhile: files are read, weights prepared and, on a
+    // CPU, answers checked by a thread of low priority, and batches wait for
+    // their turns.
     bool background = false;
     // Asked now and then whether to end with CANCELLED.
     std::function<bool()> stop = [] { return false; };

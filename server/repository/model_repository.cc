@@ -39,6 +39,7 @@ ModelLoader::Options LoaderOptions(const ModelRepository::Options& options) {
   result.profile_budget = options.profile_budget;
   result.profile_dir = options.profile_dir;
   result.build = options.build;
+  result.background_starts = options.background_starts;
   result.default_precision = options.default_precision;
   result.free_memory = options.free_memory;
   if (result.free_memory == nullptr) {

@@ -58,6 +58,9 @@ class ModelRepository {
     absl::Duration profile_budget;
     std::string profile_dir;  // See ServerConfig. Empty: none.
     std::string build;        // Of the program: profiles of others are ignored.
+    // Called first of all on the thread that prepares models while others
+    // serve, which is of low priority.
+    std::function<void()> background_starts = [] {};
     // Of models whose configuration has none.
     v1::Precision default_precision = v1::FP32;
     bool explicit_control = false;  // LoadModel() and UnloadModel() are served.
@@ -231,7 +234,7 @@ ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {},
-    std::string build = "");
+    std::string build = "", std::function<void()> background_starts = [] {});
 
 }  // namespace sfmamba::repository
 

@@ -32,7 +32,8 @@ int64_t FreeMemory() {
 
 ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
-    std::function<void(const absl::Status&)> device_failed, std::string build) {
+    std::function<void(const absl::Status&)> device_failed, std::string build,
+    std::function<void()> background_starts) {
   ModelRepository::Options options;
   options.directory = config.model_repository();
   options.model_path = config.model_path();
@@ -43,6 +44,7 @@ ModelRepository::Options RepositoryOptions(
   options.profile_budget = base::FromProto(config.profile_budget());
   options.profile_dir = config.profile_dir();
   options.build = std::move(build);
+  options.background_starts = std::move(background_starts);
   v1::Precision_Parse(config.default_precision(), &options.default_precision);
   options.device_failed = std::move(device_failed);
   const std::string& control = config.model_control();

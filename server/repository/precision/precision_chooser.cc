@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "server/batching/device_turns.h"
@@ -17,20 +18,23 @@ using Images = std::vector<batching::Executor::Probe>;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-// The model's answers, one for each image.
-absl::StatusOr<std::vector<model::Result>> AnswersOf(
-    model::VisionModel& model, const Images& images,
-    const PrecisionChooser::Job& job) {
+using Answers = absl::StatusOr<std::vector<model::Result>>;
+
+// The model's answers, one for each image. Without `devices` they wait for no
+// turns.
+Answers AnswersOn(model::VisionModel& model, const Images& images,
+                  const std::function<bool()>& stop,
+                  batching::Devices* devices) {
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
       model.MakeContext(0);
   if (!context.ok()) return context.status();
   std::unique_ptr<DeviceTurns::Member> turns;
-  if (job.devices != nullptr) {
-    turns = job.devices->Get(model.context_device(0), /*at_once=*/1).Join();
+  if (devices != nullptr) {
+    turns = devices->Get(model.context_device(0), /*at_once=*/1).Join();
   }
   std::vector<model::Result> answers;
   for (const batching::Executor::Probe& image : images) {
-    if (job.stop()) return Stopped();
+    if (stop()) return Stopped();
     model::ModelInput input;
     input.height = image.height;
     input.width = image.width;
@@ -47,6 +51,18 @@ absl::StatusOr<std::vector<model::Result>> AnswersOf(
                         });
     if (!status.ok()) return status;
   }
+  return answers;
+}
+
+Answers AnswersOf(model::VisionModel& model, const Images& images,
+                  const PrecisionChooser::Job& job) {
+  const bool beside = job.background != nullptr &&
+                      absl::StartsWith(model.context_device(0), "cpu");
+  if (!beside) return AnswersOn(model, images, job.stop, job.devices.get());
+  Answers answers;
+  job.background->Run([&] {
+    answers = AnswersOn(model, images, job.stop, /*devices=*/nullptr);
+  });
   return answers;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "model/config.h"
 #include "model/vision_model.h"
+#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
@@ -39,8 +40,10 @@ class PrecisionChooser {
         images;
     // Whether memory for both at a time is free now.
     std::function<bool()> has_room;
-    // Where other models serve meanwhile: images wait for turns of the lowest
-    // priority. Null: they do not.
+    // Both not null where other models serve meanwhile: on a CPU images run on
+    // this thread, beside the others' batches; elsewhere they wait for turns of
+    // the lowest priority.
+    server::BackgroundThread* background = nullptr;
     std::shared_ptr<batching::Devices> devices;
     std::function<bool()> stop = [] { return false; };
   };

@@ -51,6 +51,29 @@ TEST_F(ParallelTest, OneCallKeepsTheThreads) {
               [&](int64_t, int64_t) { EXPECT_EQ(at::get_num_threads(), 3); });
 }
 
+TEST_F(ParallelTest, AThreadThatComputesAloneHasNoHelp) {
+  std::thread alone([] {
+    ComputeAlone();
+    EXPECT_EQ(LoopThreads(), 1);
+    EXPECT_EQ(at::get_num_threads(), 1);
+    const std::thread::id thread = std::this_thread::get_id();
+    int calls = 0;
+    ParallelFor(100, 1, [&](int64_t, int64_t) {
+      EXPECT_EQ(std::this_thread::get_id(), thread);
+      ++calls;
+    });
+    EXPECT_EQ(calls, 1);
+    {
+      const OnProcessorGroup group({ThreadProcessors(), /*threads=*/2});
+      const SerialOperators serial;
+      EXPECT_EQ(LoopThreads(), 1) << "nor on a context's processors";
+    }
+    EXPECT_EQ(at::get_num_threads(), 1);
+  });
+  alone.join();
+  EXPECT_EQ(LoopThreads(), 3);
+}
+
 TEST_F(ParallelTest, LoopsAreParallelAmongSerialOperators) {
   {
     const SerialOperators serial;

@@ -29,6 +29,13 @@ TEST(BackgroundThreadTest, CallsAreOfLowPriorityAndTheCallerIsNot) {
   EXPECT_NE(first, std::this_thread::get_id());
 }
 
+TEST(BackgroundThreadTest, StartsWithWhatItIsGiven) {
+  std::thread::id started, called;
+  BackgroundThread background([&] { started = std::this_thread::get_id(); });
+  background.Run([&] { called = std::this_thread::get_id(); });
+  EXPECT_EQ(started, called);
+}
+
 TEST(BackgroundThreadTest, CallsOfManyThreadsRunOneAfterTheOther) {
   BackgroundThread background;
   std::atomic<int> running{0};

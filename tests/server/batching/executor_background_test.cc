@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "tests/server/batching/executor_fixture.h"
@@ -17,7 +18,23 @@
 namespace sfmamba::batching {
 namespace {
 
-using ExecutorBackgroundTest = ExecutorTest;
+class ExecutorBackgroundTest : public ExecutorTest {
+ protected:
+  // Is right if it is answered with 7.
+  static Executor::Probe MakeProbe() {
+    Executor::Probe probe;
+    probe.height = probe.width = 4;
+    probe.pixels.assign(48, 7);
+    probe.check = [](const model::Result& result) {
+      return std::get<model::Classification>(result).logits[0] == 7
+                 ? absl::OkStatus()
+                 : absl::FailedPreconditionError("not the same");
+    };
+    return probe;
+  }
+
+  server::BackgroundThread background_;
+};
 
 TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
   DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
@@ -26,7 +43,7 @@ TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
       other->TryTake(Priority::kNormal, absl::Seconds(1));
   FakeModel::Options model;
   model.one_device = true;
-  options_.background = true;
+  options_.background = &background_;
   options_.profile_budget = absl::Nanoseconds(1);
   const auto executor = MakeExecutor(6, model);
   WaitUntil([&device] { return device.waiting() == 1; }, "a wish for a turn");
@@ -47,7 +64,7 @@ TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
 }
 
 TEST_F(ExecutorBackgroundTest, MeasuresNoLongBatches) {
-  options_.background = true;
+  options_.background = &background_;
   options_.profile_budget = absl::Hours(1);
   FakeModel::Options model = Before(
       [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); });
@@ -57,10 +74,53 @@ TEST_F(ExecutorBackgroundTest, MeasuresNoLongBatches) {
   EXPECT_EQ(sizes(), std::vector<int>({1, 1})) << "two would take 60 ms";
 }
 
+TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
+  DeviceTurns& device = devices_->Get("cpu", /*at_once=*/1);
+  const auto other = device.Join();
+  const std::optional<DeviceTurns::Turn> turn =
+      other->TryTake(Priority::kNormal, absl::Seconds(1));
+  std::vector<std::thread::id> threads;
+  FakeModel::Options model =
+      Before([&threads] { threads.push_back(std::this_thread::get_id()); });
+  model.one_device = true;
+  model.device = "cpu";
+  options_.background = &background_;
+  options_.probes = {MakeProbe(), MakeProbe()};
+  options_.times = {{BatchKey(), 1}};  // Nothing is left to be measured.
+  const auto executor = MakeExecutor(6, model);
+  EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus())
+      << "it waits for nobody's turn";
+  std::thread::id low;
+  background_.Run([&low] { low = std::this_thread::get_id(); });
+  EXPECT_EQ(threads, std::vector<std::thread::id>({low, low}));
+
+  options_.probes[1].pixels.assign(48, 8);
+  EXPECT_EQ(MakeExecutor(6, model)->WaitUntilPrepared().message(),
+            "not the same");
+  model.make_context = absl::ResourceExhaustedError("no memory");
+  EXPECT_EQ(MakeExecutor(6, model)->WaitUntilPrepared().message(), "no memory");
+}
+
+TEST_F(ExecutorBackgroundTest, ElsewhereProbesWaitForTheirTurns) {
+  DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
+  const auto other = device.Join();
+  std::optional<DeviceTurns::Turn> turn =
+      other->TryTake(Priority::kNormal, absl::Seconds(1));
+  FakeModel::Options model;
+  model.one_device = true;
+  options_.background = &background_;
+  options_.probes = {MakeProbe()};
+  options_.times = {{BatchKey(), 1}};
+  const auto executor = MakeExecutor(6, model);
+  WaitUntil([&device] { return device.waiting() == 1; }, "a wish for a turn");
+  EXPECT_TRUE(sizes().empty());
+  turn.reset();
+  EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
+  EXPECT_EQ(sizes(), std::vector<int>({1}));
+}
+
 TEST_F(ExecutorBackgroundTest, ProbesAreRunAndChecked) {
-  Executor::Probe probe;
-  probe.height = probe.width = 4;
-  probe.pixels.assign(48, 7);
+  Executor::Probe probe = MakeProbe();
   std::string checked;
   probe.check = [&checked](const model::Result& result) {
     checked += std::to_string(

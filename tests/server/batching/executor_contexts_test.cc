@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
+#include "server/base/background.h"
 #include "tests/server/batching/executor_fixture.h"
 
 namespace sfmamba::batching {
@@ -112,7 +113,8 @@ TEST_F(ExecutorContextsTest, OneContextIsPreparedForTheBatches) {
 }
 
 TEST_F(ExecutorContextsTest, InTheBackgroundEachContextRunsOneImage) {
-  options_.background = true;
+  server::BackgroundThread background;
+  options_.background = &background;
   EXPECT_EQ(MakeExecutor(6, Model())->WaitUntilPrepared(), absl::OkStatus());
   EXPECT_EQ(prepared(), std::vector<int>({1, 1}));
 }

@@ -4,12 +4,15 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
+#include "server/base/background.h"
 #include "server/repository/golden_images.h"
 #include "tests/testing/fake_context.h"
 
@@ -18,22 +21,31 @@ namespace {
 
 using model::Precision;
 
-// A classifier whose logits are its mean pixel, 10 and `third`.
+using Threads = std::set<std::thread::id>;
+
+// A classifier whose logits are its mean pixel, 10 and `third`. Adds the
+// threads that it runs on to `threads`.
 class FakeModel : public model::VisionModel {
  public:
-  FakeModel(Precision precision, absl::StatusOr<float> third, int* alive)
-      : precision_(precision), third_(std::move(third)), alive_(*alive) {
+  FakeModel(Precision precision, absl::StatusOr<float> third,
+            const std::string& device, int* alive, Threads* threads)
+      : precision_(precision),
+        third_(std::move(third)),
+        device_(device),
+        alive_(*alive),
+        threads_(*threads) {
     ++alive_;
   }
   ~FakeModel() override { --alive_; }
 
   int contexts() const override { return 1; }
-  std::string context_device(int /*index*/) const override { return "fake"; }
+  std::string context_device(int /*index*/) const override { return device_; }
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int /*index*/) override {
     return std::make_unique<model::FakeContext>(
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
+          threads_.insert(std::this_thread::get_id());
           if (!third_.ok()) return third_.status();
           model::Classification answer;
           answer.logits = {images[0].pixels[5] / 255.f, 10, *third_};
@@ -48,7 +60,9 @@ class FakeModel : public model::VisionModel {
  private:
   const Precision precision_;
   const absl::StatusOr<float> third_;
+  const std::string device_;
   int& alive_;
+  Threads& threads_;
   const model::ModelConfig config_;
 };
 
@@ -65,7 +79,7 @@ class PrecisionChooserTest : public testing::Test {
       most_ = std::max(most_, alive_ + 1);
       return std::make_unique<FakeModel>(
           reduced && native_ ? wanted : Precision::kFloat32,
-          reduced ? reduced_ : full_, &alive_);
+          reduced ? reduced_ : full_, device_, &alive_, &threads_);
     };
     job_.images = [this] {
       ++asked_;
@@ -87,7 +101,8 @@ class PrecisionChooserTest : public testing::Test {
   bool native_ = true, room_ = true;
   absl::StatusOr<float> reduced_ = 5, full_ = 5;
   absl::Status load_full_;
-  std::string loads_;
+  std::string device_ = "fake", loads_;
+  Threads threads_;
   int alive_ = 0, most_ = 0, asked_ = 0;
   PrecisionChooser::Job job_;
   observability::Logger log_{stderr, observability::LogLevel::kError,
@@ -178,8 +193,24 @@ TEST_F(PrecisionChooserTest, EndsWhenItIsToldToStop) {
 }
 
 TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
+  server::BackgroundThread background;
+  job_.background = &background;
   job_.devices = std::make_shared<batching::Devices>();
   EXPECT_EQ(Choose(), Precision::kBFloat16);
+  EXPECT_EQ(threads_, Threads({std::this_thread::get_id()}));
+}
+
+TEST_F(PrecisionChooserTest, OnACpuImagesRunBesideTheBatchesOfOthers) {
+  server::BackgroundThread background;
+  job_.background = &background;
+  job_.devices = std::make_shared<batching::Devices>();
+  device_ = "cpu";
+  const auto other = job_.devices->Get("cpu", /*at_once=*/1).Join();
+  const auto turn = other->TryTake(server::Priority::kLow, absl::Seconds(1));
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+  std::thread::id low;
+  background.Run([&low] { low = std::this_thread::get_id(); });
+  EXPECT_EQ(threads_, Threads({low}));
 }
 
 }  // namespace
