@@ -1,13 +1,14 @@
 """Teaches a token stage what the rest of EfficientNet-Lite0 does; exports a classifier.
 
-    python distill.py --maps MAPS --out RUN --export ../../models/mine/1
+    python distill.py --maps MAPS ... --out RUN --export ../../models/mine/1
 
-MAPS is what make_maps.py wrote. The student's layers below (the trunk) and above (the last
-convolution and the classes) are the teacher's own and stay as they are; its token stage
-is all that learns, with a linear map of 192 channels to the teacher's 320. The teacher's
-blocks 12 to 15, run on the same maps, say what is wanted, of mixed maps as well: no
-labels are needed. RUN receives checkpoint.pt and log.txt; see training.py for --passes,
---minutes, --resume.
+MAPS is what make_maps.py wrote; of several folders each is drawn from equally often, however
+many maps it has. The student's layers below (the trunk) and above (the last convolution
+and the classes) are the teacher's own and stay as they are; its token stage is all that
+learns, with a linear map of 192 channels to the teacher's 320. The teacher's blocks 12 to
+15, run on the same maps, say what is wanted, of mixed maps as well: no labels are needed.
+RUN receives checkpoint.pt and log.txt; see training.py for --passes, --minutes, --resume.
+With --initial a new run, with a schedule of its own, starts from another's checkpoint.
 """
 
 import argparse
@@ -32,6 +33,7 @@ PASSES = 150_000
 RATE, WEIGHT_DECAY = 1e-3, 0.02
 GUIDE, MAP, FEATURES = 0.3, 1.0, 1.0  # What the parts of the loss count beside the answers'.
 HORIZON = 150                         # Steps that the weights are averaged over.
+REFRESHED = 200                       # Steps between looks for new files.
 MIXED = 0.5                           # Share of maps that are mixed with another.
 VALIDATION = 512                      # Maps, of the first file's end.
 FITTED = 2560                         # Maps that the start is fitted to.
@@ -40,36 +42,43 @@ GUIDES = {4: (0, 1, 2, 2), 6: (0, 1, 1, 2, 2, 2), 8: (0, 0, 1, 1, 2, 2, 2, 2)}
 
 
 class Maps:
-    """The files of make_maps.py, in memory; refresh() finds those that came since."""
+    """The files of make_maps.py in some folders; refresh() finds those that came since."""
 
-    def __init__(self, folder):
-        self.folder, self.files = folder, {}
+    def __init__(self, folders):
+        self.folders, self.files = [pathlib.Path(folder) for folder in folders], {}
         self.refresh()
-        if not self.files:
-            raise ValueError(f'{folder}: no maps; make_maps.py writes them')
-        self.validation = torch.from_numpy(self.ordered[0][-VALIDATION:]).float()
+        for folder, files in zip(self.folders, self.ordered):
+            if not files:
+                raise ValueError(f'{folder}: no maps; make_maps.py writes them')
+        self.validation = torch.from_numpy(self.ordered[0][0][-VALIDATION:]).float()
 
     def refresh(self):
-        for path in sorted(self.folder.glob('[0-9]*.npy')):
-            if path not in self.files:
-                self.files[path] = np.load(path)
-        self.ordered = [self.files[path] for path in sorted(self.files)]
+        self.ordered = []
+        for folder in self.folders:
+            paths = sorted(folder.glob('[0-9]*.npy'))
+            for path in paths:
+                if path not in self.files:  # Mapped, so that processes share the memory.
+                    self.files[path] = np.load(path, mmap_mode='c')
+            self.ordered.append([self.files[path] for path in paths])
 
     def draw(self, rng, count):
-        """Maps float [n,192,7,7], without those of the validation."""
-        size = len(self.ordered[0])
-        rows = rng.integers(0, len(self.ordered) * size - VALIDATION, count)
-        rows = np.where(rows < size - VALIDATION, rows, rows + VALIDATION)
-        return torch.from_numpy(np.stack([self.ordered[i // size][i % size] for i in rows])).float()
+        """Maps float [n,192,7,7] from folders at random, without those of the validation."""
+        rows = []
+        for folder in rng.integers(0, len(self.ordered), count):
+            files = self.ordered[folder]
+            file = files[rng.integers(len(files))]
+            kept = VALIDATION if file is self.ordered[0][0] else 0
+            rows.append(file[rng.integers(len(file) - kept)])
+        return torch.from_numpy(np.stack(rows)).float()
 
 
-def mix(rng, maps):
-    """Mirror images; rectangles of others, or a sum with another, in some of them."""
+def mix(rng, maps, mixed=MIXED):
+    """Mirror images; rectangles of others, or a sum with another, in a share of them."""
     flipped = torch.from_numpy(rng.random(len(maps)) < 0.5)
     maps[flipped] = maps[flipped].flip(3)
     others = maps[torch.from_numpy(rng.permutation(len(maps)))]
     side = maps.shape[2]
-    for i in np.flatnonzero(rng.random(len(maps)) < MIXED):
+    for i in np.flatnonzero(rng.random(len(maps)) < mixed):
         if rng.random() < 0.5:
             h, w = rng.integers(2, side + 1, 2)
             y, x = rng.integers(0, side - h + 1), rng.integers(0, side - w + 1)
@@ -181,19 +190,30 @@ def start(student, teacher, batches, fitted=True):
         least_squares.fit_neck(student.model, teacher, batches)
 
 
+def take_weights(student, path):
+    """Sets the student, and the errors' scale, to the averaged weights of a checkpoint."""
+    saved = torch.load(path, weights_only=True)
+    depth, wanted = saved['facts']['depth'], len(student.guides)
+    if depth != wanted:
+        raise ValueError(f'{path}: a token stage of {depth} blocks, expected --depth {wanted}')
+    student.load_state_dict(saved['state_dict'])
+
+
 def train(args):
     torch.manual_seed(args.seed)
     data = Maps(args.maps)
+    kept = Maps([args.validation]).validation if args.validation else data.validation
     model, teacher = make_student(args.depth, not args.no_swap)
     student = Student(model, GUIDES[args.depth], args.bf16)
-    if not args.resume:
+    if args.initial:
+        take_weights(student, args.initial)
+    elif not args.resume:
         start(student, teacher, data.draw(np.random.default_rng(args.seed), FITTED).split(256),
               fitted=not args.no_fit)
 
     def validate(averaged):
-        top1, top5 = agreement(averaged.model, teacher, data.validation)
-        data.refresh()
-        return dict(files=len(data.files), agreement_top1=round(top1, 4), agreement_top5=round(top5, 4))
+        top1, top5 = agreement(averaged.model, teacher, kept)
+        return dict(files=sum(map(len, data.ordered)), agreement_top1=round(top1, 4), agreement_top5=round(top5, 4))
 
     groups = training.parameter_groups(student, args.rate, WEIGHT_DECAY)
     run = training.Run(args, student, groups,
@@ -201,8 +221,10 @@ def train(args):
     place = training.device()
     teacher = teacher.to(place, memory_format=torch.channels_last)
     for rng in run.steps():
-        x = mix(rng, data.draw(rng, args.batch)).to(place, memory_format=torch.channels_last)
+        x = mix(rng, data.draw(rng, args.batch), args.mixed).to(place, memory_format=torch.channels_last)
         run.learn(student.losses(teacher, x), len(x))
+        if run.step % REFRESHED == 0:
+            data.refresh()
     if args.export and run.rank == 0:
         export.write_photographs(args.export, run.average.module.model.float().cpu(), args.depth,
                                  _IMAGENET_CATEGORIES)
@@ -210,16 +232,22 @@ def train(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--maps', type=pathlib.Path, required=True)
+    parser.add_argument('--maps', type=pathlib.Path, nargs='+', required=True)
+    parser.add_argument('--validation', type=pathlib.Path,
+                        help='maps of photographs that no other folder has')
     parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
+    parser.add_argument('--initial', type=pathlib.Path, help='checkpoint to begin with')
     parser.add_argument('--depth', type=int, default=6, choices=GUIDES)
     parser.add_argument('--batch', type=int, default=BATCH)
     parser.add_argument('--rate', type=float, default=RATE)
     parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
+    parser.add_argument('--mixed', type=float, default=MIXED, help='share of mixed maps')
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
     parser.add_argument('--no_fit', action='store_true', help='start from random layers')
     training.add_arguments(parser, PASSES)
     args = parser.parse_args()
+    if args.initial and args.resume:
+        parser.error('--initial and --resume: one of the two')
     torch.set_num_threads(args.threads)
     train(args)
 

@@ -34,9 +34,10 @@ def random_maps(count, seed=0):
     return torch.randn(count, 192, 7, 7, generator=torch.Generator().manual_seed(seed))
 
 
-def write_maps(folder, files=1):
+def write_maps(folder, files=1, seed=0):
+    folder.mkdir(parents=True, exist_ok=True)
     for i in range(files):
-        np.save(folder / f'{i:04}.npy', random_maps(FILE, i).half().numpy())
+        np.save(folder / f'{i:04}.npy', random_maps(FILE, seed + i).half().numpy())
 
 
 class LeastSquaresTest(unittest.TestCase):
@@ -90,25 +91,43 @@ class MixTest(unittest.TestCase):
         self.assertTrue(70 < sum(own) < 130, sum(own))
         self.assertEqual(mixed.shape, maps.shape)
 
+    def test_none_are_mixed_where_none_are_to_be(self):
+        maps = random_maps(50)
+        mixed = distill.mix(np.random.default_rng(0), maps.clone(), mixed=0)
+        for i, m in enumerate(mixed):
+            self.assertTrue(m.equal(maps[i]) or m.equal(maps[i].flip(2)), i)
+
 
 class MapsTest(unittest.TestCase):
     def test_later_files_are_found_and_the_validation_is_never_drawn(self):
         with tempfile.TemporaryDirectory() as name, mock.patch.object(distill, 'VALIDATION', 10):
             folder = pathlib.Path(name)
             write_maps(folder)
-            maps = distill.Maps(folder)
+            maps = distill.Maps([folder])
             write_maps(folder, 2)
             maps.refresh()
             drawn = maps.draw(np.random.default_rng(0), 2000)
         rows = {row.item() for row in drawn[:, 0, 0, 0]}
         held_out = {row.item() for row in maps.validation[:, 0, 0, 0]}
-        self.assertEqual(len(maps.ordered), 2)
+        self.assertEqual([len(files) for files in maps.ordered], [2])
         self.assertEqual((len(held_out), len(rows & held_out)), (10, 0))
         self.assertGreater(len(rows), 60)  # Of 70.
 
+    def test_a_small_folder_is_drawn_from_as_often_as_a_large_one(self):
+        with tempfile.TemporaryDirectory() as name:
+            large, small = pathlib.Path(name, 'large'), pathlib.Path(name, 'small')
+            write_maps(large, 4)
+            write_maps(small, 1, seed=9)
+            with mock.patch.object(distill, 'VALIDATION', 10):
+                maps = distill.Maps([large, small])
+                drawn = maps.draw(np.random.default_rng(0), 1000)
+        rows = {row.item() for row in random_maps(FILE, 9).half()[:, 0, 0, 0]}
+        found = sum(row.item() in rows for row in drawn[:, 0, 0, 0])
+        self.assertTrue(400 < found < 600, found)
+
     def test_an_empty_folder_is_refused(self):
         with tempfile.TemporaryDirectory() as name, self.assertRaisesRegex(ValueError, 'no maps'):
-            distill.Maps(pathlib.Path(name))
+            distill.Maps([pathlib.Path(name)])
 
 
 class StudentTest(unittest.TestCase):
@@ -139,22 +158,50 @@ class StudentTest(unittest.TestCase):
         self.assertFalse(model.neck.expand.bn.training or model.trunk.training)
 
 
+def train_shortly(folder, **changes):
+    """Two steps on maps of the folder; the run's arguments."""
+    args = types.SimpleNamespace(
+        out=folder / 'run', passes=8, minutes=None, resume=False, threads=1, seed=3, report=1e9,
+        maps=[folder], validation=None, initial=None, depth=4, batch=4, rate=1e-3, mixed=0.5,
+        bf16=False, no_swap=False, no_fit=False, export=None)
+    vars(args).update(changes)
+    with mock.patch.object(lite_trunk.LiteTrunk, 'load_imagenet', lambda self: self), \
+            mock.patch.object(lite_trunk.LiteTail, 'load_imagenet', lambda self: self), \
+            mock.patch.object(distill, 'VALIDATION', 10), \
+            mock.patch.object(distill, 'FITTED', 20), \
+            contextlib.redirect_stderr(io.StringIO()), \
+            contextlib.redirect_stdout(io.StringIO()):
+        distill.train(args)
+    return args
+
+
 class TrainTest(unittest.TestCase):
-    def test_a_run_ends_with_a_folder_that_evaluates_to_the_same(self):
-        with tempfile.TemporaryDirectory() as name, \
-                mock.patch.object(lite_trunk.LiteTrunk, 'load_imagenet', lambda self: self), \
-                mock.patch.object(lite_trunk.LiteTail, 'load_imagenet', lambda self: self), \
-                mock.patch.object(distill, 'VALIDATION', 10), \
-                mock.patch.object(distill, 'FITTED', 20), \
-                contextlib.redirect_stderr(io.StringIO()), \
-                contextlib.redirect_stdout(io.StringIO()):
+    def test_a_run_starts_from_anothers_weights_and_validates_on_other_maps(self):
+        with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             write_maps(folder)
-            args = types.SimpleNamespace(
-                out=folder / 'run', passes=8, minutes=None, resume=False, threads=1, seed=3,
-                report=1e9, maps=folder, depth=4, batch=4, rate=1e-3, bf16=False, no_swap=False,
-                no_fit=False, export=folder / 'mine/1')
-            distill.train(args)
+            write_maps(folder / 'kept', seed=7)
+            first = train_shortly(folder)
+            with mock.patch.object(distill, 'agreement', return_value=(0.25, 0.5)) as asked:
+                second = train_shortly(folder, out=folder / 'next', rate=0,
+                                       initial=first.out / 'checkpoint.pt',
+                                       validation=folder / 'kept')
+            before, after = (torch.load(args.out / 'checkpoint.pt', weights_only=True)
+                             for args in (first, second))
+            with self.assertRaisesRegex(ValueError, '4 blocks, expected --depth 6'):
+                train_shortly(folder, initial=first.out / 'checkpoint.pt', depth=6)
+        for key, value in before['state_dict'].items():
+            if 'running' not in key and not key.endswith('num_batches_tracked'):
+                self.assertTrue(value.equal(after['state_dict'][key]), key)
+        self.assertEqual(after['position'][1], 8)
+        kept = random_maps(FILE, 7).half().float()[-10:]
+        self.assertTrue(asked.call_args.args[2].equal(kept))
+
+    def test_a_run_ends_with_a_folder_that_evaluates_to_the_same(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_maps(folder)
+            args = train_shortly(folder, export=folder / 'mine/1')
             model, labels = evaluate_photographs.load(args.export)
             saved = torch.load(folder / 'run/checkpoint.pt', weights_only=True)['state_dict']
             config = (args.export / 'config.textproto').read_text()
@@ -195,8 +242,22 @@ class PicturesTest(unittest.TestCase):
             self.assertLess(laid[..., 1:].max(), 120)
             uncovered += (laid == picture).all(axis=2).mean()
         self.assertGreater(uncovered, 2)
-        drawn = make_maps.draw(rng, photographs, stamps)
-        self.assertEqual((drawn.shape, drawn.dtype), ((make_maps.SIZE, make_maps.SIZE, 3), np.uint8))
+        shares = types.SimpleNamespace(whole=0, stamped=1, least_cut=0.5)
+        drawn = [make_maps.draw(rng, photographs, stamps, shares) for _ in range(20)]
+        for picture in drawn:
+            self.assertEqual((picture.shape, picture.dtype), ((224, 224, 3), np.uint8))
+            self.assertGreater(picture[..., 0].max(), 150)
+        shares = types.SimpleNamespace(whole=0.5, stamped=0, least_cut=0.5)
+        self.assertLess(make_maps.draw(rng, photographs, stamps, shares)[..., 0].max(), 150)
+
+    def test_cuts_of_small_photographs_keep_enough_pixels(self):
+        row = np.arange(200, dtype=np.uint8)
+        photo = np.repeat(np.broadcast_to(row, (160, 200))[..., None], 3, axis=2)
+        rng = np.random.default_rng(0)
+        for _ in range(100):
+            picture = make_maps.cut(rng, photo)
+            spread = int(picture[0, -1, 0]) - int(picture[0, 0, 0])  # Its width less 1.
+            self.assertGreater(spread, make_maps.LEAST_PIXELS * np.exp(-0.28) - 3)
 
 
 class EvaluateTest(unittest.TestCase):

@@ -1,6 +1,6 @@
 """Compares a distilled classifier with its teacher on photographs that neither learned from.
 
-    python evaluate_photographs.py --model ../../models/photographs/1 --root / [--maps MAPS]
+    python evaluate_photographs.py --model ../../models/photographs/1 --root / [--maps MAPS ...]
         [--set unseen]
 
 The pictures are those of photographs.tsv in one set, below ROOT (Debian packages) or in
@@ -130,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--model', type=pathlib.Path, required=True)
     parser.add_argument('--root', type=pathlib.Path, default=pathlib.Path('/'))
-    parser.add_argument('--maps', type=pathlib.Path)
+    parser.add_argument('--maps', type=pathlib.Path, nargs='+')
     parser.add_argument('--set', default='held out', dest='subset')
     args = parser.parse_args()
     torch.set_num_threads(1)

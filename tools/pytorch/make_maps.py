@@ -28,7 +28,8 @@ FILE, BATCH = 1000, 20         # Pictures a file, and in one go.
 LARGEST = 1600                 # Short side that photographs are reduced to.
 LEAST_STAMP = 48               # Longest side of stamps, pixels.
 WHOLE, STAMPED = 0.08, 0.55    # Shares of pictures: a photograph's centre; with a stamp.
-LEAST_CUT = 0.1                # Least side of a cut, as a part of the photograph's.
+LEAST_CUT = 0.1                # Least side of a cut, as a part of the photograph's,
+LEAST_PIXELS = 80              # and in pixels of the photograph, if it has so many.
 
 
 class Trunk(torch.nn.Module):
@@ -83,7 +84,9 @@ def load_stamps(folders):
 def cut(rng, photo, least=LEAST_CUT):
     """A rectangle of a random size and place, as a square uint8 [SIZE,SIZE,3]."""
     high, wide = photo.shape[:2]
-    side = min(high, wide) * np.exp(rng.uniform(np.log(least), 0))
+    short = min(high, wide)
+    least = min(1, max(least, LEAST_PIXELS / short))
+    side = short * np.exp(rng.uniform(np.log(least), 0))
     aspect = np.exp(rng.uniform(-0.28, 0.28))
     w, h = (int(max(16, min(limit, side * a)))
             for limit, a in ((wide, aspect), (high, 1 / aspect)))
@@ -124,18 +127,18 @@ def camera(rng, picture):
     return picture
 
 
-def draw(rng, photographs, stamps):
-    """One training picture."""
+def draw(rng, photographs, stamps, args):
+    """One training picture; `args` has the shares and the least cut."""
     photo = photographs[rng.integers(len(photographs))]
     kind = rng.random()
-    if kind < WHOLE:
+    if kind < args.whole:
         picture = preprocess(Image.fromarray(photo), SIZE)
-    elif kind < WHOLE + STAMPED and stamps:
-        picture = cut(rng, photo)
+    elif kind < args.whole + args.stamped and stamps:
+        picture = cut(rng, photo, args.least_cut)
         for _ in range(rng.choice([1, 2], p=[0.85, 0.15])):
             picture = lay(rng, picture, stamps[rng.integers(len(stamps))])
     else:
-        picture = cut(rng, photo)
+        picture = cut(rng, photo, args.least_cut)
     return camera(rng, picture)
 
 
@@ -145,6 +148,10 @@ def main():
     parser.add_argument('--stamps', nargs='*', default=[])
     parser.add_argument('--out', type=pathlib.Path, required=True)
     parser.add_argument('--count', type=int, default=50000)
+    parser.add_argument('--whole', type=float, default=WHOLE, help='share of whole photographs')
+    parser.add_argument('--stamped', type=float, default=STAMPED, help='share with a stamp')
+    parser.add_argument('--least_cut', type=float, default=LEAST_CUT,
+                        help="least side of a cut, as a part of the photograph's")
     parser.add_argument('--part', type=int, default=0)
     parser.add_argument('--parts', type=int, default=1)
     parser.add_argument('--seed', type=int, default=0)
@@ -159,7 +166,7 @@ def main():
         path = args.out / f'{number:04}.npy'
         if not path.exists():
             rng = np.random.default_rng((args.seed, number))
-            maps = [run(np.stack([draw(rng, photographs, stamps) for _ in range(BATCH)]))
+            maps = [run(np.stack([draw(rng, photographs, stamps, args) for _ in range(BATCH)]))
                     for _ in range(FILE // BATCH)]
             new = path.with_suffix('.new')
             with open(new, 'wb') as file:
