@@ -3,8 +3,8 @@
 
     convert_checkpoint.py CHECKPOINT --out models/NAME/1
 
-CHECKPOINT is a .pth or .pth.tar file of MambaVision, mmdetection or mmsegmentation, or a
-.safetensors file. The directory gets config.textproto, model.safetensors and labels.txt.
+CHECKPOINT is a .pth or .pth.tar file of MambaVision, mmdetection or mmsegmentation, a
+classifier's checkpoint.pt of tools/pytorch, or a .safetensors file. The directory gets config.textproto, model.safetensors and labels.txt.
 The variant, the task and the number of classes are read from the tensors' shapes.
 
 Nothing in CHECKPOINT is executed or imported. Its pickle may only build tensors,
@@ -108,8 +108,10 @@ def _understand(state, args):
     if variant == CUSTOM:
         if args.num_heads is None:
             backbone = network.backbone
+            stem = f'a trunk of stride {backbone.trunk}' if backbone.trunk else \
+                f'in_dim {backbone.in_dim}'
             raise CheckpointError(
-                f'dim {backbone.dim}, in_dim {backbone.in_dim}, depths {list(backbone.depths)}, '
+                f'dim {backbone.dim}, {stem}, depths {list(backbone.depths)}, '
                 f'{"with" if backbone.layer_scale else "no"} layer scale: no variant of the '
                 'table; give the attention heads of stages 3 and 4 by --num_heads')
         return network, variant, notes
@@ -165,7 +167,7 @@ def convert(args):
         print(f'convert_checkpoint: {args.checkpoint}: not a {variant}, nothing is written',
               file=sys.stderr)
         return 1
-    labels, origin = choose_labels(args.labels, state.facts.get('meta'), network.task,
+    labels, origin = choose_labels(args.labels, state.facts, network.task,
                                    network.classes)
     types = {name: stored_type(tensor, DTYPES.get(args.dtype))
              for name, tensor in found.tensors.items()}

@@ -85,6 +85,17 @@ TEST_F(ConvertedModelTest, AClassifierLoadsAndAnswers) {
   EXPECT_TRUE(std::holds_alternative<model::Classification>(*result));
 }
 
+TEST_F(ConvertedModelTest, AClassifierOnATrunkLoadsAndAnswers) {
+  const auto directory = Read("trunk");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.task, model::VisionTask::kClassification);
+  EXPECT_THAT(directory->labels, ElementsAre("cat", "dog", "cup"));
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<model::Classification>(*result));
+}
+
 TEST_F(ConvertedModelTest, ADetectorLoadsAndAnswers) {
   const auto directory = Read("detection");
   ASSERT_TRUE(directory.ok()) << directory.status();

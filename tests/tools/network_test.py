@@ -1,12 +1,15 @@
 import dataclasses
 import math
+import pathlib
 import unittest
 
 from checkpoint.network import (Backbone, Detector, Network, Unclear, expected_tensors,
                                 read_network)
+from checkpoint.safetensors_file import read_safetensors
 from checkpoint.tensor import CheckpointError
 from checkpoint.variants import ROWS, choose_variant, find_row, matching_variants
 
+MODELS = pathlib.Path(__file__).parents[2] / 'models'
 CASCADE = Detector(box_stages=3, box_convs=4, box_fcs=1, mask_convs=4, channels=256, fc_width=1024)
 MASK = Detector(box_stages=1, box_convs=0, box_fcs=2, mask_convs=4, channels=256, fc_width=1024)
 FASTER = dataclasses.replace(MASK, mask_convs=0)
@@ -102,6 +105,41 @@ class ReadTest(unittest.TestCase):
         mixer = 'levels.2.blocks.0.mixer.'  # Of width 72, which is 4.5 times 16.
         self.assertEqual(tensors[mixer + 'dt_proj.weight'], (36, 5))
         self.assertEqual(tensors[mixer + 'x_proj.weight'], (5 + 2 * 8, 36))
+
+
+class TrunkTest(unittest.TestCase):
+    def test_shapes_tell_what_stands_on_a_trunk(self):
+        for stride, dim, first in ((16, 28, 2), (32, 24, 3)):
+            depths = (0,) * first + (4, 2, 3)[-(4 - first):]
+            below = Backbone(dim, 0, depths, False, trunk=stride)
+            for neck in ((), (320, 1280)):
+                expected = Network('CLASSIFICATION', below, 9, neck=neck)
+                self.assertEqual(read_network(expected_tensors(expected)), expected)
+
+    def test_the_shipped_classifiers_have_all_and_only_these_tensors(self):
+        for name, depths, neck in (('everyday', (0, 0, 4, 2), ()),
+                                   ('photographs', (0, 0, 0, 6), (320, 1280))):
+            data = memoryview((MODELS / name / '1/model.safetensors').read_bytes())
+            shapes = {k: tensor.shape for k, tensor in read_safetensors(data).items()}
+            found = read_network(shapes)
+            self.assertEqual((found.backbone.depths, found.neck), (depths, neck))
+            self.assertEqual(expected_tensors(found), shapes)
+
+    def test_what_does_not_stand_on_a_trunk_is_named(self):
+        whole = expected_tensors(Network('CLASSIFICATION',
+                                         Backbone(28, 0, (0, 0, 1, 1), False, trunk=16), 9))
+        fewer = {k: v for k, v in whole.items() if 'trunk.blocks.10' not in k}
+        with self.assertRaisesRegex(Unclear, 'trunk has 10 blocks, expected 11 or 12'):
+            read_network(fewer)
+        with self.assertRaisesRegex(Unclear, r'levels\.2 has 0 blocks'):
+            read_network({k: v for k, v in whole.items() if not k.startswith('levels.2.blocks')})
+        more = {**whole, 'levels.1.blocks.0.conv1.weight': (56, 56, 3, 3)}
+        with self.assertRaisesRegex(Unclear, r'\[0, 1, 1, 1\] blocks, expected none in the first 2'):
+            read_network(more)
+        dense = {f'backbone.{k}': v for k, v in whole.items()}
+        dense['decode_head.conv_seg.weight'] = (4, 16, 1, 1)
+        with self.assertRaisesRegex(Unclear, 'on a trunk, expected a classifier: .*--export'):
+            read_network(dense)
 
 
 class VariantTest(unittest.TestCase):

@@ -2,7 +2,7 @@
 
     write_models.py DIR
 
-makes DIR/classification, DIR/detection and DIR/segmentation: what converted_model_test
+makes DIR/classification, DIR/detection, DIR/segmentation and DIR/trunk: what converted_model_test
 loads in the server's own code.
 """
 
@@ -45,9 +45,17 @@ def segmentation():
     return checkpoints.zip_file({'state_dict': checkpoints.tensors(arrays)})
 
 
+def trunk():
+    network = Network('CLASSIFICATION', Backbone(24, 0, (0, 0, 0, 2), False, trunk=32), 3,
+                      neck=(8, 16))
+    arrays = parameters(expected_tensors(network))
+    state = checkpoints.tensors({'model.' + key: array for key, array in arrays.items()})
+    return checkpoints.zip_file({'state_dict': state, 'facts': {'labels': ['cat', 'dog', 'cup']}})
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
-    for make in (classification, detection, segmentation):
+    for make in (classification, detection, segmentation, trunk):
         folder = out / make.__name__
         folder.mkdir(parents=True, exist_ok=True)
         checkpoint = folder / 'checkpoint.pth'

@@ -32,21 +32,24 @@ def _given(path, classes):
     return labels
 
 
-def _stored(meta):
-    """The class names that mmengine (or, as CLASSES, mmcv) keeps in "meta"."""
-    if not isinstance(meta, dict):
-        return None
-    dataset = meta.get('dataset_meta')
-    names = dataset.get('classes') if isinstance(dataset, dict) else meta.get('CLASSES')
+def _stored(facts):
+    """The class names that mmengine (or, as CLASSES, mmcv) keeps in "meta", and tools/pytorch
+    in "facts"."""
+    meta, own = facts.get('meta'), facts.get('facts')
+    if isinstance(meta, dict):
+        dataset = meta.get('dataset_meta')
+        names = dataset.get('classes') if isinstance(dataset, dict) else meta.get('CLASSES')
+    else:
+        names = own.get('labels') if isinstance(own, dict) else None
     fits = isinstance(names, (tuple, list)) and all(map(_is_label, names))
     return list(names) if fits else None
 
 
-def choose_labels(path, meta, task, classes):
-    """(the labels, where they come from); `path` may be None."""
+def choose_labels(path, facts, task, classes):
+    """(the labels, where they come from); `path` may be None, `facts` is a StateDict's."""
     if path is not None:
         return _given(path, classes), str(path)
-    stored = _stored(meta)
+    stored = _stored(facts)
     if stored is not None and len(stored) == classes:
         return stored, 'the checkpoint'
     if (task, classes) in _KNOWN:

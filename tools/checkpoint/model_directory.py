@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 
+from checkpoint import trunk
 from checkpoint.safetensors_file import write_safetensors
 from checkpoint.tensor import CheckpointError
 
@@ -28,7 +29,9 @@ def _backbone(network, options):
     backbone = network.backbone
     fields = {'variant': f'"{options.variant}"'}
     if options.variant == 'custom':
-        fields.update(dim=backbone.dim, in_dim=backbone.in_dim, depths=_numbers(backbone.depths),
+        fields.update(stem=trunk.STEMS.get(backbone.trunk), dim=backbone.dim,
+                      in_dim=None if backbone.trunk else backbone.in_dim,
+                      depths=_numbers(backbone.depths),
                       layer_scale=str(backbone.layer_scale).lower(), tokens=_TOKENS[options.tokens])
     if options.num_heads:
         fields['num_heads'] = _numbers((1, 1, *options.num_heads))
@@ -60,6 +63,9 @@ def _head(network):
     if network.task == 'SEGMENTATION':
         channels = network.segmenter_channels
         return _message('segmenter', {'channels': channels if channels != 512 else None})
+    if network.neck:
+        channels, features = network.neck
+        return _message('classifier', {'channels': channels, 'features': features})
     return []
 
 
@@ -70,7 +76,9 @@ def config_text(network, options, size_bytes, sha256):
         f'task: {network.task}',
         *_message('backbone', _backbone(network, options)),
         f'num_classes: {network.classes}',
-        *_message('input', {'size': options.input_size}),
+        # Behind a trunk networks are trained on centre crops without a margin.
+        *_message('input', {'size': options.input_size,
+                            'crop_pct': '1.0' if network.backbone.trunk else None}),
         *_head(network),
         *_message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})]) + '\n'
 

@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+from checkpoint import trunk
+
 STATES = 8          # Of the scan.
 POOLED_SCALES = 4   # Of UperNet's pyramid pooling.
 ANCHORS = 3         # A position.
@@ -22,6 +24,7 @@ class Backbone:
     layer_scale: bool
     attention: bool = True   # False: Mamba blocks alone.
     learnable: bool = False  # Auxiliary tokens with parameters.
+    trunk: int = 0           # EfficientNet-Lite0's layers down to this stride come first; 0: none.
 
     def width(self, stage):
         return self.dim << stage
@@ -46,6 +49,7 @@ class Network:
     classes: int             # Without the background.
     detector: Detector = None
     segmenter_channels: int = 0
+    neck: tuple = ()         # Channels and features of a classifier's convolutions; none.
 
 
 class _Shapes:
@@ -71,13 +75,40 @@ class _Shapes:
         return any(re.match(pattern, name) for name in self.names)
 
 
+def _read_trunk(shapes):
+    """The backbone of a classifier on a trunk."""
+    blocks = shapes.count('trunk.blocks.')
+    strides = [stride for stride, depth in trunk.DEPTHS.items() if depth == blocks]
+    if not strides:
+        expected = ' or '.join(map(str, trunk.DEPTHS.values()))
+        raise Unclear(f'trunk has {blocks} blocks, expected {expected}')
+    first = trunk.STAGES[strides[0]]
+    depths = tuple(shapes.count(f'levels.{i}.blocks.') for i in range(4))
+    _check_depths(depths, '', first)
+    if any(depths[:first]):
+        raise Unclear(f'levels of {list(depths)} blocks, expected none in the first {first}, '
+                      'which the trunk replaces')
+    stages = r'levels\.[23]\.'
+    return Backbone(dim=shapes.at('norm.weight', 0) >> 3, in_dim=0, depths=depths,
+                    layer_scale=shapes.any(stages + r'blocks\.\d+\.gamma_1$'),
+                    attention=shapes.any(stages + r'blocks\.\d+\.mixer\.qkv\.'),
+                    learnable=shapes.any(stages + 'aux_head$'), trunk=strides[0])
+
+
+def _check_depths(depths, prefix, first=0):
+    for stage, depth in list(enumerate(depths))[first:]:
+        if not 1 <= depth <= MAX_DEPTH:
+            raise Unclear(f'{prefix}levels.{stage} has {depth} blocks, expected 1 to {MAX_DEPTH}')
+
+
 def _read_backbone(shapes, prefix):
+    if shapes.any(re.escape(prefix) + 'trunk\\.'):
+        raise Unclear('a detector or segmenter on a trunk, expected a classifier: '
+                      'tools/pytorch/train_heads.py --export writes theirs')
     stem = prefix + 'patch_embed.conv_down.'
     stages = re.escape(prefix) + r'levels\.[23]\.'
     depths = tuple(shapes.count(f'{prefix}levels.{i}.blocks.') for i in range(4))
-    for stage, depth in enumerate(depths):
-        if not 1 <= depth <= MAX_DEPTH:
-            raise Unclear(f'{prefix}levels.{stage} has {depth} blocks, expected 1 to {MAX_DEPTH}')
+    _check_depths(depths, prefix)
     return Backbone(
         dim=shapes.at(stem + '3.weight', 0), in_dim=shapes.at(stem + '0.weight', 0),
         depths=depths,
@@ -105,14 +136,20 @@ def _read_detector(shapes):
 def read_network(shapes):
     """The Network whose tensors have these shapes, by name; Unclear if they do not tell."""
     shapes = _Shapes(shapes)
-    if shapes.any('(roi_head|rpn_head|neck)\\.'):
+    if shapes.any('(roi_head|rpn_head|neck\\.(lateral|fpn)_convs)\\.'):
         classes, detector = _read_detector(shapes)
         return Network('DETECTION', _read_backbone(shapes, 'backbone.'), classes, detector)
     if shapes.any('decode_head\\.'):
         return Network('SEGMENTATION', _read_backbone(shapes, 'backbone.'),
                        shapes.at('decode_head.conv_seg.weight', 0), None,
                        shapes.at('decode_head.conv_seg.weight', 1))
-    return Network('CLASSIFICATION', _read_backbone(shapes, ''), shapes.at('head.weight', 0))
+    classes = shapes.at('head.weight', 0)
+    if not shapes.any('trunk\\.'):
+        return Network('CLASSIFICATION', _read_backbone(shapes, ''), classes)
+    neck = ()
+    if shapes.any('neck\\.'):
+        neck = (shapes.at('neck.project.weight', 0), shapes.at('neck.expand.conv.weight', 0))
+    return Network('CLASSIFICATION', _read_trunk(shapes), classes, neck=neck)
 
 
 # The tensors of each part: dictionaries from name to shape.
@@ -165,13 +202,20 @@ def _token_block(name, width, mixer, layer_scale):
             **_linear(f'{name}.mlp.fc2', width, 4 * width)}
 
 
-def _backbone(prefix, backbone):
+def _stem(prefix, backbone):
+    if backbone.trunk:
+        return trunk.tensors(backbone.trunk)
     stem = f'{prefix}patch_embed.conv_down.'
-    tensors = {**_conv(f'{stem}0', backbone.in_dim, 3, 3, bias=False),
-               **_batch_norm(f'{stem}1', backbone.in_dim),
-               **_conv(f'{stem}3', backbone.dim, backbone.in_dim, 3, bias=False),
-               **_batch_norm(f'{stem}4', backbone.dim)}
-    for stage, depth in enumerate(backbone.depths):
+    return {**_conv(f'{stem}0', backbone.in_dim, 3, 3, bias=False),
+            **_batch_norm(f'{stem}1', backbone.in_dim),
+            **_conv(f'{stem}3', backbone.dim, backbone.in_dim, 3, bias=False),
+            **_batch_norm(f'{stem}4', backbone.dim)}
+
+
+def _backbone(prefix, backbone):
+    tensors = _stem(prefix, backbone)
+    first = trunk.STAGES.get(backbone.trunk, 0)
+    for stage, depth in list(enumerate(backbone.depths))[first:]:
         level, width = f'{prefix}levels.{stage}', backbone.width(stage)
         mamba = (depth + 1) // 2 if backbone.attention else depth
         for block in range(depth):
@@ -197,8 +241,13 @@ def _pyramid(backbone):
 
 def _classifier(network):
     width = network.backbone.width(3)
-    return {**_backbone('', network.backbone), **_batch_norm('norm', width),
-            **_linear('head', network.classes, width)}
+    tensors = {**_backbone('', network.backbone), **_batch_norm('norm', width)}
+    if network.neck:
+        channels, features = network.neck
+        tensors.update(_conv('neck.project', channels, width, 1))
+        tensors.update(_conv_norm('neck.expand', features, channels, 1))
+        width = features
+    return {**tensors, **_linear('head', network.classes, width)}
 
 
 def _box_head(prefix, network):

@@ -8,6 +8,9 @@ from checkpoint.tensor import CheckpointError, Tensor, printable
 _HOLDERS = ('state_dict', 'model')
 _WRAPPERS = ('module.', 'model.', 'backbone.')
 _ENCODER = 'encoder.'
+# What tools/pytorch trains, beside which its checkpoints have what only training needs.
+_TRAINED = 'model.'
+_IS_TRAINED = _TRAINED + 'trunk.'
 
 
 @dataclasses.dataclass
@@ -44,7 +47,8 @@ def _why_skipped(key, value):
 
 def _strip(names):
     """From each model name to the file's, as the server strips wrappers' prefixes."""
-    names = {name: name for name in names}
+    part = next((_TRAINED for name in names if name.startswith(_IS_TRAINED)), '')
+    names = {name: name for name in names if name.startswith(part)}
     while True:
         prefix = next((p for p in _WRAPPERS if names and all(n.startswith(p) for n in names)), None)
         if prefix is None:
@@ -64,8 +68,9 @@ def read_state_dict(value):
         skipped = {key: 'not the weights' for key in value if key != holder}
     sources = _strip(found)
     tensors = {}
+    trained = any(name.startswith(_IS_TRAINED) for name in found)
     for key in found.keys() - sources.values():
-        skipped[key] = f'not under {_ENCODER}, which others are'
+        skipped[key] = f'not under {_TRAINED if trained else _ENCODER}, which others are'
     for name, source in list(sources.items()):
         why = _why_skipped(name, found[source])
         if why is None:
