@@ -242,13 +242,32 @@ class PicturesTest(unittest.TestCase):
             self.assertLess(laid[..., 1:].max(), 120)
             uncovered += (laid == picture).all(axis=2).mean()
         self.assertGreater(uncovered, 2)
-        shares = types.SimpleNamespace(whole=0, stamped=1, least_cut=0.5)
+        shares = types.SimpleNamespace(whole=0, stamped=1, least_cut=0.5, grey=0)
         drawn = [make_maps.draw(rng, photographs, stamps, shares) for _ in range(20)]
         for picture in drawn:
             self.assertEqual((picture.shape, picture.dtype), ((224, 224, 3), np.uint8))
             self.assertGreater(picture[..., 0].max(), 150)
-        shares = types.SimpleNamespace(whole=0.5, stamped=0, least_cut=0.5)
+        shares = types.SimpleNamespace(whole=0.5, stamped=0, least_cut=0.5, grey=0)
         self.assertLess(make_maps.draw(rng, photographs, stamps, shares)[..., 0].max(), 150)
+
+    def test_a_share_of_the_pictures_is_grey(self):
+        rng = np.random.default_rng(0)
+        picture = rng.integers(0, 255, (224, 224, 3)).astype(np.float32)
+        grey = sum(np.ptp(make_maps.camera(rng, picture, 0.5).astype(int), axis=2).mean() < 8
+                   for _ in range(40))
+        self.assertTrue(10 < grey < 30, grey)
+
+    def test_a_shaken_dot_is_a_line_of_the_same_light(self):
+        rng = np.random.default_rng(0)
+        picture = np.zeros((64, 64, 3), np.float32)
+        picture[32, 32] = 255
+        lengths = []
+        for _ in range(20):
+            shaken = make_maps.shaken(rng, picture)
+            rows, columns = np.nonzero(shaken[..., 0] > 1)
+            lengths.append(max(np.ptp(rows), np.ptp(columns)))
+            self.assertAlmostEqual(shaken[..., 0].sum(), 255, delta=0.1)
+        self.assertTrue(1 <= min(lengths) < 6 and 12 < max(lengths) < 20, lengths)
 
     def test_cuts_of_small_photographs_keep_enough_pixels(self):
         row = np.arange(200, dtype=np.uint8)

@@ -29,6 +29,7 @@ LARGEST = 1600                 # Short side that photographs are reduced to.
 LEAST_STAMP = 48               # Longest side of stamps, pixels.
 WHOLE, STAMPED = 0.08, 0.55    # Shares of pictures: a photograph's centre; with a stamp.
 LEAST_CUT = 0.1                # Least side of a cut, as a part of the photograph's,
+GREY = 0.1                     # Share of pictures without colour.
 LEAST_PIXELS = 80              # and in pixels of the photograph, if it has so many.
 
 
@@ -111,15 +112,32 @@ def lay(rng, picture, stamp):
     return picture * (1 - layer[..., 3:]) + layer[..., :3]
 
 
-def camera(rng, picture):
-    """Other light, a mirror image, blur or a JPEG's noise; uint8."""
+def shaken(rng, picture):
+    """The picture as of a camera that moved along a line."""
+    length, angle = rng.integers(3, 20), rng.uniform(0, np.pi)
+    kernel = np.zeros((length, length), np.float32)
+    half = (length - 1) / 2
+    along = np.linspace(-half, half, 4 * length)
+    rows, columns = (np.round(half + along * f(angle)).astype(int) for f in (np.sin, np.cos))
+    kernel[rows, columns] = 1
+    return cv2.filter2D(picture, -1, kernel / kernel.sum())
+
+
+def camera(rng, picture, grey=GREY):
+    """Other light, a mirror image, no colour, blur, or noise of a sensor or a JPEG; uint8."""
     picture = picture[:, ::rng.choice([-1, 1])].astype(np.float32)
     if rng.random() < 0.7:
         picture = picture * (rng.uniform(0.75, 1.25) * rng.uniform(0.92, 1.08, 3))
         picture = (picture - 128) * rng.uniform(0.8, 1.2) + 128 + rng.uniform(-12, 12)
+    if rng.random() < grey:
+        picture = np.repeat(picture.mean(axis=2, keepdims=True), 3, axis=2)
+    if rng.random() < 0.1:
+        picture = picture + rng.normal(0, rng.uniform(2, 12), picture.shape[:2])[..., None]
     picture = np.ascontiguousarray(np.clip(picture, 0, 255).astype(np.uint8))
     if rng.random() < 0.2:
         picture = cv2.GaussianBlur(picture, (0, 0), rng.uniform(0.4, 1.4))
+    elif rng.random() < 0.08:
+        picture = shaken(rng, picture)
     if rng.random() < 0.3:
         file = io.BytesIO()
         Image.fromarray(picture).save(file, 'JPEG', quality=int(rng.integers(40, 95)))
@@ -139,7 +157,7 @@ def draw(rng, photographs, stamps, args):
             picture = lay(rng, picture, stamps[rng.integers(len(stamps))])
     else:
         picture = cut(rng, photo, args.least_cut)
-    return camera(rng, picture)
+    return camera(rng, picture, args.grey)
 
 
 def main():
@@ -150,6 +168,7 @@ def main():
     parser.add_argument('--count', type=int, default=50000)
     parser.add_argument('--whole', type=float, default=WHOLE, help='share of whole photographs')
     parser.add_argument('--stamped', type=float, default=STAMPED, help='share with a stamp')
+    parser.add_argument('--grey', type=float, default=GREY, help='share without colour')
     parser.add_argument('--least_cut', type=float, default=LEAST_CUT,
                         help="least side of a cut, as a part of the photograph's")
     parser.add_argument('--part', type=int, default=0)
