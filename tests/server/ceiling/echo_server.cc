@@ -2,21 +2,37 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/server/ceiling/decode_alone.h"
 
 namespace sfmamba {
 namespace {
 
-// Answers each request with the same bytes, as long as the server's answers,
-// without looking at it.
+// What is done with a request's bytes before they are answered.
+using Look = void (*)(const grpc::ByteBuffer& request);
+
+void DoNotLook(const grpc::ByteBuffer& /*request*/) {}
+
+void Decode(const grpc::ByteBuffer& request) {
+  grpc::Slice bytes;
+  v1::ClassifyRequest message;
+  if (!request.DumpToSingleSlice(&bytes).ok() ||
+      !message.ParseFromArray(bytes.begin(), bytes.size())) {
+    std::abort();
+  }
+  if (!DecodeOnce(message.images(0).encoded())) std::abort();
+}
+
+// Answers each request with the same bytes, as long as the server's answers.
 class Echo final : public v1::VisionService::WithRawCallbackMethod_Classify<
                        v1::VisionService::Service> {
  public:
-  Echo() {
+  explicit Echo(Look look) : look_(look) {
     v1::ClassifyResponse response;
     response.set_model("models/null/versions/1");
     v1::ClassifyResult* result = response.add_results();
@@ -30,8 +46,9 @@ class Echo final : public v1::VisionService::WithRawCallbackMethod_Classify<
     answer_ = grpc::ByteBuffer(&slice, 1);
   }
   grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* /*request*/,
+                                     const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override {
+    look_(*request);
     *response = answer_;
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
@@ -39,13 +56,12 @@ class Echo final : public v1::VisionService::WithRawCallbackMethod_Classify<
   }
 
  private:
+  const Look look_;
   grpc::ByteBuffer answer_;
 };
 
-}  // namespace
-
-void ServeEcho(const Listening& listening) {
-  Echo echo;
+void Serve(Look look, const Listening& listening) {
+  Echo echo(look);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -55,5 +71,11 @@ void ServeEcho(const Listening& listening) {
   listening({port, 0});
   while (true) pause();
 }
+
+}  // namespace
+
+void ServeEcho(const Listening& listening) { Serve(DoNotLook, listening); }
+
+void ServeDecodingEcho(const Listening& listening) { Serve(Decode, listening); }
 
 }  // namespace sfmamba

@@ -2,18 +2,19 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/base/processors.h"
 #include "server/base/sha256.h"
 #include "server/server.h"
 #include "server/server_config.h"
@@ -26,11 +27,13 @@ constexpr int kClasses = 1000;
 // Of the server that is full.
 constexpr int kFullQueue = 8;
 
-// Answers at once, or never.
+// Whether the model answers at once, or never.
+using StandsStill = std::shared_ptr<std::atomic<bool>>;
+
 class NullModel final : public model::VisionModel {
  public:
-  NullModel(const model::ModelConfig& config, bool stands_still)
-      : config_(config), stands_still_(stands_still) {}
+  NullModel(const model::ModelConfig& config, StandsStill stands_still)
+      : config_(config), stands_still_(std::move(stands_still)) {}
 
   int contexts() const override { return 1; }
   std::string context_device(int /*index*/) const override { return "none"; }
@@ -39,7 +42,7 @@ class NullModel final : public model::VisionModel {
     return std::make_unique<model::FakeContext>(
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
-          while (stands_still_) pause();
+          while (*stands_still_) pause();
           model::Classification answer;
           answer.logits.resize(kClasses);
           return std::vector<model::Result>(images.size(), answer);
@@ -55,7 +58,7 @@ class NullModel final : public model::VisionModel {
 
  private:
   const model::ModelConfig config_;
-  const bool stands_still_;
+  const StandsStill stands_still_;
 };
 
 std::string WriteModel(const std::string& batching) {
@@ -93,17 +96,18 @@ void ServeNullModel(bool stands_still, const Listening& listening) {
   config.set_port(0);
   config.set_metrics_port(0);
   config.set_http_port(0);
-  config.set_decode_threads(std::thread::hardware_concurrency());
-  // A model that stands still has nothing to measure.
-  if (stands_still) config.mutable_profile_budget();
+  config.set_decode_threads(server::UsableProcessors());
   options.config = server::WithDefaults(config);
   options.build.version = "benchmark";
-  options.load = [stands_still](const repository::ModelDirectory& directory,
-                                const auto&) {
-    return std::make_unique<NullModel>(directory.config, stands_still);
+  // While it is loaded it answers: its answers are looked at.
+  const auto still = std::make_shared<std::atomic<bool>>(false);
+  options.load = [still](const repository::ModelDirectory& directory,
+                         const auto&) {
+    return std::make_unique<NullModel>(directory.config, still);
   };
   auto server = server::Server::Start(options, log);
   if (!server.ok() || !(*server)->LoadModels().ok()) std::abort();
+  *still = stands_still;
   std::filesystem::remove_all(repository);
   listening({(*server)->port(), (*server)->http_port()});
   while (true) pause();

@@ -1,10 +1,12 @@
 #include "tests/server/ceiling/server_child.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -45,6 +47,21 @@ absl::Duration ServerChild::ProcessorTime() const {
   int64_t user = 0, system = 0;
   file >> user >> system;
   return absl::Seconds(user + system) / sysconf(_SC_CLK_TCK);
+}
+
+void RunOn(Processors processors) {
+  if (processors == Processors::kAll) return;
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) std::abort();
+  const int half = std::max(1, CPU_COUNT(&usable) / 2);
+  cpu_set_t chosen;
+  CPU_ZERO(&chosen);
+  for (int i = 0, seen = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &usable)) continue;
+    const bool is_first = seen++ < half;
+    if (is_first == (processors == Processors::kFirstHalf)) CPU_SET(i, &chosen);
+  }
+  if (sched_setaffinity(0, sizeof(chosen), &chosen) != 0) std::abort();
 }
 
 absl::Duration OwnProcessorTime() {

@@ -37,6 +37,16 @@ class ServerChild {
   Ports ports_;
 };
 
+// Which processors a thread, and those that it starts from then on, run on.
+enum class Processors {
+  kAll,
+  kFirstHalf,  // At least one.
+  kRest,
+};
+
+// Keeps the calling thread to these of the processors that it may use.
+void RunOn(Processors processors);
+
 // The processor time that this process has used.
 absl::Duration OwnProcessorTime();
 

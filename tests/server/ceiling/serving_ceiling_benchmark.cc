@@ -4,26 +4,26 @@
 // same client, in turn. Run by hand:
 //
 //   bazel run //tests/server/ceiling:serving_ceiling_benchmark [-- SECONDS
-//       [ROUNDS [tensor|transports|refused|jpeg]]]
+//       [ROUNDS [tensor|transports|refused|jpeg [apart]]]]
 //
 // Beside the rate it prints the processor time that the server and the client
 // took for each request. On few processors they share them, so that the rates
 // are bounded by their sum. The parts of processor time say what the rates
-// would on a machine that does nothing else.
+// would on a machine that does nothing else. With `apart` the servers, and what
+// is decoded alone, have the first half of the processors, and the client has
+// the others: then a rate is what the servers' own processors allow.
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/image/image_input.h"
+#include "tests/server/ceiling/decode_alone.h"
 #include "tests/server/ceiling/echo_server.h"
 #include "tests/server/ceiling/load.h"
 #include "tests/server/ceiling/null_server.h"
@@ -38,35 +38,16 @@ using grpc::StatusCode;
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
 
-struct DecodeRate {
-  double per_second;
-  double micros;  // Processor time of a picture.
-};
-
-// Of all processors that decode and resize.
-DecodeRate DecodeAlone(absl::Duration time) {
-  const std::string jpeg = Photograph();
-  image::ImageSource source;
-  source.source = image::EncodedImage{jpeg};
-  model::ModelConfig config;
-  config.image_size = kNullModelSide;
-  std::atomic<int64_t> count{0};
-  const absl::Duration before = OwnProcessorTime();
-  const absl::Time end = absl::Now() + time;
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
-    threads.emplace_back([&] {
-      for (; absl::Now() < end; ++count) {
-        if (!image::MakeInput(source, config, {}, image::ImageLimits()).ok()) {
-          std::abort();
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return {
-      count / absl::ToDoubleSeconds(time),
-      absl::ToDoubleSeconds(OwnProcessorTime() - before) * 1e6 / count.load()};
+// What `run` returns on a thread that keeps to these processors, as do those
+// that it starts.
+template <typename Run>
+auto On(Processors processors, const Run& run) -> decltype(run()) {
+  decltype(run()) result;
+  std::thread([&] {
+    RunOn(processors);
+    result = run();
+  }).join();
+  return result;
 }
 
 // How much of what `base` does `rate` is.
@@ -88,78 +69,102 @@ Rate Print(const char* what, const Rate& rate) {
 // The servers, and for how long each is asked.
 struct Setting {
   const ServerChild& echo;
+  const ServerChild& decoding_echo;
   const ServerChild& null;
   const ServerChild& full;
+  const Processors servers, clients;
   const absl::Duration time;
+
+  // Calls `method` of `server` from the clients' processors.
+  Rate Ask(const ServerChild& server, const char* method,
+           const std::string& message, StatusCode code = StatusCode::OK) const {
+    return On(clients,
+              [&] { return LoadOfCalls(server, method, message, time, code); });
+  }
 };
 
 void CompareTensors(const Setting& s) {
   const std::string tensor = TensorRequest();
-  const Rate bare =
-      Print("echo, 150 kB", LoadOfCalls(s.echo, kClassify, tensor, s.time));
-  const Rate served = Print("null model, 150 kB tensor",
-                            LoadOfCalls(s.null, kClassify, tensor, s.time));
+  const Rate bare = Print("echo, 150 kB", s.Ask(s.echo, kClassify, tensor));
+  const Rate served =
+      Print("null model, 150 kB tensor", s.Ask(s.null, kClassify, tensor));
   PrintPart(served.per_second, bare.per_second, served.micros(), bare.micros(),
             "the echo");
 }
 
 void CompareTransports(const Setting& s) {
-  const Rate typed =
-      Print("sfmamba.v1, 150 kB tensor",
-            LoadOfCalls(s.null, kClassify, TensorRequest(), s.time));
-  const Rate kserve =
-      Print("KServe over gRPC, the same",
-            LoadOfCalls(s.null, kInfer, InferRequest(), s.time));
+  const Rate typed = Print("sfmamba.v1, 150 kB tensor",
+                           s.Ask(s.null, kClassify, TensorRequest()));
+  const Rate kserve = Print("KServe over gRPC, the same",
+                            s.Ask(s.null, kInfer, InferRequest()));
   PrintPart(kserve.per_second, typed.per_second, kserve.micros(),
             typed.micros(), "sfmamba.v1");
-  const Rate rest = Print("KServe over REST, binary",
-                          LoadOfHttp(s.null, HttpInferRequest(), s.time));
+  const Rate rest =
+      Print("KServe over REST, binary", On(s.clients, [&s] {
+              return LoadOfHttp(s.null, HttpInferRequest(), s.time);
+            }));
   PrintPart(rest.per_second, typed.per_second, rest.micros(), typed.micros(),
             "sfmamba.v1");
 }
 
 void MeasureRefusals(const Setting& s) {
   Print("refused: a field",
-        LoadOfCalls(s.null, kClassify, TensorRequest(/*valid=*/false), s.time,
-                    StatusCode::INVALID_ARGUMENT));
-  Print("refused: queue full",
-        LoadOfCalls(s.full, kClassify, TensorRequest(), s.time,
-                    StatusCode::RESOURCE_EXHAUSTED));
-  Print("refused: queue full, 2 kB",
-        LoadOfCalls(s.full, kClassify, SmallRequest(), s.time,
-                    StatusCode::RESOURCE_EXHAUSTED));
+        s.Ask(s.null, kClassify, TensorRequest(/*valid=*/false),
+              StatusCode::INVALID_ARGUMENT));
+  Print("refused: queue full", s.Ask(s.full, kClassify, TensorRequest(),
+                                     StatusCode::RESOURCE_EXHAUSTED));
+  Print("refused: queue full, 2 kB", s.Ask(s.full, kClassify, SmallRequest(),
+                                           StatusCode::RESOURCE_EXHAUSTED));
 }
 
 void CompareJpegs(const Setting& s) {
   const std::string jpeg = JpegRequest();
-  const DecodeRate alone = DecodeAlone(s.time);
+  const DecodeRate alone =
+      On(s.servers, [&s] { return DecodeAlone(Photograph(), s.time); });
   std::printf("%-34s %9.0f/s  alone  %6.1f us\n", "decode and resize alone",
               alone.per_second, alone.micros);
-  const Rate bare =
-      Print("echo, 600x400 JPEG", LoadOfCalls(s.echo, kClassify, jpeg, s.time));
-  const Rate served = Print("null model, 600x400 JPEG",
-                            LoadOfCalls(s.null, kClassify, jpeg, s.time));
-  PrintPart(served.per_second, alone.per_second, served.micros(), alone.micros,
-            "decode and resize alone");
+  const Rate bare = Print("echo, 600x400 JPEG", s.Ask(s.echo, kClassify, jpeg));
+  const Rate least = Print("echo that decodes and resizes",
+                           s.Ask(s.decoding_echo, kClassify, jpeg));
+  const Rate served =
+      Print("null model, 600x400 JPEG", s.Ask(s.null, kClassify, jpeg));
+  PrintPart(served.per_second, alone.per_second, served.server_micros,
+            alone.micros, "decode and resize alone");
+  PrintPart(served.per_second, least.per_second, served.server_micros,
+            least.server_micros, "the echo that decodes");
   PrintPart(served.per_second, 1 / (1 / alone.per_second + 1 / bare.per_second),
-            served.micros(), alone.micros + bare.micros(),
-            "both one after the other");
+            served.server_micros, alone.micros + bare.server_micros,
+            "alone and echo one after the other");
 }
 
 int Main(int argc, char** argv) {
   const absl::Duration time = absl::Seconds(argc > 1 ? std::atof(argv[1]) : 4);
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 2;
   const std::string part = argc > 3 ? argv[3] : "";
-  const ServerChild echo(ServeEcho);
-  const ServerChild null([](const Listening& listening) {
+  const bool apart = argc > 4 && argv[4] == std::string("apart");
+  const Processors servers = apart ? Processors::kFirstHalf : Processors::kAll;
+  const auto child =
+      [servers](const std::function<void(const Listening&)>& serve) {
+        return std::make_unique<ServerChild>(
+            [servers, serve](const Listening& listening) {
+              RunOn(servers);
+              serve(listening);
+            });
+      };
+  const auto echo = child(ServeEcho);
+  const auto decoding_echo = child(ServeDecodingEcho);
+  const auto null = child([](const Listening& listening) {
     ServeNullModel(/*stands_still=*/false, listening);
   });
-  const ServerChild full([](const Listening& listening) {
+  const auto full = child([](const Listening& listening) {
     ServeNullModel(/*stands_still=*/true, listening);
   });
-  std::printf("processes: echo %d, null model %d, full %d\n", echo.pid(),
-              null.pid(), full.pid());
-  const Setting setting = {echo, null, full, time};
+  std::printf("processes: echo %d, null model %d, full %d\n", echo->pid(),
+              null->pid(), full->pid());
+  const Setting setting = {
+      *echo, *decoding_echo, *null,
+      *full, servers,        apart ? Processors::kRest : Processors::kAll,
+      time};
   const auto runs = [&part](const char* name) {
     return part.empty() || part == name;
   };
