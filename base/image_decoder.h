@@ -21,7 +21,7 @@ DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
                     int min_side);
 
 // Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
-// JPEG is decoded at the smallest scale M/8, M up to 5 or 8, whose short and
+// JPEG is decoded at the smallest scale of 1/8, 1/4, 1/2 and 1 whose short and
 // long sides stay at least `min_side` (0: full size). Returns the errors of
 // ReadImageHeader(), INVALID_ARGUMENT for truncated or corrupt bytes, never a
 // partial picture, and DEADLINE_EXCEEDED as soon as `watch` is seen to have

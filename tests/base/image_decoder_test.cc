@@ -100,14 +100,14 @@ TEST(DecodeImageTest, CmykJpegIsTakenAsInverted) {
 }
 
 TEST(DecodeImageTest,
-     AJpegIsScaledDownToTheSmallestSufficientEighthThatSavesTime) {
+     AJpegIsScaledDownToTheSmallestSufficientScaleThatSavesTime) {
   const std::string bytes = server::EncodeJpeg(server::Gradient(1000, 667));
   const struct {
     int min_side, width, height;
   } cases[] = {{0, 1000, 667},   {1, 125, 84},     {84, 125, 84},
-               {85, 250, 167},   {224, 375, 251},  {251, 375, 251},
-               {252, 500, 334},  {417, 625, 417},  {418, 1000, 667},
-               {584, 1000, 667}, {667, 1000, 667}, {5000, 1000, 667}};
+               {85, 250, 167},   {167, 250, 167},  {168, 500, 334},
+               {334, 500, 334},  {335, 1000, 667}, {418, 1000, 667},
+               {667, 1000, 667}, {5000, 1000, 667}};
   for (const auto& c : cases) {
     const RgbImage image = Decode(bytes, false, c.min_side);
     EXPECT_EQ(image.width, c.width) << "min_side " << c.min_side;
