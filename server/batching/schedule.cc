@@ -89,6 +89,10 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
+// Waiting for less than so long costs more than what it saves: the thread would
+// fall asleep to be woken at once.
+constexpr absl::Duration kShortestWait = absl::Microseconds(100);
+
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
 // How long before it would become late a task is run: threads wake late, the
@@ -117,6 +121,7 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
     return std::min(delayed, latest(line.tasks));
   }
   const absl::Duration half = curve.Median(1) / 2;
+  if (half < kShortestWait) return absl::InfinitePast();
   const absl::Time end = std::min({delayed, line.oldest + half, latest(*next)});
   return end - (*next - line.tasks) * line.gap;
 }

@@ -55,7 +55,8 @@ struct Decision {
 //
 // Waiting: until the next efficient size is there, as long as the most urgent
 // task does not become late and, with kLatency, for at most half the time of
-// one image and only while arrivals come fast enough to reach it.
+// one image and only while arrivals come fast enough to reach it. Where that is
+// less than 0.1 ms, as of the smallest models, nothing is waited for.
 //
 // The line: the one with the earliest order_by. Another one goes first if its
 // batch is more efficient, the first line is likely to grow meanwhile, no line

@@ -87,6 +87,15 @@ TEST(DecideTest, WaitsForHalfTheTimeOfAnImageAtMost) {
   EXPECT_EQ(Decide(kLatency, {line}, kStart).wake, At(1.5));
 }
 
+TEST(DecideTest, DoesNotWaitForLessThanAThreadTakesToFallAsleep) {
+  const BatchCurve quick = Linear(0.15, 0.04), slower = Linear(0.15, 0.06);
+  WaitingLine line = Line(quick, 1);
+  line.gap = Ms(0.01);
+  EXPECT_EQ(Decide(kLatency, {line}, kStart).line, 0);
+  line.curve = &slower;
+  EXPECT_EQ(Decide(kLatency, {line}, kStart).line, -1);
+}
+
 TEST(DecideTest, DoesNotWaitUntilTheMostUrgentIsLate) {
   const BatchCurve curve = Linear(10, 1);
   WaitingLine line = Line(curve, 1, 15);
