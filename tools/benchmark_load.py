@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Measures a server's goodput at and beyond its capacity.
+"""Measures a server's goodput at and beyond its capacity, beside mode FIXED.
 
-    tools/benchmark_load.py --model everyday client/samples/*.jpg
+    tools/benchmark_load.py --loads 1 2 --out figures.jsonl client/samples/*.jpg
+    tools/benchmark_load.py --loads 4 10 --out figures.jsonl client/samples/*.jpg
+    tools/benchmark_load.py --table figures.jsonl
 
-Starts the server, finds its closed-loop peak, then sends an open loop at 1, 2, 4 and 10 times the
-peak, with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch times. Prints a line
-of JSON for each load, and at the end a table:
+Starts a server that serves the model twice, with batches in mode LATENCY and in mode FIXED, and
+finds its closed-loop peak. Then it sends open loops at multiples of the peak, with Poisson
+arrivals and in bursts, with deadlines of 2 and of 10 batch times, to either model in turn. Prints
+a line of JSON for each, appends it to --out, and ends with a table. A run measures what its flags
+name, with a peak of its own, so that a long matrix can be measured piece by piece:
 
   goodput     requests answered in time, as a part of the peak
-  wasted      images computed whose answer came too late, as a part of all computed
+  at most     what no server exceeds, however it batches and whatever it knows: see most()
+  late        images computed whose answer came too late, as a part of all computed
   p99         of the requests answered in time, as a part of the deadline
 
 A batch time is max_batch_size / peak. A burst is one batch time long, at four times the load, and
@@ -20,37 +25,78 @@ import argparse
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOADS = (1, 2, 4, 10)
-BATCH_TIMES = (10, 2)
-BURSTS = {'poisson': [], 'bursts': ['--burst_factor=4']}
+MODES = ('latency', 'fixed')
+BURST = 4  # How many times the load a burst is, and how many batch times it is to the next.
 
 
-def parse_args():
+def parse_args(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('pictures', nargs='+')
+    parser.add_argument('pictures', nargs='*')
+    parser.add_argument('--table', nargs='+', metavar='FILE',
+                        help='measure nothing, print the table of what --out wrote')
+    parser.add_argument('--out', help='append the lines of JSON to this file')
     parser.add_argument('--server_bin', default=str(ROOT / 'bazel-bin/server/sfmamba_server'))
     parser.add_argument('--client_bin', default=str(ROOT / 'bazel-bin/client/sfmamba'))
     parser.add_argument('--server_flag', action='append', default=[], help='repeat for several')
-    parser.add_argument('--model_repository', default=str(ROOT / 'models'))
-    parser.add_argument('--model', default='everyday')
+    parser.add_argument('--model', default=str(ROOT / 'models/everyday/1'),
+                        help='directory of a version of a classifier')
+    parser.add_argument('--variant', help='random weights of this variant, in place of --model')
     parser.add_argument('--port', type=int, default=9401)
-    parser.add_argument('--max_batch_size', type=int, default=8, help="the model's")
-    parser.add_argument('--duration', type=float, default=10, help='seconds a load')
-    parser.add_argument('--loads', type=float, nargs='+', default=LOADS)
-    return parser.parse_args()
+    parser.add_argument('--max_batch_size', type=int, default=8)
+    parser.add_argument('--duration', type=float, default=8, help='seconds a load')
+    parser.add_argument('--warmup', type=float, default=1, help='seconds before each')
+    parser.add_argument('--loads', type=float, nargs='+', default=(1, 2, 4, 10))
+    parser.add_argument('--modes', nargs='+', choices=MODES, default=MODES)
+    parser.add_argument('--deadlines', type=float, nargs='+', default=(10, 2),
+                        help='in batch times')
+    parser.add_argument('--arrivals', nargs='+', choices=('poisson', 'bursts'),
+                        default=('poisson', 'bursts'))
+    args = parser.parse_args(argv)
+    if not args.table and not args.pictures:
+        parser.error('expected pictures to send, or --table')
+    return args
+
+
+def most(arrivals, load, deadline_batch_times):
+    """The largest goodput there is: the load, and what fits between a burst's first arrival and
+    its last deadline, or in all of the time if bursts follow sooner."""
+    if arrivals == 'poisson':
+        return min(1, load)
+    return min(1, load, (1 + deadline_batch_times) / BURST)
+
+
+def write_models(args, repository):
+    """Writes the model once for each mode, by whose names they are served."""
+    for mode in args.modes:
+        version = pathlib.Path(repository) / mode / '1'
+        if args.variant:
+            version.mkdir(parents=True)
+            text = ('task: CLASSIFICATION\nnum_classes: 1000\n'
+                    f'backbone {{ variant: "{args.variant}" }}\n')
+        else:
+            version.parent.mkdir(parents=True)
+            shutil.copytree(args.model, version)
+            text = (version / 'config.textproto').read_text()
+            if re.search(r'^batching\b', text, re.MULTILINE):
+                sys.exit(f'{args.model}/config.textproto: expected no field batching, got one')
+            text = re.sub(r'^default_for_task:.*\n', '', text, flags=re.MULTILINE)
+        text += f'batching {{ max_batch_size: {args.max_batch_size} mode: {mode.upper()} }}\n'
+        (version / 'config.textproto').write_text(text)
 
 
 class Server:
-    def __init__(self, args):
+    def __init__(self, args, repository):
         self.args = args
         self.process = subprocess.Popen(
-            [args.server_bin, f'--model_repository={args.model_repository}',
+            [args.server_bin, f'--model_repository={repository}', '--random_init',
              f'--port={args.port}', f'--metrics_port={args.port + 1}', '--http_port=-1',
              '--drain_delay=0s',
              *args.server_flag], stderr=subprocess.DEVNULL)
@@ -62,74 +108,126 @@ class Server:
     def client(self, verb, *more):
         return [self.args.client_bin, verb, '--server', f'127.0.0.1:{self.args.port}', *more]
 
-    def bench(self, *more):
+    def bench(self, model, *more):
         run = subprocess.run(
-            self.client('bench', '--model', self.args.model, '--json', '--threads=1',
-                        '--channels=4', *more, *self.args.pictures),
+            self.client('bench', '--model', model, '--json', '--threads=1', '--channels=4',
+                        f'--warmup={self.args.warmup}s', *more, *self.args.pictures),
             capture_output=True, text=True)
         if not run.stdout.strip():
             sys.exit(f'bench failed: {run.stderr}')
         return json.loads(run.stdout)
 
-    def images(self):
-        """How many images batches have computed, and how many were answered."""
-        url = f'http://127.0.0.1:{self.args.port + 1}/metrics'
-        text = urllib.request.urlopen(url).read().decode()
-        def total(name, label=''):
-            found = re.findall(r'^sfmamba_%s\{([^}]*model="%s"[^}]*)\} (\S+)$' %
-                               (name, re.escape(self.args.model)), text, re.MULTILINE)
-            return sum(float(value) for labels, value in found if label in labels)
+    def peak(self, model):
+        seconds = self.args.duration / 2
+        return self.bench(model, '--concurrency=32', f'--duration={seconds}s')['images_per_s']
 
-        return total('batch_items_sum'), total('items_total', 'outcome="ok"')
+    def metrics(self):
+        url = f'http://127.0.0.1:{self.args.port + 1}/metrics'
+        return urllib.request.urlopen(url).read().decode()
 
     def stop(self):
         self.process.terminate()
         return self.process.wait()
 
 
+def total(text, name, **labels):
+    """The sum of a metric's series that have these labels, of Prometheus' text."""
+    found = re.findall(r'^sfmamba_%s\{(.*)\} (\S+)$' % name, text, re.MULTILINE)
+    return sum(float(value) for series, value in found
+               if all(f'{label}="{wanted}"' in series for label, wanted in labels.items()))
+
+
+def change(before, after, name, **labels):
+    return total(after, name, **labels) - total(before, name, **labels)
+
+
+def measure(server, mode, arrivals, load, deadline_batch_times, peak):
+    """The row of a load."""
+    args = server.args
+    batch_time = args.max_batch_size / peak
+    deadline = deadline_batch_times * batch_time
+    flags = [f'--rate={load * peak:.2f}', f'--deadline={deadline:.4f}s',
+             f'--duration={args.duration}s']
+    if arrivals == 'bursts':
+        flags += [f'--burst_factor={BURST}', f'--burst_period={BURST * batch_time:.3f}s']
+    before = server.metrics()
+    report = server.bench(mode, *flags)
+    time.sleep(0.5)
+    after = server.metrics()
+    batches = change(before, after, 'batch_items_count', model=mode)
+    computed = change(before, after, 'batch_items_sum', model=mode)
+    answered = change(before, after, 'items_total', model=mode, outcome='ok')
+    late = report['late'] / max(1, report['late'] + report['in_time'])
+    return {
+        'mode': mode, 'deadline_batch_times': deadline_batch_times, 'arrivals': arrivals,
+        'load': load, 'peak_per_s': peak,
+        'goodput_per_s': report['goodput_per_s'], 'goodput': report['goodput_per_s'] / peak,
+        # The server gives up on some, and some reach the client too late.
+        'late': 1 - answered / computed * (1 - late) if computed else 0,
+        'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
+        'images_a_batch': computed / batches if batches else 0,
+        'expired': {stage: count for stage in ('decode', 'queue', 'inference', 'postprocess')
+                    if (count := change(before, after, 'deadline_misses_total', model=mode,
+                                        stage=stage))},
+        'not_sent': report['not_sent'], 'codes': report['codes'],
+        'stages_ms': report.get('stages_ms')}
+
+
+def run(args):
+    rows = []
+    with tempfile.TemporaryDirectory() as repository:
+        write_models(args, repository)
+        server = Server(args, repository)
+        try:
+            peak = max(server.peak(args.modes[0]), server.peak(args.modes[0]))
+            for times in args.deadlines:
+                for arrivals in args.arrivals:
+                    for load in args.loads:
+                        for mode in args.modes:
+                            rows.append(measure(server, mode, arrivals, load, times, peak))
+                            print(json.dumps(rows[-1]), flush=True)
+            # Others may have used the machine: what is much above or below was noise.
+            print(json.dumps({'peak_per_s': peak,
+                              'peak_per_s_at_the_end': server.peak(args.modes[0])}), flush=True)
+        finally:
+            server.stop()
+    if args.out:
+        with open(args.out, 'a', encoding='utf-8') as out:
+            out.writelines(json.dumps(row) + '\n' for row in rows)
+    return rows
+
+
+def table(rows):
+    """The lines of a table in Markdown: a row for each load, with the modes beside each other."""
+    by_load = {}
+    for row in rows:
+        key = (row['deadline_batch_times'], row['arrivals'], row['load'])
+        by_load.setdefault(key, {})[row['mode']] = row
+
+    def cells(row):
+        if row is None:
+            return ('-', '-', '-')
+        return (f"{row['goodput']:.2f}", f"{100 * row['late']:.1f} %",
+                f"{row['p99_of_deadline']:.2f}")
+
+    lines = ['| deadline, batch times | arrivals | load | at most | goodput | late | p99 | '
+             'FIXED: goodput | late | p99 |', '|---' * 10 + '|']
+    order = sorted(by_load, key=lambda key: (-key[0], key[1] != 'poisson', key[2]))
+    for times, arrivals, load in order:
+        modes = by_load[times, arrivals, load]
+        lines.append('| ' + ' | '.join(
+            (f'{times:g}', arrivals, f'{load:g}x', f'{most(arrivals, load, times):.2f}',
+             *cells(modes.get('latency')), *cells(modes.get('fixed')))) + ' |')
+    return lines
+
+
 def main():
     args = parse_args()
-    server = Server(args)
-    rows = []
-    try:
-        def measure_peak():
-            return server.bench('--concurrency=32', f'--duration={args.duration}s')['images_per_s']
-
-        peak = max(measure_peak(), measure_peak())
-        batch_time = args.max_batch_size / peak
-        print(json.dumps({'peak_per_s': peak, 'batch_time_s': batch_time}), flush=True)
-        for times in BATCH_TIMES:
-            for arrivals, flags in BURSTS.items():
-                for load in args.loads:
-                    deadline = times * batch_time
-                    flags_of_load = [f'--rate={load * peak:.2f}', f'--deadline={deadline:.4f}s',
-                                     f'--duration={args.duration}s']
-                    if flags:
-                        flags_of_load += flags + [f'--burst_period={4 * batch_time:.3f}s']
-                    before = server.images()
-                    report = server.bench(*flags_of_load)
-                    time.sleep(0.5)
-                    computed, answered = (now - then for now, then in
-                                          zip(server.images(), before))
-                    row = {
-                        'deadline_batch_times': times, 'arrivals': arrivals, 'load': load,
-                        'goodput_per_s': report['goodput_per_s'],
-                        'goodput': report['goodput_per_s'] / peak,
-                        'wasted': 1 - answered / computed if computed else 0,
-                        'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
-                        'codes': report['codes']}
-                    rows.append(row)
-                    print(json.dumps(row), flush=True)
-        # Others may have used the machine: what is much above or below was noise.
-        print(json.dumps({'peak_per_s_at_the_end': measure_peak()}), flush=True)
-    finally:
-        server.stop()
-    print('| deadline, batch times | arrivals | load | goodput | wasted | p99 |')
-    print('|---|---|---|---|---|---|')
-    for row in rows:
-        print('| %d | %s | %gx | %.2f | %.1f %% | %.2f |' % (
-            row['deadline_batch_times'], row['arrivals'], row['load'], row['goodput'],
-            100 * row['wasted'], row['p99_of_deadline']))
+    if args.table:
+        rows = [json.loads(line) for file in args.table for line in open(file, encoding='utf-8')]
+    else:
+        rows = run(args)
+    print('\n'.join(table(rows)))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Measures what a server's caller notices of others.
+
+    tools/benchmark_neighbours.py process client/samples/scene_01.jpg
+    tools/benchmark_neighbours.py flood client/samples/scene_01.jpg
+
+`process`: requests one by one to SF-Mamba-T with random weights, alone and beside a process that
+keeps one processor busy, in turn. Prints how fast the latter is, as a part of the former.
+
+`flood`: requests one by one with priority HIGH to a classifier, alone and while the classifier, a
+detector and a segmenter are each asked more than they can do, with priority NORMAL. Prints the
+99th percentiles, and what is allowed: three times the one alone and a batch of the others.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from benchmark_load import ROOT, Server, write_models
+
+BUSY = 'while True: pass'
+FLOODED = {'everyday': 'classify', 'everyday_detector': 'detect', 'everyday_segmenter': 'segment'}
+
+
+def parse_args(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('part', choices=('process', 'flood'))
+    parser.add_argument('pictures', nargs='+')
+    parser.add_argument('--server_bin', default=str(ROOT / 'bazel-bin/server/sfmamba_server'))
+    parser.add_argument('--client_bin', default=str(ROOT / 'bazel-bin/client/sfmamba'))
+    parser.add_argument('--server_flag', action='append', default=[], help='repeat for several')
+    parser.add_argument('--model_repository', default=str(ROOT / 'models'),
+                        help='of the models that are flooded')
+    parser.add_argument('--port', type=int, default=9401)
+    parser.add_argument('--duration', type=float, default=8, help='seconds of each measurement')
+    parser.add_argument('--warmup', type=float, default=1)
+    parser.add_argument('--rounds', type=int, default=3, help='of `process`')
+    args = parser.parse_args(argv)
+    args.modes, args.variant, args.max_batch_size = ('latency',), 'sf_mamba_t', 8
+    return args
+
+
+def one_by_one(server, model, *more):
+    return server.bench(model, '--concurrency=1', f'--duration={server.args.duration}s', *more)
+
+
+def medians(rounds):
+    """Of rounds of (alone, beside), the medians of both and of their ratios."""
+    alone, beside = zip(*rounds)
+    return {'alone': statistics.median(alone), 'beside': statistics.median(beside),
+            'part': statistics.median(b / a for a, b in rounds)}
+
+
+def measure_process(args):
+    rounds = []
+    with tempfile.TemporaryDirectory() as repository:
+        write_models(args, repository)
+        server = Server(args, repository)
+        try:
+            for _ in range(args.rounds):
+                alone = one_by_one(server, 'latency')['images_per_s']
+                busy = subprocess.Popen([sys.executable, '-c', BUSY])
+                try:
+                    beside = one_by_one(server, 'latency')['images_per_s']
+                finally:
+                    busy.kill()
+                    busy.wait()
+                rounds.append((alone, beside))
+                print(json.dumps({'alone_per_s': alone, 'beside_per_s': beside}), flush=True)
+        finally:
+            server.stop()
+    return medians(rounds)
+
+
+def allowed(alone_p99, batches):
+    """The largest p99 in milliseconds beside others whose batches take so long."""
+    return 3 * alone_p99 + max(batches)
+
+
+def longest_batch(profile):
+    """The time of the largest batch in what `sfmamba profile --json` prints, in milliseconds."""
+    return max((1000 * float(time['p95'].rstrip('s')) for size in profile['size_classes']
+                for time in size['times']), default=0)
+
+
+def measure_flood(args):
+    server = Server(args, args.model_repository)
+    floods = []
+    try:
+        alone = one_by_one(server, 'everyday', '--priority=high')['latency_ms']['p99']
+        seconds = args.duration + 3 * args.warmup + 2
+        for model, method in FLOODED.items():
+            floods.append(subprocess.Popen(
+                server.client('bench', '--model', model, '--method', method, '--concurrency=32',
+                              '--json', '--deadline=20s', f'--duration={seconds}s',
+                              *args.pictures), stdout=subprocess.PIPE))
+        beside = one_by_one(server, 'everyday', '--priority=high')['latency_ms']
+        batches = []
+        for model in FLOODED:
+            run = subprocess.run(server.client('profile', model, '--json'), capture_output=True,
+                                 text=True, check=True)
+            batches.append(longest_batch(json.loads(run.stdout)))
+        for flood in floods:
+            flood.wait()
+    finally:
+        for flood in floods:
+            flood.kill()
+        server.stop()
+    return {'alone_p99_ms': alone, 'beside_p99_ms': beside['p99'], 'beside_ms': beside,
+            'batches_ms': dict(zip(FLOODED, batches)), 'allowed_ms': allowed(alone, batches)}
+
+
+def main():
+    args = parse_args()
+    measure = {'process': measure_process, 'flood': measure_flood}[args.part]
+    print(json.dumps(measure(args)))
+
+
+if __name__ == '__main__':
+    main()
