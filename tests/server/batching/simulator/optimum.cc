@@ -1,6 +1,7 @@
 #include "tests/server/batching/simulator/optimum.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -58,6 +59,43 @@ class Search {
 int Optimum(const SimulatedModel& model,
             const std::vector<SimulatedRequest>& trace) {
   return Search(model, trace).Best(0, absl::ZeroDuration());
+}
+
+int OptimumOfOneSize(const SimulatedModel& model,
+                     const std::vector<SimulatedRequest>& trace) {
+  // Batches of neighbours, in the order of arrival, are enough: whom a batch
+  // passes over can change places with one of its own.
+  //
+  // What can have happened to the first `i` requests: how many were answered,
+  // by the time at which the device is free again. More answers take longer.
+  using Outcomes = std::map<absl::Duration, int>;
+  std::vector<Outcomes> outcomes(trace.size() + 1);
+  const auto add = [&outcomes](size_t i, absl::Duration free_at, int answered) {
+    Outcomes& others = outcomes[i];
+    auto it = others.upper_bound(free_at);
+    if (it != others.begin() && std::prev(it)->second >= answered) return;
+    it = others.insert_or_assign(free_at, answered).first;
+    for (++it; it != others.end() && it->second <= answered;) {
+      it = others.erase(it);
+    }
+  };
+  add(0, absl::ZeroDuration(), 0);
+  for (size_t i = 0; i < trace.size(); ++i) {
+    const absl::Duration deadline = trace[i].at + trace[i].deadline;
+    for (const auto& [free_at, answered] : outcomes[i]) {
+      add(i + 1, std::max(free_at, trace[i].at), answered);
+      const int most = std::min<int>(model.options.max_batch_size,
+                                     static_cast<int>(trace.size() - i));
+      for (int images = 1; images <= most; ++images) {
+        const absl::Duration end = std::max(free_at, trace[i + images - 1].at) +
+                                   model.cost(trace[i].key, images);
+        if (end > deadline) break;
+        add(i + images, end, answered + images);
+      }
+    }
+    outcomes[i].clear();
+  }
+  return outcomes.back().rbegin()->second;
 }
 
 int InTimeOneByOne(double capacity,

@@ -14,6 +14,11 @@ namespace sfmamba::batching {
 int Optimum(const SimulatedModel& model,
             const std::vector<SimulatedRequest>& trace);
 
+// The same for requests of one key that all have the same deadline, of which
+// there may be thousands, and for a device that is never slower than `model`.
+int OptimumOfOneSize(const SimulatedModel& model,
+                     const std::vector<SimulatedRequest>& trace);
+
 // How many requests a server answers in time that computes images one by one,
 // in the order of their arrival and without noise, `capacity` a second, and
 // refuses those that would be late.

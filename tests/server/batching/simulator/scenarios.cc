@@ -49,6 +49,10 @@ Scenario Make(std::string name, std::vector<SimulatedModel> models,
   scenario.options.outliers = 0.005;
   scenario.kinds = std::move(kinds);
   scenario.length = length;
+  const RequestKind& first = scenario.kinds[0];
+  const SimulatedModel& model = scenario.options.models[first.model];
+  scenario.period =
+      4 * model.cost({first.side, first.side}, model.options.max_batch_size);
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
   return scenario;
 }
@@ -111,6 +115,13 @@ Scenario SeveralModels() {
               {Kind(6, small, 0, 224, 6), Kind(2, small, 0, 160, 8),
                Kind(2, large, 1, 384, 6), Kind(1, dense, 2, 512, 10)},
               4, absl::Seconds(4));
+}
+
+std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
+                                      Arrivals arrivals, double load,
+                                      uint32_t seed) {
+  return MakeTrace(arrivals, load * scenario.capacity, scenario.length,
+                   scenario.kinds, seed, scenario.period);
 }
 
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode) {

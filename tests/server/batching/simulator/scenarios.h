@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_SCENARIOS_H_
 #define SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_SCENARIOS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Scenario {
   SimulationOptions options;
   std::vector<RequestKind> kinds;
   absl::Duration length;
+  // Of Arrivals::kPulses: four times as long as a full batch of the first kind.
+  absl::Duration period;
   double capacity = 0;  // Images a second. Set by the functions below.
 };
 
@@ -30,6 +33,11 @@ Scenario CpuMixed();
 Scenario GpuMixed();
 // Three models, one of them dense, share four devices.
 Scenario SeveralModels();
+
+// Arrivals at `load` times the scenario's capacity.
+std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
+                                      Arrivals arrivals, double load,
+                                      uint32_t seed = 1);
 
 // A scenario's options in `mode`: kFixed has no admission but the queue's size.
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode);

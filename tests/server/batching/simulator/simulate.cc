@@ -16,6 +16,7 @@ constexpr double kLoads[] = {0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2, 4, 10};
 constexpr std::pair<Arrivals, const char*> kArrivals[] = {
     {Arrivals::kPoisson, "poisson"},
     {Arrivals::kBursts, "bursts"},
+    {Arrivals::kPulses, "pulses"},
     {Arrivals::kWaves, "waves"},
     {Arrivals::kDiurnal, "diurnal"}};
 constexpr std::pair<BatchMode, const char*> kModes[] = {
@@ -26,9 +27,8 @@ constexpr std::pair<BatchMode, const char*> kModes[] = {
 void Print(const char* name, const Scenario& scenario) {
   for (const auto& [arrivals, arrivals_name] : kArrivals) {
     for (const double load : kLoads) {
-      const std::vector<SimulatedRequest> trace = MakeTrace(
-          arrivals, load * scenario.capacity, scenario.length, scenario.kinds,
-          /*seed=*/1);
+      const std::vector<SimulatedRequest> trace =
+          TraceOf(scenario, arrivals, load);
       const double one_by_one =
           double(InTimeOneByOne(scenario.capacity, trace)) /
           std::max<size_t>(1, trace.size());

@@ -23,8 +23,7 @@ using ::testing::IsEmpty;
 SimulationResult RunIn(const Scenario& scenario, BatchMode mode,
                        Arrivals arrivals, double load, uint32_t seed = 1) {
   const std::vector<SimulatedRequest> trace =
-      MakeTrace(arrivals, load * scenario.capacity, scenario.length,
-                scenario.kinds, seed);
+      TraceOf(scenario, arrivals, load, seed);
   const SimulationResult result = Simulate(InMode(scenario, mode), trace);
   EXPECT_THAT(result.errors, IsEmpty());
   EXPECT_EQ(result.left, 0);
@@ -94,27 +93,6 @@ TEST(SimulatorTest, IsWithinTenPercentOfTheOptimumOfSmallCases) {
   EXPECT_GE(in_time, 0.9 * optimum) << "of " << optimum;
 }
 
-TEST(OptimumTest, CountsWhatFits) {
-  SimulatedModel model;
-  model.options.max_batch_size = 2;
-  model.cost = [](const BatchKey&, int images) {
-    return absl::Milliseconds(10 * images);
-  };
-  const auto request = [](int at, int deadline, int side = 224) {
-    SimulatedRequest request;
-    request.at = absl::Milliseconds(at);
-    request.deadline = absl::Milliseconds(deadline);
-    request.key = {side, side};
-    return request;
-  };
-  EXPECT_EQ(Optimum(model, {request(0, 9)}), 0);
-  EXPECT_EQ(Optimum(model, {request(0, 10), request(0, 10)}), 1);
-  EXPECT_EQ(Optimum(model, {request(0, 20), request(0, 20)}), 2);
-  EXPECT_EQ(Optimum(model, {request(0, 15), request(0, 15, 64)}), 1);
-  // It knows that waiting pays.
-  EXPECT_EQ(Optimum(model, {request(0, 30), request(5, 10)}), 2);
-}
-
 class OverloadTest
     : public ::testing::TestWithParam<std::tuple<double, Arrivals>> {
  protected:
@@ -123,9 +101,8 @@ class OverloadTest
 
   void Expect(const Scenario& scenario, double least) {
     const auto [load, arrivals] = GetParam();
-    const int ideal = InTimeOneByOne(
-        scenario.capacity, MakeTrace(arrivals, load * scenario.capacity,
-                                     scenario.length, scenario.kinds, 1));
+    const int ideal =
+        InTimeOneByOne(scenario.capacity, TraceOf(scenario, arrivals, load));
     const SimulationResult result =
         RunIn(scenario, BatchMode::kLatency, arrivals, load);
     EXPECT_GE(result.in_time, least * kPeak * ideal)
@@ -169,6 +146,44 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Arrivals::kPoisson,
                                          Arrivals::kBursts)));
 
+// As tools/benchmark_load.py sends bursts: of each four batch times one has
+// four times the load. With deadlines of two batches a device that knew all
+// arrivals beforehand would answer two thirds of what it can compute.
+class PulsesTest : public ::testing::TestWithParam<double> {
+ protected:
+  static void Expect(Scenario scenario, double noise, double least) {
+    scenario.options.noise = noise;
+    scenario.options.outliers = 0;
+    scenario.length /= 3;
+    const double load = GetParam();
+    const int optimum = OptimumOfOneSize(
+        scenario.options.models[0], TraceOf(scenario, Arrivals::kPulses, load));
+    const double peak =
+        scenario.capacity * absl::ToDoubleSeconds(scenario.length);
+    EXPECT_GT(optimum / peak, 0.6);
+    EXPECT_LT(optimum / peak, 0.75) << "one batch time in four is idle";
+    const SimulationResult result =
+        RunIn(scenario, BatchMode::kLatency, Arrivals::kPulses, load);
+    EXPECT_GE(result.in_time, least * optimum)
+        << scenario.name << ", noise " << noise;
+    EXPECT_LE(result.in_time, noise == 0 ? optimum : 1.05 * optimum);
+    EXPECT_LT(result.wasted(), 0.02) << scenario.name;
+    const SimulationResult fixed =
+        RunIn(scenario, BatchMode::kFixed, Arrivals::kPulses, load);
+    EXPECT_GT(result.in_time, fixed.in_time);
+  }
+};
+
+TEST_P(PulsesTest, AreNearTheOptimumIfBatchesTakeWhatTheyShould) {
+  Expect(CpuClassifier(2), 0, GetParam() < 10 ? 0.8 : 0.7);
+}
+
+// Nobody is admitted whom noise would make late.
+TEST_P(PulsesTest, KeepAMarginForNoise) { Expect(CpuClassifier(2), 0.15, 0.6); }
+
+INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
+                         ::testing::Values(1.0, 2.0, 4.0, 10.0));
+
 class FixedTest : public ::testing::TestWithParam<Arrivals> {
  protected:
   // Goodput as a multiple of that of BatchMode::kFixed.
@@ -201,6 +216,18 @@ TEST_P(FixedTest, IsFifteenPercentAboveItUnderOverload) {
   EXPECT_GE(Ratio(GpuMixed(), 1.0), 1.15);
 }
 
+// With Poisson arrivals at nine tenths of the capacity FIXED answers so many in
+// time that no policy can be 15 % above it. Of what it loses, ours loses half.
+TEST(FixedBesideTest, LosesTwiceAsMuchAtNineTenths) {
+  const Scenario scenario = CpuMixed();
+  const SimulationResult fixed =
+      RunIn(scenario, BatchMode::kFixed, Arrivals::kPoisson, 0.9);
+  const SimulationResult ours =
+      RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 0.9);
+  EXPECT_LT(fixed.offered, 1.1 * fixed.in_time);
+  EXPECT_LE(2 * (ours.offered - ours.in_time), fixed.offered - fixed.in_time);
+}
+
 // Where the load changes, nine tenths of the capacity is too much at times.
 TEST_P(FixedTest, IsFifteenPercentAboveItFromNineTenthsOnIfTheLoadChanges) {
   if (GetParam() == Arrivals::kPoisson || GetParam() == Arrivals::kBursts) {
@@ -231,9 +258,8 @@ TEST(SimulatorTest, NoClassStarves) {
   scenario.options.models[0].options.max_batch_size = 1;
   scenario.options.admits = false;
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
-  const SimulationResult result = Simulate(
-      scenario.options, MakeTrace(Arrivals::kPoisson, 5 * scenario.capacity,
-                                  scenario.length, scenario.kinds, 1));
+  const SimulationResult result =
+      Simulate(scenario.options, TraceOf(scenario, Arrivals::kPoisson, 5));
   EXPECT_THAT(result.errors, IsEmpty());
   const double all = result.ran[0] + result.ran[1] + result.ran[2];
   EXPECT_GT(all, 3000);

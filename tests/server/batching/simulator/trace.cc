@@ -14,14 +14,18 @@ constexpr double kLowRate = 0.25;
 constexpr int kWaves = 20;  // In a trace.
 constexpr int kBurst = 16;  // Images.
 constexpr double kSwing = 0.8;
-constexpr double kHighestRate = 2.5;  // Of all.
+constexpr double kPulse = 4;          // The rate in a pulse.
+constexpr double kHighestRate = 2.5;  // Of all but pulses.
 
-// The rate at `part` of the trace, as a multiple of the mean.
-double RateAt(Arrivals arrivals, double part) {
+// The rate at `part` of the trace, after `periods` periods, as a multiple of
+// the mean.
+double RateAt(Arrivals arrivals, double part, double periods) {
   switch (arrivals) {
     case Arrivals::kPoisson:
     case Arrivals::kBursts:
       return 1;
+    case Arrivals::kPulses:
+      return periods - std::floor(periods) < 1 / kPulse ? kPulse : 0;
     case Arrivals::kWaves: {
       const double phase = part * kWaves - std::floor(part * kWaves);
       return phase < kHighPart ? kHighRate : kLowRate;
@@ -37,11 +41,12 @@ double RateAt(Arrivals arrivals, double part) {
 std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
                                         absl::Duration length,
                                         const std::vector<RequestKind>& kinds,
-                                        uint32_t seed) {
+                                        uint32_t seed, absl::Duration period) {
   std::mt19937 random(seed);
   const int together = arrivals == Arrivals::kBursts ? kBurst : 1;
-  std::exponential_distribution<double> gap(rate * kHighestRate / together);
-  std::uniform_real_distribution<double> keep(0, kHighestRate);
+  const double highest = arrivals == Arrivals::kPulses ? kPulse : kHighestRate;
+  std::exponential_distribution<double> gap(rate * highest / together);
+  std::uniform_real_distribution<double> keep(0, highest);
   std::vector<double> weights;
   for (const RequestKind& kind : kinds) weights.push_back(kind.weight);
   std::discrete_distribution<int> pick(weights.begin(), weights.end());
@@ -50,7 +55,8 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
   const double seconds = absl::ToDoubleSeconds(length);
   for (double at = gap(random); at < seconds; at += gap(random)) {
     // Thinning: of arrivals at the highest rate so many stay as the rate says.
-    if (keep(random) > RateAt(arrivals, at / seconds)) continue;
+    const double periods = at / absl::ToDoubleSeconds(period);
+    if (keep(random) > RateAt(arrivals, at / seconds, periods)) continue;
     for (int i = 0; i < together; ++i) {
       const RequestKind& kind = kinds[pick(random)];
       SimulatedRequest request;

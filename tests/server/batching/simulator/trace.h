@@ -33,6 +33,9 @@ enum class Arrivals {
   kPoisson,
   // Poisson, but 16 images arrive together.
   kBursts,
+  // Poisson at four times the rate for the first quarter of each period, then
+  // nothing, as tools/benchmark_load.py sends bursts.
+  kPulses,
   // Poisson, alternately at 2.5 times the rate and at a quarter of it.
   kWaves,
   // Poisson, the rate a sine wave between 0.2 and 1.8 times the mean, one
@@ -40,11 +43,12 @@ enum class Arrivals {
   kDiurnal,
 };
 
-// Arrivals over `length` at `rate` images a second on average.
-std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
-                                        absl::Duration length,
-                                        const std::vector<RequestKind>& kinds,
-                                        uint32_t seed);
+// Arrivals over `length` at `rate` images a second on average. `period` is that
+// of kPulses.
+std::vector<SimulatedRequest> MakeTrace(
+    Arrivals arrivals, double rate, absl::Duration length,
+    const std::vector<RequestKind>& kinds, uint32_t seed,
+    absl::Duration period = absl::Seconds(1));
 
 }  // namespace sfmamba::batching
 
