@@ -173,6 +173,15 @@ def measure(server, mode, arrivals, load, deadline_batch_times, peak):
         'stages_ms': report.get('stages_ms')}
 
 
+def keep(row, out):
+    """Prints the row and appends it to the file `out`, if it is given."""
+    line = json.dumps(row)
+    print(line, flush=True)
+    if out:
+        with open(out, 'a', encoding='utf-8') as file:
+            file.write(line + '\n')
+
+
 def run(args):
     rows = []
     with tempfile.TemporaryDirectory() as repository:
@@ -185,15 +194,12 @@ def run(args):
                     for load in args.loads:
                         for mode in args.modes:
                             rows.append(measure(server, mode, arrivals, load, times, peak))
-                            print(json.dumps(rows[-1]), flush=True)
+                            keep(rows[-1], args.out)
             # Others may have used the machine: what is much above or below was noise.
             print(json.dumps({'peak_per_s': peak,
                               'peak_per_s_at_the_end': server.peak(args.modes[0])}), flush=True)
         finally:
             server.stop()
-    if args.out:
-        with open(args.out, 'a', encoding='utf-8') as out:
-            out.writelines(json.dumps(row) + '\n' for row in rows)
     return rows
 
 
