@@ -1,14 +1,25 @@
 #include "server/rpc/reset_guard.h"
 
+#include <chrono>
+
+#include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "grpcpp/server_context.h"
 
 namespace sfmamba::rpc {
 namespace {
 
-// A call that is cancelled so soon was not begun for its answer.
-// Under load a call waits that long for its handler.
+// A call that ends so soon without an answer was not begun for one, whoever
+// ended it.
 constexpr absl::Duration kSoon = absl::Milliseconds(100);
+
+absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
+  const auto deadline = context.deadline();
+  if (deadline == std::chrono::system_clock::time_point::max()) {
+    return absl::InfiniteDuration();
+  }
+  return absl::FromChrono(deadline) - absl::Now();
+}
 
 class ResetInterceptor final : public grpc::experimental::Interceptor {
  public:
@@ -18,10 +29,12 @@ class ResetInterceptor final : public grpc::experimental::Interceptor {
   void Intercept(
       grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(
-            grpc::experimental::InterceptionHookPoints::POST_RECV_CLOSE) &&
-        info_.server_context()->IsCancelled()) {
+            grpc::experimental::InterceptionHookPoints::POST_RECV_CLOSE)) {
+      const grpc::ServerContextBase& context = *info_.server_context();
       const absl::Time now = base::SteadyNow();
-      guard_.Cancelled(info_.server_context()->peer(), now - begin_, now);
+      guard_.Ended(
+          context.peer(),
+          EndOf(context.IsCancelled(), now - begin_, TimeLeft(context)), now);
     }
     methods->Proceed();
   }
@@ -34,17 +47,34 @@ class ResetInterceptor final : public grpc::experimental::Interceptor {
 
 }  // namespace
 
-void ResetGuard::Cancelled(const std::string& peer, absl::Duration lived,
-                           absl::Time now) {
-  if (lived > kSoon) return;
+CallEnd EndOf(bool cancelled, absl::Duration lived, absl::Duration left) {
+  if (!cancelled) return CallEnd::kAnswered;
+  const bool expired = left <= absl::ZeroDuration() && lived > kSoon;
+  return expired ? CallEnd::kExpired : CallEnd::kReset;
+}
+
+void ResetGuard::Ended(const std::string& peer, CallEnd how, absl::Time now) {
+  if (how == CallEnd::kExpired) return;
+  if (how == CallEnd::kAnswered && !any_.load()) return;
   {
     absl::MutexLock lock(&mu_);
     if (now - second_ >= absl::Seconds(1)) {
       second_ = now;
       resets_.clear();
     }
+    if (how == CallEnd::kAnswered) {
+      const auto found = resets_.find(peer);
+      if (found != resets_.end() && found->second.surplus > 0) {
+        --found->second.surplus;
+      }
+      any_ = !resets_.empty();
+      return;
+    }
+    any_ = true;
+    Resets& resets = resets_[peer];
     // Told once a second: those that were begun before go on ending.
-    if (++resets_[peer] != kMostResets + 1) return;
+    if (++resets.surplus <= kMostResets || resets.told) return;
+    resets.told = true;
   }
   end_(peer);
 }

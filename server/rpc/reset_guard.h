@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_RPC_RESET_GUARD_H_
 #define SFMAMBA_SERVER_RPC_RESET_GUARD_H_
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,10 +14,22 @@
 
 namespace sfmamba::rpc {
 
+// How a call ended, as far as its client is to blame.
+enum class CallEnd {
+  kAnswered,
+  kReset,    // By its client, or as soon as it had begun.
+  kExpired,  // It was given time, and its deadline passed.
+};
+
+// How a call ended that `lived` for some time; `left` is what was left until
+// its deadline then. A call that is reset is so whatever its age: where others
+// keep the processor busy, its handler comes late.
+CallEnd EndOf(bool cancelled, absl::Duration lived, absl::Duration left);
+
 // Finds connections whose calls are begun only to be reset. Such a call costs
 // the client 100 bytes and the server 10 KiB until its turn comes, and HTTP/2's
-// limit of concurrent calls does not count it. A connection that resets more
-// than `kMostResets` calls in a second as soon as they have begun is told of.
+// limit of concurrent calls does not count it. A connection that resets
+// `kMostResets` calls in a second more than it lets be answered is told of.
 //
 // Thread-safe.
 class ResetGuard {
@@ -27,20 +40,27 @@ class ResetGuard {
   explicit ResetGuard(std::function<void(const std::string& peer)> end)
       : end_(std::move(end)) {}
 
-  // A call of `peer` was cancelled at `now`, `lived` after it had begun.
-  void Cancelled(const std::string& peer, absl::Duration lived, absl::Time now)
+  // A call of `peer` ended at `now`.
+  void Ended(const std::string& peer, CallEnd how, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Resets {
+    int surplus = 0;  // Over the calls that were answered since.
+    bool told = false;
+  };
+
   const std::function<void(const std::string& peer)> end_;
+  // Whether there are any: answers need not look otherwise.
+  std::atomic<bool> any_{false};
   absl::Mutex mu_;
   absl::Time second_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // Resets of this second, by peer.
-  absl::flat_hash_map<std::string, int> resets_ ABSL_GUARDED_BY(mu_);
+  // Of this second, by peer.
+  absl::flat_hash_map<std::string, Resets> resets_ ABSL_GUARDED_BY(mu_);
 };
 
-// Tells `guard`, which outlives the server, of each cancelled unary call of a
-// server, whose unary methods must be of the callback API.
+// Tells `guard`, which outlives the server, of each unary call of a server,
+// whose unary methods must be of the callback API.
 class ResetInterceptors final
     : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
