@@ -45,11 +45,17 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   // The request's last image is in the batch after this many full ones.
   const int last = state.mates + request.decoding + request.images;
   const int full = (last - 1) / best;
+  // A batch waits as long for other models whether it is small or large.
+  const auto with_waits = [&](absl::Duration work) {
+    if (curve.Median(best) == absl::ZeroDuration()) return work;
+    return work +
+           absl::FDivDuration(work, curve.Median(best)) * state.turn_wait;
+  };
   const absl::Duration before =
-      Before(state.work, state.work.earlier + full * curve.Median(best),
-             request.priority) *
-          state.stretch +
-      curve.Median(best) * (state.stretch - 1);
+      with_waits(Before(state.work,
+                        state.work.earlier + full * curve.Median(best),
+                        request.priority)) +
+      state.turn_wait;
   AdmissionEstimate estimate;
   estimate.start =
       std::max(now + request.decode,
@@ -63,10 +69,9 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   const absl::Duration batch =
       curve.P95(static_cast<int>(std::min<double>(images, best)));
   estimate.finish = estimate.start + batch + request.answer;
-  estimate.work = curve.Work(request.images) * state.stretch / state.slots;
-  const absl::Duration all =
-      (state.work.all + curve.Work(request.decoding + request.images)) *
-      state.stretch;
+  estimate.work = with_waits(curve.Work(request.images)) / state.slots;
+  const absl::Duration all = with_waits(
+      state.work.all + curve.Work(request.decoding + request.images));
   estimate.drained = std::max(
       now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
   estimate.drained_alone = now + std::max(request.decode, estimate.work);

@@ -62,9 +62,8 @@ struct AdmissionState {
   int others = 0;
   absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
   const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
-  // How many times as long as it runs a batch of late has taken, with its wait
-  // for other models on the device. At least 1.
-  double stretch = 1;
+  // How long a batch of late has waited for other models on the device.
+  absl::Duration turn_wait;
   // For each running batch, when it will have ended.
   std::vector<absl::Time> busy_until;
   int slots = 1;  // How many batches run concurrently.

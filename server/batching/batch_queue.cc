@@ -21,7 +21,7 @@ constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 constexpr int kMostDelay = 2;
 
 // Of each batch in the mean of the waits for other models.
-constexpr double kStretchRate = 0.2;
+constexpr double kTurnWaitRate = 0.2;
 
 BatchKey KeyOf(const BatchTask& task) {
   return {task.bucket_height, task.bucket_width,
@@ -270,11 +270,7 @@ BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
   const BatchTimes times = {running.predicted, now - running.start};
   if (failed) return times;
   profile_.Record(running.key, running.images, times.measured, now);
-  if (times.measured > absl::ZeroDuration()) {
-    const double stretch =
-        1 + absl::FDivDuration(running.waited, times.measured);
-    stretch_ += kStretchRate * (stretch - stretch_);
-  }
+  turn_wait_ += kTurnWaitRate * (running.waited - turn_wait_);
   return times;
 }
 
@@ -299,7 +295,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
   const BatchCurve unknown(options_.max_batch_size);
   state.curve = own.IsFresh(now) ? &own : &unknown;
   state.slots = slots_;
-  if (own.IsFresh(now)) state.stretch = stretch_;
+  if (own.IsFresh(now)) state.turn_wait = turn_wait_;
   for (const auto& [number, running] : running_) {
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));

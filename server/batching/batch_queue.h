@@ -188,7 +188,7 @@ class BatchQueue {
   WaitingTasks waiting_;
   ShareCounters shares_;
   std::map<uint64_t, Running> running_;  // By number.
-  double stretch_ = 1;                   // See AdmissionState.
+  absl::Duration turn_wait_;             // See AdmissionState.
   uint64_t batches_ = 0;                 // Batches so far.
   BatchKey last_key_;                    // Of the batch that left last.
   absl::Time cancels_taken_ = absl::InfinitePast();

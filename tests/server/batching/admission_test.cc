@@ -55,8 +55,8 @@ TEST_F(AdmissionTest, WaitsForTheBatchThatRuns) {
   EXPECT_NEAR(Start(), 0, 1e-3);
 }
 
-TEST_F(AdmissionTest, OtherModelsOnTheDeviceStretchEachBatch) {
-  state_.stretch = 3;  // A full batch takes 14 ms and waits for 28.
+TEST_F(AdmissionTest, EachBatchWaitsForOtherModelsOnTheDevice) {
+  state_.turn_wait = Ms(28);  // A full batch takes 14 ms.
   EXPECT_NEAR(Start(), 28, 1e-3);
   EXPECT_NEAR(Drained(), 33, 1e-3);
   state_.work.earlier = state_.work.all = Ms(10);

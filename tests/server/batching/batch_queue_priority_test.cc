@@ -168,6 +168,24 @@ TEST(BatchQueueAdmissionTest, AdmitsWhereNothingIsKnownOrItIsOld) {
       queue.Estimate(Request(At(5001)), At(5000)).IsInTime(Request(At(5001))));
 }
 
+// Small batches that waited long for other models do not make full ones wait
+// longer than that.
+TEST(BatchQueueAdmissionTest, ABatchWaitsForOtherModelsAsThoseBefore) {
+  BatchQueue queue(Options(8, 0));
+  Teach(&queue, 1, 1);
+  Teach(&queue, 8, 40);
+  for (int i = 0; i < 40; ++i) {
+    const int now = 100 * i;
+    queue.Push(MakeTask(i), At(now));
+    const uint64_t number =
+        queue.PopBatch(At(now), absl::Milliseconds(50))->number;
+    queue.Ran(number, At(now + 1));
+  }
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(Request(At(5000)), At(3902)).start - At(3902)),
+              50, 1);
+}
+
 TEST(BatchQueueAdmissionTest, WaitIsThatOfANormalTask) {
   BatchQueue queue(Options(1, 0));
   EXPECT_EQ(queue.Wait(At(0)), absl::ZeroDuration());
