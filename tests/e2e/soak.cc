@@ -26,7 +26,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
@@ -38,8 +37,8 @@
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"
+#include "tests/e2e/soak_counts.h"
 #include "tests/e2e/soak_requests.h"
-#include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
@@ -50,34 +49,6 @@ constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr char kSteady[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter", kFickle[] = "fickle";
 constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
-
-// Codes and outcomes by name, with how often each was seen.
-using Counts = std::map<std::string, int64_t>;
-
-std::string ToText(const Counts& counts) {
-  std::string text;
-  for (const auto& [name, count] : counts) {
-    absl::StrAppend(&text, " ", name, " ", count);
-  }
-  return text.empty() ? " none" : text;
-}
-
-struct MemorySample {
-  double requests;
-  double resident_bytes;
-};
-
-// Bytes a request, by least squares.
-double Slope(const std::vector<MemorySample>& samples) {
-  double n = samples.size(), x = 0, y = 0, xx = 0, xy = 0;
-  for (const MemorySample& sample : samples) {
-    x += sample.requests;
-    y += sample.resident_bytes;
-    xx += sample.requests * sample.requests;
-    xy += sample.requests * sample.resident_bytes;
-  }
-  return (n * xy - x * y) / (n * xx - x * x);
-}
 
 absl::StatusOr<v1::ClassifyResponse> Call(client::VisionClient& client,
                                           const v1::ClassifyRequest& request) {
@@ -122,7 +93,9 @@ class Soak {
     for (std::thread& thread : threads) thread.join();
     // The server may still be about to notice the last cancellations.
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (absl::Now() < deadline && Metric("sfmamba_in_flight_requests") > 0) {
+    while (absl::Now() < deadline &&
+           ServerMetric(server_.metrics_port(), "sfmamba_in_flight_requests") >
+               0) {
       absl::SleepFor(absl::Milliseconds(20));
     }
   }
@@ -132,9 +105,11 @@ class Soak {
     absl::MutexLock lock(&mu_);
     for (const char* model : {kSteady, kDetector, kSegmenter, "_unknown"}) {
       CompareExactly(absl::StrCat("requests of ", model), codes_[model],
-                     ServerCounts("sfmamba_requests_total", model, "code"));
+                     ServerCounts(server_.metrics_port(),
+                                  "sfmamba_requests_total", model, "code"));
       CompareExactly(absl::StrCat("images of ", model), outcomes_[model],
-                     ServerCounts("sfmamba_items_total", model, "outcome"));
+                     ServerCounts(server_.metrics_port(), "sfmamba_items_total",
+                                  model, "outcome"));
     }
     CheckFickle();
     CheckMemory();
@@ -224,38 +199,13 @@ class Soak {
   }
 
   void SampleMemory(int done, client::ProgressBar* progress) {
-    const double bytes = Metric("process_resident_memory_bytes");
+    const double bytes =
+        ServerMetric(server_.metrics_port(), "process_resident_memory_bytes");
     absl::MutexLock lock(&mu_);
     memory_.push_back({static_cast<double>(done), bytes});
     progress->Show(static_cast<double>(done) / requests_,
                    absl::StrFormat("%d requests, server at %.0f MiB", done,
                                    bytes / (1 << 20)));
-  }
-
-  double Metric(const std::string& name) const {
-    auto samples = Samples(HttpGet(server_.metrics_port(), "/metrics"));
-    return samples[name] +
-           SumOf(samples, name, {});  // Without labels and with.
-  }
-
-  // The server's counter `name` by the values of `label`. GetModel is left
-  // out: it is counted for those who ask, too.
-  Counts ServerCounts(const std::string& name, const std::string& model,
-                      const std::string& label) const {
-    Counts counts;
-    const std::string before = absl::StrCat(label, "=\"");
-    for (const auto& [series, count] :
-         Samples(HttpGet(server_.metrics_port(), "/metrics"))) {
-      if (count == 0 || !absl::StartsWith(series, name + "{") ||
-          !absl::StrContains(series, absl::StrCat("model=\"", model, "\"")) ||
-          absl::StrContains(series, "method=\"GetModel\"")) {
-        continue;
-      }
-      const size_t begin = series.find(before) + before.size();
-      counts[series.substr(begin, series.find('"', begin) - begin)] +=
-          std::lround(count);
-    }
-    return counts;
   }
 
   void CompareExactly(const std::string& what, const Counts& client,
@@ -269,8 +219,10 @@ class Soak {
   // three ways, or never have reached it; what the client saw end well, ended
   // well.
   void CheckFickle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    Counts codes = ServerCounts("sfmamba_requests_total", kFickle, "code");
-    Counts outcomes = ServerCounts("sfmamba_items_total", kFickle, "outcome");
+    Counts codes = ServerCounts(server_.metrics_port(),
+                                "sfmamba_requests_total", kFickle, "code");
+    Counts outcomes = ServerCounts(server_.metrics_port(),
+                                   "sfmamba_items_total", kFickle, "outcome");
     std::cout << "requests of fickle:" << ToText(fickle_codes_)
               << "; by the server:" << ToText(codes) << "\n";
     int64_t client_total = 0, server_total = 0;
@@ -296,18 +248,12 @@ class Soak {
   }
 
   void CheckMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    std::sort(memory_.begin(), memory_.end(),
-              [](const MemorySample& a, const MemorySample& b) {
-                return a.requests < b.requests;
-              });
-    const size_t warmup = memory_.size() / 5;
-    memory_.erase(memory_.begin(), memory_.begin() + warmup);
-    if (memory_.size() < 2) return;
-    const double growth = Slope(memory_) * 10000;
+    const double growth = Growth(memory_);
+    if (memory_.empty() || std::isnan(growth)) return;
     std::cout << absl::StrFormat(
         "memory: %.1f MiB at the end, growing by %.3f MiB in 10,000 requests\n",
         memory_.back().resident_bytes / (1 << 20), growth / (1 << 20));
-    if (memory_.back().requests - memory_.front().requests < 10000) {
+    if (requests_ < 12500) {
       std::cout << "memory: too few requests to judge\n";
     } else if (!(growth <= kMaxGrowth)) {
       Complain("memory: grows by more than 1 MiB in 10,000 requests");
