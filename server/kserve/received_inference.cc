@@ -51,12 +51,13 @@ absl::Status CheckCounts(const InferWire& wire) {
 
 ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
     : bytes_(message->Length()) {
+  grpc::ByteBuffer owner;  // Outlives the slices, as PictureBytes says.
+  owner.Swap(message);
   std::vector<grpc::Slice> slices;
-  if (bytes_ > 0 && !message->Dump(&slices).ok()) {
+  if (bytes_ > 0 && !owner.Dump(&slices).ok()) {
     status_ = rpc::NotParsed();
     return;
   }
-  message->Clear();
   std::vector<absl::string_view> parts;
   parts.reserve(slices.size());
   for (const grpc::Slice& slice : slices) {
@@ -67,7 +68,7 @@ ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
   if (!status_.ok()) return;
   input_status_ = CheckInput();
   if (!input_status_.ok() || images_ > max_images) return;
-  input_status_ = Split(std::move(slices), parts);
+  input_status_ = Split(slices, parts);
 }
 
 absl::Status ReceivedInference::Read(
@@ -113,7 +114,7 @@ absl::Status ReceivedInference::CheckInput() {
 }
 
 absl::Status ReceivedInference::Split(
-    std::vector<grpc::Slice> slices,
+    absl::Span<const grpc::Slice> slices,
     absl::Span<const absl::string_view> parts) {
   if (!raw() && !type_.is_bytes()) return CopyTypedNumbers(parts);
   const absl::StatusOr<std::vector<rpc::WireExtent>> extents =

@@ -53,7 +53,7 @@ class ReceivedInference {
   absl::Status Read(absl::Span<const absl::string_view> parts);
   absl::Status CheckInput();
   // Finds the elements of the images.
-  absl::Status Split(std::vector<grpc::Slice> slices,
+  absl::Status Split(absl::Span<const grpc::Slice> slices,
                      absl::Span<const absl::string_view> parts);
   absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts);
 

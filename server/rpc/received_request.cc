@@ -55,6 +55,7 @@ PictureBytes::PictureBytes(absl::Span<const grpc::Slice> slices,
           slices[slice].sub(at - slice_start, to - slice_start));
       at = to;
     }
+    field.owner = grpc::ByteBuffer(field.pieces.data(), field.pieces.size());
   }
 }
 
@@ -76,6 +77,7 @@ void PictureBytes::Join(int64_t index) {
     to += piece.size();
   }
   field.pieces = {};
+  field.owner.Clear();
 }
 
 void SetBytes(PictureBytes* pictures, image::ImageSource* source) {

@@ -23,6 +23,10 @@ namespace sfmamba::rpc {
 
 // The bytes of a message's pictures, in the memory that they were received in.
 // Thread-compatible.
+//
+// Memory that gRPC received into must be freed by grpc::ByteBuffer, not by the
+// last grpc::Slice: on threads other than gRPC's that is a null pointer once
+// gRPC's memory is short (grpc_slice_unref() of gRPC 1.51 has no ExecCtx).
 class PictureBytes {
  public:
   PictureBytes() = default;
@@ -45,6 +49,7 @@ class PictureBytes {
  private:
   struct Field {
     size_t length = 0;
+    grpc::ByteBuffer owner;           // Of the pieces, which are freed first.
     std::vector<grpc::Slice> pieces;  // Empty once joined.
     std::unique_ptr<char[]> joined;   // Null if there is but one piece.
   };
@@ -92,9 +97,10 @@ class ReceivedRequest {
 
  private:
   absl::Status Read(grpc::ByteBuffer* message, int max_images) {
+    grpc::ByteBuffer owner;  // Outlives the slices.
+    owner.Swap(message);
     std::vector<grpc::Slice> slices;
-    if (bytes_ > 0 && !message->Dump(&slices).ok()) return NotParsed();
-    message->Clear();
+    if (bytes_ > 0 && !owner.Dump(&slices).ok()) return NotParsed();
     std::vector<absl::string_view> parts;
     parts.reserve(slices.size());
     for (const grpc::Slice& slice : slices) {

@@ -92,11 +92,10 @@ grpc::ByteBuffer Share(const std::vector<grpc::Slice>& slices,
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message) {
   *message = {};
+  grpc::ByteBuffer owner;  // Outlives the slices, as PictureBytes says.
+  owner.Swap(received);
   std::vector<grpc::Slice> slices;
-  if (received->Length() > 0 && !received->Dump(&slices).ok()) {
-    return NotParsed();
-  }
-  received->Clear();
+  if (owner.Length() > 0 && !owner.Dump(&slices).ok()) return NotParsed();
   std::vector<absl::string_view> parts;
   parts.reserve(slices.size());
   for (const grpc::Slice& slice : slices) {
