@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::rpc {
@@ -21,6 +22,8 @@ namespace {
 constexpr int kEndedAtOnce = 100;
 // Until descriptors or memory may be there again.
 constexpr int kPauseMilliseconds = 50;
+// From one look at what connections have sent to the next.
+constexpr int kLookMilliseconds = 250;
 
 }  // namespace
 
@@ -48,7 +51,11 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
   for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
   while (true) {
-    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    const bool looks = options_.heard != nullptr && open_.size() > 0;
+    if (poll(fds.data(), fds.size(), looks ? kLookMilliseconds : -1) < 0) {
+      continue;
+    }
+    if (looks) LookAtUnheard();
     if (fds[0].revents != 0) EndThoseAsked();
     {
       absl::MutexLock lock(&mu_);
@@ -109,6 +116,15 @@ bool ConnectionAcceptor::Accept(int listener) {
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
   return true;
+}
+
+void ConnectionAcceptor::LookAtUnheard() {
+  const absl::Time now = base::SteadyNow();
+  if (now - looked_ < absl::Milliseconds(kLookMilliseconds)) return;
+  looked_ = now;
+  const int ended =
+      open_.EndMostUnheard(options_.heard->Take(), options_.most_unheard_bytes);
+  for (int i = 0; i < ended; ++i) options_.refused();
 }
 
 void ConnectionAcceptor::MakeRoom() {
