@@ -62,35 +62,14 @@ void ForEachRun(const Pixel* pixels, int height, int width, int first, int last,
   }
 }
 
-// No number has more bytes.
-constexpr int kMaxNumber = 13;
-
-// Writes a number at `text`, behind which there is room for kMaxNumber bytes,
-// and returns how many it has. Those behind them may be overwritten too.
-int WriteNumber(int64_t number, char* text) {
-  // The last group's highest bit is the sign of what it ends.
-  const uint64_t magnitude = number ^ (number >> 63);
-  if (magnitude < 1 << 19) {
-    // At most four groups, which are written without a branch, because lengths
-    // are hard to foresee. Those below the last are marked.
-    constexpr uint32_t kMore[4] = {0, 0x20, 0x2020, 0x202020};
-    const uint32_t low = number;
-    const int bits = 33 - __builtin_clz(static_cast<uint32_t>(magnitude) | 1);
-    const int more = (bits - 1) / 5;
-    const uint32_t groups =
-        ((low & 0x1f) | (low >> 5 & 0x1f) << 8 | (low >> 10 & 0x1f) << 16 |
-         (low >> 15 & 0x1f) << 24) +
-        kMore[more] + 0x30303030;
-    for (int i = 0; i < 4; ++i) text[i] = static_cast<char>(groups >> 8 * i);
-    return more + 1;
-  }
-  int bytes = 0;
+void AppendNumber(int64_t number, std::string* text) {
   while (true) {
     const int group = number & 0x1f;
     number >>= 5;
+    // The last group's highest bit is the sign of what it ends.
     const bool last = number == ((group & 0x10) != 0 ? -1 : 0);
-    text[bytes++] = static_cast<char>((last ? group : group | 0x20) + 48);
-    if (last) return bytes;
+    text->push_back(static_cast<char>((last ? group : group | 0x20) + 48));
+    if (last) return;
   }
 }
 
@@ -159,10 +138,7 @@ void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
 
 void RleWriter::Append(int64_t count) {
   int64_t& last = last_[counts_ % 2];
-  if (size_ + kMaxNumber > text_.size()) {
-    text_.resize(std::max<size_t>(64, 2 * text_.size()));
-  }
-  size_ += WriteNumber(counts_ > 2 ? count - last : count, &text_[size_]);
+  AppendNumber(counts_ > 2 ? count - last : count, &text_);
   last = count;
   ++counts_;
 }
@@ -170,17 +146,13 @@ void RleWriter::Append(int64_t count) {
 std::string RleWriter::Finish(int64_t pixels) {
   if (!empty()) Append(end_ - begin_);
   if (pixels > end_ || empty()) Append(pixels - end_);
-  text_.resize(size_);
   return std::move(text_);
 }
 
 std::string CompressCounts(absl::Span<const int64_t> counts) {
   std::string text;
   for (size_t i = 0; i < counts.size(); ++i) {
-    char number[kMaxNumber];
-    text.append(
-        number,
-        WriteNumber(i > 2 ? counts[i] - counts[i - 2] : counts[i], number));
+    AppendNumber(i > 2 ? counts[i] - counts[i - 2] : counts[i], &text);
   }
   return text;
 }

@@ -42,15 +42,13 @@ class RleWriter {
   // The string of a mask of `pixels` pixels; once.
   std::string Finish(int64_t pixels);
 
-  bool empty() const { return end_ == 0; }  // Whether no pixel is set.
-  int64_t bytes() const { return size_; }   // Written so far.
+  bool empty() const { return end_ == 0; }        // Whether no pixel is set.
+  int64_t bytes() const { return text_.size(); }  // Written so far.
 
  private:
   void Append(int64_t count);
 
-  // Of all counts but that of the last set run; what is behind size_ is spare.
-  std::string text_;
-  int64_t size_ = 0;
+  std::string text_;      // Of all counts but that of the last set run.
   int64_t counts_ = 0;    // In text_.
   int64_t last_[2] = {};  // The last count of each kind, unset and set.
   int64_t begin_ = 0;     // The last set run.

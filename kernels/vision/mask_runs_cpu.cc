@@ -199,9 +199,8 @@ class RunFinder {
     const float change = Cell(line, band - kMargin + 1) - first;
     int sampled = begin, sampled_end = end;  // The pixels near the crossing.
     if (std::abs(change) > 4 * rounding_) {
-      const float per_change = 1.0f / change;  // One division for both.
-      const float crossing = (args_.threshold - first) * per_change;
-      const float margin = rounding_ * std::abs(per_change);
+      const float crossing = (args_.threshold - first) / change;
+      const float margin = rounding_ / std::abs(change);
       sampled = Find(begin, end, crossing - margin);
       sampled_end = sampled;
       while (sampled_end < end && between_[sampled_end] <= crossing + margin) {
@@ -220,13 +219,10 @@ class RunFinder {
   // The first pixel of [begin, end) that lies at `place` or behind it, between
   // 0 and 1, or `end`.
   int Find(int begin, int end, float place) const {
-    // Pixels are evenly spaced, so that the next behind the guess is nearly
-    // always the one, and neither loop below is entered.
     const float guess = (place - between_[begin]) * pixels_per_cell_;
     int i = begin;
     if (guess > 0) {
-      i += 1 + static_cast<int>(
-                   std::min(guess, static_cast<float>(end - begin - 1)));
+      i += static_cast<int>(std::min(guess, static_cast<float>(end - begin)));
     }
     while (i > begin && between_[i - 1] >= place) --i;
     while (i < end && between_[i] < place) ++i;
