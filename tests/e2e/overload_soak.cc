@@ -214,11 +214,13 @@ class OverloadSoak {
   void CompareCounts(const std::string& model)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const int port = server_.metrics_port();
-    const auto compare = [&](const Counts& own, const Counts& server) {
-      std::cout << model << ":" << ToText(own) << "\n";
-      if (own == server) return;
-      Complain(absl::StrCat(model, ": the server counted", ToText(server)));
-    };
+    const auto compare =
+        [&](const Counts& own,
+            const Counts& server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          std::cout << model << ":" << ToText(own) << "\n";
+          if (own == server) return;
+          Complain(absl::StrCat(model, ": the server counted", ToText(server)));
+        };
     compare(codes_[model],
             ServerCounts(port, "sfmamba_requests_total", model, "code"));
     compare(reasons_[model],

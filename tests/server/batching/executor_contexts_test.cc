@@ -190,6 +190,8 @@ TEST_F(ExecutorContextsTest, OfAModelThatIsBrokenBothContextsSaySoOnce) {
   executor->Submit(Task(answers[1], kBreaksTheDevice));
   WaitUntilRunning({1, kBreaksTheDevice});
   for (int i = 2; i < 6; ++i) executor->Submit(Task(answers[i], i));
+  Release(kBreaksTheDevice);  // Before the other context takes a third image.
+  answers[1].Wait();
   ReleaseAll();
   for (int i = 1; i < 6; ++i) EXPECT_EQ(answers[i].reason(), "DEVICE_FAILED");
   answers[0].Wait();  // It may have ended before.
