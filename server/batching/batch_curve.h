@@ -47,11 +47,6 @@ class BatchCurve {
   // smaller batch. `images` may exceed max_images().
   absl::Duration Work(int images) const;
 
-  // Whether batches of more than `images` images have not run, nor were
-  // measured, for so long that what is known of them may be wrong. While
-  // nothing uses them nothing would correct it.
-  bool LargerAreOld(int images, absl::Time now) const;
-
   bool is_known() const { return !samples_.empty(); }
   // Whether a batch ran lately. An estimate that is old may be wrong, and no
   // task should be refused because of it.
@@ -71,7 +66,6 @@ class BatchCurve {
     double first = 0;      // The mean of the first batches.
     double pace = 1;       // pace_ when the size last ran.
     int batches = 0;
-    bool ran = false;  // Otherwise it was only set.
     absl::Time updated;
   };
 
