@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/steady_clock.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::rpc {
@@ -22,8 +21,6 @@ namespace {
 constexpr int kEndedAtOnce = 100;
 // Until descriptors or memory may be there again.
 constexpr int kPauseMilliseconds = 50;
-// From one look at what connections have sent to the next.
-constexpr int kLookMilliseconds = 250;
 
 }  // namespace
 
@@ -51,11 +48,7 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
   for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
   while (true) {
-    const bool looks = options_.heard != nullptr && open_.size() > 0;
-    if (poll(fds.data(), fds.size(), looks ? kLookMilliseconds : -1) < 0) {
-      continue;
-    }
-    if (looks) LookAtUnheard();
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[0].revents != 0) EndThoseAsked();
     {
       absl::MutexLock lock(&mu_);
@@ -116,15 +109,6 @@ bool ConnectionAcceptor::Accept(int listener) {
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
   return true;
-}
-
-void ConnectionAcceptor::LookAtUnheard() {
-  const absl::Time now = base::SteadyNow();
-  if (now - looked_ < absl::Milliseconds(kLookMilliseconds)) return;
-  looked_ = now;
-  const int ended =
-      open_.EndMostUnheard(options_.heard->Take(), options_.most_unheard_bytes);
-  for (int i = 0; i < ended; ++i) options_.refused();
 }
 
 void ConnectionAcceptor::MakeRoom() {

@@ -1,9 +1,7 @@
 #ifndef SFMAMBA_SERVER_RPC_CONNECTION_ACCEPTOR_H_
 #define SFMAMBA_SERVER_RPC_CONNECTION_ACCEPTOR_H_
 
-#include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,7 +12,6 @@
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
 #include "server/base/listening_sockets.h"
-#include "server/rpc/heard_peers.h"
 #include "server/rpc/open_connections.h"
 
 namespace sfmamba::rpc {
@@ -22,10 +19,6 @@ namespace sfmamba::rpc {
 // Accepts gRPC's connections, on a thread of its own. When there are too many,
 // those from which nothing has come for longest are ended, so that a new client
 // is always heard.
-//
-// gRPC 1.51 keeps all of a header block, however large, until it ends, and
-// counts none of it. Only its connection tells: bytes come without a message.
-// So what has come of messages and headers together is limited from here.
 //
 // gRPC 1.51's own listener accepts any number, and for ever stops listening at
 // the first connection for which the process has no descriptor.
@@ -38,14 +31,8 @@ class ConnectionAcceptor {
     int max_descriptor;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // The peers from which whole messages have come, which outlives this; null:
-    // not known, and nobody is ended for what follows.
-    HeardPeers* heard = nullptr;
-    // The most that all connections together may have sent without a whole
-    // message since. Those that have sent most are ended otherwise.
-    int64_t most_unheard_bytes = std::numeric_limits<int64_t>::max();
-    // Called for each connection that is ended for one of these. Must not
-    // block.
+    // Called for each connection that is ended because there are too many. Must
+    // not block.
     std::function<void()> refused = [] {};
   };
 
@@ -67,8 +54,6 @@ class ConnectionAcceptor {
   bool Accept(int listener);
   // Makes room for one more connection.
   void MakeRoom();
-  // Ends those that send without end, if the last look was long ago.
-  void LookAtUnheard();
 
   const Options options_;
   server::ListeningSockets sockets_;
@@ -77,9 +62,8 @@ class ConnectionAcceptor {
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::string> asked_ ABSL_GUARDED_BY(mu_);  // Peers.
-  OpenConnections open_;  // Used by thread_ only, as is the next.
-  absl::Time looked_ = absl::InfinitePast();
-  std::thread thread_;  // Last: uses everything above.
+  OpenConnections open_;  // Used by thread_ only.
+  std::thread thread_;    // Last: uses everything above.
 };
 
 }  // namespace sfmamba::rpc

@@ -75,7 +75,6 @@ absl::Status GrpcPort::Listen() {
       std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
       interceptors;
   interceptors.push_back(std::make_unique<ResetInterceptors>(&reset_guard_));
-  interceptors.push_back(std::make_unique<MessageInterceptors>(&heard_));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : options_.services) {
     builder.RegisterService(service);
@@ -87,8 +86,6 @@ absl::Status GrpcPort::Listen() {
   }
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
-  limits.heard = &heard_;
-  limits.most_unheard_bytes = options_.transport_bytes;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = std::make_unique<ConnectionAcceptor>(limits, *std::move(sockets),

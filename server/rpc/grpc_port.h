@@ -17,7 +17,6 @@
 #include "grpcpp/server.h"
 #include "server/base/periodic.h"
 #include "server/rpc/connection_acceptor.h"
-#include "server/rpc/heard_peers.h"
 #include "server/rpc/reset_guard.h"
 #include "server/security/tls_identity.h"
 #include "sfmamba/v1/config.pb.h"
@@ -38,17 +37,15 @@ class GrpcPort {
     std::string what = "the gRPC port";  // In errors and in the log.
     int port = 0;                        // 0: any free one.
     v1::ServerConfig config;             // WithDefaults: the host and limits.
-    // Most memory of all messages that are being received or sent, and most
-    // bytes that connections may send without a whole message since.
+    // Most memory of all messages that are being received or sent.
     int64_t transport_bytes = int64_t{64} << 20;
     // What connections speak TLS with, set, which outlives the port; null: they
     // are plaintext.
     const security::CurrentTlsIdentity* tls = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
-    // Called for each connection that is ended because there are too many,
-    // because it resets its calls or because it sends without end what is no
-    // message. Must not block.
+    // Called for each connection that is ended because there are too many, or
+    // because it resets its calls. Must not block.
     std::function<void()> refused = [] {};
     // Called at most once, on a thread of its own, when the port takes no new
     // connections any more. Empty: the port does not check itself. Must not
@@ -78,7 +75,6 @@ class GrpcPort {
 
   const Options options_;
   ResetGuard reset_guard_;
-  HeardPeers heard_;
   std::atomic<bool> stopping_{false};
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.

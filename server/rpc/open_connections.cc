@@ -1,8 +1,7 @@
 #include "server/rpc/open_connections.h"
 
-#include <linux/tcp.h>  // That of netinet/ knows no bytes_received.
 #include <netinet/in.h>
-#include <sys/ioctl.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -19,19 +18,6 @@ namespace {
 ino_t InodeOf(int fd) {
   struct stat found = {};
   return fstat(fd, &found) == 0 ? found.st_ino : 0;
-}
-
-// Bytes that were read from a connection: those that came without those that
-// the kernel still has.
-int64_t ReadFrom(int fd) {
-  tcp_info info = {};
-  socklen_t size = sizeof(info);
-  int waiting = 0;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      ioctl(fd, FIONREAD, &waiting) != 0) {
-    return 0;
-  }
-  return static_cast<int64_t>(info.tcpi_bytes_received) - waiting;
 }
 
 // Milliseconds since the last byte came; since the connection began if none
@@ -69,32 +55,6 @@ void OpenConnections::EndMostSilent(int count) {
                     std::greater<>());
   for (int i = 0; i < count; ++i) End(&connections_[silences[i].second]);
   Forget();
-}
-
-int OpenConnections::EndMostUnheard(
-    const absl::flat_hash_set<std::string>& heard, int64_t most) {
-  std::vector<std::pair<int64_t, size_t>> unheard;
-  int64_t sum = 0;
-  for (size_t i = 0; i < connections_.size(); ++i) {
-    Connection& connection = connections_[i];
-    const int64_t read = ReadFrom(connection.fd);
-    if (read <= connection.heard_bytes || !IsOpen(connection)) continue;
-    if (heard.contains(server::PeerName(connection.fd))) {
-      connection.heard_bytes = read;
-      continue;
-    }
-    unheard.emplace_back(read - connection.heard_bytes, i);
-    sum += unheard.back().first;
-  }
-  if (sum <= most) return 0;
-  std::sort(unheard.begin(), unheard.end(), std::greater<>());
-  int ended = 0;
-  for (; sum > most; ++ended) {
-    sum -= unheard[ended].first;
-    End(&connections_[unheard[ended].second]);
-  }
-  Forget();
-  return ended;
 }
 
 void OpenConnections::End(const std::string& peer) {

@@ -3,11 +3,8 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <vector>
-
-#include "absl/container/flat_hash_set.h"
 
 namespace sfmamba::rpc {
 
@@ -27,13 +24,6 @@ class OpenConnections {
   // as gRPC writes it. Nothing happens if there is none.
   void End(const std::string& peer);
 
-  // Ends the connections that were read most from without a whole message
-  // since, until all of them together have no more than `most` such bytes.
-  // `heard` are the peers from which a message has come since the last call.
-  // Returns how many were ended.
-  int EndMostUnheard(const absl::flat_hash_set<std::string>& heard,
-                     int64_t most);
-
   // Ends the `count` connections from which nothing has come for longest: their
   // owner reads their end and closes them. They are forgotten.
   void EndMostSilent(int count);
@@ -42,7 +32,6 @@ class OpenConnections {
   struct Connection {
     int fd;
     ino_t inode;  // A new socket of the same number has another one.
-    int64_t heard_bytes = 0;  // Read from it when a message had come last.
   };
 
   static bool IsOpen(const Connection& connection);

@@ -16,7 +16,7 @@ namespace sfmamba {
 namespace {
 
 enum Type : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
-constexpr uint8_t kPing = 6, kContinuation = 9;
+constexpr uint8_t kPing = 6;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
 constexpr size_t kMaxFrame = 16384;
 
@@ -34,12 +34,10 @@ std::string Frame(uint8_t type, uint8_t flags, uint32_t stream,
                       BigEndian(flags, 1), BigEndian(stream, 4), payload);
 }
 
-std::string BlockOf(absl::string_view path) {
-  return absl::StrCat(Http2Field(":method", "POST"),
-                      Http2Field(":scheme", "http"), Http2Field(":path", path),
-                      Http2Field(":authority", "test"),
-                      Http2Field("content-type", "application/grpc"),
-                      Http2Field("te", "trailers"));
+// A literal header field of fewer than 127 bytes each: RFC 7541, 6.2.2.
+std::string Literal(absl::string_view name, absl::string_view value) {
+  return absl::StrCat(BigEndian(0, 1), BigEndian(name.size(), 1), name,
+                      BigEndian(value.size(), 1), value);
 }
 
 }  // namespace
@@ -107,22 +105,12 @@ std::string Http2Preface(uint32_t window) {
 }
 
 std::string Http2Headers(uint32_t stream, absl::string_view path) {
-  return Frame(kHeaders, kEndHeaders, stream, BlockOf(path));
-}
-
-std::string Http2OpenHeaders(uint32_t stream, absl::string_view path) {
-  return Frame(kHeaders, 0, stream, BlockOf(path));
-}
-
-std::string Http2Continuation(uint32_t stream, absl::string_view block,
-                              bool is_end) {
-  return Frame(kContinuation, is_end ? kEndHeaders : 0, stream, block);
-}
-
-// A literal without indexing: RFC 7541, 6.2.2.
-std::string Http2Field(absl::string_view name, absl::string_view value) {
-  return absl::StrCat(BigEndian(0, 1), BigEndian(name.size(), 1), name,
-                      BigEndian(value.size(), 1), value);
+  return Frame(
+      kHeaders, kEndHeaders, stream,
+      absl::StrCat(Literal(":method", "POST"), Literal(":scheme", "http"),
+                   Literal(":path", path), Literal(":authority", "test"),
+                   Literal("content-type", "application/grpc"),
+                   Literal("te", "trailers")));
 }
 
 std::string Http2Message(uint32_t stream, absl::string_view message,

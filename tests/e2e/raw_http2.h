@@ -49,14 +49,6 @@ class RawConnection {
 std::string Http2Preface(uint32_t window = 65535);
 // The beginning of a gRPC call.
 std::string Http2Headers(uint32_t stream, absl::string_view path);
-// The same without its end: CONTINUATION frames must follow, and nothing else.
-std::string Http2OpenHeaders(uint32_t stream, absl::string_view path);
-// At most 16 KiB of a header block.
-std::string Http2Continuation(uint32_t stream, absl::string_view block,
-                              bool is_end = false);
-// A field of a header block as it is sent if no table knows it. With a name and
-// a value of fewer than 127 bytes.
-std::string Http2Field(absl::string_view name, absl::string_view value);
 // Frames of a gRPC message; the call's last if `is_end`.
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end = true);

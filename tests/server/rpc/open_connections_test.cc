@@ -6,13 +6,11 @@
 #include <unistd.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/base/peer_name.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -84,44 +82,6 @@ TEST(OpenConnectionsTest, TheMostSilentAreEnded) {
   open.EndMostSilent(5);
   EXPECT_EQ(open.size(), 0);
   EXPECT_TRUE(all[0]->has_ended());
-}
-
-// Sends `bytes` and takes them at the other end.
-void Pass(const Connected& connected, int bytes) {
-  const std::string text(bytes, 'x');
-  ASSERT_EQ(send(connected.client, text.data(), bytes, 0), bytes);
-  std::string read(bytes, '\0');
-  ASSERT_EQ(recv(connected.server, read.data(), bytes, MSG_WAITALL), bytes);
-}
-
-TEST(OpenConnectionsTest, ThoseThatSendMostWithoutAMessageAreEnded) {
-  OpenConnections open;
-  Connected small, large, heard;
-  for (const Connected* each : {&small, &large, &heard}) {
-    open.Add(each->server);
-  }
-  Pass(small, 1000);
-  Pass(large, 3000);
-  Pass(heard, 9000);
-  const std::string name = server::PeerName(heard.server);
-  EXPECT_EQ(open.EndMostUnheard({name}, 4000), 0);
-  // What was heard of does not count, what came since does.
-  Pass(heard, 2000);
-  EXPECT_EQ(open.EndMostUnheard({}, 6000), 0);
-  EXPECT_EQ(open.EndMostUnheard({}, 5999), 1);
-  EXPECT_TRUE(large.has_ended());
-  EXPECT_EQ(open.size(), 2);
-  EXPECT_EQ(open.EndMostUnheard({}, 0), 2);
-  EXPECT_TRUE(small.has_ended());
-  EXPECT_TRUE(heard.has_ended());
-}
-
-TEST(OpenConnectionsTest, WhatTheKernelHasIsNotReadYet) {
-  OpenConnections open;
-  Connected one;
-  open.Add(one.server);
-  ASSERT_EQ(send(one.client, "12345", 5, 0), 5);
-  EXPECT_EQ(open.EndMostUnheard({}, 0), 0);
 }
 
 TEST(OpenConnectionsTest, OneIsEndedByThePeersName) {
