@@ -172,7 +172,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
         "\"ts\":\"%Y-%m-%d", absl::Now() + offset, absl::UTCTimeZone());
     WaitUntil(
         [&] {
-          EXPECT_TRUE(client.Classify(Request({2}), absl::Seconds(20)).ok());
+          const auto next = client.Classify(Request({2}), absl::Seconds(20));
+          EXPECT_TRUE(next.ok()) << next.status();
           return absl::StrContains(server.output(), day);
         },
         "the log to be of " + day);
