@@ -24,9 +24,9 @@ namespace sfmamba::rpc {
 // The bytes of a message's pictures, in the memory that they were received in.
 // Thread-compatible.
 //
-// Memory that gRPC received into must be freed by grpc::ByteBuffer, not by the
-// last grpc::Slice: on threads other than gRPC's that is a null pointer once
-// gRPC's memory is short (grpc_slice_unref() of gRPC 1.51 has no ExecCtx).
+// The memory must be freed by a grpc::ByteBuffer, not by the last grpc::Slice:
+// on a thread that is not gRPC's that follows a null pointer if gRPC's memory
+// is short (grpc_slice_unref() of gRPC 1.51 makes no ExecCtx).
 class PictureBytes {
  public:
   PictureBytes() = default;
