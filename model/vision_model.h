@@ -65,8 +65,8 @@ class VisionModel {
  public:
   // Maps `weights_path` (safetensors), checks every tensor against `config` and
   // prepares it for the processor or GPU. A precision that the processor does
-  // not support natively (on CPUs fp16, and bf16 without AMX) is replaced by
-  // fp32; see precision().
+  // not support natively (on CPUs fp16, and bf16 without AVX512-BF16) is
+  // replaced by fp32; see precision().
   //
   // NOT_FOUND if there is no file. INVALID_ARGUMENT, naming each of them, for
   // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if

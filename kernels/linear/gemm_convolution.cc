@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 
+#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 
 namespace sfmamba::kernels {
@@ -42,18 +44,27 @@ struct Pixel {
   int64_t map, row, column;
 };
 
-void Copy(const float* from, int64_t count, float* to, CpuIsa) {
+// With fewer channels the gathered rows are shorter than those of whole tiles.
+constexpr int64_t kFewChannels = 16;
+
+bool UsesTiles(int64_t in, int64_t kernel, CpuIsa isa) {
+  static const bool amx = HasAmxBf16();
+  return amx && isa == CpuIsa::kAvx512 && kernel > 1 && in >= kFewChannels;
+}
+
+template <typename T>
+void Copy(const T* from, int64_t count, T* to, CpuIsa) {
   std::copy_n(from, count, to);
 }
 void Copy(const float* from, int64_t count, BFloat16* to, CpuIsa isa) {
   RoundToBf16(from, count, to, isa);
 }
 
-// Writes the kernel * kernel * in inputs of an output pixel to `row`, in the
-// type that they are multiplied in.
-template <typename W>
-void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel, CpuIsa isa,
-            W* row) {
+// Writes the kernel * kernel * in inputs of an output pixel in maps `x` to
+// `row`, in the type that they are multiplied in.
+template <typename W, typename X>
+void Gather(const GemmConvolutionArgs<W>& args, const X* x, const Pixel& pixel,
+            CpuIsa isa, W* row) {
   const int64_t top = pixel.row * args.stride - args.kernel / 2;
   const int64_t left = pixel.column * args.stride - args.kernel / 2;
   const int64_t first = std::max<int64_t>(0, -left);
@@ -65,8 +76,8 @@ void Gather(const GemmConvolutionArgs<W>& args, const Pixel& pixel, CpuIsa isa,
       continue;
     }
     if (first > 0) std::fill_n(row, first * args.in, W());
-    const float* from =
-        args.x +
+    const X* from =
+        x +
         ((pixel.map * args.height + y) * args.width + left + first) * args.in;
     Copy(from, (last - first) * args.in, row + first * args.in, isa);
     if (last < args.kernel) {
@@ -82,8 +93,12 @@ void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
   product->x_bf16 = rows;
 }
 
+// What follows the sums of `rows` pixels.
 template <typename W>
-void Clamp(const GemmConvolutionArgs<W>& args, float* y, int64_t count) {
+void Activate(const GemmConvolutionArgs<W>& args, int64_t rows, CpuIsa isa,
+              float* y) {
+  const int64_t count = rows * args.out;
+  if (args.gelu) GeluTanhCpu<float>({1, count, y, count, y, count}, isa);
   if (std::isinf(args.low) && std::isinf(args.high)) return;
   for (int64_t i = 0; i < count; ++i) {
     const float value = y[i] < args.low ? args.low : y[i];
@@ -91,27 +106,22 @@ void Clamp(const GemmConvolutionArgs<W>& args, float* y, int64_t count) {
   }
 }
 
-}  // namespace
-
+// Computes pixels as products of gathered rows.
 template <typename W>
-int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
-  const OutputSize size(args);
-  return args.count * size.height * size.width;
-}
-template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
-template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
-
-template <typename W>
-void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
-                        int64_t end, CpuIsa isa) {
+void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
+                      int64_t end, CpuIsa isa) {
   const int64_t row = int64_t{args.kernel} * args.kernel * args.in;
   // A kernel of one pixel reads its rows where they are.
   const bool gathers = args.kernel > 1 || args.stride > 1;
   const int64_t most =
       std::clamp<int64_t>(kBlockFloats / row, 16, kBlockPixels);
   const int64_t blocks = (end - begin + most - 1) / most;
-  const std::unique_ptr<W[]> rows(  // Floats are not initialised.
+  // Neither is initialised.
+  const std::unique_ptr<W[]> rows(
       gathers ? new W[std::min(most, end - begin) * row] : nullptr);
+  const std::unique_ptr<float[]> sums(
+      args.y_bf16 != nullptr ? new float[std::min(most, end - begin) * args.out]
+                             : nullptr);
   GemmArgs<W> product{};
   product.in = row;
   product.out = args.out;
@@ -126,16 +136,60 @@ void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
     product.rows = begin + (end - begin) * (b + 1) / blocks - first;
     if (gathers) {
       SetInputs(rows.get(), &product);
+    } else if (args.x_bf16 != nullptr) {
+      product.x_bf16 = args.x_bf16 + first * args.in;
     } else {
       product.x = args.x + first * args.in;
     }
-    product.y = args.y + first * args.out;
+    product.y = sums != nullptr ? sums.get() : args.y + first * args.out;
     for (int64_t i = 0; gathers && i < product.rows; ++i, pixel.Step()) {
-      Gather(args, pixel, isa, rows.get() + i * row);
+      W* to = rows.get() + i * row;
+      if constexpr (std::is_same_v<W, BFloat16>) {
+        if (args.x_bf16 != nullptr) {
+          Gather(args, args.x_bf16, pixel, isa, to);
+          continue;
+        }
+      }
+      Gather(args, args.x, pixel, isa, to);
     }
     PackedGemmCpu(product, isa);
-    Clamp(args, product.y, product.rows * args.out);
+    Activate(args, product.rows, isa, product.y);
+    if (sums != nullptr) {
+      RoundToBf16(sums.get(), product.rows * args.out,
+                  args.y_bf16 + first * args.out, isa);
+    }
   }
+}
+
+}  // namespace
+
+template <typename W>
+int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
+  const OutputSize size(args);
+  return args.count * size.height * size.width;
+}
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
+
+template <>
+int64_t ConvolutionChannels<float>(int64_t in, int64_t, CpuIsa) {
+  return in;
+}
+template <>
+int64_t ConvolutionChannels<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
+  constexpr int64_t kStep = 32;  // amx_tiles.h.
+  return UsesTiles(in, kernel, isa) ? (in + kStep - 1) / kStep * kStep : in;
+}
+
+template <typename W>
+void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
+                        int64_t end, CpuIsa isa) {
+  if constexpr (std::is_same_v<W, BFloat16>) {
+    if (UsesTiles(args.in, args.kernel, isa)) {
+      return GemmConvolutionAmx(args, begin, end);
+    }
+  }
+  ConvolveGathered(args, begin, end, isa);
 }
 template void GemmConvolutionCpu(const GemmConvolutionArgs<float>&, int64_t,
                                  int64_t, CpuIsa);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/bfloat16.h"
 #include "kernels/simd/cpu_features.h"
 
 namespace sfmamba::kernels {
@@ -19,14 +20,28 @@ struct GemmConvolutionArgs {
   int in, out;               // Channels.
   int kernel, stride;
   const float* x;  // [count, height, width, in]
-  // PackWeights() of [out, kernel * kernel * in], for the same isa.
+  // PackWeights() of [out, kernel * kernel * ConvolutionChannels()] with zeros
+  // after the first `in` of a pixel's channels, for the same isa.
   const W* weights;
   const float* bias;  // [out] or null.
   float low, high;    // y is clamped to [low, high] last. NaN stays NaN.
   bool add;           // y += instead of y =.
   // [count, ceil(height / stride), ceil(width / stride), out], written.
   float* y;
+
+  // y = gelu(y) in the tanh form. Without `add`.
+  bool gelu = false;
+  // Take the place of x and y if they are not null; y is rounded last. With
+  // BFloat16 weights only, and y_bf16 without `add`.
+  const BFloat16* x_bf16 = nullptr;
+  BFloat16* y_bf16 = nullptr;
 };
+
+// Returns the channels of a pixel for which there are packed weights: `in`, or
+// more if products have them faster.
+template <typename W>
+int64_t ConvolutionChannels(int64_t in, int64_t kernel,
+                            CpuIsa isa = ActiveCpuIsa());
 
 // Returns the number of pixels in all output maps.
 template <typename W>
@@ -36,6 +51,11 @@ int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args);
 template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
+
+// GemmConvolutionCpu() does so where ConvolutionChannels() asks for whole
+// tiles.
+void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
+                        int64_t begin, int64_t end);
 
 }  // namespace sfmamba::kernels
 

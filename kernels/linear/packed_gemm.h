@@ -95,8 +95,9 @@ GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
 template <typename W>
 GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 
-// Run on the calling thread. Products in bf16 need HasAvx512Bf16() to be fast,
-// and are computed one by one without it or with `isa` less than kAvx512.
+// Run on the calling thread. Products in bf16 need HasAmxBf16() or, which is a
+// tenth as fast, HasAvx512Bf16(); without both or with `isa` less than kAvx512
+// they are computed one by one.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
@@ -106,6 +107,7 @@ void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);
 void Bf16GemmScalar(const Bf16GemmArgs& args);
 void Bf16GemmAvx512(const Bf16GemmArgs& args);
+void Bf16GemmAmx(const Bf16GemmArgs& args);
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
 
 }  // namespace sfmamba::kernels

@@ -207,8 +207,9 @@ void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa) {
 }
 
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
-  static const bool supported = HasAvx512Bf16();
-  if (supported && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
+  static const bool amx = HasAmxBf16(), avx512 = HasAvx512Bf16();
+  if (amx && isa == CpuIsa::kAvx512) return Bf16GemmAmx(args);
+  if (avx512 && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
   Bf16GemmScalar(args);
 }
 

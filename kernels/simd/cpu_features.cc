@@ -2,9 +2,12 @@
 
 #include <cpuid.h>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace sfmamba::kernels {
@@ -17,13 +20,37 @@ __attribute__((target("xsave"))) unsigned long long ReadXcr0() {
   return _xgetbv(0);
 }
 
-CpuIsa CappedByEnvironment(CpuIsa detected) {
-  const char* cap = std::getenv("SFMAMBA_CPU_ISA");
-  if (cap == nullptr) return detected;
+// The instruction set that the environment names.
+std::optional<CpuIsa> NamedByEnvironment() {
+  const char* name = std::getenv("SFMAMBA_CPU_ISA");
+  if (name == nullptr) return std::nullopt;
   for (CpuIsa isa : kAll) {
-    if (std::string(cap) == CpuIsaName(isa)) return std::min(isa, detected);
+    if (std::string(name) == CpuIsaName(isa)) return isa;
   }
-  return detected;
+  return std::nullopt;
+}
+
+// Returns whether the processor has AMX for bf16, and the operating system
+// saves the tile registers.
+bool DetectAmxBf16() {
+  constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
+  constexpr unsigned kAmx =
+      (1u << 22) | (1u << 24);  // Leaf 7, edx: bf16, tile.
+  // XCR0: the tiles' configuration and their data.
+  constexpr unsigned long long kTileState = 3u << 17;
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave))
+    return false;
+  if ((ReadXcr0() & kTileState) != kTileState) return false;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  return (edx & kAmx) == kAmx;
+}
+
+// Linux gives the tiles' data, which is part of every thread's state, only to
+// processes that ask for it. All threads then have it.
+bool MayUseTiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 }  // namespace
@@ -39,7 +66,8 @@ CpuIsa DetectCpuIsa() {
 }
 
 CpuIsa ActiveCpuIsa() {
-  static const CpuIsa active = CappedByEnvironment(DetectCpuIsa());
+  static const CpuIsa active =
+      std::min(NamedByEnvironment().value_or(CpuIsa::kAvx512), DetectCpuIsa());
   return active;
 }
 
@@ -69,17 +97,10 @@ bool HasAvx512Bf16() {
 }
 
 bool HasAmxBf16() {
-  constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
-  constexpr unsigned kAmx =
-      (1u << 22) | (1u << 24);  // Leaf 7, edx: bf16, tile.
-  // XCR0: the tiles' configuration and their data.
-  constexpr unsigned long long kTileState = 3u << 17;
-  unsigned eax, ebx, ecx, edx;
-  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave))
-    return false;
-  if ((ReadXcr0() & kTileState) != kTileState) return false;
-  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-  return (edx & kAmx) == kAmx;
+  static const bool has =
+      ActiveCpuIsa() == CpuIsa::kAvx512 && HasAvx512Bf16() &&
+      !NamedByEnvironment().has_value() && DetectAmxBf16() && MayUseTiles();
+  return has;
 }
 
 }  // namespace sfmamba::kernels

@@ -28,8 +28,9 @@ const char* CpuIsaName(CpuIsa isa);
 // is kAvx512.
 bool HasAvx512Bf16();
 
-// Returns whether the processor multiplies bf16 matrices natively (AMX) and the
-// operating system saves the tile registers.
+// Returns whether the processor multiplies bf16 matrices natively (AMX), the
+// operating system lets this process use the tile registers, which the first
+// call asks it for, and SFMAMBA_CPU_ISA is not set to one of the names above.
 bool HasAmxBf16();
 
 }  // namespace sfmamba::kernels

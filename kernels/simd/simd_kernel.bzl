@@ -69,6 +69,10 @@ def isa_copts(isa):
     """The options to compile for "avx2" or "avx512" by."""
     return _COPTS[isa]
 
+def amx_copts():
+    """The options to compile for AMX's tiles and AVX512-BF16 by."""
+    return isa_copts("avx512") + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]
+
 def simd_kernel(name, deps, more = [], **kwargs):
     """Library `name` of <name>.h, <name>_cpu.cc and isa_libraries().
 

@@ -6,14 +6,14 @@
 namespace sfmamba::backbones {
 
 std::unique_ptr<Backbone> MakeBackbone(
-    const model::BackboneConfig& config, int image_size,
+    const model::BackboneConfig& config, int image_size, FeatureMaps maps,
     const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation) {
   if (config.architecture == model::Architecture::kVim) {
     return std::make_unique<VimBackbone>(config, image_size, scope,
                                          implementation);
   }
-  return std::make_unique<HybridBackbone>(config, image_size, scope,
+  return std::make_unique<HybridBackbone>(config, image_size, maps, scope,
                                           implementation);
 }
 

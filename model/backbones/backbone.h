@@ -13,6 +13,9 @@
 
 namespace sfmamba::backbones {
 
+// Which of its maps a backbone returns.
+enum class FeatureMaps { kAll, kLast };
+
 // Computes features from images. Immutable, so thread-safe.
 class Backbone {
  public:
@@ -32,7 +35,7 @@ class Backbone {
 // Takes the backbone's tensors from `scope`. `image_size` is the expected side
 // of the images, a hint.
 std::unique_ptr<Backbone> MakeBackbone(
-    const model::BackboneConfig& config, int image_size,
+    const model::BackboneConfig& config, int image_size, FeatureMaps maps,
     const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation);
 

@@ -9,9 +9,8 @@ layers::Convolution MakeConvolution(
     const weights::StateDict::Scope& convolution,
     const weights::StateDict::Scope& norm, int width, int size,
     ops::Activation activation, const ops::Implementation& implementation) {
-  const layers::Convolution::Shape shape{width, width,
-                                         /*stride=*/1, size,
-                                         /*kernel=*/3};
+  layers::Convolution::Shape shape{width, width, /*stride=*/1, size};
+  shape.feeds_products = activation != ops::Activation::kNone;
   return layers::Convolution(
       shape, layers::Convolution::Take(convolution, shape, true),
       ops::BatchNorm::Take(norm, width, kEps), activation, implementation);

@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "ATen/ops/cat.h"
 #include "absl/strings/str_cat.h"
 #include "model/stage_geometry.h"
 
 namespace sfmamba::backbones {
 
 HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
-                               int image_size,
+                               int image_size, FeatureMaps maps,
                                const weights::StateDict::Scope& scope,
-                               const ops::Implementation& implementation) {
+                               const ops::Implementation& implementation)
+    : maps_(maps), one_by_one_(implementation.ConvolvesOneByOne()) {
   const int first = config.first_stage();
   if (first > 0) {
     trunk_.emplace(scope.Sub("trunk"), /*stride=*/4 << first, image_size,
@@ -58,28 +60,53 @@ at::Tensor HybridBackbone::ForwardConvolutions(
     std::vector<at::Tensor> maps = trunk_->Forward(images);
     at::Tensor last = std::move(maps.back());
     maps.pop_back();
-    for (const at::Tensor& map : maps) Add(map, features);
+    for (const at::Tensor& map : maps) {
+      if (maps_ == FeatureMaps::kAll) Add(map, features);
+    }
     return last;
   }
   at::Tensor x = patch_embed_->Forward(images);
   for (int stage = 0; stage < 2; ++stage) {
     x = conv_stages_[stage].Forward(x);
-    Add(x, features);
+    if (maps_ == FeatureMaps::kAll) Add(x, features);
     x = downsamples_[stage].Forward(x);
   }
   return x;
 }
 
+at::Tensor HybridBackbone::ForwardEach(const at::Tensor& images,
+                                       layers::Features* features) const {
+  std::vector<at::Tensor> results;
+  std::vector<std::vector<at::Tensor>> maps;  // Of a stage, of each image.
+  for (int64_t i = 0; i < images.size(0); ++i) {
+    layers::Features own;
+    results.push_back(ForwardConvolutions(images.narrow(0, i, 1), &own));
+    maps.resize(own.size());
+    for (size_t stage = 0; stage < own.size(); ++stage) {
+      maps[stage].push_back(own[stage]);
+    }
+  }
+  for (const std::vector<at::Tensor>& stage : maps) {
+    features->push_back(at::cat(stage, 0));
+  }
+  return at::cat(results, 0);
+}
+
 layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
                                          int64_t fold_rows) const {
   layers::Features features;
-  at::Tensor x = ForwardConvolutions(images, &features);
+  const at::Tensor& values = images.values();
+  at::Tensor x = one_by_one_ && values.defined() && values.size(0) > 1
+                     ? ForwardEach(values, &features)
+                     : ForwardConvolutions(images, &features);
   for (const TokenStage& tokens : token_stages_) {
     if (&tokens != &token_stages_.front()) x = downsamples_.back().Forward(x);
     x = tokens.Forward(
         x, fold_rows > 0 ? fold_rows
                          : tokens.Sequences(x.size(0), x.size(2), x.size(3)));
-    Add(x, &features);
+    if (maps_ == FeatureMaps::kAll || &tokens == &token_stages_.back()) {
+      Add(x, &features);
+    }
   }
   return features;
 }

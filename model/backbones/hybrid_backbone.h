@@ -23,7 +23,7 @@ namespace sfmamba::backbones {
 class HybridBackbone : public Backbone {
  public:
   HybridBackbone(const model::BackboneConfig& config, int image_size,
-                 const weights::StateDict::Scope& scope,
+                 FeatureMaps maps, const weights::StateDict::Scope& scope,
                  const ops::Implementation& implementation);
 
   layers::Features Forward(const ops::ImageBatch& images,
@@ -34,9 +34,16 @@ class HybridBackbone : public Backbone {
  private:
   // Appends a stage's map, normalised if there are output norms.
   void Add(const at::Tensor& map, layers::Features* features) const;
-  // Runs the layers before the token stages and returns the input of these.
+  // Runs the layers before the token stages, which append their maps, and
+  // returns the input of these.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
+  // The same, image by image.
+  at::Tensor ForwardEach(const at::Tensor& images,
+                         layers::Features* features) const;
+
+  const FeatureMaps maps_;
+  const bool one_by_one_;  // Whether images are convolved so.
 
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;

@@ -49,7 +49,8 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int stride,
           layers::Convolution::Take(scope.Sub("stem.conv"), {3, kStemChannels},
                                     /*bias=*/false),
           ops::BatchNorm::Take(scope.Sub("stem.bn"), kStemChannels, kEps),
-          ops::Activation::kRelu6, image_size, implementation) {
+          ops::Activation::kRelu6, image_size, /*feeds_products=*/false,
+          implementation) {
   int size = (image_size + 1) / 2;
   for (const BlockShape& shape : kBlocks) {
     const weights::StateDict::Scope block =

@@ -25,7 +25,8 @@ PatchEmbed::PatchEmbed(const weights::StateDict::Scope& scope, int in_dim,
                        const ops::Implementation& implementation)
     : first_(Take(scope.Sub("conv_down.0"), FirstShape(in_dim, image_size)),
              ops::BatchNorm::Take(scope.Sub("conv_down.1"), in_dim, kEps),
-             ops::Activation::kRelu, image_size, implementation),
+             ops::Activation::kRelu, image_size, /*feeds_products=*/true,
+             implementation),
       second_(
           SecondShape(in_dim, dim, image_size),
           Take(scope.Sub("conv_down.3"), SecondShape(in_dim, dim, image_size)),

@@ -20,9 +20,12 @@ Network::Network(const model::ModelConfig& config,
                  const weights::StateDict::Scope& scope,
                  const ops::Implementation& implementation)
     : config_(config),
-      backbone_(backbones::MakeBackbone(config.backbone, config.image_size,
-                                        BackboneScope(config, scope),
-                                        implementation)),
+      backbone_(backbones::MakeBackbone(
+          config.backbone, config.image_size,
+          config.task == model::VisionTask::kClassification
+              ? backbones::FeatureMaps::kLast
+              : backbones::FeatureMaps::kAll,
+          BackboneScope(config, scope), implementation)),
       head_(heads::MakeHead(config, scope, implementation)),
       classifier_(dynamic_cast<const heads::ClassificationHead*>(head_.get())) {
 }

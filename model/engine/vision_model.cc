@@ -85,7 +85,7 @@ class CpuVisionModel : public model::VisionModel {
  private:
   // Returns whether most of the work is loops of model/ops/parallel.h.
   bool HasLoops() const {
-    return !options_.reference && ops::CpuImplementation::HasLoops(precision_);
+    return !options_.reference && ops::CpuImplementation::HasLoops();
   }
 
   // Returns the normalised images with their padding.
@@ -94,13 +94,10 @@ class CpuVisionModel : public model::VisionModel {
   void CopyImage(const model::ModelInput& image, const at::Tensor& x) const;
 
   // Divides a classifier's images among the threads. Each thread runs its
-  // images one by one through the whole model, in its own cache and without
-  // waiting for other threads. The remaining images are run one by one by all
-  // threads. So are all images of a dense model, since each takes much memory.
-  //
-  // Two images never share a tensor: libtorch's convolutions and attention may
-  // round an image differently beside others, but an image's result must be
-  // bit-identical in every batch.
+  // images through the whole model, as many at once as is fastest, in its own
+  // cache and without waiting for other threads. The remaining images are run
+  // one by one by all threads. So are all images of a dense model, since each
+  // takes much memory.
   void RunAll(absl::Span<const model::ModelInput> images,
               model::ExecutionContext::Done done) const;
   std::vector<model::Result> RunBatch(
@@ -160,14 +157,17 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
     return;
   }
   const int64_t threads = ops::LoopThreads();
+  const int64_t at_once = ops::CpuImplementation::ImagesAtOnce(precision_);
   const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;
   std::vector<model::Result> results(shared);
   ops::ParallelFor(shared, 1, [&](int64_t begin, int64_t end) {
     const c10::InferenceMode guard;  // The mode is set for each thread.
-    for (int64_t i = begin; i < end; ++i) {
-      results[i] = std::move(RunBatch(images.subspan(i, 1))[0]);
+    for (int64_t i = begin; i < end; i += at_once) {
+      std::vector<model::Result> own =
+          RunBatch(images.subspan(i, std::min(at_once, end - i)));
+      std::move(own.begin(), own.end(), results.begin() + i);
     }
   });
   for (model::Result& result : results) done(std::move(result));

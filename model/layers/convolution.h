@@ -24,6 +24,7 @@ class Convolution {
     // Whether answers are read from the result.
     bool is_output = false;
     int maps = 1;  // The expected number of inputs at once, a hint.
+    bool feeds_products = false;  // Whether only convolutions read the result.
   };
 
   Convolution(const Shape& shape, const ops::Weights& weights,

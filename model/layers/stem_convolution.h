@@ -13,12 +13,15 @@ namespace sfmamba::layers {
 class StemConvolution {
  public:
   // The weight is [out, 3, 3, 3]. `image_size` is the expected side of the
-  // images, a hint.
+  // images, a hint. `feeds_products` is as in ops::ConvolutionParameters.
   StemConvolution(const ops::Weights& weights, const ops::BatchNorm& norm,
                   ops::Activation activation, int image_size,
+                  bool feeds_products,
                   const ops::Implementation& implementation)
       : op_(implementation.MakeStem({weights, norm, activation, /*stride=*/2,
-                                     /*groups=*/1, image_size})) {}
+                                     /*groups=*/1, image_size,
+                                     /*is_output=*/false, /*maps=*/1,
+                                     feeds_products})) {}
 
   // Maps images of H x W pixels to [N, out, ceil(H / 2), ceil(W / 2)].
   at::Tensor Forward(const ops::ImageBatch& images) const {

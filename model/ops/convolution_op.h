@@ -25,6 +25,9 @@ struct ConvolutionParameters {
   int input_size = 0;      // The expected side of the input in pixels, a hint.
   bool is_output = false;  // Whether answers are read from the result.
   int maps = 1;            // The expected number of inputs at once, a hint.
+  // Whether only convolutions read the result, so that it may be in the type
+  // that they multiply in.
+  bool feeds_products = false;
 
   int64_t in() const { return weights.weight.size(1) * groups; }
   int64_t out() const { return weights.weight.size(0); }

@@ -3,7 +3,7 @@
 load("//third_party/libtorch:precompiled.bzl", "ATEN")
 
 #Where the machine's best is another one.
-INSTRUCTION_SETS = ["avx2", "scalar"]
+INSTRUCTION_SETS = ["avx512", "avx2", "scalar"]
 
 def against_reference_test(name, deps, size = "small", srcs = []):
     """The test `name` of <name>.cc, and its cases alone, <name>_cases.

@@ -59,13 +59,8 @@ std::vector<TestedImplementation> MakeAll() {
                                             &Cpu(), at::kFloat, at::kFloat,
                                             at::kFloat, at::kFloat}};
   if (isa < kernels::DetectCpuIsa()) return all;
-  all.push_back({"CpuBf16", &CpuBf16(CpuProducts::kBFloat16), at::kFloat,
-                 at::kFloat, at::kFloat, at::kBFloat16,
-                 /*reads_pixels=*/false});
-  const CpuProducts of_libraries =
-      kernels::HasAmxBf16() ? CpuProducts::kOneDnn : CpuProducts::kTorch;
-  all.push_back({"CpuBf16OfLibraries", &CpuBf16(of_libraries), at::kBFloat16,
-                 at::kFloat, at::kFloat, at::kBFloat16,
+  all.push_back({"CpuBf16", &Cpu(Precision::kBFloat16), at::kFloat, at::kFloat,
+                 at::kFloat, at::kBFloat16,
                  /*reads_pixels=*/false});
   for (const Precision precision :
        {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {

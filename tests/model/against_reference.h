@@ -26,11 +26,9 @@ struct TestedImplementation {
 };
 
 // All that this machine has: the CPU in fp32 by the kernels of the active
-// instruction set, the CPU in bf16 (by our kernels, and by oneDNN where the
-// processor has AMX, by libtorch elsewhere), and CUDA's on the emulator in all
-// three types. Only the
-// first depends on the instruction set, so it stands alone where
-// SFMAMBA_CPU_ISA names a lesser one.
+// instruction set, the CPU in bf16, and CUDA's on the emulator in all three
+// types. Where SFMAMBA_CPU_ISA names a lesser instruction set than the
+// machine's, only the first, since the others do not depend on it.
 std::vector<TestedImplementation> TestedImplementations();
 
 // Returns values with a mean of 0 and a variance of 1, which depend on the key

@@ -54,6 +54,7 @@ struct Detector {
   Detector(const ModelConfig& config, weights::StateDict::Scope root,
            const ops::Implementation& implementation)
       : backbone(backbones::MakeBackbone(config.backbone, config.image_size,
+                                         backbones::FeatureMaps::kAll,
                                          root.Sub("backbone"), implementation)),
         neck({config.backbone.width(0), config.backbone.width(1),
               config.backbone.width(2), config.backbone.width(3)},

@@ -1,6 +1,7 @@
 #include "tests/model/emulated_device.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <utility>
 
 #include "ATen/ops/empty.h"
@@ -12,6 +13,12 @@
 namespace sfmamba {
 namespace model {
 namespace {
+
+// The emulator's convolutions are libtorch's on the CPU, whose oneDNN (of 2.11)
+// convolves small maps wrongly by AMX. It reads the variable before its first
+// operator.
+const bool without_amx =
+    setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/1) == 0;
 
 struct State {
   std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0};

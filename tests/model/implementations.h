@@ -9,11 +9,8 @@ namespace sfmamba::model {
 
 // The implementations on the CPU. They are never destroyed.
 const ops::Implementation& Reference();
+// In fp32 or bf16, whether the processor supports it or not.
 const ops::Implementation& Cpu(Precision precision = Precision::kFloat32);
-
-using CpuProducts = ops::CpuImplementation::Products;
-// In bf16, whether the processor supports it or not.
-const ops::Implementation& CpuBf16(CpuProducts products);
 
 // For tests that run with both.
 inline const ops::Implementation& CpuOrReference(bool cpu) {

@@ -321,7 +321,8 @@ std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
   const std::vector<Launch> launches =
       Recorded(config, [&](const auto& scope, const auto& implementation) {
         const auto backbone = backbones::MakeBackbone(
-            config.backbone, config.image_size, scope, implementation);
+            config.backbone, config.image_size, backbones::FeatureMaps::kAll,
+            scope, implementation);
         const ops::ImageBatch batch = Images(config, images, height, width);
         LaunchRecorder recorder(/*operators=*/false);
         backbone->Forward(batch, /*fold_rows=*/0);

@@ -111,9 +111,9 @@ int Main() {
   const c10::InferenceMode guard;
   const ops::SerialOperators serial;  // As the server runs it.
   weights::StateDict weights(weights::MakeRandomWeights(0));
-  const std::unique_ptr<backbones::Backbone> backbone =
-      backbones::MakeBackbone(config->backbone, config->image_size,
-                              weights.root().Sub("backbone"), implementation);
+  const std::unique_ptr<backbones::Backbone> backbone = backbones::MakeBackbone(
+      config->backbone, config->image_size, backbones::FeatureMaps::kAll,
+      weights.root().Sub("backbone"), implementation);
   const heads::SegmentationHead head(
       Widths(config->backbone), config->segmentation_channels,
       config->num_classes, weights.root(), implementation);

@@ -28,7 +28,8 @@ layers::Features ForwardBackbone(const ModelConfig& config,
                                  const ops::Implementation& implementation,
                                  weights::StateDict& weights) {
   const auto backbone = backbones::MakeBackbone(
-      config.backbone, config.image_size, weights.root(), implementation);
+      config.backbone, config.image_size, backbones::FeatureMaps::kAll,
+      weights.root(), implementation);
   return backbone->Forward(images, /*fold_rows=*/0);
 }
 

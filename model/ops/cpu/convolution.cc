@@ -1,9 +1,7 @@
 #include <utility>
 
 #include "ATen/TensorOperators.h"
-#include "ATen/ops/conv2d.h"
 #include "kernels/simd/cpu_features.h"
-#include "model/ops/compute_type.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/onednn.h"
 #include "model/ops/cpu/ops.h"
@@ -109,29 +107,34 @@ class DepthwiseConvolution : public ConvolutionOp {
 };
 
 // By our kernel, with one group and products in fp32 or bf16. Inputs and
-// results are fp32.
+// results are fp32 or, with products in bf16, also bf16.
 class GemmConvolution : public ConvolutionOp {
  public:
   GemmConvolution(const ConvolutionParameters& parameters,
                   const Weights& weights, at::ScalarType type)
-      : activation_(parameters.activation),
-        convolution_(PackGemmConv(weights.weight, weights.bias,
+      : convolution_(PackGemmConv(weights.weight, weights.bias,
                                   parameters.stride, type)) {
-    SetLimits(activation_, &convolution_);
+    SetLimits(parameters.activation, &convolution_);
+    convolution_.gelu = parameters.activation == Activation::kGeluTanh;
+    if (parameters.feeds_products) convolution_.result = type;
   }
 
   at::Tensor Forward(const at::Tensor& x) const override {
-    at::Tensor y = GemmConv(x.to(at::kFloat), convolution_);
-    if (activation_ == Activation::kGeluTanh) GeluTanh(y);
-    return y;
+    return GemmConv(Readable(x), convolution_);
   }
 
   void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
-    AddGemmConv(x.to(at::kFloat), convolution_, residual);
+    AddGemmConv(Readable(x), convolution_, residual);
   }
 
  private:
-  Activation activation_;
+  // Returns x in a type that the convolution reads.
+  at::Tensor Readable(const at::Tensor& x) const {
+    return x.scalar_type() == convolution_.weights.values.scalar_type()
+               ? x
+               : x.to(at::kFloat);
+  }
+
   GemmConvWeights convolution_;
 };
 
@@ -170,36 +173,6 @@ class OneDnnConvolution : public ConvolutionOp {
   at::Tensor bias_;    // [out] or undefined.
 };
 
-// In half precision without the processor's support.
-class TorchConvolution : public ConvolutionOp {
- public:
-  TorchConvolution(const ConvolutionParameters& parameters,
-                   const Weights& weights, at::ScalarType type)
-      : stride_(parameters.stride),
-        padding_(parameters.kernel() / 2),
-        groups_(parameters.groups),
-        activation_(parameters.activation),
-        weight_(weights.weight.to(type)) {
-    if (weights.bias.defined()) bias_ = weights.bias.to(type);
-  }
-
-  at::Tensor Forward(const at::Tensor& x) const override {
-    return Activated(at::conv2d(x.to(weight_.scalar_type()), weight_, bias_,
-                                stride_, padding_, /*dilation=*/1, groups_),
-                     activation_);
-  }
-
-  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
-    residual = residual + Forward(x);
-  }
-
- private:
-  int stride_, padding_, groups_;
-  Activation activation_;
-  at::Tensor weight_;  // [out, in / groups, kernel, kernel]
-  at::Tensor bias_;    // [out] or undefined.
-};
-
 class CpuStem : public StemOp {
  public:
   explicit CpuStem(std::unique_ptr<const ConvolutionOp> convolution)
@@ -222,23 +195,16 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       parameters.norm.has_value()
           ? FoldBatchNorm(parameters.weights, *parameters.norm)
           : parameters.weights;
-  const Products products = ProductsOf(parameters.is_output);
-  if (products == Products::kTorch) {
-    return std::make_unique<TorchConvolution>(parameters, weights,
-                                              ComputeType(precision_));
-  }
-  if (products == Products::kOneDnn) {
-    return std::make_unique<OneDnnConvolution>(parameters, weights,
-                                               at::kBFloat16);
-  }
-  if (IsForWinograd(parameters)) {
+  const at::ScalarType type = ProductsOf(parameters.is_output);
+  // AMX multiplies so much faster than fp32 that Winograd's method would take
+  // longer.
+  const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
+  if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);
   }
   if (kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar) {
     if (parameters.groups == 1) {
-      return std::make_unique<GemmConvolution>(
-          parameters, weights,
-          products == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
+      return std::make_unique<GemmConvolution>(parameters, weights, type);
     }
     if (parameters.groups == weights.weight.size(0) &&
         weights.weight.size(1) == 1) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ATen/ops/constant_pad_nd.h"
 #include "ATen/ops/empty.h"
 #include "ATen/record_function.h"
 #include "kernels/linear/depthwise_convolution.h"
@@ -34,15 +35,24 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
     args.out = y.size(3);
     args.kernel = convolution.kernel;
     args.stride = convolution.stride;
-    args.x = dense.const_data_ptr<float>();
+    if (dense.scalar_type() == at::kBFloat16) {
+      args.x_bf16 = Data<kernels::BFloat16>(dense);
+    } else {
+      args.x = dense.const_data_ptr<float>();
+    }
     args.weights = Data<W>(convolution.weights.values);
     if (convolution.bias.defined()) {
       args.bias = convolution.bias.const_data_ptr<float>();
     }
     args.low = convolution.low;
     args.high = convolution.high;
+    args.gelu = convolution.gelu;
     args.add = add;
-    args.y = y.data_ptr<float>();
+    if (y.scalar_type() == at::kBFloat16) {
+      args.y_bf16 = Data<kernels::BFloat16>(y);
+    } else {
+      args.y = y.data_ptr<float>();
+    }
     const int64_t products = convolution.weights.in * convolution.weights.out;
     ParallelFor(kernels::GemmConvolutionPixels(args),
                 std::max(kGrainPixels, kGrainProducts / products),
@@ -54,10 +64,11 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
 
 // An output [N, out, H / stride, W / stride] of x [N, in, H, W], rounded up,
 // channels-last in memory.
-at::Tensor EmptyOutput(const at::Tensor& x, int64_t out, int stride) {
+at::Tensor EmptyOutput(const at::Tensor& x, int64_t out, int stride,
+                       at::ScalarType type) {
   return at::empty({x.size(0), (x.size(2) + stride - 1) / stride,
                     (x.size(3) + stride - 1) / stride, out},
-                   x.options())
+                   x.options().dtype(type))
       .permute({0, 3, 1, 2});
 }
 
@@ -68,15 +79,21 @@ GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
   GemmConvWeights convolution;
   convolution.kernel = weight.size(2);
   convolution.stride = stride;
-  convolution.weights = PackGemm(
-      weight.permute({0, 2, 3, 1}).reshape({weight.size(0), -1}), type);
+  const int64_t in = weight.size(1), kernel = weight.size(2);
+  const int64_t channels =
+      type == at::kBFloat16
+          ? kernels::ConvolutionChannels<kernels::BFloat16>(in, kernel)
+          : in;
+  const at::Tensor rows =
+      at::constant_pad_nd(weight.permute({0, 2, 3, 1}), {0, channels - in});
+  convolution.weights = PackGemm(rows.reshape({weight.size(0), -1}), type);
   convolution.bias = bias;
   return convolution;
 }
 
 at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution) {
-  const at::Tensor y =
-      EmptyOutput(x, convolution.weights.out, convolution.stride);
+  const at::Tensor y = EmptyOutput(x, convolution.weights.out,
+                                   convolution.stride, convolution.result);
   Convolve(x, convolution, /*add=*/false, y.permute({0, 2, 3, 1}));
   return y;
 }
@@ -104,7 +121,8 @@ at::Tensor DepthwiseConv(const at::Tensor& x,
   RECORD_FUNCTION("sfmamba::depthwise_convolution",
                   c10::ArrayRef<const c10::IValue>{});
   const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
-  const at::Tensor y = EmptyOutput(x, x.size(1), convolution.stride);
+  const at::Tensor y =
+      EmptyOutput(x, x.size(1), convolution.stride, at::kFloat);
   kernels::DepthwiseConvolutionArgs args{};
   args.count = x.size(0);
   args.height = x.size(2);

@@ -1,40 +1,30 @@
 #include "model/ops/cpu/cpu_implementation.h"
 
+#include "c10/util/Exception.h"
 #include "kernels/simd/cpu_features.h"
 
 namespace sfmamba::ops {
-namespace {
-
-CpuImplementation::Products FastestProducts(model::Precision precision) {
-  using Products = CpuImplementation::Products;
-  switch (precision) {
-    case model::Precision::kFloat32:
-      return Products::kFloat;
-    case model::Precision::kBFloat16:
-      if (kernels::HasAmxBf16()) return Products::kOneDnn;
-      if (kernels::HasAvx512Bf16()) return Products::kBFloat16;
-      break;
-    case model::Precision::kFloat16:
-      break;
-  }
-  return Products::kTorch;
-}
-
-}  // namespace
 
 CpuImplementation::CpuImplementation(model::Precision precision)
-    : CpuImplementation(precision, FastestProducts(precision)) {}
-
-model::Precision CpuImplementation::NativePrecision(model::Precision wanted) {
-  return FastestProducts(wanted) == Products::kTorch
-             ? model::Precision::kFloat32
-             : wanted;
+    : products_(precision == model::Precision::kBFloat16 ? at::kBFloat16
+                                                         : at::kFloat) {
+  TORCH_CHECK(precision != model::Precision::kFloat16,
+              "expected fp32 or bf16, got fp16");
 }
 
-bool CpuImplementation::HasLoops(model::Precision precision) {
-  if (kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) return false;
-  const Products products = FastestProducts(precision);
-  return products == Products::kFloat || products == Products::kBFloat16;
+model::Precision CpuImplementation::NativePrecision(model::Precision wanted) {
+  return wanted == model::Precision::kBFloat16 && kernels::HasAvx512Bf16()
+             ? wanted
+             : model::Precision::kFloat32;
+}
+
+bool CpuImplementation::HasLoops() {
+  return kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
+}
+
+int64_t CpuImplementation::ImagesAtOnce(model::Precision precision) {
+  return precision == model::Precision::kBFloat16 && kernels::HasAmxBf16() ? 8
+                                                                           : 1;
 }
 
 }  // namespace sfmamba::ops

@@ -9,39 +9,29 @@
 
 namespace sfmamba::ops {
 
-// The operators on the CPU, by our kernels and by oneDNN. Products and
-// convolutions are computed in `precision`; norms, the scan, the residual
-// stream and outputs in fp32. A precision that the processor does not support
-// natively (fp16, and bf16 without AMX and AVX512-BF16) is computed by
-// libtorch's operators, slowly.
+// The operators on the CPU, by our kernels. Products and convolutions multiply
+// in fp32 or bf16 and sum in fp32; norms, the scan, the residual stream,
+// outputs and what others than products read are fp32.
 //
-// With kFloat and kBFloat16 a row of a product has the same bits whatever the
-// other rows and the number of threads are.
+// A row of a product has the same bits whatever the other rows and the number
+// of threads are.
 class CpuImplementation : public Implementation {
  public:
-  // What computes products and convolutions.
-  enum class Products {
-    kFloat,     // Our kernels in fp32.
-    kBFloat16,  // Our kernels in bf16; what others read too is fp32.
-    kOneDnn,    // oneDNN in bf16, and so is what is between them.
-    kTorch,     // libtorch in the precision, without the processor's support.
-  };
-
-  // With the fastest products for the precision.
+  // `precision` is fp32 or bf16, which is slow unless it is native.
   explicit CpuImplementation(
       model::Precision precision = model::Precision::kFloat32);
-  // `products` must be for the precision. They may be slow on this processor.
-  CpuImplementation(model::Precision precision, Products products)
-      : precision_(precision), products_(products) {}
 
   // Returns `wanted` if the processor supports it natively, otherwise fp32.
   static model::Precision NativePrecision(model::Precision wanted);
 
-  // Returns whether most of the work in `precision` is loops of
-  // model/ops/parallel.h, and not libtorch's or oneDNN's.
-  static bool HasLoops(model::Precision precision);
+  // Returns whether most of the work is loops of model/ops/parallel.h, and not
+  // libtorch's.
+  static bool HasLoops();
 
-  model::Precision precision() const { return precision_; }
+  // Returns how many images a thread computes together fastest, if it has as
+  // many: several where products are so fast that weights cannot be read from
+  // memory for each image. An image's bits do not depend on it.
+  static int64_t ImagesAtOnce(model::Precision precision);
 
   std::unique_ptr<LinearOp> MakeLinear(
       const LinearParameters& parameters) const override;
@@ -77,17 +67,18 @@ class CpuImplementation : public Implementation {
   void SegmentationArgmax(const at::Tensor& logits, int input_height,
                           int input_width, bool confidence,
                           model::Segmentation* out) const override;
+  bool ConvolvesOneByOne() const override { return true; }
   void ForEachPart(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body)
       const override;
 
  private:
-  Products ProductsOf(bool is_output) const {
-    return is_output ? Products::kFloat : products_;
+  // The type that an operator multiplies in.
+  at::ScalarType ProductsOf(bool is_output) const {
+    return is_output ? at::kFloat : products_;
   }
 
-  const model::Precision precision_;
-  const Products products_;
+  const at::ScalarType products_;
 };
 
 }  // namespace sfmamba::ops

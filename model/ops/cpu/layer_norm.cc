@@ -33,9 +33,7 @@ class CpuLayerNorm : public LayerNormOp {
 
 std::unique_ptr<LayerNormOp> CpuImplementation::MakeLayerNorm(
     const LayerNormParameters& parameters) const {
-  return std::make_unique<CpuLayerNorm>(
-      parameters,
-      products_ == Products::kBFloat16 ? at::kBFloat16 : at::kFloat);
+  return std::make_unique<CpuLayerNorm>(parameters, products_);
 }
 
 }  // namespace sfmamba::ops

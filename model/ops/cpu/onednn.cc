@@ -24,23 +24,6 @@ Bias Optional(const at::Tensor& bias) {
 
 }  // namespace
 
-at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows) {
-  static const auto op =
-      Find<at::Tensor(const at::Tensor&, std::optional<int64_t>)>(
-          "mkldnn::_reorder_linear_weight", "");
-  return op.call(weight, rows);
-}
-
-at::Tensor OneDnnProduct(const at::Tensor& x, const at::Tensor& weight,
-                         const at::Tensor& bias, const std::string& attr) {
-  static const auto op =
-      Find<at::Tensor(const at::Tensor&, const at::Tensor&, const Bias&,
-                      c10::string_view, Scalars, Text)>(
-          "mkldnn::_linear_pointwise", "");
-  return op.call(x, weight, Optional(bias), attr, Scalars(),
-                 attr == "gelu" ? Text("none") : Text());
-}
-
 at::Tensor PackConvolutionWeight(const at::Tensor& weight, int stride,
                                  int padding, int groups,
                                  at::IntArrayRef input_shape) {

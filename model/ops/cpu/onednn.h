@@ -1,8 +1,6 @@
 #ifndef SFMAMBA_MODEL_OPS_CPU_ONEDNN_H_
 #define SFMAMBA_MODEL_OPS_CPU_ONEDNN_H_
 
-#include <string>
-
 #include "ATen/core/Tensor.h"
 
 namespace sfmamba::ops {
@@ -10,14 +8,6 @@ namespace sfmamba::ops {
 // oneDNN, called through libtorch's dispatcher because libtorch exports none of
 // oneDNN's symbols. Tensors are fp32 or bf16. Packed weights are opaque and can
 // only be passed to these functions.
-
-// Packs weight [out, in]. `rows` is the expected number of rows, a hint.
-at::Tensor PackLinearWeight(const at::Tensor& weight, int64_t rows);
-
-// Returns attr(x W^T + bias). x is [rows, in], bias [out] or undefined; `attr`
-// is "none" or "gelu" (the erf form).
-at::Tensor OneDnnProduct(const at::Tensor& x, const at::Tensor& weight,
-                         const at::Tensor& bias, const std::string& attr);
 
 // Packs weight [out, in / groups, k, k]. `input_shape` [N, in, H, W] is the
 // expected shape of the input, a hint.

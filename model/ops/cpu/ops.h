@@ -122,6 +122,8 @@ struct GemmConvWeights {
   at::Tensor bias;        // [out] or undefined.
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
+  bool gelu = false;                   // GELU in the tanh form follows.
+  at::ScalarType result = at::kFloat;  // bf16 only with weights of bf16.
 };
 
 // Packs weight [out, in, kernel, kernel] for products in `type`, fp32 or bf16.
@@ -129,12 +131,12 @@ GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
                              int stride, at::ScalarType type = at::kFloat);
 
 // Returns the convolution of x [N, in, H, W] with padding (kernel - 1) / 2, [N,
-// out, ceil(H / stride), ceil(W / stride)]. Both are fp32 and channels-last in
-// memory.
+// out, ceil(H / stride), ceil(W / stride)]. Both are channels-last in memory. x
+// is fp32 or, with weights of bf16, bf16.
 at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution);
 
-// Adds a convolution of stride 1, without clamping, to `residual`, whose memory
-// must not be shared.
+// Adds a convolution of stride 1, without activation, to `residual`, whose
+// memory must not be shared.
 void AddGemmConv(const at::Tensor& x, const GemmConvWeights& convolution,
                  at::Tensor& residual);
 

@@ -36,14 +36,10 @@ void CpuImplementation::FillEndsWithMean(at::Tensor& x) const {
 at::Tensor CpuImplementation::Attention(const at::Tensor& q,
                                         const at::Tensor& k,
                                         const at::Tensor& v) const {
-  const bool ours =
-      products_ == Products::kFloat || products_ == Products::kBFloat16;
-  if (!ours || kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
+  if (kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
     return AttentionByLibtorch(q, k, v);
   }
-  if (products_ == Products::kFloat) return ops::Attention(q, k, v);
-  return ops::Attention(q.to(at::kBFloat16), k.to(at::kBFloat16),
-                        v.to(at::kBFloat16));
+  return ops::Attention(q.to(products_), k.to(products_), v.to(products_));
 }
 
 }  // namespace sfmamba::ops

@@ -1,6 +1,7 @@
 #include "kernels/linear/gemm_convolution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 #include <utility>
@@ -39,11 +40,23 @@ struct Problem {
     args.high = std::numeric_limits<float>::infinity();
   }
 
+  std::vector<W> Packed(CpuIsa isa) const {
+    const int64_t pixels = int64_t{args.out} * args.kernel * args.kernel;
+    const int64_t channels = ConvolutionChannels<W>(args.in, args.kernel, isa);
+    std::vector<float> rows(pixels * channels);
+    for (int64_t i = 0; i < pixels; ++i) {
+      std::copy_n(weights.data() + i * args.in, args.in,
+                  rows.data() + i * channels);
+    }
+    const int64_t in = args.kernel * args.kernel * channels;
+    std::vector<W> packed(PackedWeightsSize<W>(in, args.out, isa));
+    PackWeights(rows.data(), in, args.out, packed.data(), isa);
+    return packed;
+  }
+
   // Computes the pixels in parts of `part`.
   void Add(Matrix<float>& y, CpuIsa isa, int64_t part = 1 << 20) {
-    const int in = args.kernel * args.kernel * args.in;
-    std::vector<W> packed(PackedWeightsSize<W>(in, args.out, isa));
-    PackWeights(weights.data(), in, args.out, packed.data(), isa);
+    const std::vector<W> packed = Packed(isa);
     args.x = x.data();
     args.weights = packed.data();
     args.bias = bias.data();
@@ -121,12 +134,84 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
   }
 }
 
+// With few and with many channels.
 TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
-  for (const int kernel : {1, 3}) {
-    for (const int stride : {1, 2}) {
-      Problem<BFloat16> problem(2, 14, 6, 5, 33, kernel, stride);
-      ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+  for (const int in : {5, 40, 64}) {
+    for (const int kernel : {1, 3, 5}) {
+      for (const int stride : {1, 2, 3}) {
+        for (const auto& [height, width] :
+             {std::pair{14, 6}, {1, 1}, {7, 7}, {3, 40}}) {
+          Problem<BFloat16> problem(2, height, width, in, 33, kernel, stride);
+          SCOPED_TRACE(testing::Message() << height << "x" << width << ", "
+                                          << in << " channels, kernel "
+                                          << kernel << ", stride " << stride);
+          ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+        }
+      }
     }
+  }
+}
+
+// The activations, in fp32, and what is read and written in bf16.
+TEST_P(GemmConvolutionTest, InBf16ResultsMayBeRoundedAndInputsBeBf16) {
+  for (const int in : {5, 40}) {
+    for (const bool gelu : {false, true}) {
+      Problem<BFloat16> problem(2, 9, 20, in, 40, 3, 1);
+      problem.args.gelu = gelu;
+      if (!gelu) problem.args.low = 0;
+      const Matrix<float> expected = problem.Run(GetParam());
+      std::vector<BFloat16> x(problem.x.rows() * in);
+      for (size_t i = 0; i < x.size(); ++i)
+        x[i] = BFloat16(problem.x.data()[i]);
+      std::vector<BFloat16> y(expected.rows() * 40);
+      problem.args.x_bf16 = x.data();
+      problem.args.y_bf16 = y.data();
+      Matrix<float> unused = problem.Output();
+      problem.Add(unused, GetParam(), /*part=*/100);
+      for (int64_t i = 0; i < expected.rows(); ++i) {
+        for (int c = 0; c < 40; ++c) {
+          ASSERT_EQ(y[i * 40 + c].bits, BFloat16(expected.at(i, c)).bits)
+              << in << " " << gelu << " " << i << " " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmConvolutionTest, GeluFollowsTheSums) {
+  for (const int in : {5, 40}) {
+    Problem<BFloat16> problem(1, 9, 20, in, 33, 3, 1);
+    const Matrix<float> sums = problem.Run(GetParam());
+    problem.args.gelu = true;
+    const Matrix<float> y = problem.Run(GetParam());
+    for (int64_t i = 0; i < y.rows(); ++i) {
+      for (int c = 0; c < 33; ++c) {
+        const double v = sums.at(i, c);
+        const double inner = 0.7978845608 * (v + 0.044715 * v * v * v);
+        ASSERT_NEAR(y.at(i, c), v / 2 * (1 + std::tanh(inner)),
+                    1e-5 + 1e-6 * std::abs(v));
+      }
+    }
+  }
+}
+
+TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
+  Problem<BFloat16> problem(3, 45, 31, 40, 9, 3, 2);
+  problem.args.low = 0;
+  const Matrix<float> whole = problem.Run(GetParam());
+  for (const int64_t part : {1, 7, 300}) {
+    EXPECT_TRUE(problem.Run(GetParam(), part) == whole) << part;
+  }
+  // Row and column 3 of the second map are read by rows and columns 1 and 2.
+  problem.x.at(45 * 31 + 3 * 31 + 3, 39) =
+      std::numeric_limits<float>::quiet_NaN();
+  const Matrix<float> dirty = problem.Run(GetParam());
+  for (int64_t i = 0; i < dirty.rows(); ++i) {
+    const int64_t row = i % (23 * 16) / 16, column = i % 16;
+    const bool reads = i / (23 * 16) == 1 && (row == 1 || row == 2) &&
+                       (column == 1 || column == 2);
+    EXPECT_EQ(dirty.RowEquals(i, whole, i), !reads) << i;
+    EXPECT_EQ(dirty.RowIsFinite(i), !reads) << i;
   }
 }
 

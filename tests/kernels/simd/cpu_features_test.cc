@@ -33,5 +33,16 @@ TEST(CpuFeaturesDeathTest, EnvironmentOnlyLowersTheActiveSet) {
   EXPECT_EXIT(ExitWithActiveIsa("mmx"), testing::ExitedWithCode(best), "");
 }
 
+void ExitWithAmx(const char* cap) {
+  setenv("SFMAMBA_CPU_ISA", cap, 1);
+  std::exit(HasAmxBf16() ? 1 : 0);
+}
+
+TEST(CpuFeaturesDeathTest, AnyNamedSetIsWithoutAmx) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(ExitWithAmx("scalar"), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ExitWithAmx("avx512"), testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace sfmamba::kernels

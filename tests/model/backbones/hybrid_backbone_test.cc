@@ -17,7 +17,8 @@ class HybridBackboneTest : public model::AgainstReference {
  protected:
   static void ExpectEqualFeatures(const model::BackboneConfig& config) {
     const auto backbone = Both([&](const auto& scope, const auto& ops) {
-      return HybridBackbone(config, /*image_size=*/97, scope, ops);
+      return HybridBackbone(config, /*image_size=*/97, FeatureMaps::kAll, scope,
+                            ops);
     });
     for (const auto& [images, height, width] :
          std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {3, 97, 65}}) {
@@ -59,7 +60,8 @@ TEST(HybridBackboneSequencesTest, AreThoseOfTheStagesOfTokens) {
         longer ? model::LiteStride32Model() : model::LiteModel();
     weights::StateDict weights(DeterministicParameter);
     const HybridBackbone backbone(config.backbone, config.image_size,
-                                  weights.root(), model::Reference());
+                                  FeatureMaps::kAll, weights.root(),
+                                  model::Reference());
     // Maps of 21 x 11 and of 11 x 6, in windows of 10 and of 5.
     const std::vector<int64_t> expected =
         longer ? std::vector<int64_t>{3 * 3 * 2}

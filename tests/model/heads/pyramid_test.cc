@@ -128,7 +128,8 @@ TEST(PyramidTest, RegionsAreSequencesOfTheirOwn) {
   const model::ModelConfig config = SmallPyramid();
   weights::StateDict weights(DeterministicParameter);
   const auto backbone = backbones::MakeBackbone(
-      config.backbone, config.image_size, weights.root(), model::Cpu());
+      config.backbone, config.image_size, backbones::FeatureMaps::kAll,
+      weights.root(), model::Cpu());
   // A map of 6 x 8 in regions of 8, one of 3 x 4 in regions of 4.
   EXPECT_EQ(backbone->Sequences(2, 96, 128), (std::vector<int64_t>{2, 2}));
   // 8 x 9 and 4 x 5.

@@ -16,7 +16,7 @@ class StemConvolutionTest : public model::AgainstReference {
       return StemConvolution(
           Convolution::Take(scope, {/*in=*/3, out}, /*bias=*/false),
           ops::BatchNorm::Take(scope, out, /*eps=*/1e-4), activation,
-          /*image_size=*/9, ops);
+          /*image_size=*/9, /*feeds_products=*/false, ops);
     });
   }
 };

@@ -134,6 +134,7 @@ class FakeImplementation : public Implementation {
     real_.SegmentationArgmax(logits, input_height, input_width, confidence,
                              out);
   }
+  bool ConvolvesOneByOne() const override { return real_.ConvolvesOneByOne(); }
   void ForEachPart(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body)
       const override {

@@ -1,0 +1,203 @@
+// The convolution in bf16 by the processor's tiles (AMX). Inputs are not
+// gathered: a block of the map is copied, rounded and with its padding, so that
+// what the pixels of an output row read at one place of the kernel is evenly
+// spaced in memory, as a tile's rows are.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/linear/amx_results.h"
+#include "kernels/linear/amx_tiles.h"
+#include "kernels/linear/gelu_simd.h"
+#include "kernels/linear/gemm_convolution.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+// The most values in a block of the map, so that it stays in the L2 cache
+// beside the weights.
+constexpr int64_t kBlockValues = 1 << 18;
+
+// Output rows [first, first + rows) of a map, and its inputs. With a stride of
+// s every s-th row and column of the padded map is a plane of its own, so that
+// neighbours in a plane are read by neighbours in the output. An output pixel's
+// place is row * columns + column, as in a plane; the last places of a row,
+// where the kernel would reach beyond the plane's row, are no pixels.
+struct Block {
+  int64_t map, first, rows;
+  int64_t columns;   // Of a plane.
+  int64_t plane;     // Values in a plane.
+  int64_t channels;  // Of a place in a plane, whole steps.
+  const BFloat16* x;
+};
+
+template <typename T>
+void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* maps,
+                const Block& block, BFloat16* to) {
+  const int64_t reach = (args.kernel - 1) / args.stride;
+  const int64_t padding = args.kernel / 2;
+  const T* map = maps + block.map * args.height * args.width * args.in;
+  for (int64_t top = 0; top < args.stride; ++top) {
+    for (int64_t left = 0; left < args.stride; ++left, to += block.plane) {
+      BFloat16* place = to;
+      for (int64_t r = 0; r < block.rows + reach; ++r) {
+        const int64_t y = (block.first + r) * args.stride + top - padding;
+        for (int64_t c = 0; c < block.columns; ++c, place += block.channels) {
+          const int64_t x = c * args.stride + left - padding;
+          if (y < 0 || y >= args.height || x < 0 || x >= args.width) {
+            std::fill_n(place, block.channels, BFloat16());
+          } else {
+            RoundRow(map + (y * args.width + x) * args.in, args.in, place);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Returns how far behind an output pixel's place in plane 0 the inputs are that
+// each place of the kernel reads, in values.
+std::vector<int64_t> KernelOffsets(const GemmConvolutionArgs<BFloat16>& args,
+                                   const Block& block) {
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i < args.kernel; ++i) {
+    for (int64_t j = 0; j < args.kernel; ++j) {
+      const int64_t plane = i % args.stride * args.stride + j % args.stride;
+      const int64_t place = i / args.stride * block.columns + j / args.stride;
+      offsets.push_back(plane * block.plane + place * block.channels);
+    }
+  }
+  return offsets;
+}
+
+// Adds the products of all places of the kernel with a panel's weights.
+struct AddKernel {
+  template <int kRows, int kColumns>
+  void Run() const {
+    const BFloat16* from = weights;
+    for (const int64_t offset : offsets) {
+      for (int64_t k = 0; k < channels; k += kStepInputs) {
+        if (first) PrefetchWeights(from);
+        AddProducts<kRows, kColumns>(x + offset + k, channels, from);
+        from += kStepWeights;
+      }
+    }
+  }
+
+  const std::vector<int64_t>& offsets;
+  const BFloat16* const x;  // The first place's inputs in plane 0.
+  const int64_t channels;
+  const BFloat16* const weights;
+  const bool first;  // Of those that read the weights.
+};
+
+// Computes the block's output pixels [begin, end), counted in its map.
+template <Result kResult, typename Activation>
+void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
+              int64_t begin, int64_t end, Activation activation) {
+  const int64_t height = (args.height + args.stride - 1) / args.stride;
+  const int64_t width = (args.width + args.stride - 1) / args.stride;
+  const auto place_of = [&](int64_t pixel) {
+    return (pixel / width - block.first) * block.columns + pixel % width;
+  };
+  const int64_t last = place_of(end - 1) + 1;
+  const std::vector<int64_t> offsets = KernelOffsets(args, block);
+  const int64_t depth = offsets.size() * block.channels;
+  alignas(64) float values[2 * kTileRows * kPanel];
+  Sums sums;
+  sums.values = values;
+  sums.y_stride = args.out;
+  const int64_t start = place_of(begin);
+  for (int64_t place = start; place < last; place += 2 * kTileRows) {
+    const int64_t rows = std::min(2 * kTileRows, last - place);
+    for (int64_t output = 0; output < args.out; output += kPanel) {
+      sums.columns = std::min(kPanel, args.out - output);
+      sums.SetBias(args.bias == nullptr ? nullptr : args.bias + output);
+      SumProducts(
+          rows, sums.columns,
+          AddKernel{offsets, block.x + place * block.channels, block.channels,
+                    args.weights + output * depth, place == start},
+          values);
+      // Of each output row the places that are pixels.
+      for (int64_t r = 0; r < rows;) {
+        const int64_t row = (place + r) / block.columns;
+        const int64_t column = (place + r) % block.columns;
+        const int64_t stop =
+            std::min(rows, r + std::max<int64_t>(0, width - column));
+        // Of the row that sum 0 would be in.
+        const int64_t pixel =
+            (block.map * height + block.first + row) * width + column - r;
+        const int64_t at = pixel * args.out + output;
+        sums.y = args.y + at;
+        sums.y_bf16 = args.y_bf16 + at;
+        FinishRows<kResult>(sums, r, stop, activation);
+        r += block.columns - column;
+      }
+    }
+  }
+}
+
+template <Result kResult>
+void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
+              int64_t begin, int64_t end) {
+  if (args.gelu) {
+    Convolve<kResult>(args, block, begin, end, GeluTanh());
+  } else if (std::isinf(args.low) && std::isinf(args.high)) {
+    Convolve<kResult>(args, block, begin, end, NoActivation());
+  } else {
+    Convolve<kResult>(args, block, begin, end, Clamped{args.low, args.high});
+  }
+}
+
+// The same for all outputs of a block, whose inputs are copied to `x`.
+void ConvolveBlock(const GemmConvolutionArgs<BFloat16>& args, Block block,
+                   int64_t begin, int64_t end, std::vector<Line>* x) {
+  const int64_t planes = args.stride * args.stride;
+  // Tiles read beyond the last place.
+  const size_t lines =
+      (planes * block.plane + 2 * kTileRows * block.channels) / kStepInputs;
+  if (x->size() < lines) x->resize(lines);
+  BFloat16* to = x->data()->values;
+  args.x_bf16 != nullptr ? FillPlanes(args, args.x_bf16, block, to)
+                         : FillPlanes(args, args.x, block, to);
+  block.x = to;
+  if (args.y_bf16 != nullptr) {
+    Convolve<Result::kRounded>(args, block, begin, end);
+  } else if (args.add) {
+    Convolve<Result::kAdd>(args, block, begin, end);
+  } else {
+    Convolve<Result::kSet>(args, block, begin, end);
+  }
+}
+
+}  // namespace
+
+void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
+                        int64_t begin, int64_t end) {
+  const Tiles tiles;
+  thread_local std::vector<Line> x;
+  const int64_t height = (args.height + args.stride - 1) / args.stride;
+  const int64_t width = (args.width + args.stride - 1) / args.stride;
+  const int64_t reach = (args.kernel - 1) / args.stride;
+  Block block{};
+  block.columns = width + reach;
+  block.channels = ConvolutionChannels<BFloat16>(args.in, args.kernel);
+  const int64_t row_values =
+      args.stride * args.stride * block.columns * block.channels;
+  const int64_t most = std::max<int64_t>(1, kBlockValues / row_values - reach);
+  while (begin < end) {
+    block.map = begin / (height * width);
+    const int64_t map_begin = block.map * height * width;
+    block.first = (begin - map_begin) / width;
+    const int64_t left = std::min(end - map_begin, height * width);
+    const int64_t last = (left + width - 1) / width;
+    block.rows = std::min(most, last - block.first);
+    block.plane = (block.rows + reach) * block.columns * block.channels;
+    const int64_t stop = std::min(left, (block.first + block.rows) * width);
+    ConvolveBlock(args, block, begin - map_begin, stop, &x);
+    begin = map_begin + stop;
+  }
+}
+
+}  // namespace sfmamba::kernels
