@@ -44,12 +44,9 @@ struct Pixel {
   int64_t map, row, column;
 };
 
-// With fewer channels the gathered rows are shorter than those of whole tiles.
-constexpr int64_t kFewChannels = 16;
-
-bool UsesTiles(int64_t in, int64_t kernel, CpuIsa isa) {
+bool UsesTiles(int64_t kernel, CpuIsa isa) {
   static const bool amx = HasAmxBf16();
-  return amx && isa == CpuIsa::kAvx512 && kernel > 1 && in >= kFewChannels;
+  return amx && isa == CpuIsa::kAvx512 && kernel > 1;
 }
 
 template <typename T>
@@ -172,20 +169,23 @@ template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
 template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
 
 template <>
-int64_t ConvolutionChannels<float>(int64_t in, int64_t, CpuIsa) {
-  return in;
+ConvolutionRuns RunsOf<float>(int64_t in, int64_t kernel, CpuIsa) {
+  const int64_t length = kernel * kernel * in;
+  return {1, length, length};
 }
 template <>
-int64_t ConvolutionChannels<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
-  constexpr int64_t kStep = 32;  // amx_tiles.h.
-  return UsesTiles(in, kernel, isa) ? (in + kStep - 1) / kStep * kStep : in;
+ConvolutionRuns RunsOf<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
+  constexpr int64_t kStep = 32;  // As in amx_tiles.h.
+  if (!UsesTiles(kernel, isa)) return RunsOf<float>(in, kernel, isa);
+  if (kernel * in <= kStep) return {kernel, kernel * in, kStep};
+  return {kernel * kernel, in, (in + kStep - 1) / kStep * kStep};
 }
 
 template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
                         int64_t end, CpuIsa isa) {
   if constexpr (std::is_same_v<W, BFloat16>) {
-    if (UsesTiles(args.in, args.kernel, isa)) {
+    if (UsesTiles(args.kernel, isa)) {
       return GemmConvolutionAmx(args, begin, end);
     }
   }

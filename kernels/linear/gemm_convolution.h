@@ -13,15 +13,16 @@ namespace sfmamba::kernels {
 // output pixels reads are gathered as rows, and padding reads zeros.
 //
 // A pixel's outputs are bit-identical whatever the other pixels and the thread
-// are. A NaN affects only the pixels that read it.
+// are. A NaN or an infinity affects only the pixels that read it and, with
+// BFloat16 weights and AMX, pixels that read its row of the map to the left of
+// it.
 template <typename W = float>
 struct GemmConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
   int in, out;               // Channels.
   int kernel, stride;
   const float* x;  // [count, height, width, in]
-  // PackWeights() of [out, kernel * kernel * ConvolutionChannels()] with zeros
-  // after the first `in` of a pixel's channels, for the same isa.
+  // PackWeights() of [out, depth] of RunsOf() for the same isa.
   const W* weights;
   const float* bias;  // [out] or null.
   float low, high;    // y is clamped to [low, high] last. NaN stays NaN.
@@ -37,11 +38,16 @@ struct GemmConvolutionArgs {
   BFloat16* y_bf16 = nullptr;
 };
 
-// Returns the channels of a pixel for which there are packed weights: `in`, or
-// more if products have them faster.
+// The packed weights of an output are those of `runs` runs of inputs, each
+// followed by zeros from `length` up to `packed_length` inputs: of the whole
+// kernel or, for tiles, of each of its rows or pixels.
+struct ConvolutionRuns {
+  int64_t runs, length, packed_length;
+
+  int64_t depth() const { return runs * packed_length; }
+};
 template <typename W>
-int64_t ConvolutionChannels(int64_t in, int64_t kernel,
-                            CpuIsa isa = ActiveCpuIsa());
+ConvolutionRuns RunsOf(int64_t in, int64_t kernel, CpuIsa isa = ActiveCpuIsa());
 
 // Returns the number of pixels in all output maps.
 template <typename W>

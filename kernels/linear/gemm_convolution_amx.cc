@@ -24,29 +24,63 @@ constexpr int64_t kBlockValues = 1 << 18;
 // neighbours in a plane are read by neighbours in the output. An output pixel's
 // place is row * columns + column, as in a plane; the last places of a row,
 // where the kernel would reach beyond the plane's row, are no pixels.
+//
+// If a row of the kernel is one run (RunsOf()) planes are of rows only and s
+// pixels are a place. A tile then reads beyond the run, where weights are
+// zeros.
 struct Block {
   int64_t map, first, rows;
-  int64_t columns;   // Of a plane.
-  int64_t plane;     // Values in a plane.
-  int64_t channels;  // Of a place in a plane, whole steps.
+  int64_t columns;  // Of a plane.
+  int64_t spacing;  // Between places, in values.
+  int64_t plane;    // Values in a plane.
   const BFloat16* x;
 };
 
+bool HasRunsOfRows(const GemmConvolutionArgs<BFloat16>& args,
+                   const ConvolutionRuns& runs) {
+  return runs.runs == args.kernel;
+}
+
 template <typename T>
-void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* maps,
+void FillPlanesOfRows(const GemmConvolutionArgs<BFloat16>& args, const T* map,
+                      const Block& block, BFloat16* to) {
+  const int64_t reach = (args.kernel - 1) / args.stride;
+  const int64_t padding = args.kernel / 2;
+  const int64_t row_values = block.columns * block.spacing;
+  const int64_t left = padding * args.in, width = args.width * args.in;
+  for (int64_t top = 0; top < args.stride; ++top) {
+    for (int64_t r = 0; r < block.rows + reach; ++r, to += row_values) {
+      const int64_t y = (block.first + r) * args.stride + top - padding;
+      if (y < 0 || y >= args.height) {
+        std::fill_n(to, row_values, BFloat16());
+        continue;
+      }
+      std::fill_n(to, left, BFloat16());
+      RoundRow(map + y * width, width, to + left);
+      // What is written beyond the row the next row overwrites.
+      if (left + width < row_values) {
+        std::fill_n(to + left + width, row_values - left - width, BFloat16());
+      }
+    }
+  }
+  // What the last places' tiles read beyond, times weights of zero.
+  std::fill_n(to, kStepInputs + 2 * kTileRows * block.spacing, BFloat16());
+}
+
+template <typename T>
+void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* map,
                 const Block& block, BFloat16* to) {
   const int64_t reach = (args.kernel - 1) / args.stride;
   const int64_t padding = args.kernel / 2;
-  const T* map = maps + block.map * args.height * args.width * args.in;
   for (int64_t top = 0; top < args.stride; ++top) {
     for (int64_t left = 0; left < args.stride; ++left, to += block.plane) {
       BFloat16* place = to;
       for (int64_t r = 0; r < block.rows + reach; ++r) {
         const int64_t y = (block.first + r) * args.stride + top - padding;
-        for (int64_t c = 0; c < block.columns; ++c, place += block.channels) {
+        for (int64_t c = 0; c < block.columns; ++c, place += block.spacing) {
           const int64_t x = c * args.stride + left - padding;
           if (y < 0 || y >= args.height || x < 0 || x >= args.width) {
-            std::fill_n(place, block.channels, BFloat16());
+            std::fill_n(place, block.spacing, BFloat16());
           } else {
             RoundRow(map + (y * args.width + x) * args.in, args.in, place);
           }
@@ -56,38 +90,42 @@ void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* maps,
   }
 }
 
-// Returns how far behind an output pixel's place in plane 0 the inputs are that
-// each place of the kernel reads, in values.
-std::vector<int64_t> KernelOffsets(const GemmConvolutionArgs<BFloat16>& args,
-                                   const Block& block) {
+// Returns how far behind an output pixel's place in plane 0 the inputs of each
+// run are, in values.
+std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
+                                const ConvolutionRuns& runs,
+                                const Block& block) {
+  const bool of_rows = HasRunsOfRows(args, runs);
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i < args.kernel; ++i) {
-    for (int64_t j = 0; j < args.kernel; ++j) {
-      const int64_t plane = i % args.stride * args.stride + j % args.stride;
+    for (int64_t j = 0; j < (of_rows ? 1 : args.kernel); ++j) {
+      const int64_t plane =
+          i % args.stride * (of_rows ? 1 : args.stride) + j % args.stride;
       const int64_t place = i / args.stride * block.columns + j / args.stride;
-      offsets.push_back(plane * block.plane + place * block.channels);
+      offsets.push_back(plane * block.plane + place * block.spacing);
     }
   }
   return offsets;
 }
 
-// Adds the products of all places of the kernel with a panel's weights.
-struct AddKernel {
+// Adds the products of all runs with a panel's weights.
+struct AddRuns {
   template <int kRows, int kColumns>
   void Run() const {
     const BFloat16* from = weights;
     for (const int64_t offset : offsets) {
-      for (int64_t k = 0; k < channels; k += kStepInputs) {
+      for (int64_t k = 0; k < length; k += kStepInputs) {
         if (first) PrefetchWeights(from);
-        AddProducts<kRows, kColumns>(x + offset + k, channels, from);
+        AddProducts<kRows, kColumns>(x + offset + k, spacing, from);
         from += kStepWeights;
       }
     }
   }
 
   const std::vector<int64_t>& offsets;
+  const int64_t length;     // Of a run, packed.
   const BFloat16* const x;  // The first place's inputs in plane 0.
-  const int64_t channels;
+  const int64_t spacing;
   const BFloat16* const weights;
   const bool first;  // Of those that read the weights.
 };
@@ -102,8 +140,8 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
     return (pixel / width - block.first) * block.columns + pixel % width;
   };
   const int64_t last = place_of(end - 1) + 1;
-  const std::vector<int64_t> offsets = KernelOffsets(args, block);
-  const int64_t depth = offsets.size() * block.channels;
+  const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
+  const std::vector<int64_t> offsets = RunOffsets(args, runs, block);
   alignas(64) float values[2 * kTileRows * kPanel];
   Sums sums;
   sums.values = values;
@@ -114,11 +152,11 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
     for (int64_t output = 0; output < args.out; output += kPanel) {
       sums.columns = std::min(kPanel, args.out - output);
       sums.SetBias(args.bias == nullptr ? nullptr : args.bias + output);
-      SumProducts(
-          rows, sums.columns,
-          AddKernel{offsets, block.x + place * block.channels, block.channels,
-                    args.weights + output * depth, place == start},
-          values);
+      SumProducts(rows, sums.columns,
+                  AddRuns{offsets, runs.packed_length,
+                          block.x + place * block.spacing, block.spacing,
+                          args.weights + output * runs.depth(), place == start},
+                  values);
       // Of each output row the places that are pixels.
       for (int64_t r = 0; r < rows;) {
         const int64_t row = (place + r) / block.columns;
@@ -150,17 +188,24 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
   }
 }
 
-// The same for all outputs of a block, whose inputs are copied to `x`.
+// Copies the block's inputs to `x` and computes its output pixels.
 void ConvolveBlock(const GemmConvolutionArgs<BFloat16>& args, Block block,
                    int64_t begin, int64_t end, std::vector<Line>* x) {
-  const int64_t planes = args.stride * args.stride;
+  const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
+  const bool of_rows = HasRunsOfRows(args, runs);
+  const int64_t planes = args.stride * (of_rows ? 1 : args.stride);
   // Tiles read beyond the last place.
-  const size_t lines =
-      (planes * block.plane + 2 * kTileRows * block.channels) / kStepInputs;
+  const int64_t values =
+      planes * block.plane + 2 * kTileRows * block.spacing + kStepInputs;
+  const size_t lines = values / kStepInputs + 1;
   if (x->size() < lines) x->resize(lines);
   BFloat16* to = x->data()->values;
-  args.x_bf16 != nullptr ? FillPlanes(args, args.x_bf16, block, to)
-                         : FillPlanes(args, args.x, block, to);
+  const auto fill = [&](const auto* maps) {
+    const auto* map = maps + block.map * args.height * args.width * args.in;
+    of_rows ? FillPlanesOfRows(args, map, block, to)
+            : FillPlanes(args, map, block, to);
+  };
+  args.x_bf16 != nullptr ? fill(args.x_bf16) : fill(args.x);
   block.x = to;
   if (args.y_bf16 != nullptr) {
     Convolve<Result::kRounded>(args, block, begin, end);
@@ -180,11 +225,13 @@ void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
   const int64_t height = (args.height + args.stride - 1) / args.stride;
   const int64_t width = (args.width + args.stride - 1) / args.stride;
   const int64_t reach = (args.kernel - 1) / args.stride;
+  const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
   Block block{};
   block.columns = width + reach;
-  block.channels = ConvolutionChannels<BFloat16>(args.in, args.kernel);
+  block.spacing = HasRunsOfRows(args, runs) ? int64_t{args.stride} * args.in
+                                            : runs.packed_length;
   const int64_t row_values =
-      args.stride * args.stride * block.columns * block.channels;
+      args.stride * args.stride * block.columns * block.spacing;
   const int64_t most = std::max<int64_t>(1, kBlockValues / row_values - reach);
   while (begin < end) {
     block.map = begin / (height * width);
@@ -193,7 +240,7 @@ void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
     const int64_t left = std::min(end - map_begin, height * width);
     const int64_t last = (left + width - 1) / width;
     block.rows = std::min(most, last - block.first);
-    block.plane = (block.rows + reach) * block.columns * block.channels;
+    block.plane = (block.rows + reach) * block.columns * block.spacing;
     const int64_t stop = std::min(left, (block.first + block.rows) * width);
     ConvolveBlock(args, block, begin - map_begin, stop, &x);
     begin = map_begin + stop;

@@ -79,14 +79,15 @@ GemmConvWeights PackGemmConv(const at::Tensor& weight, const at::Tensor& bias,
   GemmConvWeights convolution;
   convolution.kernel = weight.size(2);
   convolution.stride = stride;
-  const int64_t in = weight.size(1), kernel = weight.size(2);
-  const int64_t channels =
+  const int64_t out = weight.size(0), in = weight.size(1);
+  const kernels::ConvolutionRuns runs =
       type == at::kBFloat16
-          ? kernels::ConvolutionChannels<kernels::BFloat16>(in, kernel)
-          : in;
-  const at::Tensor rows =
-      at::constant_pad_nd(weight.permute({0, 2, 3, 1}), {0, channels - in});
-  convolution.weights = PackGemm(rows.reshape({weight.size(0), -1}), type);
+          ? kernels::RunsOf<kernels::BFloat16>(in, convolution.kernel)
+          : kernels::RunsOf<float>(in, convolution.kernel);
+  const at::Tensor rows = at::constant_pad_nd(
+      weight.permute({0, 2, 3, 1}).reshape({out, runs.runs, runs.length}),
+      {0, runs.packed_length - runs.length});
+  convolution.weights = PackGemm(rows.reshape({out, runs.depth()}), type);
   convolution.bias = bias;
   return convolution;
 }

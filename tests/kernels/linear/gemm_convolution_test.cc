@@ -41,16 +41,14 @@ struct Problem {
   }
 
   std::vector<W> Packed(CpuIsa isa) const {
-    const int64_t pixels = int64_t{args.out} * args.kernel * args.kernel;
-    const int64_t channels = ConvolutionChannels<W>(args.in, args.kernel, isa);
-    std::vector<float> rows(pixels * channels);
-    for (int64_t i = 0; i < pixels; ++i) {
-      std::copy_n(weights.data() + i * args.in, args.in,
-                  rows.data() + i * channels);
+    const ConvolutionRuns runs = RunsOf<W>(args.in, args.kernel, isa);
+    std::vector<float> rows(args.out * runs.depth());
+    for (int64_t i = 0; i < args.out * runs.runs; ++i) {
+      std::copy_n(weights.data() + i * runs.length, runs.length,
+                  rows.data() + i * runs.packed_length);
     }
-    const int64_t in = args.kernel * args.kernel * channels;
-    std::vector<W> packed(PackedWeightsSize<W>(in, args.out, isa));
-    PackWeights(rows.data(), in, args.out, packed.data(), isa);
+    std::vector<W> packed(PackedWeightsSize<W>(runs.depth(), args.out, isa));
+    PackWeights(rows.data(), runs.depth(), args.out, packed.data(), isa);
     return packed;
   }
 
@@ -136,7 +134,7 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
 
 // With few and with many channels.
 TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
-  for (const int in : {5, 40, 64}) {
+  for (const int in : {3, 5, 12, 40, 64}) {
     for (const int kernel : {1, 3, 5}) {
       for (const int stride : {1, 2, 3}) {
         for (const auto& [height, width] :
