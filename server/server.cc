@@ -368,9 +368,9 @@ bool Server::Shutdown() {
   health_.EndWatches();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
-  if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::Now());
-  grpc_->Shutdown(absl::Now() + timeout);
-  if (health_grpc_ != nullptr) health_grpc_->Shutdown(absl::Now());
+  if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
+  grpc_->Shutdown(timeout);
+  if (health_grpc_ != nullptr) health_grpc_->Shutdown(absl::ZeroDuration());
   const absl::Duration left = start + timeout - base::SteadyNow();
   const bool clean =
       left > absl::ZeroDuration() && (rest_ == nullptr || rest_->Drain(left));

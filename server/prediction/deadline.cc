@@ -6,12 +6,10 @@
 
 namespace sfmamba::prediction {
 
-absl::Time SteadyDeadline(absl::Time client, absl::Time wall_now,
-                          absl::Time steady_now, absl::Duration otherwise,
-                          absl::Duration longest) {
-  absl::Duration left = otherwise;
-  if (client != absl::InfiniteFuture()) left = client - wall_now;
-  return steady_now + std::min(left, longest);
+absl::Time DeadlineOf(absl::Time client, absl::Time start,
+                      absl::Duration otherwise, absl::Duration longest) {
+  if (client == absl::InfiniteFuture()) client = start + otherwise;
+  return std::min(client, start + longest);
 }
 
 bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now) {

@@ -9,13 +9,12 @@
 
 namespace sfmamba::prediction {
 
-// The deadline, in SteadyNow()'s time, of a request that arrived just now, so
-// that a wall clock set back later changes nothing. `client` and `wall_now` are
-// in the wall clock's time. A request without deadline (InfiniteFuture()) gets
-// `otherwise`; no request gets more than `longest`.
-absl::Time SteadyDeadline(absl::Time client, absl::Time wall_now,
-                          absl::Time steady_now, absl::Duration otherwise,
-                          absl::Duration longest);
+// The deadline of a request that arrived at `start`. One whose client has set
+// none (InfiniteFuture()) gets `otherwise`; no request gets more than
+// `longest`. All are in SteadyNow()'s time, so that a wall clock that is set
+// changes nothing.
+absl::Time DeadlineOf(absl::Time client, absl::Time start,
+                      absl::Duration otherwise, absl::Duration longest);
 
 // Whether a client that hung up at `now` did so because its `deadline` passed.
 // The client's deadline passes earlier than the server's copy of it: by the

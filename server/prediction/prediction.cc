@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/time/clock.h"
 #include "model/config.h"
 #include "server/base/client_shares.h"
 #include "server/base/error.h"
@@ -49,9 +48,9 @@ Prediction::Prediction(const PredictionEnvironment& environment,
                  ? nullptr
                  : environment.tracer->Begin(record_.trace(),
                                              request_.tracestate)),
-      deadline_(SteadyDeadline(request_.deadline, absl::Now(), record_.start(),
-                               environment.default_deadline,
-                               environment.max_deadline)),
+      deadline_(DeadlineOf(request_.deadline, record_.start(),
+                           environment.default_deadline,
+                           environment.max_deadline)),
       queue_deadline_(std::min(
           deadline_, record_.start() + request_.options.max_queue_wait.value_or(
                                            absl::InfiniteDuration()))),

@@ -94,7 +94,7 @@ struct PredictionRequest {
   std::string traceparent;  // The W3C header; may be empty.
   std::string tracestate;   // The same.
   absl::string_view system = "grpc";  // Or "http": what it came over.
-  absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
+  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
 };
 
 }  // namespace sfmamba::prediction

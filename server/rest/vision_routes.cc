@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/rest/call_headers.h"
@@ -105,7 +105,7 @@ void VisionRoutes::Predict(Method method, const std::string& model,
   PredictionBody body;
   body.model = model;
   body.encoding = EncodingOf(request);
-  absl::StatusOr<rpc::CallInfo> call = CallOf(request, absl::Now());
+  absl::StatusOr<rpc::CallInfo> call = CallOf(request, base::SteadyNow());
   body.call.peer = request.peer;
   body.call.caller = request.caller;
   body.status = serving_();

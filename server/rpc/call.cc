@@ -1,9 +1,11 @@
 #include "server/rpc/call.h"
 
-#include <chrono>
+#include <time.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 #include "server/base/reasons.h"
 #include "server/rpc/grpc_status.h"
 
@@ -24,6 +26,16 @@ std::string TracestateOf(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
+absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
+  const gpr_timespec deadline = context.raw_deadline();
+  const gpr_clock_type clock = deadline.clock_type;
+  if (gpr_time_cmp(deadline, gpr_inf_future(clock)) == 0) {
+    return absl::InfiniteDuration();
+  }
+  const gpr_timespec left = gpr_time_sub(deadline, gpr_now(clock));
+  return absl::DurationFromTimespec({left.tv_sec, left.tv_nsec});
+}
+
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller) {
   CallInfo call;
@@ -31,9 +43,7 @@ CallInfo InfoOf(const grpc::CallbackServerContext& context,
   call.peer = context.peer();
   call.traceparent = TraceparentOf(context);
   call.tracestate = TracestateOf(context);
-  if (context.deadline() != std::chrono::system_clock::time_point::max()) {
-    call.deadline = absl::FromChrono(context.deadline());
-  }
+  call.deadline = base::SteadyNow() + TimeLeft(context);
   return call;
 }
 

@@ -27,8 +27,14 @@ struct CallInfo {
   std::string traceparent;            // The W3C header; may be empty.
   std::string tracestate;             // The same; several headers are joined.
   absl::string_view system = "grpc";  // Or "http": what it came over.
-  absl::Time deadline = absl::InfiniteFuture();  // Of the wall clock.
+  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
 };
+
+// What is left until the call's deadline; InfiniteDuration() if it has none. It
+// is told by gRPC's clock, which is never set. Context's deadline() is of the
+// wall clock: once that is set, absl::Now(), which asks it every two seconds
+// only, is for a while of another time.
+absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);

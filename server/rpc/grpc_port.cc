@@ -1,10 +1,10 @@
 #include "server/rpc/grpc_port.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
@@ -46,7 +46,7 @@ GrpcPort::GrpcPort(Options options)
 
 GrpcPort::~GrpcPort() {
   port_check_ = nullptr;
-  if (grpc_ != nullptr) Shutdown(absl::Now());
+  if (grpc_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
 absl::StatusOr<std::unique_ptr<GrpcPort>> GrpcPort::Start(Options options) {
@@ -119,9 +119,11 @@ void GrpcPort::StopListening() {
   acceptor_ = nullptr;
 }
 
-void GrpcPort::Shutdown(absl::Time deadline) {
+void GrpcPort::Shutdown(absl::Duration timeout) {
   StopListening();
-  grpc_->Shutdown(absl::ToChronoTime(deadline));
+  // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
+  grpc_->Shutdown(std::chrono::system_clock::now() +
+                  absl::ToChronoMicroseconds(timeout));
 }
 
 void GrpcPort::EndConnection(const std::string& peer) {

@@ -28,7 +28,7 @@ namespace sfmamba::rpc {
 //
 //   auto port = GrpcPort::Start(options);  // Listens.
 //   (*port)->StopListening();              // The calls that are open go on.
-//   (*port)->Shutdown(deadline);           // They have ended.
+//   (*port)->Shutdown(timeout);            // They have ended.
 //
 // Thread-safe, but for Shutdown(), which is called at most once.
 class GrpcPort {
@@ -62,9 +62,9 @@ class GrpcPort {
 
   // Takes no new connections. Those that are open stay.
   void StopListening() ABSL_LOCKS_EXCLUDED(acceptor_mu_);
-  // Stops listening, refuses new calls, and waits for the others until
-  // `deadline`, of the wall clock, when they are cancelled.
-  void Shutdown(absl::Time deadline);
+  // Stops listening, refuses new calls, and waits for the others for `timeout`,
+  // when they are cancelled.
+  void Shutdown(absl::Duration timeout);
 
  private:
   explicit GrpcPort(Options options);

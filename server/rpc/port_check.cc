@@ -3,10 +3,11 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "openssl/bio.h"
@@ -66,7 +67,9 @@ absl::Status CallPort(const std::string& address, absl::Duration limit) {
   const auto stub = grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
       address, grpc::InsecureChannelCredentials(), arguments));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
+  // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMicroseconds(limit));
   const grpc::health::v1::HealthCheckRequest request;
   grpc::health::v1::HealthCheckResponse response;
   const grpc::Status status = stub->Check(&context, request, &response);

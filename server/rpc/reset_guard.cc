@@ -1,10 +1,8 @@
 #include "server/rpc/reset_guard.h"
 
-#include <chrono>
-
-#include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "grpcpp/server_context.h"
+#include "server/rpc/call.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -12,14 +10,6 @@ namespace {
 // A call that ends so soon without an answer was not begun for one, whoever
 // ended it.
 constexpr absl::Duration kSoon = absl::Milliseconds(100);
-
-absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
-  const auto deadline = context.deadline();
-  if (deadline == std::chrono::system_clock::time_point::max()) {
-    return absl::InfiniteDuration();
-  }
-  return absl::FromChrono(deadline) - absl::Now();
-}
 
 class ResetInterceptor final : public grpc::experimental::Interceptor {
  public:

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "nlohmann/json.hpp"
 #include "server/base/reasons.h"
 #include "server/rest/call_headers.h"
@@ -135,7 +135,7 @@ void KserveRest::Infer(const KserveRoute& route,
                        std::unique_ptr<http::Exchange> exchange) {
   HttpRequest& request = exchange->request();
   const int64_t bytes = request.body.size();
-  absl::StatusOr<rpc::CallInfo> call = CallOf(request, absl::Now());
+  absl::StatusOr<rpc::CallInfo> call = CallOf(request, base::SteadyNow());
   absl::StatusOr<KserveRequest> asked = Read(route, call.status(), &request);
   if (asked.ok()) {
     return KserveInferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,

@@ -7,34 +7,33 @@
 namespace sfmamba::prediction {
 namespace {
 
-const absl::Time kWall = absl::FromUnixSeconds(1'700'000'000);
-const absl::Time kSteady = absl::FromUnixSeconds(500);
+const absl::Time kStart = absl::FromUnixSeconds(500);
 
 absl::Time Deadline(absl::Duration left) {
-  return SteadyDeadline(kWall + left, kWall, kSteady, absl::Seconds(30),
-                        absl::Seconds(120));
+  return DeadlineOf(kStart + left, kStart, absl::Seconds(30),
+                    absl::Seconds(120));
 }
 
 TEST(DeadlineTest, IsAsFarAwayAsTheClientsWas) {
-  EXPECT_EQ(Deadline(absl::Milliseconds(70)), kSteady + absl::Milliseconds(70));
-  EXPECT_EQ(Deadline(-absl::Seconds(1)), kSteady - absl::Seconds(1));
+  EXPECT_EQ(Deadline(absl::Milliseconds(70)), kStart + absl::Milliseconds(70));
+  EXPECT_EQ(Deadline(-absl::Seconds(1)), kStart - absl::Seconds(1));
 }
 
 TEST(DeadlineTest, IsCutAndDefaulted) {
-  EXPECT_EQ(Deadline(absl::Hours(1)), kSteady + absl::Seconds(120));
-  EXPECT_EQ(SteadyDeadline(absl::InfiniteFuture(), kWall, kSteady,
-                           absl::Seconds(30), absl::Seconds(120)),
-            kSteady + absl::Seconds(30));
+  EXPECT_EQ(Deadline(absl::Hours(1)), kStart + absl::Seconds(120));
+  EXPECT_EQ(DeadlineOf(absl::InfiniteFuture(), kStart, absl::Seconds(30),
+                       absl::Seconds(120)),
+            kStart + absl::Seconds(30));
 }
 
 TEST(DeadlineTest, AHangUpJustBeforeTheDeadlineIsBecauseOfIt) {
-  const absl::Time deadline = kSteady + absl::Seconds(10);
-  EXPECT_TRUE(HungUpAtDeadline(kSteady, deadline, deadline));
+  const absl::Time deadline = kStart + absl::Seconds(10);
+  EXPECT_TRUE(HungUpAtDeadline(kStart, deadline, deadline));
   EXPECT_TRUE(
-      HungUpAtDeadline(kSteady, deadline, deadline - absl::Milliseconds(100)));
+      HungUpAtDeadline(kStart, deadline, deadline - absl::Milliseconds(100)));
   EXPECT_FALSE(
-      HungUpAtDeadline(kSteady, deadline, deadline - absl::Milliseconds(200)));
-  EXPECT_FALSE(HungUpAtDeadline(kSteady, deadline, kSteady));
+      HungUpAtDeadline(kStart, deadline, deadline - absl::Milliseconds(200)));
+  EXPECT_FALSE(HungUpAtDeadline(kStart, deadline, kStart));
 }
 
 TEST(DeadlineTest, ErrorsNameTheirStage) {

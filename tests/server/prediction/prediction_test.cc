@@ -291,7 +291,7 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   const auto ask = [this](absl::Duration deadline) {
     KeptResponse response;
     PredictionRequest request = Request(2);
-    request.deadline = absl::Now() + deadline;
+    request.deadline = base::SteadyNow() + deadline;
     Prediction prediction(*environment_, std::move(request), &response);
     prediction.Start(absl::OkStatus());
     return response.Wait();
