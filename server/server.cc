@@ -96,9 +96,9 @@ Server::Server(const Options& options, observability::Logger* log)
       tracer_(MakeTracer(config_, options.build.version, log)),
       security_(config_, SecurityEvents(&metrics_, log)),
       grpc_log_(GrpcLogEvents(&metrics_, log)),
-      decode_room_(config_.decode_queue_items(), kAnyBytes, kRetryAfter,
+      decode_room_({config_.decode_queue_items(), kAnyBytes}, kRetryAfter,
                    "decode", config_.client_share()),
-      finish_room_(kMaxAnswersQueued, kAnyBytes, kRetryAfter, "finish"),
+      finish_room_({kMaxAnswersQueued, kAnyBytes}, kRetryAfter, "finish"),
       finish_pool_(FinishOptions(options)),
       health_([this] { return IsAlive(); }, config_.max_health_watches()),
       repository_(
@@ -109,7 +109,7 @@ Server::Server(const Options& options, observability::Logger* log)
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
-      settings_(SettingsOf(config_), log,
+      settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log,
                [this](const admin::Caller& caller) {

@@ -22,6 +22,9 @@ struct Setter {
     return true;
   }
   bool operator()(int* value) const { return absl::SimpleAtoi(text, value); }
+  bool operator()(int64_t* value) const {
+    return absl::SimpleAtoi(text, value);
+  }
   bool operator()(double* value) const {
     return absl::SimpleAtod(text, value) && std::isfinite(*value);
   }
@@ -39,6 +42,9 @@ struct Formatter {
   std::string operator()(const int* value) const {
     return absl::StrCat(*value);
   }
+  std::string operator()(const int64_t* value) const {
+    return absl::StrCat(*value);
+  }
   std::string operator()(const double* value) const {
     return absl::StrCat(*value);
   }
@@ -54,6 +60,7 @@ struct Formatter {
 struct TypeName {
   const char* operator()(const std::string*) const { return "a text"; }
   const char* operator()(const int*) const { return "a whole number"; }
+  const char* operator()(const int64_t*) const { return "a whole number"; }
   const char* operator()(const double*) const { return "a number"; }
   const char* operator()(const absl::optional<double>*) const {
     return "a number";

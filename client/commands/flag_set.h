@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_CLIENT_COMMANDS_FLAG_SET_H_
 #define SFMAMBA_CLIENT_COMMANDS_FLAG_SET_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ namespace sfmamba::client {
 class FlagSet {
  public:
   // An optional number stays unset where the flag is not given.
-  using Target = absl::variant<std::string*, int*, double*,
+  using Target = absl::variant<std::string*, int*, int64_t*, double*,
                                absl::optional<double>*, bool*, absl::Duration*>;
 
   FlagSet(absl::string_view usage, absl::string_view description);

@@ -2,7 +2,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "server/admin/model_changes.h"
 #include "server/base/reasons.h"
+#include "server/base/setting.h"
 
 namespace sfmamba::admin {
 
@@ -21,7 +23,18 @@ absl::Status RuntimeSettings::Update(
   if (changes.has_trace_ratio() && set_trace_ratio_ == nullptr) {
     return server::NotSupported("tracing");
   }
+  std::vector<QueueChange> queues;
+  for (const v1::QueueLimits& limits : changes.queues()) {
+    const absl::Status status = AddChanges(limits, &queues);
+    if (!status.ok()) return status;
+  }
   absl::MutexLock lock(&mu_);
+  for (const auto& [model, limits] : queues) {
+    batching::QueueLimits now = model->executor->queue_limits();
+    if (limits.max_queue_items() != 0) now.items = limits.max_queue_items();
+    if (limits.max_queue_bytes() != 0) now.bytes = limits.max_queue_bytes();
+    model->executor->SetQueueLimits(now);
+  }
   if (changes.has_log_level()) {
     log_.SetLevels(*levels);
     settings_.set_log_level(changes.log_level().empty() ? "info"
@@ -34,9 +47,48 @@ absl::Status RuntimeSettings::Update(
   return absl::OkStatus();
 }
 
+absl::Status RuntimeSettings::AddChanges(
+    const v1::QueueLimits& limits, std::vector<QueueChange>* changes) const {
+  v1::Batching batching;  // Which knows the ranges.
+  batching.set_max_queue_items(limits.max_queue_items());
+  batching.set_max_queue_bytes(limits.max_queue_bytes());
+  const absl::Status ranges = server::CheckRanges(batching);
+  if (!ranges.ok()) return server::InvalidField("queues", ranges.message());
+  const absl::StatusOr<Target> target =
+      ParseTarget(limits.model(), "queues.model");
+  if (!target.ok()) return target.status();
+  const auto found = repository_.Find(limits.model(), "queues.model");
+  if (!found.ok()) return found.status();
+  bool any = false;
+  for (const auto& version : repository_.List()) {
+    if (version->id() != target->id ||
+        version->number() != target->version.value_or(version->number())) {
+      continue;
+    }
+    auto loaded = version->Loaded();
+    if (!loaded.ok()) continue;
+    changes->push_back({*std::move(loaded), limits});
+    any = true;
+  }
+  return any ? absl::OkStatus() : (*found)->Loaded().status();
+}
+
 v1::RuntimeSettings RuntimeSettings::Get() const {
-  absl::MutexLock lock(&mu_);
-  return settings_;
+  v1::RuntimeSettings settings;
+  {
+    absl::MutexLock lock(&mu_);
+    settings = settings_;
+  }
+  for (const auto& version : repository_.List()) {
+    const auto loaded = version->Loaded();
+    if (!loaded.ok()) continue;
+    const batching::QueueLimits limits = (*loaded)->executor->queue_limits();
+    v1::QueueLimits* queue = settings.add_queues();
+    queue->set_model(version->name());
+    queue->set_max_queue_items(static_cast<int32_t>(limits.items));
+    queue->set_max_queue_bytes(limits.bytes);
+  }
+  return settings;
 }
 
 }  // namespace sfmamba::admin

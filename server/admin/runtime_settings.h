@@ -2,11 +2,14 @@
 #define SFMAMBA_SERVER_ADMIN_RUNTIME_SETTINGS_H_
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "server/observability/log.h"
+#include "server/repository/model_repository.h"
 #include "sfmamba/v1/admin.pb.h"
 
 namespace sfmamba::admin {
@@ -14,22 +17,36 @@ namespace sfmamba::admin {
 // The settings that can be changed while the server runs. Thread-safe.
 class RuntimeSettings {
  public:
-  // `settings` are those that hold now. `log` outlives this. `set_trace_ratio`
-  // is null where nothing is traced.
-  RuntimeSettings(v1::RuntimeSettings settings, observability::Logger* log,
+  // `settings` are those that hold now, without the queues. `repository` and
+  // `log` outlive this. `set_trace_ratio` is null where nothing is traced.
+  RuntimeSettings(v1::RuntimeSettings settings,
+                  const repository::ModelRepository* repository,
+                  observability::Logger* log,
                   std::function<void(double)> set_trace_ratio = nullptr)
-      : log_(*log),
+      : repository_(*repository),
+        log_(*log),
         set_trace_ratio_(std::move(set_trace_ratio)),
         settings_(std::move(settings)) {}
 
   // Changes what is set in `changes`, or nothing: INVALID_ARGUMENT names the
-  // field that is wrong, UNIMPLEMENTED what cannot be changed.
+  // field that is wrong, UNIMPLEMENTED what cannot be changed, NOT_FOUND or
+  // UNAVAILABLE a model.
   absl::Status Update(const v1::UpdateRuntimeSettingsRequest& changes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   v1::RuntimeSettings Get() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct QueueChange {
+    std::shared_ptr<repository::LoadedModel> model;
+    v1::QueueLimits limits;  // 0: as it is.
+  };
+
+  // Adds what `limits` asks for, for each version that it means.
+  absl::Status AddChanges(const v1::QueueLimits& limits,
+                          std::vector<QueueChange>* changes) const;
+
+  const repository::ModelRepository& repository_;
   observability::Logger& log_;
   const std::function<void(double)> set_trace_ratio_;
   mutable absl::Mutex mu_;

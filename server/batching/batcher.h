@@ -71,6 +71,9 @@ class Batcher {
                                       absl::string_view client = "") {
     return room_.Take(items, bytes, client);
   }
+  // What may be reserved; see QueueRoom.
+  QueueLimits queue_limits() const { return room_.limits(); }
+  void SetQueueLimits(const QueueLimits& limits) { room_.SetLimits(limits); }
   // Who has reserved how many items.
   const server::ClientShares& clients() const { return room_.clients(); }
 

@@ -111,6 +111,12 @@ class Executor : private Batcher::Observer {
                                     absl::Time start_by, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(admit_mu_);
 
+  // How much may be admitted at a time: as in BatchOptions until it is set.
+  QueueLimits queue_limits() const { return batcher_.queue_limits(); }
+  void SetQueueLimits(const QueueLimits& limits) {
+    batcher_.SetQueueLimits(limits);
+  }
+
   // Never blocks. Calls `task.done` exactly once: with the result or with
   // DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED
   // (QUEUE_FULL, DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),

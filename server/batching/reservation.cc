@@ -54,15 +54,23 @@ void Reservation::Release() {
   bytes_ = 0;
 }
 
-QueueRoom::QueueRoom(int64_t max_items, int64_t max_bytes,
-                     absl::Duration retry_after, std::string name,
-                     double client_share)
-    : max_items_(max_items),
-      max_bytes_(max_bytes),
-      retry_after_(retry_after),
+QueueRoom::QueueRoom(QueueLimits limits, absl::Duration retry_after,
+                     std::string name, double client_share)
+    : retry_after_(retry_after),
       name_(std::move(name)),
       clients_(client_share),
-      taken_(std::make_shared<Reservation::Taken>()) {}
+      taken_(std::make_shared<Reservation::Taken>()),
+      limits_(limits) {}
+
+QueueLimits QueueRoom::limits() const {
+  absl::MutexLock lock(&taken_->mu);
+  return limits_;
+}
+
+void QueueRoom::SetLimits(const QueueLimits& limits) {
+  absl::MutexLock lock(&taken_->mu);
+  limits_ = limits;
+}
 
 int64_t QueueRoom::items() const {
   absl::MutexLock lock(&taken_->mu);
@@ -73,21 +81,22 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
                                             absl::string_view client) {
   absl::MutexLock lock(&taken_->mu);
   // Written so that no sum can overflow.
-  if (items > max_items_ - taken_->items ||
-      bytes > max_bytes_ - taken_->bytes) {
+  if (items > limits_.items - taken_->items ||
+      bytes > limits_.bytes - taken_->bytes) {
     return server::QueueFull(
         name_,
         absl::StrCat("the ", name_, " queue holds ", taken_->items,
-                     " of at most ", max_items_, " images and ", taken_->bytes,
-                     " of at most ", max_bytes_, " bytes; no room for ", items,
-                     " images of ", bytes, " bytes"),
+                     " of at most ", limits_.items, " images and ",
+                     taken_->bytes, " of at most ", limits_.bytes,
+                     " bytes; no room for ", items, " images of ", bytes,
+                     " bytes"),
         retry_after_);
   }
   std::optional<server::ClientShares::Hold> share;
   if (client.empty()) {
     share.emplace();
   } else {
-    share = clients_.Take(client, items, max_items_ - taken_->items);
+    share = clients_.Take(client, items, limits_.items - taken_->items);
   }
   if (!share.has_value()) {
     return server::ClientQuota(

@@ -51,6 +51,12 @@ class Reservation {
   int64_t bytes_ = 0;
 };
 
+// How much may wait.
+struct QueueLimits {
+  int64_t items = 0;
+  int64_t bytes = 0;
+};
+
 // Counts the images of a queue, including those still to be decoded, and
 // refuses more than fit.
 //
@@ -60,7 +66,7 @@ class QueueRoom {
   // `retry_after` is what a refused client is told to wait. `name` says in
   // errors which queue it is. `client_share` is the part of the items that a
   // client alone may fill; see ClientShares.
-  QueueRoom(int64_t max_items, int64_t max_bytes, absl::Duration retry_after,
+  QueueRoom(QueueLimits limits, absl::Duration retry_after,
             std::string name = "batch", double client_share = 1);
 
   // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit, or CLIENT_QUOTA
@@ -69,18 +75,20 @@ class QueueRoom {
   absl::StatusOr<Reservation> Take(int items, int64_t bytes,
                                    absl::string_view client = "");
 
-  int64_t max_items() const { return max_items_; }
+  QueueLimits limits() const;
+  // From now on. What has been taken beyond them stays.
+  void SetLimits(const QueueLimits& limits);
+
   // The items that the client has taken, and who may take how many.
   const server::ClientShares& clients() const { return clients_; }
   int64_t items() const;  // That are taken.
 
  private:
-  const int64_t max_items_;
-  const int64_t max_bytes_;
   const absl::Duration retry_after_;
   const std::string name_;
   server::ClientShares clients_;
   const std::shared_ptr<Reservation::Taken> taken_;
+  QueueLimits limits_ ABSL_GUARDED_BY(taken_->mu);
 };
 
 }  // namespace sfmamba::batching

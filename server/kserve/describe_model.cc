@@ -35,18 +35,18 @@ void Describe(const InferenceStatistics::Sum& sum,
   duration->set_ns(absl::ToInt64Nanoseconds(sum.time));
 }
 
-void DescribeBatching(const batching::BatchOptions& batch,
+void DescribeBatching(const batching::Executor& executor,
                       absl::Duration default_timeout,
                       inference::ModelDynamicBatching* batching) {
   batching->set_max_queue_delay_microseconds(
-      absl::ToInt64Microseconds(batch.max_queue_delay));
+      absl::ToInt64Microseconds(executor.options().batch.max_queue_delay));
   batching->set_priority_levels(server::kPriorityCount);
   batching->set_default_priority_level(kDefaultPriority);
   auto* queue = batching->mutable_default_queue_policy();
   queue->set_default_timeout_microseconds(
       absl::ToInt64Microseconds(default_timeout));
   queue->set_allow_timeout_override(true);
-  queue->set_max_queue_size(batch.max_queue_items);
+  queue->set_max_queue_size(executor.queue_limits().items);
 }
 
 ModelTensor InputOf(const PublishedModel& model,
@@ -111,7 +111,7 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
   group->set_kind(absl::StartsWith((*loaded)->executor->device(), "cpu")
                       ? inference::ModelInstanceGroup::KIND_CPU
                       : inference::ModelInstanceGroup::KIND_GPU);
-  DescribeBatching(directory.batch, default_timeout,
+  DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
   config->mutable_model_transaction_policy();  // Not decoupled.
   return absl::OkStatus();

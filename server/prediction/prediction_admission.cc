@@ -165,12 +165,11 @@ absl::Status Prediction::ReserveRoom(int items) {
     inputs += item.facts.input_bytes;
     answers += answer_bytes(item);
   }
-  const batching::BatchOptions& queue = model_->executor->options().batch;
-  const int64_t most =
-      std::min<int64_t>(queue.max_queue_items, env_.decode_room.max_items());
+  const batching::QueueLimits queue = model_->executor->queue_limits();
+  const int64_t most = std::min(queue.items, env_.decode_room.limits().items);
   if (items > most) return server::TooManyImages(items, most);
-  if (bytes > queue.max_queue_bytes) {
-    return server::InputsTooLarge(bytes, queue.max_queue_bytes);
+  if (bytes > queue.bytes) {
+    return server::InputsTooLarge(bytes, queue.bytes);
   }
   const int64_t held = message_memory_.bytes() + inputs + answers;
   if (held > env_.memory.most_of_request()) {

@@ -174,9 +174,9 @@ class CancellationTest : public testing::Test {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_{observability::BuildInfo()};
-  batching::QueueRoom decode_room_{kQueueItems, 1 << 20, absl::Seconds(1)};
+  batching::QueueRoom decode_room_{{kQueueItems, 1 << 20}, absl::Seconds(1)};
   MemoryBudget memory_{512 << 20, 0, absl::Seconds(1)};
-  batching::QueueRoom finish_room_{kQueueItems, 1 << 20, absl::Seconds(1)};
+  batching::QueueRoom finish_room_{{kQueueItems, 1 << 20}, absl::Seconds(1)};
   ClientSet clients_{1};
   FairPool finish_pool_;
   repository::ModelRepository repository_;

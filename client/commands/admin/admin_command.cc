@@ -28,6 +28,8 @@ struct AdminFlags {
   int max_queue_items = 0;
   std::string log_level;
   absl::optional<double> trace_ratio;
+  std::string model;
+  int64_t max_queue_bytes = 0;
 };
 
 struct Action {
@@ -150,6 +152,14 @@ void SettingsFlags(FlagSet* flags, AdminFlags* values) {
   flags->Add("trace_ratio", "RATIO",
              "part, 0 to 1, of the requests without a trace that are traced",
              &values->trace_ratio);
+  flags->Add("model", "NAME",
+             "whose queue gets other limits, a model or a version, until it is "
+             "loaded again",
+             &values->model);
+  flags->Add("max_queue_items", "N", "images that may wait for --model",
+             &values->max_queue_items);
+  flags->Add("max_queue_bytes", "N", "memory that they may take",
+             &values->max_queue_bytes);
 }
 
 int Settings(const Arguments& /*arguments*/, const AdminFlags& flags,
@@ -158,6 +168,18 @@ int Settings(const Arguments& /*arguments*/, const AdminFlags& flags,
   if (!flags.log_level.empty()) request.set_log_level(flags.log_level);
   if (flags.trace_ratio.has_value()) {
     request.set_trace_ratio(*flags.trace_ratio);
+  }
+  const bool limits = flags.max_queue_items != 0 || flags.max_queue_bytes != 0;
+  if (limits != !flags.model.empty()) {
+    return UsageError(
+        "model: expected together with max_queue_items or max_queue_bytes",
+        console);
+  }
+  if (limits) {
+    v1::QueueLimits* queue = request.add_queues();
+    queue->set_model(flags.model);
+    queue->set_max_queue_items(flags.max_queue_items);
+    queue->set_max_queue_bytes(flags.max_queue_bytes);
   }
   VisionClient client(flags.common.server, flags.common.client);
   const absl::StatusOr<v1::RuntimeSettings> settings =

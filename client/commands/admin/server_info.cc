@@ -65,8 +65,15 @@ std::string DescribeServer(const v1::ServerInfo& info) {
 }
 
 std::string DescribeSettings(const v1::RuntimeSettings& settings) {
-  return absl::StrFormat("log_level: %s\ntrace_ratio: %g\n",
-                         settings.log_level(), settings.trace_ratio());
+  std::string text =
+      absl::StrFormat("log_level: %s\ntrace_ratio: %g\n", settings.log_level(),
+                      settings.trace_ratio());
+  for (const v1::QueueLimits& queue : settings.queues()) {
+    absl::StrAppendFormat(&text, "queue of %s: at most %d images, %s\n",
+                          queue.model(), queue.max_queue_items(),
+                          Mebibytes(queue.max_queue_bytes()));
+  }
+  return text;
 }
 
 }  // namespace sfmamba::client

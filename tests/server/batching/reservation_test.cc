@@ -13,7 +13,7 @@ namespace {
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
 
 TEST(QueueRoomTest, RefusesTooManyItems) {
-  QueueRoom room(3, 1000, kRetryAfter);
+  QueueRoom room({3, 1000}, kRetryAfter);
   const auto held = room.Take(2, 0);
   ASSERT_TRUE(held.ok());
   EXPECT_TRUE(room.Take(1, 0).ok());
@@ -25,7 +25,7 @@ TEST(QueueRoomTest, RefusesTooManyItems) {
 }
 
 TEST(QueueRoomTest, RefusesTooManyBytes) {
-  QueueRoom room(10, 1000, kRetryAfter);
+  QueueRoom room({10, 1000}, kRetryAfter);
   const auto held = room.Take(1, 600);
   ASSERT_TRUE(held.ok());
   EXPECT_FALSE(room.Take(1, 401).ok());
@@ -34,14 +34,31 @@ TEST(QueueRoomTest, RefusesTooManyBytes) {
 }
 
 TEST(QueueRoomTest, TakesAllOrNothing) {
-  QueueRoom room(3, 1000, kRetryAfter);
+  QueueRoom room({3, 1000}, kRetryAfter);
   EXPECT_FALSE(room.Take(3, 1001).ok());
   EXPECT_FALSE(room.Take(4, 1000).ok());
   EXPECT_TRUE(room.Take(3, 1000).ok());
 }
 
+TEST(QueueRoomTest, OtherLimitsHoldForWhatComesThen) {
+  QueueRoom room({3, 1000}, kRetryAfter);
+  Reservation held = *room.Take(3, 900);
+  room.SetLimits({1, 500});
+  EXPECT_EQ(room.limits().items, 1);
+  EXPECT_EQ(room.limits().bytes, 500);
+  EXPECT_EQ(room.items(), 3) << "what waits stays";
+  Reservation rest = held.Split(1, 100);
+  held.Release();
+  EXPECT_FALSE(room.Take(1, 0).ok());
+  rest.Release();
+  EXPECT_FALSE(room.Take(1, 501).ok());
+  EXPECT_TRUE(room.Take(1, 500).ok());
+  room.SetLimits({4, 2000});
+  EXPECT_TRUE(room.Take(4, 2000).ok());
+}
+
 TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
-  QueueRoom room(10, 1000, kRetryAfter, "decode", 0.8);
+  QueueRoom room({10, 1000}, kRetryAfter, "decode", 0.8);
   Reservation held = *room.Take(6, 0, "ipv4:10.0.0.7");
   const Reservation moved = held.Split(2, 0);
   held.Release();
@@ -59,7 +76,7 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
 }
 
 TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
-  QueueRoom room(1, 10, kRetryAfter, "decode");
+  QueueRoom room({1, 10}, kRetryAfter, "decode");
   const Reservation held = *room.Take(1, 0);
   EXPECT_EQ(room.Take(1, 0).status().message(),
             "the decode queue holds 1 of at most 1 images and 0 of at most 10 "
@@ -67,7 +84,7 @@ TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
 }
 
 TEST(ReservationTest, GivesBackOnceItGoes) {
-  QueueRoom room(1, 10, kRetryAfter);
+  QueueRoom room({1, 10}, kRetryAfter);
   {
     const auto held = room.Take(1, 10);
     ASSERT_TRUE(held.ok());
@@ -77,7 +94,7 @@ TEST(ReservationTest, GivesBackOnceItGoes) {
 }
 
 TEST(ReservationTest, GivesBackOnlyOnce) {
-  QueueRoom room(2, 10, kRetryAfter);
+  QueueRoom room({2, 10}, kRetryAfter);
   Reservation first = *room.Take(1, 5);
   const Reservation second = *room.Take(1, 5);
   first.Release();
@@ -89,7 +106,7 @@ TEST(ReservationTest, GivesBackOnlyOnce) {
 }
 
 TEST(ReservationTest, AssignmentGivesBackWhatWasHeld) {
-  QueueRoom room(2, 10, kRetryAfter);
+  QueueRoom room({2, 10}, kRetryAfter);
   Reservation held = *room.Take(1, 5);
   held = *room.Take(1, 5);
   EXPECT_EQ(held.items(), 1);
@@ -97,7 +114,7 @@ TEST(ReservationTest, AssignmentGivesBackWhatWasHeld) {
 }
 
 TEST(ReservationTest, PartsGoTheirOwnWay) {
-  QueueRoom room(3, 30, kRetryAfter);
+  QueueRoom room({3, 30}, kRetryAfter);
   Reservation whole = *room.Take(3, 30);
   Reservation part = whole.Split(1, 12);
   EXPECT_EQ(whole.items(), 2);
@@ -112,7 +129,7 @@ TEST(ReservationTest, PartsGoTheirOwnWay) {
 }
 
 TEST(ReservationTest, MayOutliveItsRoom) {
-  std::optional<QueueRoom> room(std::in_place, 1, 10, kRetryAfter);
+  std::optional<QueueRoom> room(std::in_place, QueueLimits{1, 10}, kRetryAfter);
   Reservation held = *room->Take(1, 10);
   room.reset();
   held.Release();

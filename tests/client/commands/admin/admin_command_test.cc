@@ -81,6 +81,10 @@ class FakeAdmin : public v1::AdminService::Service {
       v1::RuntimeSettings* response) override {
     response->set_log_level("debug");
     response->set_trace_ratio(0.25);
+    v1::QueueLimits* queue = response->add_queues();
+    queue->set_model("models/m/versions/7");
+    queue->set_max_queue_items(31);
+    queue->set_max_queue_bytes(5 << 19);
     return Asked(*request);
   }
 
@@ -179,9 +183,26 @@ TEST_F(AdminCommandTest, ChangesSettings) {
       Admin({"settings", "--log_level=debug", "--trace_ratio=0"});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
   EXPECT_EQ(admin_.asked[0], "log_level: \"debug\" trace_ratio: 0");
-  EXPECT_EQ(outcome.out, "log_level: debug\ntrace_ratio: 0.25\n");
+  EXPECT_EQ(outcome.out,
+            "log_level: debug\ntrace_ratio: 0.25\n"
+            "queue of models/m/versions/7: at most 31 images, 2.5 MiB\n");
   EXPECT_EQ(Admin({"settings"}).exit_code, kExitOk);
   EXPECT_EQ(admin_.asked[1], "");
+}
+
+TEST_F(AdminCommandTest, ChangesTheLimitsOfAQueue) {
+  EXPECT_EQ(Admin({"settings", "--model=m", "--max_queue_items=31"}).exit_code,
+            kExitOk);
+  EXPECT_EQ(Admin({"settings", "--model=m", "--max_queue_bytes=5000000000"})
+                .exit_code,
+            kExitOk);
+  EXPECT_THAT(
+      admin_.asked,
+      ElementsAre("queues { model: \"m\" max_queue_items: 31 }",
+                  "queues { model: \"m\" max_queue_bytes: 5000000000 }"));
+  EXPECT_EQ(Admin({"settings", "--model=m"}).exit_code, kExitUsage);
+  EXPECT_EQ(Admin({"settings", "--max_queue_items=31"}).exit_code, kExitUsage);
+  EXPECT_EQ(admin_.asked.size(), 2u);
 }
 
 TEST_F(AdminCommandTest, NothingIsTriedAgain) {

@@ -269,6 +269,67 @@ TEST_F(AdminServiceTest, ChangesTheShareOfTracesWhileItRuns) {
   EXPECT_EQ(settings.log_level(), "info");
 }
 
+TEST_F(AdminServiceTest, ChangesTheLimitsOfAQueueWhileItRuns) {
+  StartExplicit();
+  v1::RuntimeSettings settings;
+  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
+  ASSERT_EQ(settings.queues_size(), 1);
+  EXPECT_EQ(settings.queues(0).model(), "models/fake/versions/3");
+  EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
+  EXPECT_EQ(settings.queues(0).max_queue_bytes(), 512 << 20);
+  v1::ClassifyRequest two = server::GreyRequest(1);
+  *two.add_images() = server::GreyImage(2);
+
+  ASSERT_EQ(
+      Update("queues { model: 'fake' max_queue_items: 1 }", &settings).code,
+      StatusCode::OK);
+  EXPECT_EQ(settings.queues(0).max_queue_items(), 1);
+  EXPECT_EQ(settings.queues(0).max_queue_bytes(), 512 << 20);
+  EXPECT_EQ(Classify(two).code, StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
+
+  ASSERT_EQ(Update("queues { model: 'models/fake/versions/3' "
+                   "max_queue_items: 9 max_queue_bytes: 1 }",
+                   &settings)
+                .code,
+            StatusCode::OK);
+  v1::ServerInfo info;
+  ASSERT_EQ(Info(&info).code, StatusCode::OK);
+  EXPECT_EQ(info.settings().queues(0).max_queue_items(), 9);
+  EXPECT_EQ(info.settings().queues(0).max_queue_bytes(), 1);
+  EXPECT_NE(Classify(two).code, StatusCode::OK);
+
+  // As its configuration says again.
+  v1::LoadModelRequest load;
+  load.set_name("fake");
+  load.mutable_batching()->set_max_batch_size(2);
+  v1::LoadModelResponse loaded;
+  ASSERT_EQ(Ask(&v1::AdminService::Stub::LoadModel, load, &loaded).code,
+            StatusCode::OK);
+  EXPECT_EQ(Classify(two).code, StatusCode::OK);
+}
+
+TEST_F(AdminServiceTest, WrongLimitsOfQueuesChangeNothing) {
+  Start();
+  v1::RuntimeSettings settings;
+  const auto ask = [&](const std::string& queue) {
+    return Update(absl::StrCat("log_level: 'error' "
+                               "queues { model: 'fake' max_queue_items: 7 } "
+                               "queues { ",
+                               queue, " }"),
+                  &settings);
+  };
+  EXPECT_EQ(ask("model: 'fake' max_queue_items: -1").field, "queues");
+  EXPECT_EQ(ask("model: 'fake' max_queue_bytes: -1").field, "queues");
+  EXPECT_EQ(ask("model: 'models/fake/labels/stable'").field, "queues.model");
+  EXPECT_EQ(ask("max_queue_items: 1").field, "queues.model");
+  EXPECT_EQ(ask("model: 'none'").code, StatusCode::NOT_FOUND);
+  EXPECT_EQ(ask("model: 'models/fake/versions/4'").code, StatusCode::NOT_FOUND);
+  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
+  EXPECT_EQ(settings.log_level(), "info");
+  EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
+}
+
 TEST_F(AdminServiceTest, WrongSettingsChangeNothing) {
   Start();
   v1::RuntimeSettings settings;
