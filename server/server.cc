@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "model/config.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
@@ -80,6 +79,19 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
   return settings;
 }
 
+// The names of the services that the port has.
+std::vector<std::string> ServicesAt(const v1::ServerConfig& config) {
+  std::vector<std::string> names = {
+      v1::VisionService::service_full_name(),
+      inference::GRPCInferenceService::service_full_name(),
+      grpc::health::v1::Health::service_full_name(),
+      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
+  if (config.admin_port() < 0) {
+    names.push_back(v1::AdminService::service_full_name());
+  }
+  return names;
+}
+
 }  // namespace
 
 Server::Server(const Options& options, observability::Logger* log)
@@ -118,6 +130,7 @@ Server::Server(const Options& options, observability::Logger* log)
       vision_(Environment(), base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions(options.build.version)),
       admin_(AdminEnvironment(options.build)),
+      reflection_(&security_.gate(), ServicesAt(config_)),
       heap_trim_(&memory_),
       liveness_("liveness", kLivenessPeriod, [this] {
         UpdateLiveness();
@@ -199,10 +212,6 @@ rpc::GrpcPort::Options Server::HealthPortOptions() {
 }
 
 rpc::GrpcPort::Options Server::GrpcOptions() {
-  // It cannot be guarded: who may call may ask for it.
-  if (!config_.disable_reflection() && !security_.gate().needs_token()) {
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  }
   rpc::GrpcPort::Options options;
   options.port = config_.port();
   options.config = config_;
@@ -210,6 +219,7 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   options.tls = security_.tls();
   options.services = {&vision_, &kserve_, &health_};
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
+  if (!config_.disable_reflection()) options.services.push_back(&reflection_);
   options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   options.deaf = [this](const absl::Status& status) { PortFailed(status); };
   return options;
@@ -244,6 +254,7 @@ Server::~Server() {
   if (grpc_ == nullptr) return;
   grpc_->StopListening();
   health_.EndWatches();
+  reflection_.EndStreams();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
@@ -366,6 +377,7 @@ bool Server::Shutdown() {
   absl::SleepFor(refusal_window_);
   grpc_->StopListening();
   health_.EndWatches();
+  reflection_.EndStreams();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());

@@ -30,6 +30,7 @@
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
+#include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/vision_service.h"
 #include "server/security/security.h"
 #include "server/tracing/tracer.h"
@@ -160,6 +161,7 @@ class Server {
   rpc::VisionService vision_;
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
+  rpc::ReflectionService reflection_;
   absl::Status scanned_;  // The result of the search for models.
   std::unique_ptr<rest::RestPort> rest_;        // Null if there is none.
   std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.

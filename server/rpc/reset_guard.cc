@@ -71,8 +71,6 @@ void ResetGuard::Ended(const std::string& peer, CallEnd how, absl::Time now) {
 
 grpc::experimental::Interceptor* ResetInterceptors::CreateServerInterceptor(
     grpc::experimental::ServerRpcInfo* info) {
-  // gRPC's reflection is a stream of the synchronous API, in which
-  // IsCancelled() may not be called here. No unary method is.
   if (info->type() != grpc::experimental::ServerRpcInfo::Type::UNARY) {
     return nullptr;
   }

@@ -1,0 +1,121 @@
+#include "server/rpc/reflection/reflection_service.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/reasons.h"
+#include "server/rpc/call.h"
+#include "server/rpc/call_guard.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/reflection/reflection_answer.h"
+
+namespace sfmamba::rpc {
+
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+
+// One stream: reads a request, sends its answer, reads the next.
+class ReflectionService::Stream final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Stream(ReflectionService* service, grpc::CallbackServerContext* context)
+      : service_(*service), context_(*context) {}
+
+  // For callers inside the service, which hold its mu_.
+  void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
+    service_.mu_.AssertHeld();
+  }
+
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    if (!finished_) StartRead(&request_);
+  }
+
+  // Ends the stream, once what is being sent is sent.
+  void End(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    if (finished_) return;
+    finished_ = true;
+    end_ = EndCall(status, &context_);
+    if (!writing_) Finish(end_);
+  }
+
+  void OnReadDone(bool ok) override {
+    ServerReflectionRequest request;
+    absl::Status status;
+    if (ok) status = Take(&request);
+    absl::MutexLock lock(&service_.mu_);
+    if (!ok || !status.ok()) return End(status);
+    if (finished_) return;
+    Serialize(Reflect(request, service_.services_), &response_);
+    writing_ = true;
+    StartWrite(&response_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&service_.mu_);
+    writing_ = false;
+    if (finished_) return Finish(end_);
+    if (!ok) return End(absl::CancelledError("the caller has gone"));
+    Read();
+  }
+
+  void OnDone() override {
+    {
+      absl::MutexLock lock(&service_.mu_);
+      service_.streams_.erase(this);
+    }
+    delete this;
+  }
+
+ private:
+  // Parses what was read, if the caller may read still.
+  absl::Status Take(ServerReflectionRequest* request) const {
+    const absl::Status allowed =
+        CheckCaller(&service_.gate_, context_, security::Scope::kRead).status();
+    return allowed.ok() ? Parse(request_, request) : allowed;
+  }
+
+  ReflectionService& service_;
+  grpc::CallbackServerContext& context_;
+  grpc::ByteBuffer request_, response_;
+  bool writing_ ABSL_GUARDED_BY(service_.mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
+  grpc::Status end_ ABSL_GUARDED_BY(service_.mu_);
+};
+
+ReflectionService::ReflectionService(const security::Gate* gate,
+                                     std::vector<std::string> services)
+    : gate_(*gate), services_(std::move(services)) {}
+
+void ReflectionService::EndStreams() {
+  absl::MutexLock lock(&mu_);
+  ended_ = true;
+  for (Stream* stream : streams_) {
+    stream->AssertLocked();
+    stream->End(server::Draining("the server"));
+  }
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
+ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
+  const absl::Status allowed =
+      CheckCaller(&gate_, *context, security::Scope::kRead).status();
+  if (!allowed.ok()) return RefuseStream(EndCall(allowed, context));
+  absl::MutexLock lock(&mu_);
+  if (ended_) {
+    return RefuseStream(EndCall(server::Draining("the server"), context));
+  }
+  if (streams_.size() >= kMostStreams) {
+    return RefuseStream(EndCall(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "at most ", kMostStreams, " streams of reflection are served")),
+        context));
+  }
+  auto* stream = new Stream(this, context);
+  stream->AssertLocked();
+  streams_.insert(stream);
+  stream->Read();
+  return stream;
+}
+
+}  // namespace sfmamba::rpc

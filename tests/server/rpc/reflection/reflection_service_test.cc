@@ -1,0 +1,156 @@
+#include "server/rpc/reflection/reflection_service.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "tests/server/security/token_texts.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+using grpc::StatusCode;
+using grpc::reflection::v1alpha::ServerReflection;
+using grpc::reflection::v1alpha::ServerReflectionRequest;
+using grpc::reflection::v1alpha::ServerReflectionResponse;
+using security::ClientText;
+
+class ReflectionServiceTest : public testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<ServerReflectionRequest,
+                                          ServerReflectionResponse>;
+  // A call of a client.
+  struct Call {
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+
+  ReflectionServiceTest()
+      : gate_(security::Gate::Options()), service_(&gate_, {"a.B"}) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
+                                   grpc::InsecureChannelCredentials());
+    stub_ = ServerReflection::NewStub(channel_);
+  }
+
+  void UseTokens(const std::string& text) {
+    auto tokens = security::Tokens::Parse(text, security::Quota());
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    gate_.Use(*std::move(tokens));
+  }
+  std::unique_ptr<Call> Begin(const std::string& token = "") {
+    auto call = std::make_unique<Call>();
+    if (!token.empty()) {
+      call->context.AddMetadata("authorization",
+                                absl::StrCat("Bearer ", token));
+    }
+    call->stream = stub_->ServerReflectionInfo(&call->context);
+    return call;
+  }
+  // Whether a list of the services is answered.
+  static bool List(Call* call) {
+    ServerReflectionRequest request;
+    request.set_list_services("");
+    ServerReflectionResponse response;
+    return call->stream->Write(request) && call->stream->Read(&response) &&
+           response.list_services_response().service_size() == 1 &&
+           response.list_services_response().service(0).name() == "a.B";
+  }
+  static StatusCode EndOf(Call* call) {
+    ServerReflectionResponse response;
+    EXPECT_FALSE(call->stream->Read(&response));
+    return call->stream->Finish().error_code();
+  }
+
+  const TimeLimit limit_{"the end of the test"};
+  security::Gate gate_;
+  ReflectionService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<ServerReflection::Stub> stub_;
+};
+
+TEST_F(ReflectionServiceTest, AnswersRequestsOneAfterAnother) {
+  const auto call = Begin();
+  EXPECT_TRUE(List(call.get()));
+  EXPECT_TRUE(List(call.get()));
+  call->stream->WritesDone();
+  EXPECT_EQ(EndOf(call.get()), StatusCode::OK);
+}
+
+TEST_F(ReflectionServiceTest, WithTokensOnlyWhoMayReadIsAnswered) {
+  UseTokens(ClientText("camera", "one", "INFER") +
+            ClientText("reader", "two", "READ"));
+  EXPECT_EQ(EndOf(Begin().get()), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(EndOf(Begin("three").get()), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(EndOf(Begin("one").get()), StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(List(Begin("two").get()));
+}
+
+TEST_F(ReflectionServiceTest, WhoMayNotReadAnyMoreGetsNoFurtherAnswer) {
+  UseTokens(ClientText("reader", "two", "READ"));
+  const auto call = Begin("two");
+  ASSERT_TRUE(List(call.get()));
+  UseTokens(ClientText("reader", "two", "INFER"));
+  EXPECT_FALSE(List(call.get()));
+  EXPECT_EQ(call->stream->Finish().error_code(), StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(ReflectionServiceTest, AMessageThatIsNoneEndsTheStream) {
+  grpc::GenericStub stub(channel_);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call = stub.PrepareCall(&context,
+                                     "/grpc.reflection.v1alpha.ServerReflection"
+                                     "/ServerReflectionInfo",
+                                     &queue);
+  call->StartCall(this);
+  ASSERT_TRUE(next());
+  const grpc::Slice junk("\xff\xff\xff", 3);
+  call->Write(grpc::ByteBuffer(&junk, 1), this);
+  ASSERT_TRUE(next());
+  grpc::Status status;
+  call->Finish(&status, this);
+  ASSERT_TRUE(next());
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ReflectionServiceTest, TooManyStreamsAreRefused) {
+  std::vector<std::unique_ptr<Call>> calls;
+  for (size_t i = 0; i < ReflectionService::kMostStreams; ++i) {
+    calls.push_back(Begin());
+    ASSERT_TRUE(List(calls.back().get()));
+  }
+  EXPECT_EQ(EndOf(Begin().get()), StatusCode::RESOURCE_EXHAUSTED);
+  // There is room again once a stream has ended.
+  calls.back()->context.TryCancel();
+  EXPECT_EQ(EndOf(calls.back().get()), StatusCode::CANCELLED);
+  WaitUntil([this] { return List(Begin().get()); }, "a place");
+}
+
+TEST_F(ReflectionServiceTest, AStoppingServerEndsTheStreams) {
+  const auto call = Begin();
+  ASSERT_TRUE(List(call.get()));
+  service_.EndStreams();
+  EXPECT_EQ(EndOf(call.get()), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(EndOf(Begin().get()), StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc
