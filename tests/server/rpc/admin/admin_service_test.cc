@@ -12,9 +12,8 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "tests/server/vision_service_fixture.h"
+#include "tests/server/rpc/admin/admin_service_fixture.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -22,86 +21,6 @@ namespace {
 using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class AdminServiceTest : public server::VisionServiceTest {
- protected:
-  // A server whose models are loaded and unloaded by calls.
-  void StartExplicit(v1::ServerConfig config = v1::ServerConfig()) {
-    config.set_model_control("explicit");
-    Start("", config);
-  }
-
-  template <typename Request, typename Response>
-  server::Ending Ask(grpc::Status (v1::AdminService::Stub::*method)(
-                         grpc::ClientContext*, const Request&, Response*),
-                     const Request& request, Response* response,
-                     grpc::ClientContext* context = nullptr) {
-    const auto stub = v1::AdminService::NewStub(server_->channel());
-    grpc::ClientContext own;
-    if (context == nullptr) context = &own;
-    return server::EndingOf(((*stub).*method)(context, request, response),
-                            context);
-  }
-  server::Ending GetBatchProfile(const std::string& name,
-                                 v1::BatchProfile* profile) {
-    v1::GetBatchProfileRequest request;
-    request.set_name(name);
-    return Ask(&v1::AdminService::Stub::GetBatchProfile, request, profile);
-  }
-  server::Ending Load(const std::string& name,
-                      v1::LoadModelResponse* response = nullptr) {
-    v1::LoadModelRequest request;
-    request.set_name(name);
-    v1::LoadModelResponse own;
-    return Ask(&v1::AdminService::Stub::LoadModel, request,
-               response != nullptr ? response : &own);
-  }
-  server::Ending Unload(const std::string& name,
-                        v1::UnloadModelResponse* response = nullptr) {
-    v1::UnloadModelRequest request;
-    request.set_name(name);
-    v1::UnloadModelResponse own;
-    return Ask(&v1::AdminService::Stub::UnloadModel, request,
-               response != nullptr ? response : &own);
-  }
-  server::Ending Label(const std::string& model, const std::string& label,
-                       int64_t version) {
-    v1::SetVersionLabelRequest request;
-    request.set_model(model);
-    request.set_label(label);
-    request.set_version(version);
-    return Ask(&v1::AdminService::Stub::SetVersionLabel, request, &labelled_);
-  }
-  server::Ending Canary(const std::string& model, int percent) {
-    v1::SetCanaryShareRequest request;
-    request.set_model(model);
-    request.set_percent(percent);
-    v1::SetCanaryShareResponse response;
-    return Ask(&v1::AdminService::Stub::SetCanaryShare, request, &response);
-  }
-  server::Ending Info(v1::ServerInfo* info) {
-    return Ask(&v1::AdminService::Stub::GetServerInfo,
-               v1::GetServerInfoRequest(), info);
-  }
-  server::Ending Update(const std::string& text,
-                        v1::RuntimeSettings* settings) {
-    v1::UpdateRuntimeSettingsRequest request;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request));
-    return Ask(&v1::AdminService::Stub::UpdateRuntimeSettings, request,
-               settings);
-  }
-
-  // The version that answers a request for `model`.
-  std::string AnsweredBy(const std::string& model) {
-    v1::ClassifyRequest request = server::GreyRequest(1);
-    request.set_model(model);
-    v1::ClassifyResponse response;
-    const server::Ending ending = Classify(request, &response);
-    return ending.code == StatusCode::OK ? response.model() : ending.reason;
-  }
-
-  v1::SetVersionLabelResponse labelled_;
-};
 
 TEST_F(AdminServiceTest, TellsWhatWasMeasuredAtLoadAndWhatRan) {
   Start("max_batch_size: 4 max_queue_delay {}");
@@ -246,105 +165,6 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   EXPECT_EQ(version.device(), "fake");
 }
 
-TEST_F(AdminServiceTest, ChangesTheLogsLevelsWhileItRuns) {
-  Start();
-  v1::RuntimeSettings settings;
-  ASSERT_EQ(Update("log_level: 'error,server=info'", &settings).code,
-            StatusCode::OK);
-  EXPECT_EQ(settings.log_level(), "error,server=info");
-  const size_t before = server_->Log().size();
-  AnsweredBy("fake");
-  EXPECT_EQ(server_->Log().size(), before);
-  ASSERT_EQ(Update("log_level: ''", &settings).code, StatusCode::OK);
-  EXPECT_EQ(settings.log_level(), "info");
-  AnsweredBy("fake");
-  EXPECT_THAT(server_->Log().substr(before), HasSubstr("\"Classify\""));
-}
-
-TEST_F(AdminServiceTest, ChangesTheShareOfTracesWhileItRuns) {
-  Start();
-  v1::RuntimeSettings settings;
-  ASSERT_EQ(Update("trace_ratio: 0.5", &settings).code, StatusCode::OK);
-  EXPECT_EQ(settings.trace_ratio(), 0.5);
-  EXPECT_EQ(settings.log_level(), "info");
-}
-
-TEST_F(AdminServiceTest, ChangesTheLimitsOfAQueueWhileItRuns) {
-  StartExplicit();
-  v1::RuntimeSettings settings;
-  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
-  ASSERT_EQ(settings.queues_size(), 1);
-  EXPECT_EQ(settings.queues(0).model(), "models/fake/versions/3");
-  EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
-  EXPECT_EQ(settings.queues(0).max_queue_bytes(), 512 << 20);
-  v1::ClassifyRequest two = server::GreyRequest(1);
-  *two.add_images() = server::GreyImage(2);
-
-  ASSERT_EQ(
-      Update("queues { model: 'fake' max_queue_items: 1 }", &settings).code,
-      StatusCode::OK);
-  EXPECT_EQ(settings.queues(0).max_queue_items(), 1);
-  EXPECT_EQ(settings.queues(0).max_queue_bytes(), 512 << 20);
-  EXPECT_EQ(Classify(two).code, StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
-
-  ASSERT_EQ(Update("queues { model: 'models/fake/versions/3' "
-                   "max_queue_items: 9 max_queue_bytes: 1 }",
-                   &settings)
-                .code,
-            StatusCode::OK);
-  v1::ServerInfo info;
-  ASSERT_EQ(Info(&info).code, StatusCode::OK);
-  EXPECT_EQ(info.settings().queues(0).max_queue_items(), 9);
-  EXPECT_EQ(info.settings().queues(0).max_queue_bytes(), 1);
-  EXPECT_NE(Classify(two).code, StatusCode::OK);
-
-  // As its configuration says again.
-  v1::LoadModelRequest load;
-  load.set_name("fake");
-  load.mutable_batching()->set_max_batch_size(2);
-  v1::LoadModelResponse loaded;
-  ASSERT_EQ(Ask(&v1::AdminService::Stub::LoadModel, load, &loaded).code,
-            StatusCode::OK);
-  EXPECT_EQ(Classify(two).code, StatusCode::OK);
-}
-
-TEST_F(AdminServiceTest, WrongLimitsOfQueuesChangeNothing) {
-  Start();
-  v1::RuntimeSettings settings;
-  const auto ask = [&](const std::string& queue) {
-    return Update(absl::StrCat("log_level: 'error' "
-                               "queues { model: 'fake' max_queue_items: 7 } "
-                               "queues { ",
-                               queue, " }"),
-                  &settings);
-  };
-  EXPECT_EQ(ask("model: 'fake' max_queue_items: -1").field, "queues");
-  EXPECT_EQ(ask("model: 'fake' max_queue_bytes: -1").field, "queues");
-  EXPECT_EQ(ask("model: 'models/fake/labels/stable'").field, "queues.model");
-  EXPECT_EQ(ask("max_queue_items: 1").field, "queues.model");
-  EXPECT_EQ(ask("model: 'none'").code, StatusCode::NOT_FOUND);
-  EXPECT_EQ(ask("model: 'models/fake/versions/4'").code, StatusCode::NOT_FOUND);
-  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
-  EXPECT_EQ(settings.log_level(), "info");
-  EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
-}
-
-TEST_F(AdminServiceTest, WrongSettingsChangeNothing) {
-  Start();
-  v1::RuntimeSettings settings;
-  server::Ending ending = Update("log_level: 'loud'", &settings);
-  EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(ending.field, "log_level");
-  for (const char* ratio : {"-0.5", "1.5", "nan"}) {
-    ending = Update(absl::StrCat("log_level: 'error' trace_ratio: ", ratio),
-                    &settings);
-    EXPECT_EQ(ending.field, "trace_ratio") << ratio;
-  }
-  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
-  EXPECT_EQ(settings.log_level(), "info");
-}
-
 TEST_F(AdminServiceTest, WithoutModelControlNothingIsLoaded) {
   Start();
   for (const server::Ending& ending : {Load("fake"), Unload("fake")}) {
@@ -412,7 +232,7 @@ TEST_F(AdminServiceTest, ACallThatIsCancelledDoesNotStopTheLoad) {
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/4");
 }
 
-TEST_F(AdminServiceTest, AThousandLoadsAtOnceAreAllAnswered) {
+TEST_F(AdminServiceTest, MoreLoadsAtOnceThanMayWaitAreAllAnswered) {
   StartExplicit();
   const auto stub = v1::AdminService::NewStub(server_->channel());
   struct OneCall {
@@ -420,7 +240,7 @@ TEST_F(AdminServiceTest, AThousandLoadsAtOnceAreAllAnswered) {
     v1::LoadModelRequest request;
     v1::LoadModelResponse response;
   };
-  std::vector<OneCall> calls(1000);
+  std::vector<OneCall> calls(400);
   absl::BlockingCounter left(calls.size());
   std::atomic<int> ok{0}, refused{0}, others{0};
   for (OneCall& call : calls) {
@@ -441,7 +261,7 @@ TEST_F(AdminServiceTest, AThousandLoadsAtOnceAreAllAnswered) {
   left.Wait();
   EXPECT_GE(ok, 1);
   EXPECT_EQ(others, 0);
-  EXPECT_EQ(ok + refused, 1000);
+  EXPECT_EQ(ok + refused, 400);
   ExpectAlive();
 }
 
