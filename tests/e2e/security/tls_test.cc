@@ -62,6 +62,19 @@ TEST_F(TlsTest, KeyOfAnotherCertificateKeepsTheOldPair) {
   EXPECT_TRUE(Classify(Connect(true), "").ok());
 }
 
+TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
+  Start(TlsFlags(Issue(), /*client_ca=*/false));
+  EXPECT_TRUE(Classify(Connect(true), "").ok());
+  const Certificate other = MakeCertificate();
+  const Certificate renewed = MakeCertificate({"localhost", &other});
+  Write("cert", renewed.pem);
+  Write("key", renewed.key);
+  WaitForReloads("tls", "taken", 1);
+  // Clients here trust the first one's authority alone.
+  EXPECT_EQ(Classify(Connect(true), "").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
 // Each call of each thread is on a connection of its own.
 TEST_F(TlsTest, NoCallFailsWhileCertificatesAndTokensChange) {
   auto flags = TlsFlags(Issue(), /*client_ca=*/false);

@@ -212,6 +212,14 @@ TEST_F(HttpTlsTest, NewConnectionsBeginWithTheNewIdentity) {
   EXPECT_TRUE(absl::EndsWith(old.ReadAnswer(), "/a 0"));
 }
 
+TEST_F(HttpTlsTest, TheWholeChainIsSent) {
+  Start();
+  identity_.Set({own_.pem + ca_.pem, own_.key});
+  TlsClient client(port());
+  ASSERT_TRUE(client.Greet());
+  EXPECT_EQ(sk_X509_num(SSL_get_peer_cert_chain(client.ssl())), 2);
+}
+
 // Only TLS 1.2 has it.
 TEST_F(HttpTlsTest, ThereIsNoRenegotiation) {
   Start();

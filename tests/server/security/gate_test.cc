@@ -91,8 +91,9 @@ TEST_F(GateTest, HeaderHasTheBearersForm) {
   for (const char* good : {"Bearer one", "bearer one", "BEARER  one "}) {
     EXPECT_EQ(Ask(good, Scope::kInfer), "camera") << good;
   }
-  for (const char* bad : {"", "one", "Bearer", "Bearer ", "Bearerone",
-                          "Basic one", "Bearer one two", "Bearer \"one\""}) {
+  for (const char* bad :
+       {"", "one", "Bearer", "Bearer ", "Bearerone", "Basic one", "Digest one",
+        "Bearer one two", "Bearer \"one\""}) {
     EXPECT_EQ(Ask(bad, Scope::kInfer), "TOKEN_INVALID") << bad;
   }
 }

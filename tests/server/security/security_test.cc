@@ -75,6 +75,21 @@ TEST_F(SecurityTest, NoSettingsGuardNothing) {
   EXPECT_EQ(security.tls(), nullptr);
 }
 
+TEST_F(SecurityTest, WithoutTokensAllHaveTheSettingsQuota) {
+  v1::ServerConfig config;
+  config.set_max_client_items(7);
+  config.set_client_items_per_second(2.5);
+  config.set_client_burst(5);
+  Security security(server::WithDefaults(config), Events());
+  ASSERT_TRUE(security.Open().ok());
+  const auto caller =
+      security.gate().Check("", "ipv4:10.0.0.7:1", Scope::kInfer);
+  ASSERT_TRUE(caller.ok());
+  EXPECT_EQ(caller->quota.max_items, 7);
+  EXPECT_EQ(caller->quota.items_per_second, 2.5);
+  EXPECT_EQ(caller->quota.burst, 5);
+}
+
 TEST_F(SecurityTest, ErrorOfAStartNamesTheFileOrTheField) {
   const Certificate pair = MakeCertificate();
   WritePair(pair);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -51,6 +53,7 @@ class ReflectionServiceTest : public testing::Test {
   }
   std::unique_ptr<Call> Begin(const std::string& token = "") {
     auto call = std::make_unique<Call>();
+    call->context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience / 3));
     if (!token.empty()) {
       call->context.AddMetadata("authorization",
                                 absl::StrCat("Bearer ", token));
