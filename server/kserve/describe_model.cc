@@ -114,6 +114,8 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
   config->mutable_model_transaction_policy();  // Not decoupled.
+  (*config->mutable_parameters())["precision"].set_string_value(
+      std::string(repository::PrecisionName((*loaded)->precision)));
   return absl::OkStatus();
 }
 

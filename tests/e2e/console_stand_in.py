@@ -11,7 +11,7 @@ import urllib.parse
 PRINT_CONSOLE = pathlib.Path('tests/server/rest/console/print_console')
 MODELS = [
     {'name': 'models/finder/versions/1', 'task': 'DETECTION', 'state': 'READY', 'classCount': 20,
-     'maxBatchSize': 8, 'weightsSizeBytes': '6731000',
+     'maxBatchSize': 8, 'weightsSizeBytes': '6731000', 'precision': 'BF16',
      'input': {'buckets': [{'height': 256, 'width': 320}]}},
     {'name': 'models/mapper/versions/1', 'task': 'SEGMENTATION', 'state': 'READY'},
     {'name': 'models/namer/versions/1', 'task': 'CLASSIFICATION', 'state': 'READY'},

@@ -83,7 +83,7 @@ class LiveTest(ConsoleCase):
         states = self.page.evaluate('[...document.querySelectorAll("#live article .state")]'
                                     '.map((e) => e.innerText).filter(Boolean)')
         self.assertEqual(states, ['READY', 'READY', 'READY', 'LOADING'])
-        self.assertIn('20 classes · input 256 x 320 · batches up to 8 · 6.4 MiB',
+        self.assertIn('20 classes · input 256 x 320 · batches up to 8 · computed in BF16 · 6.4 MiB',
                       self.text('#live article'))
         options = self.texts('#model option')
         self.assertEqual(options, ['finder: detector', 'mapper: segmenter',

@@ -236,8 +236,9 @@ class SyncTest(unittest.TestCase):
                          [('CLASSIFICATION', 'READY'), ('DETECTION', 'READY'),
                           ('SEGMENTATION', 'READY'), ('CLASSIFICATION', 'READY')])
         model = self.client.model('everyday')
-        self.assertEqual((model.name, model.class_count, len(model.labels)),
-                         ('models/everyday/versions/1', 20, 20))
+        self.assertEqual(
+            (model.name, model.class_count, len(model.labels), model.precision),
+            ('models/everyday/versions/1', 20, 20, 'FP32'))
         self.assertTrue(self.client.health())
         self.assertTrue(self.client.health('models/everyday'))
         self.assertEqual(self.failure(self.client.health, 'nobody').code,

@@ -31,8 +31,8 @@ std::string Memory(const v1::MemoryUse& memory) {
 }
 
 std::string VersionTable(const v1::ServerInfo& info) {
-  TextTable table({"name", "labels", "state", "device", ">predicted wait",
-                   ">waiting", ">canary"});
+  TextTable table({"name", "labels", "state", "device", "precision",
+                   ">predicted wait", ">waiting", ">canary"});
   for (const v1::ServedModel& model : info.models()) {
     for (const v1::ServedVersion& version : model.versions()) {
       const auto& labels = version.model().version_labels();
@@ -41,6 +41,7 @@ std::string VersionTable(const v1::ServerInfo& info) {
       table.AddRow(
           {version.model().name(), absl::StrJoin(labels, " "),
            StateText(version.model()), version.device(),
+           version.model().precision(),
            version.has_predicted_wait()
                ? FormatMilliseconds(base::FromProto(version.predicted_wait()))
                : "",

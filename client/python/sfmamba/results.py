@@ -162,6 +162,7 @@ class ModelInfo:
       max_batch_size: pictures computed together at most.
       weights_size_bytes: of the weights' file.
       content_sha256: of the weights' file.
+      precision: what it computes in, 'FP32', 'BF16' or 'FP16'; empty unless it is ready.
     """
 
     name: str
@@ -175,3 +176,4 @@ class ModelInfo:
     max_batch_size: int
     weights_size_bytes: int
     content_sha256: str
+    precision: str

@@ -96,6 +96,7 @@ class Panel {
       model.classCount && `${model.classCount} classes`,
       sizes.length && `input ${sizes.slice(0, 3).join(', ')}`,
       model.maxBatchSize && `batches up to ${model.maxBatchSize}`,
+      model.precision && `computed in ${model.precision}`,
       model.weightsSizeBytes && bytes(Number(model.weightsSizeBytes)),
       model.stateReason,
     ].filter(Boolean).join(' · ');

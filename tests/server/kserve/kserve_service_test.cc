@@ -158,6 +158,7 @@ TEST_F(KserveServiceTest, MetadataAndConfigAgree) {
     EXPECT_TRUE(config.has_dynamic_batching());
     EXPECT_NE(config.platform(), "ensemble");
     EXPECT_FALSE(config.model_transaction_policy().decoupled());
+    EXPECT_EQ(config.parameters().at("precision").string_value(), "FP32");
     ASSERT_EQ(config.input_size(), metadata.inputs_size());
     EXPECT_EQ(config.input(0).name(), metadata.inputs(0).name());
     EXPECT_EQ(config.input(0).data_type(), inference::TYPE_FP32);

@@ -70,6 +70,7 @@ class FakeAdmin : public v1::AdminService::Service {
     v1::ServedVersion* version = model->add_versions();
     *version->mutable_model() = Version(7, v1::Model::READY);
     version->mutable_model()->add_version_labels("canary");
+    version->mutable_model()->set_precision("BF16");
     version->set_device("cpu");
     version->mutable_predicted_wait()->set_nanos(4'500'000);
     version->set_waiting_images(31);
@@ -173,7 +174,7 @@ TEST_F(AdminCommandTest, TellsOfTheServer) {
   EXPECT_THAT(outcome.out, HasSubstr("memory: 300.0 MiB resident, "));
   EXPECT_THAT(outcome.out, HasSubstr("models/m/versions/7  canary"));
   EXPECT_THAT(outcome.out,
-              HasSubstr("cpu            4.50 ms       31     12%"));
+              HasSubstr("cpu     BF16              4.50 ms       31     12%"));
   EXPECT_THAT(Admin({"info", "--json"}).out,
               HasSubstr("\"predicted_wait\":\"0.004500s\""));
 }
