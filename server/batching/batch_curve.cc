@@ -23,6 +23,8 @@ constexpr double kBetter = 0.02;
 // How long an estimate holds: this, or so many of its batches.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
+// What was measured of a size may be wrong if for so long only others have run.
+constexpr absl::Duration kOld = absl::Seconds(10);
 // A size that ran less often than this is forgotten when it is old: that one
 // batch may have taken long by accident.
 constexpr int kFewBatches = 3;
@@ -89,6 +91,12 @@ bool BatchCurve::IsFresh(absl::Time now) const {
   return now - updated_ <= std::max(kFresh, kFreshBatches * median_.back());
 }
 
+bool BatchCurve::LargerAreOld(int images, absl::Time now) const {
+  return std::all_of(
+      samples_.upper_bound(images), samples_.end(),
+      [now](const auto& sample) { return now - sample.second.updated > kOld; });
+}
+
 void BatchCurve::Set(int images, const Point& point, absl::Time now) {
   Sample& sample = samples_[images];
   sample.mean = sample.first = absl::ToDoubleSeconds(point.median);
@@ -100,12 +108,28 @@ void BatchCurve::Set(int images, const Point& point, absl::Time now) {
   Fit(now);
 }
 
+void BatchCurve::Shorten(int images, double ratio) {
+  if (ratio >= 1) return;
+  for (auto it = samples_.upper_bound(images); it != samples_.end(); ++it) {
+    Sample& larger = it->second;
+    if (larger.ran || updated_ - larger.updated <= kOld) continue;
+    larger.mean *= ratio;
+    larger.deviation *= ratio;
+  }
+}
+
 void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
-  ++sample.batches;
-  if (sample.batches == 1) {
-    sample.mean = sample.first = seconds;
+  const bool replaces =
+      sample.batches > 0 && !sample.ran && updated_ - sample.updated > kOld;
+  if (replaces) Shorten(images, seconds * sample.pace / (sample.mean * pace_));
+  sample.ran = true;
+  sample.batches = replaces ? kFewBatches : sample.batches + 1;
+  if (sample.batches == 1 || replaces) {
+    sample.mean = seconds;
+    // What was wrong says nothing of how others have changed.
+    sample.first = seconds / (replaces ? pace_ : 1);
     sample.deviation = kFirstDeviation * seconds;
   } else {
     // One batch that took very long says little about the next.
@@ -121,9 +145,12 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   sample.pace = pace_;
   sample.updated = updated_ = now;
   for (auto it = samples_.begin(); it != samples_.end();) {
-    const bool is_old = now - it->second.updated > kFresh;
-    it = is_old && it->second.batches < kFewBatches ? samples_.erase(it)
-                                                    : std::next(it);
+    const absl::Duration age = now - it->second.updated;
+    const bool stray = age > kFresh && it->second.batches < kFewBatches;
+    // Fewer images cannot have taken longer.
+    const bool refuted = age > kOld && !it->second.ran && it->first < images &&
+                         it->second.mean > sample.mean;
+    it = stray || refuted ? samples_.erase(it) : std::next(it);
   }
   Fit(now);
 }

@@ -47,6 +47,11 @@ class BatchCurve {
   // smaller batch. `images` may exceed max_images().
   absl::Duration Work(int images) const;
 
+  // Whether batches of more than `images` images have not run, nor were
+  // measured, for so long that what is known of them may be wrong. While
+  // nothing uses them nothing would correct it.
+  bool LargerAreOld(int images, absl::Time now) const;
+
   bool is_known() const { return !samples_.empty(); }
   // Whether a batch ran lately. An estimate that is old may be wrong, and no
   // task should be refused because of it.
@@ -66,9 +71,14 @@ class BatchCurve {
     double first = 0;      // The mean of the first batches.
     double pace = 1;       // pace_ when the size last ran.
     int batches = 0;
+    bool ran = false;  // Otherwise it was only set.
     absl::Time updated;
   };
 
+  // A batch of `images` images took `ratio` of what was measured long ago. If
+  // less, what was measured then of larger ones and has not run since is as
+  // wrong.
+  void Shorten(int images, double ratio);
   // Recomputes median_, p95_ and efficient_ from samples_.
   void Fit(absl::Time now);
 

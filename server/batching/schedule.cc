@@ -16,6 +16,8 @@ constexpr double kSame = 1.02;
 // A line must fill its batch better than the first line by so much, as a part
 // of the best rate, to go before it.
 constexpr double kClearlyFuller = 0.05;
+// The longest batch that is run to learn how long it takes: it delays others.
+constexpr absl::Duration kLongestTrial = absl::Milliseconds(100);
 
 // A line whose batch may leave now.
 struct Candidate {
@@ -126,6 +128,27 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   return end - (*next - line.tasks) * line.gap;
 }
 
+namespace {
+
+// `images`, which is what the line's next batch should have by what is known,
+// or twice as many if that may be wrong and nobody becomes late.
+int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
+              int images, absl::Time now) {
+  const BatchCurve& curve = *line.curve;
+  if (options.mode == BatchMode::kFixed || !curve.is_known()) return images;
+  const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
+  const absl::Duration one_by_one =
+      double(larger) / images * curve.Median(images);
+  const bool harmless =
+      curve.Median(larger) <= std::min(kLongestTrial, kSame * one_by_one) &&
+      now + curve.P95(larger) <= line.finish_by;
+  return larger > images && harmless && curve.LargerAreOld(images, now)
+             ? larger
+             : images;
+}
+
+}  // namespace
+
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now) {
   Decision decision;
@@ -151,9 +174,9 @@ Decision Decide(const ScheduleOptions& options,
                      : ChooseLine(candidates, lines, now)];
   const WaitingLine& line = lines[chosen.line];
   decision.line = chosen.line;
-  decision.images = chosen.images;
-  const bool is_full = chosen.images == options.max_batch_size ||
-                       chosen.images >= line.curve->best_size();
+  decision.images = TryLarger(options, line, chosen.images, now);
+  const bool is_full = decision.images == options.max_batch_size ||
+                       decision.images >= line.curve->best_size();
   decision.trigger = is_full ? BatchTrigger::kFull : BatchTrigger::kDelay;
   return decision;
 }

@@ -51,7 +51,9 @@ struct Decision {
 // Decides which batch leaves next, at a time when a device is free.
 //
 // The size: the largest efficient one that waits, or all that wait where a
-// larger batch, padded by the model, costs less than two.
+// larger batch, padded by the model, costs less than two. Twice as many once in
+// ten seconds, if they wait and nobody becomes late: what is known of batches
+// that never run may be wrong, as it was measured beside other programs.
 //
 // Waiting: until the next efficient size is there, as long as the most urgent
 // task does not become late and, with kLatency, for at most half the time of

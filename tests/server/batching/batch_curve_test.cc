@@ -158,5 +158,55 @@ TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
   EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
 }
 
+TEST(BatchCurveTest, LargerBatchesAreOldAfterAWhileWithoutThem) {
+  BatchCurve curve(8);
+  RunOften(&curve, 1, 10);
+  RunOften(&curve, 4, 40);
+  const absl::Time later = kStart + absl::Seconds(11);
+  EXPECT_FALSE(curve.LargerAreOld(1, kStart + absl::Seconds(9)));
+  EXPECT_TRUE(curve.LargerAreOld(1, later));
+  RunOften(&curve, 2, 20, later);
+  EXPECT_FALSE(curve.LargerAreOld(1, later + absl::Seconds(9)));
+  EXPECT_TRUE(curve.LargerAreOld(2, later));
+}
+
+TEST(BatchCurveTest, WhatWasMeasuredLongAgoGivesWayToWhatRuns) {
+  BatchCurve measured(8), used(8), idle(8);
+  const absl::Time later = kStart + absl::Seconds(11);
+  for (BatchCurve* curve : {&measured, &used, &idle}) {
+    for (int n : {1, 4, 7, 8}) curve->Set(n, {Ms(10 * n), Ms(10 * n)}, kStart);
+    if (curve == &used) RunOften(curve, 8, 80);
+    if (curve != &idle) RunOften(curve, 1, 10, later);
+  }
+  const double pace = measured.pace();
+  measured.Record(8, Ms(50), later);
+  EXPECT_NEAR(ToMs(measured.Median(8)), 50, 0.1) << "7 is forgotten";
+  EXPECT_NEAR(ToMs(measured.Median(4)), 40, 0.1);
+  EXPECT_NEAR(measured.pace(), pace, 1e-9) << "it was wrong, nothing changed";
+  // Less says one batch of a size that others ran of, or after a pause.
+  used.Record(8, Ms(50), later);
+  EXPECT_GT(ToMs(used.Median(8)), 75);
+  idle.Record(8, Ms(50), later);
+  EXPECT_GT(ToMs(idle.Median(8)), 75);
+}
+
+TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
+  BatchCurve curve(8);
+  for (int n : {1, 2, 4, 8}) curve.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);
+  RunOften(&curve, 8, 160);
+  const absl::Time later = kStart + absl::Seconds(11);
+  RunOften(&curve, 1, 20, later);
+  curve.Record(2, Ms(20), later);  // Half of what was measured.
+  EXPECT_NEAR(ToMs(curve.Median(2)), 20, 0.1);
+  EXPECT_NEAR(ToMs(curve.Median(4)), 40, 0.1);
+  EXPECT_NEAR(ToMs(curve.Median(8)), 160, 1) << "this has run";
+  // More than was measured says nothing of others.
+  BatchCurve slower(8);
+  for (int n : {1, 2, 4}) slower.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);
+  RunOften(&slower, 1, 20, later);
+  slower.Record(2, Ms(70), later);
+  EXPECT_NEAR(ToMs(slower.Median(4)), 80, 0.1);
+}
+
 }  // namespace
 }  // namespace sfmamba::batching

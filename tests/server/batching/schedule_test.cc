@@ -125,6 +125,63 @@ TEST(DecideTest, FixedWaitsForAFullBatchOrTheDelay) {
   EXPECT_EQ(Decide(kFixed, {Line(curve, 9, 1)}, kStart).images, 8);
 }
 
+// The images of the batch that leaves, `after` the curve was measured.
+int Tried(const WaitingLine& line, absl::Duration after,
+          const ScheduleOptions& options = kLatency) {
+  WaitingLine later = line;
+  for (absl::Time* time :
+       {&later.oldest, &later.order_by, &later.start_by, &later.finish_by}) {
+    *time += after;
+  }
+  return Decide(options, {later}, kStart + after).images;
+}
+
+TEST(DecideTest, TriesTwiceAsManyOnceInAWhile) {
+  const BatchCurve nothing_saved = Linear(0, 10), slow = Linear(0, 60);
+  const absl::Duration soon = absl::Seconds(9), late = absl::Seconds(11);
+  EXPECT_EQ(Tried(Line(nothing_saved, 8), soon), 1);
+  EXPECT_EQ(Tried(Line(nothing_saved, 8), late), 2);
+  EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kThroughput), 2);
+  EXPECT_EQ(Tried(Line(nothing_saved, 1), late), 1);
+  EXPECT_EQ(Tried(Line(nothing_saved, 8, 19), late), 1) << "it would be late";
+  EXPECT_EQ(Tried(Line(slow, 8), late), 1) << "others would wait for 120 ms";
+  EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kFixed), 8);
+}
+
+// Runs what Decide() chooses for a minute while 16 images wait, and returns the
+// last batch's images. Batches of n take 6 + 3n ms.
+int LearnForAMinute(BatchCurve* curve) {
+  absl::Time now = kStart;
+  int images = 0;
+  while (now < kStart + absl::Minutes(1)) {
+    WaitingLine line = Line(*curve, 16);
+    line.oldest = now;
+    line.order_by = line.start_by = line.finish_by = now + Ms(500);
+    images = Decide(kLatency, {line}, now).images;
+    if (images < 1) return images;
+    const absl::Duration took = Ms(6 + 3 * images);
+    now += took;
+    curve->Record(images, took, now);
+  }
+  return images;
+}
+
+// What was measured beside other programs.
+TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
+  for (const int ms : {12, 24}) {
+    BatchCurve every = Linear(0, ms);
+    EXPECT_EQ(LearnForAMinute(&every), 8) << ms;
+    EXPECT_EQ(every.best_size(), 8) << ms;
+    // Only one image was measured, larger batches are its multiples.
+    BatchCurve multiples(8);
+    for (int n = 1; n <= 8; n *= 2) {
+      multiples.Set(n, {Ms(n * ms), Ms(n * ms)}, kStart);
+    }
+    EXPECT_EQ(LearnForAMinute(&multiples), 8) << ms;
+    EXPECT_EQ(multiples.best_size(), 8) << ms;
+  }
+}
+
 TEST(ChooseSizeTest, ImagesLeaveOneByOneWhereBatchesSaveNothing) {
   const BatchCurve curve = Linear(0, 100);
   EXPECT_EQ(ChooseSize(kLatency, Line(curve, 3)), 1);
