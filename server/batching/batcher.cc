@@ -122,7 +122,8 @@ absl::Time Batcher::RunningSince() const {
 void Batcher::RunLoop(int thread) {
   server::NameThisThread(absl::StrCat("batch-", thread));
   Run run = make_run_(thread);
-  while (std::optional<Work> work = NextWork(thread)) {
+  std::optional<DeviceTurns::Turn> last;
+  while (std::optional<Work> work = NextWork(thread, std::move(last))) {
     const uint64_t number = work->batch.number;
     const bool succeeded = run(std::move(work->batch));
     absl::MutexLock lock(&mu_);
@@ -131,16 +132,21 @@ void Batcher::RunLoop(int thread) {
     const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
     ReportWait(now);
     if (observer_ != nullptr && succeeded) observer_->BatchEnded(times);
+    last.emplace(std::move(work->turn));
   }
 }
 
-std::optional<Batcher::Work> Batcher::NextWork(int thread) {
+std::optional<Batcher::Work> Batcher::NextWork(
+    int thread, std::optional<DeviceTurns::Turn> last) {
   absl::MutexLock lock(&mu_);
   idle_.push_back(thread);
+  const absl::Time now = clock_();
+  if (idle_.front() != thread || queue_.Due(now) > now) last.reset();
   std::optional<Work> work;
   while (WaitUntilDue(thread)) {
     const absl::Time since = clock_();
-    DeviceTurns::Turn turn = TakeTurn(thread);
+    DeviceTurns::Turn turn = TakeTurn(thread, std::move(last));
+    last.reset();
     // Others may have taken the batch meanwhile.
     std::optional<Batch> batch = TakeBatch(since);
     if (!batch.has_value()) {
@@ -177,11 +183,14 @@ bool Batcher::WaitUntilDue(int thread) {
   }
 }
 
-DeviceTurns::Turn Batcher::TakeTurn(int thread) {
+DeviceTurns::Turn Batcher::TakeTurn(int thread,
+                                    std::optional<DeviceTurns::Turn> last) {
   Place& place = places_[thread];
   const BatchQueue::Next next = queue_.PeekNext(clock_());
   std::optional<DeviceTurns::Turn> turn =
-      place.device->TryTake(next.priority, next.cost);
+      last.has_value()
+          ? place.device->TryKeep(*std::move(last), next.priority, next.cost)
+          : place.device->TryTake(next.priority, next.cost);
   if (turn.has_value()) return *std::move(turn);
   idle_.pop_front();
   first_wake_.SignalAll();

@@ -112,15 +112,19 @@ class Batcher {
   void RunLoop(int thread);  // The body of each of run_threads_.
   void DropLoop();           // The body of drop_thread_.
 
-  // Waits for the next batch and for a turn to run it. Returns none once the
-  // batcher stops and no task is left.
-  std::optional<Work> NextWork(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits for the next batch and for a turn to run it, which goes on from
+  // `last`, of the thread's last batch, where one is due at once. Returns none
+  // once the batcher stops and no task is left.
+  std::optional<Work> NextWork(int thread,
+                               std::optional<DeviceTurns::Turn> last)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until `thread` is the first of idle_ and a batch is due. Returns
   // false once the batcher stops and no task is left.
   bool WaitUntilDue(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns a turn on the thread's device. While it waits for one, the thread
-  // is not idle, so that others may take the batch.
-  DeviceTurns::Turn TakeTurn(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns a turn on the thread's device, in place of `last`. While it waits
+  // for one, the thread is not idle, so that others may take the batch.
+  DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the batch that is due, if any. It waited for its turn from `since`
   // on.
   std::optional<Batch> TakeBatch(absl::Time since)

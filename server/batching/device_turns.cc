@@ -11,12 +11,12 @@ DeviceTurns::Turn::Turn(Turn&& other)
       start_(other.start_) {}
 
 DeviceTurns::Turn::~Turn() {
-  if (turns_ != nullptr) turns_->End(wish_, turns_->clock_() - start_);
+  if (turns_ != nullptr) turns_->EndAndGrant(wish_, turns_->clock_() - start_);
 }
 
 void DeviceTurns::Turn::Return() {
   if (turns_ == nullptr) return;
-  std::exchange(turns_, nullptr)->End(wish_, absl::ZeroDuration());
+  std::exchange(turns_, nullptr)->EndAndGrant(wish_, absl::ZeroDuration());
 }
 
 DeviceTurns::Member::~Member() {
@@ -30,6 +30,22 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
   // Turns are granted as soon as they are free, so none is while others wait.
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
   const TurnWish wish = turns_.MakeWish(number_, priority, cost);
+  turns_.Start(wish);
+  return Turn(&turns_, wish, turns_.clock_());
+}
+
+std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryKeep(
+    Turn turn, server::Priority priority, absl::Duration cost) {
+  absl::MutexLock lock(&turns_.mu_);
+  turn.turns_ = nullptr;
+  turns_.End(turn.wish_, turns_.clock_() - turn.start_);
+  const TurnWish wish = turns_.MakeWish(number_, priority, cost);
+  std::vector<TurnWish> wishes = turns_.Wishes();
+  wishes.push_back(wish);
+  if (turns_.order_.Next(wishes) + 1 < static_cast<int>(wishes.size())) {
+    turns_.Grant();
+    return std::nullopt;
+  }
   turns_.Start(wish);
   return Turn(&turns_, wish, turns_.clock_());
 }
@@ -78,11 +94,15 @@ TurnWish DeviceTurns::MakeWish(int member, server::Priority priority,
   return wish;
 }
 
+std::vector<TurnWish> DeviceTurns::Wishes() const {
+  std::vector<TurnWish> wishes;
+  for (const Waiter* waiter : waiters_) wishes.push_back(waiter->wish);
+  return wishes;
+}
+
 void DeviceTurns::Grant() {
   while (taken_ < at_once_ && !waiters_.empty()) {
-    std::vector<TurnWish> wishes;
-    for (const Waiter* waiter : waiters_) wishes.push_back(waiter->wish);
-    const auto next = waiters_.begin() + order_.Next(wishes);
+    const auto next = waiters_.begin() + order_.Next(Wishes());
     Waiter& waiter = **next;
     waiters_.erase(next);
     Start(waiter.wish);
@@ -97,9 +117,13 @@ void DeviceTurns::Start(const TurnWish& wish) {
 }
 
 void DeviceTurns::End(const TurnWish& wish, absl::Duration took) {
-  absl::MutexLock lock(&mu_);
   order_.End(wish, took);
   --taken_;
+}
+
+void DeviceTurns::EndAndGrant(const TurnWish& wish, absl::Duration took) {
+  absl::MutexLock lock(&mu_);
+  End(wish, took);
   Grant();
 }
 

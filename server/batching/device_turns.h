@@ -57,6 +57,13 @@ class DeviceTurns {
     // Returns a turn for a batch that will take `cost`, or none if that must
     // wait for others.
     std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost);
+    // Ends `turn` and returns the next one, for a batch that will take `cost`,
+    // or none if others go first, who have theirs then. Without it a member
+    // that has only just ended its turn would always come after those who wait,
+    // so that one of short batches got as many turns as the others, not as much
+    // time.
+    std::optional<Turn> TryKeep(Turn turn, server::Priority priority,
+                                absl::Duration cost);
     // Waits for a turn.
     Turn Take(server::Priority priority, absl::Duration cost);
     // All calls of Take() that wait with a lower priority now have this one.
@@ -87,10 +94,16 @@ class DeviceTurns {
 
   TurnWish MakeWish(int member, server::Priority priority, absl::Duration cost)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The wishes of those who wait.
+  std::vector<TurnWish> Wishes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives free turns to those who wait.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Start(const TurnWish& wish) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void End(const TurnWish& wish, absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
+  // Grant() must follow.
+  void End(const TurnWish& wish, absl::Duration took)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndAndGrant(const TurnWish& wish, absl::Duration took)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   const int at_once_;
   const Clock clock_;

@@ -93,6 +93,33 @@ TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
   EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
 }
 
+// One batch after another of 3 ms, of a model beside one that has just had 30.
+TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
+  DeviceTurns turns(1, clock_);
+  const auto brief = turns.Join(), lengthy = turns.Join();
+  const auto cost = absl::Milliseconds(3);
+  {
+    const auto before =
+        lengthy->TryTake(Priority::kNormal, absl::Milliseconds(30));
+    now_ += absl::Milliseconds(30);
+  }
+  std::optional<DeviceTurns::Turn> turn(
+      brief->TryTake(Priority::kNormal, cost));
+  TakeLater(turns, *lengthy, Priority::kNormal, 1);
+  int kept = 0;
+  while (true) {
+    now_ += cost;
+    auto next = brief->TryKeep(*std::move(turn), Priority::kNormal, cost);
+    turn.reset();
+    if (!next.has_value()) break;
+    turn.emplace(*std::move(next));
+    ++kept;
+  }
+  EXPECT_EQ(kept, 9);
+  EXPECT_EQ(JoinAll(), std::vector<int>({1}));
+  EXPECT_TRUE(brief->TryTake(Priority::kNormal, cost).has_value());
+}
+
 TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join();
