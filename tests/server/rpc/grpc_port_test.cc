@@ -12,6 +12,7 @@
 #include "server/rpc/health.h"
 #include "server/security/tls_identity.h"
 #include "server/server_config.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/testing/certificates.h"
 
 namespace sfmamba::rpc {
@@ -66,7 +67,8 @@ TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {
 TEST_F(GrpcPortTest, TwoPortsOfOneProcessServeEachItsOwn) {
   const auto first = GrpcPort::Start(Options());
   GrpcPort::Options options = Options();
-  options.services = {};
+  v1::VisionService::CallbackService other;
+  options.services = {&other};
   const auto second = GrpcPort::Start(options);
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_TRUE(Call((*first)->port()).ok());

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "tests/server/vision_service_fixture.h"
 #include "tests/testing/patience.h"
 
@@ -313,44 +312,6 @@ TEST_F(VisionServiceTest, ListModelsGoesByPages) {
   EXPECT_EQ(field(-1, ""), "page_size");
   EXPECT_EQ(field(5000, ""), "");
   EXPECT_EQ(field(1, "nonsense"), "page_token");
-}
-
-TEST_F(VisionServiceTest, ReflectionListsTheServices) {
-  Start();
-  TimeLimit limit("the end of the call");
-  grpc::GenericStub stub(server_->channel());
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto wait = [&queue] {
-    void* tag;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  auto call = stub.PrepareCall(&context,
-                               "/grpc.reflection.v1alpha.ServerReflection/"
-                               "ServerReflectionInfo",
-                               &queue);
-  call->StartCall(this);
-  ASSERT_TRUE(wait());
-  // ServerReflectionRequest{list_services: ""}: field 7, of no bytes.
-  const grpc::Slice list_services("\x3a\x00", 2);
-  call->Write(grpc::ByteBuffer(&list_services, 1), this);
-  ASSERT_TRUE(wait());
-  grpc::ByteBuffer answer;
-  call->Read(&answer, this);
-  ASSERT_TRUE(wait());
-  grpc::Slice bytes;
-  ASSERT_TRUE(answer.DumpToSingleSlice(&bytes).ok());
-  const std::string text(reinterpret_cast<const char*>(bytes.begin()),
-                         bytes.size());
-  EXPECT_NE(text.find("sfmamba.v1.VisionService"), std::string::npos);
-  EXPECT_NE(text.find("grpc.health.v1.Health"), std::string::npos);
-  call->WritesDone(this);
-  wait();
-  grpc::Status status;
-  call->Finish(&status, this);
-  wait();
-  EXPECT_TRUE(status.ok());
 }
 
 TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
