@@ -105,7 +105,9 @@ void Bf16GemmAmx(const Bf16GemmArgs& args) {
   const Tiles tiles;
   // Rows whose inputs can be read where they are.
   int64_t in_place = 0;
-  if (args.x_bf16 != nullptr && args.in % kStepInputs == 0) {
+  if (args.x_padded) {
+    in_place = args.rows;
+  } else if (args.x_bf16 != nullptr && args.in % kStepInputs == 0) {
     in_place = args.rows / kTileRows * kTileRows;
   }
   const int64_t stride = RoundUp(args.in, kStepInputs) + kStepInputs;

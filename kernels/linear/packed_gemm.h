@@ -34,6 +34,10 @@ struct GemmArgs {
   BFloat16* y_bf16 = nullptr;
   // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once.
   bool gelu = false;
+  // x_bf16 is multiplied where it is: its rows are filled up with zeros to a
+  // multiple of 32 values, and rows up to a multiple of 16 may be read, with
+  // any values.
+  bool x_padded = false;
 };
 
 using PackedGemmArgs = GemmArgs<float>;
@@ -75,7 +79,7 @@ struct Bf16WeightMatrix {
 
 // Packs the matrix, which takes less time than from floats.
 void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
-                 BFloat16* packed);
+                 BFloat16* packed, CpuIsa isa = ActiveCpuIsa());
 
 // Writes y = x, rounded to bf16 as products with BFloat16 weights round it.
 void RoundToBf16(const float* x, int64_t count, BFloat16* y,
@@ -109,6 +113,11 @@ void Bf16GemmScalar(const Bf16GemmArgs& args);
 void Bf16GemmAvx512(const Bf16GemmArgs& args);
 void Bf16GemmAmx(const Bf16GemmArgs& args);
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
+void PackWeightsScalar(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                       BFloat16* packed);
+// One of the strides must be 1.
+void PackWeightsAvx512(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                       BFloat16* packed);
 
 }  // namespace sfmamba::kernels
 

@@ -43,23 +43,6 @@ void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
   }
 }
 
-// Packs inputs k and k + 1 of a whole panel. `from` points to the first one.
-void PackPairs(const Bf16WeightMatrix& weights, const BFloat16* from,
-               BFloat16* packed) {
-  if (weights.out_stride == 1) {
-    const BFloat16* second = from + weights.in_stride;
-    for (int64_t o = 0; o < kPanelBf16; ++o) {
-      packed[2 * o] = from[o];
-      packed[2 * o + 1] = second[o];
-    }
-    return;
-  }
-  for (int64_t o = 0; o < kPanelBf16; ++o, from += weights.out_stride) {
-    packed[2 * o] = from[0];
-    packed[2 * o + 1] = from[weights.in_stride];
-  }
-}
-
 }  // namespace
 
 template <>
@@ -116,25 +99,30 @@ void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
   }
 }
 
-void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
-                 BFloat16* packed) {
+void PackWeightsScalar(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                       BFloat16* packed) {
   for (int64_t first = 0; first < out; first += kPanelBf16) {
     const int64_t columns = std::min(kPanelBf16, out - first);
     const BFloat16* from = weights.values + first * weights.out_stride;
     for (int64_t k = 0; k < in; k += 2, from += 2 * weights.in_stride) {
-      if (columns == kPanelBf16 && k + 1 < in) {
-        PackPairs(weights, from, packed);
-      } else {
-        std::fill_n(packed, 2 * kPanelBf16, BFloat16());
-        for (int64_t o = 0; o < columns; ++o) {
-          const BFloat16* pair = from + o * weights.out_stride;
-          packed[2 * o] = pair[0];
-          if (k + 1 < in) packed[2 * o + 1] = pair[weights.in_stride];
-        }
+      std::fill_n(packed, 2 * kPanelBf16, BFloat16());
+      for (int64_t o = 0; o < columns; ++o) {
+        const BFloat16* pair = from + o * weights.out_stride;
+        packed[2 * o] = pair[0];
+        if (k + 1 < in) packed[2 * o + 1] = pair[weights.in_stride];
       }
       packed += 2 * kPanelBf16;
     }
   }
+}
+
+void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
+                 BFloat16* packed, CpuIsa isa) {
+  const bool pairs = weights.out_stride == 1 || weights.in_stride == 1;
+  if (pairs && isa == CpuIsa::kAvx512) {
+    return PackWeightsAvx512(weights, in, out, packed);
+  }
+  PackWeightsScalar(weights, in, out, packed);
 }
 
 void RoundToBf16(const float* x, int64_t count, BFloat16* y, CpuIsa isa) {

@@ -34,23 +34,59 @@ struct AttentionArgs {
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa = ActiveCpuIsa());
 
-// A block of scores: some queries by some keys.
+// Weights are written in whole steps of this number of keys.
+template <typename W>
+constexpr int64_t kKeyStep = 16;
+template <>
+inline constexpr int64_t kKeyStep<BFloat16> = 32;  // A step of AMX.
+
+// The scores of some queries with some keys, and the weights they become.
+template <typename W>
 struct ScoreBlock {
-  int64_t queries;
-  // A multiple of 16. Scores of -infinity have no weight.
-  int64_t keys;
-  float* scores;  // [queries, keys]; replaced by weights
-  float scale;    // Weights are 2^(scale * (score - largest)).
-  // [queries]. `largest` and `sums` are of the scores before this block and
-  // then with it; 2^(scale * (old largest - new largest)) is written to
-  // `shrink`.
+  int64_t queries, keys;
+  // [queries, keys], rows `stride` apart. The stride has room for whole steps,
+  // and what lies behind the keys is overwritten.
+  float* scores;
+  // [queries, keys], rows `stride` apart, written: 2^(scale * (score -
+  // largest)), or less than 2^-125 if that is less than 2^-126. 0 behind the
+  // keys of a step. With floats these may be the scores.
+  W* weights;
+  int64_t stride;
+  float scale;
+  bool first;  // No scores of these queries before.
+  // [queries]. `largest` and `sums` are of the scores before this block, if
+  // any, and then with it. Sums are of weights before they are rounded.
+  // 2^(scale * (old largest - new largest)) is written to `shrink` unless the
+  // block is the first.
   float *largest, *sums, *shrink;
 };
 
+// y = x * factor, with a factor for each row.
+template <typename W>
+struct ScaleRowsArgs {
+  int64_t rows, columns;
+  const float* x;  // [rows, columns], rows x_stride apart
+  int64_t x_stride;
+  const float* factors;  // [rows]
+  W* y;                  // [rows, columns], rows y_stride apart, written
+  int64_t y_stride;
+};
+
 // AttentionCpu chooses among these, one per instruction set.
-void SoftmaxBlockScalar(const ScoreBlock& block);
-void SoftmaxBlockAvx2(const ScoreBlock& block);
-void SoftmaxBlockAvx512(const ScoreBlock& block);
+template <typename W>
+void SoftmaxBlockScalar(const ScoreBlock<W>& block);
+template <typename W>
+void SoftmaxBlockAvx2(const ScoreBlock<W>& block);
+template <typename W>
+void SoftmaxBlockAvx512(const ScoreBlock<W>& block);
+// Needs HasAvx512Bf16().
+void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block);
+template <typename W>
+void ScaleRowsScalar(const ScaleRowsArgs<W>& args);
+template <typename W>
+void ScaleRowsAvx2(const ScaleRowsArgs<W>& args);
+template <typename W>
+void ScaleRowsAvx512(const ScaleRowsArgs<W>& args);
 
 }  // namespace sfmamba::kernels
 

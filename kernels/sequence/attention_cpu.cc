@@ -1,7 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -14,19 +12,33 @@ namespace {
 // The most keys and queries in a block, so that its scores and packed keys and
 // values stay in the L2 cache.
 constexpr int64_t kBlockKeys = 512, kBlockQueries = 64;
-// Keys are filled up to whole vectors.
-constexpr int64_t kVector = 16;
 constexpr double kLog2e = 1.4426950408889634;
-constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-void SoftmaxBlock(const ScoreBlock& block, CpuIsa isa) {
+template <typename W>
+void SoftmaxBlock(const ScoreBlock<W>& block, CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kScalar:
       return SoftmaxBlockScalar(block);
     case CpuIsa::kAvx2:
       return SoftmaxBlockAvx2(block);
     case CpuIsa::kAvx512:
+      if constexpr (std::is_same_v<W, BFloat16>) {
+        static const bool rounds = HasAvx512Bf16();
+        if (rounds) return SoftmaxBlockAvx512Bf16(block);
+      }
       return SoftmaxBlockAvx512(block);
+  }
+}
+
+template <typename W>
+void ScaleRows(const ScaleRowsArgs<W>& args, CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return ScaleRowsScalar(args);
+    case CpuIsa::kAvx2:
+      return ScaleRowsAvx2(args);
+    case CpuIsa::kAvx512:
+      return ScaleRowsAvx512(args);
   }
 }
 
@@ -45,13 +57,21 @@ Bf16WeightMatrix ToPack(const BFloat16* values, int64_t out_stride,
   return {values, out_stride, in_stride};
 }
 
-void Pack(const WeightMatrix& matrix, int64_t in, int64_t out, float* packed,
-          CpuIsa isa) {
-  PackWeights(matrix, in, out, packed, isa);
+int64_t RoundUp(int64_t value, int64_t step) {
+  return (value + step - 1) / step * step;
 }
-void Pack(const Bf16WeightMatrix& matrix, int64_t in, int64_t out,
-          BFloat16* packed, CpuIsa) {
-  PackWeights(matrix, in, out, packed);
+
+// Memory of one thread, which grows to what its largest problem needs.
+template <typename W>
+struct Workspace {
+  std::vector<W> keys, values, weights;  // Of a block.
+  std::vector<float> scores;             // Of a block.
+  std::vector<float> largest, sums, y;   // Of all queries.
+};
+
+template <typename T>
+void Reserve(size_t count, std::vector<T>* values) {
+  if (values->size() < count) values->resize(count);
 }
 
 // Where the sums of all queries are, [queries, d].
@@ -63,57 +83,52 @@ struct Sums {
 // A block of keys, packed, with their values.
 template <typename W>
 struct KeyBlock {
-  int64_t count;
   const W* keys;    // [count, d]
   const W* values;  // [d, count]
+  bool last;
 };
 
-// Adds what a block of keys gives to queries [begin, begin + block->queries).
+// Adds what a block of keys gives to queries [begin, begin + block->queries),
+// and divides by the sums of their weights after the last one.
 template <typename W>
-void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys, bool first,
-            int64_t begin, const ScoreBlock& block, const Sums& sums,
+void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys,
+            int64_t begin, const ScoreBlock<W>& block, const Sums& sums,
             CpuIsa isa) {
   GemmArgs<W> product{};
   product.rows = block.queries;
   product.in = args.d;
-  product.out = keys.count;
+  product.out = block.keys;
   SetInputs(args.q + begin * args.q_stride, &product);
   product.x_stride = args.q_stride;
   product.weights = keys.keys;
   product.y = block.scores;
-  product.y_stride = block.keys;
+  product.y_stride = block.stride;
   PackedGemmCpu(product, isa);
-  for (int64_t i = 0; i < block.queries; ++i) {
-    float* row = block.scores + i * block.keys;
-    std::fill(row + keys.count, row + block.keys, kNoScore);
-  }
   SoftmaxBlock(block, isa);
   float* const y = sums.y + begin * sums.stride;
-  for (int64_t i = 0; i < block.queries && !first; ++i) {
-    for (int64_t c = 0; c < args.d; ++c) {
-      y[i * sums.stride + c] *= block.shrink[i];
-    }
+  if (!block.first) {
+    ScaleRows<float>(
+        {block.queries, args.d, y, sums.stride, block.shrink, y, sums.stride},
+        isa);
   }
   product = {};
   product.rows = block.queries;
-  product.in = keys.count;
+  product.in = block.keys;
   product.out = args.d;
-  product.x = block.scores;
-  product.x_stride = block.keys;
+  SetInputs(block.weights, &product);
+  product.x_padded = product.x_bf16 != nullptr;
+  product.x_stride = block.stride;
   product.weights = keys.values;
-  product.add = !first;
+  product.add = !block.first;
   product.y = y;
   product.y_stride = sums.stride;
   PackedGemmCpu(product, isa);
-}
-
-// Divides a query's sums by those of its weights.
-void Finish(const float* sums, int64_t d, float scale, float* y, CpuIsa) {
-  for (int64_t c = 0; c < d; ++c) y[c] = sums[c] * scale;
-}
-void Finish(float* sums, int64_t d, float scale, BFloat16* y, CpuIsa isa) {
-  Finish(sums, d, scale, sums, isa);
-  RoundToBf16(sums, d, y, isa);
+  if (!keys.last) return;
+  float factors[kBlockQueries];
+  for (int64_t i = 0; i < block.queries; ++i) factors[i] = 1 / block.sums[i];
+  ScaleRows<W>({block.queries, args.d, y, sums.stride, factors,
+                args.y + begin * args.y_stride, args.y_stride},
+               isa);
 }
 
 }  // namespace
@@ -121,73 +136,99 @@ void Finish(float* sums, int64_t d, float scale, BFloat16* y, CpuIsa isa) {
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
   const int64_t most = std::min(kBlockKeys, args.tokens);
-  const int64_t width = (most + kVector - 1) / kVector * kVector;
-  std::vector<W> keys(PackedWeightsSize<W>(args.d, most, isa));
-  std::vector<W> values(PackedWeightsSize<W>(most, args.d, isa));
-  const std::unique_ptr<float[]> scores(  // Not initialised.
-      new float[std::min(kBlockQueries, args.queries) * width]);
-  std::vector<float> largest(args.queries, kNoScore), sums(args.queries, 0.0f);
-  std::vector<float> own;  // Where y is not fp32.
+  // Not a multiple of a page's size, which would put the rows of a tile into
+  // the same sets of the cache.
+  const int64_t stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
+  thread_local Workspace<W> space;
+  Reserve(PackedWeightsSize<W>(args.d, most, isa), &space.keys);
+  Reserve(PackedWeightsSize<W>(most, args.d, isa), &space.values);
+  Reserve(kBlockQueries * stride, &space.scores);
+  Reserve(args.queries, &space.largest);
+  Reserve(args.queries, &space.sums);
+  ScoreBlock<W> block{};
   Sums results{};
   if constexpr (std::is_same_v<W, float>) {
+    block.weights = space.scores.data();
     results = {args.y, args.y_stride};
   } else {
-    own.resize(args.queries * args.d);
-    results = {own.data(), args.d};
+    Reserve(kBlockQueries * stride, &space.weights);
+    block.weights = space.weights.data();
+    Reserve(args.queries * args.d, &space.y);
+    results = {space.y.data(), args.d};
   }
   float shrink[kBlockQueries];
+  block.scores = space.scores.data();
+  block.stride = stride;
+  block.scale =
+      static_cast<float>(kLog2e / std::sqrt(static_cast<double>(args.d)));
+  block.shrink = shrink;
   const int64_t key_blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
   const int64_t query_blocks =
       (args.queries + kBlockQueries - 1) / kBlockQueries;
   for (int64_t b = 0; b < key_blocks;
        ++b) {  // Blocks are nearly equal in size.
     const int64_t first = args.tokens * b / key_blocks;
-    const int64_t count = args.tokens * (b + 1) / key_blocks - first;
-    Pack(ToPack(args.k + first * args.k_stride, args.k_stride, 1), args.d,
-         count, keys.data(), isa);
-    Pack(ToPack(args.v + first * args.v_stride, 1, args.v_stride), count,
-         args.d, values.data(), isa);
+    block.first = b == 0;
+    block.keys = args.tokens * (b + 1) / key_blocks - first;
+    PackWeights(ToPack(args.k + first * args.k_stride, args.k_stride, 1),
+                args.d, block.keys, space.keys.data(), isa);
+    PackWeights(ToPack(args.v + first * args.v_stride, 1, args.v_stride),
+                block.keys, args.d, space.values.data(), isa);
+    const KeyBlock<W> keys{space.keys.data(), space.values.data(),
+                           b + 1 == key_blocks};
     for (int64_t q = 0; q < query_blocks; ++q) {
       const int64_t begin = args.queries * q / query_blocks;
-      ScoreBlock block{};
       block.queries = args.queries * (q + 1) / query_blocks - begin;
-      block.keys = (count + kVector - 1) / kVector * kVector;
-      block.scores = scores.get();
-      block.scale =
-          static_cast<float>(kLog2e / std::sqrt(static_cast<double>(args.d)));
-      block.largest = largest.data() + begin;
-      block.sums = sums.data() + begin;
-      block.shrink = shrink;
-      Attend(args, {count, keys.data(), values.data()}, b == 0, begin, block,
-             results, isa);
+      block.largest = space.largest.data() + begin;
+      block.sums = space.sums.data() + begin;
+      Attend(args, keys, begin, block, results, isa);
     }
-  }
-  for (int64_t i = 0; i < args.queries; ++i) {
-    Finish(results.y + i * results.stride, args.d, 1 / sums[i],
-           args.y + i * args.y_stride, isa);
   }
 }
 
 template void AttentionCpu(const AttentionArgs<float>&, CpuIsa);
 template void AttentionCpu(const AttentionArgs<BFloat16>&, CpuIsa);
 
-void SoftmaxBlockScalar(const ScoreBlock& block) {
+template <typename W>
+void SoftmaxBlockScalar(const ScoreBlock<W>& block) {
   for (int64_t i = 0; i < block.queries; ++i) {
-    float* scores = block.scores + i * block.keys;
-    const float before = block.largest[i];
-    float largest = before;
+    const float* scores = block.scores + i * block.stride;
+    W* weights = block.weights + i * block.stride;
+    float largest = block.first ? scores[0] : block.largest[i];
     for (int64_t c = 0; c < block.keys; ++c) {
       if (scores[c] > largest) largest = scores[c];
     }
     float sum = 0;
     for (int64_t c = 0; c < block.keys; ++c) {
-      scores[c] = std::exp2(block.scale * (scores[c] - largest));
-      sum += scores[c];
+      const float weight = std::exp2(block.scale * (scores[c] - largest));
+      weights[c] = W(weight);
+      sum += weight;
+    }
+    std::fill(weights + block.keys, weights + RoundUp(block.keys, kKeyStep<W>),
+              W());
+    if (!block.first) {
+      block.shrink[i] = std::exp2(block.scale * (block.largest[i] - largest));
+      sum += block.sums[i] * block.shrink[i];
     }
     block.largest[i] = largest;
-    block.shrink[i] = std::exp2(block.scale * (before - largest));
-    block.sums[i] = block.sums[i] * block.shrink[i] + sum;
+    block.sums[i] = sum;
   }
 }
+
+template void SoftmaxBlockScalar(const ScoreBlock<float>&);
+template void SoftmaxBlockScalar(const ScoreBlock<BFloat16>&);
+
+template <typename W>
+void ScaleRowsScalar(const ScaleRowsArgs<W>& args) {
+  for (int64_t i = 0; i < args.rows; ++i) {
+    for (int64_t c = 0; c < args.columns; ++c) {
+      args.y[i * args.y_stride + c] =
+          W(args.x[i * args.x_stride + c] * args.factors[i]);
+    }
+  }
+}
+
+template void ScaleRowsScalar(const ScaleRowsArgs<float>&);
+template void ScaleRowsScalar(const ScaleRowsArgs<BFloat16>&);
 
 }  // namespace sfmamba::kernels

@@ -3,7 +3,9 @@
 #ifndef SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 #define SFMAMBA_KERNELS_SEQUENCE_ATTENTION_SIMD_H_
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/sequence/attention.h"
 #include "kernels/simd/simd_math.h"
@@ -19,31 +21,56 @@ inline V Exp2AtMostOne(V x) {
   return Select(IsNan(x), x, power);
 }
 
-template <typename V>
-void SoftmaxBlock(const ScoreBlock& block) {
+// Ends a query's row of a block.
+template <typename W>
+void AddToSums(const ScoreBlock<W>& block, int64_t i, float largest,
+               float sum) {
+  if (!block.first) {
+    const float shrink = std::exp2(block.scale * (block.largest[i] - largest));
+    block.shrink[i] = shrink;
+    sum += block.sums[i] * shrink;
+  }
+  block.largest[i] = largest;
+  block.sums[i] = sum;
+}
+
+template <typename V, typename W>
+void SoftmaxBlock(const ScoreBlock<W>& block) {
+  const int64_t keys =
+      (block.keys + kKeyStep<W> - 1) / kKeyStep<W> * kKeyStep<W>;
   for (int64_t i = 0; i < block.queries; ++i) {
-    float* scores = block.scores + i * block.keys;
+    float* scores = block.scores + i * block.stride;
+    W* weights = block.weights + i * block.stride;
+    std::fill(scores + block.keys, scores + keys,
+              -std::numeric_limits<float>::infinity());
     // A NaN may be lost here, but not its weight.
     V most = V::Load(scores);
-    for (int64_t c = V::kWidth; c < block.keys; c += V::kWidth) {
+    for (int64_t c = V::kWidth; c < keys; c += V::kWidth) {
       most = Max(most, V::Load(scores + c));
     }
-    alignas(64) float lanes[V::kWidth];
-    most.Store(lanes);
     const float before = block.largest[i];
-    float largest = before;
-    for (const float lane : lanes) largest = lane > largest ? lane : largest;
-    block.largest[i] = largest;
+    float largest = Largest(most);
+    if (!block.first && before > largest) largest = before;
     const V scale = V::Set(block.scale), at_one = V::Set(largest);
     V sum = V::Set(0.0f);
-    for (int64_t c = 0; c < block.keys; c += V::kWidth) {
+    for (int64_t c = 0; c < keys; c += V::kWidth) {
       const V weight = Exp2AtMostOne((V::Load(scores + c) - at_one) * scale);
-      weight.Store(scores + c);
+      weight.Store(weights + c);
       sum = sum + weight;
     }
-    const float shrink = std::exp2(block.scale * (before - largest));
-    block.shrink[i] = shrink;
-    block.sums[i] = block.sums[i] * shrink + Sum(sum);
+    AddToSums(block, i, largest, Sum(sum));
+  }
+}
+
+template <typename V, typename W>
+void ScaleRows(const ScaleRowsArgs<W>& args) {
+  for (int64_t i = 0; i < args.rows; ++i) {
+    const float* x = args.x + i * args.x_stride;
+    W* y = args.y + i * args.y_stride;
+    const V factor = V::Set(args.factors[i]);
+    ForEachVector<V>(args.columns, [&](int64_t c, int lanes) {
+      StoreLanes(LoadLanes<V>(x + c, lanes) * factor, y + c, lanes);
+    });
   }
 }
 

@@ -1,0 +1,57 @@
+#include <random>
+#include <utility>
+
+#include "benchmark/benchmark.h"
+#include "kernels/sequence/attention.h"
+#include "tests/kernels/benchmark_cases.h"
+#include "tests/kernels/matrix.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+constexpr int kHeads = 8, kSize = 40;
+
+// SF-Mamba T's stages 3 and 4 at 224 x 224, and stage 3 of a dense model, of
+// which a part of the queries is timed.
+void AttentionCases(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgNames({"isa", "queries", "tokens"});
+  for (const auto& [queries, tokens] :
+       {std::pair(196, 196), {198, 198}, {51, 51}, {1008, 7056}}) {
+    for (CpuIsa isa : SupportedCpuIsas()) {
+      benchmark->Args({static_cast<int>(isa), queries, tokens});
+    }
+  }
+  LeastOfFive(benchmark);
+}
+
+// One head among kHeads, whose queries, keys and values lie side by side.
+// Reports the operations of one core, a product and its sum being two.
+template <typename W>
+void Attention(benchmark::State& state) {
+  const int64_t queries = state.range(1), tokens = state.range(2);
+  const int width = kHeads * kSize;
+  Matrix<W> qkv(tokens, 3 * width, kDense), y(queries, width, kDense);
+  std::mt19937 random(1);
+  qkv.FillNormal(random, 0, 1);
+  AttentionArgs<W> args{};
+  args.queries = queries;
+  args.tokens = tokens;
+  args.d = kSize;
+  args.q = qkv.data();
+  args.k = args.q + width;
+  args.v = args.k + width;
+  args.y = y.data();
+  args.q_stride = args.k_stride = args.v_stride = qkv.stride();
+  args.y_stride = y.stride();
+  Time(state, [&](CpuIsa isa) { AttentionCpu(args, isa); });
+  state.counters["flops"] =
+      benchmark::Counter(4.0 * queries * tokens * kSize,
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK_TEMPLATE(Attention, float)->Apply(AttentionCases);
+BENCHMARK_TEMPLATE(Attention, BFloat16)->Apply(AttentionCases);
+
+}  // namespace
+}  // namespace sfmamba::kernels
+
+BENCHMARK_MAIN();
