@@ -55,9 +55,9 @@ struct Sums {
   BFloat16* y_bf16;
   int64_t y_stride;
 
-  // `from` may be null: no bias.
+  // `from` may be null: no bias. Adding -0 leaves even the sign of a zero.
   void SetBias(const float* from) {
-    low_bias = high_bias = Vec16::Set(0.0f);
+    low_bias = high_bias = Vec16::Set(-0.0f);
     if (from == nullptr) return;
     const __mmask32 mask = First(columns);
     low_bias.v = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);

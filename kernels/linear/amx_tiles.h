@@ -108,27 +108,29 @@ inline void PrefetchWeights(const BFloat16* weights) {
   }
 }
 
-// Writes the sums to [kRows * kTileRows, kPanel].
+// Writes the sums to [kRows * kTileRows, kPanel], rows `stride` apart.
 template <int kRows, int kColumns>
-void StoreSums(float* sums) {
-  float* second = sums + kTileRows * kPanel;
-  _tile_stored(0, sums, kPanelBytes);
-  if (kColumns == 2) _tile_stored(1, sums + kPanel / 2, kPanelBytes);
-  if (kRows == 2) _tile_stored(2, second, kPanelBytes);
+void StoreSums(float* sums, int64_t stride) {
+  const int64_t row_bytes = stride * sizeof(float);
+  float* second = sums + kTileRows * stride;
+  _tile_stored(0, sums, row_bytes);
+  if (kColumns == 2) _tile_stored(1, sums + kPanel / 2, row_bytes);
+  if (kRows == 2) _tile_stored(2, second, row_bytes);
   if (kRows == 2 && kColumns == 2) {
-    _tile_stored(3, second + kPanel / 2, kPanelBytes);
+    _tile_stored(3, second + kPanel / 2, row_bytes);
   }
 }
 
 // Writes the sums that products.Run<kRows, kColumns>() adds up, for at least
-// `rows` rows and `columns` columns, to sums [2 * kTileRows, kPanel].
+// `rows` rows and `columns` columns, to sums [2 * kTileRows, kPanel] with rows
+// `stride` apart, in whole tiles.
 template <typename Products>
 void SumProducts(int64_t rows, int64_t columns, const Products& products,
-                 float* sums) {
+                 float* sums, int64_t stride = kPanel) {
   const auto run = [&](auto row_tiles, auto column_tiles) {
     ZeroSums<row_tiles, column_tiles>();
     products.template Run<row_tiles, column_tiles>();
-    StoreSums<row_tiles, column_tiles>(sums);
+    StoreSums<row_tiles, column_tiles>(sums, stride);
   };
   const std::integral_constant<int, 1> one;
   const std::integral_constant<int, 2> two;

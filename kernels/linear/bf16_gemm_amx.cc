@@ -49,12 +49,6 @@ struct AddPanel {
   const bool first;            // Of those that read the weights.
 };
 
-// Copies the weights of a step that is not whole, filled up with zeros.
-void ReadTail(const BFloat16* weights, int64_t values, BFloat16* tail) {
-  std::copy_n(weights, values, tail);
-  std::fill_n(tail + values, kStepWeights - values, BFloat16());
-}
-
 // Computes all outputs of the rows, panel by panel.
 template <Result kResult, typename Activation>
 void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
@@ -62,7 +56,9 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
   const int64_t depth = (args.in + 1) / 2 * 2;
   const int64_t steps = depth / kStepInputs, left = depth % kStepInputs;
   const BFloat16* weights = args.weights;
-  alignas(64) BFloat16 tail[kStepWeights];
+  // Whole tiles of sums are stored as they are.
+  const bool in_place = kResult == Result::kSet && args.bias == nullptr;
+  alignas(64) BFloat16 tail[kStepWeights] = {};
   alignas(64) float values[2 * kTileRows * kPanel];
   Sums sums;
   sums.values = values;
@@ -70,17 +66,18 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
   for (int64_t first = 0; first < args.out; first += kPanel) {
     sums.columns = std::min(kPanel, args.out - first);
     sums.SetBias(args.bias == nullptr ? nullptr : args.bias + first);
-    if (left > 0) {
-      ReadTail(weights + steps * kStepWeights, left * kPanel, tail);
-    }
+    std::copy_n(weights + steps * kStepWeights, left * kPanel, tail);
     for (int64_t row = 0; row < args.rows; row += 2 * kTileRows) {
       const int64_t rows = std::min(2 * kTileRows, args.rows - row);
       const Inputs from{inputs.x + row * inputs.stride, inputs.stride};
-      SumProducts(
-          rows, sums.columns,
-          AddPanel{from, weights, steps, left > 0 ? tail : nullptr, row == 0},
-          values);
+      const AddPanel products{from, weights, steps, left > 0 ? tail : nullptr,
+                              row == 0};
       const int64_t at = row * args.y_stride + first;
+      if (in_place && rows % kTileRows == 0 && sums.columns == kPanel) {
+        SumProducts(rows, kPanel, products, args.y + at, args.y_stride);
+        continue;
+      }
+      SumProducts(rows, sums.columns, products, values);
       sums.y = args.y + at;
       sums.y_bf16 = args.y_bf16 + at;
       FinishRows<kResult>(sums, 0, rows, activation);
@@ -105,10 +102,8 @@ void Bf16GemmAmx(const Bf16GemmArgs& args) {
   const Tiles tiles;
   // Rows whose inputs can be read where they are.
   int64_t in_place = 0;
-  if (args.x_padded) {
-    in_place = args.rows;
-  } else if (args.x_bf16 != nullptr && args.in % kStepInputs == 0) {
-    in_place = args.rows / kTileRows * kTileRows;
+  if (args.x_bf16 != nullptr && args.in % kStepInputs == 0) {
+    in_place = args.x_padded ? args.rows : args.rows / kTileRows * kTileRows;
   }
   const int64_t stride = RoundUp(args.in, kStepInputs) + kStepInputs;
   const int64_t most =

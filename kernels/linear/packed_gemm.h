@@ -34,9 +34,8 @@ struct GemmArgs {
   BFloat16* y_bf16 = nullptr;
   // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once.
   bool gelu = false;
-  // x_bf16 is multiplied where it is: its rows are filled up with zeros to a
-  // multiple of 32 values, and rows up to a multiple of 16 may be read, with
-  // any values.
+  // Rows of x_bf16 up to a multiple of 16 may be read, with any values. Then it
+  // is multiplied where it is if `in` is a multiple of 32.
   bool x_padded = false;
 };
 

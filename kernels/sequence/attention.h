@@ -79,14 +79,15 @@ template <typename W>
 void SoftmaxBlockAvx2(const ScoreBlock<W>& block);
 template <typename W>
 void SoftmaxBlockAvx512(const ScoreBlock<W>& block);
-// Needs HasAvx512Bf16().
-void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block);
 template <typename W>
 void ScaleRowsScalar(const ScaleRowsArgs<W>& args);
 template <typename W>
 void ScaleRowsAvx2(const ScaleRowsArgs<W>& args);
 template <typename W>
 void ScaleRowsAvx512(const ScaleRowsArgs<W>& args);
+// Need HasAvx512Bf16().
+void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block);
+void ScaleRowsAvx512Bf16(const ScaleRowsArgs<BFloat16>& args);
 
 }  // namespace sfmamba::kernels
 

@@ -1,4 +1,4 @@
-// The softmax of attention with weights that the processor rounds to bf16.
+// What attention does besides products in bf16, with rounding by the processor.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -19,17 +19,21 @@ struct Step {
   Vec16 low, high;
 };
 
-// Which of a step's keys, of which `count` are left, there are.
-__mmask32 First(int64_t count) {
-  return count >= kStep ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
+// Calls f(c, mask) for each step of `count` values, from value c on. The mask
+// has those there are.
+template <typename F>
+void ForEachStep(int64_t count, F f) {
+  int64_t c = 0;
+  for (; c + kStep <= count; c += kStep) f(c, ~__mmask32{0});
+  if (c < count) f(c, (__mmask32{1} << (count - c)) - 1);
 }
 
-// Loads a step's scores; those of no key are -infinity.
-Step LoadScores(const float* scores, __mmask32 keys) {
+// Loads a step. What the mask has not is -infinity.
+Step Load(const float* x, __mmask32 mask) {
   const __m512 none = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
-  return {{_mm512_mask_loadu_ps(none, static_cast<__mmask16>(keys), scores)},
-          {_mm512_mask_loadu_ps(none, static_cast<__mmask16>(keys >> kLanes),
-                                scores + kLanes)}};
+  return {{_mm512_mask_loadu_ps(none, static_cast<__mmask16>(mask), x)},
+          {_mm512_mask_loadu_ps(none, static_cast<__mmask16>(mask >> kLanes),
+                                x + kLanes)}};
 }
 
 // Returns 2^x for x <= 0: 2^-126 for less than that, NaN for NaN.
@@ -47,29 +51,44 @@ Vec16 Exp2AtLeastLowest(Vec16 x) {
 }  // namespace
 
 void SoftmaxBlockAvx512Bf16(const ScoreBlock<BFloat16>& block) {
+  const Vec16 lowest = Vec16::Set(-std::numeric_limits<float>::infinity());
+  const Vec16 zero = Vec16::Set(0.0f), scale = Vec16::Set(block.scale);
   for (int64_t i = 0; i < block.queries; ++i) {
     const float* scores = block.scores + i * block.stride;
     BFloat16* weights = block.weights + i * block.stride;
     // A NaN may be lost here, but not its weight.
-    Step most = LoadScores(scores, First(block.keys));
-    for (int64_t c = kStep; c < block.keys; c += kStep) {
-      const Step step = LoadScores(scores + c, First(block.keys - c));
+    Step most{lowest, lowest};
+    ForEachStep(block.keys, [&](int64_t c, __mmask32 keys) {
+      const Step step = Load(scores + c, keys);
       most = {Max(most.low, step.low), Max(most.high, step.high)};
-    }
+    });
     float largest = Largest(Max(most.low, most.high));
     if (!block.first && block.largest[i] > largest) largest = block.largest[i];
-    const Vec16 scale = Vec16::Set(block.scale), at_one = Vec16::Set(largest);
-    Step sum{Vec16::Set(0.0f), Vec16::Set(0.0f)};
-    for (int64_t c = 0; c < block.keys; c += kStep) {
-      const __mmask32 keys = First(block.keys - c);
-      const Step step = LoadScores(scores + c, keys);
+    const Vec16 at_one = Vec16::Set(largest);
+    Step sum{zero, zero};
+    ForEachStep(block.keys, [&](int64_t c, __mmask32 keys) {
+      const Step step = Load(scores + c, keys);
       const Vec16 low = Exp2AtLeastLowest((step.low - at_one) * scale);
       const Vec16 high = Exp2AtLeastLowest((step.high - at_one) * scale);
       const __m512bh rounded = _mm512_maskz_cvtne2ps_pbh(keys, high.v, low.v);
       _mm512_storeu_si512(weights + c, reinterpret_cast<__m512i>(rounded));
       sum = {sum.low + low, sum.high + high};
-    }
+    });
     AddToSums(block, i, largest, Sum(sum.low + sum.high));
+  }
+}
+
+void ScaleRowsAvx512Bf16(const ScaleRowsArgs<BFloat16>& args) {
+  for (int64_t i = 0; i < args.rows; ++i) {
+    const float* x = args.x + i * args.x_stride;
+    BFloat16* y = args.y + i * args.y_stride;
+    const Vec16 factor = Vec16::Set(args.factors[i]);
+    ForEachStep(args.columns, [&](int64_t c, __mmask32 mask) {
+      const Step step = Load(x + c, mask);
+      const __m512bh rounded =
+          _mm512_cvtne2ps_pbh((step.high * factor).v, (step.low * factor).v);
+      _mm512_mask_storeu_epi16(y + c, mask, reinterpret_cast<__m512i>(rounded));
+    });
   }
 }
 

@@ -14,6 +14,11 @@ namespace {
 constexpr int64_t kBlockKeys = 512, kBlockQueries = 64;
 constexpr double kLog2e = 1.4426950408889634;
 
+bool RoundsToBf16() {
+  static const bool rounds = HasAvx512Bf16();
+  return rounds;
+}
+
 template <typename W>
 void SoftmaxBlock(const ScoreBlock<W>& block, CpuIsa isa) {
   switch (isa) {
@@ -23,8 +28,7 @@ void SoftmaxBlock(const ScoreBlock<W>& block, CpuIsa isa) {
       return SoftmaxBlockAvx2(block);
     case CpuIsa::kAvx512:
       if constexpr (std::is_same_v<W, BFloat16>) {
-        static const bool rounds = HasAvx512Bf16();
-        if (rounds) return SoftmaxBlockAvx512Bf16(block);
+        if (RoundsToBf16()) return SoftmaxBlockAvx512Bf16(block);
       }
       return SoftmaxBlockAvx512(block);
   }
@@ -38,95 +42,151 @@ void ScaleRows(const ScaleRowsArgs<W>& args, CpuIsa isa) {
     case CpuIsa::kAvx2:
       return ScaleRowsAvx2(args);
     case CpuIsa::kAvx512:
+      if constexpr (std::is_same_v<W, BFloat16>) {
+        if (RoundsToBf16()) return ScaleRowsAvx512Bf16(args);
+      }
       return ScaleRowsAvx512(args);
   }
-}
-
-// How products in W are given their inputs, keys and values.
-void SetInputs(const float* x, PackedGemmArgs* product) { product->x = x; }
-void SetInputs(const BFloat16* x, Bf16GemmArgs* product) {
-  product->x_bf16 = x;
-}
-
-WeightMatrix ToPack(const float* values, int64_t out_stride,
-                    int64_t in_stride) {
-  return {values, out_stride, in_stride};
-}
-Bf16WeightMatrix ToPack(const BFloat16* values, int64_t out_stride,
-                        int64_t in_stride) {
-  return {values, out_stride, in_stride};
 }
 
 int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Memory of one thread, which grows to what its largest problem needs.
+// AMX reads whole steps of inputs where they are. So its products are given
+// such, filled up with zeros. Others are given as many as there are.
 template <typename W>
-struct Workspace {
-  std::vector<W> keys, values, weights;  // Of a block.
-  std::vector<float> scores;             // Of a block.
-  std::vector<float> largest, sums, y;   // Of all queries.
-};
-
-template <typename T>
-void Reserve(size_t count, std::vector<T>* values) {
-  if (values->size() < count) values->resize(count);
+int64_t InputStep(CpuIsa isa) {
+  static const bool amx = std::is_same_v<W, BFloat16> && HasAmxBf16();
+  return amx && isa == CpuIsa::kAvx512 ? kKeyStep<BFloat16> : 1;
 }
 
-// Where the sums of all queries are, [queries, d].
-struct Sums {
-  float* y;
-  int64_t stride;
+WeightMatrix Matrix(const float* values, int64_t out_stride,
+                    int64_t in_stride) {
+  return {values, out_stride, in_stride};
+}
+Bf16WeightMatrix Matrix(const BFloat16* values, int64_t out_stride,
+                        int64_t in_stride) {
+  return {values, out_stride, in_stride};
+}
+
+// Packs a matrix [out, in] with whole steps of inputs.
+template <typename W, typename M>
+void PackSteps(M matrix, int64_t in, int64_t out, W* packed, CpuIsa isa) {
+  const int64_t width = PanelWidth<W>(isa);
+  const int64_t steps = RoundUp(in, InputStep<W>(isa));
+  for (int64_t first = 0; first < out; first += width) {
+    PackWeights(matrix, in, std::min(width, out - first), packed, isa);
+    W* const end = packed + PackedWeightsSize<W>(steps, width, isa);
+    std::fill(packed + PackedWeightsSize<W>(in, width, isa), end, W());
+    packed = end;
+    matrix.values += width * matrix.out_stride;
+  }
+}
+
+// Memory that begins with a line of the cache, as tiles are read fastest.
+template <typename T>
+class Buffer {
+ public:
+  // Returns room for `count` values, whose contents are unspecified.
+  T* Reserve(int64_t count) {
+    const size_t lines = (count * sizeof(T) + sizeof(Line) - 1) / sizeof(Line);
+    if (lines_.size() < lines) lines_.resize(lines);
+    return lines_.data()->values;
+  }
+
+ private:
+  struct alignas(64) Line {
+    T values[64 / sizeof(T)];
+  };
+  std::vector<Line> lines_;
 };
 
-// A block of keys, packed, with their values.
+// A thread's memory, which grows to what its largest problem needs.
 template <typename W>
-struct KeyBlock {
-  const W* keys;    // [count, d]
-  const W* values;  // [d, count]
-  bool last;
+struct Workspace {
+  Buffer<W> queries, keys, values, weights;  // Of a block.
+  Buffer<float> scores;                      // Of a block.
+  Buffer<float> largest, sums, y;            // Of all queries.
 };
 
-// Adds what a block of keys gives to queries [begin, begin + block->queries),
-// and divides by the sums of their weights after the last one.
+// What is known of a block of queries and one of keys.
 template <typename W>
-void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys,
-            int64_t begin, const ScoreBlock<W>& block, const Sums& sums,
+struct Block {
+  ScoreBlock<W> scores;
+  bool last;               // No keys behind these.
+  const W *keys, *values;  // Packed.
+  W* queries;              // Room for [queries, d] in bf16, of whole steps.
+  float* y;  // Sums of the values, [queries, d], rows y_stride apart.
+  int64_t y_stride;
+};
+
+// Sets a block's queries as the inputs of a product.
+void SetQueries(const float* q, int64_t q_stride, const Block<float>&,
+                PackedGemmArgs* product) {
+  product->x = q;
+  product->x_stride = q_stride;
+}
+void SetQueries(const BFloat16* q, int64_t q_stride,
+                const Block<BFloat16>& block, Bf16GemmArgs* product) {
+  const int64_t d = product->in, stride = RoundUp(d, kKeyStep<BFloat16>);
+  for (int64_t i = 0; i < block.scores.queries; ++i) {
+    BFloat16* const row = block.queries + i * stride;
+    std::copy_n(q + i * q_stride, d, row);
+    std::fill(row + d, row + stride, BFloat16());
+  }
+  product->x_bf16 = block.queries;
+  product->x_stride = stride;
+  product->x_padded = true;
+}
+
+// The same for its weights.
+void SetWeights(const ScoreBlock<float>& block, PackedGemmArgs* product) {
+  product->x = block.weights;
+  product->x_stride = block.stride;
+}
+void SetWeights(const ScoreBlock<BFloat16>& block, Bf16GemmArgs* product) {
+  product->x_bf16 = block.weights;
+  product->x_stride = block.stride;
+  product->x_padded = true;
+}
+
+// Adds what a block of keys gives to queries from `begin` on, and divides by
+// the sums of their weights after the last block.
+template <typename W>
+void Attend(const AttentionArgs<W>& args, int64_t begin, const Block<W>& block,
             CpuIsa isa) {
+  const ScoreBlock<W>& scores = block.scores;
   GemmArgs<W> product{};
-  product.rows = block.queries;
+  product.rows = scores.queries;
   product.in = args.d;
-  product.out = block.keys;
-  SetInputs(args.q + begin * args.q_stride, &product);
-  product.x_stride = args.q_stride;
-  product.weights = keys.keys;
-  product.y = block.scores;
-  product.y_stride = block.stride;
+  product.out = scores.keys;
+  SetQueries(args.q + begin * args.q_stride, args.q_stride, block, &product);
+  product.in = RoundUp(args.d, InputStep<W>(isa));
+  product.weights = block.keys;
+  product.y = scores.scores;
+  product.y_stride = scores.stride;
   PackedGemmCpu(product, isa);
-  SoftmaxBlock(block, isa);
-  float* const y = sums.y + begin * sums.stride;
-  if (!block.first) {
-    ScaleRows<float>(
-        {block.queries, args.d, y, sums.stride, block.shrink, y, sums.stride},
-        isa);
+  SoftmaxBlock(scores, isa);
+  if (!scores.first) {
+    ScaleRows<float>({scores.queries, args.d, block.y, block.y_stride,
+                      scores.shrink, block.y, block.y_stride},
+                     isa);
   }
   product = {};
-  product.rows = block.queries;
-  product.in = block.keys;
+  product.rows = scores.queries;
+  product.in = RoundUp(scores.keys, InputStep<W>(isa));
   product.out = args.d;
-  SetInputs(block.weights, &product);
-  product.x_padded = product.x_bf16 != nullptr;
-  product.x_stride = block.stride;
-  product.weights = keys.values;
-  product.add = !block.first;
-  product.y = y;
-  product.y_stride = sums.stride;
+  SetWeights(scores, &product);
+  product.weights = block.values;
+  product.add = !scores.first;
+  product.y = block.y;
+  product.y_stride = block.y_stride;
   PackedGemmCpu(product, isa);
-  if (!keys.last) return;
+  if (!block.last) return;
   float factors[kBlockQueries];
-  for (int64_t i = 0; i < block.queries; ++i) factors[i] = 1 / block.sums[i];
-  ScaleRows<W>({block.queries, args.d, y, sums.stride, factors,
+  for (int64_t i = 0; i < scores.queries; ++i) factors[i] = 1 / scores.sums[i];
+  ScaleRows<W>({scores.queries, args.d, block.y, block.y_stride, factors,
                 args.y + begin * args.y_stride, args.y_stride},
                isa);
 }
@@ -135,53 +195,55 @@ void Attend(const AttentionArgs<W>& args, const KeyBlock<W>& keys,
 
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
+  const int64_t step = InputStep<W>(isa);
   const int64_t most = std::min(kBlockKeys, args.tokens);
+  thread_local Workspace<W> space;
+  float* const largest = space.largest.Reserve(args.queries);
+  float* const sums = space.sums.Reserve(args.queries);
+  float* y = nullptr;
+  W* const keys = space.keys.Reserve(
+      PackedWeightsSize<W>(RoundUp(args.d, step), most, isa));
+  W* const values = space.values.Reserve(
+      PackedWeightsSize<W>(RoundUp(most, step), args.d, isa));
+  float shrink[kBlockQueries];
+  Block<W> block{};
+  block.keys = keys;
+  block.values = values;
+  ScoreBlock<W>& scores = block.scores;
   // Not a multiple of a page's size, which would put the rows of a tile into
   // the same sets of the cache.
-  const int64_t stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
-  thread_local Workspace<W> space;
-  Reserve(PackedWeightsSize<W>(args.d, most, isa), &space.keys);
-  Reserve(PackedWeightsSize<W>(most, args.d, isa), &space.values);
-  Reserve(kBlockQueries * stride, &space.scores);
-  Reserve(args.queries, &space.largest);
-  Reserve(args.queries, &space.sums);
-  ScoreBlock<W> block{};
-  Sums results{};
-  if constexpr (std::is_same_v<W, float>) {
-    block.weights = space.scores.data();
-    results = {args.y, args.y_stride};
-  } else {
-    Reserve(kBlockQueries * stride, &space.weights);
-    block.weights = space.weights.data();
-    Reserve(args.queries * args.d, &space.y);
-    results = {space.y.data(), args.d};
-  }
-  float shrink[kBlockQueries];
-  block.scores = space.scores.data();
-  block.stride = stride;
-  block.scale =
+  scores.stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
+  scores.scores = space.scores.Reserve(kBlockQueries * scores.stride);
+  scores.scale =
       static_cast<float>(kLog2e / std::sqrt(static_cast<double>(args.d)));
-  block.shrink = shrink;
+  scores.shrink = shrink;
+  if constexpr (std::is_same_v<W, float>) {
+    scores.weights = scores.scores;
+    y = args.y;
+    block.y_stride = args.y_stride;
+  } else {
+    scores.weights = space.weights.Reserve(kBlockQueries * scores.stride);
+    block.queries =
+        space.queries.Reserve(kBlockQueries * RoundUp(args.d, kKeyStep<W>));
+    y = space.y.Reserve(args.queries * args.d);
+    block.y_stride = args.d;
+  }
   const int64_t key_blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
-  const int64_t query_blocks =
-      (args.queries + kBlockQueries - 1) / kBlockQueries;
-  for (int64_t b = 0; b < key_blocks;
-       ++b) {  // Blocks are nearly equal in size.
+  for (int64_t b = 0; b < key_blocks; ++b) {  // They are nearly equal in size.
     const int64_t first = args.tokens * b / key_blocks;
-    block.first = b == 0;
-    block.keys = args.tokens * (b + 1) / key_blocks - first;
-    PackWeights(ToPack(args.k + first * args.k_stride, args.k_stride, 1),
-                args.d, block.keys, space.keys.data(), isa);
-    PackWeights(ToPack(args.v + first * args.v_stride, 1, args.v_stride),
-                block.keys, args.d, space.values.data(), isa);
-    const KeyBlock<W> keys{space.keys.data(), space.values.data(),
-                           b + 1 == key_blocks};
-    for (int64_t q = 0; q < query_blocks; ++q) {
-      const int64_t begin = args.queries * q / query_blocks;
-      block.queries = args.queries * (q + 1) / query_blocks - begin;
-      block.largest = space.largest.data() + begin;
-      block.sums = space.sums.data() + begin;
-      Attend(args, keys, begin, block, results, isa);
+    scores.keys = args.tokens * (b + 1) / key_blocks - first;
+    scores.first = b == 0;
+    block.last = b + 1 == key_blocks;
+    PackSteps(Matrix(args.k + first * args.k_stride, args.k_stride, 1), args.d,
+              scores.keys, keys, isa);
+    PackSteps(Matrix(args.v + first * args.v_stride, 1, args.v_stride),
+              scores.keys, args.d, values, isa);
+    for (int64_t begin = 0; begin < args.queries; begin += kBlockQueries) {
+      scores.queries = std::min(kBlockQueries, args.queries - begin);
+      scores.largest = largest + begin;
+      scores.sums = sums + begin;
+      block.y = y + begin * block.y_stride;
+      Attend(args, begin, block, isa);
     }
   }
 }

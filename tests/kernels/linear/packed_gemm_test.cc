@@ -266,6 +266,31 @@ TEST_P(Bf16RowsTest, ReadWithTheBitsOfThoseThatTheProductRounds) {
   }
 }
 
+// The last rows are followed by NaN up to a multiple of 16.
+TEST_P(Bf16RowsTest, AreReadWhereTheyAreIfMoreMayBeRead) {
+  for (const auto& [rows, out] : {std::pair(1, 40), {17, 32}, {38, 100}}) {
+    Product<BFloat16> product(rows, 64, out);
+    product.with_bias = false;
+    const std::vector<BFloat16> packed = product.Packed(GetParam());
+    const Matrix<BFloat16> x = RoundedMatrix(product.x);
+    std::vector<BFloat16> more((rows + 15) / 16 * 16 * 64,
+                               BFloat16(std::nanf("")));
+    for (int64_t i = 0; i < rows; ++i) {
+      std::copy_n(&x.at(i, 0), 64, &more[i * 64]);
+    }
+    Bf16GemmArgs args = product.Args(packed);
+    args.x_bf16 = more.data();
+    args.x_stride = 64;
+    args.x_padded = true;
+    Matrix<float> y(rows, out);
+    args.y = y.data();
+    args.y_stride = y.stride();
+    PackedGemmCpu(args, GetParam());
+    EXPECT_TRUE(y.GuardsIntact());
+    EXPECT_TRUE(y == product.Run(GetParam())) << rows << " " << out;
+  }
+}
+
 TEST_P(Bf16RowsTest, AreWrittenAsTheSumsRounded) {
   for (const auto& [rows, in, out] : kBf16Sizes) {
     for (const bool with_bias : {true, false}) {
@@ -346,7 +371,7 @@ TEST_P(Bf16RowsTest, RoundToNearest) {
   }
 }
 
-TEST(Bf16WeightsTest, PackAsFloatsThatAreRounded) {
+TEST_P(Bf16RowsTest, PackAsFloatsThatAreRounded) {
   for (const auto& [in, out] : {std::pair(1, 1), {33, 40}, {40, 64}, {7, 31}}) {
     Matrix<float> weights(out, in);
     std::mt19937 random(4);
@@ -357,7 +382,7 @@ TEST(Bf16WeightsTest, PackAsFloatsThatAreRounded) {
     PackWeights<BFloat16>(WeightMatrix{weights.data(), weights.stride(), 1}, in,
                           out, by_rows.data());
     PackWeights(Bf16WeightMatrix{rounded.data(), rounded.stride(), 1}, in, out,
-                packed.data());
+                packed.data(), GetParam());
     const auto same = [](const std::vector<BFloat16>& a,
                          const std::vector<BFloat16>& b) {
       return std::equal(
@@ -371,7 +396,7 @@ TEST(Bf16WeightsTest, PackAsFloatsThatAreRounded) {
     PackWeights<BFloat16>(WeightMatrix{weights.data(), 1, weights.stride()},
                           out, in, expected.data());
     PackWeights(Bf16WeightMatrix{rounded.data(), 1, rounded.stride()}, out, in,
-                columns.data());
+                columns.data(), GetParam());
     EXPECT_TRUE(same(columns, expected)) << in << " " << out;
   }
 }

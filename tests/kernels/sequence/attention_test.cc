@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -83,9 +84,9 @@ class AttentionTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, AttentionTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-constexpr std::array<int, 3> kSizes[] = {{1, 1, 1},    {1, 5, 3},
-                                         {7, 16, 40},  {49, 49, 40},
-                                         {65, 17, 33}, {3, 1100, 12}};
+constexpr std::array<int, 3> kSizes[] = {
+    {1, 1, 1},    {1, 5, 3},     {7, 16, 40},  {49, 49, 40},
+    {65, 17, 33}, {3, 1100, 12}, {67, 198, 64}};
 
 TEST_P(AttentionTest, AgreesWithFp64) {
   for (const auto& [queries, tokens, d] : kSizes) {
@@ -113,17 +114,18 @@ TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
   }
 }
 
-TEST_P(AttentionTest, AQueryHasTheSameBitsBesideAnyOthers) {
-  const Problem<float> problem(150, 600, 20);
-  const Matrix<float> all = problem.Run(GetParam());
+template <typename W>
+void ExpectSameBitsBesideAnyOthers(CpuIsa isa) {
+  const Problem<W> problem(150, 600, 20);
+  const Matrix<W> all = problem.Run(isa);
   for (const int64_t begin : {0, 1, 77, 149}) {
     for (const int64_t queries : {1, 9, 70}) {
       if (begin + queries > 150) continue;
-      Matrix<float> y(queries, 20);
-      AttentionArgs<float> args = problem.Args(y);
+      Matrix<W> y(queries, 20);
+      AttentionArgs<W> args = problem.Args(y);
       args.q += begin * args.q_stride;
       args.queries = queries;
-      AttentionCpu(args, GetParam());
+      AttentionCpu(args, isa);
       for (int64_t i = 0; i < queries; ++i) {
         ASSERT_TRUE(y.RowEquals(i, all, begin + i)) << begin << " " << i;
       }
@@ -131,19 +133,63 @@ TEST_P(AttentionTest, AQueryHasTheSameBitsBesideAnyOthers) {
   }
 }
 
+TEST_P(AttentionTest, AQueryHasTheSameBitsBesideAnyOthers) {
+  ExpectSameBitsBesideAnyOthers<float>(GetParam());
+  ExpectSameBitsBesideAnyOthers<BFloat16>(GetParam());
+}
+
+template <typename W>
+void ExpectPoisonStays(float poison, CpuIsa isa) {
+  Problem<W> problem(10, 30, 5);
+  const Matrix<W> clean = problem.Run(isa);
+  problem.q.at(4, 1) = W(poison);
+  const Matrix<W> y = problem.Run(isa);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(y.RowEquals(i, clean, i), i != 4);
+  EXPECT_FALSE(y.RowIsFinite(4));
+  problem.v.at(29, 0) = W(poison);
+  const Matrix<W> all = problem.Run(isa);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(all.RowIsFinite(i));
+}
+
 TEST_P(AttentionTest, PoisonStaysWithItsQueryAndComesFromAnyKey) {
   for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
                              std::numeric_limits<float>::infinity()}) {
-    Problem<float> problem(10, 30, 5);
-    const Matrix<float> clean = problem.Run(GetParam());
-    problem.q.at(4, 1) = poison;
-    const Matrix<float> y = problem.Run(GetParam());
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(y.RowEquals(i, clean, i), i != 4);
-    EXPECT_FALSE(y.RowIsFinite(4));
-    problem.v.at(29, 0) = poison;
-    const Matrix<float> all = problem.Run(GetParam());
-    for (int i = 0; i < 10; ++i) EXPECT_FALSE(all.RowIsFinite(i));
+    ExpectPoisonStays<float>(poison, GetParam());
+    ExpectPoisonStays<BFloat16>(poison, GetParam());
   }
+}
+
+// What lies beside a head, and what an earlier problem has left.
+TEST_P(AttentionTest, PoisonAroundAProblemIsNotRead) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Problem<BFloat16> problem(40, 45, 20);
+  const Matrix<BFloat16> clean = problem.Run(GetParam());
+  Problem<BFloat16> larger(70, 100, 70);
+  for (Matrix<BFloat16>* x : {&larger.q, &larger.k, &larger.v}) {
+    for (int64_t i = 0; i < x->rows(); ++i) {
+      for (int c = 0; c < 70; ++c) x->at(i, c) = BFloat16(kNan);
+    }
+  }
+  larger.Run(GetParam());
+  EXPECT_TRUE(problem.Run(GetParam()) == clean);
+  Problem<BFloat16> beside = larger;
+  for (const auto& [from, to] : {std::pair(&problem.q, &beside.q),
+                                 {&problem.k, &beside.k},
+                                 {&problem.v, &beside.v}}) {
+    for (int64_t i = 0; i < from->rows(); ++i) {
+      for (int c = 0; c < 20; ++c) to->at(i, c + 1) = from->at(i, c);
+    }
+  }
+  Matrix<BFloat16> y(40, 20);
+  AttentionArgs<BFloat16> args = beside.Args(y);
+  args.queries = 40;
+  args.tokens = 45;
+  args.d = 20;
+  ++args.q;
+  ++args.k;
+  ++args.v;
+  AttentionCpu(args, GetParam());
+  EXPECT_TRUE(y == clean);
 }
 
 }  // namespace
