@@ -73,8 +73,8 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
       const AddPanel products{from, weights, steps, left > 0 ? tail : nullptr,
                               row == 0};
       const int64_t at = row * args.y_stride + first;
-      if (in_place && rows % kTileRows == 0 && sums.columns == kPanel) {
-        SumProducts(rows, kPanel, products, args.y + at, args.y_stride);
+      if (in_place && rows % kTileRows == 0 && sums.columns % kLanes == 0) {
+        SumProducts(rows, sums.columns, products, args.y + at, args.y_stride);
         continue;
       }
       SumProducts(rows, sums.columns, products, values);

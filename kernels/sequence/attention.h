@@ -10,8 +10,8 @@ namespace sfmamba::kernels {
 
 // y = softmax(q k^T / sqrt(d)) v for one sequence and head. Products are
 // computed in W, float or BFloat16, as in kernels/linear/packed_gemm.h, and all
-// sums in fp32: with BFloat16 the weights of the values are rounded to bf16,
-// and y is once.
+// sums in fp32: with BFloat16 the weights of the values are rounded to bf16
+// (not those in the denominator), and y is once.
 //
 // The scores are never all in memory: keys are taken in blocks, and the sums of
 // a query are rescaled when a block has a larger score than those before.
@@ -48,8 +48,8 @@ struct ScoreBlock {
   // and what lies behind the keys is overwritten.
   float* scores;
   // [queries, keys], rows `stride` apart, written: 2^(scale * (score -
-  // largest)), or less than 2^-125 if that is less than 2^-126. 0 behind the
-  // keys of a step. With floats these may be the scores.
+  // largest)), of which those below 2^-126 may be 2^-126 or 0. Behind the keys
+  // of the last step there are zeros. With floats these may be the scores.
   W* weights;
   int64_t stride;
   float scale;

@@ -11,7 +11,9 @@ namespace {
 
 // The most keys and queries in a block, so that its scores and packed keys and
 // values stay in the L2 cache.
-constexpr int64_t kBlockKeys = 512, kBlockQueries = 64;
+constexpr int64_t kBlockKeys = 512, kBlockQueries = 128;
+// Products are faster with whole vectors of outputs, where there is room.
+constexpr int64_t kOutputStep = 16;
 constexpr double kLog2e = 1.4426950408889634;
 
 bool RoundsToBf16() {
@@ -53,8 +55,8 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// AMX reads whole steps of inputs where they are. So its products are given
-// such, filled up with zeros. Others are given as many as there are.
+// AMX reads inputs where they are if they are whole steps, so its products have
+// their inputs filled up with zeros. Others have as many as there are.
 template <typename W>
 int64_t InputStep(CpuIsa isa) {
   static const bool amx = std::is_same_v<W, BFloat16> && HasAmxBf16();
@@ -106,145 +108,172 @@ class Buffer {
 template <typename W>
 struct Workspace {
   Buffer<W> queries, keys, values, weights;  // Of a block.
-  Buffer<float> scores;                      // Of a block.
+  Buffer<float> scores, shrink;              // Of a block.
   Buffer<float> largest, sums, y;            // Of all queries.
 };
 
-// What is known of a block of queries and one of keys.
+// A block of queries and one of keys.
 template <typename W>
 struct Block {
   ScoreBlock<W> scores;
-  bool last;               // No keys behind these.
-  const W *keys, *values;  // Packed.
-  W* queries;              // Room for [queries, d] in bf16, of whole steps.
-  float* y;  // Sums of the values, [queries, d], rows y_stride apart.
+  int64_t begin;     // The first query.
+  bool last;         // No keys are behind these.
+  W *keys, *values;  // Packed.
+  W* queries;        // Room for [queries, d] in whole steps, with bf16.
+  float* y;          // Sums of the values, [queries, d], rows y_stride apart.
   int64_t y_stride;
+  int64_t outputs;  // Room in a row of y, which begins with d values.
 };
 
-// Sets a block's queries as the inputs of a product.
-void SetQueries(const float* q, int64_t q_stride, const Block<float>&,
-                PackedGemmArgs* product) {
-  product->x = q;
-  product->x_stride = q_stride;
+// The inputs of a product, rows `stride` apart.
+template <typename W>
+struct Inputs {
+  const W* x;
+  int64_t stride;
+};
+
+void SetInputs(const Inputs<float>& inputs, PackedGemmArgs* product) {
+  product->x = inputs.x;
+  product->x_stride = inputs.stride;
 }
-void SetQueries(const BFloat16* q, int64_t q_stride,
-                const Block<BFloat16>& block, Bf16GemmArgs* product) {
-  const int64_t d = product->in, stride = RoundUp(d, kKeyStep<BFloat16>);
+void SetInputs(const Inputs<BFloat16>& inputs, Bf16GemmArgs* product) {
+  product->x_bf16 = inputs.x;
+  product->x_stride = inputs.stride;
+  product->x_padded = true;
+}
+
+// Return a block's queries; those in bf16 are copied to have whole steps.
+Inputs<float> Queries(const AttentionArgs<float>& args,
+                      const Block<float>& block) {
+  return {args.q + block.begin * args.q_stride, args.q_stride};
+}
+Inputs<BFloat16> Queries(const AttentionArgs<BFloat16>& args,
+                         const Block<BFloat16>& block) {
+  const int64_t stride = RoundUp(args.d, kKeyStep<BFloat16>);
   for (int64_t i = 0; i < block.scores.queries; ++i) {
     BFloat16* const row = block.queries + i * stride;
-    std::copy_n(q + i * q_stride, d, row);
-    std::fill(row + d, row + stride, BFloat16());
+    std::copy_n(args.q + (block.begin + i) * args.q_stride, args.d, row);
+    std::fill(row + args.d, row + stride, BFloat16());
   }
-  product->x_bf16 = block.queries;
-  product->x_stride = stride;
-  product->x_padded = true;
+  return {block.queries, stride};
 }
 
-// The same for its weights.
-void SetWeights(const ScoreBlock<float>& block, PackedGemmArgs* product) {
-  product->x = block.weights;
-  product->x_stride = block.stride;
-}
-void SetWeights(const ScoreBlock<BFloat16>& block, Bf16GemmArgs* product) {
-  product->x_bf16 = block.weights;
-  product->x_stride = block.stride;
-  product->x_padded = true;
-}
-
-// Adds what a block of keys gives to queries from `begin` on, and divides by
-// the sums of their weights after the last block.
+// Writes the scores of a block.
 template <typename W>
-void Attend(const AttentionArgs<W>& args, int64_t begin, const Block<W>& block,
-            CpuIsa isa) {
-  const ScoreBlock<W>& scores = block.scores;
+void MultiplyKeys(const AttentionArgs<W>& args, const Block<W>& block,
+                  CpuIsa isa) {
   GemmArgs<W> product{};
-  product.rows = scores.queries;
-  product.in = args.d;
-  product.out = scores.keys;
-  SetQueries(args.q + begin * args.q_stride, args.q_stride, block, &product);
+  product.rows = block.scores.queries;
   product.in = RoundUp(args.d, InputStep<W>(isa));
+  product.out = RoundUp(block.scores.keys, kOutputStep);
+  SetInputs(Queries(args, block), &product);
   product.weights = block.keys;
-  product.y = scores.scores;
-  product.y_stride = scores.stride;
+  product.y = block.scores.scores;
+  product.y_stride = block.scores.stride;
   PackedGemmCpu(product, isa);
-  SoftmaxBlock(scores, isa);
+}
+
+// Adds the values of a block by their weights to y.
+template <typename W>
+void AddValues(const AttentionArgs<W>& args, const Block<W>& block,
+               CpuIsa isa) {
+  const ScoreBlock<W>& scores = block.scores;
   if (!scores.first) {
     ScaleRows<float>({scores.queries, args.d, block.y, block.y_stride,
                       scores.shrink, block.y, block.y_stride},
                      isa);
   }
-  product = {};
+  GemmArgs<W> product{};
   product.rows = scores.queries;
   product.in = RoundUp(scores.keys, InputStep<W>(isa));
-  product.out = args.d;
-  SetWeights(scores, &product);
+  product.out = block.outputs;
+  SetInputs(Inputs<W>{scores.weights, scores.stride}, &product);
   product.weights = block.values;
   product.add = !scores.first;
   product.y = block.y;
   product.y_stride = block.y_stride;
   PackedGemmCpu(product, isa);
-  if (!block.last) return;
+}
+
+// Divides the sums of a block's values by those of their weights.
+template <typename W>
+void Divide(const AttentionArgs<W>& args, const Block<W>& block, CpuIsa isa) {
+  const ScoreBlock<W>& scores = block.scores;
   float factors[kBlockQueries];
   for (int64_t i = 0; i < scores.queries; ++i) factors[i] = 1 / scores.sums[i];
   ScaleRows<W>({scores.queries, args.d, block.y, block.y_stride, factors,
-                args.y + begin * args.y_stride, args.y_stride},
+                args.y + block.begin * args.y_stride, args.y_stride},
                isa);
+}
+
+// Attends with all queries to a block of keys, `block`.
+template <typename W>
+void AttendTo(const AttentionArgs<W>& args, Block<W> block, CpuIsa isa) {
+  ScoreBlock<W>& scores = block.scores;
+  for (; block.begin < args.queries; block.begin += kBlockQueries) {
+    scores.queries = std::min(kBlockQueries, args.queries - block.begin);
+    MultiplyKeys(args, block, isa);
+    SoftmaxBlock(scores, isa);
+    AddValues(args, block, isa);
+    if (block.last) Divide(args, block, isa);
+    scores.largest += kBlockQueries;
+    scores.sums += kBlockQueries;
+    block.y += kBlockQueries * block.y_stride;
+  }
+}
+
+// Returns a block with its memory, where `most` is the most keys in one.
+template <typename W>
+Block<W> Allocate(const AttentionArgs<W>& args, int64_t most, CpuIsa isa) {
+  thread_local Workspace<W> space;
+  const int64_t step = InputStep<W>(isa);
+  Block<W> block{};
+  block.keys = space.keys.Reserve(
+      PackedWeightsSize<W>(RoundUp(args.d, step), most, isa));
+  block.values = space.values.Reserve(
+      PackedWeightsSize<W>(RoundUp(most, step), args.d, isa));
+  ScoreBlock<W>& scores = block.scores;
+  // A multiple of a page's size would put the rows of a tile into the same sets
+  // of the cache.
+  scores.stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
+  scores.scores = space.scores.Reserve(kBlockQueries * scores.stride);
+  scores.largest = space.largest.Reserve(args.queries);
+  scores.sums = space.sums.Reserve(args.queries);
+  scores.shrink = space.shrink.Reserve(kBlockQueries);
+  if constexpr (std::is_same_v<W, float>) {
+    scores.weights = scores.scores;
+    block.y = args.y;
+    block.y_stride = args.y_stride;
+    block.outputs = args.d;
+  } else {
+    scores.weights = space.weights.Reserve(kBlockQueries * scores.stride);
+    block.queries =
+        space.queries.Reserve(kBlockQueries * RoundUp(args.d, kKeyStep<W>));
+    block.y_stride = block.outputs = RoundUp(args.d, kOutputStep);
+    block.y = space.y.Reserve(args.queries * block.y_stride);
+  }
+  return block;
 }
 
 }  // namespace
 
 template <typename W>
 void AttentionCpu(const AttentionArgs<W>& args, CpuIsa isa) {
-  const int64_t step = InputStep<W>(isa);
-  const int64_t most = std::min(kBlockKeys, args.tokens);
-  thread_local Workspace<W> space;
-  float* const largest = space.largest.Reserve(args.queries);
-  float* const sums = space.sums.Reserve(args.queries);
-  float* y = nullptr;
-  W* const keys = space.keys.Reserve(
-      PackedWeightsSize<W>(RoundUp(args.d, step), most, isa));
-  W* const values = space.values.Reserve(
-      PackedWeightsSize<W>(RoundUp(most, step), args.d, isa));
-  float shrink[kBlockQueries];
-  Block<W> block{};
-  block.keys = keys;
-  block.values = values;
+  Block<W> block = Allocate(args, std::min(kBlockKeys, args.tokens), isa);
   ScoreBlock<W>& scores = block.scores;
-  // Not a multiple of a page's size, which would put the rows of a tile into
-  // the same sets of the cache.
-  scores.stride = RoundUp(most, kKeyStep<W>) + kKeyStep<W>;
-  scores.scores = space.scores.Reserve(kBlockQueries * scores.stride);
   scores.scale =
       static_cast<float>(kLog2e / std::sqrt(static_cast<double>(args.d)));
-  scores.shrink = shrink;
-  if constexpr (std::is_same_v<W, float>) {
-    scores.weights = scores.scores;
-    y = args.y;
-    block.y_stride = args.y_stride;
-  } else {
-    scores.weights = space.weights.Reserve(kBlockQueries * scores.stride);
-    block.queries =
-        space.queries.Reserve(kBlockQueries * RoundUp(args.d, kKeyStep<W>));
-    y = space.y.Reserve(args.queries * args.d);
-    block.y_stride = args.d;
-  }
-  const int64_t key_blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
-  for (int64_t b = 0; b < key_blocks; ++b) {  // They are nearly equal in size.
-    const int64_t first = args.tokens * b / key_blocks;
-    scores.keys = args.tokens * (b + 1) / key_blocks - first;
+  const int64_t blocks = (args.tokens + kBlockKeys - 1) / kBlockKeys;
+  for (int64_t b = 0; b < blocks; ++b) {  // They are nearly equal in size.
+    const int64_t first = args.tokens * b / blocks;
+    scores.keys = args.tokens * (b + 1) / blocks - first;
     scores.first = b == 0;
-    block.last = b + 1 == key_blocks;
+    block.last = b + 1 == blocks;
     PackSteps(Matrix(args.k + first * args.k_stride, args.k_stride, 1), args.d,
-              scores.keys, keys, isa);
+              scores.keys, block.keys, isa);
     PackSteps(Matrix(args.v + first * args.v_stride, 1, args.v_stride),
-              scores.keys, args.d, values, isa);
-    for (int64_t begin = 0; begin < args.queries; begin += kBlockQueries) {
-      scores.queries = std::min(kBlockQueries, args.queries - begin);
-      scores.largest = largest + begin;
-      scores.sums = sums + begin;
-      block.y = y + begin * block.y_stride;
-      Attend(args, begin, block, isa);
-    }
+              scores.keys, args.d, block.values, isa);
+    AttendTo(args, block, isa);
   }
 }
 
