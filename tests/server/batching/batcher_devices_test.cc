@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,29 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   batcher.Submit(MakeTask(next));
   EXPECT_TRUE(next.Wait().ok());
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
+}
+
+// A model that has just had the device for a second has no turn between them.
+TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
+  absl::Time now = absl::UnixEpoch();
+  DeviceTurns device(1, [&now] { return now; });
+  const auto lengthy = device.Join();
+  Batcher batcher(Options(1, kAtOnce), {&device}, log_.Named("a"));
+  auto busy = lengthy->TryTake(Priority::kNormal, kCost);
+  Answer answers[3];
+  for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
+  WaitForWaiting(1, device);
+  size_t ran_before = 0;
+  std::thread next([&] {
+    const DeviceTurns::Turn turn = lengthy->Take(Priority::kNormal, kCost);
+    ran_before = log_.ran().size();
+  });
+  WaitForWaiting(2, device);
+  now += absl::Seconds(1);
+  busy.reset();
+  Join(next, "the next turn");
+  EXPECT_EQ(ran_before, 3);
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
 }
 
 TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {

@@ -77,6 +77,27 @@ TEST_F(AdminSettingsTest, ChangesTheLimitsOfAQueueWhileItRuns) {
   EXPECT_EQ(Classify(two).code, StatusCode::OK);
 }
 
+TEST_F(AdminSettingsTest, LimitsAreOfTheVersionThatIsNamedOrOfAll) {
+  StartExplicit();
+  server::WriteModel(repository_, "fake", "4");
+  ASSERT_EQ(Label("fake", "stable", 3).code, StatusCode::OK);
+  ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
+  v1::RuntimeSettings settings;
+  ASSERT_EQ(
+      Update("queues { model: 'models/fake/versions/4' max_queue_items: 9 }",
+             &settings)
+          .code,
+      StatusCode::OK);
+  ASSERT_EQ(settings.queues_size(), 2);
+  EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
+  EXPECT_EQ(settings.queues(1).max_queue_items(), 9);
+  ASSERT_EQ(
+      Update("queues { model: 'fake' max_queue_items: 5 }", &settings).code,
+      StatusCode::OK);
+  EXPECT_EQ(settings.queues(0).max_queue_items(), 5);
+  EXPECT_EQ(settings.queues(1).max_queue_items(), 5);
+}
+
 TEST_F(AdminSettingsTest, WrongLimitsOfQueuesChangeNothing) {
   Start();
   v1::RuntimeSettings settings;
