@@ -33,6 +33,10 @@ SfmambaSwitchStack:
   .size SfmambaSwitchStack, .-SfmambaSwitchStack
 )");
 
+// Of AddressSanitizer's run-time library; null in programs without it.
+extern "C" __attribute__((weak)) void __asan_unpoison_memory_region(
+    const volatile void* address, size_t size);
+
 namespace sfmamba::simt {
 namespace {
 
@@ -69,6 +73,11 @@ Fibres::~Fibres() {
 }
 
 void Fibres::Start() {
+  // Fibres never return from Enter(), so what AddressSanitizer has marked
+  // around its locals and those of fibres that were given up is still there.
+  if (__asan_unpoison_memory_region != nullptr) {
+    __asan_unpoison_memory_region(stacks_, count_ * kStack);
+  }
   for (int i = 0; i < count_; ++i) {
     // As SfmambaSwitchStack leaves it: six registers, then where to go on. One
     // more word makes the alignment at Enter() that of a call.
