@@ -72,7 +72,13 @@ class ReflectionService::Stream final
   absl::Status Take(ServerReflectionRequest* request) const {
     const absl::Status allowed =
         CheckCaller(&service_.gate_, context_, security::Scope::kRead).status();
-    return allowed.ok() ? Parse(request_, request) : allowed;
+    if (!allowed.ok()) return allowed;
+    if (request_.Length() > kMostRequestBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a request of ", request_.Length(), " bytes, at most ",
+                       kMostRequestBytes, " are read"));
+    }
+    return Parse(request_, request);
   }
 
   ReflectionService& service_;

@@ -18,15 +18,17 @@ namespace sfmamba::rpc {
 //
 // A stream ends with UNAUTHENTICATED or PERMISSION_DENIED as soon as its caller
 // may not read, which is asked for each request before that is parsed;
-// INVALID_ARGUMENT for a message that is none; UNAVAILABLE once the server
-// stops. Of streams beyond kMostStreams each is refused with
-// RESOURCE_EXHAUSTED. Thread-safe.
+// INVALID_ARGUMENT for a message that is none or larger than kMostRequestBytes,
+// as each is sent back with its answer; UNAVAILABLE once the server stops. Of
+// streams beyond kMostStreams each is refused with RESOURCE_EXHAUSTED.
+// Thread-safe.
 class ReflectionService final
     : public grpc::reflection::v1alpha::ServerReflection::
           WithRawCallbackMethod_ServerReflectionInfo<
               grpc::reflection::v1alpha::ServerReflection::Service> {
  public:
   static constexpr size_t kMostStreams = 64;
+  static constexpr size_t kMostRequestBytes = 16 << 10;
 
   // `gate` outlives the service.
   ReflectionService(const security::Gate* gate,

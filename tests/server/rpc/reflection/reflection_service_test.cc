@@ -134,6 +134,16 @@ TEST_F(ReflectionServiceTest, AMessageThatIsNoneEndsTheStream) {
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(ReflectionServiceTest, ALargeRequestIsNotSentBack) {
+  const auto call = Begin();
+  ServerReflectionRequest request;
+  request.set_list_services("");
+  request.set_host(std::string(ReflectionService::kMostRequestBytes, 'h'));
+  EXPECT_TRUE(call->stream->Write(request));
+  EXPECT_EQ(EndOf(call.get()), StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(List(Begin().get()));
+}
+
 TEST_F(ReflectionServiceTest, TooManyStreamsAreRefused) {
   std::vector<std::unique_ptr<Call>> calls;
   for (size_t i = 0; i < ReflectionService::kMostStreams; ++i) {
