@@ -2,7 +2,11 @@
 // is looked for in both stacks, in which only functions appear that are built
 // with ThreadSanitizer, and libraries that allocate, free, copy or lock.
 
-// Linked into each binary of --config=tsan; its run-time library calls it.
+// Both are linked into each binary of --config=tsan; its run-time library calls
+// them. What a thread of gRPC's received and handed on is only known to be
+// gRPC's while the thread's stack is: the longest history keeps it.
+extern "C" const char* __tsan_default_options() { return "history_size=7"; }
+
 extern "C" const char* __tsan_default_suppressions() {
   return
       // gRPC, upb and protobuf are not built with ThreadSanitizer. What they
@@ -13,10 +17,6 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:libgpr.so\n"
       "race:libupb.so\n"
       "race:libprotobuf.so\n"
-      // The bytes of a message, which a thread of gRPC's received and handed on
-      // so. If that thread has done much since, its stack is not known any
-      // more, and with it that it was gRPC.
-      "race:sfmamba::rpc::PictureBytes::Join\n"
       // gRPC's own headers: a call's operations are done before its server is
       // deleted, which is known to the library alone.
       "race:grpc::internal::Call::PerformOps\n"
@@ -25,6 +25,7 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:absl::debian3::Status::Unref\n"
       "race:libabsl_status.so\n"
       "race:libabsl_cord.so\n"
+      "race:libabsl_cord_internal.so\n"
       "race:libabsl_time.so\n"
       // What Abseil finds deadlocks with has a lock that is not seen.
       "race:libabsl_graphcycles_internal.so\n"
