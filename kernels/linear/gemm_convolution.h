@@ -14,7 +14,7 @@ namespace sfmamba::kernels {
 //
 // A pixel's outputs are bit-identical whatever the other pixels and the thread
 // are. A NaN or an infinity affects only the pixels that read it and, with
-// BFloat16 weights and AMX, pixels that read its row of the map to the left of
+// BFloat16 weights and AMX, pixels of its map that read up to 32 values before
 // it.
 template <typename W = float>
 struct GemmConvolutionArgs {
@@ -58,8 +58,7 @@ template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// GemmConvolutionCpu() does so where ConvolutionChannels() asks for whole
-// tiles.
+// GemmConvolutionCpu() does so with AMX and a kernel of more than one pixel.
 void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
                         int64_t begin, int64_t end);
 

@@ -85,6 +85,12 @@ struct Sample {
 
 ModelConfig Tiny() { return *VariantConfig("sf_mamba_t"); }
 
+// In fp32 where the processor has no bf16.
+ModelConfig InBf16(ModelConfig config) {
+  config.precision = Precision::kBFloat16;
+  return config;
+}
+
 std::ostream& operator<<(std::ostream& out, const Sample& sample) {
   return out << sample.name;
 }
@@ -130,8 +136,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Sample{"Tiny", Tiny(), 224, 224},
                     Sample{"TinyOdd", Tiny(), 97, 130},
                     Sample{"Lite", LiteModel(), 160, 160},
-                    Sample{"LiteOdd", LiteModel(), 97, 130}),
+                    Sample{"LiteOdd", LiteModel(), 97, 130},
+                    Sample{"SmallBf16", InBf16(SmallModel()), kSmallHeight,
+                           kSmallWidth},
+                    Sample{"TinyOddBf16", InBf16(Tiny()), 97, 130},
+                    Sample{"LiteBf16", InBf16(LiteModel()), 160, 160}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// By AMX one thread computes several of these together.
+TEST(BatchInBf16Test, AnImageHasTheSameBytesBesideManyOnOneThread) {
+  const auto model = MakeModel(InBf16(SmallModel()));
+  const at::Tensor images = SmallImages(19);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto together = RunModel(*model, images);
+  for (int i = 0; i < 19; ++i) {
+    ExpectSameBytes((*RunModel(*model, images.narrow(0, i, 1)))[0],
+                    (*together)[i]);
+  }
+  for (const float poison : {std::numeric_limits<float>::quiet_NaN(),
+                             std::numeric_limits<float>::infinity()}) {
+    at::Tensor dirty = images.clone();
+    dirty[1].fill_(poison);
+    const auto results = RunModel(*model, dirty);
+    ASSERT_TRUE(results.ok()) << results.status();
+    for (int i = 0; i < 19; ++i) {
+      if (i != 1) ExpectSameBytes((*together)[i], (*results)[i]);
+    }
+    EXPECT_FALSE(
+        std::isfinite(std::get<Classification>((*results)[1]).logits[0]));
+  }
+  at::set_num_threads(threads);
+}
 
 // A poisoned image in the batch, in every way that batches are run.
 class IsolationTest : public testing::TestWithParam<ModelOptions> {};

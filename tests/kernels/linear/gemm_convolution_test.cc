@@ -194,12 +194,16 @@ TEST_P(GemmConvolutionTest, GeluFollowsTheSums) {
 }
 
 TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
+  for (const int in : {3, 40}) {
+    Problem<BFloat16> parts(3, 45, 31, in, 9, 3, 2);
+    const Matrix<float> whole = parts.Run(GetParam());
+    for (const int64_t part : {1, 7, 300}) {
+      EXPECT_TRUE(parts.Run(GetParam(), part) == whole) << in << " " << part;
+    }
+  }
   Problem<BFloat16> problem(3, 45, 31, 40, 9, 3, 2);
   problem.args.low = 0;
   const Matrix<float> whole = problem.Run(GetParam());
-  for (const int64_t part : {1, 7, 300}) {
-    EXPECT_TRUE(problem.Run(GetParam(), part) == whole) << part;
-  }
   // Row and column 3 of the second map are read by rows and columns 1 and 2.
   problem.x.at(45 * 31 + 3 * 31 + 3, 39) =
       std::numeric_limits<float>::quiet_NaN();
@@ -211,6 +215,21 @@ TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
     EXPECT_EQ(dirty.RowEquals(i, whole, i), !reads) << i;
     EXPECT_EQ(dirty.RowIsFinite(i), !reads) << i;
   }
+}
+
+TEST_P(GemmConvolutionTest, InBf16ANanOfFewChannelsStaysInItsMap) {
+  Problem<BFloat16> problem(3, 45, 31, 3, 9, 3, 2);
+  const Matrix<float> clean = problem.Run(GetParam());
+  for (int64_t i = 45 * 31; i < 2 * 45 * 31; ++i) {
+    problem.x.at(i, 1) = std::numeric_limits<float>::quiet_NaN();
+  }
+  const Matrix<float> dirty = problem.Run(GetParam());
+  for (int64_t i = 0; i < dirty.rows(); ++i) {
+    EXPECT_EQ(dirty.RowEquals(i, clean, i), i / (23 * 16) != 1) << i;
+  }
+  // What the thread's memory holds of it afterwards does not matter.
+  Problem<BFloat16> next(1, 7, 9, 3, 9, 3, 2);
+  EXPECT_TRUE(next.Run(GetParam()).RowIsFinite(4 * 5 - 1));
 }
 
 TEST_P(GemmConvolutionTest, ClampsSumsWithBias) {
