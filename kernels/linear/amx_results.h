@@ -51,9 +51,15 @@ struct Sums {
   const float* values;  // [rows, kPanel]
   int64_t columns;      // The first ones count.
   Vec16 low_bias, high_bias;
-  float* y;  // [rows, columns], rows y_stride apart
+  float* y;  // Of the first row to be finished. Rows are y_stride apart.
   BFloat16* y_bf16;
   int64_t y_stride;
+
+  // Results begin at `offset` of the array that is not null.
+  void SetResults(float* array, BFloat16* rounded, int64_t offset) {
+    y = rounded == nullptr ? array + offset : nullptr;
+    y_bf16 = rounded == nullptr ? nullptr : rounded + offset;
+  }
 
   // `from` may be null: no bias. Adding -0 leaves even the sign of a zero.
   void SetBias(const float* from) {
@@ -79,7 +85,7 @@ void FinishRows(const Sums& sums, int64_t begin, int64_t end,
     Vec16 low = activation(Vec16::Load(from) + sums.low_bias);
     Vec16 high = activation(Vec16::Load(from + kLanes) + sums.high_bias);
     if (kResult == Result::kRounded) {
-      BFloat16* y = sums.y_bf16 + r * sums.y_stride;
+      BFloat16* y = sums.y_bf16 + (r - begin) * sums.y_stride;
       if (kWhole) {
         _mm512_storeu_si512(y, Rounded(low.v, high.v));
       } else {
@@ -87,7 +93,7 @@ void FinishRows(const Sums& sums, int64_t begin, int64_t end,
       }
       continue;
     }
-    float* y = sums.y + r * sums.y_stride;
+    float* y = sums.y + (r - begin) * sums.y_stride;
     if (kWhole) {
       if (kResult == Result::kAdd) {
         low = Vec16::Load(y) + low;

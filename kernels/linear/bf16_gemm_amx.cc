@@ -78,8 +78,7 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
         continue;
       }
       SumProducts(rows, sums.columns, products, values);
-      sums.y = args.y + at;
-      sums.y_bf16 = args.y_bf16 + at;
+      sums.SetResults(args.y, args.y_bf16, at);
       FinishRows<kResult>(sums, 0, rows, activation);
     }
     weights += depth * kPanel;

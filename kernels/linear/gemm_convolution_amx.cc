@@ -163,12 +163,9 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
         const int64_t column = (place + r) % block.columns;
         const int64_t stop =
             std::min(rows, r + std::max<int64_t>(0, width - column));
-        // Of the row that sum 0 would be in.
         const int64_t pixel =
-            (block.map * height + block.first + row) * width + column - r;
-        const int64_t at = pixel * args.out + output;
-        sums.y = args.y + at;
-        sums.y_bf16 = args.y_bf16 + at;
+            (block.map * height + block.first + row) * width + column;
+        sums.SetResults(args.y, args.y_bf16, pixel * args.out + output);
         FinishRows<kResult>(sums, r, stop, activation);
         r += block.columns - column;
       }
