@@ -23,10 +23,10 @@ constexpr double kBetter = 0.02;
 // How long an estimate holds: this, or so many of its batches.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
-// What was measured of a size may be wrong if for so long only others have run.
+// What is known of a size may be wrong if for so long only others have run.
 constexpr absl::Duration kOld = absl::Seconds(10);
-// A size that ran less often than this is forgotten when it is old: that one
-// batch may have taken long by accident.
+// Less often than this a size has seldom run: a batch may have taken long by
+// accident. It is soon forgotten if it was not measured either.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -87,6 +87,12 @@ BatchCurve::BatchCurve(int max_images)
   for (int n = 1; n <= max_images; ++n) efficient_.push_back(n);
 }
 
+bool BatchCurve::Sample::SeldomRan() const { return runs < kFewBatches; }
+
+bool BatchCurve::Sample::IsOld(absl::Time now) const {
+  return now - updated > kOld;
+}
+
 bool BatchCurve::IsFresh(absl::Time now) const {
   return now - updated_ <= std::max(kFresh, kFreshBatches * median_.back());
 }
@@ -94,7 +100,13 @@ bool BatchCurve::IsFresh(absl::Time now) const {
 bool BatchCurve::LargerAreOld(int images, absl::Time now) const {
   return std::all_of(
       samples_.upper_bound(images), samples_.end(),
-      [now](const auto& sample) { return now - sample.second.updated > kOld; });
+      [now](const auto& sample) { return sample.second.IsOld(now); });
+}
+
+bool BatchCurve::LargerSeldomRan(int images) const {
+  return std::all_of(
+      samples_.upper_bound(images), samples_.end(),
+      [](const auto& sample) { return sample.second.SeldomRan(); });
 }
 
 void BatchCurve::Set(int images, const Point& point, absl::Time now) {
@@ -104,6 +116,8 @@ void BatchCurve::Set(int images, const Point& point, absl::Time now) {
       absl::ToDoubleSeconds(point.p95 - point.median) / kP95Deviations;
   sample.pace = pace_;
   sample.batches = kFirstBatches;
+  sample.runs = 0;
+  sample.set = true;
   sample.updated = updated_ = now;
   Fit(now);
 }
@@ -112,7 +126,7 @@ void BatchCurve::Shorten(int images, double ratio) {
   if (ratio >= 1) return;
   for (auto it = samples_.upper_bound(images); it != samples_.end(); ++it) {
     Sample& larger = it->second;
-    if (larger.ran || updated_ - larger.updated <= kOld) continue;
+    if (larger.runs > 0 || !larger.IsOld(updated_)) continue;
     larger.mean *= ratio;
     larger.deviation *= ratio;
   }
@@ -122,10 +136,10 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
   const bool replaces =
-      sample.batches > 0 && !sample.ran && updated_ - sample.updated > kOld;
+      sample.set && sample.runs == 0 && sample.IsOld(updated_);
   if (replaces) Shorten(images, seconds * sample.pace / (sample.mean * pace_));
-  sample.ran = true;
-  sample.batches = replaces ? kFewBatches : sample.batches + 1;
+  ++sample.runs;
+  sample.batches = replaces ? 1 : sample.batches + 1;
   if (sample.batches == 1 || replaces) {
     sample.mean = seconds;
     // What was wrong says nothing of how others have changed.
@@ -145,11 +159,12 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   sample.pace = pace_;
   sample.updated = updated_ = now;
   for (auto it = samples_.begin(); it != samples_.end();) {
-    const absl::Duration age = now - it->second.updated;
-    const bool stray = age > kFresh && it->second.batches < kFewBatches;
+    const Sample& other = it->second;
+    const bool stray =
+        !other.set && other.SeldomRan() && now - other.updated > kFresh;
     // Fewer images cannot have taken longer.
-    const bool refuted = age > kOld && !it->second.ran && it->first < images &&
-                         it->second.mean > sample.mean;
+    const bool refuted = other.runs == 0 && other.IsOld(now) &&
+                         it->first < images && other.mean > sample.mean;
     it = stray || refuted ? samples_.erase(it) : std::next(it);
   }
   Fit(now);

@@ -51,6 +51,8 @@ class BatchCurve {
   // measured, for so long that what is known of them may be wrong. While
   // nothing uses them nothing would correct it.
   bool LargerAreOld(int images, absl::Time now) const;
+  // Whether of no size above `images` more than a few batches have run.
+  bool LargerSeldomRan(int images) const;
 
   bool is_known() const { return !samples_.empty(); }
   // Whether a batch ran lately. An estimate that is old may be wrong, and no
@@ -70,9 +72,13 @@ class BatchCurve {
     double deviation = 0;  // The mean absolute deviation, in seconds.
     double first = 0;      // The mean of the first batches.
     double pace = 1;       // pace_ when the size last ran.
-    int batches = 0;
-    bool ran = false;  // Otherwise it was only set.
+    int batches = 0;       // That the mean is of.
+    int runs = 0;          // Batches since it was set.
+    bool set = false;
     absl::Time updated;
+
+    bool SeldomRan() const;
+    bool IsOld(absl::Time now) const;
   };
 
   // A batch of `images` images took `ratio` of what was measured long ago. If

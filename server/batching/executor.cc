@@ -30,10 +30,20 @@ constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // A batch seldom takes so many times as long as it did when it was measured.
 constexpr double kNoise = 1.25;
+// So often a short batch is measured.
+constexpr size_t kMostRuns = 6;
 // While others serve, batches that take longer are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
+
+// The first of `runs` found nothing in the caches. Some of the others may have
+// run beside another program. At least two.
+absl::Duration WarmMedian(std::vector<absl::Duration> runs) {
+  const auto first = runs.begin() + 1, middle = first + (runs.size() - 2) / 2;
+  std::nth_element(first, middle, runs.end());
+  return *middle;
+}
 
 // The model's error as a client sees it: its own fault if the model says so.
 absl::Status ModelError(const absl::Status& error) {
@@ -252,9 +262,13 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
        images = std::min(2 * images, max)) {
     if (turns != nullptr && expected > kLongTurn) break;
     if (on_cpu && !times.empty() && times.back().images >= processors) break;
-    BatchTime time = {key, images};
-    // The second run finds what the first one left in the caches.
-    for (int run = 0; run < 2; ++run) {
+    std::vector<absl::Duration> runs;
+    absl::Duration spent;
+    const auto again = [&] {
+      return runs.size() < kMostRuns && spent < options_.profile_budget / 4 &&
+             (turns == nullptr || expected <= kLongTurn);
+    };
+    while (runs.size() < 2 || again()) {
       if (options_.stop()) return Stopped();
       bool finite = true;
       const auto turn = TakeTurn(turns, expected);
@@ -267,14 +281,14 @@ absl::Status Executor::Measure(DeviceTurns::Member* turns,
         batcher_.ImportProfile(times);
         return absl::OkStatus();
       }
-      time.median = *took;
-      time.p95 = *took * kNoise;
-      left -= *took;
-      expected = *took;
+      runs.push_back(expected = *took);
+      spent += *took;
     }
-    times.push_back(time);
+    left -= spent;
+    const absl::Duration median = WarmMedian(std::move(runs));
+    times.push_back({key, images, median, median * kNoise});
     if (images == max) break;
-    expected *= 2;
+    expected = 2 * median;
   }
   if (on_cpu && !times.empty() && times.back().images >= processors) {
     AddMultiples(max, &times);

@@ -139,8 +139,11 @@ int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
   const absl::Duration one_by_one =
       double(larger) / images * curve.Median(images);
+  // A moment's work of another program makes a long batch of a short one.
+  const bool doubtful = curve.LargerSeldomRan(images);
   const bool harmless =
-      curve.Median(larger) <= std::min(kLongestTrial, kSame * one_by_one) &&
+      curve.Median(larger) <= kLongestTrial &&
+      (doubtful || curve.Median(larger) <= kSame * one_by_one) &&
       now + curve.P95(larger) <= line.finish_by;
   return larger > images && harmless && curve.LargerAreOld(images, now)
              ? larger

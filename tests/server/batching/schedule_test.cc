@@ -148,6 +148,28 @@ TEST(DecideTest, TriesTwiceAsManyOnceInAWhile) {
   EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kFixed), 8);
 }
 
+TEST(DecideTest, TriesWhatWasMeasuredToTakeLongerThanOneByOne) {
+  const auto two = [](double ms) {
+    BatchCurve curve(8);
+    curve.Set(1, {Ms(10), Ms(10)}, kStart);
+    for (int n = 2; n <= 8; n *= 2) {
+      curve.Set(n, {Ms(n * ms / 2), Ms(n * ms / 2)}, kStart);
+    }
+    return curve;
+  };
+  BatchCurve curve = two(48);
+  EXPECT_EQ(Tried(Line(two(101), 8), absl::Seconds(11)), 1)
+      << "others would wait";
+  absl::Duration after;
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(Tried(Line(curve, 8), after + absl::Seconds(9)), 1) << run;
+    after += absl::Seconds(11);
+    EXPECT_EQ(Tried(Line(curve, 8), after), 2) << run;
+    curve.Record(2, Ms(28), kStart + after);
+  }
+  EXPECT_EQ(Tried(Line(curve, 8), after + absl::Minutes(1)), 1) << "it is so";
+}
+
 // Runs what Decide() chooses for a minute while 16 images wait, and returns the
 // last batch's images. Batches of n take 6 + 3n ms.
 int LearnForAMinute(BatchCurve* curve) {
@@ -180,6 +202,13 @@ TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
     EXPECT_EQ(LearnForAMinute(&multiples), 8) << ms;
     EXPECT_EQ(multiples.best_size(), 8) << ms;
   }
+  // One image was measured alone, two beside others.
+  BatchCurve unequal(8);
+  unequal.Set(1, {Ms(9), Ms(9)}, kStart);
+  for (int n = 2; n <= 8; n *= 2) {
+    unequal.Set(n, {Ms(12 * n), Ms(12 * n)}, kStart);
+  }
+  EXPECT_EQ(LearnForAMinute(&unequal), 8);
 }
 
 TEST(ChooseSizeTest, ImagesLeaveOneByOneWhereBatchesSaveNothing) {
