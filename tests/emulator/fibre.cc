@@ -59,6 +59,13 @@ void* MapStacks(int count) {
   return memory;
 }
 
+// Fibres never return from Enter(), so what AddressSanitizer has marked around
+// its locals and those of fibres that were given up is still there.
+void ForgetFrames(void* stacks, int count) {
+  if (__asan_unpoison_memory_region == nullptr) return;
+  __asan_unpoison_memory_region(stacks, count * kStack);
+}
+
 }  // namespace
 
 Fibres::Fibres(int count, std::function<void()> body)
@@ -68,16 +75,13 @@ Fibres::Fibres(int count, std::function<void()> body)
       pointers_(new void*[count]()) {}
 
 Fibres::~Fibres() {
+  ForgetFrames(stacks_, count_);
   munmap(stacks_, count_ * kStack);
   delete[] pointers_;
 }
 
 void Fibres::Start() {
-  // Fibres never return from Enter(), so what AddressSanitizer has marked
-  // around its locals and those of fibres that were given up is still there.
-  if (__asan_unpoison_memory_region != nullptr) {
-    __asan_unpoison_memory_region(stacks_, count_ * kStack);
-  }
+  ForgetFrames(stacks_, count_);
   for (int i = 0; i < count_; ++i) {
     // As SfmambaSwitchStack leaves it: six registers, then where to go on. One
     // more word makes the alignment at Enter() that of a call.

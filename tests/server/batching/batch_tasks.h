@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,8 @@ inline constexpr absl::Duration kNever = absl::Hours(1);
 // Devices for `count` threads: one that no other batcher is on, with a turn for
 // each thread.
 inline std::vector<DeviceTurns*> Threads(int count) {
-  auto* const device = new DeviceTurns(count);  // Outlives each batcher.
-  return std::vector<DeviceTurns*>(count, device);
+  static auto* const devices = new std::list<DeviceTurns>;  // Never destroyed.
+  return std::vector<DeviceTurns*>(count, &devices->emplace_back(count));
 }
 inline std::vector<DeviceTurns*> OneThread() { return Threads(1); }
 
