@@ -156,7 +156,8 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
     return {is_fixed() ? Priority::kNormal : priority,
-            first->curve->Median(std::max(1, ChooseSize(schedule_, *first)))};
+            first->curve->Median(std::max(1, ChooseSize(schedule_, *first))),
+            is_fixed() ? first->oldest : first->order_by};
   }
   return {};
 }

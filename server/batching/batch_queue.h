@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -43,6 +44,8 @@ struct BatchOptions {
   // alone may fill, from 0.5 to 1. The rest stays free for the next client. See
   // server::ClientShares.
   double client_share = 1;
+  // Its versions share the device's turns. Empty: another one each time.
+  std::string model;
   // What a client is told to wait when the queue is full.
   absl::Duration retry_after = absl::Milliseconds(100);
   // A task without a deadline is ordered as if its deadline were `patience`
@@ -95,10 +98,12 @@ class BatchQueue {
   // are cancelled, too, if they were not looked for within kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // The most urgent class that waits, and about how long its batch takes.
+  // The most urgent class that waits, about how long its batch takes, and the
+  // time that its tasks are ordered by.
   struct Next {
     Priority priority = Priority::kNormal;
     absl::Duration cost;
+    absl::Time order_by = absl::InfiniteFuture();
   };
   Next PeekNext(absl::Time now) const;
 

@@ -35,7 +35,7 @@ Batcher::Batcher(const BatchOptions& options,
       drop_thread_([this] { DropLoop(); }) {
   for (size_t thread = 0; thread < devices.size(); ++thread) {
     std::unique_ptr<DeviceTurns::Member>& member = members_[devices[thread]];
-    if (member == nullptr) member = devices[thread]->Join();
+    if (member == nullptr) member = devices[thread]->Join(options.model);
     places_[thread].device = member.get();
   }
   for (size_t thread = 0; thread < devices.size(); ++thread) {
@@ -189,14 +189,16 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   const BatchQueue::Next next = queue_.PeekNext(clock_());
   std::optional<DeviceTurns::Turn> turn =
       last.has_value()
-          ? place.device->TryKeep(*std::move(last), next.priority, next.cost)
-          : place.device->TryTake(next.priority, next.cost);
+          ? place.device->TryKeep(*std::move(last), next.priority, next.cost,
+                                  next.order_by)
+          : place.device->TryTake(next.priority, next.cost, next.order_by);
   if (turn.has_value()) return *std::move(turn);
   idle_.pop_front();
   first_wake_.SignalAll();
   place.waits_for_turn = true;
   mu_.Unlock();
-  DeviceTurns::Turn taken = place.device->Take(next.priority, next.cost);
+  DeviceTurns::Turn taken =
+      place.device->Take(next.priority, next.cost, next.order_by);
   mu_.Lock();
   place.waits_for_turn = false;
   idle_.push_front(thread);

@@ -21,25 +21,31 @@ void DeviceTurns::Turn::Return() {
 
 DeviceTurns::Member::~Member() {
   absl::MutexLock lock(&turns_.mu_);
+  const auto model = turns_.models_.find(model_);
+  if (model != turns_.models_.end()) {
+    if (--model->second.members > 0) return;
+    turns_.models_.erase(model);
+  }
   turns_.order_.Remove(number_);
 }
 
 std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
-    server::Priority priority, absl::Duration cost) {
+    server::Priority priority, absl::Duration cost, absl::Time order_by) {
   absl::MutexLock lock(&turns_.mu_);
   // Turns are granted as soon as they are free, so none is while others wait.
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  const TurnWish wish = turns_.MakeWish(number_, priority, cost);
+  const TurnWish wish = turns_.MakeWish(number_, priority, cost, order_by);
   turns_.Start(wish);
   return Turn(&turns_, wish, turns_.clock_());
 }
 
 std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryKeep(
-    Turn turn, server::Priority priority, absl::Duration cost) {
+    Turn turn, server::Priority priority, absl::Duration cost,
+    absl::Time order_by) {
   absl::MutexLock lock(&turns_.mu_);
   turn.turns_ = nullptr;
   turns_.End(turn.wish_, turns_.clock_() - turn.start_);
-  const TurnWish wish = turns_.MakeWish(number_, priority, cost);
+  const TurnWish wish = turns_.MakeWish(number_, priority, cost, order_by);
   std::vector<TurnWish> wishes = turns_.Wishes();
   wishes.push_back(wish);
   if (turns_.order_.Next(wishes) + 1 < static_cast<int>(wishes.size())) {
@@ -51,10 +57,12 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryKeep(
 }
 
 DeviceTurns::Turn DeviceTurns::Member::Take(server::Priority priority,
-                                            absl::Duration cost) {
+                                            absl::Duration cost,
+                                            absl::Time order_by) {
   absl::MutexLock lock(&turns_.mu_);
   Waiter waiter;
-  waiter.wish = turns_.MakeWish(number_, priority, cost);
+  waiter.member = this;
+  waiter.wish = turns_.MakeWish(number_, priority, cost, order_by);
   turns_.waiters_.push_back(&waiter);
   turns_.Grant();
   while (!waiter.granted) waiter.woken.Wait(&turns_.mu_);
@@ -64,7 +72,7 @@ DeviceTurns::Turn DeviceTurns::Member::Take(server::Priority priority,
 void DeviceTurns::Member::Hasten(server::Priority priority) {
   absl::MutexLock lock(&turns_.mu_);
   for (Waiter* waiter : turns_.waiters_) {
-    if (waiter->wish.member != number_) continue;
+    if (waiter->member != this) continue;
     waiter->wish.priority = std::min(waiter->wish.priority, priority);
   }
 }
@@ -74,9 +82,17 @@ DeviceTurns::DeviceTurns(int at_once, Clock clock)
 
 DeviceTurns::~DeviceTurns() = default;
 
-std::unique_ptr<DeviceTurns::Member> DeviceTurns::Join() {
+std::unique_ptr<DeviceTurns::Member> DeviceTurns::Join(
+    const std::string& model) {
   absl::MutexLock lock(&mu_);
-  return std::unique_ptr<Member>(new Member(this, members_++));
+  int number = numbers_;
+  if (!model.empty()) {
+    Model& versions = models_.try_emplace(model, Model{number}).first->second;
+    ++versions.members;
+    number = versions.number;
+  }
+  numbers_ = std::max(numbers_, number + 1);
+  return std::unique_ptr<Member>(new Member(this, model, number));
 }
 
 int DeviceTurns::waiting() const {
@@ -84,12 +100,13 @@ int DeviceTurns::waiting() const {
   return static_cast<int>(waiters_.size());
 }
 
-TurnWish DeviceTurns::MakeWish(int member, server::Priority priority,
-                               absl::Duration cost) {
+TurnWish DeviceTurns::MakeWish(int model, server::Priority priority,
+                               absl::Duration cost, absl::Time order_by) {
   TurnWish wish;
-  wish.member = member;
+  wish.model = model;
   wish.priority = priority;
   wish.cost = cost;
+  wish.order_by = order_by;
   wish.arrival = ++arrivals_;
   return wish;
 }

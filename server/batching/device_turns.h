@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,7 +30,7 @@ class DeviceTurns {
   using Clock = std::function<absl::Time()>;
 
   // The right to run one batch. Ends with the object, and what it took is
-  // charged to the member.
+  // charged to the model.
   class Turn {
    public:
     Turn(Turn&& other);
@@ -47,7 +50,7 @@ class DeviceTurns {
     absl::Time start_;
   };
 
-  // A model on the device.
+  // A version of a model on the device.
   class Member {
    public:
     ~Member();
@@ -55,45 +58,61 @@ class DeviceTurns {
     Member& operator=(const Member&) = delete;
 
     // Returns a turn for a batch that will take `cost`, or none if that must
-    // wait for others.
-    std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost);
+    // wait for others. Of a model's batches the one with the earlier `order_by`
+    // goes first, whichever version it is of.
+    std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost,
+                                absl::Time order_by = absl::InfiniteFuture());
     // Ends `turn` and returns the next one, for a batch that will take `cost`,
     // or none if others go first, who have theirs then. Without it a member
     // that has only just ended its turn would always come after those who wait,
     // so that one of short batches got as many turns as the others, not as much
     // time.
     std::optional<Turn> TryKeep(Turn turn, server::Priority priority,
-                                absl::Duration cost);
+                                absl::Duration cost,
+                                absl::Time order_by = absl::InfiniteFuture());
     // Waits for a turn.
-    Turn Take(server::Priority priority, absl::Duration cost);
+    Turn Take(server::Priority priority, absl::Duration cost,
+              absl::Time order_by = absl::InfiniteFuture());
     // All calls of Take() that wait with a lower priority now have this one.
     void Hasten(server::Priority priority);
 
    private:
     friend class DeviceTurns;
-    Member(DeviceTurns* turns, int number) : turns_(*turns), number_(number) {}
+    Member(DeviceTurns* turns, std::string model, int number)
+        : turns_(*turns), model_(std::move(model)), number_(number) {}
 
     DeviceTurns& turns_;
-    const int number_;
+    const std::string model_;
+    const int number_;  // Of the model.
   };
 
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
   ~DeviceTurns();
 
-  std::unique_ptr<Member> Join() ABSL_LOCKS_EXCLUDED(mu_);
+  // Versions of one model share what it gets of the device, so that what is
+  // left of one that is replaced does not come after the batches of the next.
+  // An empty `model` is another one each time.
+  std::unique_ptr<Member> Join(const std::string& model = "")
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // How many calls of Take() wait.
   int waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Waiter {
+    const Member* member = nullptr;
     TurnWish wish;
     bool granted = false;
     absl::CondVar woken;
   };
 
-  TurnWish MakeWish(int member, server::Priority priority, absl::Duration cost)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  struct Model {
+    int number = 0;
+    int members = 0;
+  };
+
+  TurnWish MakeWish(int model, server::Priority priority, absl::Duration cost,
+                    absl::Time order_by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The wishes of those who wait.
   std::vector<TurnWish> Wishes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives free turns to those who wait.
@@ -111,7 +130,8 @@ class DeviceTurns {
   TurnOrder order_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
-  int members_ ABSL_GUARDED_BY(mu_) = 0;  // That have joined so far.
+  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // With a name.
+  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // That models have got so far.
   uint64_t arrivals_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -14,7 +14,7 @@ absl::Duration Weighted(absl::Duration cost, server::Priority priority) {
 }  // namespace
 
 TurnOrder::Flow TurnOrder::FlowOf(const TurnWish& wish) {
-  return {wish.member, wish.priority};
+  return {wish.model, wish.priority};
 }
 
 absl::Duration TurnOrder::StartTag(const TurnWish& wish) const {
@@ -23,12 +23,20 @@ absl::Duration TurnOrder::StartTag(const TurnWish& wish) const {
 }
 
 int TurnOrder::Next(const std::vector<TurnWish>& wishes) const {
+  std::map<Flow, uint64_t> arrivals;  // Of the flow's first wish.
+  for (const TurnWish& wish : wishes) {
+    uint64_t& first =
+        arrivals.try_emplace(FlowOf(wish), wish.arrival).first->second;
+    first = std::min(first, wish.arrival);
+  }
+  const auto rank = [&](const TurnWish& wish) {
+    return std::make_tuple(StartTag(wish), wish.priority,
+                           arrivals.at(FlowOf(wish)), wish.order_by,
+                           wish.arrival);
+  };
   const auto first = std::min_element(
       wishes.begin(), wishes.end(),
-      [this](const TurnWish& a, const TurnWish& b) {
-        return std::make_tuple(StartTag(a), a.priority, a.arrival) <
-               std::make_tuple(StartTag(b), b.priority, b.arrival);
-      });
+      [&rank](const auto& a, const auto& b) { return rank(a) < rank(b); });
   return static_cast<int>(first - wishes.begin());
 }
 
@@ -39,13 +47,13 @@ void TurnOrder::Start(const TurnWish& wish) {
 
 void TurnOrder::End(const TurnWish& wish, absl::Duration took) {
   const auto it = served_.find(FlowOf(wish));
-  if (it == served_.end()) return;  // The member was removed.
+  if (it == served_.end()) return;  // The model was removed.
   it->second += Weighted(took - wish.cost, wish.priority);
 }
 
-void TurnOrder::Remove(int member) {
-  const auto first = served_.lower_bound({member, server::Priority::kHigh});
-  served_.erase(first, served_.upper_bound({member, server::Priority::kLow}));
+void TurnOrder::Remove(int model) {
+  const auto first = served_.lower_bound({model, server::Priority::kHigh});
+  served_.erase(first, served_.upper_bound({model, server::Priority::kLow}));
 }
 
 }  // namespace sfmamba::batching

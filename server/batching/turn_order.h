@@ -13,15 +13,17 @@ namespace sfmamba::batching {
 
 // A batch that waits for its turn on a device.
 struct TurnWish {
-  int member = 0;  // The model that it belongs to.
+  int model = 0;
   server::Priority priority = server::Priority::kNormal;
   absl::Duration cost;   // How long it will take.
-  uint64_t arrival = 0;  // Of wishes that are equal, the lower goes first.
+  uint64_t arrival = 0;  // Of models that are equal, the lower goes first.
+  // Of a model's wishes of one priority the earlier goes first.
+  absl::Time order_by = absl::InfiniteFuture();
 };
 
 // Decides whose turn on a device is next: start-time fair queueing (Goyal, Vin
-// and Cheng, 1996) over the priority classes of all members. While several
-// wait, a member's class gets device time as kPriorityShares says, and members
+// and Cheng, 1996) over the priority classes of all models. While several
+// wait, a model's class gets device time as kPriorityShares says, and models
 // of one class get the same. One that waited for nothing saves nothing up, but
 // goes before those that have waited for a second turn.
 //
@@ -35,8 +37,8 @@ class TurnOrder {
   // The turn took `took` in place of the wish's cost.
   void End(const TurnWish& wish, absl::Duration took);
 
-  // Forgets the member.
-  void Remove(int member);
+  // Forgets the model.
+  void Remove(int model);
 
  private:
   using Flow = std::pair<int, server::Priority>;

@@ -138,6 +138,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.name = job.version.id();
   options.version = absl::StrCat(job.version.number());
   options.batch = directory->batch;
+  options.batch.model = job.version.id();
   options.devices = devices_;
   options.drain_timeout = options_.drain_timeout;
   options.profile_budget = options_.profile_budget;

@@ -1,5 +1,6 @@
 #include "server/batching/device_turns.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -21,11 +22,14 @@ class DeviceTurnsTest : public testing::Test {
   // Starts a thread that takes a turn, notes `name` and ends the turn. Returns
   // once it waits.
   void TakeLater(DeviceTurns& turns, DeviceTurns::Member& member,
-                 Priority priority, int name) {
+                 Priority priority, int name,
+                 absl::Duration took = absl::ZeroDuration(),
+                 absl::Time order_by = absl::InfiniteFuture()) {
     const int waiting = turns.waiting();
-    threads_.emplace_back([this, &member, priority, name] {
+    threads_.emplace_back([this, &member, priority, name, took, order_by] {
       const DeviceTurns::Turn turn =
-          member.Take(priority, absl::Milliseconds(10));
+          member.Take(priority, absl::Milliseconds(10), order_by);
+      now_ += took;
       absl::MutexLock lock(&mu_);
       order_.push_back(name);
     });
@@ -44,6 +48,47 @@ class DeviceTurnsTest : public testing::Test {
   absl::Mutex mu_;
   std::vector<int> order_ ABSL_GUARDED_BY(mu_);
 };
+
+// When a version replaces another, what is left of the other is older.
+TEST_F(DeviceTurnsTest, OfAModelsBatchesTheMoreUrgentGoesFirst) {
+  DeviceTurns turns(1, clock_);
+  const auto old = turns.Join("m"), next = turns.Join("m");
+  const absl::Duration took = absl::Milliseconds(10);
+  const auto at = [this](int ms) { return now_ + absl::Milliseconds(ms); };
+  auto turn = old->TryTake(Priority::kNormal, took, at(0));
+  TakeLater(turns, *next, Priority::kNormal, 2, took, at(100));
+  now_ += took;
+  auto more = old->TryKeep(*std::move(turn), Priority::kNormal, took, at(50));
+  ASSERT_TRUE(more.has_value());
+  now_ += took;
+  EXPECT_FALSE(
+      old->TryKeep(*std::move(more), Priority::kNormal, took, at(150)));
+  EXPECT_EQ(JoinAll(), std::vector<int>({2}));
+}
+
+TEST_F(DeviceTurnsTest, TwoVersionsGetNoMoreThanOne) {
+  DeviceTurns turns(1, clock_);
+  const auto first = turns.Join("m"), other = turns.Join("other");
+  auto second = turns.Join("m");
+  auto turn = turns.Join("x")->TryTake(Priority::kNormal, absl::Seconds(1));
+  const absl::Duration took = absl::Milliseconds(10);
+  for (DeviceTurns::Member* member : {&*first, &*second, &*first, &*second}) {
+    TakeLater(turns, *member, Priority::kNormal, 1, took, now_);
+  }
+  for (int i = 0; i < 4; ++i) {
+    TakeLater(turns, *other, Priority::kNormal, 2, took, now_);
+  }
+  turn.reset();
+  const std::vector<int> order = JoinAll();
+  EXPECT_EQ(std::count(order.begin(), order.begin() + 4, 1), 2);
+  second.reset();
+  auto last = other->TryTake(Priority::kNormal, took);
+  TakeLater(turns, *other, Priority::kNormal, 2, took, now_);
+  TakeLater(turns, *first, Priority::kNormal, 1, took, now_);
+  now_ += 2 * took;
+  last.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({1, 2})) << "the other is still known";
+}
 
 TEST_F(DeviceTurnsTest, NoMoreTurnsAreTakenThanTheDeviceHas) {
   DeviceTurns turns(2, clock_);
