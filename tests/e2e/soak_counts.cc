@@ -37,8 +37,7 @@ Counts ServerCounts(int metrics_port, const std::string& name,
 }
 
 double ServerMetric(int metrics_port, const std::string& name) {
-  auto samples = Samples(HttpGet(metrics_port, "/metrics"));
-  return samples[name] + SumOf(samples, name, {});  // Without labels and with.
+  return SumOf(Samples(HttpGet(metrics_port, "/metrics")), name, {});
 }
 
 double Growth(std::vector<MemorySample> samples) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/http.h"
 
 namespace sfmamba {
 namespace {
@@ -29,6 +30,10 @@ TEST(GrowthTest, LeavesOutTheWarmUp) {
 TEST(GrowthTest, TooFewSamplesTellNothing) {
   EXPECT_TRUE(std::isnan(Growth({})));
   EXPECT_TRUE(std::isnan(Growth({{1, 1}})));
+}
+
+TEST(SumOfTest, CountsEachSeriesOnceWithLabelsAndWithout) {
+  EXPECT_EQ(SumOf({{"a", 1}, {"a{b=\"c\"}", 2}, {"ab", 4}}, "a", {}), 3);
 }
 
 TEST(CountsTest, AreReadable) {
