@@ -3,6 +3,7 @@
 #include "kernels/sequence/token_mean.h"
 
 namespace sfmamba::kernels {
+
 template <typename T>
 void TokenMeanScalar(const TokenMeanArgs<T>& args) {
   for (int k = 0; k < args.sequences.count; ++k) {
@@ -24,6 +25,9 @@ void TokenMeanScalar(const TokenMeanArgs<T>& args) {
     }
   }
 }
+
+template void TokenMeanScalar(const TokenMeanArgs<float>&);
+template void TokenMeanScalar(const TokenMeanArgs<BFloat16>&);
 
 template <typename T>
 void TokenMeanCpu(const TokenMeanArgs<T>& args, CpuIsa isa) {
