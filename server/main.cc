@@ -1,5 +1,6 @@
 // The server's command, with the engine of this build.
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "model/scan_tuning.h"
 #include "model/torch_runtime.h"
 #include "model/vision_model.h"
+#include "server/base/processors.h"
 #include "server/revision.h"
 #include "server/server_main.h"
 
@@ -34,6 +36,14 @@ void LetIdleThreadsSleep(char** argv) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) execv(self.c_str(), argv);
+}
+
+// glibc makes up to eight pools of memory for each processor, and each keeps
+// what was freed in it for its own threads. The environment's MALLOC_ARENA_MAX
+// decides if it is there. See mallopt(3).
+void LimitMallocPools() {
+  if (getenv("MALLOC_ARENA_MAX")) return;
+  mallopt(M_ARENA_MAX, 2 * UsableProcessors());
 }
 
 Engine ThisEngine() {
@@ -61,6 +71,7 @@ Engine ThisEngine() {
 
 int main(int argc, char** argv) {
   sfmamba::server::LetIdleThreadsSleep(argv);
+  sfmamba::server::LimitMallocPools();
   try {
     return sfmamba::server::ServerMain(argc, argv,
                                        sfmamba::server::ThisEngine());
