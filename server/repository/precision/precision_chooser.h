@@ -20,10 +20,10 @@
 namespace sfmamba::repository {
 
 // Loads models whose precision is AUTO: in bf16 where the device computes it
-// natively and the model's answers are close enough to those in fp32, as
-// ComparePrecisions() says; otherwise in fp32. What was found is kept, so that
-// the same weights are checked once on a device. The log says what was chosen
-// and why.
+// natively, not more slowly than fp32, and the model's answers are close enough
+// to those in fp32, as ComparePrecisions() says; otherwise in fp32. What was
+// found is kept, so that the same weights are checked once on a device. The log
+// says what was chosen and why.
 //
 // Thread-safe.
 class PrecisionChooser {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
 #include "server/base/background.h"
@@ -28,9 +30,11 @@ using Threads = std::set<std::thread::id>;
 class FakeModel : public model::VisionModel {
  public:
   FakeModel(Precision precision, absl::StatusOr<float> third,
-            const std::string& device, int* alive, Threads* threads)
+            absl::Duration time, const std::string& device, int* alive,
+            Threads* threads)
       : precision_(precision),
         third_(std::move(third)),
+        time_(time),
         device_(device),
         alive_(*alive),
         threads_(*threads) {
@@ -46,6 +50,7 @@ class FakeModel : public model::VisionModel {
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
           threads_.insert(std::this_thread::get_id());
+          absl::SleepFor(time_);
           if (!third_.ok()) return third_.status();
           model::Classification answer;
           answer.logits = {images[0].pixels[5] / 255.f, 10, *third_};
@@ -60,6 +65,7 @@ class FakeModel : public model::VisionModel {
  private:
   const Precision precision_;
   const absl::StatusOr<float> third_;
+  const absl::Duration time_;
   const std::string device_;
   int& alive_;
   Threads& threads_;
@@ -79,7 +85,8 @@ class PrecisionChooserTest : public testing::Test {
       most_ = std::max(most_, alive_ + 1);
       return std::make_unique<FakeModel>(
           reduced && native_ ? wanted : Precision::kFloat32,
-          reduced ? reduced_ : full_, device_, &alive_, &threads_);
+          reduced ? reduced_ : full_, reduced ? reduced_time_ : full_time_,
+          device_, &alive_, &threads_);
     };
     job_.images = [this] {
       ++asked_;
@@ -100,6 +107,9 @@ class PrecisionChooserTest : public testing::Test {
 
   bool native_ = true, room_ = true;
   absl::StatusOr<float> reduced_ = 5, full_ = 5;
+  // Of an image: too long for what else is done to count.
+  absl::Duration reduced_time_ = absl::Milliseconds(2),
+                 full_time_ = 10 * reduced_time_;
   absl::Status load_full_;
   std::string device_ = "fake", loads_;
   Threads threads_;
@@ -114,6 +124,14 @@ TEST_F(PrecisionChooserTest, TakesBf16WhereTheAnswersAreClose) {
   EXPECT_EQ(Choose(), Precision::kBFloat16);
   EXPECT_EQ(loads_, "bf");
   EXPECT_EQ(most_, 2);
+}
+
+TEST_F(PrecisionChooserTest, SlowerThanFp32MeansFp32) {
+  std::swap(reduced_time_, full_time_);
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bff");
+  EXPECT_EQ(Choose(), Precision::kFloat32);
+  EXPECT_EQ(loads_, "bf") << "it is remembered";
 }
 
 TEST_F(PrecisionChooserTest, AnotherFirstClassMeansFp32) {
