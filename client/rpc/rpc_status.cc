@@ -1,6 +1,7 @@
 #include "client/rpc/rpc_status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
 #include "google/rpc/error_details.pb.h"
@@ -68,6 +69,10 @@ std::string DescribeRpcError(const absl::Status& status) {
   std::string text = absl::StatusCodeToString(status.code());
   if (!details.reason.empty())
     absl::StrAppend(&text, " (", details.reason, ")");
+  if (!details.fields.empty() &&
+      !absl::StartsWith(status.message(), details.fields[0])) {
+    absl::StrAppend(&text, ": ", details.fields[0]);
+  }
   absl::StrAppend(&text, ": ", status.message());
   if (details.retry_delay.has_value()) {
     absl::StrAppend(&text, "; retry after ",

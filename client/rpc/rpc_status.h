@@ -34,7 +34,7 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 std::string TraceIdOf(const RpcErrorDetails& details);
 
 // One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...; trace
-// 4b...".
+// 4b...". It names the first field at fault.
 std::string DescribeRpcError(const absl::Status& status);
 
 }  // namespace sfmamba::client

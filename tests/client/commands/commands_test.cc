@@ -115,8 +115,8 @@ TEST_F(CommandsTest, ABadPictureDoesNotHideTheGoodOnes) {
   EXPECT_THAT(outcome.out, MatchesRegex("file .*\n.*/a.jpg +1  cup +0.7500\n"));
   EXPECT_EQ(outcome.err, absl::StrCat("sfmamba: ", testing::TempDir(),
                                       "/bad.jpg: INVALID_ARGUMENT "
-                                      "(IMAGE_FORMAT_UNSUPPORTED): not a "
-                                      "picture\n"));
+                                      "(IMAGE_FORMAT_UNSUPPORTED): "
+                                      "images[0].encoded: not a picture\n"));
 }
 
 TEST_F(CommandsTest, EachFileThatFailsHasALineAndNoTable) {

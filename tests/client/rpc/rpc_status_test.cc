@@ -28,7 +28,8 @@ TEST(RpcStatusTest, ReadsWhatTheServerSays) {
   EXPECT_THAT(details.fields, ElementsAre("images[2]"));
   EXPECT_EQ(details.retry_delay, absl::Seconds(3));
   EXPECT_EQ(DescribeRpcError(status),
-            "RESOURCE_EXHAUSTED (QUEUE_FULL): queue is full; retry after 3s");
+            "RESOURCE_EXHAUSTED (QUEUE_FULL): images[2]: queue is full; "
+            "retry after 3s");
 }
 
 TEST(RpcStatusTest, ATraceIsNamed) {
@@ -42,6 +43,13 @@ TEST(RpcStatusTest, ATraceIsNamed) {
   EXPECT_EQ(TraceIdOf(GetRpcErrorDetails(status)), "4bf92f35");
   EXPECT_EQ(DescribeRpcError(status),
             "INTERNAL (DEVICE_ERROR): broken; trace 4bf92f35");
+}
+
+TEST(RpcStatusTest, AFieldIsDescribedOnce) {
+  EXPECT_EQ(DescribeRpcError(FromGrpcStatus(
+                FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                          "percent: got 101", "INVALID_FIELD", "percent"))),
+            "INVALID_ARGUMENT (INVALID_FIELD): percent: got 101");
 }
 
 TEST(RpcStatusTest, EveryFieldIsNamed) {
