@@ -102,8 +102,9 @@ absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
 
 absl::Status ModelControlOff() {
   return MakeError(absl::StatusCode::kFailedPrecondition,
-                   "model_control: expected \"explicit\" or "
-                   "\"poll+explicit\" where calls load or unload models",
+                   "model_control: got it without \"explicit\", expected "
+                   "\"explicit\" or \"poll+explicit\" where calls load or "
+                   "unload models",
                    WithReason("MODEL_CONTROL_OFF"));
 }
 

@@ -106,7 +106,7 @@ struct MetricFamilies {
               "Calls refused because of who made them, by reason.");
   prometheus::Family<prometheus::Counter>& tls_handshake_failures =
       counter("tls_handshake_failures_total",
-              "Connections to the gRPC port that failed before they were TLS.");
+              "Connections that failed before they were TLS.");
   prometheus::Family<prometheus::Counter>& file_reloads =
       counter("security_reloads_total",
               "Changes of the files of tokens and TLS, by whether they were "
