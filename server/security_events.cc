@@ -1,5 +1,8 @@
 #include "server/security_events.h"
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace sfmamba::server {
 
 using observability::LogModule;
@@ -22,8 +25,13 @@ security::Security::Events SecurityEvents(observability::Metrics* metrics,
                  {{"files", what}, {"error", status.message()}});
     }
   };
-  events.certificate_expires = [metrics](absl::Time time) {
+  events.certificate_expires = [metrics, log](absl::Time time) {
     metrics->CertificateExpires(time);
+    if (time > absl::Now()) return;
+    log->Error(LogModule::kServer,
+               "the certificate has expired: clients refuse it",
+               {{"setting", "tls_cert_file"},
+                {"expired", absl::FormatTime(time, absl::UTCTimeZone())}});
   };
   return events;
 }

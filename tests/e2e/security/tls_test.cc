@@ -75,6 +75,21 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
             grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(TlsTest, AnExpiredCertificateIsTakenAndTheLogSaysSo) {
+  Start(TlsFlags(Issue(), /*client_ca=*/false));
+  const Certificate expired = Issue(/*expired=*/true);
+  Write("cert", expired.pem);
+  Write("key", expired.key);
+  WaitForReloads("tls", "taken", 1);
+  EXPECT_EQ(Classify(Connect(true), "").error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  server_->Signal(SIGTERM);
+  EXPECT_EQ(server_->Wait(), 0);
+  EXPECT_NE(server_->output().find("the certificate has expired"),
+            std::string::npos)
+      << server_->output();
+}
+
 // Each call of each thread is on a connection of its own.
 TEST_F(TlsTest, NoCallFailsWhileCertificatesAndTokensChange) {
   auto flags = TlsFlags(Issue(), /*client_ca=*/false);
