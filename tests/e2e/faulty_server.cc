@@ -1,9 +1,10 @@
 // The server's command with an engine that has no GPU, and whose device fails
 // for good at the first picture whose first pixel is white. It has memory for
 // two pictures whose first pixel is 254, and for none of 253. A model of nine
-// classes never loads.
+// classes never loads, and says so.
 
 #include <atomic>
+#include <iostream>
 #include <memory>
 #include <vector>
 
@@ -71,7 +72,10 @@ server::Engine FaultyEngine() {
   engine.load = [](const model::ModelConfig& config, const std::string&,
                    const model::ModelOptions&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-    if (config.num_classes == 9) absl::SleepFor(absl::InfiniteDuration());
+    if (config.num_classes == 9) {
+      std::cerr << "this load never ends" << std::endl;
+      absl::SleepFor(absl::InfiniteDuration());
+    }
     return std::make_unique<FaultyModel>(config);
   };
   engine.make_scan_tuner = [](int, const model::ScanTuner::Options&) {

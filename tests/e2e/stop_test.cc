@@ -93,7 +93,7 @@ TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
   ServerProcess server({"--model_repository=" + repository, "--random_init",
                         "--drain_delay=0s", "--drain_timeout=0.1s"},
                        kFaultyServer);
-  ASSERT_TRUE(server.WaitForLog("the weights are random")) << server.output();
+  ASSERT_TRUE(server.WaitForLog("this load never ends")) << server.output();
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 6) << server.output();
 }
