@@ -162,6 +162,25 @@ TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
   EXPECT_EQ(ran[0], "b1");
 }
 
+TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {
+  BatchOptions options = Options(1, kAtOnce);
+  options.model = "m";
+  Batcher old(options, {&device_}, log_.Named("o"));
+  Batcher next(options, {&device_}, log_.Named("n"));
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer first, second, third;
+  old.Submit(MakeTask(first));
+  WaitForWaiting(1, device_);
+  old.Submit(MakeTask(second));
+  next.Submit(MakeTask(third));
+  WaitForWaiting(2, device_);
+  busy.reset();
+  for (Answer* answer : {&first, &second, &third}) {
+    EXPECT_TRUE(answer->Wait().ok());
+  }
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"o1", "o1", "n1"}));
+}
+
 TEST_F(BatcherDevicesTest, TheFixedModeKnowsNoUrgency) {
   Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
   BatchOptions fixed = Options(1, kAtOnce);
