@@ -51,7 +51,8 @@ class BatchCurve {
   // measured, for so long that what is known of them may be wrong. While
   // nothing uses them nothing would correct it.
   bool LargerAreOld(int images, absl::Time now) const;
-  // Whether of no size above `images` more than a few batches have run.
+  // Whether every size above `images` has run less than three times: what is
+  // known of them may be the accident of a moment.
   bool LargerSeldomRan(int images) const;
 
   bool is_known() const { return !samples_.empty(); }
@@ -74,7 +75,7 @@ class BatchCurve {
     double pace = 1;       // pace_ when the size last ran.
     int batches = 0;       // That the mean is of.
     int runs = 0;          // Batches since it was set.
-    bool set = false;
+    bool set = false;      // Measured or imported.
     absl::Time updated;
 
     bool SeldomRan() const;

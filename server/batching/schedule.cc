@@ -139,7 +139,7 @@ int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
   const absl::Duration one_by_one =
       double(larger) / images * curve.Median(images);
-  // A moment's work of another program makes a long batch of a short one.
+  // Another program may have made them look long while they were measured.
   const bool doubtful = curve.LargerSeldomRan(images);
   const bool harmless =
       curve.Median(larger) <= kLongestTrial &&
