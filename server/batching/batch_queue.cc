@@ -275,6 +275,16 @@ BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
   return times;
 }
 
+bool BatchQueue::IsUsed(const BatchKey& key) const {
+  const auto bucket = waiting_.buckets().find(key);
+  if (bucket != waiting_.buckets().end() && bucket->second.size() > 0) {
+    return true;
+  }
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& batch) {
+    return batch.second.key == key;
+  });
+}
+
 absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
                                 const BatchCurve& curve,
                                 absl::Time order_by) const {
@@ -289,14 +299,23 @@ absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
 
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
                                        absl::Time now) const {
-  const absl::Time order_by =
-      std::min(request.deadline - request.answer, now + options_.patience);
+  const bool has_deadline = request.deadline != absl::InfiniteFuture();
+  return EstimateAt(request,
+                    has_deadline ? request.deadline - request.answer
+                                 : now + options_.patience,
+                    now);
+}
+
+AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
+                                         absl::Time order_by,
+                                         absl::Time now) const {
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
-  state.curve = own.IsFresh(now) ? &own : &unknown;
+  const bool holds = own.IsFresh(now) || IsUsed(request.key);
+  state.curve = holds ? &own : &unknown;
   state.slots = slots_;
-  if (own.IsFresh(now)) state.turn_wait = turn_wait_;
+  if (holds) state.turn_wait = turn_wait_;
   for (const auto& [number, running] : running_) {
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
@@ -356,7 +375,7 @@ std::vector<KeyProfile> BatchQueue::KeyProfiles(absl::Time now) const {
 absl::Duration BatchQueue::Wait(absl::Time now) const {
   AdmissionRequest request;
   request.key = last_key_;
-  return Estimate(request, now).start - now;
+  return EstimateAt(request, absl::InfiniteFuture(), now).start - now;
 }
 
 }  // namespace sfmamba::batching

@@ -137,8 +137,8 @@ class BatchQueue {
   // cost is O(keys * log(tasks)).
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
-  // How long a task of class kNormal with the queue's patience, of the key that
-  // ran last, would wait for its batch.
+  // How long a task of class kNormal, of the key that ran last, would wait for
+  // its batch if it were the least urgent of its class.
   absl::Duration Wait(absl::Time now) const;
 
   // How long batches take. Import() into it what is known beforehand.
@@ -176,6 +176,12 @@ class BatchQueue {
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.
   bool IsBusy(absl::Time now) const;
+  // Estimate() of a request whose tasks are ordered by `order_by`.
+  AdmissionEstimate EstimateAt(const AdmissionRequest& request,
+                               absl::Time order_by, absl::Time now) const;
+  // Whether a task of the key waits or runs, which will show how long its
+  // batches take.
+  bool IsUsed(const BatchKey& key) const;
   // The order_by by which the batch of the request's last image is expected to
   // leave: its own, or that of the first task of a batch that it fills up.
   absl::Time LeavesAs(const AdmissionRequest& request, const BatchCurve& curve,

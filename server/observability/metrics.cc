@@ -222,7 +222,7 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
                                  "How long the oldest image has waited.");
   MetricFamily wait =
       GaugeFamily("sfmamba_predicted_wait_seconds",
-                  "What an image of normal priority that came now would wait.");
+                  "What the least urgent image of normal priority would wait.");
   const int64_t now = absl::ToUnixNanos(base::SteadyNow());
   for (const auto& [model, queues] : all) {
     for (int i = 0; i < server::kPriorityCount; ++i) {

@@ -140,6 +140,25 @@ TEST(BatchQueueAdmissionTest, CountsOnlyWhatIsMoreUrgent) {
               510, 1);
 }
 
+// As the tasks are ordered: by their deadlines, however far these are.
+TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
+  BatchOptions options = Options(1, 0);
+  options.patience = absl::Milliseconds(200);
+  BatchQueue queue(options);
+  Teach(&queue, 1, 10);
+  for (int i = 0; i < 50; ++i) queue.Push(MakeTask(i, At(500)), At(0));
+  const auto in_time = [&](absl::Time deadline) {
+    return queue.Estimate(Request(deadline), At(0)).IsInTime(Request(deadline));
+  };
+  EXPECT_FALSE(in_time(At(501)));
+  EXPECT_TRUE(in_time(At(530)));
+  EXPECT_TRUE(in_time(At(499))) << "more urgent than those that wait";
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(Request(), At(0)).start - At(0)),
+              0, 0.1)
+      << "a caller without a deadline goes by the patience";
+}
+
 TEST(BatchQueueAdmissionTest, KnowsTheBatchesThatRun) {
   BatchQueue queue(Options(1, 0), 2);
   Teach(&queue, 1, 10);
@@ -164,8 +183,17 @@ TEST(BatchQueueAdmissionTest, AdmitsWhereNothingIsKnownOrItIsOld) {
   EXPECT_TRUE(queue.Estimate(Request(At(1)), At(0)).IsInTime(Request(At(1))));
   Teach(&queue, 1, 10);
   EXPECT_FALSE(queue.Estimate(Request(At(1)), At(0)).IsInTime(Request(At(1))));
-  EXPECT_TRUE(
-      queue.Estimate(Request(At(5001)), At(5000)).IsInTime(Request(At(5001))));
+  const auto in_time = [&] {
+    return queue.Estimate(Request(At(5001)), At(5000))
+        .IsInTime(Request(At(5001)));
+  };
+  EXPECT_TRUE(in_time());
+  queue.Push(MakeTask(1, At(9000)), At(5000));
+  EXPECT_FALSE(in_time()) << "the one that waits will show whether it is right";
+  const uint64_t number = queue.PopBatch(At(5000))->number;
+  EXPECT_FALSE(in_time()) << "so will the one that runs";
+  queue.Ran(number, At(5000), /*failed=*/true);
+  EXPECT_TRUE(in_time()) << "nothing was learnt";
 }
 
 // Small batches that waited long for other models do not make full ones wait
@@ -192,6 +220,13 @@ TEST(BatchQueueAdmissionTest, WaitIsThatOfANormalTask) {
   Teach(&queue, 1, 10);
   for (int i = 0; i < 20; ++i) queue.Push(MakeTask(i, At(500)), At(0));
   queue.PopBatch(At(0));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 200, 2);
+}
+
+TEST(BatchQueueAdmissionTest, WaitCountsTasksWithLaterDeadlines) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  for (int i = 0; i < 20; ++i) queue.Push(MakeTask(i, At(60'000)), At(0));
   EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 200, 2);
 }
 
