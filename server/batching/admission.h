@@ -20,6 +20,8 @@ struct AdmissionRequest {
   Priority priority = Priority::kNormal;
   // The caller's deadline; InfiniteFuture() if it sent none.
   absl::Time deadline = absl::InfiniteFuture();
+  // When its images must be in a batch.
+  absl::Time start_by = absl::InfiniteFuture();
   // Images that were admitted before and are not in the queue yet. They are
   // taken to cost as much as the request's.
   int decoding = 0;

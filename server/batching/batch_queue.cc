@@ -300,10 +300,9 @@ absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
                                        absl::Time now) const {
   const bool has_deadline = request.deadline != absl::InfiniteFuture();
-  return EstimateAt(request,
-                    has_deadline ? request.deadline - request.answer
-                                 : now + options_.patience,
-                    now);
+  const absl::Time order_by = has_deadline ? request.deadline - request.answer
+                                           : now + options_.patience;
+  return EstimateAt(request, std::min(order_by, request.start_by), now);
 }
 
 AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,

@@ -103,12 +103,12 @@ class Executor : private Batcher::Observer {
   //   BatchOptions::client_share allows of the queue's places or, while another
   //   client asks too, of what could run before the request's deadline;
   // - PREDICTED_DEADLINE_MISS if its images would not be in a batch by
-  //   `start_by`, or answered by `request.deadline`.
+  //   `request.start_by`, or answered by `request.deadline`.
   // Of requests that come at the same time each is judged with the room of
   // those before it. Nothing is refused because of what is not known yet. Takes
   // microseconds, so that every request can be admitted before it is decoded.
   absl::StatusOr<Reservation> Admit(const AdmissionRequest& request,
-                                    absl::Time start_by, int64_t bytes)
+                                    int64_t bytes)
       ABSL_LOCKS_EXCLUDED(admit_mu_);
 
   // How much may be admitted at a time: as in BatchOptions until it is set.
@@ -172,7 +172,7 @@ class Executor : private Batcher::Observer {
                                                  int padding) const;
 
   // What Admit() says of a request whose images have their room.
-  absl::Status CheckLoad(const AdmissionRequest& request, absl::Time start_by)
+  absl::Status CheckLoad(const AdmissionRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,
                           const AdmissionEstimate& estimate, absl::Time now)

@@ -16,19 +16,17 @@ constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 }  // namespace
 
 absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
-                                            absl::Time start_by,
                                             int64_t bytes) {
   absl::MutexLock lock(&admit_mu_);
   absl::StatusOr<Reservation> room =
       batcher_.Reserve(request.images, bytes, request.client);
   if (!room.ok()) return room.status();
-  const absl::Status load = CheckLoad(request, start_by);
+  const absl::Status load = CheckLoad(request);
   if (!load.ok()) return load;
   return room;
 }
 
-absl::Status Executor::CheckLoad(const AdmissionRequest& request,
-                                 absl::Time start_by) {
+absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
   const absl::Time now = base::SteadyNow();
   const AdmissionEstimate estimate = batcher_.Estimate(request);
@@ -38,8 +36,8 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request,
     return server::PredictedDeadlineMiss(wait, estimate.finish - now,
                                          request.deadline - now);
   }
-  if (estimate.start > start_by) {
-    return server::PredictedDeadlineMiss(wait, wait, start_by - now);
+  if (estimate.start > request.start_by) {
+    return server::PredictedDeadlineMiss(wait, wait, request.start_by - now);
   }
   // A request alone may take longer.
   if (estimate.drained - now > options_.drain_timeout &&

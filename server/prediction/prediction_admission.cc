@@ -123,11 +123,10 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;
   }
-  return model_->executor->Admit(request,
-                                 request_.options.max_queue_wait.has_value()
-                                     ? queue_deadline_
-                                     : absl::InfiniteFuture(),
-                                 bytes);
+  if (request_.options.max_queue_wait.has_value()) {
+    request.start_by = queue_deadline_;
+  }
+  return model_->executor->Admit(request, bytes);
 }
 
 absl::Status Prediction::Reserve() {

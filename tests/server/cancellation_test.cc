@@ -157,7 +157,7 @@ class CancellationTest : public testing::Test {
     EXPECT_EQ(Sum("sfmamba_queue_items", {}), 0);
     batching::AdmissionRequest all;
     all.images = kQueueItems;
-    EXPECT_TRUE(executor().Admit(all, absl::InfiniteFuture(), 0).ok());
+    EXPECT_TRUE(executor().Admit(all, 0).ok());
   }
   double Sum(const std::string& name,
              const std::initializer_list<std::string>& labels) {

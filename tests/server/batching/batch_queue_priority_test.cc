@@ -157,6 +157,12 @@ TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
                   queue.Estimate(Request(), At(0)).start - At(0)),
               0, 0.1)
       << "a caller without a deadline goes by the patience";
+  AdmissionRequest impatient = Request(At(530));
+  impatient.start_by = At(20);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(impatient, At(0)).start - At(0)),
+              0, 0.1)
+      << "and one that must soon be in a batch by that";
 }
 
 TEST(BatchQueueAdmissionTest, KnowsTheBatchesThatRun) {

@@ -41,7 +41,7 @@ class ExecutorClientsTest : public ExecutorTest {
   bool Ask(const std::string& client) {
     request_.client = client;
     request_.deadline = base::SteadyNow() + time_;
-    auto room = executor_->Admit(request_, absl::InfiniteFuture(), 0);
+    auto room = executor_->Admit(request_, 0);
     reason_ = server::GetErrorDetail(room.status()).reason;
     if (room.ok()) held_.push_back(*std::move(room));
     return room.ok();

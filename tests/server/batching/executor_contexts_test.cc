@@ -284,7 +284,7 @@ TEST_F(ExecutorContextsTest, WaitsAreDividedAmongTheContexts) {
   // Each context runs five of 2 s before the deadline.
   std::vector<absl::StatusOr<Reservation>> held;
   for (int i = 0; i < 16; ++i) {
-    auto room = executor->Admit(request, absl::InfiniteFuture(), 0);
+    auto room = executor->Admit(request, 0);
     if (room.ok()) held.push_back(std::move(room));
   }
   EXPECT_EQ(held.size(), 10);

@@ -151,9 +151,8 @@ class AdmitTest : public ExecutorTest {
     return base::SteadyNow() + duration;
   }
   // What request_ is answered; it gives its room back.
-  absl::Status Try(Executor& executor,
-                   absl::Time start_by = absl::InfiniteFuture()) {
-    return executor.Admit(request_, start_by, 0).status();
+  absl::Status Try(Executor& executor) {
+    return executor.Admit(request_, 0).status();
   }
 
   AdmissionRequest request_;
@@ -174,7 +173,8 @@ TEST_F(AdmitTest, RefusesWhatWouldBeLate) {
   request_.answer = absl::ZeroDuration();
   request_.decode = absl::Seconds(59);
   EXPECT_FALSE(Try(*executor).ok());
-  EXPECT_FALSE(Try(*executor, In(absl::Seconds(30))).ok())
+  request_.start_by = In(absl::Seconds(30));
+  EXPECT_FALSE(Try(*executor).ok())
       << "it would wait for longer than max_queue_wait";
 }
 
@@ -199,7 +199,7 @@ TEST_F(AdmitTest, TheFixedModeAdmitsAll) {
 TEST_F(AdmitTest, ReservesWithinTheCaps) {
   const auto executor = MakeExecutor(1);
   request_.images = 64;
-  EXPECT_TRUE(executor->Admit(request_, absl::InfiniteFuture(), 1 << 20).ok());
+  EXPECT_TRUE(executor->Admit(request_, 1 << 20).ok());
   request_.images = 1 << 20;
   const absl::Status refused = Try(*executor);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
@@ -222,8 +222,7 @@ TEST_F(AdmitTest, OfABurstThoseAreAdmittedThatEndInTime) {
   std::vector<std::thread> burst;
   for (int i = 0; i < 16; ++i) {
     burst.emplace_back([&] {
-      absl::StatusOr<Reservation> room =
-          executor->Admit(request_, absl::InfiniteFuture(), 0);
+      absl::StatusOr<Reservation> room = executor->Admit(request_, 0);
       absl::MutexLock lock(&mu);
       if (room.ok()) admitted.push_back(std::move(room));
     });
@@ -239,7 +238,7 @@ TEST_F(AdmitTest, AdmitsNoMoreThanTheDrainCanEnd) {
   EXPECT_EQ(Try(*executor), absl::OkStatus())
       << "a request alone may take longer";
   request_.images = 3;
-  const auto held = executor->Admit(request_, absl::InfiniteFuture(), 1);
+  const auto held = executor->Admit(request_, 1);
   ASSERT_TRUE(held.ok());  // They are being decoded.
   request_.images = 2;
   EXPECT_EQ(Try(*executor), absl::OkStatus());

@@ -278,8 +278,7 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
               testing::HasSubstr("the decode queue holds 37 of at most 40"));
   batching::AdmissionRequest rest;
   rest.images = 6;
-  EXPECT_TRUE(
-      executor().Admit(rest, absl::InfiniteFuture(), 6 * kInputBytes).ok())
+  EXPECT_TRUE(executor().Admit(rest, 6 * kInputBytes).ok())
       << "the batch queue still holds places of the refused request";
   MayDecode(Steps::kAll);
   EXPECT_EQ(running_response.Wait(), absl::OkStatus());
@@ -302,7 +301,7 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   EXPECT_EQ(server::GetMetadata("predicted_wait_ms", refused), "0");
   batching::AdmissionRequest all;  // The refused request holds no room.
   all.images = 36;
-  EXPECT_TRUE(executor().Admit(all, absl::InfiniteFuture(), kQueueBytes).ok());
+  EXPECT_TRUE(executor().Admit(all, kQueueBytes).ok());
   EXPECT_EQ(ask(absl::InfiniteDuration()), absl::OkStatus())
       << "who sets no deadline is refused only when a queue is full";
 }
