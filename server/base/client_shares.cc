@@ -40,6 +40,13 @@ void ClientShares::Hold::Release() {
   table_ = nullptr;
 }
 
+int64_t ClientShares::Hold::InEqualTurns() const {
+  if (table_ == nullptr) return 0;
+  absl::MutexLock lock(&table_->mu);
+  const auto own = table_->held.find(client_);
+  return own == table_->held.end() ? 0 : own->second * table_->held.size();
+}
+
 ClientShares::ClientShares(double most_alone)
     : times_free_(most_alone < 1 ? most_alone / (1 - most_alone)
                                  : std::numeric_limits<double>::infinity()) {}

@@ -44,6 +44,11 @@ class ClientShares {
     Hold Split(int64_t amount);
     void Release();
 
+    bool empty() const { return table_ == nullptr; }
+    // About how much is done until all that this hold's client has is, if the
+    // clients take equal turns: never less.
+    int64_t InEqualTurns() const;
+
    private:
     friend class ClientShares;
     Hold(std::shared_ptr<Table> table, std::string client, int64_t amount);

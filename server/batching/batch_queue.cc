@@ -82,7 +82,12 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
   const absl::Time finish = std::min(task.deadline, task.finish_by);
   const bool has_deadline =
       finish != absl::InfiniteFuture() && !task.has_default_deadline;
-  return has_deadline ? finish : std::min(finish, now + options_.patience);
+  if (has_deadline) return finish;
+  const BatchCurve& curve = profile_.Curve(KeyOf(task));
+  const int best = curve.best_size();
+  const absl::Duration turns =
+      task.reservation.TurnsAhead() * curve.Median(best) / (best * slots_);
+  return std::min(finish, now + options_.patience + turns);
 }
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {

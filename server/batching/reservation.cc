@@ -1,5 +1,6 @@
 #include "server/batching/reservation.h"
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 #include <utility>
@@ -39,6 +40,16 @@ Reservation Reservation::Split(int items, int64_t bytes) {
   items_ -= items;
   bytes_ -= bytes;
   return Reservation(taken_, client_.Split(items), items, bytes);
+}
+
+int64_t Reservation::TurnsAhead() const {
+  if (taken_ == nullptr) return 0;
+  int64_t all = 0;
+  {
+    absl::MutexLock lock(&taken_->mu);
+    all = taken_->items;
+  }
+  return client_.empty() ? all : std::min(all, client_.InEqualTurns());
 }
 
 void Reservation::Release() {

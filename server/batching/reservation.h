@@ -33,6 +33,9 @@ class Reservation {
   bool empty() const { return taken_ == nullptr; }
   int items() const { return items_; }
   int64_t bytes() const { return bytes_; }
+  // About how many of the room's images are done until all of this one's client
+  // are, if the clients take equal turns. Without a client, all.
+  int64_t TurnsAhead() const;
 
  private:
   friend class QueueRoom;

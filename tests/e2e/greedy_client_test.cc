@@ -2,7 +2,10 @@
 // little.
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,14 +22,22 @@
 namespace sfmamba {
 namespace {
 
-// Keeps `calls` requests of 16 images and with a deadline of two seconds open,
-// each followed by the next as soon as it ends, refused or not.
+// Keeps `calls` requests of 16 images open, each followed by the next as soon
+// as it ends, refused or not.
 class GreedyClient {
  public:
-  GreedyClient(const std::string& address, int calls)
+  struct Calls {
+    int calls = 200;
+    std::string model = "tiny";
+    // If there is none the server's default applies.
+    std::optional<std::chrono::seconds> deadline;
+  };
+
+  GreedyClient(const std::string& address, const Calls& calls)
       : stub_(v1::VisionService::NewStub(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
-    request_.set_model("tiny");
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))),
+        deadline_(calls.deadline) {
+    request_.set_model(calls.model);
     for (int i = 0; i < 16; ++i) {
       v1::PixelBuffer& pixels = *request_.add_images()->mutable_pixels();
       pixels.set_width(64);
@@ -34,7 +45,7 @@ class GreedyClient {
       pixels.set_format(v1::PixelBuffer::GRAY8);
       pixels.set_data(std::string(64 * 64, 'a'));
     }
-    for (int i = 0; i < calls; ++i) Send();
+    for (int i = 0; i < calls.calls; ++i) Send();
   }
   ~GreedyClient() {
     TimeLimit limit("the greedy client's answers", kTestPatience);
@@ -54,8 +65,9 @@ class GreedyClient {
 
   void Send() {
     auto* call = new Call;
-    call->context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::seconds(2));
+    if (deadline_.has_value()) {
+      call->context.set_deadline(std::chrono::system_clock::now() + *deadline_);
+    }
     {
       absl::MutexLock lock(&mu_);
       ++open_;
@@ -83,6 +95,7 @@ class GreedyClient {
   }
 
   const std::unique_ptr<v1::VisionService::Stub> stub_;
+  const std::optional<std::chrono::seconds> deadline_;
   v1::ClassifyRequest request_;
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
@@ -102,13 +115,37 @@ TEST(GreedyClientTest, LeavesTimeAndPlacesForAnother) {
   // The two differ by their addresses.
   Victim victim(absl::StrCat("[::1]:", server.port()));
   {
-    GreedyClient greedy(server.address(), 200);
+    GreedyClient greedy(server.address(),
+                        {200, "tiny", std::chrono::seconds(2)});
     absl::SleepFor(absl::Seconds(5));
   }
   const Victim::Count count = victim.Stop();
   EXPECT_GE(count.sent, 80);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
   EXPECT_GT(Refused(server, "CLIENT_QUOTA"), 0);
+}
+
+// What waits takes longer than the other's deadline: 150 images of a large
+// network.
+TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
+  const std::string repository = WriteTinyModel();
+  std::filesystem::create_directories(repository + "/large/1");
+  std::ofstream(repository + "/large/1/config.textproto")
+      << "task: CLASSIFICATION num_classes: 10 "
+         "backbone { variant: 'sf_mamba_t' } "
+         "batching { max_batch_size: 8 max_queue_items: 300 }";
+  ServerProcess server({"--model_repository=" + repository, "--random_init",
+                        "--host=::", "--default_deadline=10s"});
+  if (server.port() == 0) GTEST_SKIP() << "no IPv6 on this machine";
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  GreedyClient greedy(server.address(), {20, "large", std::nullopt});
+  absl::SleepFor(absl::Seconds(3));
+  Victim victim(absl::StrCat("[::1]:", server.port()), absl::Milliseconds(500),
+                "large");
+  absl::SleepFor(absl::Seconds(5));
+  const Victim::Count count = victim.Stop();
+  EXPECT_GE(count.sent, 8);
+  EXPECT_GE(count.answered, 0.95 * count.sent - 1) << count.first_error;
 }
 
 }  // namespace

@@ -35,8 +35,10 @@ struct Victim::Call {
   v1::ClassifyResponse response;
 };
 
-Victim::Victim(const std::string& address, absl::Duration interval)
+Victim::Victim(const std::string& address, absl::Duration interval,
+               const std::string& model)
     : stub_(v1::VisionService::NewStub(OwnChannel(address))),
+      model_(model),
       thread_([this, interval] { Run(interval); }) {}
 
 Victim::~Victim() {
@@ -66,7 +68,7 @@ void Victim::Run(absl::Duration interval) {
 void Victim::Send() {
   auto* call = new Call;
   call->context.set_deadline(std::chrono::system_clock::now() + kDeadline);
-  call->request.set_model("tiny");
+  call->request.set_model(model_);
   v1::PixelBuffer& pixels = *call->request.add_images()->mutable_pixels();
   pixels.set_width(80);
   pixels.set_height(72);

@@ -15,7 +15,7 @@
 namespace sfmamba {
 
 // A polite caller beside an attack: sends single Classify requests with
-// deadlines of two seconds to the model "tiny", one every `interval` whether
+// deadlines of two seconds to a model, one every `interval` whether
 // earlier ones are answered or not, over a connection of its own. Only
 // UNAVAILABLE is tried again, as by every good client. Calls from its
 // construction on until Stop().
@@ -37,7 +37,8 @@ class Victim {
       : Victim(server.address(), interval) {}
   // `address` as in "[::1]:8001".
   explicit Victim(const std::string& address,
-                  absl::Duration interval = absl::Milliseconds(50));
+                  absl::Duration interval = absl::Milliseconds(50),
+                  const std::string& model = "tiny");
   ~Victim();
 
   // Sends no more and waits for the answers. Called at most once.
@@ -55,6 +56,7 @@ class Victim {
   absl::Mutex mu_;
   int open_ ABSL_GUARDED_BY(mu_) = 0;
   Count count_ ABSL_GUARDED_BY(mu_);
+  const std::string model_;
   std::thread thread_;  // Last: it uses everything above.
 };
 

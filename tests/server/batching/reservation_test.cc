@@ -128,6 +128,21 @@ TEST(ReservationTest, PartsGoTheirOwnWay) {
   EXPECT_TRUE(room.Take(3, 30).ok());
 }
 
+TEST(ReservationTest, CountsTurnsUntilItsClientIsDone) {
+  QueueRoom room({100, 1000}, kRetryAfter);
+  const Reservation nobodys = *room.Take(10, 0);
+  EXPECT_EQ(nobodys.TurnsAhead(), 10);
+  Reservation many = *room.Take(20, 0, "a");
+  EXPECT_EQ(many.TurnsAhead(), 20);
+  const Reservation few = *room.Take(2, 0, "b");
+  EXPECT_EQ(few.TurnsAhead(), 4);
+  EXPECT_EQ(many.TurnsAhead(), 32) << "not more than there are";
+  const Reservation rest = many.Split(5, 0);
+  many.Release();
+  EXPECT_EQ(rest.TurnsAhead(), 10);
+  EXPECT_EQ(Reservation().TurnsAhead(), 0);
+}
+
 TEST(ReservationTest, MayOutliveItsRoom) {
   std::optional<QueueRoom> room(std::in_place, QueueLimits{1, 10}, kRetryAfter);
   Reservation held = *room->Take(1, 10);

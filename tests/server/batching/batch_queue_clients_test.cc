@@ -1,0 +1,100 @@
+// What callers of a BatchQueue notice of one that sends much.
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/batching/batch_queue.h"
+#include "server/batching/reservation.h"
+#include "tests/server/batching/numbered_tasks.h"
+
+namespace sfmamba::batching {
+namespace {
+
+// A device that takes 10 ms an image, and a flood of 300 of the client "much",
+// none of which has a deadline.
+class BatchQueueClientsTest : public testing::Test {
+ protected:
+  BatchQueueClientsTest() : queue_(Options(1, 0)), room_({1000, 1000}, {}) {
+    Teach(&queue_, 1, 10);
+    for (int i = 0; i < 300; ++i) Push(i, "much");
+  }
+
+  void Push(int id, const std::string& client,
+            absl::Time deadline = absl::InfiniteFuture()) {
+    BatchTask task = MakeTask(id, deadline);
+    task.has_default_deadline = deadline == absl::InfiniteFuture();
+    task.reservation = *room_.Take(1, 0, client);
+    queue_.Push(std::move(task), At(now_));
+  }
+
+  // Runs the next image; its number.
+  int Next() {
+    queue_.TakeDropped(At(now_));
+    const auto batch = queue_.PopBatch(At(now_));
+    if (!batch.has_value() || batch->tasks.size() != 1) return -1;
+    now_ += 10;
+    queue_.Ran(batch->number, At(now_));
+    return Id(batch->tasks[0]);
+  }
+
+  BatchQueue queue_;
+  QueueRoom room_;
+  int now_ = 0;  // Milliseconds.
+};
+
+TEST_F(BatchQueueClientsTest, OneOfAClientAreInOrderOfArrival) {
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_EQ(Next(), i);
+    Push(300 + i, "much");
+  }
+}
+
+TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
+  for (int i = 0; i < 200; ++i) {
+    Next();
+    Push(1000, "much");
+  }
+  AdmissionRequest request;
+  request.key = Key();
+  request.deadline = At(now_ + 500);
+  EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
+  Push(1, "little", request.deadline);
+  EXPECT_EQ(Next(), 1);
+}
+
+TEST_F(BatchQueueClientsTest, WhoSendsLittleDoesNotWaitForTheFlood) {
+  for (int i = 0; i < 200; ++i) {
+    Next();
+    Push(1000, "much");
+  }
+  Push(1, "little");
+  int before = 0;
+  while (Next() != 1) ++before;
+  EXPECT_LT(before, 10);
+}
+
+TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
+  for (int i = 0; i < 800; ++i) {
+    Push(1000 + i, "urgent", At(now_ + 500));
+    if (Next() == 299) return;
+  }
+  FAIL() << "it has waited for " << now_ << " ms";
+}
+
+// Each sends the next when one is answered. In order of arrival the smaller
+// flood would get a quarter.
+TEST_F(BatchQueueClientsTest, ASmallerFloodGetsMoreThanItsPart) {
+  for (int i = 0; i < 100; ++i) Push(1000, "some");
+  int last = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const bool is_some = Next() == 1000;
+    Push(is_some ? 1000 : 1, is_some ? "some" : "much");
+    if (i >= 800) last += is_some;
+  }
+  EXPECT_GT(last, 65);
+  EXPECT_LT(last, 100) << "of 200";
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
