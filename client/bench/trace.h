@@ -14,8 +14,8 @@ namespace sfmamba::client {
 
 // One of the requests that a trace sends, perhaps many times.
 struct TraceRequest {
-  std::string method = "classify";    // Or "detect" or "segment".
-  std::string model;                  // Empty: the server's only one.
+  std::string method = "classify";  // Or "detect" or "segment".
+  std::string model;  // Empty: the only or default one of what is asked for.
   std::vector<std::string> pictures;  // Paths, "tensor:fp32", "tensor:uint8".
   absl::optional<absl::Duration> deadline;  // Unset: the sender's choice.
   v1::RequestOptions::Priority priority =

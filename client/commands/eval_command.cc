@@ -13,6 +13,7 @@
 #include "client/commands/output/text_table.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
+#include "client/commands/task_model.h"
 #include "client/eval/dataset.h"
 #include "client/eval/scores.h"
 #include "client/picture/masks.h"
@@ -179,29 +180,6 @@ absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
       .GetModel(flags.model, flags.common.deadline);
 }
 
-// The only model of a task, or the default one; FAILED_PRECONDITION if there
-// are none or several.
-absl::StatusOr<v1::Model> OnlyModel(v1::Model::Task task,
-                                    const PredictFlags& flags) {
-  VisionClient client(flags.common.server, flags.common.client);
-  const absl::StatusOr<std::vector<v1::Model>> models =
-      client.ListModels(flags.common.deadline);
-  if (!models.ok()) return models.status();
-  std::vector<std::string> names, defaults;
-  for (const v1::Model& model : *models) {
-    if (model.task() != task) continue;
-    names.push_back(model.name());
-    if (model.default_for_task()) defaults.push_back(model.name());
-  }
-  if (defaults.size() == 1) names = defaults;
-  if (names.size() == 1) {
-    return client.GetModel(names[0], flags.common.deadline);
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the server has ", names.size(), " models for the dataset's task (",
-      v1::Model::Task_Name(task), "), expected one: name it by --model"));
-}
-
 // INVALID_ARGUMENT if the dataset is for another task or has a class that the
 // model lacks, which could never be answered.
 absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
@@ -306,7 +284,8 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
                       console);
   }
   if (eval.predict.model.empty()) {
-    model = OnlyModel(dataset->task, eval.predict);
+    VisionClient client(common.server, common.client);
+    model = ModelOfTask(dataset->task, common.deadline, &client);
     if (!model.ok()) return RpcError(model.status(), common, console);
     eval.predict.model = model->name();
   }

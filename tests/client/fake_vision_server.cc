@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
@@ -45,7 +46,11 @@ class FakeVisionServer::Service final
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     absl::MutexLock lock(&mu);
     for (const v1::Model& model : models) {
-      if (request->name().empty() || request->name() == model.name()) {
+      const bool is_version = absl::StartsWith(
+          model.name(), absl::StrCat(request->name(), "/versions/"));
+      // As the real server, which knows no task here.
+      const bool is_only = request->name().empty() && models.size() == 1;
+      if (is_only || is_version || request->name() == model.name()) {
         *response = model;
         reactor->Finish(grpc::Status::OK);
         return reactor;

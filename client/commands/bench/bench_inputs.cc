@@ -8,11 +8,32 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/commands/inputs.h"
+#include "client/commands/task_model.h"
 
 namespace sfmamba::client {
 namespace {
 
 constexpr char kTensorPrefix[] = "tensor:";
+
+TracePictures::key_type KeyOf(const TraceRequest& request,
+                              const std::string& picture) {
+  return {request.method, request.model, picture};
+}
+
+v1::Model::Task TaskOf(const std::string& method) {
+  return method == "detect"    ? v1::Model::DETECTION
+         : method == "segment" ? v1::Model::SEGMENTATION
+                               : v1::Model::CLASSIFICATION;
+}
+
+// The model that the request asks.
+absl::StatusOr<v1::Model> ModelOf(const TraceRequest& request,
+                                  absl::Duration timeout,
+                                  VisionClient* client) {
+  return request.model.empty()
+             ? ModelOfTask(TaskOf(request.method), timeout, client)
+             : client->GetModel(request.model, timeout);
+}
 
 template <typename Message>
 Message MakeMessage(const TraceRequest& request,
@@ -22,7 +43,7 @@ Message MakeMessage(const TraceRequest& request,
   message.mutable_options()->set_include_timing(true);
   message.mutable_options()->set_priority(request.priority);
   for (const std::string& name : request.pictures) {
-    *message.add_images() = pictures.at({request.model, name});
+    *message.add_images() = pictures.at(KeyOf(request, name));
   }
   return message;
 }
@@ -43,7 +64,7 @@ absl::Status ReadPictures(const Trace& trace, const std::string& folder,
     for (const std::string& name : request.pictures) {
       if (absl::StartsWith(name, kTensorPrefix)) continue;
       const auto [picture, is_new] =
-          pictures->try_emplace({request.model, name});
+          pictures->try_emplace(KeyOf(request, name));
       if (!is_new) continue;
       absl::StatusOr<std::string> bytes =
           ReadFile(folder.empty() || absl::StartsWith(name, "/")
@@ -60,14 +81,14 @@ absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures) {
   for (const TraceRequest& request : trace.requests) {
-    for (absl::string_view name : request.pictures) {
-      const std::pair<std::string, std::string> key(request.model, name);
+    for (const std::string& picture : request.pictures) {
+      absl::string_view name = picture;
+      const auto key = KeyOf(request, picture);
       if (!absl::ConsumePrefix(&name, kTensorPrefix) ||
           pictures->count(key) > 0) {
         continue;
       }
-      const absl::StatusOr<v1::Model> model =
-          client->GetModel(request.model, timeout);
+      const absl::StatusOr<v1::Model> model = ModelOf(request, timeout, client);
       if (!model.ok()) return model.status();
       v1::Tensor::DataType type = v1::Tensor::DATA_TYPE_UNSPECIFIED;
       v1::Tensor::DataType_Parse(absl::AsciiStrToUpper(name), &type);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -15,8 +15,10 @@
 
 namespace sfmamba::client {
 
-// The pictures of a trace, by model and name: a tensor has its model's size.
-using TracePictures = std::map<std::pair<std::string, std::string>, v1::Image>;
+// The pictures of a trace, by method, model and name: a tensor has the size of
+// its model, which may be the default one of what the method asks for.
+using TracePictures =
+    std::map<std::tuple<std::string, std::string, std::string>, v1::Image>;
 
 // Adds the files, of which relative names begin in `folder` unless that is
 // empty. NOT_FOUND names one that cannot be read.
@@ -24,7 +26,8 @@ absl::Status ReadPictures(const Trace& trace, const std::string& folder,
                           TracePictures* pictures);
 
 // Adds the tensors: random values, the same for the same seed, of the size that
-// the server tells.
+// the server tells. FAILED_PRECONDITION if a request names no model and the
+// server has several for it and no default one.
 absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures);

@@ -315,5 +315,37 @@ TEST(BenchTensorTest, HasTheModelsSize) {
   }
 }
 
+// A tensor without --model has the size of the model that the server will ask:
+// of several for the method the default one, whatever others there are.
+TEST(BenchTensorTest, WithoutANameTheDefaultModelIsAsked) {
+  std::atomic<int> right{0};
+  FakeVisionServer server([&](const v1::ClassifyRequest& request,
+                              v1::ClassifyResponse* response) {
+    right +=
+        request.model().empty() && request.images(0).tensor().shape(1) == 20;
+    return AnswerCup(request, response);
+  });
+  std::vector<v1::Model> models = {FakeModel("models/d/versions/1"),
+                                   FakeModel("models/a/versions/1"),
+                                   FakeModel("models/b/versions/1")};
+  models[0].set_task(v1::Model::DETECTION);
+  models[2].mutable_input()->mutable_buckets(0)->set_height(20);
+  server.SetModels(models);
+  const std::vector<std::string> arguments = {
+      absl::StrCat("--server=", server.address()), "--tensor=uint8",
+      "--requests=2", "--warmup=0"};
+  const Outcome several = Invoke(RunBench, arguments);
+  EXPECT_EQ(several.exit_code, kExitRpcError);
+  EXPECT_THAT(several.err, HasSubstr("the server has 2 models for the task "
+                                     "CLASSIFICATION, expected one"));
+  models[2].set_default_for_task(true);
+  models.push_back(models[2]);  // Another version of it.
+  models[3].set_name("models/b/versions/2");
+  server.SetModels(models);
+  const Outcome outcome = Invoke(RunBench, arguments);
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(right, 2);
+}
+
 }  // namespace
 }  // namespace sfmamba::client

@@ -1,0 +1,19 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_TASK_MODEL_H_
+#define SFMAMBA_CLIENT_COMMANDS_TASK_MODEL_H_
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/rpc/vision_client.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba::client {
+
+// The model that answers requests of a task that name none: the only one of the
+// task, or its default. FAILED_PRECONDITION if there is no such model.
+absl::StatusOr<v1::Model> ModelOfTask(v1::Model::Task task,
+                                      absl::Duration timeout,
+                                      VisionClient* client);
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_TASK_MODEL_H_
