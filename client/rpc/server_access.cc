@@ -11,6 +11,11 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
+#include "openssl/bio.h"
+#include "openssl/err.h"
+#include "openssl/evp.h"
+#include "openssl/pem.h"
+#include "openssl/x509.h"
 
 namespace sfmamba::client {
 namespace {
@@ -28,7 +33,57 @@ absl::Status Read(absl::string_view flag, const std::string& path,
   std::ifstream file(path, std::ios::binary);
   text->assign(std::istreambuf_iterator<char>(file), {});
   if (file && !text->empty()) return absl::OkStatus();
-  return Wrong(flag, absl::StrCat("'", path, "' cannot be read or is empty"));
+  return Wrong(flag, absl::StrCat("got '", path,
+                                  "', which cannot be read or is empty, "
+                                  "expected a file with text"));
+}
+
+struct OpenSslFreer {
+  void operator()(BIO* bio) const { BIO_free(bio); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+template <typename T>
+using OpenSsl = std::unique_ptr<T, OpenSslFreer>;
+
+OpenSsl<BIO> Reader(const std::string& pem) {
+  return OpenSsl<BIO>(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+// A key with a password is not asked for one on the terminal.
+int NoPassword(char*, int, int, void*) { return 0; }
+
+// Files that do not belong together would end each call with an error of
+// gRPC's, which names neither.
+absl::Status CheckKeyPair(const ServerAccess& access,
+                          const AccessOptions& options) {
+  const auto wrong = [](absl::string_view flag, const std::string& file,
+                        absl::string_view what) {
+    ERR_clear_error();  // Else the next user of the thread finds it.
+    return Wrong(flag, absl::StrCat("got '", file, "', ", what));
+  };
+  if (options.cert_file.empty()) return absl::OkStatus();
+  const OpenSsl<X509> certificate(PEM_read_bio_X509(
+      Reader(access.certificate).get(), nullptr, NoPassword, nullptr));
+  if (certificate == nullptr) {
+    return wrong("tls_cert", options.cert_file,
+                 "which is none, expected a certificate in PEM");
+  }
+  const OpenSsl<EVP_PKEY> key(PEM_read_bio_PrivateKey(
+      Reader(access.private_key).get(), nullptr, NoPassword, nullptr));
+  if (key == nullptr) {
+    return wrong("tls_key", options.key_file,
+                 "which is none, expected a private key in PEM without a "
+                 "password");
+  }
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return wrong("tls_key", options.key_file,
+                 absl::StrCat("which is of another certificate, expected the "
+                              "key of --tls_cert, '",
+                              options.cert_file, "'"));
+  }
+  return absl::OkStatus();
 }
 
 // Whether what is sent to the host stays on this machine.
@@ -99,14 +154,18 @@ absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
          {std::pair("tls_ca", options.ca_file),
           std::pair("tls_cert", options.cert_file),
           std::pair("tls_server_name", options.server_name)}) {
-      if (!value.empty()) return Wrong(flag, "got it without --tls");
+      if (!value.empty())
+        return Wrong(flag, "got it without --tls, expected both");
     }
   }
+  status = CheckKeyPair(access, options);
+  if (!status.ok()) return status;
   if (options.token_file.empty()) access.token = options.token;
   access.token = std::string(absl::StripAsciiWhitespace(access.token));
   if (!IsHeaderText(access.token)) {
     return Wrong("token_file",
-                 "got a token with spaces or bytes that are not ASCII");
+                 "got a token with spaces or bytes that are not ASCII, "
+                 "expected neither");
   }
   if (!access.token.empty() && !options.tls && !options.plaintext_token &&
       !IsLoopback(server)) {

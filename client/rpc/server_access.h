@@ -39,8 +39,8 @@ struct AccessOptions {
 };
 
 // Reads the files. `server` is "host:port". INVALID_ARGUMENT names what cannot
-// be read or does not fit, and refuses to send a token in plaintext to another
-// machine unless `options` allow it.
+// be read or does not fit, such as the key of another certificate, and refuses
+// to send a token in plaintext to another machine unless `options` allow it.
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
                                         const AccessOptions& options);
 

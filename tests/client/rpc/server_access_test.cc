@@ -75,5 +75,26 @@ TEST(ServerAccessTest, ErrorNamesTheFlag) {
   ExpectWrong("127.0.0.1:1", options, "--tls_server_name");
 }
 
+TEST(ServerAccessTest, AKeyOfAnotherCertificateIsRefusedByName) {
+  const Certificate mine = MakeCertificate(), other = MakeCertificate();
+  AccessOptions options;
+  options.tls = true;
+  options.cert_file = WriteTestFile("mine.pem", mine.pem);
+  options.key_file = WriteTestFile("mine.key", mine.key);
+  const auto access = OpenAccess("127.0.0.1:1", options);
+  ASSERT_TRUE(access.ok()) << access.status();
+  EXPECT_EQ(access->private_key, mine.key);
+  options.key_file = WriteTestFile("other.key", other.key);
+  EXPECT_EQ(OpenAccess("127.0.0.1:1", options).status().message(),
+            "--tls_key: got '" + options.key_file +
+                "', which is of another certificate, expected the key of "
+                "--tls_cert, '" +
+                options.cert_file + "'");
+  options.key_file = options.cert_file;
+  ExpectWrong("127.0.0.1:1", options, "--tls_key");
+  options.cert_file = WriteTestFile("none.pem", "x");
+  ExpectWrong("127.0.0.1:1", options, "--tls_cert");
+}
+
 }  // namespace
 }  // namespace sfmamba::client
