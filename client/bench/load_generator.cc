@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "client/bench/unavailable_pause.h"
 #include "client/commands/predict.h"
 
 namespace sfmamba::client {
@@ -85,13 +86,11 @@ class LoadRun {
     absl::Duration at;
   };
 
-  // Waits until fewer than `concurrency` are in flight; null: the run is over.
+  // Waits until fewer than `concurrency` are in flight and no pause is on;
+  // null: the run is over.
   absl::optional<Turn> TakeTurn() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
-    const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return in_flight_ < options_.concurrency;
-    };
-    mu_.Await(absl::Condition(&has_room));
+    AwaitTurn();
     const absl::Duration now = Now();
     if (now >= end_) return absl::nullopt;
     if (now >= options_.warmup) {
@@ -102,6 +101,22 @@ class LoadRun {
     }
     tally_.CountInFlight(++in_flight_);
     return Turn{next_turn_++, now};
+  }
+
+  void AwaitTurn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return in_flight_ < options_.concurrency;
+    };
+    mu_.Await(absl::Condition(&has_room));
+    while (Now() < std::min(pause_.until(), end_)) {
+      const absl::Duration until = pause_.until();
+      const auto has_changed = [this, until]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+        return pause_.until() != until;
+      };
+      mu_.AwaitWithTimeout(absl::Condition(&has_changed),
+                           std::min(until, end_) - Now());
+      mu_.Await(absl::Condition(&has_room));
+    }
   }
 
   void Send(size_t number, const LoadRequest& request, absl::Duration due,
@@ -135,6 +150,8 @@ class LoadRun {
     }
     absl::MutexLock lock(&mu_);
     tally_.CountSent(answered);
+    pause_.Answered(absl::IsUnavailable(answered.status), answered.sent,
+                    answered.received);
     --in_flight_;
   }
 
@@ -172,6 +189,7 @@ class LoadRun {
   absl::Mutex mu_;
   int sending_ ABSL_GUARDED_BY(mu_);  // Threads.
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  UnavailablePause pause_ ABSL_GUARDED_BY(mu_);  // Of a closed loop.
   size_t next_turn_ ABSL_GUARDED_BY(mu_) = 0;
   int measured_ ABSL_GUARDED_BY(mu_) = 0;  // Turns after the warm-up.
   LoadTally tally_ ABSL_GUARDED_BY(mu_);

@@ -27,7 +27,7 @@ struct Load {
   std::vector<std::string> class_names = {"all"};
   // When to send which of `requests`, by time: an open loop, which never waits
   // for answers. Empty: a closed loop, which sends a request whenever one has
-  // ended, taking turns.
+  // ended, taking turns; after UNAVAILABLE it pauses, see UnavailablePause.
   std::vector<Trace::Arrival> arrivals;
 };
 

@@ -57,6 +57,7 @@ LoadReport Generate(const FakeVisionServer& server, const Load& load,
                     const LoadOptions& options, int channels = 1) {
   VisionClientOptions client_options;
   client_options.share_connections = false;
+  client_options.retry = false;
   std::vector<std::unique_ptr<VisionClient>> clients;
   for (int i = 0; i < channels; ++i) {
     clients.push_back(
@@ -156,6 +157,26 @@ TEST(ClosedLoopTest, ErrorsAreCountedByCodeAndReason) {
       report.all.codes,
       ElementsAre(Pair("OK", 5), Pair("RESOURCE_EXHAUSTED (QUEUE_FULL)", 5)));
   EXPECT_EQ(report.images, 5);
+}
+
+// A server that is away refuses at once: what it is sent meanwhile is no load.
+TEST(ClosedLoopTest, PausesWhileTheServerIsUnavailable) {
+  FakeVisionServer server(
+      [](const v1::ClassifyRequest&, v1::ClassifyResponse*) {
+        return FakeError(grpc::StatusCode::UNAVAILABLE, "draining", "DRAINING");
+      });
+  LoadOptions options = WithoutWarmup();
+  options.duration = absl::Milliseconds(300);
+  options.concurrency = 4;
+  options.threads = 2;
+  const LoadReport report = Generate(server, MakeLoad({"x"}), options);
+  // After pauses of 5, 10, 20, 40, 80 and 160 ms.
+  EXPECT_GE(report.all.requests, 4);
+  EXPECT_LE(report.all.requests, 4 * 7);
+  EXPECT_EQ(report.all.requests, server.call_count());
+  EXPECT_THAT(report.all.codes,
+              ElementsAre(Pair("UNAVAILABLE (DRAINING)", report.all.requests)));
+  EXPECT_EQ(report.elapsed, absl::Milliseconds(300));
 }
 
 // However many threads and channels share them, each arrival is sent once.
