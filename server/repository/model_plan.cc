@@ -118,6 +118,14 @@ const VersionFolder* ModelPlan::Folder(int64_t version) const {
   return &*found->second.folder;
 }
 
+std::set<int64_t> ModelPlan::MissingVersions() const {
+  std::set<int64_t> missing;
+  for (int64_t number : policy_.specific()) {
+    if (Folder(number) == nullptr) missing.insert(number);
+  }
+  return missing;
+}
+
 std::set<int64_t> ModelPlan::Wanted(const std::set<int64_t>& labelled) const {
   std::set<int64_t> there;
   for (const auto& [number, version] : versions_) {

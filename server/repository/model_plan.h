@@ -54,6 +54,9 @@ class ModelPlan {
   void LabelSet(const std::string& label) { labels_to_set_.erase(label); }
   void CanarySet() { canary_to_set_.reset(); }
 
+  // The versions that the policy names one by one and that have no folder.
+  std::set<int64_t> MissingVersions() const;
+
   // Whether a call does not want it.
   bool IsDropped(int64_t version) const {
     return dropped_ || not_wanted_.count(version) > 0;

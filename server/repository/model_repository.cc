@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "base/steady_clock.h"
 #include "server/base/reasons.h"
@@ -83,27 +84,38 @@ ModelFolder ModelRepository::LookAt(const std::string& id) const {
 
 void ModelRepository::Found(const std::string& id, ModelFolder folder,
                             bool at_once) {
-  const std::string error(folder.policy.status().message());
-  std::string& logged = policy_errors_[id];
-  if (!error.empty() && error != logged) {
-    log_.Error(LogModule::kModels, "the policy of versions is not changed",
-               {{"model", absl::StrCat("models/", id)}, {"error", error}});
-  }
-  logged = error;
+  PolicyFaults faults;
+  faults.error = std::string(folder.policy.status().message());
   ModelPlan& plan = plans_[id];
   plan.Found(std::move(folder), at_once);
-  std::string missing;
   for (const auto& [label, number] : plan.labels_to_set()) {
     if (!number.has_value() || plan.Folder(*number) != nullptr) continue;
-    absl::StrAppend(&missing, missing.empty() ? "" : ", ", label,
+    absl::StrAppend(&faults.labels, faults.labels.empty() ? "" : ", ", label,
                     " of version ", *number);
   }
-  if (!missing.empty() && missing != missing_labels_[id]) {
+  faults.versions = absl::StrJoin(plan.MissingVersions(), ", ");
+  LogPolicyFaults(id, std::move(faults));
+}
+
+void ModelRepository::LogPolicyFaults(const std::string& id,
+                                      PolicyFaults faults) {
+  PolicyFaults& logged = policy_faults_[id];
+  const std::string model = absl::StrCat("models/", id);
+  if (!faults.error.empty() && faults.error != logged.error) {
+    log_.Error(LogModule::kModels, "the policy of versions is not changed",
+               {{"model", model}, {"error", faults.error}});
+  }
+  if (!faults.labels.empty() && faults.labels != logged.labels) {
     log_.Warning(LogModule::kModels,
                  "the policy labels versions that are not there",
-                 {{"model", absl::StrCat("models/", id)}, {"labels", missing}});
+                 {{"model", model}, {"labels", faults.labels}});
   }
-  missing_labels_[id] = missing;
+  if (!faults.versions.empty() && faults.versions != logged.versions) {
+    log_.Warning(LogModule::kModels,
+                 "the policy names versions that are not there",
+                 {{"model", model}, {"versions", faults.versions}});
+  }
+  logged = std::move(faults);
 }
 
 absl::Status ModelRepository::Scan() {
@@ -291,8 +303,7 @@ absl::Duration ModelRepository::Poll() {
     Update(id, /*at_once=*/false).IgnoreError();  // It is logged.
     if (plans_[id].is_empty() && catalog_.VersionsOf(id).empty()) {
       plans_.erase(id);
-      policy_errors_.erase(id);
-      missing_labels_.erase(id);
+      policy_faults_.erase(id);
     }
   }
   return options_.poll_period;

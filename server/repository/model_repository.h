@@ -177,6 +177,13 @@ class ModelRepository {
  private:
   using Version = std::shared_ptr<ModelVersion>;
 
+  // What is wrong with a model's policy; empty: nothing.
+  struct PolicyFaults {
+    std::string error;     // Why it is not followed.
+    std::string labels;    // Those of versions that are not there.
+    std::string versions;  // Those that it names and that are not there.
+  };
+
   // ---- Called by the worker's thread ----
 
   // Loads what is to be served first.
@@ -191,6 +198,8 @@ class ModelRepository {
   // Looks at the folder of a model.
   ModelFolder LookAt(const std::string& id) const;
   void Found(const std::string& id, ModelFolder folder, bool at_once = false);
+  // Writes what has become wrong to the log.
+  void LogPolicyFaults(const std::string& id, PolicyFaults faults);
   // Loads what is to be loaded of a model, sets its labels, then unloads what
   // is not wanted.
   absl::Status Update(const std::string& id, bool at_once);
@@ -217,12 +226,10 @@ class ModelRepository {
   Reaper reaper_;  // Uses the catalog.
 
   // Used by the worker's thread, and before by Scan().
-  std::map<std::string, ModelPlan> plans_;            // By id.
-  std::map<std::string, std::string> policy_errors_;  // Logged, by id.
-  // Of versions that are not there; the same.
-  std::map<std::string, std::string> missing_labels_;
-  bool folder_unreadable_ = false;  // Logged.
-  bool started_ = false;            // LoadAll() has ended.
+  std::map<std::string, ModelPlan> plans_;             // By id.
+  std::map<std::string, PolicyFaults> policy_faults_;  // Logged, by id.
+  bool folder_unreadable_ = false;                     // Logged.
+  bool started_ = false;                               // LoadAll() has ended.
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 

@@ -33,6 +33,21 @@ Numbers ToLoad(const ModelPlan& plan, absl::Time now = kNow,
   return plan.ToLoad({}, now, at_once);
 }
 
+TEST(ModelPlanTest, TellsWhichVersionsOfThePolicyAreMissing) {
+  ModelPlan plan;
+  ModelFolder folder = Folder({{1, "a"}, {2, "b"}});
+  plan.Found(folder);
+  EXPECT_EQ(plan.MissingVersions(), std::set<int64_t>());
+  v1::VersionPolicy policy;
+  for (const int64_t number : {9, 1, 7}) policy.add_specific(number);
+  folder.policy = policy;
+  plan.Found(folder, /*at_once=*/true);
+  EXPECT_EQ(plan.MissingVersions(), (std::set<int64_t>{7, 9}));
+  folder.versions.erase(1);
+  plan.Found(folder);
+  EXPECT_EQ(plan.MissingVersions(), (std::set<int64_t>{1, 7, 9}));
+}
+
 TEST(ModelPlanTest, LoadsTheNewestAndThenUnloadsTheOneBefore) {
   ModelPlan plan;
   plan.Found(Folder({{1, "a"}}));

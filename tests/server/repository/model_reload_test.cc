@@ -299,6 +299,23 @@ TEST_F(ModelReloadTest, ALabelOfAVersionThatIsNotThereIsLoggedOnce) {
   EXPECT_EQ(log.find("stable of version"), std::string::npos) << log;
 }
 
+TEST_F(ModelReloadTest, AVersionOfThePolicyThatIsNotThereIsLoggedOnce) {
+  WritePolicy("specific: [1, 9]");
+  log_.SetLevels(observability::LogLevel::kWarning);
+  testing::internal::CaptureStderr();
+  Start();
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_TRUE(log_.Flush(absl::Seconds(10)));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string text = "the policy names versions that are not there";
+  const size_t line = log.find(text);
+  ASSERT_NE(line, std::string::npos) << log;
+  EXPECT_EQ(log.find(text, line + 1), std::string::npos) << log;
+  const std::string rest = log.substr(line, log.find('\n', line) - line);
+  EXPECT_TRUE(absl::StrContains(rest, "models/m")) << log;
+  EXPECT_TRUE(absl::StrContains(rest, "versions=9")) << log;
+}
+
 TEST_F(ModelReloadTest, AnUnloadOfAllTakesTheLabelsAlong) {
   Start();
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
