@@ -40,8 +40,8 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
       repository::ParseModelName(name, field);
   if (!parsed.ok()) return parsed.status();
   if (!parsed->label.empty()) {
-    return server::InvalidField(
-        field, "expected {id}, models/{id} or models/{id}/versions/{n}");
+    return server::WrongText(field, name,
+                             "{id}, models/{id} or models/{id}/versions/{n}");
   }
   Target target = {std::move(parsed->id), std::nullopt};
   if (parsed->version != 0) target.version = parsed->version;
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> ModelChanges::ModelOf(
   absl::StatusOr<Target> target = ParseTarget(model, "model");
   if (!target.ok()) return target.status();
   if (target->version.has_value()) {
-    return server::InvalidField("model", "expected {id} or models/{id}");
+    return server::WrongText("model", model, "{id} or models/{id}");
   }
   return std::move(target->id);
 }

@@ -46,6 +46,13 @@ absl::Status InvalidField(absl::string_view field, absl::string_view message) {
                    std::move(detail));
 }
 
+absl::Status WrongText(absl::string_view field, absl::string_view got,
+                       absl::string_view expected) {
+  return InvalidField(
+      field, absl::StrCat("got \"", base::Utf8Prefix(got, kMaxNameShown),
+                          "\", expected ", expected));
+}
+
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max) {
   return InvalidField(

@@ -19,6 +19,10 @@ namespace sfmamba::server {
 absl::Status MalformedMessage(absl::string_view message);
 // INVALID_FIELD. `field` is a BadRequest path such as "params.top_k".
 absl::Status InvalidField(absl::string_view field, absl::string_view message);
+// INVALID_FIELD: the text `got`, of which the error shows at most the first 200
+// bytes.
+absl::Status WrongText(absl::string_view field, absl::string_view got,
+                       absl::string_view expected);
 // INVALID_FIELD: an integer outside `min` to `max`.
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max);

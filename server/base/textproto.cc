@@ -1,5 +1,7 @@
 #include "server/base/textproto.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -37,10 +39,13 @@ absl::Status ParseTextProto(absl::string_view what, const std::string& text,
 absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::string text(max_bytes + 1, '\0');
   if (!file.read(text.data(), text.size()) && !file.eof()) {
-    return absl::NotFoundError(absl::StrCat(what, ": cannot be read"));
+    return absl::NotFoundError(
+        absl::StrCat(what, ": got \"", std::strerror(errno),
+                     "\", expected a file that can be read"));
   }
   text.resize(file.gcount());
   if (text.size() > max_bytes) {

@@ -81,8 +81,8 @@ absl::Status ModelQueries::Index(const inference::RepositoryIndexRequest& asked,
                                  RequestRecord* record) const {
   record->set_no_model();
   if (!asked.repository_name().empty()) {
-    return server::InvalidField("repository_name",
-                                "expected none: there is one repository");
+    return server::WrongText("repository_name", asked.repository_name(),
+                             "none: there is one repository");
   }
   for (const PublishedModel& model : ListModels(env_)) {
     if (asked.ready() && !model.version->Loaded().ok()) continue;

@@ -92,8 +92,8 @@ absl::Status ModelCatalog::SetLabel(const std::string& id,
                                     const std::string& label,
                                     std::optional<int64_t> version) {
   if (!IsId(label)) {
-    return server::InvalidField(
-        "label", "expected a label of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+    return server::WrongText("label", label,
+                             "a label of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   }
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);

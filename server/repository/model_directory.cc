@@ -81,7 +81,9 @@ absl::Status CheckWeights(const v1::Weights& expected,
   }
   absl::StatusOr<std::string> digest = server::FileSha256(path);
   if (!digest.ok()) {
-    return absl::DataLossError(absl::StrCat(kWeightsFile, ": cannot be read"));
+    return absl::DataLossError(absl::StrCat(
+        kWeightsFile, ": got a file that cannot be read, expected ",
+        expected.size_bytes(), " bytes by ", kConfigFile));
   }
   const std::string wanted = absl::AsciiStrToLower(expected.sha256());
   if (*digest != wanted) return mismatch("sha256", *digest, wanted);

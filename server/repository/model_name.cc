@@ -41,16 +41,15 @@ absl::StatusOr<ModelName> ParseModelName(absl::string_view name,
       } else if (absl::ConsumePrefix(&rest, "labels/") && IsId(rest)) {
         parsed.label = std::string(rest);
       } else {
-        return server::InvalidField(field,
-                                    "expected {id}, models/{id}, "
-                                    "models/{id}/versions/{n} or "
-                                    "models/{id}/labels/{label}");
+        return server::WrongText(field, name,
+                                 "{id}, models/{id}, models/{id}/versions/{n} "
+                                 "or models/{id}/labels/{label}");
       }
     }
   }
   if (!IsId(id)) {
-    return server::InvalidField(
-        field, "expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+    return server::WrongText(field, name,
+                             "an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   }
   parsed.id = std::string(id);
   return parsed;

@@ -21,6 +21,13 @@ grpc::Status CheckName(const std::string& name) {
                                    " bytes, expected at most ", kMaxName));
 }
 
+grpc::Status NoSuchService(const std::string& name) {
+  return grpc::Status(
+      grpc::StatusCode::NOT_FOUND,
+      absl::StrCat("service: got \"", name, "\", expected none, \"", kLiveness,
+                   "\", or a service or a model of this server"));
+}
+
 // A watch that is refused.
 class RefusedWatch final
     : public grpc::ServerWriteReactor<HealthCheckResponse> {
@@ -180,8 +187,7 @@ grpc::ServerUnaryReactor* HealthService::Check(
   const ServingStatus status = StatusOf(request->service());
   response->set_status(status);
   reactor->Finish(status == HealthCheckResponse::SERVICE_UNKNOWN
-                      ? grpc::Status(grpc::StatusCode::NOT_FOUND,
-                                     "there is no such service")
+                      ? NoSuchService(request->service())
                       : grpc::Status::OK);
   return reactor;
 }
@@ -200,8 +206,9 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
 grpc::Status HealthService::CheckWatch(const std::string& name) const {
   if (watchers_.size() < max_watches_) return CheckName(name);
   return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                      absl::StrCat("there are ", max_watches_,
-                                   " watches, as many as there may be"));
+                      absl::StrCat("got a watch beside ", watchers_.size(),
+                                   " others, expected at most ", max_watches_,
+                                   ", as max_health_watches is"));
 }
 
 void HealthService::Tell(Watcher* watcher) {

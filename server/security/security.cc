@@ -42,31 +42,34 @@ Security::Security(const v1::ServerConfig& config, Events events)
       gate_(GateOptions(config_, events_)) {}
 
 absl::Status Security::Open() {
-  const auto watch = [this](std::string what, std::vector<std::string> paths,
-                            absl::Status (Security::*take)(
-                                const WatchedFiles::Contents&)) {
-    WatchedFiles::Options options;
-    options.paths = std::move(paths);
-    options.take = [this, take](const WatchedFiles::Contents& contents) {
-      return (this->*take)(contents);
-    };
-    options.changed = [this, what = std::move(what)](const absl::Status& s) {
-      events_.reloaded(what, s);
-    };
-    files_.emplace_back(std::move(options));
-    return ForSetting(files_.back().Open());
-  };
+  const auto watch =
+      [this](std::string what, std::vector<WatchedFiles::File> files,
+             absl::Status (Security::*take)(const WatchedFiles::Contents&)) {
+        WatchedFiles::Options options;
+        options.files = std::move(files);
+        options.take = [this, take](const WatchedFiles::Contents& contents) {
+          return (this->*take)(contents);
+        };
+        options.changed = [this,
+                           what = std::move(what)](const absl::Status& s) {
+          events_.reloaded(what, s);
+        };
+        files_.emplace_back(std::move(options));
+        return ForSetting(files_.back().Open());
+      };
   absl::Status status;
   if (!config_.token_file().empty()) {
-    status = watch("tokens", {config_.token_file()}, &Security::TakeTokens);
+    status = watch("tokens", {{"token_file", config_.token_file()}},
+                   &Security::TakeTokens);
   }
   if (status.ok() && has_tls_) {
-    std::vector<std::string> paths = {config_.tls_cert_file(),
-                                      config_.tls_key_file()};
+    std::vector<WatchedFiles::File> files = {
+        {"tls_cert_file", config_.tls_cert_file()},
+        {"tls_key_file", config_.tls_key_file()}};
     if (!config_.tls_client_ca_file().empty()) {
-      paths.push_back(config_.tls_client_ca_file());
+      files.push_back({"tls_client_ca_file", config_.tls_client_ca_file()});
     }
-    status = watch("tls", std::move(paths), &Security::TakeIdentity);
+    status = watch("tls", std::move(files), &Security::TakeIdentity);
   }
   if (!status.ok() || files_.empty()) return status;
   watch_ = std::make_unique<server::Periodic>("files", kPeriod, [this] {

@@ -53,8 +53,9 @@ absl::StatusOr<Certificate> ReadAll(absl::string_view setting,
   while (Next(bio.get()) != nullptr) ++count;
   // The only good end is that no further one begins.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return Wrong(setting, absl::StrCat("got a certificate, the ", count + 1,
-                                       "th, that cannot be read"));
+    return Wrong(setting,
+                 absl::StrCat("got a certificate, the ", count + 1,
+                              "th, that cannot be read, expected PEM"));
   }
   ERR_clear_error();
   return first;

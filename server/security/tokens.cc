@@ -21,6 +21,9 @@ constexpr size_t kMaxName = 64;
 // All are compared at each call: that many take 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
+constexpr char kNoTokenFile[] =
+    "got something else, which is not shown, expected a TokenFile in protobuf "
+    "text format";
 
 absl::Status Wrong(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -48,11 +51,10 @@ absl::Status WithoutQuotes(const absl::Status& status) {
   const size_t end =
       column == absl::string_view::npos ? column : message.find(':', column);
   if (end == absl::string_view::npos) {
-    return Wrong("text", "expected a TokenFile in protobuf text format");
+    return Wrong("text", kNoTokenFile);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(message.substr(0, end),
-                   ": expected a TokenFile in protobuf text format"));
+      absl::StrCat(message.substr(0, end), ": ", kNoTokenFile));
 }
 
 absl::StatusOr<uint32_t> ScopesOf(const v1::TokenClient& client,
@@ -108,7 +110,8 @@ absl::StatusOr<Tokens> Tokens::Parse(const std::string& text,
     if (!names.insert(given.name()).second) {
       return Wrong(
           absl::StrCat(field, ".name"),
-          absl::StrCat("got \"", given.name(), "\", which another client has"));
+          absl::StrCat("got \"", given.name(),
+                       "\", which another client has, expected each once"));
     }
     const absl::Status ranges = server::CheckRanges(given.quota());
     if (!ranges.ok()) {
@@ -129,7 +132,7 @@ absl::StatusOr<Tokens> Tokens::Parse(const std::string& text,
                                       "digits"));
       }
       if (!hashes.insert(hex).second) {
-        return Wrong(at, "got one that stands there twice");
+        return Wrong(at, "got one that stands there twice, expected each once");
       }
       Entry entry;
       const std::string bytes = absl::HexStringToBytes(hex);

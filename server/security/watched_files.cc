@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/base/textproto.h"
 
 namespace sfmamba::security {
@@ -10,9 +11,10 @@ WatchedFiles::WatchedFiles(Options options) : options_(std::move(options)) {}
 
 absl::StatusOr<WatchedFiles::Contents> WatchedFiles::Read() const {
   Contents contents;
-  for (const std::string& path : options_.paths) {
+  for (const File& file : options_.files) {
     absl::StatusOr<std::string> text =
-        server::ReadTextFile(path, path, options_.max_bytes);
+        server::ReadTextFile(absl::StrCat(file.setting, ": ", file.path),
+                             file.path, options_.max_bytes);
     if (!text.ok()) return text.status();
     contents.push_back(*std::move(text));
   }

@@ -19,10 +19,15 @@ namespace sfmamba::security {
 // Thread-compatible.
 class WatchedFiles {
  public:
-  using Contents = std::vector<std::string>;  // In the order of the paths.
+  using Contents = std::vector<std::string>;  // In the order of the files.
+
+  struct File {
+    std::string setting;  // That names it.
+    std::string path;
+  };
 
   struct Options {
-    std::vector<std::string> paths;
+    std::vector<File> files;
     size_t max_bytes = 1 << 20;  // Of each.
     // Takes the files' contents. On an error those taken before stay.
     std::function<absl::Status(const Contents&)> take;
@@ -36,7 +41,7 @@ class WatchedFiles {
   explicit WatchedFiles(Options options);
 
   // Takes the files for the first time; `changed` is not called. The error
-  // names the file that cannot be read.
+  // names the setting and the file that cannot be read.
   absl::Status Open();
   // Takes them again if they have changed. To be called now and then.
   void Look();

@@ -24,6 +24,7 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
       {MalformedMessage("m"), StatusCode::kInvalidArgument,
        "MALFORMED_MESSAGE"},
       {InvalidField("f", "m"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
+      {WrongText("f", "a", "b"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {OutOfRange("f", 3, 1, 2), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {TooManyImages(65, 64), StatusCode::kInvalidArgument, "TOO_MANY_IMAGES"},
       {InputsTooLarge(9, 8), StatusCode::kInvalidArgument, "INPUTS_TOO_LARGE"},

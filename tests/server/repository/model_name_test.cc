@@ -38,5 +38,13 @@ TEST(ModelNameTest, OtherNamesAreRefused) {
   }
 }
 
+TEST(ModelNameTest, AnErrorTellsWhatWasGotAndExpected) {
+  EXPECT_EQ(ParseModelName("../m", "model").status().message(),
+            "got \"../m\", expected an id of [A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  EXPECT_EQ(ParseModelName("models/m/x", "model").status().message(),
+            "got \"models/m/x\", expected {id}, models/{id}, "
+            "models/{id}/versions/{n} or models/{id}/labels/{label}");
+}
+
 }  // namespace
 }  // namespace sfmamba::repository

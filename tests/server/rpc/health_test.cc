@@ -105,6 +105,10 @@ class HealthTest : public testing::Test {
     service_.Check(&context, &request, &response);
     EXPECT_TRUE(call.test_status_set());
     if (call.test_status().error_code() == StatusCode::NOT_FOUND) {
+      EXPECT_EQ(call.test_status().error_message(),
+                "service: got \"" + name +
+                    "\", expected none, \"liveness\", or a service or a model "
+                    "of this server");
       return kUnknown;
     }
     EXPECT_TRUE(call.test_status().ok());

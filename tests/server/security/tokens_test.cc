@@ -107,6 +107,17 @@ TEST(TokensTest, ErrorNamesTheField) {
   ExpectWrong(std::string(100, '\0'), "token_file");
 }
 
+TEST(TokensTest, ErrorTellsWhatWasGotAndExpected) {
+  for (const std::string& text :
+       {std::string("client { nam: 'a' }"), std::string(100, '\0'),
+        ClientText("a", "one", "INFER") + ClientText("a", "two", "INFER"),
+        ClientText("a", "one", "INFER") + ClientText("b", "one", "INFER")}) {
+    const absl::Status status = Tokens::Parse(text, {}).status();
+    EXPECT_TRUE(absl::StrContains(status.message(), ": got ")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), ", expected ")) << status;
+  }
+}
+
 TEST(TokensTest, NoErrorShowsWhatMayBeAToken) {
   for (const char* text :
        {"client { name: 'a' sha256: 'tok_secret' scope: INFER }",
