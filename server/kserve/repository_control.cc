@@ -26,8 +26,8 @@ template <typename Request>
 absl::StatusOr<std::string> RepositoryControl::ModelOf(
     const Request& request) const {
   if (!request.repository_name().empty()) {
-    return server::InvalidField("repository_name",
-                                "expected none: there is one repository");
+    return server::WrongText("repository_name", request.repository_name(),
+                             "none: there is one repository");
   }
   const std::string& name = request.model_name();
   if (name.empty()) {
@@ -46,10 +46,14 @@ void RepositoryControl::Load(
   const absl::Status allowed = Check(caller);
   if (!allowed.ok()) return done(allowed);
   const absl::StatusOr<std::string> model = ModelOf(request);
-  if (!model.ok()) return done(model.status());
   absl::StatusOr<std::optional<v1::Batching>> batching =
       ReadLoadParameters(request);
-  if (!batching.ok()) return done(batching.status());
+  absl::Status status = model.status();
+  status.Update(batching.status());
+  if (!status.ok()) {
+    changes_->Log(caller, "load", request.model_name(), status);
+    return done(status);
+  }
   changes_->Load(caller, *model, "model_name", *std::move(batching),
                  std::move(done));
 }
@@ -60,9 +64,12 @@ void RepositoryControl::Unload(
   const absl::Status allowed = Check(caller);
   if (!allowed.ok()) return done(allowed);
   const absl::StatusOr<std::string> model = ModelOf(request);
-  if (!model.ok()) return done(model.status());
-  const absl::Status status = CheckUnloadParameters(request);
-  if (!status.ok()) return done(status);
+  absl::Status status = model.status();
+  status.Update(CheckUnloadParameters(request));
+  if (!status.ok()) {
+    changes_->Log(caller, "unload", request.model_name(), status);
+    return done(status);
+  }
   changes_->Unload(caller, *model, "model_name", std::move(done));
 }
 

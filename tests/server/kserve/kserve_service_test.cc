@@ -356,6 +356,20 @@ TEST_F(KserveServiceTest, RefusesWhatALoadMayNotBring) {
   request.set_repository_name("other");
   EXPECT_EQ(Ask(&Stub::RepositoryModelLoad, request, &loaded).field,
             "repository_name");
+  inference::RepositoryModelUnloadRequest unload;
+  unload.set_model_name("other");
+  (*unload.mutable_parameters())["all"].set_bool_param(true);
+  inference::RepositoryModelUnloadResponse unloaded;
+  EXPECT_EQ(Ask(&Stub::RepositoryModelUnload, unload, &unloaded).field,
+            "parameters[\"all\"]");
+  const std::string log = server_->Log();
+  for (const char* line :
+       {"\"code\":\"UNIMPLEMENTED\",\"reason\":\"NOT_SUPPORTED\"",
+        "got \\\"other\\\", expected none: there is one repository",
+        "\"action\":\"load\",\"what\":\"../fake\"",
+        "\"action\":\"unload\",\"what\":\"other\""}) {
+    EXPECT_NE(log.find(line), std::string::npos) << line << "\n" << log;
+  }
   EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
 }
 
