@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/base/processors.h"
@@ -46,10 +47,11 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
 }  // namespace
 
 absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadTextFile(path, path, kMaxConfigBytes);
+  const std::string what = absl::StrCat("config: ", path);
+  absl::StatusOr<std::string> text = ReadTextFile(what, path, kMaxConfigBytes);
   if (!text.ok()) return text.status();
   v1::ServerConfig config;
-  const absl::Status status = ParseTextProto(path, *text, &config);
+  const absl::Status status = ParseTextProto(what, *text, &config);
   if (!status.ok()) return status;
   return config;
 }
@@ -120,6 +122,13 @@ absl::Status Validate(const v1::ServerConfig& c) {
   }
   status = CheckTls(c);
   if (!status.ok()) return status;
+  if (!c.startup_models().empty() &&
+      !absl::StrContains(c.model_control(), "explicit")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "startup_models: got \"", c.startup_models(),
+        "\" with the model_control \"", c.model_control(),
+        "\", expected none, or \"explicit\" or \"poll+explicit\""));
+  }
   if (c.model_repository().empty() && c.model_path().empty()) {
     return absl::InvalidArgumentError(
         "model_repository: got none, expected it or model_path");

@@ -292,6 +292,7 @@ TEST(ServerProcessTest, BadFlagsAndConfigurationsExitWith2) {
       {{"--model_repository=x", "--gpus=0,b"}, "--gpus: got \"0,b\""},
       {{"--model_repository=x", "--tune", "--device=cpu"}, "--fold_table"},
       {{"--model_repository=x", "--port=65536"}, "port: got 65536"},
+      {{"--model_repository=x", "--startup_models=a"}, "startup_models: got"},
       {{"serve"}, "serve: expected a flag"},
       {{}, "model_repository"},
   };

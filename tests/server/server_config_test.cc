@@ -96,8 +96,11 @@ TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
 }
 
 TEST(ServerConfigTest, MissingFileIsAnError) {
-  EXPECT_EQ(ReadServerConfig("/nonexistent").status().code(),
-            absl::StatusCode::kNotFound);
+  const absl::Status status = ReadServerConfig("/nonexistent").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(),
+            "config: /nonexistent: got \"No such file or directory\", expected "
+            "a file that can be read");
 }
 
 TEST(ServerConfigTest, EachRangeIsChecked) {
@@ -143,6 +146,9 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("max_client_items", "max_client_items: -1");
   check("client_items_per_second", "client_items_per_second: nan");
   check("health_port", "health_port: -2");
+  check("startup_models: got \"a,b\" with the model_control \"none\", expected",
+        "startup_models: 'a,b'");
+  check("startup_models", "startup_models: 'a' model_control: 'poll'");
   check("model_path", "model_path: 'x'");
   check("model_repository", "port: 1");
 }
