@@ -143,11 +143,11 @@ bool Connection::Greet(absl::Time now) {
       Enter(State::kIdle, now + FirstWait(), now);
       return true;
     case Socket::Outcome::kPlaintext:
-      environment_.options.handshake_failed();
+      environment_.options.handshake_failed(peer_, socket_->failure());
       socket_ = std::make_unique<PlainSocket>(socket_->Release());
       return Refuse({400, "expected TLS, https, got HTTP in clear"}, now);
     case Socket::Outcome::kEnded:
-      environment_.options.handshake_failed();
+      environment_.options.handshake_failed(peer_, socket_->failure());
       EndSoon(now);  // The client may read why.
       return true;
   }

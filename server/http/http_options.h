@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/http/exchange.h"
 #include "server/http/tls_context.h"
@@ -65,9 +66,11 @@ struct HttpOptions {
   std::function<HttpResponse(int status, const std::string& message)> refusal =
       PlainRefusal;
   // Called for each connection that is ended because there are too many, and
-  // for each whose handshake fails. Both must not block.
+  // for each whose handshake fails, with its peer as in HttpRequest and why.
+  // Both are called by the port's thread, and must not block.
   std::function<void()> refused = [] {};
-  std::function<void()> handshake_failed = [] {};
+  std::function<void(absl::string_view peer, absl::string_view reason)>
+      handshake_failed = [](absl::string_view, absl::string_view) {};
 };
 
 }  // namespace sfmamba::http

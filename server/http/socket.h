@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace sfmamba::http {
@@ -36,6 +37,8 @@ class Socket {
   // Whether Greet() is to be called until it returns kDone, before all else.
   virtual bool greets() const { return false; }
   virtual Outcome Greet() { return Outcome::kDone; }
+  // Why Greet() returned kEnded or kPlaintext.
+  virtual absl::string_view failure() const { return ""; }
 
   // Reads up to `size` bytes.
   virtual Outcome Read(char* bytes, size_t size, size_t* read) = 0;

@@ -58,6 +58,9 @@ Socket::Outcome TlsSocket::Failed(int result) {
       return Outcome::kEnded;
     default:
       is_broken_ = true;
+      if (const char* reason = ERR_reason_error_string(ERR_peek_error())) {
+        failure_ = reason;
+      }
       return ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST
                  ? Outcome::kPlaintext
                  : Outcome::kEnded;

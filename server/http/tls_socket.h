@@ -21,6 +21,7 @@ class TlsSocket final : public Socket {
   bool greets() const override { return true; }
   // The handshake.
   Outcome Greet() override;
+  absl::string_view failure() const override { return failure_; }
   Outcome Read(char* bytes, size_t size, size_t* read) override;
   bool has_more() const override;
   bool wants_to_write() const override { return wants_to_write_; }
@@ -38,6 +39,7 @@ class TlsSocket final : public Socket {
   const std::unique_ptr<SSL, Free> ssl_;
   bool wants_to_write_ = false;
   bool is_broken_ = false;  // Nothing more can be said.
+  absl::string_view failure_ = "the peer has gone";  // Why.
 };
 
 }  // namespace sfmamba::http

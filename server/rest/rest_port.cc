@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/string_view.h"
+#include "base/steady_clock.h"
 #include "server/http/metrics_server.h"
 #include "server/http/tls_context.h"
 #include "server/rest/access.h"
@@ -11,6 +13,9 @@
 
 namespace sfmamba::rest {
 namespace {
+
+// Of failed handshakes, in a second.
+constexpr int kHandshakeLines = 5;
 
 KserveRest::Options KserveOptions(const RestService& service,
                                   const RestPort::Options& options) {
@@ -57,7 +62,17 @@ http::HttpOptions HttpOptionsOf(
   };
   result.refusal = RefusalResponse;
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
-  result.handshake_failed = [&metrics] { metrics.TlsHandshakeFailed(); };
+  // Whoever can connect can cause them as often as he likes.
+  result.handshake_failed =
+      [&metrics, &log = environment.log,
+       lines = observability::LineSampler(kHandshakeLines, /*every=*/0)](
+          absl::string_view peer, absl::string_view reason) mutable {
+        metrics.TlsHandshakeFailed();
+        if (!lines.Admit(base::SteadyNow())) return;
+        log.Debug(observability::LogModule::kServer,
+                  "a TLS handshake has failed",
+                  {{"peer", peer}, {"error", reason}});
+      };
   return result;
 }
 

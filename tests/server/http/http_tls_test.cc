@@ -9,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "gtest/gtest.h"
 #include "server/http/http_server.h"
 #include "server/security/tls_identity.h"
@@ -50,13 +53,23 @@ class HttpTlsTest : public testing::Test {
     auto tls = TlsContext::Create({&identity_, client_optional_});
     ASSERT_TRUE(tls.ok()) << tls.status();
     options_.tls = *std::move(tls);
-    options_.handshake_failed = [this] { ++failed_; };
+    options_.handshake_failed = [this](absl::string_view peer,
+                                       absl::string_view reason) {
+      absl::MutexLock lock(&mu_);
+      failures_.push_back(
+          absl::StrCat(peer.substr(0, peer.rfind(':')), " ", reason));
+    };
     options_.host = "127.0.0.1";
     auto server = HttpServer::Start(options_, Serve);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
+  // Of handshakes: the peer's address and why.
+  std::vector<std::string> failures() ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return failures_;
+  }
   bool IsServing() { return TlsGet(port(), "/a") == "/a 0"; }
   // Whether a client with these options is answered.
   bool Serves(const TlsClient::Options& options) {
@@ -70,7 +83,8 @@ class HttpTlsTest : public testing::Test {
   HttpOptions options_;
   security::CurrentTlsIdentity identity_;
   bool client_optional_ = false;
-  std::atomic<int> failed_{0};  // Handshakes.
+  absl::Mutex mu_;
+  std::vector<std::string> failures_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -277,12 +291,14 @@ TEST_F(HttpTlsTest, WhoSpeaksInClearIsToldSo) {
   const std::string answer = plain.ReadAll();
   EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 400")) << answer;
   EXPECT_TRUE(absl::StrContains(answer, "TLS")) << answer;
-  EXPECT_EQ(failed_, 1);
+  EXPECT_EQ(failures(),
+            std::vector<std::string>{"ipv4:127.0.0.1 http request"});
   RawClient garbage(port());
   garbage.Send(std::string(100'000, '\xff'));
   garbage.ReadAll();
   EXPECT_TRUE(IsServing());
-  EXPECT_EQ(failed_, 2);
+  ASSERT_EQ(failures().size(), 2u);
+  EXPECT_EQ(failures()[1], "ipv4:127.0.0.1 wrong version number");
 }
 
 TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {

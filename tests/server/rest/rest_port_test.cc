@@ -5,16 +5,20 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "server/server_config.h"
 #include "tests/server/picture.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::server {
@@ -64,6 +68,28 @@ TEST_F(RestPortTest, AnswersPicturesProbesAndMetrics) {
                                 "models/fake/versions/3"));
   EXPECT_EQ(client.Get("/none")->status, 404);
   EXPECT_TRUE(absl::StrContains(server_->Log(), "\"peer\":\"ipv4:127.0.0.1:"));
+}
+
+TEST_F(RestPortTest, FailedHandshakesAreCountedAndSomeOfThemLogged) {
+  const Certificate own = MakeCertificate();
+  config_.set_tls_cert_file(WriteTestFile("server.pem", own.pem));
+  config_.set_tls_key_file(WriteTestFile("server.key", own.key));
+  Start();
+  constexpr int kFailures = 40;
+  const absl::Time start = absl::Now();
+  for (int i = 0; i < kFailures; ++i) Client().Get("/readyz");
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  EXPECT_EQ(server_->Sum("sfmamba_tls_handshake_failures_total", {}),
+            kFailures);
+  const std::string line =
+      "\"msg\":\"a TLS handshake has failed\",\"peer\":\"ipv4:127.0.0.1:";
+  const int lines = static_cast<int>(std::vector<std::string>(
+                                         absl::StrSplit(server_->Log(), line))
+                                         .size()) -
+                    1;
+  EXPECT_GE(lines, 1);
+  EXPECT_LE(lines, 5 * (seconds + 2));
+  EXPECT_TRUE(absl::StrContains(server_->Log(), "\"error\":\"http request\""));
 }
 
 TEST_F(RestPortTest, WhatTheTransportRefusesIsAStatusToo) {
