@@ -17,12 +17,16 @@ namespace {
 using inference::InferParameter;
 
 constexpr size_t kMaxNameShown = 64;  // Bytes.
+constexpr size_t kMaxShown = 100;     // Of a value as text.
 constexpr int kMaxClassification = 1 << 20;
 
-absl::Status Invalid(absl::string_view name, absl::string_view message) {
+absl::Status Invalid(absl::string_view name, const InferParameter& got,
+                     absl::string_view expected) {
+  const std::string shown = got.ShortDebugString();
   return server::InvalidField(
       absl::StrCat("parameters.", base::Utf8Prefix(name, kMaxNameShown)),
-      message);
+      absl::StrCat("got ", shown.empty() ? "none" : shown.substr(0, kMaxShown),
+                   ", expected ", expected));
 }
 
 // A number of 0 or more, of either type that clients send.
@@ -37,7 +41,7 @@ absl::Status ReadCount(absl::string_view name, const InferParameter& parameter,
     *count = parameter.uint64_param();
     return absl::OkStatus();
   }
-  return Invalid(name, "expected an integer of 0 or more");
+  return Invalid(name, parameter, "an integer of 0 or more");
 }
 
 absl::Status ReadPriority(absl::string_view name,
@@ -69,7 +73,7 @@ absl::Status CheckNoSequence(absl::string_view name,
                     parameter.double_param() == 0 &&
                     parameter.string_param().empty();
   if (none) return absl::OkStatus();
-  return Invalid(name, "expected 0: there are no sequences");
+  return Invalid(name, parameter, "0: there are no sequences");
 }
 
 absl::Status ReadFraction(absl::string_view name,
@@ -81,7 +85,7 @@ absl::Status ReadFraction(absl::string_view name,
   } else if (parameter.has_int64_param()) {
     *fraction = parameter.int64_param();
   } else {
-    return Invalid(name, "expected a double_param");
+    return Invalid(name, parameter, "a double_param");
   }
   return absl::OkStatus();
 }
@@ -102,11 +106,12 @@ absl::Status ReadParameter(absl::string_view name,
     return CheckNoSequence(name, parameter);
   }
   if (name == kWantsFinalMark) {
-    return parameter.has_bool_param() ? absl::OkStatus()
-                                      : Invalid(name, "expected a bool_param");
+    return parameter.has_bool_param()
+               ? absl::OkStatus()
+               : Invalid(name, parameter, "a bool_param");
   }
   if (absl::StartsWith(name, "triton_")) {
-    return Invalid(name, "expected no other parameters of this prefix");
+    return Invalid(name, parameter, "no other parameters of this prefix");
   }
   return absl::OkStatus();
 }
@@ -137,8 +142,11 @@ absl::Status ReadOutputParameters(const ParameterMap& map,
     const absl::Status status =
         ReadCount("classification", found->second, &count);
     if (!status.ok() || count == 0 || count > kMaxClassification) {
-      return server::InvalidField(".parameters.classification",
-                                  "expected an int64_param of 1 or more");
+      return server::InvalidField(
+          ".parameters.classification",
+          absl::StrCat("got ",
+                       found->second.ShortDebugString().substr(0, kMaxShown),
+                       ", expected an int64_param of 1 or more"));
     }
     *classification = static_cast<int>(count);
   }

@@ -233,6 +233,13 @@ TEST_F(RefusedInferTest, ParametersOfAnotherTypeOrServer) {
     fill(&(*request.mutable_parameters())[name]);
     ExpectRefused(request, "parameters." + name);
   }
+  ModelInferRequest negative = Fp32Request();
+  (*negative.mutable_parameters())["timeout"].set_int64_param(-1);
+  const std::string message = Infer(negative).message;
+  EXPECT_NE(message.find("parameters.timeout: got int64_param: -1, expected an "
+                         "integer of 0 or more"),
+            std::string::npos)
+      << message;
   ModelInferRequest request = Fp32Request();
   auto& parameters = *request.mutable_parameters();
   parameters["sequence_id"].set_int64_param(0);
