@@ -205,6 +205,22 @@ TEST_F(ModelReloadTest, OnlyTheModelsOfTheStartAreLoaded) {
   EXPECT_EQ(repository_->Scan().code(), absl::StatusCode::kNotFound);
 }
 
+// What is left of a version that is replaced must not wait behind the batches
+// of the next: see DeviceTurns::Join().
+TEST_F(ModelReloadTest, TheVersionsOfAModelShareItsTurnsOnADevice) {
+  WriteModel(folder_, "m", "2");
+  WriteModel(folder_, "other", "1");
+  WritePolicy("all: true");
+  Start();
+  const auto model_of = [this](const std::string& name) {
+    const auto version = repository_->Find(name, "model");
+    return (*(*version)->Loaded())->executor->options().batch.model;
+  };
+  EXPECT_EQ(model_of("models/m/versions/1"), "m");
+  EXPECT_EQ(model_of("models/m/versions/2"), "m");
+  EXPECT_EQ(model_of("other"), "other");
+}
+
 // ---- Labels ----
 
 TEST_F(ModelReloadTest, RollsOutAndBackByLabels) {
