@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -17,16 +19,25 @@ namespace {
 using inference::InferParameter;
 
 constexpr size_t kMaxNameShown = 64;  // Bytes.
-constexpr size_t kMaxShown = 100;     // Of a value as text.
+constexpr size_t kMaxShown = 100;     // Bytes of a string.
 constexpr int kMaxClassification = 1 << 20;
+
+// The value as text. A string may be as long as a message.
+std::string Shown(const InferParameter& value) {
+  if (value.has_string_param()) {
+    return absl::StrCat(
+        "string_param: \"",
+        absl::CEscape(value.string_param().substr(0, kMaxShown)), "\"");
+  }
+  const std::string text = value.ShortDebugString();
+  return text.empty() ? "none" : text;
+}
 
 absl::Status Invalid(absl::string_view name, const InferParameter& got,
                      absl::string_view expected) {
-  const std::string shown = got.ShortDebugString();
   return server::InvalidField(
       absl::StrCat("parameters.", base::Utf8Prefix(name, kMaxNameShown)),
-      absl::StrCat("got ", shown.empty() ? "none" : shown.substr(0, kMaxShown),
-                   ", expected ", expected));
+      absl::StrCat("got ", Shown(got), ", expected ", expected));
 }
 
 // A number of 0 or more, of either type that clients send.
@@ -144,8 +155,7 @@ absl::Status ReadOutputParameters(const ParameterMap& map,
     if (!status.ok() || count == 0 || count > kMaxClassification) {
       return server::InvalidField(
           ".parameters.classification",
-          absl::StrCat("got ",
-                       found->second.ShortDebugString().substr(0, kMaxShown),
+          absl::StrCat("got ", Shown(found->second),
                        ", expected an int64_param of 1 or more"));
     }
     *classification = static_cast<int>(count);

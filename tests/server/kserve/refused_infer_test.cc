@@ -240,6 +240,10 @@ TEST_F(RefusedInferTest, ParametersOfAnotherTypeOrServer) {
                          "integer of 0 or more"),
             std::string::npos)
       << message;
+  ModelInferRequest wordy = Fp32Request();
+  (*wordy.mutable_parameters())["timeout"].set_string_param(
+      std::string(1 << 20, '\1'));
+  EXPECT_LT(Infer(wordy).message.size(), 1000u);
   ModelInferRequest request = Fp32Request();
   auto& parameters = *request.mutable_parameters();
   parameters["sequence_id"].set_int64_param(0);
