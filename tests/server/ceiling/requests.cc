@@ -62,22 +62,22 @@ std::string HttpInferRequest() {
       "\r\n\r\n", json, tensor);
 }
 
-std::string Photograph() {
-  image::RgbImage image = server::Gradient(600, 400);
+std::string Photograph(int width, int height) {
+  image::RgbImage image = server::Gradient(width, height);
   uint32_t noise = 1;
   for (uint8_t& byte : image.data) {
     noise = noise * 1664525u + 1013904223u;
     byte = byte * 7 / 8 + (noise >> 28);
   }
   return server::EncodeJpeg(
-      600, 400, 3, image.data.data(),
+      width, height, 3, image.data.data(),
       [](jpeg_compress_struct& c) { jpeg_set_quality(&c, 85, TRUE); });
 }
 
-std::string JpegRequest() {
+std::string JpegRequest(int width, int height) {
   v1::ClassifyRequest request;
   request.set_model("null");
-  request.add_images()->set_encoded(Photograph());
+  request.add_images()->set_encoded(Photograph(width, height));
   return request.SerializeAsString();
 }
 

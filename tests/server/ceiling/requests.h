@@ -15,9 +15,9 @@ std::string TensorRequest(bool valid = true);
 std::string InferRequest();
 // The same over HTTP: head and body of a POST.
 std::string HttpInferRequest();
-// A JPEG of 600 x 400 pixels with some noise, quality 85.
-std::string Photograph();
-std::string JpegRequest();
+// A JPEG with some noise, quality 85: about a bit a pixel.
+std::string Photograph(int width, int height);
+std::string JpegRequest(int width, int height);
 // A picture of a few kilobytes.
 std::string SmallRequest();
 

@@ -4,8 +4,10 @@
 // same client, in turn. Run by hand:
 //
 //   bazel run //tests/server/ceiling:serving_ceiling_benchmark [-- SECONDS
-//       [ROUNDS [tensor|transports|refused|jpeg [apart]]]]
+//       [ROUNDS [tensor|transports|refused|jpeg|WIDTHxHEIGHT [apart]]]]
 //
+// The part `jpeg` asks about pictures of several sizes, for users' photographs
+// are mostly larger than what a model takes; WIDTHxHEIGHT only about one.
 // Beside the rate it prints the processor time that the server and the client
 // took for each request. On few processors they share them, so that the rates
 // are bounded by their sum. The parts of processor time say what the rates
@@ -117,17 +119,24 @@ void MeasureRefusals(const Setting& s) {
                                            StatusCode::RESOURCE_EXHAUSTED));
 }
 
-void CompareJpegs(const Setting& s) {
-  const std::string jpeg = JpegRequest();
+struct Size {
+  int width, height;
+};
+constexpr Size kPhotographs[] = {{600, 400}, {1280, 853}, {4000, 3000}};
+
+void CompareJpegs(const Setting& s, const Size& size) {
+  const std::string picture = Photograph(size.width, size.height);
+  const std::string jpeg = JpegRequest(size.width, size.height);
+  std::printf("JPEG of %dx%d, %d kB\n", size.width, size.height,
+              static_cast<int>(picture.size() / 1000));
   const DecodeRate alone =
-      On(s.servers, [&s] { return DecodeAlone(Photograph(), s.time); });
+      On(s.servers, [&] { return DecodeAlone(picture, s.time); });
   std::printf("%-34s %9.0f/s  alone  %6.1f us\n", "decode and resize alone",
               alone.per_second, alone.micros);
-  const Rate bare = Print("echo, 600x400 JPEG", s.Ask(s.echo, kClassify, jpeg));
+  const Rate bare = Print("echo", s.Ask(s.echo, kClassify, jpeg));
   const Rate least = Print("echo that decodes and resizes",
                            s.Ask(s.decoding_echo, kClassify, jpeg));
-  const Rate served =
-      Print("null model, 600x400 JPEG", s.Ask(s.null, kClassify, jpeg));
+  const Rate served = Print("null model", s.Ask(s.null, kClassify, jpeg));
   PrintPart(served.per_second, alone.per_second, served.server_micros,
             alone.micros, "decode and resize alone");
   PrintPart(served.per_second, least.per_second, served.server_micros,
@@ -135,6 +144,10 @@ void CompareJpegs(const Setting& s) {
   PrintPart(served.per_second, 1 / (1 / alone.per_second + 1 / bare.per_second),
             served.server_micros, alone.micros + bare.server_micros,
             "alone and echo one after the other");
+}
+
+bool IsSize(const std::string& part, Size* size) {
+  return std::sscanf(part.c_str(), "%dx%d", &size->width, &size->height) == 2;
 }
 
 int Main(int argc, char** argv) {
@@ -172,7 +185,10 @@ int Main(int argc, char** argv) {
     if (runs("tensor")) CompareTensors(setting);
     if (runs("transports")) CompareTransports(setting);
     if (runs("refused")) MeasureRefusals(setting);
-    if (runs("jpeg")) CompareJpegs(setting);
+    for (const Size& size : kPhotographs) {
+      if (runs("jpeg")) CompareJpegs(setting, size);
+    }
+    if (Size size; IsSize(part, &size)) CompareJpegs(setting, size);
   }
   std::fflush(stdout);
   return 0;
