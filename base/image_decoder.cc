@@ -60,7 +60,9 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   switch (header->format) {
     case ImageFormat::kJpeg:
       status = DecodeJpeg(bytes, eighths, image.width, image.height,
-                          header->decoder_bytes, watch, image.data.data());
+                          header->decoder_bytes, watch, [&image](int y) {
+                            return &image.data[size_t{3} * image.width * y];
+                          });
       break;
     case ImageFormat::kPng:
       status =
@@ -74,6 +76,21 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   if (apply_orientation) image = Orient(std::move(image), header->orientation);
   if (watch.Expired()) return watch.status();
   return image;
+}
+
+bool ComesInRows(const ImageHeader& header, bool apply_orientation) {
+  return header.format == ImageFormat::kJpeg &&
+         (!apply_orientation || header.orientation == 1);
+}
+
+absl::Status DecodeRows(absl::string_view bytes, const ImageHeader& header,
+                        int min_side, const DecodeWatch& watch, RowPlace row) {
+  const int eighths = Scale(header, min_side);
+  const absl::Status status = DecodeJpeg(
+      bytes, eighths, ScaledSide(header.width, eighths),
+      ScaledSide(header.height, eighths), header.decoder_bytes, watch, row);
+  if (status.ok() && watch.Expired()) return watch.status();
+  return status;
 }
 
 }  // namespace sfmamba::base

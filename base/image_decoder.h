@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/decode_watch.h"
 #include "base/image_header.h"
+#include "base/jpeg_decoder.h"
 #include "base/rgb_image.h"
 
 namespace sfmamba::base {
@@ -30,6 +32,17 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,
                                      const DecodeWatch& watch = DecodeWatch());
+
+// Whether DecodeRows() takes a picture with this header: a JPEG that need not
+// be turned.
+bool ComesInRows(const ImageHeader& header, bool apply_orientation);
+
+// Decodes as DecodeImage() does, but writes the rows where `row` says, so that
+// the picture need not be in memory as a whole. It has the size that NeedsOf()
+// says, and nothing but header.decoder_bytes is allocated. Requires
+// ComesInRows().
+absl::Status DecodeRows(absl::string_view bytes, const ImageHeader& header,
+                        int min_side, const DecodeWatch& watch, RowPlace row);
 
 }  // namespace sfmamba::base
 

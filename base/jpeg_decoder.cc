@@ -90,7 +90,7 @@ void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
 
 // False: decoder.message says why.
 bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
-            int height, int64_t max_memory, uint8_t* rgb) {
+            int height, int64_t max_memory, RowPlace place) {
   jpeg_decompress_struct& decompress = decoder.decompress;
   decompress.err = jpeg_std_error(&decoder.error);
   decoder.error.error_exit = Fail;
@@ -120,7 +120,7 @@ bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
       reinterpret_cast<j_common_ptr>(&decompress), JPOOL_IMAGE,
       is_cmyk ? 4 * width : 1, 1);
   while (decompress.output_scanline < height) {
-    uint8_t* row = rgb + size_t{3} * width * decompress.output_scanline;
+    uint8_t* row = place(decompress.output_scanline);
     JSAMPROW target = is_cmyk ? cmyk[0] : row;
     jpeg_read_scanlines(&decompress, &target, 1);
     if (is_cmyk) CmykToRgb(cmyk[0], width, row);
@@ -133,11 +133,11 @@ bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
 
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
                         int height, int64_t max_memory,
-                        const DecodeWatch& watch, uint8_t* rgb) {
+                        const DecodeWatch& watch, RowPlace row) {
   Decoder decoder = {};
   decoder.watch = &watch;
   const bool decoded =
-      Decode(decoder, bytes, eighths, width, height, max_memory, rgb);
+      Decode(decoder, bytes, eighths, width, height, max_memory, row);
   jpeg_destroy_decompress(&decoder.decompress);
   if (decoded) return absl::OkStatus();
   if (decoder.expired) return watch.status();

@@ -3,21 +3,26 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/decode_watch.h"
 
 namespace sfmamba::base {
 
-// Decodes a JPEG at `eighths`/8 (1..8) of its size into `rgb`: [height, width,
-// 3], where a side is that of the header times eighths / 8, rounded up. Grey is
-// expanded; CMYK is taken as inverted, as Adobe's and Pillow's is.
-// INVALID_ARGUMENT for everything that costs pixels: truncated or corrupt data,
-// more than 100 scans, or more than `max_memory` bytes beside `rgb`; `watch`'s
-// error if it expires. `rgb` then holds part of the picture.
+// Says where row y of a picture is to be written, [width, 3]. Called for each
+// row from the top; the one before is written then. It throws nothing.
+using RowPlace = absl::FunctionRef<uint8_t*(int y)>;
+
+// Decodes a JPEG at `eighths`/8 (1..8) of its size: [height, width, 3], where a
+// side is that of the header times eighths / 8, rounded up. Grey is expanded;
+// CMYK is taken as inverted, as Adobe's and Pillow's is. INVALID_ARGUMENT for
+// everything that costs pixels: truncated or corrupt data, more than 100 scans,
+// or more than `max_memory` bytes beside the rows; `watch`'s error if it
+// expires. Only some of the rows are written then.
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
                         int height, int64_t max_memory,
-                        const DecodeWatch& watch, uint8_t* rgb);
+                        const DecodeWatch& watch, RowPlace row);
 
 }  // namespace sfmamba::base
 

@@ -39,23 +39,40 @@ int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// The picture resized to width x height and cropped to the square of `size` in
-// its middle; where it is smaller, padded around its middle.
-absl::StatusOr<ImageBuffer> ResizeToSquare(const RgbImage& image, int width,
-                                           int height, int size,
-                                           const DecodeWatch& watch) {
+// What of a picture the model sees, once it is resized.
+ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
+  const int short_side = std::min(width, height);
+  const int long_side = std::max(width, height);
+  // The sides after resizing; both are cut off, not rounded.
+  const int64_t target = options.resize_size;
   ResizeWindow window;
-  window.width = width;
-  window.height = height;
-  window.columns = std::min(width, size);
-  window.rows = std::min(height, size);
-  window.left = CenterOffset(width, window.columns);
-  window.top = CenterOffset(height, window.rows);
-  absl::StatusOr<std::vector<uint8_t>> resized = ResizeBicubic(
-      image.data.data(), image.width, image.height, window, watch);
-  if (!resized.ok()) return WithReason(resized.status());
-  std::vector<uint8_t>& pixels = *resized;
+  window.width = target;
+  window.height = target;
+  switch (options.mode) {
+    case ResizeMode::kStretch:
+      break;
+    case ResizeMode::kCenterCrop: {
+      const int other = target * long_side / short_side;
+      (width > height ? window.width : window.height) = other;
+      break;
+    }
+    case ResizeMode::kLetterbox: {
+      const int other = std::max<int64_t>(1, target * short_side / long_side);
+      (width < height ? window.width : window.height) = other;
+      break;
+    }
+  }
+  window.columns = std::min(window.width, options.size);
+  window.rows = std::min(window.height, options.size);
+  window.left = CenterOffset(window.width, window.columns);
+  window.top = CenterOffset(window.height, window.rows);
+  return window;
+}
 
+// The window's `pixels`; padded around the middle where it is smaller than a
+// square of `size`.
+ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
+                     int size) {
   ImageBuffer buffer;
   buffer.width = buffer.height = size;
   if (window.columns == size && window.rows == size) {
@@ -133,27 +150,32 @@ RgbImage Crop(const RgbImage& image, const PixelRect& rect) {
 absl::StatusOr<ImageBuffer> Preprocess(const RgbImage& image,
                                        const PreprocessOptions& options,
                                        const DecodeWatch& watch) {
-  const int short_side = std::min(image.width, image.height);
-  const int long_side = std::max(image.width, image.height);
-  // The sides after resizing; both are cut off, not rounded.
-  const int64_t target = options.resize_size;
-  int width = target;
-  int height = target;
-  switch (options.mode) {
-    case ResizeMode::kStretch:
-      break;
-    case ResizeMode::kCenterCrop: {
-      const int other = target * long_side / short_side;
-      (image.width > image.height ? width : height) = other;
-      break;
-    }
-    case ResizeMode::kLetterbox: {
-      const int other = std::max<int64_t>(1, target * short_side / long_side);
-      (image.width < image.height ? width : height) = other;
-      break;
-    }
-  }
-  return ResizeToSquare(image, width, height, options.size, watch);
+  const ResizeWindow window = WindowOf(image.width, image.height, options);
+  absl::StatusOr<std::vector<uint8_t>> resized = ResizeBicubic(
+      image.data.data(), image.width, image.height, window, watch);
+  if (!resized.ok()) return WithReason(resized.status());
+  return ToSquare(*std::move(resized), window, options.size);
+}
+
+absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
+                                              const ImageHeader& header,
+                                              int min_side,
+                                              const PreprocessOptions& options,
+                                              const DecodeWatch& watch) {
+  const base::DecodeNeeds picture =
+      base::NeedsOf(header, /*apply_orientation=*/false, min_side);
+  const ResizeWindow window = WindowOf(picture.width, picture.height, options);
+  RowResizer resizer(picture.width, picture.height, window);
+  const absl::Status status =
+      base::DecodeRows(bytes, header, min_side, watch,
+                       [&resizer](int y) { return resizer.Row(y); });
+  if (!status.ok()) return WithReason(status);
+  RowsInput input;
+  input.image = ToSquare(resizer.Finish(), window, options.size);
+  input.image.original_height = picture.height;
+  input.image.original_width = picture.width;
+  input.preprocess = resizer.spent();
+  return input;
 }
 
 }  // namespace sfmamba::image

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/decode_watch.h"
 #include "base/image_header.h"
 #include "base/rgb_image.h"
@@ -65,6 +66,19 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,
                                      const DecodeWatch& watch = DecodeWatch());
+
+struct RowsInput {
+  ImageBuffer image;
+  absl::Duration preprocess;  // The part of the time that was not decoding.
+};
+
+// The same as DecodeImage() and then Preprocess() for a picture that
+// base::ComesInRows(): its rows are resized as they are decoded.
+absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
+                                              const ImageHeader& header,
+                                              int min_side,
+                                              const PreprocessOptions& options,
+                                              const DecodeWatch& watch);
 
 // INVALID_ARGUMENT with reason IMAGE_DECODE_TIMEOUT. For an expired watch.
 absl::Status DecodedTooSlowly(const DecodeWatch& watch);

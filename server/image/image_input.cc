@@ -79,28 +79,61 @@ absl::StatusOr<ImageBuffer> ToInput(RgbImage picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
+// The model's input and what it is resized with: the filters' weights and the
+// rows at hand, a few numbers for each row and column, and the heap.
+constexpr int64_t kPerLine = 96, kTables = 17 << 10;
+int64_t InputAndTables(const PictureSize& seen,
+                       const model::ModelConfig& model) {
+  const int64_t size = model.image_size;
+  // Resized, then padded.
+  return 3 * size * 2 * size +
+         kPerLine * (seen.height + seen.width + 2 * size) + kTables;
+}
+
+// Whether the picture is resized while it is decoded, so that it is never in
+// memory as a whole.
+bool IsResizedByRow(const ImageSource& image, const ImageHeader& header,
+                    const model::ModelConfig& model) {
+  return model.resize != model::Resize::kKeepRatio && !image.crop.has_value() &&
+         base::ComesInRows(header, image.apply_orientation);
+}
+
 // The most that cropping and resizing a decoded picture take, itself included.
 int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
                      const model::ModelConfig& model) {
   const PixelRect crop = CropOf(image, picture);
   const PictureSize seen = {crop.height, crop.width};
-  // The filters' weights and the rows at hand, a few numbers for each row and
-  // column, and the heap.
-  constexpr int64_t kPerLine = 96, kTables = 17 << 10;
   const int64_t cropping =
       image.crop.has_value() ? RgbBytes(picture) + RgbBytes(seen) + kTables : 0;
-  int64_t resizing = RgbBytes(seen) + kTables;
+  int64_t resizing = RgbBytes(seen);
   if (model.resize == model::Resize::kKeepRatio) {
     const PictureSize input =
         KeepRatioSize(seen, model.short_side, model.long_side);
-    resizing += RgbBytes(input) + kPerLine * (input.height + input.width);
-  } else {
-    const int64_t size = model.image_size;
-    // Resized, then padded.
     resizing +=
-        3 * size * 2 * size + kPerLine * (seen.height + seen.width + 2 * size);
+        RgbBytes(input) + kPerLine * (input.height + input.width) + kTables;
+  } else {
+    resizing += InputAndTables(seen, model);
   }
   return std::max(cropping, resizing);
+}
+
+absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
+                                       const ImageHeader& header,
+                                       const model::ModelConfig& model,
+                                       std::optional<ResizeMode> resize,
+                                       const DecodeWatch& watch) {
+  const absl::Time start = base::SteadyNow();
+  absl::StatusOr<RowsInput> rows =
+      DecodeAndPreprocess(image.encoded()->bytes, header, MinSide(image, model),
+                          PreprocessOf(model, resize), watch);
+  if (!rows.ok()) return server::AtField(FieldOf(image), rows.status());
+  PreparedInput input;
+  input.image = std::move(rows->image);
+  input.frame.picture = {input.image.original_height,
+                         input.image.original_width};
+  input.preprocess = rows->preprocess;
+  input.decode = base::SteadyNow() - start - input.preprocess;
+  return input;
 }
 
 absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
@@ -126,6 +159,10 @@ int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model) {
   const base::DecodeNeeds needs =
       base::NeedsOf(header, image.apply_orientation, MinSide(image, model));
+  if (IsResizedByRow(image, header, model)) {
+    return header.decoder_bytes +
+           InputAndTables({needs.height, needs.width}, model);
+  }
   return std::max(needs.bytes,
                   ResizeMemory(image, {needs.height, needs.width}, model));
 }
@@ -145,6 +182,14 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
                           std::move(wanted));
+  if (image.encoded() != nullptr) {
+    const absl::StatusOr<ImageHeader> header =
+        image::ReadImageHeader(image.encoded()->bytes, limits);
+    if (!header.ok()) return server::AtField(FieldOf(image), header.status());
+    if (IsResizedByRow(image, *header, model)) {
+      return FromRows(image, *header, model, resize, watch);
+    }
+  }
   absl::StatusOr<RgbImage> rgb =
       Decode(image, limits, MinSide(image, model), watch);
   if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());

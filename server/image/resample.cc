@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "base/steady_clock.h"
 #include "kernels/vision/fixed_point_resize.h"
 
 namespace sfmamba::image {
@@ -55,78 +57,6 @@ FixedPointTaps MakeTaps(int in, int out, int begin, int size) {
   return taps;
 }
 
-// A picture's rows, resized to the window's columns, made a few at a time from
-// the top. The last ones are kept.
-class NarrowedRows {
- public:
-  // `across`: null if the width stays. Rows before `begin` are not asked for,
-  // nor any that lies more than `kept` rows before the last that was needed.
-  NarrowedRows(const uint8_t* rgb, int width, int height, int left, int columns,
-               const FixedPointTaps* across, int begin, int kept)
-      : rgb_(rgb),
-        row_bytes_(int64_t{3} * width),
-        height_(height),
-        left_(left),
-        narrow_bytes_(size_t{3} * columns),
-        across_(across),
-        made_(across == nullptr ? height : begin) {
-    if (across_ == nullptr) return;
-    readable_ = kernels::ReadableRowBytes(*across_);
-    slots_ = kept + kAtOnce;
-    narrow_.resize(slots_ * narrow_bytes_);
-    padded_.resize(kAtOnce * readable_);
-  }
-
-  // Rows up to it are made.
-  int made() const { return made_; }
-
-  // Makes the next rows. Requires made() to be less than the height.
-  void MakeSome() {
-    kernels::ResizeRowsArgs args;
-    args.taps = across_;
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int y = std::min(made_ + i, height_ - 1);
-      args.in[i] = Readable(y, i);
-      args.out[i] = &narrow_[y % slots_ * narrow_bytes_];
-    }
-    kernels::ResizeRows(args);
-    made_ = std::min(made_ + kAtOnce, height_);
-  }
-  // Multiplied by MakeSome(), at most.
-  int64_t pixels_at_once() const {
-    return int64_t{1} * kAtOnce * across_->outputs() * across_->max_count();
-  }
-
-  const uint8_t* Row(int y) const {
-    if (across_ == nullptr) return rgb_ + row_bytes_ * y + 3 * left_;
-    return &narrow_[y % slots_ * narrow_bytes_];
-  }
-
- private:
-  static constexpr int kAtOnce = kernels::ResizeRowsArgs::kRowsAtOnce;
-
-  // Row y, or a copy of it if the picture ends before what may be read.
-  const uint8_t* Readable(int y, int i) {
-    const uint8_t* row = rgb_ + row_bytes_ * y;
-    if (row_bytes_ * (height_ - y) >= readable_) return row;
-    uint8_t* copy = &padded_[i * readable_];
-    memcpy(copy, row, std::min(row_bytes_, readable_));
-    return copy;
-  }
-
-  const uint8_t* const rgb_;
-  const int64_t row_bytes_;
-  const int height_;
-  const int left_;
-  const size_t narrow_bytes_;
-  const FixedPointTaps* const across_;
-  int made_;
-  int64_t readable_ = 0;
-  int slots_ = 0;
-  std::vector<uint8_t> narrow_;  // [slots_, narrow_bytes_]: y is in y % slots_.
-  std::vector<uint8_t> padded_;  // [kAtOnce, readable_]
-};
-
 // Tells when enough was done to ask the watch.
 class Pace {
  public:
@@ -147,44 +77,141 @@ class Pace {
 
 }  // namespace
 
+struct BicubicResizer::Taps {
+  std::optional<FixedPointTaps> across, down;  // None where a side stays.
+};
+
+BicubicResizer::BicubicResizer(int width, int height,
+                               const ResizeWindow& window)
+    : window_(window),
+      row_bytes_(size_t{3} * window.columns),
+      taps_(std::make_unique<Taps>()),
+      result_(row_bytes_ * window.rows) {
+  if (width != window.width) {
+    taps_->across = MakeTaps(width, window.width, window.left, window.columns);
+  }
+  if (height != window.height) {
+    taps_->down = MakeTaps(height, window.height, window.top, window.rows);
+  }
+  const int kept = taps_->down ? taps_->down->max_count() : 1;
+  begin_ = taken_ = FirstOf(0);
+  end_ = EndOf(window.rows - 1);
+  slots_ = kept + kAtOnce;
+  narrow_.resize(slots_ * row_bytes_);
+  combined_.resize(kept);
+  readable_ = taps_->across ? kernels::ReadableRowBytes(*taps_->across)
+                            : size_t{3} * width;
+}
+
+BicubicResizer::~BicubicResizer() = default;
+
+int BicubicResizer::FirstOf(int output) const {
+  return taps_->down ? taps_->down->first(output) : window_.top + output;
+}
+
+int BicubicResizer::EndOf(int output) const {
+  return taps_->down ? taps_->down->end(output) : window_.top + output + 1;
+}
+
+int64_t BicubicResizer::Take(const uint8_t* const* rows) {
+  const int64_t narrowed = Narrow(rows);
+  taken_ = std::min(taken_ + kAtOnce, end_);
+  int64_t combined = 0;
+  for (; made_ < window_.rows && EndOf(made_) <= taken_; ++made_) {
+    combined += Combine(made_);
+  }
+  return narrowed + combined;
+}
+
+int64_t BicubicResizer::Narrow(const uint8_t* const* rows) {
+  kernels::ResizeRowsArgs args;
+  for (int i = 0; i < kAtOnce; ++i) {
+    const int y = std::min(taken_ + i, end_ - 1);
+    args.in[i] = rows[y - taken_];
+    args.out[i] = &narrow_[y % slots_ * row_bytes_];
+  }
+  if (taps_->across) {
+    args.taps = &*taps_->across;
+    kernels::ResizeRows(args);
+    return int64_t{1} * kAtOnce * window_.columns * args.taps->max_count();
+  }
+  for (int i = 0; i < kAtOnce; ++i) {
+    memcpy(args.out[i], args.in[i] + 3 * window_.left, row_bytes_);
+  }
+  return int64_t{1} * kAtOnce * window_.columns;
+}
+
+int64_t BicubicResizer::Combine(int output) {
+  const int first = FirstOf(output);
+  const int count = EndOf(output) - first;
+  for (int i = 0; i < count; ++i) {
+    combined_[i] = &narrow_[(first + i) % slots_ * row_bytes_];
+  }
+  uint8_t* out = &result_[row_bytes_ * output];
+  if (taps_->down) {
+    const int size = row_bytes_;
+    kernels::CombineRows({&*taps_->down, output, combined_.data(), size, out});
+  } else {
+    memcpy(out, combined_[0], row_bytes_);
+  }
+  return int64_t{1} * window_.columns * count;
+}
+
 absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
     const uint8_t* rgb, int width, int height, const ResizeWindow& window,
     const base::DecodeWatch& watch) {
-  std::optional<FixedPointTaps> across, down;
-  if (width != window.width) {
-    across = MakeTaps(width, window.width, window.left, window.columns);
-  }
-  if (height != window.height) {
-    down = MakeTaps(height, window.height, window.top, window.rows);
-  }
-  const int most_rows = down ? down->max_count() : 1;
-  NarrowedRows rows(rgb, width, height, window.left, window.columns,
-                    across ? &*across : nullptr,
-                    down ? down->first(0) : window.top, most_rows);
-  const size_t row_bytes = size_t{3} * window.columns;
-  std::vector<uint8_t> result(row_bytes * window.rows);
-  std::vector<const uint8_t*> in(most_rows);
+  constexpr int kAtOnce = BicubicResizer::kAtOnce;
+  BicubicResizer resizer(width, height, window);
+  const size_t row_bytes = size_t{3} * width;
+  const size_t readable = resizer.readable_bytes();
+  const uint8_t* const picture_end = rgb + row_bytes * height;
+  // Copies of the last rows, where the picture ends before what may be read.
+  std::vector<uint8_t> padded(kAtOnce * readable);
   Pace pace(watch);
-  for (int i = 0; i < window.rows; ++i) {
-    const int first = down ? down->first(i) : window.top + i;
-    const int end = down ? down->end(i) : first + 1;
-    while (rows.made() < end) {
-      rows.MakeSome();
-      if (pace.Expired(rows.pixels_at_once())) return watch.status();
+  while (!resizer.done()) {
+    const uint8_t* rows[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int y = std::min(resizer.next() + i, height - 1);
+      rows[i] = rgb + row_bytes * y;
+      if (picture_end - rows[i] >= static_cast<int64_t>(readable)) continue;
+      rows[i] = static_cast<const uint8_t*>(memcpy(
+          &padded[i * readable], rows[i], std::min(row_bytes, readable)));
     }
-    if (pace.Expired(int64_t{1} * window.columns * (end - first))) {
-      return watch.status();
-    }
-    uint8_t* out = &result[row_bytes * i];
-    if (down) {
-      for (int y = first; y < end; ++y) in[y - first] = rows.Row(y);
-      const int size = row_bytes;
-      kernels::CombineRows({&*down, i, in.data(), size, out});
-    } else {
-      memcpy(out, rows.Row(first), row_bytes);
-    }
+    if (pace.Expired(resizer.Take(rows))) return watch.status();
   }
-  return result;
+  return std::move(resizer).result();
+}
+
+RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
+    : resizer_(width, height, window),
+      begin_(resizer_.next()),
+      stride_((std::max(resizer_.readable_bytes(), size_t{3} * width) + 15) /
+              16 * 16),
+      rows_(kUnaligned + kRows * stride_) {}
+
+uint8_t* RowResizer::Row(int y) {
+  if (y < begin_) return RowAt(0);  // Not needed.
+  const int slot = (y - begin_) % kRows;
+  if (slot == 0 && y > begin_) TakeRows();
+  return RowAt(slot);
+}
+
+std::vector<uint8_t> RowResizer::Finish() {
+  TakeRows();
+  return std::move(resizer_).result();
+}
+
+void RowResizer::TakeRows() {
+  if (resizer_.done()) return;
+  const absl::Time start = base::SteadyNow();
+  for (int i = 0; i < kRows && !resizer_.done(); i += BicubicResizer::kAtOnce) {
+    const uint8_t* rows[BicubicResizer::kAtOnce];
+    for (int j = 0; j < BicubicResizer::kAtOnce; ++j) {
+      rows[j] = RowAt(i + j);
+    }
+    resizer_.Take(rows);
+  }
+  spent_ += base::SteadyNow() - start;
 }
 
 }  // namespace sfmamba::image

@@ -1,19 +1,24 @@
 #include "server/image/image_input.h"
 
 #include <cstdint>
+#include <cstdio>  // Before jpeglib.h.
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "jpeglib.h"
 #include "server/base/error.h"
 #include "tests/server/picture.h"
+#include "tests/testing/allocations.h"
 
 namespace sfmamba::image {
 namespace {
 
 constexpr int kSide = 16;
+constexpr int kLargeSide = 224;
 
 model::ModelConfig Classifier() {
   model::ModelConfig model;
@@ -66,6 +71,73 @@ TEST_F(ImageInputTest, AClassifiersInputHasItsSize) {
   EXPECT_EQ(input.image.width, kSide);
   EXPECT_EQ(input.image.height, kSide);
   EXPECT_EQ(input.image.pixels.size(), 3 * kSide * kSide);
+}
+
+// What a classifier sees of a picture with `adjust`ments of its encoder.
+struct Shape {
+  const char* name;
+  int width, height;
+  std::function<void(jpeg_compress_struct&)> adjust;
+};
+
+TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
+  const auto progressive = [](jpeg_compress_struct& compress) {
+    jpeg_simple_progression(&compress);
+  };
+  const Shape kShapes[] = {
+      {"small", 5, 9, {}},
+      {"of the input's size", kLargeSide, kLargeSide, {}},
+      {"usual", 600, 400, {}},
+      {"progressive", 600, 400, progressive},
+      {"scaled down", 2000, 1501, {}},
+      {"wide", 16384, 3, {}},
+      {"narrow", 7, 9001, {}},
+  };
+  model::ModelConfig model = Classifier();
+  model.image_size = kLargeSide;
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(shape.name);
+    const RgbImage picture = server::Gradient(shape.width, shape.height);
+    const ImageSource image = Encoded(server::EncodeJpeg(
+        shape.width, shape.height, 3, picture.data.data(), shape.adjust));
+    const absl::StatusOr<RgbImage> decoded = image::DecodeImage(
+        file_, ImageLimits(), true, kLargeSide, DecodeWatch());
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    PreprocessOptions options;
+    options.size = options.resize_size = kLargeSide;
+    for (const ResizeMode mode : {ResizeMode::kCenterCrop, ResizeMode::kStretch,
+                                  ResizeMode::kLetterbox}) {
+      options.mode = mode;
+      const auto header = image::ReadImageHeader(file_, ImageLimits());
+      absl::StatusOr<PreparedInput> input;
+      const int64_t peak = PeakOfHeap(
+          [&] { input = MakeInput(image, model, mode, ImageLimits()); });
+      ASSERT_TRUE(input.ok()) << input.status();
+      EXPECT_EQ(input->image.pixels, Preprocess(*decoded, options)->pixels);
+      EXPECT_EQ(input->frame.picture.width, decoded->width);
+      EXPECT_EQ(input->frame.picture.height, decoded->height);
+      EXPECT_LE(peak, InputMemory(image, *header, model));
+    }
+  }
+}
+
+TEST_F(ImageInputTest, ALargePictureIsNeverThereAsAWhole) {
+  const RgbImage picture = server::Gradient(900, 900);
+  const ImageSource image = Encoded(server::EncodeJpeg(picture));
+  model::ModelConfig model = Classifier();
+  model.image_size = 500;
+  model.crop_pct = 1;
+  const int64_t peak = PeakOfHeap([&] { Make(image, model); });
+  EXPECT_LT(peak, 3 * 900 * 900 / 2 + 3 * 500 * 500);
+}
+
+TEST_F(ImageInputTest, ATruncatedJpegIsRefusedThoughItsFirstRowsAreThere) {
+  std::string file = server::EncodeJpeg(server::Gradient(600, 400));
+  const ImageSource image = Encoded(file.substr(0, file.size() * 3 / 4));
+  EXPECT_EQ(MakeInput(image, Classifier(), std::nullopt, ImageLimits())
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ImageInputTest, ADetectorsInputSaysWhereItLiesInThePicture) {

@@ -63,6 +63,32 @@ TEST(ResampleTest, AWindowIsAPartOfTheWhole) {
   }
 }
 
+TEST(ResampleTest, RowByRowItIsTheSame) {
+  std::mt19937 random(3);
+  const auto side = [&random](int most) {
+    return 1 + static_cast<int>(random() % most);
+  };
+  for (int i = 0; i < 200; ++i) {
+    const int width = side(90), height = side(90);
+    ResizeWindow window =
+        Whole(i % 5 == 0 ? width : side(70), i % 7 == 0 ? height : side(70));
+    window.columns = side(window.width);
+    window.rows = side(window.height);
+    window.left = random() % (window.width - window.columns + 1);
+    window.top = random() % (window.height - window.rows + 1);
+    SCOPED_TRACE(testing::Message() << width << " x " << height << " to "
+                                    << window.width << " x " << window.height);
+    const std::vector<uint8_t> rgb = Noise(width, height, random);
+    RowResizer resizer(width, height, window);
+    for (int y = 0; y < height; ++y) {
+      std::memcpy(resizer.Row(y), &rgb[size_t{3} * width * y],
+                  size_t{3} * width);
+    }
+    EXPECT_EQ(resizer.Finish(),
+              *ResizeBicubic(rgb.data(), width, height, window));
+  }
+}
+
 // Memory that ends where `bytes` end: who reads on is killed.
 class EndsAtAPage {
  public:
