@@ -1,5 +1,6 @@
 #include "base/jpeg_decoder.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
 
@@ -13,8 +14,16 @@ namespace {
 // A progressive picture has about ten. Each costs a pass over all coefficients.
 constexpr int kMaxScans = 100;
 
-// Rows, of pixels or of blocks, from one look at the watch to the next.
-constexpr int kWatchedRows = 8;
+// Rows, of pixels or of blocks, from one look at the watch to the next: about a
+// tenth of a millisecond, or a few where rows of blocks are read. A look is a
+// call of the kernel.
+constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
+constexpr int kWatchedPixels = 1 << 15;
+
+int WatchedRows(int width) {
+  return std::clamp(kWatchedPixels / std::max(width, 1), kLeastWatchedRows,
+                    kMostWatchedRows);
+}
 
 // libjpeg's hooks and where they jump to. Nothing with a destructor may live
 // between setjmp and longjmp.
@@ -64,7 +73,8 @@ void OnProgress(j_common_ptr common) {
              kMaxScans);
     longjmp(decoder->failed, 1);
   }
-  if (++decoder->rows % kWatchedRows == 0 && decoder->watch->Expired()) {
+  if (++decoder->rows % WatchedRows(decoder->decompress.image_width) == 0 &&
+      decoder->watch->Expired()) {
     decoder->expired = true;
     longjmp(decoder->failed, 1);
   }
