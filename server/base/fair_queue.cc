@@ -28,6 +28,7 @@ void FairQueue::Push(Work work) {
       std::max(group.place, start_) + work.cost / WeightOf(work.priority);
   const Key key = KeyAt(group.place, work.priority, work.deadline);
   ++pushed_;
+  waiting_ += work.cost;
   deadlines_.emplace(work.deadline, key);
   order_.emplace(key, Entry{std::move(work), absl::ZeroDuration()});
 }
@@ -42,10 +43,16 @@ FairQueue::Key FairQueue::KeyAt(absl::Duration place, Priority priority,
 absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
                                      absl::Time deadline) const {
   const Key key = KeyAt(start_ + cost / WeightOf(priority), priority, deadline);
-  absl::Duration before;
-  for (const auto& [other, entry] : order_) {
-    if (other > key) break;
-    before += entry.work.cost;
+  // From both ends, for most often one of them is near.
+  absl::Duration before, after;
+  auto low = order_.begin();
+  auto high = order_.end();
+  while (low != high) {
+    if (low->first > key) return before;
+    before += (low++)->second.work.cost;
+    if (low == high) break;
+    if (std::prev(high)->first <= key) return waiting_ - after;
+    after += (--high)->second.work.cost;
   }
   return before;
 }
@@ -75,6 +82,7 @@ std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes,
     deadlines_.erase({work.deadline, next->first});
     start_ += work.cost / kAging;
   }
+  waiting_ -= work.cost;
   order_.erase(next);
   return work;
 }

@@ -96,6 +96,7 @@ class FairQueue {
   // Deadlines of the entries that are not at the front.
   std::set<std::pair<absl::Time, Key>> deadlines_;
   uint64_t pushed_ = 0;
+  absl::Duration waiting_;  // The cost of all of order_.
 
   absl::Duration start_;  // The place where newcomers start.
   absl::flat_hash_map<uint64_t, Group> groups_;

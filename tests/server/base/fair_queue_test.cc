@@ -67,6 +67,30 @@ TEST(FairQueueTest, LeavesOutWhatTakesTooLong) {
   EXPECT_EQ(PopGroup(&queue), 1u);
 }
 
+TEST(FairQueueTest, TellsTheWorkBeforeAnyDeadline) {
+  constexpr int kPieces = 9;
+  FairQueue queue(absl::Seconds(100));
+  const auto deadline = [](int i) { return kStart + absl::Seconds(10 * i); };
+  for (int i = 0; i < kPieces; ++i) {
+    const int mixed = i * 4 % kPieces;
+    queue.Push(Due(i, (mixed + 1) * kSmall, deadline(mixed)));
+  }
+  for (int popped = 0; popped <= kPieces; ++popped) {
+    absl::Duration before;
+    for (int i = popped; i <= kPieces; ++i) {
+      EXPECT_EQ(queue.WorkBefore(kSmall, Priority::kNormal,
+                                 deadline(i) - absl::Seconds(5)),
+                before)
+          << popped << " " << i;
+      before += (i + 1) * kSmall;
+    }
+    if (popped < kPieces) {
+      EXPECT_EQ(queue.Pop(kStart - absl::Seconds(1), kMuch)->deadline,
+                deadline(popped));
+    }
+  }
+}
+
 TEST(FairQueueTest, TellsTheWorkBeforeANewcomer) {
   FairQueue queue;
   const absl::Time never = absl::InfiniteFuture();
