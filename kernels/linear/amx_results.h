@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/base/bfloat16.h"
@@ -45,22 +46,29 @@ inline void RoundRow(const BFloat16* x, int64_t count, BFloat16* to) {
 // What results are.
 enum class Result { kSet, kAdd, kRounded };
 
-// The sums of a panel and where their results go: to y or, if it is not null,
-// to y_bf16.
+// The sums of at most two tiles of rows by a panel, and where their results go.
 struct Sums {
-  const float* values;  // [rows, kPanel]
-  int64_t columns;      // The first ones count.
-  Vec16 low_bias, high_bias;
-  float* y;  // Of the first row to be finished. Rows are y_stride apart.
-  BFloat16* y_bf16;
-  int64_t y_stride;
+  struct Row {
+    int64_t from;  // The row of `values`.
+    int64_t to;    // Where its results begin.
+  };
 
-  // Results begin at `offset` of the array that is not null.
-  void SetResults(float* array, BFloat16* rounded, int64_t offset) {
-    y = rounded == nullptr ? array + offset : nullptr;
-    y_bf16 = rounded == nullptr ? nullptr : rounded + offset;
+  TwoTiles<float> tiles() { return {values, values + kTileRows * kPanel}; }
+
+  void Clear(int64_t outputs, const float* from) {
+    columns = outputs;
+    row_count = 0;
+    SetBias(from);
   }
+  void AddRow(int64_t from, int64_t to) { rows[row_count++] = {from, to}; }
 
+  alignas(64) float values[2 * kTileRows * kPanel];
+  int64_t columns;  // The first ones count.
+  Vec16 low_bias, high_bias;
+  int64_t row_count = 0;
+  Row rows[2 * kTileRows];
+
+ private:
   // `from` may be null: no bias. Adding -0 leaves even the sign of a zero.
   void SetBias(const float* from) {
     low_bias = high_bias = Vec16::Set(-0.0f);
@@ -72,56 +80,69 @@ struct Sums {
   }
 };
 
-// Writes activation(sum + bias) for rows [begin, end). With kWhole all columns
-// of the panel count.
-template <Result kResult, bool kWhole, typename Activation>
-void FinishRows(const Sums& sums, int64_t begin, int64_t end,
-                Activation activation) {
-  const __mmask32 mask = First(sums.columns);
-  const __mmask16 low_mask = static_cast<__mmask16>(mask);
-  const __mmask16 high_mask = static_cast<__mmask16>(mask >> kLanes);
-  for (int64_t r = begin; r < end; ++r) {
-    const float* from = sums.values + r * kPanel;
-    Vec16 low = activation(Vec16::Load(from) + sums.low_bias);
-    Vec16 high = activation(Vec16::Load(from + kLanes) + sums.high_bias);
-    if (kResult == Result::kRounded) {
-      BFloat16* y = sums.y_bf16 + (r - begin) * sums.y_stride;
-      if (kWhole) {
-        _mm512_storeu_si512(y, Rounded(low.v, high.v));
-      } else {
-        _mm512_mask_storeu_epi16(y, mask, Rounded(low.v, high.v));
-      }
-      continue;
-    }
-    float* y = sums.y + (r - begin) * sums.y_stride;
-    if (kWhole) {
-      if (kResult == Result::kAdd) {
-        low = Vec16::Load(y) + low;
-        high = Vec16::Load(y + kLanes) + high;
-      }
-      low.Store(y);
-      high.Store(y + kLanes);
-    } else {
-      if (kResult == Result::kAdd) {
-        low.v = _mm512_add_ps(_mm512_maskz_loadu_ps(low_mask, y), low.v);
-        high.v =
-            _mm512_add_ps(_mm512_maskz_loadu_ps(high_mask, y + kLanes), high.v);
-      }
-      _mm512_mask_storeu_ps(y, low_mask, low.v);
-      _mm512_mask_storeu_ps(y + kLanes, high_mask, high.v);
-    }
-  }
-}
-
+// Writes activation(sum + bias) to y or, with kRounded, to y_bf16. What is done
+// with sums does not wait for the tiles, nor they for it: while the products of
+// Next() are added up, Step() finishes the sums before them, row by row.
 template <Result kResult, typename Activation>
-void FinishRows(const Sums& sums, int64_t begin, int64_t end,
-                Activation activation) {
-  if (sums.columns == kPanel) {
-    FinishRows<kResult, true>(sums, begin, end, activation);
-  } else {
-    FinishRows<kResult, false>(sums, begin, end, activation);
+class Results {
+ public:
+  Results(float* y, BFloat16* y_bf16, Activation activation)
+      : y_(y), y_bf16_(y_bf16), activation_(activation) {}
+  ~Results() { FinishRows(2 * kTileRows); }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  Sums& Next() { return sums_[next_]; }
+  // The products of Next() will take this many steps.
+  void Start(int64_t steps) {
+    rows_a_step_ = (Before().row_count - finished_ + steps - 1) / steps;
   }
-}
+  void Step() { FinishRows(rows_a_step_); }
+  // The products of Next() have been added up.
+  void Stop() {
+    FinishRows(2 * kTileRows);
+    next_ = 1 - next_;
+    finished_ = 0;
+  }
+
+ private:
+  Sums& Before() { return sums_[1 - next_]; }
+
+  void FinishRows(int64_t count) {
+    const Sums& sums = Before();
+    const int64_t end = std::min(finished_ + count, sums.row_count);
+    for (; finished_ < end; ++finished_) Finish(sums, sums.rows[finished_]);
+  }
+
+  void Finish(const Sums& sums, const Sums::Row& row) {
+    const float* from = sums.values + row.from * kPanel;
+    Vec16 low = activation_(Vec16::Load(from) + sums.low_bias);
+    Vec16 high = activation_(Vec16::Load(from + kLanes) + sums.high_bias);
+    const __mmask32 mask = First(sums.columns);
+    if (kResult == Result::kRounded) {
+      _mm512_mask_storeu_epi16(y_bf16_ + row.to, mask, Rounded(low.v, high.v));
+      return;
+    }
+    const __mmask16 low_mask = static_cast<__mmask16>(mask);
+    const __mmask16 high_mask = static_cast<__mmask16>(mask >> kLanes);
+    float* y = y_ + row.to;
+    if (kResult == Result::kAdd) {
+      low.v = _mm512_add_ps(_mm512_maskz_loadu_ps(low_mask, y), low.v);
+      high.v =
+          _mm512_add_ps(_mm512_maskz_loadu_ps(high_mask, y + kLanes), high.v);
+    }
+    _mm512_mask_storeu_ps(y, low_mask, low.v);
+    _mm512_mask_storeu_ps(y + kLanes, high_mask, high.v);
+  }
+
+  float* const y_;
+  BFloat16* const y_bf16_;
+  const Activation activation_;
+  Sums sums_[2];
+  int next_ = 0;
+  int64_t finished_ = 0;  // Of Before()'s rows.
+  int64_t rows_a_step_ = 0;
+};
 
 struct NoActivation {
   Vec16 operator()(Vec16 v) const { return v; }

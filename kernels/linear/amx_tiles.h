@@ -31,17 +31,19 @@ struct alignas(64) Line {
   BFloat16 values[kStepInputs];
 };
 
-// The calling thread's tiles, while it lives. Afterwards they are laid out as
-// before: oneDNN remembers its layout and counts on it.
+// The calling thread's tiles, while it lives. Those of sums and inputs have
+// `rows` rows, at most kTileRows: with fewer, products take less time.
+// Afterwards the tiles are laid out as before: oneDNN remembers its layout and
+// counts on it.
 class Tiles {
  public:
-  Tiles() {
+  explicit Tiles(int64_t rows = kTileRows) {
     _tile_storeconfig(&before_);
     Layout layout{};
     layout.palette = 1;
     for (int i = 0; i < 8; ++i) {
       layout.row_bytes[i] = kTileRowBytes;
-      layout.rows[i] = kTileRows;
+      layout.rows[i] = i < kFirstOfWeights ? rows : kTileRows;
     }
     _tile_loadconfig(&layout);
   }
@@ -64,6 +66,7 @@ class Tiles {
     uint8_t rows[16];
   };
   static_assert(sizeof(Layout) == 64);
+  static constexpr int kFirstOfWeights = 6;
 
   Layout before_;
 };
@@ -78,55 +81,59 @@ void ZeroSums() {
   if (kRows == 2 && kColumns == 2) _tile_zero(3);
 }
 
+// Where two tiles of rows begin. With one tile `second` is not used.
+template <typename T>
+struct TwoTiles {
+  T *first, *second;
+};
+
 // Adds the products of one step: x has rows `stride` values apart, and weights
 // are a step's of a panel.
 template <int kRows, int kColumns>
-void AddProducts(const BFloat16* x, int64_t stride, const BFloat16* weights) {
+void AddProducts(const TwoTiles<const BFloat16>& x, int64_t stride,
+                 const BFloat16* weights) {
   const int64_t row_bytes = stride * sizeof(BFloat16);
   _tile_loadd(6, weights, kPanelBytes);
-  _tile_loadd(4, x, row_bytes);
+  _tile_loadd(4, x.first, row_bytes);
   _tile_dpbf16ps(0, 4, 6);
   if (kColumns == 2) {
     _tile_loadd(7, weights + kPanel, kPanelBytes);
     _tile_dpbf16ps(1, 4, 7);
   }
   if (kRows == 2) {
-    _tile_loadd(5, x + kTileRows * stride, row_bytes);
+    _tile_loadd(5, x.second, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     if (kColumns == 2) _tile_dpbf16ps(3, 5, 7);
   }
 }
 
-// Brings the weights of a later step into the L2 cache, which the processor
-// does too late by itself, while those of a step at `weights` are multiplied
-// for the first time.
-inline void PrefetchWeights(const BFloat16* weights) {
-  constexpr int64_t kStepsAhead = 4, kLine = sizeof(Line) / sizeof(BFloat16);
-  const BFloat16* from = weights + kStepsAhead * kStepWeights;
-  for (int64_t i = 0; i < kStepWeights; i += kLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(from + i), _MM_HINT_T1);
+// Brings lines of weights that are needed later into the L2 cache, which the
+// processor does too late by itself.
+inline void Prefetch(const BFloat16* weights, int64_t lines) {
+  for (int64_t i = 0; i < lines; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(weights + i * kStepInputs),
+                 _MM_HINT_T1);
   }
 }
 
-// Writes the sums to [kRows * kTileRows, kPanel], rows `stride` apart.
+// Writes the sums of a panel's outputs, rows `stride` apart.
 template <int kRows, int kColumns>
-void StoreSums(float* sums, int64_t stride) {
+void StoreSums(const TwoTiles<float>& sums, int64_t stride) {
   const int64_t row_bytes = stride * sizeof(float);
-  float* second = sums + kTileRows * stride;
-  _tile_stored(0, sums, row_bytes);
-  if (kColumns == 2) _tile_stored(1, sums + kPanel / 2, row_bytes);
-  if (kRows == 2) _tile_stored(2, second, row_bytes);
+  _tile_stored(0, sums.first, row_bytes);
+  if (kColumns == 2) _tile_stored(1, sums.first + kPanel / 2, row_bytes);
+  if (kRows == 2) _tile_stored(2, sums.second, row_bytes);
   if (kRows == 2 && kColumns == 2) {
-    _tile_stored(3, second + kPanel / 2, row_bytes);
+    _tile_stored(3, sums.second + kPanel / 2, row_bytes);
   }
 }
 
-// Writes the sums that products.Run<kRows, kColumns>() adds up, for at least
-// `rows` rows and `columns` columns, to sums [2 * kTileRows, kPanel] with rows
-// `stride` apart, in whole tiles.
+// Writes the sums that products.Run<kRows, kColumns>() adds up, for one or two
+// tiles of rows and at least `columns` columns, rows `stride` apart, in whole
+// tiles.
 template <typename Products>
-void SumProducts(int64_t rows, int64_t columns, const Products& products,
-                 float* sums, int64_t stride = kPanel) {
+void SumProducts(bool two_rows, int64_t columns, const Products& products,
+                 const TwoTiles<float>& sums, int64_t stride) {
   const auto run = [&](auto row_tiles, auto column_tiles) {
     ZeroSums<row_tiles, column_tiles>();
     products.template Run<row_tiles, column_tiles>();
@@ -134,7 +141,7 @@ void SumProducts(int64_t rows, int64_t columns, const Products& products,
   };
   const std::integral_constant<int, 1> one;
   const std::integral_constant<int, 2> two;
-  if (rows > kTileRows) {
+  if (two_rows) {
     columns > kPanel / 2 ? run(two, two) : run(two, one);
   } else {
     columns > kPanel / 2 ? run(one, two) : run(one, one);

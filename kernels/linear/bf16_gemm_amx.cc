@@ -21,102 +21,141 @@ int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Inputs where tiles can be loaded: whole steps of all rows of the tiles.
+// Inputs where tiles can be loaded: whole steps.
 struct Inputs {
   const BFloat16* x;
   int64_t stride;  // Between rows, in values.
 };
 
-// Adds the products with a panel's weights to the sums.
+// Adds the products with a panel's weights to the sums, and meanwhile calls
+// beside.Step() at each whole step.
+template <typename Beside>
 struct AddPanel {
   template <int kRows, int kColumns>
   void Run() const {
-    const BFloat16* x = inputs.x;
-    const BFloat16* from = weights;
+    TwoTiles<const BFloat16> from = x;
+    const BFloat16* panel = weights;
     for (int64_t s = 0; s < steps; ++s) {
-      if (first) PrefetchWeights(from);
-      AddProducts<kRows, kColumns>(x, inputs.stride, from);
-      x += kStepInputs;
-      from += kStepWeights;
+      AddProducts<kRows, kColumns>(from, stride, panel);
+      beside.Step();
+      from.first += kStepInputs;
+      from.second += kStepInputs;
+      panel += kStepWeights;
     }
-    if (tail != nullptr) AddProducts<kRows, kColumns>(x, inputs.stride, tail);
+    if (tail != nullptr) AddProducts<kRows, kColumns>(from, stride, tail);
   }
 
-  const Inputs inputs;
+  const TwoTiles<const BFloat16> x;
+  const int64_t stride;
   const BFloat16* const weights;
   const int64_t steps;
   const BFloat16* const tail;  // The last step's weights if it is not whole.
-  const bool first;            // Of those that read the weights.
+  Beside& beside;
 };
 
-// Computes all outputs of the rows, panel by panel.
+// What is done beside the products: earlier results are finished, and later
+// weights are brought into the cache.
+template <typename Results>
+struct FinishAndPrefetch {
+  void Step() {
+    results.Step();
+    Prefetch(weights, lines_a_step);
+    weights += lines_a_step * kStepInputs;
+  }
+
+  Results& results;
+  const BFloat16* weights;
+  int64_t lines_a_step;
+};
+
+// Computes all outputs of the rows, panel by panel. The tiles have `tile_rows`
+// rows, at most args.rows; the last one begins early enough to be whole.
 template <Result kResult, typename Activation>
 void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
-                   Activation activation) {
+                   int64_t tile_rows, Activation activation) {
   const int64_t depth = (args.in + 1) / 2 * 2;
   const int64_t steps = depth / kStepInputs, left = depth % kStepInputs;
+  const int64_t blocks = (args.rows + 2 * tile_rows - 1) / (2 * tile_rows);
   const BFloat16* weights = args.weights;
   // Whole tiles of sums are stored as they are.
   const bool in_place = kResult == Result::kSet && args.bias == nullptr;
   alignas(64) BFloat16 tail[kStepWeights] = {};
-  alignas(64) float values[2 * kTileRows * kPanel];
-  Sums sums;
-  sums.values = values;
-  sums.y_stride = args.y_stride;
-  for (int64_t first = 0; first < args.out; first += kPanel) {
-    sums.columns = std::min(kPanel, args.out - first);
-    sums.SetBias(args.bias == nullptr ? nullptr : args.bias + first);
+  Results<kResult, Activation> results(args.y, args.y_bf16, activation);
+  for (int64_t output = 0; output < args.out; output += kPanel) {
+    const int64_t columns = std::min(kPanel, args.out - output);
+    const bool last = output + kPanel >= args.out;
     std::copy_n(weights + steps * kStepWeights, left * kPanel, tail);
-    for (int64_t row = 0; row < args.rows; row += 2 * kTileRows) {
-      const int64_t rows = std::min(2 * kTileRows, args.rows - row);
-      const Inputs from{inputs.x + row * inputs.stride, inputs.stride};
-      const AddPanel products{from, weights, steps, left > 0 ? tail : nullptr,
-                              row == 0};
-      const int64_t at = row * args.y_stride + first;
-      if (in_place && rows % kTileRows == 0 && sums.columns % kLanes == 0) {
-        SumProducts(rows, sums.columns, products, args.y + at, args.y_stride);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t row = block * 2 * tile_rows;
+      const int64_t first = std::min(row, args.rows - tile_rows);
+      const int64_t second = std::min(row + tile_rows, args.rows - tile_rows);
+      const bool two = row + tile_rows < args.rows;
+      FinishAndPrefetch<Results<kResult, Activation>> beside{
+          results, weights + depth * kPanel, 0};
+      if (!last) {
+        // The next panel, a part with each block of rows.
+        beside.lines_a_step = (kPanel + blocks - 1) / blocks;
+        beside.weights += block * beside.lines_a_step * steps * kStepInputs;
+      }
+      const AddPanel<decltype(beside)> products{
+          {inputs.x + first * inputs.stride, inputs.x + second * inputs.stride},
+          inputs.stride,
+          weights,
+          steps,
+          left > 0 ? tail : nullptr,
+          beside};
+      if (in_place && columns % kLanes == 0) {
+        SumProducts(two, columns, products,
+                    {args.y + first * args.y_stride + output,
+                     args.y + second * args.y_stride + output},
+                    args.y_stride);
         continue;
       }
-      SumProducts(rows, sums.columns, products, values);
-      sums.SetResults(args.y, args.y_bf16, at);
-      FinishRows<kResult>(sums, 0, rows, activation);
+      Sums& sums = results.Next();
+      sums.Clear(columns, args.bias == nullptr ? nullptr : args.bias + output);
+      for (int64_t r = row; r < std::min(row + 2 * tile_rows, args.rows); ++r) {
+        sums.AddRow(r < row + tile_rows ? r - first : kTileRows + r - second,
+                    r * args.y_stride + output);
+      }
+      results.Start(std::max<int64_t>(1, steps));
+      SumProducts(two, columns, products, sums.tiles(), kPanel);
+      results.Stop();
     }
     weights += depth * kPanel;
   }
 }
 
 void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs) {
+  const int64_t tiles = (args.rows + kTileRows - 1) / kTileRows;
+  const int64_t rows = (args.rows + tiles - 1) / tiles;
+  const Tiles layout(rows);
   if (args.y_bf16 == nullptr) {
-    args.add ? MultiplyBlock<Result::kAdd>(args, inputs, NoActivation())
-             : MultiplyBlock<Result::kSet>(args, inputs, NoActivation());
+    args.add ? MultiplyBlock<Result::kAdd>(args, inputs, rows, NoActivation())
+             : MultiplyBlock<Result::kSet>(args, inputs, rows, NoActivation());
   } else {
-    args.gelu ? MultiplyBlock<Result::kRounded>(args, inputs, GeluErf())
-              : MultiplyBlock<Result::kRounded>(args, inputs, NoActivation());
+    args.gelu
+        ? MultiplyBlock<Result::kRounded>(args, inputs, rows, GeluErf())
+        : MultiplyBlock<Result::kRounded>(args, inputs, rows, NoActivation());
   }
 }
 
 }  // namespace
 
 void Bf16GemmAmx(const Bf16GemmArgs& args) {
-  const Tiles tiles;
-  // Rows whose inputs can be read where they are.
-  int64_t in_place = 0;
-  if (args.x_bf16 != nullptr && args.in % kStepInputs == 0) {
-    in_place = args.x_padded ? args.rows : args.rows / kTileRows * kTileRows;
-  }
+  // Inputs can be read where they are.
+  const bool in_place = args.x_bf16 != nullptr && args.in % kStepInputs == 0;
   const int64_t stride = RoundUp(args.in, kStepInputs) + kStepInputs;
-  const int64_t most =
-      std::clamp(kBlockValues / stride / (2 * kTileRows) * (2 * kTileRows),
-                 2 * kTileRows, kBlockRows);
-  for (int64_t begin = 0; begin < in_place; begin += most) {
-    MultiplyBlock(SliceRows(args, begin, std::min(begin + most, in_place)),
-                  {args.x_bf16 + begin * args.x_stride, args.x_stride});
-  }
+  const int64_t most = std::clamp(kBlockValues / stride, kTileRows, kBlockRows);
+  const int64_t blocks = (args.rows + most - 1) / most;
   thread_local std::vector<Line> copies;
-  for (int64_t begin = in_place; begin < args.rows; begin += most) {
+  for (int64_t b = 0; b < blocks; ++b) {
     const Bf16GemmArgs part =
-        SliceRows(args, begin, std::min(begin + most, args.rows));
-    const size_t lines = RoundUp(part.rows, kTileRows) * stride / kStepInputs;
+        SliceRows(args, args.rows * b / blocks, args.rows * (b + 1) / blocks);
+    if (in_place) {
+      MultiplyBlock(part, {part.x_bf16, part.x_stride});
+      continue;
+    }
+    const size_t lines = part.rows * stride / kStepInputs;
     if (copies.size() < lines) copies.resize(lines);
     BFloat16* x = copies.data()->values;
     for (int64_t row = 0; row < part.rows; ++row) {

@@ -108,19 +108,26 @@ std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
   return offsets;
 }
 
-// Adds the products of all runs with a panel's weights.
+// Adds the products of all runs with a panel's weights, and meanwhile finishes
+// earlier results.
+template <typename Results>
 struct AddRuns {
   template <int kRows, int kColumns>
   void Run() const {
     const BFloat16* from = weights;
     for (const int64_t offset : offsets) {
       for (int64_t k = 0; k < length; k += kStepInputs) {
-        if (first) PrefetchWeights(from);
-        AddProducts<kRows, kColumns>(x + offset + k, spacing, from);
+        if (first) Prefetch(from + kStepsAhead * kStepWeights, kPanel);
+        const BFloat16* place = x + offset + k;
+        AddProducts<kRows, kColumns>({place, place + kTileRows * spacing},
+                                     spacing, from);
+        results.Step();
         from += kStepWeights;
       }
     }
   }
+
+  static constexpr int64_t kStepsAhead = 4;
 
   const std::vector<int64_t>& offsets;
   const int64_t length;     // Of a run, packed.
@@ -128,6 +135,7 @@ struct AddRuns {
   const int64_t spacing;
   const BFloat16* const weights;
   const bool first;  // Of those that read the weights.
+  Results& results;
 };
 
 // Computes the block's output pixels [begin, end), counted in its map.
@@ -142,21 +150,14 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
   const int64_t last = place_of(end - 1) + 1;
   const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
   const std::vector<int64_t> offsets = RunOffsets(args, runs, block);
-  alignas(64) float values[2 * kTileRows * kPanel];
-  Sums sums;
-  sums.values = values;
-  sums.y_stride = args.out;
+  Results<kResult, Activation> results(args.y, args.y_bf16, activation);
   const int64_t start = place_of(begin);
   for (int64_t place = start; place < last; place += 2 * kTileRows) {
     const int64_t rows = std::min(2 * kTileRows, last - place);
     for (int64_t output = 0; output < args.out; output += kPanel) {
-      sums.columns = std::min(kPanel, args.out - output);
-      sums.SetBias(args.bias == nullptr ? nullptr : args.bias + output);
-      SumProducts(rows, sums.columns,
-                  AddRuns{offsets, runs.packed_length,
-                          block.x + place * block.spacing, block.spacing,
-                          args.weights + output * runs.depth(), place == start},
-                  values);
+      Sums& sums = results.Next();
+      sums.Clear(std::min(kPanel, args.out - output),
+                 args.bias == nullptr ? nullptr : args.bias + output);
       // Of each output row the places that are pixels.
       for (int64_t r = 0; r < rows;) {
         const int64_t row = (place + r) / block.columns;
@@ -165,10 +166,20 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
             std::min(rows, r + std::max<int64_t>(0, width - column));
         const int64_t pixel =
             (block.map * height + block.first + row) * width + column;
-        sums.SetResults(args.y, args.y_bf16, pixel * args.out + output);
-        FinishRows<kResult>(sums, r, stop, activation);
+        for (int64_t i = r; i < stop; ++i) {
+          sums.AddRow(i, (pixel + i - r) * args.out + output);
+        }
         r += block.columns - column;
       }
+      results.Start(runs.depth() / kStepInputs);
+      SumProducts(
+          rows > kTileRows, sums.columns,
+          AddRuns<Results<kResult, Activation>>{
+              offsets, runs.packed_length, block.x + place * block.spacing,
+              block.spacing, args.weights + output * runs.depth(),
+              place == start, results},
+          sums.tiles(), kPanel);
+      results.Stop();
     }
   }
 }

@@ -34,9 +34,6 @@ struct GemmArgs {
   BFloat16* y_bf16 = nullptr;
   // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once.
   bool gelu = false;
-  // Rows of x_bf16 up to a multiple of 16 may be read, with any values. Then it
-  // is multiplied where it is if `in` is a multiple of 32.
-  bool x_padded = false;
 };
 
 using PackedGemmArgs = GemmArgs<float>;

@@ -139,7 +139,6 @@ void SetInputs(const Inputs<float>& inputs, PackedGemmArgs* product) {
 void SetInputs(const Inputs<BFloat16>& inputs, Bf16GemmArgs* product) {
   product->x_bf16 = inputs.x;
   product->x_stride = inputs.stride;
-  product->x_padded = true;
 }
 
 // Return a block's queries; those in bf16 are copied to have whole steps.
