@@ -29,7 +29,13 @@ struct Block {
   bool add;
   float* y;  // [rows, panel], rows y_stride apart
   int64_t y_stride;
+  // Lines of the cache to prefetch meanwhile, one with each input, since many
+  // at once wait for each other. At most `depth`.
+  const float* next;
+  int64_t next_lines;
 };
+
+constexpr int64_t kLine = 64 / sizeof(float);  // Floats in a line.
 
 // Computes kRows rows of a block, the first kVectors vectors of outputs. The
 // sums stay in registers only if every loop over them is unrolled.
@@ -43,7 +49,7 @@ void MultiplyRows(const Block& block) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = V::Set(0.0f);
   }
-  for (int64_t k = 0; k < depth; ++k) {
+  const auto add_input = [&](int64_t k) __attribute__((always_inline)) {
     V weight[kVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
@@ -58,7 +64,13 @@ void MultiplyRows(const Block& block) {
         sums[r][v] = Fma(value, weight[v], sums[r][v]);
       }
     }
+  };
+  for (int64_t k = 0; k < block.next_lines; ++k) {
+    _mm_prefetch(reinterpret_cast<const char*>(block.next + k * kLine),
+                 _MM_HINT_T1);
+    add_input(k);
   }
+  for (int64_t k = block.next_lines; k < depth; ++k) add_input(k);
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     const bool biased = block.bias != nullptr;
@@ -125,17 +137,16 @@ template <typename V>
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const float* next) {
   constexpr int kPanel = 2 * V::kWidth;
-  constexpr int64_t kLine = 64 / sizeof(float);
   const int64_t tiles = (rows + kTileRows<V> - 1) / kTileRows<V>;
   const int64_t lines = block.depth * kPanel / kLine;
   for (int64_t t = 0; t < tiles; ++t) {
-    for (int64_t i = lines * t / tiles; i < lines * (t + 1) / tiles; ++i) {
-      _mm_prefetch(reinterpret_cast<const char*>(next + i * kLine),
-                   _MM_HINT_T1);
-    }
     const int64_t first = rows * t / tiles;
     const int64_t count = rows * (t + 1) / tiles - first;
     Block tile = block;
+    const int64_t line = lines * t / tiles;
+    tile.next = next + line * kLine;
+    tile.next_lines = lines * (t + 1) / tiles - line;
+    if (tile.next_lines > block.depth) tile.next_lines = block.depth;
     tile.x += first * block.x_stride;
     tile.y += first * block.y_stride;
     if (columns == kPanel) {
