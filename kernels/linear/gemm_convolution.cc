@@ -90,16 +90,19 @@ void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
   product->x_bf16 = rows;
 }
 
-// What follows the sums of `rows` pixels.
+// What follows the sums of `rows` pixels, y [rows, out], rows `stride` apart.
 template <typename W>
 void Activate(const GemmConvolutionArgs<W>& args, int64_t rows, CpuIsa isa,
-              float* y) {
-  const int64_t count = rows * args.out;
-  if (args.gelu) GeluTanhCpu<float>({1, count, y, count, y, count}, isa);
+              float* y, int64_t stride) {
+  if (args.gelu) {
+    GeluTanhCpu<float>({rows, args.out, y, stride, y, stride}, isa);
+  }
   if (std::isinf(args.low) && std::isinf(args.high)) return;
-  for (int64_t i = 0; i < count; ++i) {
-    const float value = y[i] < args.low ? args.low : y[i];
-    y[i] = value > args.high ? args.high : value;
+  for (int64_t row = 0; row < rows; ++row, y += stride) {
+    for (int64_t i = 0; i < args.out; ++i) {
+      const float value = y[i] < args.low ? args.low : y[i];
+      y[i] = value > args.high ? args.high : value;
+    }
   }
 }
 
@@ -126,7 +129,7 @@ void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
   product.weights = args.weights;
   product.bias = args.bias;
   product.add = args.add;
-  product.y_stride = args.out;
+  product.y_stride = sums != nullptr ? args.out : args.y_stride;
   Pixel pixel(OutputSize(args), begin);
   for (int64_t b = 0; b < blocks; ++b) {  // Blocks are nearly equal in size.
     const int64_t first = begin + (end - begin) * b / blocks;
@@ -138,7 +141,7 @@ void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
     } else {
       product.x = args.x + first * args.in;
     }
-    product.y = sums != nullptr ? sums.get() : args.y + first * args.out;
+    product.y = sums != nullptr ? sums.get() : args.y + first * args.y_stride;
     for (int64_t i = 0; gathers && i < product.rows; ++i, pixel.Step()) {
       W* to = rows.get() + i * row;
       if constexpr (std::is_same_v<W, BFloat16>) {
@@ -150,23 +153,15 @@ void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
       Gather(args, args.x, pixel, isa, to);
     }
     PackedGemmCpu(product, isa);
-    Activate(args, product.rows, isa, product.y);
-    if (sums != nullptr) {
-      RoundToBf16(sums.get(), product.rows * args.out,
-                  args.y_bf16 + first * args.out, isa);
+    Activate(args, product.rows, isa, product.y, product.y_stride);
+    for (int64_t i = 0; sums != nullptr && i < product.rows; ++i) {
+      RoundToBf16(sums.get() + i * args.out, args.out,
+                  args.y_bf16 + (first + i) * args.y_stride, isa);
     }
   }
 }
 
 }  // namespace
-
-template <typename W>
-int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
-  const OutputSize size(args);
-  return args.count * size.height * size.width;
-}
-template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
-template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
 
 template <>
 ConvolutionRuns RunsOf<float>(int64_t in, int64_t kernel, CpuIsa) {
@@ -180,6 +175,30 @@ ConvolutionRuns RunsOf<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
   if (kernel * in <= kStep) return {kernel, kernel * in, kStep};
   return {kernel * kernel, in, (in + kStep - 1) / kStep * kStep};
 }
+
+template <typename W>
+GemmConvolutionArgs<W> SliceOutputs(GemmConvolutionArgs<W> args, int64_t begin,
+                                    int64_t end, CpuIsa isa) {
+  args.weights += PackedWeightsSize<W>(
+      RunsOf<W>(args.in, args.kernel, isa).depth(), begin, isa);
+  if (args.bias != nullptr) args.bias += begin;
+  if (args.y != nullptr) args.y += begin;
+  if (args.y_bf16 != nullptr) args.y_bf16 += begin;
+  args.out = static_cast<int>(end - begin);
+  return args;
+}
+template GemmConvolutionArgs<float> SliceOutputs(GemmConvolutionArgs<float>,
+                                                 int64_t, int64_t, CpuIsa);
+template GemmConvolutionArgs<BFloat16> SliceOutputs(
+    GemmConvolutionArgs<BFloat16>, int64_t, int64_t, CpuIsa);
+
+template <typename W>
+int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
+  const OutputSize size(args);
+  return args.count * size.height * size.width;
+}
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
 
 template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,

@@ -12,10 +12,10 @@ namespace sfmamba::kernels {
 // with packed weights of type W (see packed_gemm.h): the inputs that a block of
 // output pixels reads are gathered as rows, and padding reads zeros.
 //
-// A pixel's outputs are bit-identical whatever the other pixels and the thread
-// are. A NaN or an infinity affects only the pixels that read it and, with
-// BFloat16 weights and AMX, pixels of its map that read up to 32 values before
-// it.
+// A pixel's outputs are bit-identical whatever the other pixels, the requested
+// outputs and the thread are. A NaN or an infinity affects only the pixels that
+// read it and, with BFloat16 weights and AMX, pixels of its map that read up to
+// 32 values before it.
 template <typename W = float>
 struct GemmConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
@@ -27,8 +27,10 @@ struct GemmConvolutionArgs {
   const float* bias;  // [out] or null.
   float low, high;    // y is clamped to [low, high] last. NaN stays NaN.
   bool add;           // y += instead of y =.
-  // [count, ceil(height / stride), ceil(width / stride), out], written.
+  // [count, ceil(height / stride), ceil(width / stride), out], pixels y_stride
+  // apart, written.
   float* y;
+  int64_t y_stride;
 
   // y = gelu(y) in the tanh form. Without `add`.
   bool gelu = false;
@@ -48,6 +50,12 @@ struct ConvolutionRuns {
 };
 template <typename W>
 ConvolutionRuns RunsOf(int64_t in, int64_t kernel, CpuIsa isa = ActiveCpuIsa());
+
+// Returns the arguments for output channels [begin, end) of the same
+// convolution. The first must be a multiple of PanelWidth<W>().
+template <typename W>
+GemmConvolutionArgs<W> SliceOutputs(GemmConvolutionArgs<W> args, int64_t begin,
+                                    int64_t end, CpuIsa isa = ActiveCpuIsa());
 
 // Returns the number of pixels in all output maps.
 template <typename W>

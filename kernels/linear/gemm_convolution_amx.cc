@@ -167,7 +167,7 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
         const int64_t pixel =
             (block.map * height + block.first + row) * width + column;
         for (int64_t i = r; i < stop; ++i) {
-          sums.AddRow(i, (pixel + i - r) * args.out + output);
+          sums.AddRow(i, (pixel + i - r) * args.y_stride + output);
         }
         r += block.columns - column;
       }

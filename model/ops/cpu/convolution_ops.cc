@@ -5,6 +5,7 @@
 #include "ATen/record_function.h"
 #include "kernels/linear/depthwise_convolution.h"
 #include "kernels/linear/gemm_convolution.h"
+#include "kernels/linear/packed_gemm.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
@@ -15,9 +16,39 @@ namespace {
 // The fewest pixels per part. With fewer, the products have too few rows to be
 // efficient.
 constexpr int64_t kGrainPixels = 24;
+// The fewest pixels per thread if the pixels are divided. With fewer, each
+// thread would read all weights for too little work.
+constexpr int64_t kThreadPixels = 64;
 // The fewest multiplications per part, which take about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
 constexpr int64_t kGrainDepthwise = 1 << 17;
+
+// Divides the output channels among the threads if there are few pixels,
+// otherwise the pixels.
+template <typename W>
+void ConvolveInParallel(const kernels::GemmConvolutionArgs<W>& args,
+                        int64_t depth) {
+  const int64_t pixels = kernels::GemmConvolutionPixels(args);
+  const int64_t width = kernels::PanelWidth<W>();
+  const int64_t panels = (args.out + width - 1) / width;
+  const int64_t threads = LoopThreads();
+  if (pixels < kThreadPixels * threads && panels >= 4 * threads) {
+    ParallelFor(
+        panels, std::max<int64_t>(1, kGrainProducts / (pixels * depth * width)),
+        [&](int64_t begin, int64_t end) {
+          kernels::GemmConvolutionCpu(
+              kernels::SliceOutputs(args, begin * width,
+                                    std::min<int64_t>(end * width, args.out)),
+              0, pixels);
+        });
+  } else {
+    ParallelFor(pixels,
+                std::max(kGrainPixels, kGrainProducts / (depth * args.out)),
+                [&](int64_t begin, int64_t end) {
+                  kernels::GemmConvolutionCpu(args, begin, end);
+                });
+  }
+}
 
 // Convolves x [N, in, H, W] into y [N, H, W, out], contiguous.
 void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
@@ -53,12 +84,8 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
     } else {
       args.y = y.data_ptr<float>();
     }
-    const int64_t products = convolution.weights.in * convolution.weights.out;
-    ParallelFor(kernels::GemmConvolutionPixels(args),
-                std::max(kGrainPixels, kGrainProducts / products),
-                [&](int64_t begin, int64_t end) {
-                  kernels::GemmConvolutionCpu(args, begin, end);
-                });
+    args.y_stride = args.out;
+    ConvolveInParallel(args, convolution.weights.in);
   });
 }
 

@@ -33,7 +33,7 @@ struct Problem {
     args.height = height;
     args.width = width;
     args.in = in;
-    args.out = out;
+    args.out = args.y_stride = out;
     args.kernel = kernel;
     args.stride = stride;
     args.low = -std::numeric_limits<float>::infinity();
@@ -262,6 +262,30 @@ TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   for (const int64_t part : {1, 7, 300}) {
     EXPECT_TRUE(problem.Run(GetParam(), part) == whole) << part;
   }
+}
+
+// Computes outputs [0, 64) and the others one after the other.
+template <typename W>
+void ExpectSameBitsInParts(CpuIsa isa) {
+  for (const int kernel : {1, 3}) {
+    Problem<W> problem(1, 14, 14, 24, 100, kernel, 2);
+    problem.args.low = 0;
+    const Matrix<float> whole = problem.Run(isa);
+    const std::vector<W> packed = problem.Packed(isa);
+    Matrix<float> parts = problem.Output();
+    GemmConvolutionArgs<W> args = problem.args;
+    args.weights = packed.data();
+    args.y = parts.data();
+    for (const auto& [begin, end] : {std::pair(0, 64), {64, 100}}) {
+      GemmConvolutionCpu(SliceOutputs(args, begin, end, isa), 0, 49, isa);
+    }
+    EXPECT_TRUE(parts == whole) << kernel;
+  }
+}
+
+TEST_P(GemmConvolutionTest, PartsOfTheOutputsHaveTheSameBits) {
+  ExpectSameBitsInParts<float>(GetParam());
+  ExpectSameBitsInParts<BFloat16>(GetParam());
 }
 
 TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {

@@ -47,6 +47,24 @@ TEST(GemmConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
+// So few pixels that threads divide the outputs.
+TEST(GemmConvTest, FewPixelsHaveTheSameBitsOnAnyThreads) {
+  const int threads = at::get_num_threads();
+  const at::Tensor x = Map(1, 32, 9, 9);
+  const at::Tensor weight = DeterministicParameter("x.weight", {600, 32, 3, 3});
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const GemmConvWeights packed = PackGemmConv(
+        weight, DeterministicParameter("x.bias", {600}), /*stride=*/2, type);
+    at::set_num_threads(1);
+    const at::Tensor y = GemmConv(x, packed);
+    for (const int count : {2, 3}) {
+      at::set_num_threads(count);
+      EXPECT_TRUE(at::equal(GemmConv(x, packed), y)) << count;
+    }
+  }
+  at::set_num_threads(threads);
+}
+
 TEST(GemmConvTest, AddsWhatItWouldWrite) {
   const at::Tensor x = Map(1, 12, 9, 10);
   const GemmConvWeights packed =
