@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "ATen/record_function.h"
+#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
+#include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
@@ -13,27 +16,52 @@ namespace {
 // The fewest multiplications per thread, which take about 10 us, to outweigh
 // the cost of waking a thread.
 constexpr int64_t kGrainProducts = 1 << 19;
+// A weight is read in the time of this number of multiplications.
+constexpr int64_t kReadProducts = 8;
+// The fewest rows per thread that are divided if tiles multiply them. Then
+// inputs of which a thread has written one half, and needs both, cost more than
+// weights that all threads read.
+constexpr int64_t kTiledRows = 64;
 
 int64_t Grain(int64_t products) {
   return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
 }
 
+// Returns whether the rows are divided although there are enough outputs.
+template <typename W>
+bool DividesRows(const kernels::GemmArgs<W>& args) {
+  return std::is_same_v<W, kernels::BFloat16> && kernels::HasAmxBf16() &&
+         args.rows >= kTiledRows * LoopThreads();
+}
+
+// Computes a part of a product, with GELU if results are fp32; args.gelu is
+// that of results in bf16.
+template <typename W>
+void Multiply(const kernels::GemmArgs<W>& args, bool gelu) {
+  kernels::PackedGemmCpu(args);
+  if (!gelu || args.y_bf16 != nullptr) return;
+  kernels::GeluErfCpu<float>(
+      {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride});
+}
+
 // Divides the panels of outputs among the threads if there are enough, so that
 // each thread reads different weights. Otherwise divides the rows.
 template <typename W>
-void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
+void MultiplyInParallel(const kernels::GemmArgs<W>& args, bool gelu) {
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
-  if (panels >= 4 * LoopThreads()) {
-    ParallelFor(panels, Grain(args.rows * args.in * width),
+  if (panels >= 4 * LoopThreads() && !DividesRows(args)) {
+    ParallelFor(panels, Grain((args.rows + kReadProducts) * args.in * width),
                 [&](int64_t begin, int64_t end) {
-                  kernels::PackedGemmCpu(kernels::SliceOutputs(
-                      args, begin * width, std::min(end * width, args.out)));
+                  Multiply(
+                      kernels::SliceOutputs(args, begin * width,
+                                            std::min(end * width, args.out)),
+                      gelu);
                 });
   } else {
     ParallelFor(args.rows, Grain(args.in * args.out),
                 [&](int64_t begin, int64_t end) {
-                  kernels::PackedGemmCpu(kernels::SliceRows(args, begin, end));
+                  Multiply(kernels::SliceRows(args, begin, end), gelu);
                 });
   }
 }
@@ -69,10 +97,9 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
           (x.scalar_type() == at::kFloat && y.scalar_type() == at::kFloat),
       "expected fp32 for weights of fp32, got ", x.scalar_type(), " to ",
       y.scalar_type());
-  TORCH_CHECK(output == GemmOutput::kSet || (output == GemmOutput::kAdd) ==
-                                                (y.scalar_type() == at::kFloat),
-              "expected to add in fp32 and GELU in bf16, got ",
-              y.scalar_type());
+  TORCH_CHECK(output != GemmOutput::kAdd || y.scalar_type() == at::kFloat,
+              "expected to add in fp32, got ", y.scalar_type());
+  const bool gelu = output == GemmOutput::kGeluErf;
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
   Dispatch(weights.values, [&](auto type) {
     using W = decltype(type);
@@ -91,12 +118,12 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
     args.add = output == GemmOutput::kAdd;
     if (y.scalar_type() == at::kBFloat16) {
       args.y_bf16 = Data<kernels::BFloat16>(y);
-      args.gelu = output == GemmOutput::kGeluErf;
+      args.gelu = gelu;
     } else {
       args.y = y.data_ptr<float>();
     }
     args.y_stride = y.stride(0);
-    MultiplyInParallel(args);
+    MultiplyInParallel(args, gelu);
   });
 }
 

@@ -22,13 +22,9 @@ class PackedLinear : public LinearOp {
     const at::Tensor rows = Rows(x);
     at::Tensor y =
         at::empty({rows.size(0), weights_.out}, rows.options().dtype(result_));
-    const bool gelu = epilogue_ == Epilogue::kGelu;
-    if (gelu && result_ == at::kBFloat16) {
-      Gemm(rows, weights_, bias_, GemmOutput::kGeluErf, y);
-    } else {
-      Gemm(rows, weights_, bias_, GemmOutput::kSet, y);
-      if (gelu) GeluErf(y);
-    }
+    Gemm(rows, weights_, bias_,
+         epilogue_ == Epilogue::kGelu ? GemmOutput::kGeluErf : GemmOutput::kSet,
+         y);
     return LikeRowsOf(x, y);
   }
 

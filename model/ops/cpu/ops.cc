@@ -163,18 +163,6 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
   });
 }
 
-void GeluErf(at::Tensor& x) {
-  const int64_t channels = x.size(-1);
-  Dispatch(x, [&](auto type) {
-    using T = decltype(type);
-    ForEach(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
-      T* rows = Data<T>(x) + begin * channels;
-      kernels::GeluErfCpu<T>(
-          {end - begin, channels, rows, channels, rows, channels});
-    });
-  });
-}
-
 void GeluTanh(at::Tensor& x) {
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {

@@ -49,10 +49,6 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
                    const at::Tensor& dt, const at::Tensor& B,
                    const at::Tensor& C, int64_t length, const at::Tensor& y);
 
-// x = gelu(x) in place, in the erf form. x is [rows, channels],
-// contiguous.
-void GeluErf(at::Tensor& x);
-
 // x = gelu(x) in place, in the tanh form. x is dense in memory,
 // with its axes in any order.
 void GeluTanh(at::Tensor& x);
@@ -82,7 +78,7 @@ PackedWeights PackGemm(const at::Tensor& weight,
 enum class GemmOutput {
   kSet,      // y = the sums
   kAdd,      // y += the sums, in fp32
-  kGeluErf,  // y = gelu(the sums) in the erf form, in bf16
+  kGeluErf,  // y = gelu(the sums) in the erf form
 };
 
 // x is [rows, in], bias [out] or undefined, y [rows, out]. Bias and sums are
