@@ -1,8 +1,10 @@
 // A JPEG, PNG or WebP file: it is refused with a reason, or becomes the picture
-// that its header promised.
+// that its header promised. A JPEG that is resized as it is decoded becomes the
+// same input as one that is resized afterwards.
 #include <algorithm>
 #include <cstdint>
 
+#include "base/image_decoder.h"
 #include "server/base/error.h"
 #include "server/image/image.h"
 #include "tests/fuzz/check.h"
@@ -51,6 +53,29 @@ void Decode(absl::string_view file, bool apply_orientation, int min_side) {
   }
 }
 
+void ResizeByRow(absl::string_view file, image::ResizeMode mode) {
+  const image::ImageLimits limits = SmallLimits();
+  const absl::StatusOr<image::ImageHeader> header =
+      image::ReadImageHeader(file, limits);
+  if (!header.ok() ||
+      !base::ComesInRows(*header, /*apply_orientation=*/false)) {
+    return;
+  }
+  constexpr int kSide = 12;
+  const image::PreprocessOptions options = {kSide, kSide + 2, mode};
+  const image::DecodeWatch watch;
+  const absl::StatusOr<image::RgbImage> decoded = image::DecodeImage(
+      file, limits, /*apply_orientation=*/false, kSide, watch);
+  const absl::StatusOr<image::RowsInput> by_row =
+      image::DecodeAndPreprocess(file, *header, kSide, options, watch);
+  Check(decoded.ok() == by_row.ok(), "both ways take a file, or neither");
+  if (!decoded.ok()) return CheckRefused(by_row.status());
+  const absl::StatusOr<image::ImageBuffer> resized =
+      image::Preprocess(*decoded, options, watch);
+  Check(resized.ok() && resized->pixels == by_row->image.pixels,
+        "both ways give the same input");
+}
+
 }  // namespace
 }  // namespace sfmamba
 
@@ -58,5 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view file = sfmamba::Input(data, size).bytes();
   sfmamba::Decode(file, /*apply_orientation=*/true, /*min_side=*/0);
   sfmamba::Decode(file, /*apply_orientation=*/false, /*min_side=*/5);
+  sfmamba::ResizeByRow(file, sfmamba::image::ResizeMode::kCenterCrop);
+  sfmamba::ResizeByRow(file, sfmamba::image::ResizeMode::kLetterbox);
   return 0;
 }
