@@ -10,12 +10,8 @@
 // fifth of a second at most, which the server alone judges, so that both sides
 // know how each one ended.
 
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <random>
@@ -30,21 +26,19 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/commands/flag_set.h"
-#include "client/commands/inputs.h"
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/soak_counts.h"
 #include "tests/e2e/soak_requests.h"
+#include "tests/e2e/soak_run.h"
 
 namespace sfmamba {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr absl::Duration kQueueWait = absl::Milliseconds(200);
 constexpr char kClassifier[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter";
-constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
 // So many are in flight at most: the client's own memory is not what is tested.
 constexpr int kMaxInFlight = 2000;
 constexpr int kConcurrency = 32;  // Of the closed loop.
@@ -73,13 +67,16 @@ int Images(const SoakRequest& soak) {
 
 class OverloadSoak {
  public:
-  OverloadSoak(const ServerProcess& server, const std::string& jpeg)
-      : server_(server), client_(server.address()) {
-    const v1::Model model = *client_.GetModel(kClassifier, kTimeout);
-    for (const auto& some : {GoodRequests(kClassifier, model, jpeg),
-                             BadRequests(kClassifier, model, jpeg),
-                             GoodDenseRequests(kDetector, kSegmenter, jpeg),
-                             BadDenseRequests(kDetector, kSegmenter, jpeg)}) {
+  OverloadSoak(const SoakStand& stand, SoakReport* report)
+      : server_(stand.server),
+        report_(*report),
+        client_(stand.server.address()) {
+    const v1::Model model = *client_.GetModel(kClassifier, kSoakTimeout);
+    for (const auto& some :
+         {GoodRequests(kClassifier, model, stand.jpeg),
+          BadRequests(kClassifier, model, stand.jpeg),
+          GoodDenseRequests(kDetector, kSegmenter, stand.jpeg),
+          BadDenseRequests(kDetector, kSegmenter, stand.jpeg)}) {
       for (const SoakRequest& soak : some) {
         // A partial answer is OK even if its images were refused.
         if (soak.outcomes.size() > 1) continue;
@@ -101,7 +98,7 @@ class OverloadSoak {
           const SoakRequest& soak = Draw(&random);
           std::visit(
               [&](const auto& request) {
-                Record(soak, Call(request).status());
+                Record(soak, Call(client_, request).status());
               },
               soak.request);
           ++ended;
@@ -126,15 +123,15 @@ class OverloadSoak {
       } else {
         Send(soak);
       }
-      if (i % std::max(1, requests / 50) == 0) SampleMemory(i);
+      if (i % std::max(1, requests / 50) == 0) report_.SampleMemory(server_, i);
     }
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
         +[](int* in_flight) { return *in_flight == 0; }, &in_flight_));
   }
 
-  // Compares counts and memory; returns how many complaints there were in all.
-  int Check(int requests, double least_refused) {
+  // Compares counts and memory.
+  void Check(int requests, double least_refused) {
     absl::MutexLock lock(&mu_);
     int64_t all = 0, ok = 0, refused = 0;
     for (const char* model : {kClassifier, kDetector, kSegmenter, "_unknown"}) {
@@ -149,28 +146,16 @@ class OverloadSoak {
         "%d requests ended, %d OK, %d refused; %d were not sent because %d "
         "were in flight\n",
         all, ok, refused, not_sent_, kMaxInFlight);
-    if (ok == 0) Complain("nothing was answered");
+    if (ok == 0) report_.Complain("nothing was answered");
     if (refused < least_refused * requests) {
-      Complain("too few were refused for an overload");
+      report_.Complain("too few were refused for an overload");
     }
-    CheckMemory(requests);
-    return complaints_;
+    report_.CheckMemory(requests);
   }
 
  private:
   const SoakRequest& Draw(std::mt19937* random) const {
     return requests_[(*random)() % requests_.size()];
-  }
-
-  absl::StatusOr<v1::ClassifyResponse> Call(
-      const v1::ClassifyRequest& request) {
-    return client_.Classify(request, kTimeout);
-  }
-  absl::StatusOr<v1::DetectResponse> Call(const v1::DetectRequest& request) {
-    return client_.Detect(request, kTimeout);
-  }
-  absl::StatusOr<v1::SegmentResponse> Call(const v1::SegmentRequest& request) {
-    return client_.Segment(request, kTimeout);
   }
 
   template <typename Response>
@@ -188,11 +173,12 @@ class OverloadSoak {
       ++in_flight_;
     }
     if (auto* classify = std::get_if<v1::ClassifyRequest>(&soak.request)) {
-      client_.Classify(*classify, kTimeout, Ends<v1::ClassifyResponse>(soak));
+      client_.Classify(*classify, kSoakTimeout,
+                       Ends<v1::ClassifyResponse>(soak));
     } else if (auto* detect = std::get_if<v1::DetectRequest>(&soak.request)) {
-      client_.Detect(*detect, kTimeout, Ends<v1::DetectResponse>(soak));
+      client_.Detect(*detect, kSoakTimeout, Ends<v1::DetectResponse>(soak));
     } else {
-      client_.Segment(std::get<v1::SegmentRequest>(soak.request), kTimeout,
+      client_.Segment(std::get<v1::SegmentRequest>(soak.request), kSoakTimeout,
                       Ends<v1::SegmentResponse>(soak));
     }
   }
@@ -207,7 +193,8 @@ class OverloadSoak {
         absl::IsResourceExhausted(status) ||
         (absl::IsDeadlineExceeded(status) && reason == "EXPIRED_IN_QUEUE");
     if (!is_refused && (status.code() != soak.code || reason != soak.reason)) {
-      Complain(absl::StrCat(soak.name, ": ", client::DescribeRpcError(status)));
+      report_.Complain(
+          absl::StrCat(soak.name, ": ", client::DescribeRpcError(status)));
     }
   }
 
@@ -215,12 +202,13 @@ class OverloadSoak {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const int port = server_.metrics_port();
     const auto compare =
-        [&](const Counts& own,
-            const Counts& server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-          std::cout << model << ":" << ToText(own) << "\n";
-          if (own == server) return;
-          Complain(absl::StrCat(model, ": the server counted", ToText(server)));
-        };
+        [&](const Counts& own, const Counts& server)
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+              std::cout << model << ":" << ToText(own) << "\n";
+              if (own == server) return;
+              report_.Complain(
+                  absl::StrCat(model, ": the server counted", ToText(server)));
+            };
     compare(codes_[model],
             ServerCounts(port, "sfmamba_requests_total", model, "code"));
     compare(reasons_[model],
@@ -231,27 +219,8 @@ class OverloadSoak {
       images += count;
     }
     if (images != images_[model]) {
-      Complain(absl::StrCat(model, ": ", images_[model],
-                            " images, the server counted ", images));
-    }
-  }
-
-  void SampleMemory(int done) {
-    const double bytes =
-        ServerMetric(server_.metrics_port(), "process_resident_memory_bytes");
-    absl::MutexLock lock(&mu_);
-    memory_.push_back({static_cast<double>(done), bytes});
-  }
-
-  void CheckMemory(int requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const double growth = Growth(memory_);
-    std::cout << absl::StrFormat(
-        "memory: %.1f MiB at the end, growing by %.3f MiB in 10,000 requests\n",
-        memory_.back().resident_bytes / (1 << 20), growth / (1 << 20));
-    if (requests < 12500) {
-      std::cout << "memory: too few requests to judge\n";
-    } else if (!(growth <= kMaxGrowth)) {
-      Complain("memory: grows by more than 1 MiB in 10,000 requests");
+      report_.Complain(absl::StrCat(model, ": ", images_[model],
+                                    " images, the server counted ", images));
     }
   }
 
@@ -260,11 +229,8 @@ class OverloadSoak {
     return in_flight_;
   }
 
-  void Complain(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (++complaints_ <= 20) std::cout << "FAILED " << what << "\n";
-  }
-
   const ServerProcess& server_;
+  SoakReport& report_;
   std::vector<SoakRequest> requests_;  // Set before threads run.
   int not_sent_ = 0;
 
@@ -274,78 +240,32 @@ class OverloadSoak {
   std::map<std::string, Counts> codes_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Counts> reasons_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int64_t> images_ ABSL_GUARDED_BY(mu_);
-  std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
-  int complaints_ ABSL_GUARDED_BY(mu_) = 0;
 
   client::VisionClient client_;  // Last: waits for the calls in flight.
 };
-
-int Main(const std::vector<std::string>& arguments) {
-  int requests = 100000;
-  double overload = 2;
-  std::string binary = "server/sfmamba_server";
-  std::string jpeg_path = "client/samples/render_01.jpg";
-  client::FlagSet flags(
-      "overload_soak [flags]",
-      "Sends mixed requests to a server of its own, more than it can do, and\n"
-      "checks answers, counters and memory.");
-  flags.Add("requests", "N", "how many", &requests);
-  flags.Add("overload", "X", "how many times what the server can do",
-            &overload);
-  flags.Add("server", "BINARY", "the server to start", &binary);
-  flags.Add("jpeg", "FILE", "a picture to send", &jpeg_path);
-  const auto rest = flags.Parse(arguments);
-  if (!rest.ok() || !rest->empty() || flags.help_requested()) {
-    std::cerr << rest.status().message() << "\n" << flags.Help();
-    return 2;
-  }
-  const auto jpeg = client::ReadFile(jpeg_path);
-  if (!jpeg.ok()) {
-    std::cerr << jpeg.status().message() << "\n";
-    return 2;
-  }
-
-  const std::string repository = WriteTinyModel();
-  AddRandomDenseModels(repository);
-  int complaints = 0;
-  {
-    ServerProcess server({absl::StrCat("--model_repository=", repository),
-                          "--random_init", "--drain_delay=0s"},
-                         binary);
-    if (!server.WaitUntilServing()) {
-      std::cout << "FAILED the server does not serve:\n" << server.output();
-      return 1;
-    }
-    {
-      OverloadSoak soak(server, *jpeg);
-      const double capacity = soak.Capacity(absl::Seconds(3));
-      const absl::Time start = absl::Now();
-      soak.Run(requests, overload * capacity);
-      std::cout << absl::StrFormat(
-          "%d requests in %s, %.0f a second could be done\n", requests,
-          absl::FormatDuration(absl::Now() - start), capacity);
-      complaints = soak.Check(requests, overload >= 2 ? 0.1 : 0);
-    }
-    server.Signal(SIGTERM);
-    const int exit_code = server.Wait();
-    if (exit_code != 0) {
-      ++complaints;
-      std::cout << "FAILED the server's exit code is " << exit_code << "\n";
-    }
-  }
-  std::filesystem::remove_all(repository);
-  std::cout << (complaints == 0 ? "passed" : "failed") << "\n";
-  return complaints == 0 ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace sfmamba
 
 int main(int argc, char** argv) {
-  // Run by hand, files are named from the root of the runfiles, as in a test.
-  const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
-  if (std::filesystem::exists(runfiles)) {
-    std::filesystem::current_path(runfiles);
-  }
-  return sfmamba::Main({argv + 1, argv + argc});
+  double overload = 2;
+  sfmamba::client::FlagSet flags(
+      "overload_soak [flags]",
+      "Sends mixed requests to a server of its own, more than it can do, and\n"
+      "checks answers, counters and memory.");
+  flags.Add("overload", "X", "how many times what the server can do",
+            &overload);
+  return sfmamba::RunSoak(
+      argc, argv, &flags,
+      [&overload](const sfmamba::SoakStand& stand,
+                  sfmamba::SoakReport* report) {
+        sfmamba::OverloadSoak soak(stand, report);
+        const double capacity = soak.Capacity(absl::Seconds(3));
+        const absl::Time start = absl::Now();
+        soak.Run(stand.requests, overload * capacity);
+        std::cout << absl::StrFormat(
+            "%d requests in %s, %.0f a second could be done\n", stand.requests,
+            absl::FormatDuration(absl::Now() - start), capacity);
+        soak.Check(stand.requests, overload >= 2 ? 0.1 : 0);
+      });
 }

@@ -10,13 +10,10 @@
 // client gives up on at random, where only the server knows which calls it
 // finished before that.
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <random>
@@ -32,50 +29,38 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/commands/flag_set.h"
-#include "client/commands/inputs.h"
 #include "client/commands/output/progress_bar.h"
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/soak_counts.h"
 #include "tests/e2e/soak_requests.h"
+#include "tests/e2e/soak_run.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(60);
 // Models whose counters must equal the client's, and one that is left alone.
 constexpr char kSteady[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter", kFickle[] = "fickle";
-constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
-
-absl::StatusOr<v1::ClassifyResponse> Call(client::VisionClient& client,
-                                          const v1::ClassifyRequest& request) {
-  return client.Classify(request, kTimeout);
-}
-absl::StatusOr<v1::DetectResponse> Call(client::VisionClient& client,
-                                        const v1::DetectRequest& request) {
-  return client.Detect(request, kTimeout);
-}
-absl::StatusOr<v1::SegmentResponse> Call(client::VisionClient& client,
-                                         const v1::SegmentRequest& request) {
-  return client.Segment(request, kTimeout);
-}
 
 class Soak {
  public:
-  Soak(const ServerProcess& server, int requests, const std::string& jpeg)
-      : server_(server), requests_(requests), client_(server.address()) {
-    const v1::Model model = *client_.GetModel(kSteady, kTimeout);
-    good_ = GoodRequests(kSteady, model, jpeg);
-    bad_ = BadRequests(kSteady, model, jpeg);
+  Soak(const SoakStand& stand, SoakReport* report)
+      : server_(stand.server),
+        requests_(stand.requests),
+        report_(*report),
+        client_(stand.server.address()) {
+    const v1::Model model = *client_.GetModel(kSteady, kSoakTimeout);
+    good_ = GoodRequests(kSteady, model, stand.jpeg);
+    bad_ = BadRequests(kSteady, model, stand.jpeg);
     fickle_ = std::get<v1::ClassifyRequest>(
-        GoodRequests(kFickle, model, jpeg)[0].request);
-    for (auto& request : GoodDenseRequests(kDetector, kSegmenter, jpeg)) {
+        GoodRequests(kFickle, model, stand.jpeg)[0].request);
+    for (auto& request : GoodDenseRequests(kDetector, kSegmenter, stand.jpeg)) {
       good_.push_back(std::move(request));
     }
-    for (auto& request : BadDenseRequests(kDetector, kSegmenter, jpeg)) {
+    for (auto& request : BadDenseRequests(kDetector, kSegmenter, stand.jpeg)) {
       bad_.push_back(std::move(request));
     }
   }
@@ -100,8 +85,8 @@ class Soak {
     }
   }
 
-  // Compares counts and memory; returns how many complaints there were in all.
-  int Check() {
+  // Compares counts and memory.
+  void Check() {
     absl::MutexLock lock(&mu_);
     for (const char* model : {kSteady, kDetector, kSegmenter, "_unknown"}) {
       CompareExactly(absl::StrCat("requests of ", model), codes_[model],
@@ -112,8 +97,7 @@ class Soak {
                                   model, "outcome"));
     }
     CheckFickle();
-    CheckMemory();
-    return complaints_;
+    report_.CheckMemory(requests_);
   }
 
  private:
@@ -155,7 +139,7 @@ class Soak {
     }
     if (status.code() != soak.code ||
         client::GetRpcErrorDetails(status).reason != soak.reason) {
-      Complain(absl::StrCat(
+      report_.Complain(absl::StrCat(
           soak.name, ": expected ", absl::StatusCodeToString(soak.code), " (",
           soak.reason, "), got ", client::DescribeRpcError(status)));
     }
@@ -165,8 +149,7 @@ class Soak {
   // Sends a good one, whose answer must be as it was without other requests.
   void CheckAnswer(const SoakRequest& soak) {
     if (Send(soak) == expected_.at(soak.name)) return;
-    absl::MutexLock lock(&mu_);
-    Complain(absl::StrCat(soak.name, ": another answer than alone"));
+    report_.Complain(absl::StrCat(soak.name, ": another answer than alone"));
   }
 
   // Sends a good one and gives up on it, or not, after a random time.
@@ -177,7 +160,7 @@ class Soak {
     absl::Notification done;
     absl::Status status;
     const client::CallHandle call =
-        client_.Classify(fickle_, way == 2 ? patience : kTimeout,
+        client_.Classify(fickle_, way == 2 ? patience : kSoakTimeout,
                          [&](absl::StatusOr<v1::ClassifyResponse> response) {
                            status = response.status();
                            done.Notify();
@@ -194,15 +177,13 @@ class Soak {
                            (way == 2 && (absl::IsDeadlineExceeded(status) ||
                                          absl::IsResourceExhausted(status)));
     if (!asked_for) {
-      Complain(absl::StrCat("fickle: ", client::DescribeRpcError(status)));
+      report_.Complain(
+          absl::StrCat("fickle: ", client::DescribeRpcError(status)));
     }
   }
 
   void SampleMemory(int done, client::ProgressBar* progress) {
-    const double bytes =
-        ServerMetric(server_.metrics_port(), "process_resident_memory_bytes");
-    absl::MutexLock lock(&mu_);
-    memory_.push_back({static_cast<double>(done), bytes});
+    const double bytes = report_.SampleMemory(server_, done);
     progress->Show(static_cast<double>(done) / requests_,
                    absl::StrFormat("%d requests, server at %.0f MiB", done,
                                    bytes / (1 << 20)));
@@ -212,7 +193,8 @@ class Soak {
                       const Counts& server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::cout << what << ":" << ToText(client) << "\n";
     if (client == server) return;
-    Complain(absl::StrCat(what, ": the server counted", ToText(server)));
+    report_.Complain(
+        absl::StrCat(what, ": the server counted", ToText(server)));
   }
 
   // A call that the client gave up on may have ended on the server in any of
@@ -228,45 +210,30 @@ class Soak {
     int64_t client_total = 0, server_total = 0;
     for (const auto& count : fickle_codes_) client_total += count.second;
     for (const auto& count : codes) server_total += count.second;
-    if (server_total > client_total) Complain("fickle: calls that nobody made");
+    if (server_total > client_total)
+      report_.Complain("fickle: calls that nobody made");
     if (codes["OK"] < fickle_codes_["OK"]) {
-      Complain("fickle: answers that were not counted");
+      report_.Complain("fickle: answers that were not counted");
     }
     int64_t images = 0;
     for (const auto& [outcome, count] : outcomes) {
       images += count;
       if (outcome == "error") {
-        Complain(absl::StrCat("fickle: outcome ", outcome));
+        report_.Complain(absl::StrCat("fickle: outcome ", outcome));
       }
     }
     // An image may end well whose caller left in the last moment, so that only
     // the sums must agree.
     if (images != server_total) {
-      Complain(absl::StrCat("fickle: ", server_total,
-                            " requests of one image, ", images, " images"));
+      report_.Complain(absl::StrCat("fickle: ", server_total,
+                                    " requests of one image, ", images,
+                                    " images"));
     }
-  }
-
-  void CheckMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const double growth = Growth(memory_);
-    if (memory_.empty() || std::isnan(growth)) return;
-    std::cout << absl::StrFormat(
-        "memory: %.1f MiB at the end, growing by %.3f MiB in 10,000 requests\n",
-        memory_.back().resident_bytes / (1 << 20), growth / (1 << 20));
-    if (requests_ < 12500) {
-      std::cout << "memory: too few requests to judge\n";
-    } else if (!(growth <= kMaxGrowth)) {
-      Complain("memory: grows by more than 1 MiB in 10,000 requests");
-    }
-    if (!(memory_.back().resident_bytes > 0)) Complain("memory: not measured");
-  }
-
-  void Complain(const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (++complaints_ <= 20) std::cout << "FAILED " << what << "\n";
   }
 
   const ServerProcess& server_;
   const int requests_;
+  SoakReport& report_;
   client::VisionClient client_;
   std::vector<SoakRequest> good_, bad_;
   v1::ClassifyRequest fickle_;
@@ -278,76 +245,30 @@ class Soak {
   std::map<std::string, Counts> codes_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Counts> outcomes_ ABSL_GUARDED_BY(mu_);
   Counts fickle_codes_ ABSL_GUARDED_BY(mu_);
-  std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
-  int complaints_ ABSL_GUARDED_BY(mu_) = 0;
 };
-
-int Main(const std::vector<std::string>& arguments) {
-  int requests = 100000;
-  int concurrency = 16;
-  std::string binary = "server/sfmamba_server";
-  std::string jpeg_path = "client/samples/render_01.jpg";
-  client::FlagSet flags(
-      "soak [flags]",
-      "Sends mixed requests to a server of its own and checks answers,\n"
-      "counters and memory.");
-  flags.Add("requests", "N", "how many", &requests);
-  flags.Add("concurrency", "N", "requests in flight", &concurrency);
-  flags.Add("server", "BINARY", "the server to start", &binary);
-  flags.Add("jpeg", "FILE", "a picture to send", &jpeg_path);
-  const auto rest = flags.Parse(arguments);
-  if (!rest.ok() || !rest->empty() || flags.help_requested()) {
-    std::cerr << rest.status().message() << "\n" << flags.Help();
-    return 2;
-  }
-  const auto jpeg = client::ReadFile(jpeg_path);
-  if (!jpeg.ok()) {
-    std::cerr << jpeg.status().message() << "\n";
-    return 2;
-  }
-
-  const std::string repository = WriteTinyModel();
-  AddRandomDenseModels(repository);
-  int complaints = 0;
-  {
-    ServerProcess server({absl::StrCat("--model_repository=", repository),
-                          absl::StrCat("--model_path=", repository, "/tiny/1"),
-                          absl::StrCat("--model_name=", kFickle),
-                          "--random_init", "--drain_delay=0s"},
-                         binary);
-    if (!server.WaitUntilServing()) {
-      std::cout << "FAILED the server does not serve:\n" << server.output();
-      return 1;
-    }
-    {
-      client::ProgressBar progress(std::cerr, isatty(STDERR_FILENO) == 1);
-      Soak soak(server, requests, *jpeg);
-      const absl::Time start = absl::Now();
-      soak.Run(concurrency, &progress);
-      std::cout << requests << " requests in "
-                << absl::FormatDuration(absl::Now() - start) << "\n";
-      complaints = soak.Check();
-    }
-    server.Signal(SIGTERM);
-    const int exit_code = server.Wait();
-    if (exit_code != 0) {
-      ++complaints;
-      std::cout << "FAILED the server's exit code is " << exit_code << "\n";
-    }
-  }
-  std::filesystem::remove_all(repository);
-  std::cout << (complaints == 0 ? "passed" : "failed") << "\n";
-  return complaints == 0 ? 0 : 1;
-}
 
 }  // namespace
 }  // namespace sfmamba
 
 int main(int argc, char** argv) {
-  // Run by hand, files are named from the root of the runfiles, as in a test.
-  const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
-  if (std::filesystem::exists(runfiles)) {
-    std::filesystem::current_path(runfiles);
-  }
-  return sfmamba::Main({argv + 1, argv + argc});
+  int concurrency = 16;
+  sfmamba::client::FlagSet flags(
+      "soak [flags]",
+      "Sends mixed requests to a server of its own and checks answers,\n"
+      "counters and memory.");
+  flags.Add("concurrency", "N", "requests in flight", &concurrency);
+  return sfmamba::RunSoak(argc, argv, &flags,
+                          [&concurrency](const sfmamba::SoakStand& stand,
+                                         sfmamba::SoakReport* report) {
+                            sfmamba::client::ProgressBar progress(
+                                std::cerr, isatty(STDERR_FILENO) == 1);
+                            sfmamba::Soak soak(stand, report);
+                            const absl::Time start = absl::Now();
+                            soak.Run(concurrency, &progress);
+                            std::cout
+                                << stand.requests << " requests in "
+                                << absl::FormatDuration(absl::Now() - start)
+                                << "\n";
+                            soak.Check();
+                          });
 }

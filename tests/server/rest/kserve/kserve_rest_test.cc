@@ -301,8 +301,9 @@ TEST_F(KserveRestTest, ErrorsAreThoseOfGrpcInTheWordsOfRest) {
   EXPECT_THAT(
       Infer(start + "[4611686018427387904, 3, 9, 9], \"data\": []}]}").error(),
       HasSubstr("inputs[0].shape: got [4611686018427387904"));
-  EXPECT_THAT(InferBinary(R"("parameters": {"sequence_id": 7})").error(),
-              HasSubstr("parameters.sequence_id: expected 0"));
+  EXPECT_THAT(
+      InferBinary(R"("parameters": {"sequence_id": 7})").error(),
+      HasSubstr("parameters.sequence_id: got int64_param: 7, expected 0"));
   EXPECT_EQ(Infer("{}", {{"grpc-timeout", "soon"}}).status, 400);
   const Answer unknown = Ask("POST", "/v2/models/other/infer", "{}");
   EXPECT_EQ(unknown.status, 404);
