@@ -87,7 +87,7 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
   const int best = curve.best_size();
   const absl::Duration turns =
       task.reservation.TurnsAhead() * curve.Median(best) / (best * slots_);
-  return std::min(finish, now + options_.patience + turns);
+  return std::min(finish, now + options_.patience) + turns;
 }
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
@@ -304,10 +304,10 @@ absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
 
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
                                        absl::Time now) const {
-  const bool has_deadline = request.deadline != absl::InfiniteFuture();
-  const absl::Time order_by = has_deadline ? request.deadline - request.answer
-                                           : now + options_.patience;
-  return EstimateAt(request, std::min(order_by, request.start_by), now);
+  const absl::Time asked =
+      std::min(request.deadline - request.answer, request.start_by);
+  const bool is_asked = asked != absl::InfiniteFuture();
+  return EstimateAt(request, is_asked ? asked : now + options_.patience, now);
 }
 
 AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,

@@ -49,9 +49,9 @@ struct BatchOptions {
   // What a client is told to wait when the queue is full.
   absl::Duration retry_after = absl::Milliseconds(100);
   // A task without a deadline is ordered as if its deadline were `patience`
-  // after the time at which all of its client that waits would be done, if the
-  // clients took equal turns. So who sends much without deadlines makes neither
-  // those wait who set one, nor those who send little.
+  // after the time at which all of its client that waits would be done, if
+  // the clients took equal turns. So who sends much without deadlines makes
+  // neither those wait who set one, nor those who send little.
   absl::Duration patience = absl::Seconds(2);
 };
 

@@ -50,7 +50,7 @@ struct BatchTask {
   // The time by which its batch must have ended for the answer to be of use.
   // Not before `deadline`.
   absl::Time finish_by = absl::InfiniteFuture();
-  // The caller sent no deadline: both times are the server's default, and say
+  // The caller asked for neither: both times are the server's default, and say
   // nothing of how urgent the task is.
   bool has_default_deadline = false;
   // Set when the caller goes away. Null: the task is never cancelled.

@@ -167,7 +167,8 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
   task.finish_by = deadline_ - model_->answer_time.mean();
-  task.has_default_deadline = request_.deadline == absl::InfiniteFuture();
+  task.has_default_deadline = request_.deadline == absl::InfiniteFuture() &&
+                              !request_.options.max_queue_wait.has_value();
   task.cancelled = dropped_;
   Item& item = items_[open.index()];
   task.reservation = std::move(item.input_room);

@@ -163,6 +163,11 @@ TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
                   queue.Estimate(impatient, At(0)).start - At(0)),
               0, 0.1)
       << "and one that must soon be in a batch by that";
+  impatient.deadline = absl::InfiniteFuture();
+  impatient.start_by = At(600);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(impatient, At(0)).start - At(0)),
+              500, 1);
 }
 
 TEST(BatchQueueAdmissionTest, KnowsTheBatchesThatRun) {
