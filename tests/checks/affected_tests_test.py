@@ -22,8 +22,8 @@ class AffectedTestsTest(unittest.TestCase):
 
     def test_slow_tests_are_left_out_unless_they_changed(self):
         self.assertIn('tests/e2e', affected_tests.slow(['server/server.cc']))
-        self.assertNotIn('tests/e2e', affected_tests.slow(['tests/e2e/soak.cc']))
-        self.assertIn('tests/gpu', affected_tests.slow(['tests/e2e/soak.cc']))
+        self.assertNotIn('tests/e2e', affected_tests.slow(['tests/e2e/soak/soak.cc']))
+        self.assertIn('tests/gpu', affected_tests.slow(['tests/e2e/soak/soak.cc']))
 
 
 if __name__ == '__main__':

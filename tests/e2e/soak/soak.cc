@@ -3,7 +3,7 @@
 // asked for, the server's counters equal the client's counts, and its memory
 // stays flat.
 //
-//   bazel-bin/tests/e2e/soak --requests=100000
+//   bazel-bin/tests/e2e/soak/soak --requests=100000
 //
 // Two models with the same weights: "tiny" is asked what ends the same way each
 // time, so that its counters are known exactly; "fickle" is asked what the
@@ -33,9 +33,9 @@
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"
-#include "tests/e2e/soak_counts.h"
-#include "tests/e2e/soak_requests.h"
-#include "tests/e2e/soak_run.h"
+#include "tests/e2e/soak/soak_counts.h"
+#include "tests/e2e/soak/soak_requests.h"
+#include "tests/e2e/soak/soak_run.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_TESTS_E2E_SOAK_RUN_H_
-#define SFMAMBA_TESTS_E2E_SOAK_RUN_H_
+#ifndef SFMAMBA_TESTS_E2E_SOAK_SOAK_RUN_H_
+#define SFMAMBA_TESTS_E2E_SOAK_SOAK_RUN_H_
 
 #include <functional>
 #include <string>
@@ -13,7 +13,7 @@
 #include "client/rpc/vision_client.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/e2e/server_process.h"
-#include "tests/e2e/soak_counts.h"
+#include "tests/e2e/soak/soak_counts.h"
 
 namespace sfmamba {
 
@@ -64,4 +64,4 @@ int RunSoak(int argc, char** argv, client::FlagSet* flags,
 
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_TESTS_E2E_SOAK_RUN_H_
+#endif  // SFMAMBA_TESTS_E2E_SOAK_SOAK_RUN_H_

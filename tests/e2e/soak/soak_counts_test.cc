@@ -1,4 +1,4 @@
-#include "tests/e2e/soak_counts.h"
+#include "tests/e2e/soak/soak_counts.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "tests/e2e/soak_run.h"
+#include "tests/e2e/soak/soak_run.h"
 
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_TESTS_E2E_SOAK_REQUESTS_H_
-#define SFMAMBA_TESTS_E2E_SOAK_REQUESTS_H_
+#ifndef SFMAMBA_TESTS_E2E_SOAK_SOAK_REQUESTS_H_
+#define SFMAMBA_TESTS_E2E_SOAK_SOAK_REQUESTS_H_
 
 #include <map>
 #include <string>
@@ -43,4 +43,4 @@ std::vector<SoakRequest> BadDenseRequests(const std::string& detector,
 
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_TESTS_E2E_SOAK_REQUESTS_H_
+#endif  // SFMAMBA_TESTS_E2E_SOAK_SOAK_REQUESTS_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_TESTS_E2E_SOAK_COUNTS_H_
-#define SFMAMBA_TESTS_E2E_SOAK_COUNTS_H_
+#ifndef SFMAMBA_TESTS_E2E_SOAK_SOAK_COUNTS_H_
+#define SFMAMBA_TESTS_E2E_SOAK_SOAK_COUNTS_H_
 
 #include <cstdint>
 #include <map>
@@ -33,4 +33,4 @@ double Growth(std::vector<MemorySample> samples);
 
 }  // namespace sfmamba
 
-#endif  // SFMAMBA_TESTS_E2E_SOAK_COUNTS_H_
+#endif  // SFMAMBA_TESTS_E2E_SOAK_SOAK_COUNTS_H_

@@ -1,4 +1,4 @@
-#include "tests/e2e/soak_requests.h"
+#include "tests/e2e/soak/soak_requests.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // refusal, the server's counters equal the client's counts, and its memory
 // stays flat.
 //
-//   bazel-bin/tests/e2e/overload_soak --requests=100000
+//   bazel-bin/tests/e2e/soak/overload_soak --requests=100000
 //
 // First a closed loop finds what the server can do. Then requests come in an
 // open loop, whatever happened to those before. They wait for a batch for a
@@ -29,9 +29,9 @@
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "tests/e2e/server_process.h"
-#include "tests/e2e/soak_counts.h"
-#include "tests/e2e/soak_requests.h"
-#include "tests/e2e/soak_run.h"
+#include "tests/e2e/soak/soak_counts.h"
+#include "tests/e2e/soak/soak_requests.h"
+#include "tests/e2e/soak/soak_run.h"
 
 namespace sfmamba {
 namespace {
