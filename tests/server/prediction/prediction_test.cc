@@ -264,8 +264,8 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   KeptResponse running_response, refused_response;
   Prediction running(*environment_, Request(30), &running_response);
   running.Start(absl::OkStatus());
-  WaitUntil([this] { return decode_pool_.busy() == 1; },
-            "the first image on the decode thread");
+  WaitUntil([this] { return decode_room_.items() == 29; },
+            "the first image on the decode thread, without its place");
   const auto others = decode_room_.Take(8, 0);  // Of other models.
   ASSERT_TRUE(others.ok());
   PredictionRequest request = Request(5);  // Of 3 places that are left.
