@@ -45,8 +45,8 @@ class ClientShares {
     void Release();
 
     bool empty() const { return table_ == nullptr; }
-    // About how much is done until all that this hold's client has is, if the
-    // clients take equal turns: never less.
+    // The most that all clients together are done of until all that this hold's
+    // client has is done, if they take equal turns.
     int64_t InEqualTurns() const;
 
    private:

@@ -1,6 +1,7 @@
 // What callers of a BatchQueue notice of one that sends much.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -46,7 +47,7 @@ class BatchQueueClientsTest : public testing::Test {
   int now_ = 0;  // Milliseconds.
 };
 
-TEST_F(BatchQueueClientsTest, OneOfAClientAreInOrderOfArrival) {
+TEST_F(BatchQueueClientsTest, ThoseOfAClientAreInOrderOfArrival) {
   for (int i = 0; i < 300; ++i) {
     ASSERT_EQ(Next(), i);
     Push(300 + i, "much");
