@@ -104,6 +104,8 @@ Server::Server(const Options& options, observability::Logger* log)
       log_(*log),
       memory_(config_.memory_budget_bytes(),
               config_.decode_memory_budget_bytes(), kRetryAfter),
+      receives_({memory_.transport_bytes() / 8 * 7,
+                 [this] { return memory_.held(MemoryUse::kMessage); }}),
       metrics_(options.build),
       tracer_(MakeTracer(config_, options.build.version, log)),
       security_(config_, SecurityEvents(&metrics_, log)),
@@ -134,7 +136,7 @@ Server::Server(const Options& options, observability::Logger* log)
       heap_trim_(&memory_),
       liveness_("liveness", kLivenessPeriod, [this] {
         UpdateLiveness();
-        heap_trim_.Look();
+        heap_trim_.Look(receives_.TakePeak());
         vision_.EndUnreadCalls();
         kserve_.EndUnreadCalls();
       }) {
@@ -162,6 +164,9 @@ prediction::PredictionEnvironment Server::Environment() {
       tracer_.get()};
   environment.gate = &security_.gate();
   environment.quotas = &security_.quotas();
+  environment.message_came = [this](const std::string& peer, int64_t bytes) {
+    receives_.HandedOver(peer, bytes);
+  };
   return environment;
 }
 
@@ -216,6 +221,7 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   options.port = config_.port();
   options.config = config_;
   options.transport_bytes = memory_.transport_bytes();
+  options.receives = &receives_;
   options.tls = security_.tls();
   options.services = {&vision_, &kserve_, &health_};
   if (config_.admin_port() < 0) options.services.push_back(&admin_);

@@ -30,6 +30,7 @@
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health.h"
+#include "server/rpc/receive_guard.h"
 #include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/vision_service.h"
 #include "server/security/security.h"
@@ -143,6 +144,7 @@ class Server {
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};
   MemoryBudget memory_;
+  rpc::ReceiveGuard receives_;
   observability::Metrics metrics_;
   std::unique_ptr<http::MetricsServer> metrics_server_;
   const std::unique_ptr<tracing::Tracer> tracer_;

@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sfmamba::server {
@@ -12,10 +13,10 @@ HeapTrim::HeapTrim(MemoryBudget* memory)
 HeapTrim::HeapTrim(MemoryBudget* memory, std::function<void()> trim)
     : memory_(*memory), trim_(std::move(trim)) {}
 
-void HeapTrim::Look() {
+void HeapTrim::Look(const MemoryBudget::Peak& received) {
   const MemoryBudget::Peak peak = memory_.TakePeak();
-  after_peak_ = after_peak_ || peak.most >= kPeak;
-  if (!after_peak_ || peak.now > kPeak / 4) return;
+  after_peak_ = after_peak_ || std::max(peak.most, received.most) >= kPeak;
+  if (!after_peak_ || peak.now + received.now > kPeak / 4) return;
   after_peak_ = false;
   trim_();
 }

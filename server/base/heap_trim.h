@@ -9,8 +9,9 @@
 namespace sfmamba::server {
 
 // Gives the heap's free memory back to the system once a peak of what requests
-// hold is over: malloc() keeps what is freed between blocks that are in use, so
-// that a single large request would be seen in the process's size for ever.
+// hold, or of what is being received, is over: malloc() keeps what is freed
+// between blocks that are in use, so that a single large request would be seen
+// in the process's size for ever.
 //
 // Thread-compatible.
 class HeapTrim {
@@ -24,8 +25,9 @@ class HeapTrim {
   explicit HeapTrim(MemoryBudget* memory);
   HeapTrim(MemoryBudget* memory, std::function<void()> trim);
 
-  // To be called again and again.
-  void Look();
+  // To be called again and again, with what was being received since the last
+  // call.
+  void Look(const MemoryBudget::Peak& received = {});
 
  private:
   MemoryBudget& memory_;

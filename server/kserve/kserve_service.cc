@@ -158,6 +158,7 @@ grpc::ServerUnaryReactor* KserveService::ModelInfer(
     // The caller has cancelled before its message came: there is no request.
     return End(context, grpc::Status::CANCELLED);
   }
+  env_.message_came(context->peer(), request->Length());
   auto caller = rpc::CheckCaller(env_.gate, *context, security::Scope::kInfer);
   if (!caller.ok()) {
     return Refuse(Method::kModelInfer, context, request, caller.status());

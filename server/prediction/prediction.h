@@ -69,6 +69,10 @@ struct PredictionEnvironment {
   const security::Gate* gate = nullptr;
   // What each caller may have in the server; null: any number of images.
   security::ClientQuotas* quotas = nullptr;
+  // Told of each message of images or tensors that gRPC hands over, and of its
+  // peer. Must not block.
+  std::function<void(const std::string& peer, int64_t bytes)> message_came =
+      [](const std::string&, int64_t) {};
 };
 
 // Where a request's time went; of several images the slowest for each stage.

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::rpc {
@@ -21,6 +22,11 @@ namespace {
 constexpr int kEndedAtOnce = 100;
 // Until descriptors or memory may be there again.
 constexpr int kPauseMilliseconds = 50;
+// Between looks at what connections have in reception: in this time a local
+// client can send 20 MB.
+constexpr absl::Duration kCheckPeriod = absl::Milliseconds(20);
+// Looking takes at most one in so many parts of a thread's time.
+constexpr int kCheckShare = 20;
 
 }  // namespace
 
@@ -48,7 +54,9 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
   for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
   while (true) {
-    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    const int events = poll(fds.data(), fds.size(), TimeToNextCheck());
+    CheckReceives();
+    if (events < 0) continue;
     if (fds[0].revents != 0) EndThoseAsked();
     {
       absl::MutexLock lock(&mu_);
@@ -60,6 +68,27 @@ void ConnectionAcceptor::Loop() {
       }
     }
   }
+}
+
+int ConnectionAcceptor::TimeToNextCheck() const {
+  if (options_.receives == nullptr || open_.size() == 0) return -1;
+  const absl::Duration left = next_check_ - base::SteadyNow();
+  return static_cast<int>(std::max<int64_t>(
+      0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+}
+
+void ConnectionAcceptor::CheckReceives() {
+  const absl::Time begin = base::SteadyNow();
+  if (options_.receives == nullptr || begin < next_check_) return;
+  open_.Count();
+  const std::vector<std::string> ended = options_.receives->Check(
+      [this] { return open_.MeasureTraffic(); }, begin);
+  for (const std::string& peer : ended) {
+    open_.End(peer);
+    options_.refused();
+  }
+  const absl::Time end = base::SteadyNow();
+  next_check_ = end + std::max(kCheckPeriod, kCheckShare * (end - begin));
 }
 
 void ConnectionAcceptor::End(const std::string& peer) {

@@ -13,6 +13,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/base/listening_sockets.h"
 #include "server/rpc/open_connections.h"
+#include "server/rpc/receive_guard.h"
 
 namespace sfmamba::rpc {
 
@@ -31,8 +32,10 @@ class ConnectionAcceptor {
     int max_descriptor;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Called for each connection that is ended because there are too many. Must
-    // not block.
+    // Chooses connections to end by what they have in reception; outlives this.
+    ReceiveGuard* receives = nullptr;
+    // Called for each connection that is ended because there are too many or by
+    // `receives`. Must not block.
     std::function<void()> refused = [] {};
   };
 
@@ -52,6 +55,9 @@ class ConnectionAcceptor {
   void EndThoseAsked() ABSL_LOCKS_EXCLUDED(mu_);
   // False if there was none, for now.
   bool Accept(int listener);
+  // How long to wait for the next event, in milliseconds; -1: for ever.
+  int TimeToNextCheck() const;
+  void CheckReceives();
   // Makes room for one more connection.
   void MakeRoom();
 
@@ -62,8 +68,10 @@ class ConnectionAcceptor {
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::string> asked_ ABSL_GUARDED_BY(mu_);  // Peers.
-  OpenConnections open_;  // Used by thread_ only.
-  std::thread thread_;    // Last: uses everything above.
+  // Used by thread_ only.
+  OpenConnections open_;
+  absl::Time next_check_ = absl::InfinitePast();  // Of options_.receives.
+  std::thread thread_;  // Last: uses everything above.
 };
 
 }  // namespace sfmamba::rpc

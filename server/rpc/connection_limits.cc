@@ -13,6 +13,8 @@ namespace {
 
 // From a connection's begin until the client has spoken HTTP/2.
 constexpr int kHandshakeMilliseconds = 20'000;
+// What a connection reads at once: room for it is taken before anything comes.
+constexpr int kReadBytes = 256 << 10;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
 // Of these, those that must stay free whatever happens.
@@ -36,6 +38,7 @@ void SetUnlessZero(const char* argument,
 
 void SetConnectionLimits(const v1::ServerConfig& config,
                          grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               config.max_concurrent_streams());
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,

@@ -34,7 +34,10 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   }
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
-  quota.Resize(options.transport_bytes);
+  // Once it is full gRPC ends whatever it finds, of any client: it is there for
+  // what options.receives does not see.
+  quota.Resize(options.receives == nullptr ? options.transport_bytes
+                                           : options.transport_bytes / 4 * 5);
   builder->SetResourceQuota(quota);
 }
 
@@ -86,6 +89,7 @@ absl::Status GrpcPort::Listen() {
   }
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
+  limits.receives = options_.receives;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = std::make_unique<ConnectionAcceptor>(limits, *std::move(sockets),

@@ -17,6 +17,7 @@
 #include "grpcpp/server.h"
 #include "server/base/periodic.h"
 #include "server/rpc/connection_acceptor.h"
+#include "server/rpc/receive_guard.h"
 #include "server/rpc/reset_guard.h"
 #include "server/security/tls_identity.h"
 #include "sfmamba/v1/config.pb.h"
@@ -42,10 +43,13 @@ class GrpcPort {
     // What connections speak TLS with, set, which outlives the port; null: they
     // are plaintext.
     const security::CurrentTlsIdentity* tls = nullptr;
+    // Ends connections whose messages take too much of `transport_bytes`;
+    // outlives the port. Null: gRPC's own quota alone bounds them.
+    ReceiveGuard* receives = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
-    // Called for each connection that is ended because there are too many, or
-    // because it resets its calls. Must not block.
+    // Called for each connection that is ended because there are too many,
+    // because it resets its calls or by `receives`. Must not block.
     std::function<void()> refused = [] {};
     // Called at most once, on a thread of its own, when the port takes no new
     // connections any more. Empty: the port does not check itself. Must not

@@ -1,7 +1,7 @@
 #include "server/rpc/open_connections.h"
 
+#include <linux/tcp.h>  // glibc's lacks the bytes received.
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -20,18 +20,23 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &found) == 0 ? found.st_ino : 0;
 }
 
-// Milliseconds since the last byte came; since the connection began if none
-// did.
-uint32_t SilenceOf(int fd) {
+// All zero if the kernel does not tell.
+tcp_info InfoOf(int fd) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  return info.tcpi_last_data_recv;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info
+                                                                  : tcp_info();
 }
+
+// Milliseconds since the last byte came; since the connection began if none
+// did.
+uint32_t SilenceOf(int fd) { return InfoOf(fd).tcpi_last_data_recv; }
 
 }  // namespace
 
-void OpenConnections::Add(int fd) { connections_.push_back({fd, InodeOf(fd)}); }
+void OpenConnections::Add(int fd) {
+  connections_.push_back({fd, InodeOf(fd), server::PeerName(fd)});
+}
 
 bool OpenConnections::IsOpen(const Connection& connection) {
   return InodeOf(connection.fd) == connection.inode;
@@ -43,6 +48,17 @@ int OpenConnections::Count() {
                      [](const Connection& c) { return !IsOpen(c); }),
       connections_.end());
   return static_cast<int>(connections_.size());
+}
+
+std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic() const {
+  std::vector<ReceiveGuard::Traffic> traffic;
+  for (const Connection& connection : connections_) {
+    if (!IsOpen(connection)) continue;
+    traffic.push_back(
+        {connection.peer,
+         static_cast<int64_t>(InfoOf(connection.fd).tcpi_bytes_received)});
+  }
+  return traffic;
 }
 
 void OpenConnections::EndMostSilent(int count) {
@@ -59,8 +75,14 @@ void OpenConnections::EndMostSilent(int count) {
 
 void OpenConnections::End(const std::string& peer) {
   for (Connection& connection : connections_) {
-    if (IsOpen(connection) && server::PeerName(connection.fd) == peer)
-      End(&connection);
+    if (connection.peer != peer) continue;
+    // It is reset when its owner closes it: to a peer that still sends the
+    // kernel would answer for a minute that there is no room.
+    const linger reset = {1, 0};
+    if (IsOpen(connection)) {
+      setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    }
+    End(&connection);
   }
   Forget();
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "server/rpc/receive_guard.h"
+
 namespace sfmamba::rpc {
 
 // TCP connections whose descriptors belong to someone who closes them without
@@ -20,9 +22,12 @@ class OpenConnections {
   // Forgets those that were closed. Returns how many are left.
   int Count();
 
-  // Ends the connection from `peer`, "ipv4:1.2.3.4:56" or "ipv6:%5B::1%5D:56"
-  // as gRPC writes it. Nothing happens if there is none.
+  // Resets the connection from `peer`, "ipv4:1.2.3.4:56" or
+  // "ipv6:%5B::1%5D:56" as gRPC writes it. Nothing happens if there is none.
   void End(const std::string& peer);
+
+  // What each has received.
+  std::vector<ReceiveGuard::Traffic> MeasureTraffic() const;
 
   // Ends the `count` connections from which nothing has come for longest: their
   // owner reads their end and closes them. They are forgotten.
@@ -32,6 +37,7 @@ class OpenConnections {
   struct Connection {
     int fd;
     ino_t inode;  // A new socket of the same number has another one.
+    std::string peer;
   };
 
   static bool IsOpen(const Connection& connection);

@@ -72,6 +72,7 @@ grpc::ServerUnaryReactor* VisionService::Predict(
     reactor->Finish(grpc::Status::CANCELLED);
     return reactor;
   }
+  env_.message_came(context->peer(), request->Length());
   auto caller = CheckCaller(env_.gate, *context, security::Scope::kInfer);
   if (!caller.ok()) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

@@ -46,7 +46,10 @@ void StreamCall::Tick(bool draining) {
 void StreamCall::OnReadDone(bool ok) {
   absl::StatusOr<std::unique_ptr<StreamItem>> taken = nullptr;
   // No other read begins meanwhile.
-  if (ok) taken = Take(&received_);
+  if (ok) {
+    env_.message_came(context_.peer(), received_.Length());
+    taken = Take(&received_);
+  }
   mu_.Lock();
   reading_ = false;
   read_all_ |= !ok;

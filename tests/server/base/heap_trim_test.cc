@@ -41,6 +41,13 @@ TEST_F(HeapTrimTest, LittleIsNoPeak) {
   EXPECT_EQ(trims_, 0);
 }
 
+TEST_F(HeapTrimTest, WhatIsReceivedIsAPeakToo) {
+  trim_.Look({/*now=*/HeapTrim::kPeak / 4 + 1, /*most=*/HeapTrim::kPeak});
+  EXPECT_EQ(trims_, 0);
+  trim_.Look({/*now=*/0, /*most=*/0});
+  EXPECT_EQ(trims_, 1);
+}
+
 TEST_F(HeapTrimTest, PeaksAreOfAllUsesTogether) {
   {
     const MemoryHold decode = Take(HeapTrim::kPeak / 2);

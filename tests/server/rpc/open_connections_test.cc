@@ -2,15 +2,19 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "server/base/peer_name.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -100,6 +104,46 @@ TEST(OpenConnectionsTest, OneIsEndedByThePeersName) {
   EXPECT_EQ(open.size(), 1);
   EXPECT_FALSE(first.has_ended());
   EXPECT_TRUE(second.has_ended());
+}
+
+TEST(OpenConnectionsTest, MeasuresWhatHasComeFromThoseThatAreOpen) {
+  OpenConnections open;
+  Connected first, second;
+  open.Add(first.server);
+  open.Add(second.server);
+  const std::string sent(1000, 'x');
+  ASSERT_EQ(send(second.client, sent.data(), sent.size(), 0), 1000);
+  std::vector<ReceiveGuard::Traffic> traffic = open.MeasureTraffic();
+  ASSERT_EQ(traffic.size(), 2u);
+  EXPECT_EQ(traffic[0].received, 0);
+  EXPECT_EQ(traffic[1].received, 1000);
+  EXPECT_EQ(traffic[1].peer, server::PeerName(second.server));
+  open.End(traffic[0].peer);
+  EXPECT_EQ(open.MeasureTraffic().size(), 1u);
+}
+
+// What it sends would otherwise wait for room until the kernel forgets it.
+TEST(OpenConnectionsTest, APeerThatStillSendsIsToldOfTheEnd) {
+  OpenConnections open;
+  Connected connected;
+  open.Add(connected.server);
+  const std::string many(1 << 20, 'x');
+  while (send(connected.client, many.data(), many.size(), MSG_DONTWAIT) > 0) {
+  }
+  open.End(server::PeerName(connected.server));
+  // As its owner does: reads until the end, then closes.
+  std::string read(1 << 20, ' ');
+  while (recv(connected.server, read.data(), read.size(), 0) > 0) {
+  }
+  close(connected.server);
+  connected.server = -1;
+  pollfd events = {connected.client, 0, 0};
+  ASSERT_EQ(poll(&events, 1, /*timeout=*/10'000), 1);
+  EXPECT_TRUE(events.revents & POLLERR);
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(connected.client, SOL_SOCKET, SO_ERROR, &error, &size);
+  EXPECT_TRUE(error == ECONNRESET || error == EPIPE) << error;
 }
 
 }  // namespace
