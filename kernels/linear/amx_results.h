@@ -80,7 +80,8 @@ struct Sums {
   }
 };
 
-// Writes activation(sum + bias) to y or, with kRounded, to y_bf16. What is done
+// Writes activation(sum + bias) to y, with kAdd activation(y + sum + bias), or
+// with kRounded to y_bf16. What is done
 // with sums does not wait for the tiles, nor they for it: while the products of
 // Next() are added up, Step() finishes the sums before them, row by row.
 template <Result kResult, typename Activation>
@@ -116,20 +117,22 @@ class Results {
 
   void Finish(const Sums& sums, const Sums::Row& row) {
     const float* from = sums.values + row.from * kPanel;
-    Vec16 low = activation_(Vec16::Load(from) + sums.low_bias);
-    Vec16 high = activation_(Vec16::Load(from + kLanes) + sums.high_bias);
+    Vec16 low = Vec16::Load(from) + sums.low_bias;
+    Vec16 high = Vec16::Load(from + kLanes) + sums.high_bias;
     const __mmask32 mask = First(sums.columns);
-    if (kResult == Result::kRounded) {
-      _mm512_mask_storeu_epi16(y_bf16_ + row.to, mask, Rounded(low.v, high.v));
-      return;
-    }
     const __mmask16 low_mask = static_cast<__mmask16>(mask);
     const __mmask16 high_mask = static_cast<__mmask16>(mask >> kLanes);
-    float* y = y_ + row.to;
+    float* const y = y_ + row.to;
     if (kResult == Result::kAdd) {
       low.v = _mm512_add_ps(_mm512_maskz_loadu_ps(low_mask, y), low.v);
       high.v =
           _mm512_add_ps(_mm512_maskz_loadu_ps(high_mask, y + kLanes), high.v);
+    }
+    low = activation_(low);
+    high = activation_(high);
+    if (kResult == Result::kRounded) {
+      _mm512_mask_storeu_epi16(y_bf16_ + row.to, mask, Rounded(low.v, high.v));
+      return;
     }
     _mm512_mask_storeu_ps(y, low_mask, low.v);
     _mm512_mask_storeu_ps(y + kLanes, high_mask, high.v);

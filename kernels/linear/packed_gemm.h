@@ -8,10 +8,11 @@
 
 namespace sfmamba::kernels {
 
-// y = x W^T + bias, or y += x W^T + bias, with weights of type W, float or
-// BFloat16, that have been packed beforehand. Sums, bias and y are fp32. With
-// BFloat16 weights the values of x are rounded to bf16, to nearest, before they
-// are multiplied; x may also be bf16 already, and y may be rounded to bf16.
+// y = x W^T + bias, or y += x W^T + bias, with weights of type W, float,
+// BFloat16 or SplitFloat, that have been packed beforehand. Sums, bias and y
+// are fp32. With BFloat16 weights the values of x are rounded to bf16, to
+// nearest, before they are multiplied; x may also be bf16 already, and y may be
+// rounded to bf16.
 //
 // Products are summed in the order of the inputs, in blocks that depend on `in`
 // alone. So with one instruction set a row's outputs are bit-identical whatever
@@ -32,9 +33,31 @@ struct GemmArgs {
   // and y_bf16 without `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
-  // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once.
+  // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once. With SplitFloat
+  // weights y = gelu(x W^T + bias), without `add`.
   bool gelu = false;
 };
+
+// A float as the sum of three bf16 values, from large to small, each the
+// nearest to what is left. The sum is exact if no part is subnormal.
+struct SplitFloat {
+  BFloat16 parts[3];
+};
+
+// A product in fp32 by tiles of bf16 values (AMX), which need HasAmxBf16().
+// Weights and x are split, x just before use; of the nine products of their
+// parts the six largest are added up in fp32. A product so misses at most
+// 2^-23 of itself, about 2^-27 on average; sums round less often than one by
+// one, and the result is about as near to the exact one as that of floats.
+//
+// What differs at the ends of the range:
+// - Parts and products of parts less than 2^-126 count as 0. So an x or a
+// weight
+//   misses less than 2^-126, and a product less than 2^-123 more.
+// - Sums within 1 % of the largest float may become infinite.
+// - An infinity in x or a weight makes NaN of what it would make infinite.
+// Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3.
+using SplitGemmArgs = GemmArgs<SplitFloat>;
 
 using PackedGemmArgs = GemmArgs<float>;
 using Bf16GemmArgs = GemmArgs<BFloat16>;
@@ -42,7 +65,9 @@ using Bf16GemmArgs = GemmArgs<BFloat16>;
 // Packed weights are panels of this number of outputs. In a panel of floats,
 // the weights of one input are contiguous; in a panel of BFloat16, those of two
 // inputs, the two of an output side by side, and an odd last input is followed
-// by zeros. The last panel is padded with zeros.
+// by zeros. The last panel is padded with zeros. In a panel of SplitFloats the
+// first, second and third parts of the weights of 32 inputs follow each other,
+// each as a panel of BFloat16; the last inputs are followed by zeros.
 template <typename W = float>
 int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
@@ -100,6 +125,12 @@ GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 // they are computed one by one.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
+// Needs HasAmxBf16().
+void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
+
+// Returns whether weights [out, in] had better be SplitFloats than floats. Both
+// need few inputs or outputs to be filled up, or tiles have too little to do.
+bool SplitGemmIsFaster(int64_t in, int64_t out);
 
 // PackedGemmCpu chooses among these, one per instruction set.
 void PackedGemmScalar(const PackedGemmArgs& args);
@@ -108,6 +139,7 @@ void PackedGemmAvx512(const PackedGemmArgs& args);
 void Bf16GemmScalar(const Bf16GemmArgs& args);
 void Bf16GemmAvx512(const Bf16GemmArgs& args);
 void Bf16GemmAmx(const Bf16GemmArgs& args);
+void SplitGemmAmx(const SplitGemmArgs& args);
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
 void PackWeightsScalar(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
                        BFloat16* packed);

@@ -10,6 +10,10 @@ namespace {
 // Two vectors, but at least a cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
 constexpr int64_t kPanelBf16 = 32;
+// The inputs of which a panel has all first parts, then all second ones.
+constexpr int64_t kSplitStep = 32;
+// The fewest inputs and outputs for which products of SplitFloats were faster.
+constexpr int64_t kFewestSplit = 64;
 
 // The inputs that a panel of weights of type W has places for.
 template <typename W>
@@ -19,6 +23,22 @@ int64_t PackedInputs(int64_t in) {
 template <>
 int64_t PackedInputs<BFloat16>(int64_t in) {
   return (in + 1) / 2 * 2;
+}
+template <>
+int64_t PackedInputs<SplitFloat>(int64_t in) {
+  return (in + kSplitStep - 1) / kSplitStep * kSplitStep;
+}
+
+// The same as tiles are given it (split_floats.h).
+SplitFloat Split(float value) {
+  constexpr float kLargest = 0x1.fep127f;  // Of bf16.
+  SplitFloat split;
+  split.parts[0] = BFloat16(std::clamp(value, -kLargest, kLargest));
+  float left = value - static_cast<float>(split.parts[0]);
+  split.parts[1] = BFloat16(left);
+  left -= static_cast<float>(split.parts[1]);
+  split.parts[2] = BFloat16(left);
+  return split;
 }
 
 // Writes or adds the sums of a panel to y, with their bias.
@@ -55,6 +75,11 @@ int64_t PanelWidth<BFloat16>(CpuIsa) {
   return kPanelBf16;
 }
 
+template <>
+int64_t PanelWidth<SplitFloat>(CpuIsa) {
+  return kPanelBf16;
+}
+
 template <typename W>
 int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa) {
   const int64_t width = PanelWidth<W>(isa);
@@ -62,6 +87,7 @@ int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa) {
 }
 template int64_t PackedWeightsSize<float>(int64_t, int64_t, CpuIsa);
 template int64_t PackedWeightsSize<BFloat16>(int64_t, int64_t, CpuIsa);
+template int64_t PackedWeightsSize<SplitFloat>(int64_t, int64_t, CpuIsa);
 
 template <>
 void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
@@ -95,6 +121,28 @@ void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
         if (second >= 0) packed[2 * o + 1] = BFloat16(pair[second]);
       }
       packed += 2 * kPanelBf16;
+    }
+  }
+}
+
+template <>
+void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
+                 SplitFloat* packed, CpuIsa) {
+  constexpr int64_t kPart = kSplitStep * kPanelBf16;
+  BFloat16* to = packed->parts;
+  std::fill_n(to, 3 * PackedWeightsSize<SplitFloat>(in, out), BFloat16());
+  for (int64_t first = 0; first < out; first += kPanelBf16) {
+    const int64_t columns = std::min(kPanelBf16, out - first);
+    const float* from = weights.values + first * weights.out_stride;
+    for (int64_t step = 0; step < in; step += kSplitStep, to += 3 * kPart) {
+      const int64_t inputs = std::min(kSplitStep, in - step);
+      for (int64_t k = 0; k < inputs; ++k, from += weights.in_stride) {
+        BFloat16* const pairs = to + k / 2 * 2 * kPanelBf16 + k % 2;
+        for (int64_t o = 0; o < columns; ++o) {
+          const SplitFloat split = Split(from[o * weights.out_stride]);
+          for (int i = 0; i < 3; ++i) pairs[i * kPart + 2 * o] = split.parts[i];
+        }
+      }
     }
   }
 }
@@ -143,6 +191,7 @@ GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end) {
 }
 template PackedGemmArgs SliceOutputs(PackedGemmArgs, int64_t, int64_t);
 template Bf16GemmArgs SliceOutputs(Bf16GemmArgs, int64_t, int64_t);
+template SplitGemmArgs SliceOutputs(SplitGemmArgs, int64_t, int64_t);
 
 void PackedGemmScalar(const PackedGemmArgs& args) {
   for (int64_t first = 0; first < args.out; first += kPanel) {
@@ -199,6 +248,12 @@ void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
   if (amx && isa == CpuIsa::kAvx512) return Bf16GemmAmx(args);
   if (avx512 && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
   Bf16GemmScalar(args);
+}
+
+void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa) { SplitGemmAmx(args); }
+
+bool SplitGemmIsFaster(int64_t in, int64_t out) {
+  return HasAmxBf16() && in >= kFewestSplit && out >= kFewestSplit;
 }
 
 }  // namespace sfmamba::kernels

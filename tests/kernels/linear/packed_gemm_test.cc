@@ -75,7 +75,8 @@ struct Product {
 
   // As the product sees it.
   static float Rounded(float value) {
-    return static_cast<float>(static_cast<W>(value));
+    return std::is_same_v<W, BFloat16> ? static_cast<float>(BFloat16(value))
+                                       : value;
   }
 
   Matrix<float> x, weights;
@@ -92,16 +93,17 @@ struct Case {
   using W = Weight;
   static constexpr CpuIsa kIsa = kOne;
 };
-using Cases =
-    testing::Types<Case<float, CpuIsa::kScalar>, Case<float, CpuIsa::kAvx2>,
-                   Case<float, CpuIsa::kAvx512>,
-                   Case<BFloat16, CpuIsa::kScalar>,
-                   Case<BFloat16, CpuIsa::kAvx512>>;
+using Cases = testing::Types<
+    Case<float, CpuIsa::kScalar>, Case<float, CpuIsa::kAvx2>,
+    Case<float, CpuIsa::kAvx512>, Case<BFloat16, CpuIsa::kScalar>,
+    Case<BFloat16, CpuIsa::kAvx512>, Case<SplitFloat, CpuIsa::kAvx512>>;
 struct CaseName {
   template <typename T>
   static std::string GetName(int) {
-    return std::string(std::is_same_v<typename T::W, float> ? "fp32_"
-                                                            : "bf16_") +
+    using W = typename T::W;
+    return std::string(std::is_same_v<W, float>      ? "fp32_"
+                       : std::is_same_v<W, BFloat16> ? "bf16_"
+                                                     : "split_") +
            CpuIsaName(T::kIsa);
   }
 };
@@ -112,6 +114,9 @@ TYPED_TEST_SUITE(PackedGemmTest, Cases, CaseName);
   constexpr CpuIsa kIsa = TypeParam::kIsa;                        \
   if (kIsa > DetectCpuIsa()) {                                    \
     GTEST_SKIP() << "this processor has no " << CpuIsaName(kIsa); \
+  }                                                               \
+  if (std::is_same_v<W, SplitFloat> && !HasAmxBf16()) {           \
+    GTEST_SKIP() << "there is no AMX";                            \
   }
 
 TYPED_TEST(PackedGemmTest, AgreesWithFp64) {

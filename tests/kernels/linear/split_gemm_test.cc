@@ -1,0 +1,213 @@
+// Products of floats that are split into bf16 values beside those of floats.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/linear/gelu.h"
+#include "kernels/linear/packed_gemm.h"
+#include "tests/kernels/matrix.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr float kSmallest = 0x1p-126f;  // That is normal.
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class SplitGemmTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasAmxBf16()) GTEST_SKIP() << "there is no AMX";
+  }
+};
+
+struct Problem {
+  Problem(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {}
+
+  template <typename W>
+  Matrix<float> Run(bool gelu = false) const {
+    const int in = x.columns(), out = static_cast<int>(weights.rows());
+    std::vector<W> packed(PackedWeightsSize<W>(in, out));
+    PackWeights(weights.data(), in, out, packed.data());
+    Matrix<float> y(x.rows(), out);
+    GemmArgs<W> args{};
+    args.rows = x.rows();
+    args.in = in;
+    args.out = out;
+    args.x = x.data();
+    args.x_stride = x.stride();
+    args.weights = packed.data();
+    args.bias = bias.empty() ? nullptr : bias.data();
+    args.y = y.data();
+    args.y_stride = y.stride();
+    args.gelu = gelu;
+    PackedGemmCpu(args);
+    EXPECT_TRUE(y.GuardsIntact());
+    return y;
+  }
+
+  Matrix<float> x, weights;
+  std::vector<float> bias;
+};
+
+// The errors of a product, relative to the root of the sum of the squares of
+// what is added up.
+struct Errors {
+  double rms = 0, most = 0;
+};
+
+Errors ErrorsOf(const Problem& problem, const Matrix<float>& y) {
+  Errors errors;
+  for (int64_t i = 0; i < y.rows(); ++i) {
+    for (int o = 0; o < y.columns(); ++o) {
+      double sum = 0, squares = 0;
+      for (int k = 0; k < problem.x.columns(); ++k) {
+        const double product =
+            double{problem.x.at(i, k)} * problem.weights.at(o, k);
+        sum += product;
+        squares += product * product;
+      }
+      const double error = std::abs(y.at(i, o) - sum) / std::sqrt(squares);
+      errors.rms += error * error;
+      errors.most = std::max(errors.most, error);
+    }
+  }
+  errors.rms = std::sqrt(errors.rms / (y.rows() * y.columns()));
+  return errors;
+}
+
+// Fills x and weights with normal values, times 2 to the power of normal ones
+// times `spread`.
+void Fill(Problem& problem, float mean, float spread) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (Matrix<float>* matrix : {&problem.x, &problem.weights}) {
+    for (int64_t i = 0; i < matrix->rows(); ++i) {
+      for (int k = 0; k < matrix->columns(); ++k) {
+        matrix->at(i, k) =
+            (mean + normal(random)) * std::exp2(spread * normal(random));
+      }
+    }
+  }
+}
+
+TEST_F(SplitGemmTest, IsAsExactAsFloats) {
+  for (const auto& [rows, in, out] :
+       {std::array{70, 20, 64}, {70, 33, 64}, {70, 320, 100}, {51, 2560, 64}}) {
+    for (const float mean : {0.0f, 1.0f}) {
+      for (const float spread : {0.0f, 2.0f, 8.0f}) {
+        Problem problem(rows, in, out);
+        Fill(problem, mean, spread);
+        const Errors split = ErrorsOf(problem, problem.Run<SplitFloat>());
+        const Errors floats = ErrorsOf(problem, problem.Run<float>());
+        EXPECT_LE(split.rms, 1.05 * floats.rms)
+            << in << " " << mean << " " << spread;
+        EXPECT_LE(split.most, 1.5 * floats.most)
+            << in << " " << mean << " " << spread;
+      }
+    }
+  }
+}
+
+// Each x by its own scale, each weight by the inverse.
+TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
+  Problem problem(33, 100, 40);
+  Fill(problem, 0, 0);
+  for (int k = 0; k < 100; ++k) {
+    const float scale = k % 3 == 0 ? 1e30f : k % 3 == 1 ? 1e-30f : 1;
+    for (int i = 0; i < 33; ++i) problem.x.at(i, k) *= scale;
+    for (int o = 0; o < 40; ++o) problem.weights.at(o, k) /= scale;
+  }
+  const Errors split = ErrorsOf(problem, problem.Run<SplitFloat>());
+  const Errors floats = ErrorsOf(problem, problem.Run<float>());
+  EXPECT_LE(split.rms, 1.05 * floats.rms);
+  EXPECT_LE(split.most, 1.5 * floats.most);
+}
+
+// One value of each alone tells every bit of it.
+TEST_F(SplitGemmTest, KeepsAllBitsOfValuesTimesOne) {
+  for (const float value :
+       {1.0f, -0x1.fffffep0f, 0x1.010102p5f, 1e-20f, 0x1p-100f, -kLargest,
+        kLargest, 0x1.fefffep127f, 0x1.ffp127f, 0x1.0000fep-50f}) {
+    Problem problem(3, 40, 64);
+    problem.x.at(1, 7) = value;
+    for (int o = 0; o < 64; ++o) problem.weights.at(o, 7) = 1;
+    EXPECT_EQ(problem.Run<SplitFloat>().at(1, 35), value);
+    std::swap(problem.x.at(1, 7), problem.weights.at(35, 7));
+    EXPECT_EQ(problem.Run<SplitFloat>().at(1, 35), value);
+  }
+}
+
+TEST_F(SplitGemmTest, MissesNoMoreThanTheSmallestNormalFloat) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> exponent(-150, -100), one(1, 2);
+  for (int i = 0; i < 1000; ++i) {
+    const float value = one(random) * std::exp2(exponent(random));
+    Problem problem(1, 1, 1);
+    problem.x.at(0, 0) = value;
+    problem.weights.at(0, 0) = 1;
+    ASSERT_LE(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
+    std::swap(problem.x.at(0, 0), problem.weights.at(0, 0));
+    ASSERT_LE(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
+  }
+}
+
+TEST_F(SplitGemmTest, WhatIsNotFiniteStaysSo) {
+  for (const float poison : {std::nanf(""), kInfinity, -kInfinity,
+                             std::numeric_limits<float>::signaling_NaN()}) {
+    for (const bool in_weights : {false, true}) {
+      Problem problem(18, 70, 40);
+      Fill(problem, 0, 0);
+      const Matrix<float> clean = problem.Run<SplitFloat>();
+      (in_weights ? problem.weights : problem.x).at(17, 66) = poison;
+      const Matrix<float> y = problem.Run<SplitFloat>();
+      for (int64_t i = 0; i < y.rows(); ++i) {
+        for (int o = 0; o < y.columns(); ++o) {
+          if (in_weights ? o == 17 : i == 17) {
+            EXPECT_FALSE(std::isfinite(y.at(i, o))) << i << " " << o;
+          } else {
+            EXPECT_EQ(y.at(i, o), clean.at(i, o)) << i << " " << o;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The sums of two values near the largest, and of a product beyond it.
+TEST_F(SplitGemmTest, WhatOverflowsIsNotFinite) {
+  for (const auto& [value, weight] :
+       {std::pair(kLargest, 1.0f), {1e30f, -1e30f}, {-1.0f, kLargest}}) {
+    Problem problem(2, 5, 3);
+    for (int k = 0; k < 5; ++k) {
+      problem.x.at(1, k) = value;
+      problem.weights.at(2, k) = weight;
+    }
+    const Matrix<float> y = problem.Run<SplitFloat>();
+    EXPECT_FALSE(std::isfinite(y.at(1, 2)));
+    EXPECT_EQ(y.at(0, 2), 0);
+    EXPECT_EQ(y.at(1, 1), 0);
+  }
+}
+
+TEST_F(SplitGemmTest, TakesTheGeluOfWholeSums) {
+  for (const int in : {20, 320, 1000}) {
+    Problem problem(40, in, 50);
+    Fill(problem, 0, 0);
+    problem.bias = std::vector<float>(50, 0.5f);
+    const Matrix<float> sums = problem.Run<SplitFloat>();
+    Matrix<float> expected(40, 50);
+    GeluErfCpu<float>({40, 50, sums.data(), sums.stride(), expected.data(),
+                       expected.stride()});
+    EXPECT_TRUE(problem.Run<SplitFloat>(/*gelu=*/true) == expected) << in;
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::kernels
