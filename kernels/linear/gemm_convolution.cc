@@ -57,11 +57,16 @@ void Copy(const float* from, int64_t count, BFloat16* to, CpuIsa isa) {
   RoundToBf16(from, count, to, isa);
 }
 
+// What products with weights of type W read.
+template <typename W>
+using InputOf =
+    std::conditional_t<std::is_same_v<W, BFloat16>, BFloat16, float>;
+
 // Writes the kernel * kernel * in inputs of an output pixel in maps `x` to
-// `row`, in the type that they are multiplied in.
+// `row`, in the type that products read.
 template <typename W, typename X>
 void Gather(const GemmConvolutionArgs<W>& args, const X* x, const Pixel& pixel,
-            CpuIsa isa, W* row) {
+            CpuIsa isa, InputOf<W>* row) {
   const int64_t top = pixel.row * args.stride - args.kernel / 2;
   const int64_t left = pixel.column * args.stride - args.kernel / 2;
   const int64_t first = std::max<int64_t>(0, -left);
@@ -69,21 +74,23 @@ void Gather(const GemmConvolutionArgs<W>& args, const X* x, const Pixel& pixel,
   for (int64_t i = 0; i < args.kernel; ++i, row += args.kernel * args.in) {
     const int64_t y = top + i;
     if (y < 0 || y >= args.height) {
-      std::fill_n(row, args.kernel * args.in, W());
+      std::fill_n(row, args.kernel * args.in, InputOf<W>());
       continue;
     }
-    if (first > 0) std::fill_n(row, first * args.in, W());
+    if (first > 0) std::fill_n(row, first * args.in, InputOf<W>());
     const X* from =
         x +
         ((pixel.map * args.height + y) * args.width + left + first) * args.in;
     Copy(from, (last - first) * args.in, row + first * args.in, isa);
     if (last < args.kernel) {
-      std::fill_n(row + last * args.in, (args.kernel - last) * args.in, W());
+      std::fill_n(row + last * args.in, (args.kernel - last) * args.in,
+                  InputOf<W>());
     }
   }
 }
 
-void SetInputs(const float* rows, PackedGemmArgs* product) {
+template <typename W>
+void SetInputs(const float* rows, GemmArgs<W>* product) {
   product->x = rows;
 }
 void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
@@ -117,8 +124,8 @@ void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
       std::clamp<int64_t>(kBlockFloats / row, 16, kBlockPixels);
   const int64_t blocks = (end - begin + most - 1) / most;
   // Neither is initialised.
-  const std::unique_ptr<W[]> rows(
-      gathers ? new W[std::min(most, end - begin) * row] : nullptr);
+  const std::unique_ptr<InputOf<W>[]> rows(
+      gathers ? new InputOf<W>[std::min(most, end - begin) * row] : nullptr);
   const std::unique_ptr<float[]> sums(
       args.y_bf16 != nullptr ? new float[std::min(most, end - begin) * args.out]
                              : nullptr);
@@ -143,7 +150,7 @@ void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
     }
     product.y = sums != nullptr ? sums.get() : args.y + first * args.y_stride;
     for (int64_t i = 0; gathers && i < product.rows; ++i, pixel.Step()) {
-      W* to = rows.get() + i * row;
+      InputOf<W>* to = rows.get() + i * row;
       if constexpr (std::is_same_v<W, BFloat16>) {
         if (args.x_bf16 != nullptr) {
           Gather(args, args.x_bf16, pixel, isa, to);
@@ -169,6 +176,10 @@ ConvolutionRuns RunsOf<float>(int64_t in, int64_t kernel, CpuIsa) {
   return {1, length, length};
 }
 template <>
+ConvolutionRuns RunsOf<SplitFloat>(int64_t in, int64_t kernel, CpuIsa isa) {
+  return RunsOf<float>(in, kernel, isa);
+}
+template <>
 ConvolutionRuns RunsOf<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
   constexpr int64_t kStep = 32;  // As in amx_tiles.h.
   if (!UsesTiles(kernel, isa)) return RunsOf<float>(in, kernel, isa);
@@ -191,6 +202,8 @@ template GemmConvolutionArgs<float> SliceOutputs(GemmConvolutionArgs<float>,
                                                  int64_t, int64_t, CpuIsa);
 template GemmConvolutionArgs<BFloat16> SliceOutputs(
     GemmConvolutionArgs<BFloat16>, int64_t, int64_t, CpuIsa);
+template GemmConvolutionArgs<SplitFloat> SliceOutputs(
+    GemmConvolutionArgs<SplitFloat>, int64_t, int64_t, CpuIsa);
 
 template <typename W>
 int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
@@ -199,6 +212,7 @@ int64_t GemmConvolutionPixels(const GemmConvolutionArgs<W>& args) {
 }
 template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<float>&);
 template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<BFloat16>&);
+template int64_t GemmConvolutionPixels(const GemmConvolutionArgs<SplitFloat>&);
 
 template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
@@ -214,5 +228,7 @@ template void GemmConvolutionCpu(const GemmConvolutionArgs<float>&, int64_t,
                                  int64_t, CpuIsa);
 template void GemmConvolutionCpu(const GemmConvolutionArgs<BFloat16>&, int64_t,
                                  int64_t, CpuIsa);
+template void GemmConvolutionCpu(const GemmConvolutionArgs<SplitFloat>&,
+                                 int64_t, int64_t, CpuIsa);
 
 }  // namespace sfmamba::kernels

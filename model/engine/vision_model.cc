@@ -157,7 +157,7 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
     return;
   }
   const int64_t threads = ops::LoopThreads();
-  const int64_t at_once = ops::CpuImplementation::ImagesAtOnce(precision_);
+  const int64_t at_once = ops::CpuImplementation::ImagesAtOnce();
   const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;

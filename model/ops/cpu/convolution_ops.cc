@@ -56,7 +56,7 @@ void Convolve(const at::Tensor& x, const GemmConvWeights& convolution, bool add,
   RECORD_FUNCTION("sfmamba::gemm_convolution",
                   c10::ArrayRef<const c10::IValue>{});
   const at::Tensor dense = x.permute({0, 2, 3, 1}).contiguous();
-  Dispatch(convolution.weights.values, [&](auto type) {
+  DispatchWeights(convolution.weights, [&](auto type) {
     using W = decltype(type);
     kernels::GemmConvolutionArgs<W> args{};
     args.count = x.size(0);

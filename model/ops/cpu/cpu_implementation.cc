@@ -22,9 +22,8 @@ bool CpuImplementation::HasLoops() {
   return kernels::ActiveCpuIsa() != kernels::CpuIsa::kScalar;
 }
 
-int64_t CpuImplementation::ImagesAtOnce(model::Precision precision) {
-  return precision == model::Precision::kBFloat16 && kernels::HasAmxBf16() ? 8
-                                                                           : 1;
+int64_t CpuImplementation::ImagesAtOnce() {
+  return kernels::HasAmxBf16() ? 8 : 1;
 }
 
 }  // namespace sfmamba::ops

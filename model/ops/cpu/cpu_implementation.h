@@ -31,7 +31,7 @@ class CpuImplementation : public Implementation {
   // Returns how many images a thread computes together fastest, if it has as
   // many: several where products are so fast that weights cannot be read from
   // memory for each image. An image's bits do not depend on it.
-  static int64_t ImagesAtOnce(model::Precision precision);
+  static int64_t ImagesAtOnce();
 
   std::unique_ptr<LinearOp> MakeLinear(
       const LinearParameters& parameters) const override;

@@ -30,16 +30,16 @@ int64_t Grain(int64_t products) {
 // Returns whether the rows are divided although there are enough outputs.
 template <typename W>
 bool DividesRows(const kernels::GemmArgs<W>& args) {
-  return std::is_same_v<W, kernels::BFloat16> && kernels::HasAmxBf16() &&
+  return !std::is_same_v<W, float> && kernels::HasAmxBf16() &&
          args.rows >= kTiledRows * LoopThreads();
 }
 
-// Computes a part of a product, with GELU if results are fp32; args.gelu is
-// that of results in bf16.
+// Computes a part of a product, with GELU; args.gelu is what the product itself
+// does.
 template <typename W>
 void Multiply(const kernels::GemmArgs<W>& args, bool gelu) {
   kernels::PackedGemmCpu(args);
-  if (!gelu || args.y_bf16 != nullptr) return;
+  if (!gelu || args.gelu) return;
   kernels::GeluErfCpu<float>(
       {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride});
 }
@@ -70,7 +70,9 @@ template <typename W>
 at::Tensor Pack(const at::Tensor& weight, at::ScalarType type) {
   const int64_t out = weight.size(0), in = weight.size(1);
   const at::Tensor values =
-      weights::EmptyWeights(kernels::PackedWeightsSize<W>(in, out), type);
+      weights::EmptyWeights(kernels::PackedWeightsSize<W>(in, out) * sizeof(W) /
+                                c10::elementSize(type),
+                            type);
   kernels::PackWeights(weight.const_data_ptr<float>(), in, out,
                        Data<W>(values));
   return values;
@@ -80,9 +82,16 @@ at::Tensor Pack(const at::Tensor& weight, at::ScalarType type) {
 
 PackedWeights PackGemm(const at::Tensor& weight, at::ScalarType type) {
   const at::Tensor dense = weight.to(at::kFloat).contiguous();
-  return {type == at::kBFloat16 ? Pack<kernels::BFloat16>(dense, type)
-                                : Pack<float>(dense, type),
-          dense.size(1), dense.size(0)};
+  PackedWeights packed{{}, dense.size(1), dense.size(0)};
+  if (type == at::kBFloat16) {
+    packed.values = Pack<kernels::BFloat16>(dense, type);
+  } else if (kernels::SplitGemmIsFaster(packed.in, packed.out)) {
+    packed.values = Pack<kernels::SplitFloat>(dense, type);
+    packed.split = true;
+  } else {
+    packed.values = Pack<float>(dense, type);
+  }
+  return packed;
 }
 
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
@@ -101,7 +110,7 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
               "expected to add in fp32, got ", y.scalar_type());
   const bool gelu = output == GemmOutput::kGeluErf;
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
-  Dispatch(weights.values, [&](auto type) {
+  DispatchWeights(weights, [&](auto type) {
     using W = decltype(type);
     kernels::GemmArgs<W> args{};
     args.rows = x.size(0);
@@ -118,10 +127,10 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
     args.add = output == GemmOutput::kAdd;
     if (y.scalar_type() == at::kBFloat16) {
       args.y_bf16 = Data<kernels::BFloat16>(y);
-      args.gelu = gelu;
     } else {
       args.y = y.data_ptr<float>();
     }
+    args.gelu = gelu && (args.y_bf16 != nullptr || weights.split);
     args.y_stride = y.stride(0);
     MultiplyInParallel(args, gelu);
   });

@@ -8,7 +8,9 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "kernels/linear/packed_gemm.h"
 #include "kernels/linear/winograd_conv3x3.h"
+#include "model/ops/kernel_types.h"
 #include "model/ops/sequence_ops.h"
 #include "model/result.h"
 
@@ -68,9 +70,21 @@ void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
 struct PackedWeights {
   at::Tensor values;  // fp32 or bf16.
   int64_t in, out;
+  bool split = false;  // `values`, of fp32, is the memory of SplitFloats.
 };
 
-// Packs for products in `type`, fp32 or bf16.
+// Calls `body` with a value of the kernels' type for the weights.
+template <typename Body>
+void DispatchWeights(const PackedWeights& weights, Body body) {
+  if (weights.split) {
+    body(kernels::SplitFloat());
+  } else {
+    Dispatch(weights.values, body);
+  }
+}
+
+// Packs for products in `type`, fp32 or bf16. Products in fp32 are split where
+// that is faster.
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 

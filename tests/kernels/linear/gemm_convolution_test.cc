@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -104,7 +105,8 @@ struct Problem {
   }
 
   static float Rounded(float value) {
-    return static_cast<float>(static_cast<W>(value));
+    return std::is_same_v<W, BFloat16> ? static_cast<float>(BFloat16(value))
+                                       : value;
   }
 
   GemmConvolutionArgs<W> args{};
@@ -127,6 +129,22 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
         SCOPED_TRACE(testing::Message() << height << "x" << width << ", kernel "
                                         << kernel << ", stride " << stride);
         ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+      }
+    }
+  }
+}
+
+TEST_P(GemmConvolutionTest, OfSplitFloatsItIsThePlainSum) {
+  if (!HasAmxBf16()) GTEST_SKIP() << "there is no AMX";
+  for (const int in : {3, 40}) {
+    for (const int kernel : {1, 3}) {
+      for (const int stride : {1, 2}) {
+        Problem<SplitFloat> problem(2, 14, 6, in, 33, kernel, stride);
+        SCOPED_TRACE(testing::Message() << in << " channels, kernel " << kernel
+                                        << ", stride " << stride);
+        ExpectClose(problem.Run(GetParam()), problem.Reference(), 1e-5);
+        EXPECT_TRUE(problem.Run(GetParam(), /*part=*/7) ==
+                    problem.Run(GetParam()));
       }
     }
   }
@@ -286,6 +304,7 @@ void ExpectSameBitsInParts(CpuIsa isa) {
 TEST_P(GemmConvolutionTest, PartsOfTheOutputsHaveTheSameBits) {
   ExpectSameBitsInParts<float>(GetParam());
   ExpectSameBitsInParts<BFloat16>(GetParam());
+  if (HasAmxBf16()) ExpectSameBitsInParts<SplitFloat>(GetParam());
 }
 
 TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
