@@ -38,25 +38,25 @@ struct GemmArgs {
   bool gelu = false;
 };
 
-// A float as the sum of three bf16 values, from large to small, each the
-// nearest to what is left. The sum is exact if no part is subnormal.
+// A float of weights that products split into three bf16 values, from large to
+// small, each the first 8 bits of what is left. None is left of the third.
 struct SplitFloat {
-  BFloat16 parts[3];
+  float value = 0;
 };
 
-// A product in fp32 by tiles of bf16 values (AMX), which need HasAmxBf16().
-// Weights and x are split, x just before use; of the nine products of their
-// parts the six largest are added up in fp32. A product so misses at most
-// 2^-23 of itself, about 2^-27 on average; sums round less often than one by
-// one, and the result is about as near to the exact one as that of floats.
+// A product in fp32 by tiles of bf16 values (AMX), which need HasAmxBf16(). Of
+// the nine products of the parts of a weight and of an x the six largest are
+// added up in fp32. A product so misses less than 2^-20 of itself, about 2^-24
+// on average; but sums round less often than one by one, and a result is about
+// as near to the exact one as that of floats, or nearer.
 //
 // What differs at the ends of the range:
 // - Parts and products of parts less than 2^-126 count as 0. So an x or a
 // weight
 //   misses less than 2^-126, and a product less than 2^-123 more.
-// - Sums within 1 % of the largest float may become infinite.
 // - An infinity in x or a weight makes NaN of what it would make infinite.
-// Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3.
+// Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3, with parts that are
+// cut off instead of rounded.
 using SplitGemmArgs = GemmArgs<SplitFloat>;
 
 using PackedGemmArgs = GemmArgs<float>;
@@ -65,9 +65,8 @@ using Bf16GemmArgs = GemmArgs<BFloat16>;
 // Packed weights are panels of this number of outputs. In a panel of floats,
 // the weights of one input are contiguous; in a panel of BFloat16, those of two
 // inputs, the two of an output side by side, and an odd last input is followed
-// by zeros. The last panel is padded with zeros. In a panel of SplitFloats the
-// first, second and third parts of the weights of 32 inputs follow each other,
-// each as a panel of BFloat16; the last inputs are followed by zeros.
+// by zeros. The last panel is padded with zeros. A panel of SplitFloats is as
+// one of floats, with zeros up to a multiple of 32 inputs.
 template <typename W = float>
 int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
@@ -128,8 +127,8 @@ void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 // Needs HasAmxBf16().
 void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// Returns whether weights [out, in] had better be SplitFloats than floats. Both
-// need few inputs or outputs to be filled up, or tiles have too little to do.
+// Returns whether weights [out, in] had better be SplitFloats than floats on
+// this processor: they need AMX, and enough inputs and outputs for tiles.
 bool SplitGemmIsFaster(int64_t in, int64_t out);
 
 // PackedGemmCpu chooses among these, one per instruction set.

@@ -9,10 +9,10 @@ namespace {
 
 // Two vectors, but at least a cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
-constexpr int64_t kPanelBf16 = 32;
-// The inputs of which a panel has all first parts, then all second ones.
+constexpr int64_t kPanelBf16 = 32, kPanelSplit = 32;
+// Inputs of SplitFloats are whole steps of tiles.
 constexpr int64_t kSplitStep = 32;
-// The fewest inputs and outputs for which products of SplitFloats were faster.
+// The fewest inputs and outputs for which products of SplitFloats are faster.
 constexpr int64_t kFewestSplit = 64;
 
 // The inputs that a panel of weights of type W has places for.
@@ -27,18 +27,6 @@ int64_t PackedInputs<BFloat16>(int64_t in) {
 template <>
 int64_t PackedInputs<SplitFloat>(int64_t in) {
   return (in + kSplitStep - 1) / kSplitStep * kSplitStep;
-}
-
-// The same as tiles are given it (split_floats.h).
-SplitFloat Split(float value) {
-  constexpr float kLargest = 0x1.fep127f;  // Of bf16.
-  SplitFloat split;
-  split.parts[0] = BFloat16(std::clamp(value, -kLargest, kLargest));
-  float left = value - static_cast<float>(split.parts[0]);
-  split.parts[1] = BFloat16(left);
-  left -= static_cast<float>(split.parts[1]);
-  split.parts[2] = BFloat16(left);
-  return split;
 }
 
 // Writes or adds the sums of a panel to y, with their bias.
@@ -77,7 +65,7 @@ int64_t PanelWidth<BFloat16>(CpuIsa) {
 
 template <>
 int64_t PanelWidth<SplitFloat>(CpuIsa) {
-  return kPanelBf16;
+  return kPanelSplit;
 }
 
 template <typename W>
@@ -128,20 +116,14 @@ void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
 template <>
 void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
                  SplitFloat* packed, CpuIsa) {
-  constexpr int64_t kPart = kSplitStep * kPanelBf16;
-  BFloat16* to = packed->parts;
-  std::fill_n(to, 3 * PackedWeightsSize<SplitFloat>(in, out), BFloat16());
-  for (int64_t first = 0; first < out; first += kPanelBf16) {
-    const int64_t columns = std::min(kPanelBf16, out - first);
-    const float* from = weights.values + first * weights.out_stride;
-    for (int64_t step = 0; step < in; step += kSplitStep, to += 3 * kPart) {
-      const int64_t inputs = std::min(kSplitStep, in - step);
-      for (int64_t k = 0; k < inputs; ++k, from += weights.in_stride) {
-        BFloat16* const pairs = to + k / 2 * 2 * kPanelBf16 + k % 2;
-        for (int64_t o = 0; o < columns; ++o) {
-          const SplitFloat split = Split(from[o * weights.out_stride]);
-          for (int i = 0; i < 3; ++i) pairs[i * kPart + 2 * o] = split.parts[i];
-        }
+  const int64_t size = PackedInputs<SplitFloat>(in) * kPanelSplit;
+  for (int64_t first = 0; first < out; first += kPanelSplit, packed += size) {
+    const int64_t columns = std::min(kPanelSplit, out - first);
+    std::fill_n(packed, size, SplitFloat());
+    for (int64_t o = 0; o < columns; ++o) {
+      const float* from = weights.values + (first + o) * weights.out_stride;
+      for (int64_t k = 0; k < in; ++k) {
+        packed[k * kPanelSplit + o].value = from[k * weights.in_stride];
       }
     }
   }

@@ -1,6 +1,8 @@
 // The packed product of floats that are split into bf16 values, by the
 // processor's tiles (AMX): two tiles of inputs by two of weights give 32 rows
 // of a panel, and each pair of tiles is multiplied six times, part by part.
+// Weights are split each time that they are read: parts, which are larger,
+// would come from memory more slowly.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -21,12 +23,130 @@ constexpr int64_t kBlockSteps = 12, kBlockRows = 256;
 // Rows that are multiplied at once.
 constexpr int64_t kPairRows = 2 * kTileRows;
 
-// The inputs of a block of rows and steps, split. A tile of `height` rows, each
-// of kStepInputs values, is contiguous; those of a step's parts follow each
-// other, and so do the steps of a tile of rows.
+int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+// A thread's memory for tiles.
+class Buffer {
+ public:
+  BFloat16* Reserve(int64_t values) {
+    const size_t lines = DivideUp(values, kStepInputs);
+    if (lines_.size() < lines) lines_.resize(lines);
+    return lines_.data()->values;
+  }
+
+ private:
+  std::vector<Line> lines_;
+};
+
+// A range of steps.
+struct Steps {
+  int64_t count() const { return end - begin; }
+  int64_t begin, end;
+};
+
+// The ranges of steps that a product's inputs are divided into.
+class Blocks {
+ public:
+  explicit Blocks(int64_t in)
+      : steps_(DivideUp(in, kStepInputs)),
+        count_(DivideUp(steps_, kBlockSteps)) {}
+
+  int64_t count() const { return count_; }
+  int64_t steps() const { return steps_; }
+  Steps operator[](int64_t block) const {
+    return {steps_ * block / count_, steps_ * (block + 1) / count_};
+  }
+
+ private:
+  int64_t steps_, count_;
+};
+
+// A product's weights, one panel of a block of steps after the other, as often
+// as all are read. While one is multiplied, the next is split and the one after
+// it is brought into the cache.
+class SplitWeights {
+ public:
+  SplitWeights(const SplitGemmArgs& args, const Blocks& blocks, int64_t times)
+      : weights_(args.weights),
+        panels_(DivideUp(args.out, kPanel)),
+        blocks_(blocks),
+        end_(panels_ * blocks.count() * times) {
+    thread_local Buffer buffer;
+    split_[0] = buffer.Reserve(2 * kBlockSteps * kStepTiles);
+    split_[1] = split_[0] + kBlockSteps * kStepTiles;
+    Begin();
+  }
+
+  // Returns the next panel, which is valid until the call after this one.
+  // Meanwhile Step() will be called `calls` times.
+  const BFloat16* Take(int64_t calls) {
+    SplitLines(lines_);
+    const BFloat16* const taken = split_[next_ % 2];
+    ++next_;
+    Begin();
+    lines_a_step_ = DivideUp(lines_, calls);
+    return taken;
+  }
+
+  void Step() { SplitLines(lines_a_step_); }
+
+ private:
+  // A part's lines in a step: two of each pair of inputs.
+  static constexpr int64_t kStepLines = 2 * kTileRows;
+
+  const float* Place(int64_t index) const {
+    const int64_t panel = index % panels_;
+    const int64_t block = index / panels_ % blocks_.count();
+    const int64_t step = panel * blocks_.steps() + blocks_[block].begin;
+    return &weights_[step * kStepWeights].value;
+  }
+
+  // Begins to split number next_.
+  void Begin() {
+    line_ = 0;
+    lines_ = 0;
+    if (next_ == end_) return;
+    lines_ = kStepLines * blocks_[next_ / panels_ % blocks_.count()].count();
+    from_ = Place(next_);
+    later_ = Place(std::min(next_ + 1, end_ - 1));
+  }
+
+  void SplitLines(int64_t count) {
+    const int64_t end = std::min(line_ + count, lines_);
+    BFloat16* const to = split_[next_ % 2];
+    for (; line_ < end; ++line_) {
+      const int64_t step = line_ / kStepLines, half = line_ % 2;
+      const int64_t pair = line_ % kStepLines / 2;
+      const int64_t low = step * kStepWeights + pair * kPanel + half * kLanes;
+      const int64_t high = low + kTileRows * kPanel;
+      Prefetch(later_ + low);
+      Prefetch(later_ + high);
+      SplitLine(_mm512_loadu_ps(from_ + low), _mm512_loadu_ps(from_ + high),
+                kPartTiles,
+                to + step * kStepTiles + half * kTile + pair * kStepInputs);
+    }
+  }
+
+  static void Prefetch(const float* line) {
+    _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T1);
+  }
+
+  const SplitFloat* const weights_;
+  const int64_t panels_;
+  const Blocks blocks_;
+  const int64_t end_;
+  BFloat16* split_[2];  // By turns.
+  int64_t next_ = 0;    // What is split, counted over all.
+  int64_t line_, lines_;
+  int64_t lines_a_step_ = 0;
+  const float *from_, *later_;
+};
+
+// The inputs of a block of rows and steps, split. Two tiles of `height` rows
+// each lie side by side in a part, and the steps follow each other.
 struct SplitInputs {
-  const BFloat16* tile(int64_t index) const {
-    return x + index * steps * kSplitStepInputs;
+  const BFloat16* pair(int64_t index) const {
+    return x + index * steps * kStepTiles;
   }
 
   const BFloat16* x;
@@ -34,158 +154,123 @@ struct SplitInputs {
   int64_t rows, height;
 };
 
+// What is done beside the products.
+template <typename Results>
+struct FinishAndSplit {
+  void Step() const {
+    results.Step();
+    weights.Step();
+  }
+
+  Results& results;
+  SplitWeights& weights;
+};
+
 // Adds the products with a panel's weights to the sums, and meanwhile calls
-// beside.Step() at each step.
+// beside.Step() kCallsAStep times at each step.
 template <typename Beside>
 struct AddPanel {
   template <int kRows, int kColumns>
   void Run() const {
-    TwoTiles<const BFloat16> from = x;
-    const BFloat16* panel = weights;
     for (int64_t s = 0; s < steps; ++s) {
-      AddSplitProducts<kRows, kColumns>(from, kStepInputs, kPartInputs, panel);
-      beside.Step();
-      from.first += kSplitStepInputs;
-      from.second += kSplitStepInputs;
-      panel += kSplitStepWeights;
+      AddSplitProducts<kRows, kColumns>(x + s * kStepTiles,
+                                        weights + s * kStepTiles, beside);
     }
   }
 
-  const TwoTiles<const BFloat16> x;
+  const BFloat16* const x;
   const BFloat16* const weights;
   const int64_t steps;
-  Beside& beside;
+  const Beside& beside;
 };
 
-// What is done beside the products: earlier results are finished, and later
-// weights are brought into the cache.
-template <typename Results>
-struct FinishAndPrefetch {
-  void Step() {
-    results.Step();
-    Prefetch(weights, lines_a_step);
-    weights += lines_a_step * kStepInputs;
-  }
-
-  Results& results;
-  const BFloat16* weights;
-  int64_t lines_a_step;
-};
-
-// The part of a product that comes from a range of steps.
-struct Part {
-  SplitInputs inputs;
-  const BFloat16* weights;  // Of the first panel.
-  int64_t panel;            // From one panel to the next, in values.
-  bool biased;
-};
-
-// Computes all outputs of the rows, panel by panel.
+// Adds the products of a block of steps, panel by panel.
 template <Result kResult, typename Activation>
-void MultiplyPart(const SplitGemmArgs& args, const Part& part,
-                  Activation activation) {
-  constexpr int64_t kLinesAStep = kSplitStepWeights / kStepInputs;
-  const SplitInputs& inputs = part.inputs;
-  const float* const bias = part.biased ? args.bias : nullptr;
+void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
+                   const float* bias, SplitWeights& weights,
+                   Activation activation) {
   const int64_t height = inputs.height;
-  const int64_t pairs = (inputs.rows + 2 * height - 1) / (2 * height);
+  const int64_t pairs = DivideUp(inputs.rows, 2 * height);
+  const int64_t calls = inputs.steps * kCallsAStep;
   Results<kResult, Activation> results(args.y, nullptr, activation);
-  const BFloat16* weights = part.weights;
+  const FinishAndSplit<decltype(results)> beside{results, weights};
   for (int64_t output = 0; output < args.out; output += kPanel) {
     const int64_t columns = std::min(kPanel, args.out - output);
-    const bool last = output + kPanel >= args.out;
+    const BFloat16* const panel = weights.Take(pairs * calls);
     for (int64_t pair = 0; pair < pairs; ++pair) {
       const int64_t row = pair * 2 * height;
       const int64_t rows = std::min(2 * height, inputs.rows - row);
-      FinishAndPrefetch<decltype(results)> beside{results, weights + part.panel,
-                                                  0};
-      if (!last) {
-        // The next panel, a part with each pair.
-        beside.lines_a_step = (kLinesAStep + pairs - 1) / pairs;
-        beside.weights +=
-            pair * beside.lines_a_step * inputs.steps * kStepInputs;
-      }
-      const AddPanel<decltype(beside)> products{
-          {inputs.tile(2 * pair), inputs.tile(2 * pair + 1)},
-          weights,
-          inputs.steps,
-          beside};
       Sums& sums = results.Next();
       sums.Clear(columns, bias == nullptr ? nullptr : bias + output);
       for (int64_t r = 0; r < rows; ++r) {
         sums.AddRow(r < height ? r : kTileRows + r - height,
                     (row + r) * args.y_stride + output);
       }
-      results.Start(inputs.steps);
-      SumProducts(rows > height, columns, products, sums.tiles(), kPanel);
+      results.Start(calls);
+      SumProducts(rows > height, columns,
+                  AddPanel<decltype(beside)>{inputs.pair(pair), panel,
+                                             inputs.steps, beside},
+                  sums.tiles(), kPanel);
       results.Stop();
     }
-    weights += part.panel;
   }
 }
 
-void MultiplyPart(const SplitGemmArgs& args, const Part& part, bool add,
-                  bool gelu) {
-  if (gelu) {
-    add ? MultiplyPart<Result::kAdd>(args, part, GeluErf())
-        : MultiplyPart<Result::kSet>(args, part, GeluErf());
-  } else {
-    add ? MultiplyPart<Result::kAdd>(args, part, NoActivation())
-        : MultiplyPart<Result::kSet>(args, part, NoActivation());
-  }
+void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
+                   bool first, bool last, SplitWeights& weights) {
+  const float* const bias = first ? args.bias : nullptr;
+  const auto multiply = [&](auto activation) {
+    args.add || !first
+        ? MultiplySteps<Result::kAdd>(args, inputs, bias, weights, activation)
+        : MultiplySteps<Result::kSet>(args, inputs, bias, weights, activation);
+  };
+  args.gelu&& last ? multiply(GeluErf()) : multiply(NoActivation());
 }
 
-// Splits inputs [begin, end) of all rows.
-void Split(const SplitGemmArgs& args, int64_t begin, int64_t end,
-           int64_t height, BFloat16* to) {
-  const int64_t steps = (end - begin + kStepInputs - 1) / kStepInputs;
-  const float* x = args.x + begin;
-  for (int64_t row = 0; row < args.rows;) {
-    for (int64_t i = 0; i < height && row < args.rows; ++i, ++row) {
-      SplitRow(x + row * args.x_stride, end - begin, kPartInputs,
-               kSplitStepInputs, to + i * kStepInputs);
-    }
-    to += steps * kSplitStepInputs;
+// Splits the inputs of some steps of all rows.
+void Split(const SplitGemmArgs& args, const Steps& steps, int64_t height,
+           BFloat16* to) {
+  const int64_t begin = steps.begin * kStepInputs;
+  const int64_t count = std::min(args.in, steps.end * kStepInputs) - begin;
+  for (int64_t row = 0; row < args.rows; ++row) {
+    const int64_t tile = row / height;
+    SplitRow(args.x + row * args.x_stride + begin, count,
+             to + tile / 2 * steps.count() * kStepTiles + tile % 2 * kTile +
+                 row % height * kStepInputs);
   }
 }
 
 // Computes all outputs of at most kBlockRows rows.
-void MultiplyBlock(const SplitGemmArgs& args) {
-  const int64_t steps = (args.in + kStepInputs - 1) / kStepInputs;
-  const int64_t blocks = (steps + kBlockSteps - 1) / kBlockSteps;
+void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
+                  SplitWeights& weights) {
   // Two tiles at once are faster than one and one.
-  const int64_t pairs = (args.rows + kPairRows - 1) / kPairRows;
-  const int64_t tiles = args.rows <= kTileRows ? 1 : 2 * pairs;
-  const int64_t height = (args.rows + tiles - 1) / tiles;
+  const int64_t tiles =
+      args.rows <= kTileRows ? 1 : 2 * DivideUp(args.rows, kPairRows);
+  const int64_t height = DivideUp(args.rows, tiles);
   const Tiles layout(height);
-  thread_local std::vector<Line> x;
-  const size_t lines = 2 * pairs * kBlockSteps * kSplitStepInputs / kStepInputs;
-  if (x.size() < lines) x.resize(lines);
-  const BFloat16* const weights = args.weights->parts;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t begin = steps * b / blocks, end = steps * (b + 1) / blocks;
-    BFloat16* const split = x.data()->values;
-    Split(args, begin * kStepInputs, std::min(args.in, end * kStepInputs),
-          height, split);
-    MultiplyPart(args,
-                 {{split, end - begin, args.rows, height},
-                  weights + begin * kSplitStepWeights,
-                  steps * kSplitStepWeights,
-                  b == 0},
-                 args.add || b > 0, args.gelu && b + 1 == blocks);
+  thread_local Buffer buffer;
+  BFloat16* const x =
+      buffer.Reserve(DivideUp(tiles, 2) * kBlockSteps * kStepTiles);
+  for (int64_t b = 0; b < blocks.count(); ++b) {
+    Split(args, blocks[b], height, x);
+    MultiplySteps(args, {x, blocks[b].count(), args.rows, height}, b == 0,
+                  b + 1 == blocks.count(), weights);
   }
 }
 
 }  // namespace
 
 void SplitGemmAmx(const SplitGemmArgs& args) {
-  const int64_t pairs = (args.rows + kPairRows - 1) / kPairRows;
-  const int64_t most = kBlockRows / kPairRows;
-  const int64_t blocks = (pairs + most - 1) / most;
-  for (int64_t b = 0; b < blocks; ++b) {  // Blocks are nearly equal in size.
-    MultiplyBlock(
-        SliceRows(args, kPairRows * (pairs * b / blocks),
-                  std::min(args.rows, kPairRows * (pairs * (b + 1) / blocks))));
+  if (args.rows == 0 || args.out == 0) return;
+  const int64_t pairs = DivideUp(args.rows, kPairRows);
+  const int64_t times = DivideUp(pairs, kBlockRows / kPairRows);
+  const Blocks blocks(args.in);
+  SplitWeights weights(args, blocks, times);
+  for (int64_t i = 0; i < times; ++i) {  // Of nearly equal size.
+    const int64_t begin = kPairRows * (pairs * i / times);
+    const int64_t end = kPairRows * (pairs * (i + 1) / times);
+    MultiplyRows(SliceRows(args, begin, std::min(args.rows, end)), blocks,
+                 weights);
   }
 }
 

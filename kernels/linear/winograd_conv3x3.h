@@ -17,8 +17,7 @@ enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 // This takes n^2 products per pair of channels instead of 9 m^2: 2.25 per
 // output with m = 4, 1.65 with m = 7. Over all tiles they form n^2 matrix
 // products. The rounding error is larger than that of a direct convolution:
-// about 1e-6 of the outputs with m = 4, 1e-5 with m = 7. The products are of
-// floats or, where SplitGemmIsFaster() (packed_gemm.h), of SplitFloats.
+// about 1e-6 of the outputs with m = 4, 1e-5 with m = 7.
 //
 // A tile's outputs are bit-identical whatever the other tiles and the thread
 // are. A NaN affects only the tiles that read it.
@@ -40,7 +39,7 @@ struct WinogradConv3x3Args {
 // fit into the cache that threads share; otherwise 4.
 int WinogradSide(int64_t count, int height, int width, int in, int out);
 
-// Returns the size of the packed weights, in floats.
+// Returns the number of floats in the packed weights.
 int64_t WinogradWeightsSize(int side, int in, int out,
                             CpuIsa isa = ActiveCpuIsa());
 

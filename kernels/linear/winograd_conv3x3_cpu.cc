@@ -41,20 +41,6 @@ int64_t Tiles(int side, int64_t count, int height, int width) {
 
 int64_t Positions(int side) { return int64_t{side + 2} * (side + 2); }
 
-// Returns whether the products are of SplitFloats, which lie where packed
-// weights of floats would.
-bool SplitsFloats(int in, int out, CpuIsa isa) {
-  return isa == CpuIsa::kAvx512 && SplitGemmIsFaster(in, out);
-}
-
-// Returns the number of floats in one position's packed weights.
-int64_t PositionSize(int in, int out, CpuIsa isa) {
-  if (!SplitsFloats(in, out, isa)) return PackedWeightsSize(in, out, isa);
-  const int64_t bytes =
-      PackedWeightsSize<SplitFloat>(in, out, isa) * sizeof(SplitFloat);
-  return bytes / sizeof(float);
-}
-
 // Returns row * values * column^T, where at(a, b) returns element (a, b) of
 // `values` [size, size].
 template <typename At>
@@ -93,20 +79,18 @@ void WinogradOutput(const WinogradConv3x3Args& args, const WinogradBlock& block,
 }
 
 // Computes a block's n^2 matrix products, one for each position in a tile.
-template <typename W>
 void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
               CpuIsa isa) {
-  const int64_t size = PositionSize(args.in, args.out, isa);
+  const int64_t size = PackedWeightsSize(args.in, args.out, isa);
   const int64_t positions = Positions(args.side);
   for (int64_t position = 0; position < positions; ++position) {
-    GemmArgs<W> product{};
+    PackedGemmArgs product{};
     product.rows = block.count;
     product.in = args.in;
     product.out = args.out;
     product.x = block.inputs + position * block.input_stride;
     product.x_stride = args.in;
-    product.weights =
-        reinterpret_cast<const W*>(args.weights + position * size);
+    product.weights = args.weights + position * size;
     product.y = block.outputs + position * block.output_stride;
     product.y_stride = args.out;
     PackedGemmCpu(product, isa);
@@ -142,7 +126,7 @@ int WinogradSide(int64_t count, int height, int width, int in, int out) {
 }
 
 int64_t WinogradWeightsSize(int side, int in, int out, CpuIsa isa) {
-  return Positions(side) * PositionSize(in, out, isa);
+  return Positions(side) * PackedWeightsSize(in, out, isa);
 }
 
 void PackWinogradWeights(const float* weights, int side, int in, int out,
@@ -167,13 +151,8 @@ void PackWinogradWeights(const float* weights, int side, int in, int out,
             static_cast<float>(to[0] * row[3 * k] + to[1] * row[3 * k + 1] +
                                to[2] * row[3 * k + 2]);
       }
-      if (SplitsFloats(in, out, isa)) {
-        PackWeights(position.data(), in, out,
-                    reinterpret_cast<SplitFloat*>(packed), isa);
-      } else {
-        PackWeights(position.data(), in, out, packed, isa);
-      }
-      packed += PositionSize(in, out, isa);
+      PackWeights(position.data(), in, out, packed, isa);
+      packed += PackedWeightsSize(in, out, isa);
     }
   }
 }
@@ -200,9 +179,7 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
         input_stride,  output_stride,
         padding.data()};
     WinogradInput(args, block, isa);
-    SplitsFloats(args.in, args.out, isa)
-        ? Multiply<SplitFloat>(args, block, isa)
-        : Multiply<float>(args, block, isa);
+    Multiply(args, block, isa);
     WinogradOutput(args, block, isa);
   }
 }

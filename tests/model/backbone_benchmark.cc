@@ -55,8 +55,10 @@ struct Parts {
 enum class Part { kOther, kConvolution, kGemm };
 
 Part PartOf(const char* name) {
-  if (absl::StrContains(name, "convolution_pointwise")) {
-    return Part::kConvolution;
+  for (const char* convolution :
+       {"convolution_pointwise", "sfmamba::winograd_conv",
+        "sfmamba::gemm_convolution", "sfmamba::depthwise_convolution"}) {
+    if (absl::StrContains(name, convolution)) return Part::kConvolution;
   }
   for (const char* product : {"aten::mm", "aten::addmm", "sfmamba::product",
                               "mkldnn::_linear_pointwise"}) {

@@ -70,9 +70,7 @@ template <typename W>
 at::Tensor Pack(const at::Tensor& weight, at::ScalarType type) {
   const int64_t out = weight.size(0), in = weight.size(1);
   const at::Tensor values =
-      weights::EmptyWeights(kernels::PackedWeightsSize<W>(in, out) * sizeof(W) /
-                                c10::elementSize(type),
-                            type);
+      weights::EmptyWeights(kernels::PackedWeightsSize<W>(in, out), type);
   kernels::PackWeights(weight.const_data_ptr<float>(), in, out,
                        Data<W>(values));
   return values;

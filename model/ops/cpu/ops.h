@@ -70,7 +70,7 @@ void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
 struct PackedWeights {
   at::Tensor values;  // fp32 or bf16.
   int64_t in, out;
-  bool split = false;  // `values`, of fp32, is the memory of SplitFloats.
+  bool split = false;  // `values`, of fp32, are SplitFloats.
 };
 
 // Calls `body` with a value of the kernels' type for the weights.

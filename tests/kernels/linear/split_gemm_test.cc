@@ -99,7 +99,7 @@ void Fill(Problem& problem, float mean, float spread) {
 
 TEST_F(SplitGemmTest, IsAsExactAsFloats) {
   for (const auto& [rows, in, out] :
-       {std::array{70, 20, 64}, {70, 33, 64}, {70, 320, 100}, {51, 2560, 64}}) {
+       {std::array{70, 64, 64}, {70, 97, 64}, {70, 320, 100}, {51, 2560, 64}}) {
     for (const float mean : {0.0f, 1.0f}) {
       for (const float spread : {0.0f, 2.0f, 8.0f}) {
         Problem problem(rows, in, out);
@@ -152,9 +152,9 @@ TEST_F(SplitGemmTest, MissesNoMoreThanTheSmallestNormalFloat) {
     Problem problem(1, 1, 1);
     problem.x.at(0, 0) = value;
     problem.weights.at(0, 0) = 1;
-    ASSERT_LE(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
+    ASSERT_LT(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
     std::swap(problem.x.at(0, 0), problem.weights.at(0, 0));
-    ASSERT_LE(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
+    ASSERT_LT(std::abs(problem.Run<SplitFloat>().at(0, 0) - value), kSmallest);
   }
 }
 
