@@ -52,8 +52,7 @@ struct SplitFloat {
 //
 // What differs at the ends of the range:
 // - Parts and products of parts less than 2^-126 count as 0. So an x or a
-// weight
-//   misses less than 2^-126, and a product less than 2^-123 more.
+//   weight misses less than 2^-126, and a product less than 2^-123 more.
 // - An infinity in x or a weight makes NaN of what it would make infinite.
 // Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3, with parts that are
 // cut off instead of rounded.
