@@ -6,27 +6,24 @@
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/server_callback.h"
 #include "server/kserve/inference.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/call.h"
-#include "server/rpc/grpc_status.h"
 #include "server/rpc/send_watch.h"
+#include "server/rpc/unary_call.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::kserve {
 
-// A ModelInfer call. Deletes itself once gRPC is done with it, which is when
-// the answer is sent. `sends` outlives it.
-class InferCall final : public grpc::ServerUnaryReactor {
+// A ModelInfer call.
+class InferCall final : public rpc::UnaryCall {
  public:
   InferCall(const prediction::PredictionEnvironment& environment,
             grpc::CallbackServerContext* context, security::Caller caller,
             grpc::ByteBuffer* request, grpc::ByteBuffer* response,
             rpc::SendWatch* sends)
-      : context_(*context),
-        sends_(*sends),
+      : UnaryCall(context, sends),
         sent_(*response),
         inference_(environment, observability::Method::kModelInfer,
                    rpc::InfoOf(*context, std::move(caller)), request,
@@ -39,21 +36,14 @@ class InferCall final : public grpc::ServerUnaryReactor {
   void Run(const absl::Status& serving) { inference_.Run(serving); }
 
   void OnCancel() override { inference_.Cancel(); }
-  void OnDone() override {
-    sends_.Done(&context_);
-    delete this;
-  }
 
  private:
   void Answer(const absl::Status& status,
               const inference::packed::ModelInferResponse& answer) {
     if (status.ok()) rpc::Serialize(answer, &sent_);
-    sends_.Sending(&context_);
-    Finish(rpc::EndCall(status, &context_));
+    Send(status);
   }
 
-  grpc::CallbackServerContext& context_;
-  rpc::SendWatch& sends_;
   grpc::ByteBuffer& sent_;  // The response's bytes.
   Inference inference_;     // Last: it uses everything above.
 };

@@ -5,23 +5,21 @@
 
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/server_callback.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/call.h"
-#include "server/rpc/grpc_status.h"
 #include "server/rpc/proto_writer.h"
 #include "server/rpc/send_watch.h"
+#include "server/rpc/unary_call.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::rpc {
 
 // A unary call that asks a model about images: translates the bytes of its
 // message into a prediction and the answers back. A message that is malformed
-// is answered, counted and logged like any other. Deletes itself once gRPC is
-// done with it, which is when the answer is sent. `sends` outlives it. The
-// parameters are those of ProtoWriter.
+// is answered, counted and logged like any other. The parameters are those of
+// ProtoWriter.
 template <typename Request, typename Response, typename Answer>
-class PredictCall final : public grpc::ServerUnaryReactor,
+class PredictCall final : public UnaryCall,
                           private ProtoWriter<Request, Response, Answer> {
  public:
   PredictCall(observability::Method method,
@@ -29,9 +27,8 @@ class PredictCall final : public grpc::ServerUnaryReactor,
               grpc::CallbackServerContext* context, security::Caller caller,
               grpc::ByteBuffer* request, grpc::ByteBuffer* response,
               SendWatch* sends)
-      : Writer(request, environment.limits.max_images),
-        context_(*context),
-        sends_(*sends),
+      : UnaryCall(context, sends),
+        Writer(request, environment.limits.max_images),
         sent_(*response),
         prediction_(environment,
                     WithCall(InfoOf(*context, std::move(caller)), method,
@@ -44,10 +41,6 @@ class PredictCall final : public grpc::ServerUnaryReactor,
   }
 
   void OnCancel() override { prediction_.Cancel(); }
-  void OnDone() override {
-    sends_.Done(&context_);
-    delete this;
-  }
 
  private:
   using Writer = ProtoWriter<Request, Response, Answer>;
@@ -57,12 +50,9 @@ class PredictCall final : public grpc::ServerUnaryReactor,
       Serialize(this->response_, &sent_);
       this->response_ = Response();  // The bytes may take long to be sent.
     }
-    sends_.Sending(&context_);
-    Finish(EndCall(status, &context_));
+    Send(status);
   }
 
-  grpc::CallbackServerContext& context_;
-  SendWatch& sends_;
   grpc::ByteBuffer& sent_;             // The response's bytes.
   prediction::Prediction prediction_;  // Last: it uses everything above.
 };
