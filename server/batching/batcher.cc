@@ -61,6 +61,7 @@ void Batcher::Submit(BatchTask task) {
     if (room.ok()) task.reservation = *std::move(room);
     refusal = room.status();
   }
+  bool wake_run = false, wake_drop = false;
   {
     absl::MutexLock lock(&mu_);
     if (stopping_) refusal = server::Draining("the model");
@@ -74,15 +75,17 @@ void Batcher::Submit(BatchTask task) {
       queue_.Push(std::move(task), now);
       ReportQueue();
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
-      if (queue_.Due(now) < run_at_) run_wake_.SignalAll();
+      wake_run = queue_.Due(now) < run_at_;
       for (const Place& place : places_) {
         const bool hastens = has_priorities_ && place.waits_for_turn;
         if (hastens) place.device->Hasten(priority);
       }
-      if (drop_at < drop_at_) drop_wake_.Signal();
-      return;
+      wake_drop = drop_at < drop_at_;
     }
   }
+  if (wake_run) run_wake_.SignalAll();
+  if (wake_drop) drop_wake_.Signal();
+  if (refusal.ok()) return;
   task.reservation.Release();
   task.done(std::move(refusal), BatchInfo());
 }
