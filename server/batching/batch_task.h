@@ -31,6 +31,8 @@ struct BatchInfo {
   std::string bucket;         // Such as "224x224".
   absl::Time started;         // The batch was.
   tracing::SpanContext span;  // The batch's; empty if no image is traced.
+  // No batch waits for the thread that calls `done`, which may work a little.
+  bool thread_is_idle = false;
 };
 
 // One image of one request. Times are in SteadyNow()'s time.

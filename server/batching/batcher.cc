@@ -128,15 +128,22 @@ void Batcher::RunLoop(int thread) {
   std::optional<DeviceTurns::Turn> last;
   while (std::optional<Work> work = NextWork(thread, std::move(last))) {
     const uint64_t number = work->batch.number;
-    const bool succeeded = run(std::move(work->batch));
-    absl::MutexLock lock(&mu_);
-    places_[thread].running_since = absl::InfiniteFuture();
-    const absl::Time now = clock_();
-    const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
-    ReportWait(now);
-    if (observer_ != nullptr && succeeded) observer_->BatchEnded(times);
+    Ran ran = run(std::move(work->batch));
     last.emplace(std::move(work->turn));
+    const bool idle = BatchEnded(thread, number, ran.succeeded);
+    if (idle) last.reset();
+    if (ran.answer_last) ran.answer_last(idle);
   }
+}
+
+bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
+  absl::MutexLock lock(&mu_);
+  places_[thread].running_since = absl::InfiniteFuture();
+  const absl::Time now = clock_();
+  const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
+  ReportWait(now);
+  if (observer_ != nullptr && succeeded) observer_->BatchEnded(times);
+  return queue_.Due(now) > now;
 }
 
 std::optional<Batcher::Work> Batcher::NextWork(

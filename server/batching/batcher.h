@@ -36,10 +36,20 @@ namespace sfmamba::batching {
 // refuses new tasks, lets the waiting ones run, then joins the threads.
 class Batcher {
  public:
+  // What a Run leaves behind.
+  struct Ran {
+    Ran(bool succeeded) : succeeded(succeeded) {}  // NOLINT: as a bool.
+
+    // Whether the batch succeeded, so that its time says how long others take.
+    bool succeeded;
+    // Answers the batch's last image. Called once the turn has ended, on the
+    // same thread; `idle`: no other batch waits for the thread now. May be
+    // null.
+    absl::AnyInvocable<void(bool idle)> answer_last;
+  };
   // What one thread runs its batches with. It is made, called and destroyed on
-  // that thread only, and called during a turn on the thread's device. Returns
-  // whether the batch succeeded, so that its time says how long others take.
-  using Run = absl::AnyInvocable<bool(Batch)>;
+  // that thread only, and called during a turn on the thread's device.
+  using Run = absl::AnyInvocable<Ran(Batch)>;
   // Makes the Run of thread `thread` when that thread starts. It may take
   // seconds; batches then wait. Called by all threads concurrently.
   using MakeRun = std::function<Run(int thread)>;
@@ -112,6 +122,10 @@ class Batcher {
   void RunLoop(int thread);  // The body of each of run_threads_.
   void DropLoop();           // The body of drop_thread_.
 
+  // Keeps what is known of a batch that has been run. Returns whether no other
+  // is due.
+  bool BatchEnded(int thread, uint64_t number, bool succeeded)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Waits for the next batch and for a turn to run it, which goes on from
   // `last`, of the thread's last batch, where one is due at once. Returns none
   // once the batcher stops and no task is left.

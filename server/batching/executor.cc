@@ -185,9 +185,9 @@ Batcher::Run Executor::MakeRun(int thread) {
   return [this, device = all_metrics_.Device(model_->context_device(thread)),
           runner = std::move(runner)](Batch batch) {
     device->BatchStarted();
-    const bool succeeded = RunBatch(runner, std::move(batch));
+    Batcher::Ran ran = RunBatch(runner, std::move(batch));
     device->BatchEnded();
-    return succeeded;
+    return ran;
   };
 }
 
@@ -342,7 +342,7 @@ std::vector<tracing::Attribute> Executor::SpanAttributes(const BatchInfo& info,
           {"sfmamba.device", model_->device()}};
 }
 
-bool Executor::RunBatch(const Runner& runner, Batch batch) {
+Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   const absl::Time start = base::SteadyNow();
   metrics_->BatchStarted();
   std::vector<BatchTask>& tasks = batch.tasks;
@@ -357,7 +357,7 @@ bool Executor::RunBatch(const Runner& runner, Batch batch) {
   for (const BatchTask& task : tasks) trace.AddImage(task.trace);
   info.span = trace.context();
   int answered = 0;
-  bool succeeded = true;
+  Batcher::Ran ran(true);
   const auto answer = [&](size_t image, absl::StatusOr<model::Result> result,
                           const BatchRunner::Progress& progress) {
     if (info.batch_size != progress.images) {
@@ -378,18 +378,24 @@ bool Executor::RunBatch(const Runner& runner, Batch batch) {
                   SpanAttributes(info, batch, progress.padding));
       }
     }
-    succeeded = succeeded && result.ok();
-    tasks[image].done(Checked(std::move(result)), info);
+    ran.succeeded = ran.succeeded && result.ok();
+    auto& done = tasks[image].done;
+    if (answered < batch_size) return done(Checked(std::move(result)), info);
+    ran.answer_last = [done = std::move(done), info,
+                       result = Checked(std::move(result))](bool idle) mutable {
+      info.thread_is_idle = idle;
+      done(std::move(result), info);
+    };
   };
   if (runner.ok()) {
     (*runner)->Run(size, inputs, answer);
     longest_nanos_.store(
         std::max(longest_nanos_.load(),
                  absl::ToInt64Nanoseconds(base::SteadyNow() - start)));
-    return succeeded;
+    return ran;
   }
   for (int i = 0; i < batch_size; ++i) answer(i, runner.status(), {1, 1, 0});
-  return false;
+  return ran;
 }
 
 absl::Status Executor::CheckDevice() {

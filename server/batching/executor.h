@@ -165,7 +165,7 @@ class Executor : private Batcher::Observer {
   absl::Status RunProbesBeside();
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
-  bool RunBatch(const Runner& runner, Batch batch);
+  Batcher::Ran RunBatch(const Runner& runner, Batch batch);
   // What the batch's span says of it.
   std::vector<tracing::Attribute> SpanAttributes(const BatchInfo& info,
                                                  const Batch& batch,

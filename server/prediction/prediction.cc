@@ -1,7 +1,6 @@
 #include "server/prediction/prediction.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -11,21 +10,11 @@
 #include "server/base/reasons.h"
 #include "server/prediction/deadline.h"
 #include "server/prediction/expected_cost.h"
+#include "server/prediction/guarded.h"
 #include "server/prediction/item_counts.h"
 
 namespace sfmamba::prediction {
 namespace {
-
-// Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
-// stays here.
-template <typename Fn>
-auto Guarded(const Fn& fn) -> decltype(fn()) {
-  try {
-    return fn();
-  } catch (const std::exception&) {
-    return absl::InternalError("the image could not be handled");
-  }
-}
 
 std::string ClientName(const PredictionRequest& request) {
   return request.caller.name.empty()
@@ -189,71 +178,6 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
     StartAnswer(std::move(open), std::move(result));
   };
   model_->executor->Submit(std::move(task));
-}
-
-void Prediction::StartAnswer(OpenItem open,
-                             absl::StatusOr<model::Result> result) {
-  Item& item = items_[open.index()];
-  item.input_memory.Release();
-  absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
-  // The batch thread encodes nothing itself.
-  if (!room.ok()) return open.End(room.status());
-  item.finish_room = *std::move(room);
-  item.batch_ended = base::SteadyNow();
-  if (result.ok()) {
-    item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
-                                         item.frame);
-  }
-  SchedulePostprocess(std::move(open), result.status());
-}
-
-void Prediction::SchedulePostprocess(OpenItem open, absl::Status status) {
-  const Item& item = items_[open.index()];
-  const bool any_left = status.ok() && !item.encoder->done();
-  const absl::Duration cost =
-      any_left ? item.encoder->NextCost() : absl::ZeroDuration();
-  env_.finish_pool.Run(MakeWork(
-      cost, deadline_, [this, open = std::move(open), status]() mutable {
-        Postprocess(std::move(open), std::move(status));
-      }));
-}
-
-void Prediction::Postprocess(OpenItem open, absl::Status status) {
-  const int i = open.index();
-  Item& item = items_[i];
-  if (status.ok()) status = CheckAlive("postprocess", deadline_);
-  if (status.ok()) {
-    const absl::Time start = base::SteadyNow();
-    if (item.postprocess == absl::ZeroDuration()) item.encode_started = start;
-    status = Guarded([this, i] { return EncodePiece(i); });
-    item.postprocess += base::SteadyNow() - start;
-    if (absl::IsResourceExhausted(status)) Drop();
-  }
-  if (status.ok() && item.encoder != nullptr) {
-    return SchedulePostprocess(std::move(open), absl::OkStatus());
-  }
-  item.encoder = nullptr;
-  open.End(std::move(status));
-}
-
-absl::Status Prediction::EncodePiece(int i) {
-  Item& item = items_[i];
-  std::unique_ptr<AnswerEncoder>& encoder = item.encoder;
-  absl::Status status;
-  if (!encoder->done()) status = encoder->EncodeNext();
-  // The model's result is there until all of it is encoded.
-  const int64_t held =
-      handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
-  if (status.ok() && held > item.answer_memory.bytes()) {
-    status = item.answer_memory.Resize(held);
-  }
-  if (!status.ok()) return status;
-  if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
-  const int64_t bytes = writer_.SetAnswer(i, encoder->Take());
-  encoder = nullptr;
-  status = CheckSize(answer_bytes_ += bytes);
-  if (!status.ok()) return status;
-  return item.answer_memory.Resize(bytes);
 }
 
 void Prediction::EndItem(int i, absl::Status status) {

@@ -110,9 +110,9 @@ class ResponseWriter {
 
 // One request from admission to its last answer, whatever transport it came by:
 // checks it, reserves room, sends each image through the decode pool and the
-// model's executor, encodes the answers on the finish pool, and calls the
-// writer's Done() exactly once, when the last image has ended. No thread ever
-// waits for another.
+// model's executor, encodes the answers on the finish pool, or a short one on
+// its idle batch thread, and calls the writer's Done() exactly once, when the
+// last image has ended. No thread ever waits for another.
 //
 //   Prediction prediction(environment, std::move(request), &writer);
 //   prediction.Start(absl::OkStatus());
@@ -202,7 +202,7 @@ class Prediction {
                                                       int64_t bytes) const;
 
   // The steps of an image: on the decode pool, then in the executor, then on
-  // the finish pool.
+  // the finish pool or on the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
   void Submit(OpenItem open, image::ImageBuffer input);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"
 #include "server/batching/device_turns.h"
@@ -71,6 +72,31 @@ class BatcherDevicesTest : public testing::Test {
   const std::unique_ptr<DeviceTurns::Member> member_ = device_.Join();
   Log log_;
 };
+
+TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
+  absl::Notification answering, go;
+  std::vector<bool> idle;
+  Batcher batcher(Options(1, kAtOnce), {&device_}, [&](int) {
+    return [&](Batch batch) {
+      Batcher::Ran ran(true);
+      ran.answer_last =
+          [&, done = std::move(batch.tasks[0].done)](bool is_idle) mutable {
+            idle.push_back(is_idle);
+            answering.Notify();
+            WaitFor(go, "the test's leave to answer");
+            done(model::Result(), BatchInfo());
+          };
+      return ran;
+    };
+  });
+  Answer answer;
+  batcher.Submit(MakeTask(answer));
+  WaitFor(answering, "the last answer");
+  EXPECT_TRUE(member_->TryTake(Priority::kNormal, kCost).has_value());
+  go.Notify();
+  EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(idle, std::vector<bool>({true}));
+}
 
 TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));

@@ -85,8 +85,8 @@ TEST_F(MaskPiecesTest, ASmallRequestWaitsForOneMaskOfAnother) {
   large.Start(absl::OkStatus());
   AwaitFirstMask();
   KeptResponse small_response;
-  Prediction small(*environment_, Request(1), &small_response);
-  small.Start(absl::OkStatus());
+  Prediction small(*environment_, Request(2), &small_response);
+  StartBusy(&small);
   WaitUntil([this] { return finish_pool_.queued() == 1; }, "the small answer");
   masks_.Allow(1);
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
@@ -98,6 +98,20 @@ TEST_F(MaskPiecesTest, ASmallRequestWaitsForOneMaskOfAnother) {
   EXPECT_EQ(masks_.taken(), MaskModel::kMasks);
   const auto& answer = std::get<DetectionAnswer>(*large_response_.answers_[0]);
   EXPECT_EQ(answer.objects.size(), MaskModel::kMasks);
+}
+
+TEST_F(MaskPiecesTest, ASmallAnswerOfAnIdleModelWaitsForNoMask) {
+  masks_.Allow(0);
+  Prediction large(*environment_, MaskRequest(), &large_response_);
+  large.Start(absl::OkStatus());
+  AwaitFirstMask();
+  KeptResponse small_response;
+  Prediction small(*environment_, Request(1), &small_response);
+  small.Start(absl::OkStatus());
+  EXPECT_EQ(small_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(masks_.taken(), 0);
+  masks_.Allow(Steps::kAll);
+  EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
 }
 
 TEST_F(MaskPiecesTest, ACancelledAnswerEndsWithItsPiece) {

@@ -247,6 +247,17 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
+  // Starts a prediction of several images, of which each but the last has
+  // another behind it when its batch of one has run.
+  void StartBusy(Prediction* prediction) {
+    gate_.Close();
+    prediction->Start(absl::OkStatus());
+    WaitUntil(
+        [this] { return decode_pool_.queued() + decode_pool_.busy() == 0; },
+        "all images to be submitted");
+    gate_.Open();
+  }
+
   // The same for grey pictures of so many pixels.
   PredictionRequest LargeRequest(int images, int height, int width) {
     PredictionRequest request = Request(images);

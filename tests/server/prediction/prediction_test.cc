@@ -365,12 +365,12 @@ TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
 
 // ---- Exceptions ----
 
-TEST_F(PredictionTest, AnExceptionOnAPoolsThreadIsAnInternalError) {
-  for (const char* thread : {"decode", "finish"}) {
+TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
+  for (const char* thread : {"decode", "finish", "batch-0"}) {
     ThrowOn(thread);
     KeptResponse response;
     Prediction prediction(*environment_, Request(3), &response);
-    prediction.Start(absl::OkStatus());
+    StartBusy(&prediction);
     EXPECT_EQ(response.Wait().code(), absl::StatusCode::kInternal) << thread;
     EXPECT_EQ(response.times_done_, 1);
   }

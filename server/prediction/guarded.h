@@ -1,0 +1,23 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_GUARDED_H_
+#define SFMAMBA_SERVER_PREDICTION_GUARDED_H_
+
+#include <exception>
+
+#include "absl/status/status.h"
+
+namespace sfmamba::prediction {
+
+// Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
+// stays here.
+template <typename Fn>
+auto Guarded(const Fn& fn) -> decltype(fn()) {
+  try {
+    return fn();
+  } catch (const std::exception&) {
+    return absl::InternalError("the image could not be handled");
+  }
+}
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_GUARDED_H_

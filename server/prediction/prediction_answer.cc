@@ -1,0 +1,93 @@
+// What Prediction does with what the model has found.
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/steady_clock.h"
+#include "server/prediction/guarded.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// An idle batch thread encodes what is expected to take no longer itself. To
+// wake a thread of the finish pool takes as long.
+constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
+
+}  // namespace
+
+void Prediction::StartAnswer(OpenItem open,
+                             absl::StatusOr<model::Result> result) {
+  Item& item = items_[open.index()];
+  item.input_memory.Release();
+  absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
+  if (!room.ok()) return open.End(room.status());
+  item.finish_room = *std::move(room);
+  item.batch_ended = base::SteadyNow();
+  if (result.ok()) {
+    item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
+                                         item.frame);
+  }
+  const bool is_short = !result.ok() || item.encoder->done() ||
+                        item.encoder->NextCost() <= kShortAnswer;
+  if (!item.batch.thread_is_idle || !is_short) {
+    return SchedulePostprocess(std::move(open), result.status());
+  }
+  // As in the pool, an exception only ends the image.
+  Guarded([this, &open, &result] {
+    Postprocess(std::move(open), result.status());  // May destroy this.
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void Prediction::SchedulePostprocess(OpenItem open, absl::Status status) {
+  const Item& item = items_[open.index()];
+  const bool any_left = status.ok() && !item.encoder->done();
+  const absl::Duration cost =
+      any_left ? item.encoder->NextCost() : absl::ZeroDuration();
+  env_.finish_pool.Run(MakeWork(
+      cost, deadline_, [this, open = std::move(open), status]() mutable {
+        Postprocess(std::move(open), std::move(status));
+      }));
+}
+
+void Prediction::Postprocess(OpenItem open, absl::Status status) {
+  const int i = open.index();
+  Item& item = items_[i];
+  if (status.ok()) status = CheckAlive("postprocess", deadline_);
+  if (status.ok()) {
+    const absl::Time start = base::SteadyNow();
+    if (item.postprocess == absl::ZeroDuration()) item.encode_started = start;
+    status = Guarded([this, i] { return EncodePiece(i); });
+    item.postprocess += base::SteadyNow() - start;
+    if (absl::IsResourceExhausted(status)) Drop();
+  }
+  if (status.ok() && item.encoder != nullptr) {
+    return SchedulePostprocess(std::move(open), absl::OkStatus());
+  }
+  item.encoder = nullptr;
+  open.End(std::move(status));
+}
+
+absl::Status Prediction::EncodePiece(int i) {
+  Item& item = items_[i];
+  std::unique_ptr<AnswerEncoder>& encoder = item.encoder;
+  absl::Status status;
+  if (!encoder->done()) status = encoder->EncodeNext();
+  // The model's result is there until all of it is encoded.
+  const int64_t held =
+      handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
+  if (status.ok() && held > item.answer_memory.bytes()) {
+    status = item.answer_memory.Resize(held);
+  }
+  if (!status.ok()) return status;
+  if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
+  const int64_t bytes = writer_.SetAnswer(i, encoder->Take());
+  encoder = nullptr;
+  status = CheckSize(answer_bytes_ += bytes);
+  if (!status.ok()) return status;
+  return item.answer_memory.Resize(bytes);
+}
+
+}  // namespace sfmamba::prediction

@@ -1,0 +1,35 @@
+// What the answers of a batch leave to the thread that ran it.
+
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "tests/server/batching/executor_fixture.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::batching {
+namespace {
+
+TEST_F(ExecutorTest, OnlyTheLastImageOfTheLastBatchFindsItsThreadIdle) {
+  absl::Notification started, go;
+  FakeModel::Options model;
+  model.before_image = [&](float value) {
+    if (value != 1) return;
+    started.Notify();
+    WaitFor(go, "the test's leave to go on");
+  };
+  const auto executor = MakeExecutor(2, model);
+  Answer answers[4];
+  for (int i = 0; i < 2; ++i) executor->Submit(MakeTask(answers[i], i));
+  WaitFor(started, "the first batch");
+  for (int i = 2; i < 4; ++i) executor->Submit(MakeTask(answers[i], i));
+  go.Notify();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(sizes(), std::vector<int>({2, 2}));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(answers[i].info.thread_is_idle, i == 3) << i;
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
