@@ -224,7 +224,8 @@ void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
         ? MultiplySteps<Result::kAdd>(args, inputs, bias, weights, activation)
         : MultiplySteps<Result::kSet>(args, inputs, bias, weights, activation);
   };
-  args.gelu&& last ? multiply(GeluErf()) : multiply(NoActivation());
+  const bool gelu = args.gelu && last;
+  gelu ? multiply(GeluErf()) : multiply(NoActivation());
 }
 
 // Splits the inputs of some steps of all rows.
