@@ -8,13 +8,15 @@ and the classes) are the teacher's own and stay as they are; its token stage is 
 learns, with a linear map of 192 channels to the teacher's 320. The teacher's blocks 12 to
 15, run on the same maps, say what is wanted, of mixed maps as well: no labels are needed.
 RUN receives checkpoint.pt and log.txt; see training.py for --passes, --minutes, --resume.
-With --initial a new run, with a schedule of its own, starts from another's checkpoint.
+With --initial a new run, with a schedule of its own, starts from another's checkpoint or
+from the weights of a model directory.
 """
 
 import argparse
 import pathlib
 
 import numpy as np
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 
@@ -191,12 +193,21 @@ def start(student, teacher, batches, fitted=True):
 
 
 def take_weights(student, path):
-    """Sets the student, and the errors' scale, to the averaged weights of a checkpoint."""
-    saved = torch.load(path, weights_only=True)
-    depth, wanted = saved['facts']['depth'], len(student.guides)
+    """Sets the student to a model directory's weights; or, with the errors' scale, to the
+    averaged ones of a checkpoint."""
+    wanted = len(student.guides)
+    if path.is_dir():
+        weights = safetensors.torch.load_file(path / 'model.safetensors')
+        depth = len({key.split('.')[3] for key in weights if key.startswith('levels.3.blocks.')})
+    else:
+        saved = torch.load(path, weights_only=True)
+        depth = saved['facts']['depth']
     if depth != wanted:
         raise ValueError(f'{path}: a token stage of {depth} blocks, expected --depth {wanted}')
-    student.load_state_dict(saved['state_dict'])
+    if path.is_dir():
+        student.model.load_state_dict(weights, strict=False)
+    else:
+        student.load_state_dict(saved['state_dict'])
 
 
 def train(args):
@@ -205,11 +216,11 @@ def train(args):
     kept = Maps([args.validation]).validation if args.validation else data.validation
     model, teacher = make_student(args.depth, not args.no_swap)
     student = Student(model, GUIDES[args.depth], args.bf16)
+    if not args.resume:
+        start(student, teacher, data.draw(np.random.default_rng(args.seed), FITTED).split(256),
+              fitted=not (args.no_fit or args.initial))
     if args.initial:
         take_weights(student, args.initial)
-    elif not args.resume:
-        start(student, teacher, data.draw(np.random.default_rng(args.seed), FITTED).split(256),
-              fitted=not args.no_fit)
 
     def validate(averaged):
         top1, top5 = agreement(averaged.model, teacher, kept)
@@ -236,7 +247,7 @@ def main():
     parser.add_argument('--validation', type=pathlib.Path,
                         help='maps of photographs that no other folder has')
     parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
-    parser.add_argument('--initial', type=pathlib.Path, help='checkpoint to begin with')
+    parser.add_argument('--initial', type=pathlib.Path, help='checkpoint or model directory to begin with')
     parser.add_argument('--depth', type=int, default=6, choices=GUIDES)
     parser.add_argument('--batch', type=int, default=BATCH)
     parser.add_argument('--rate', type=float, default=RATE)

@@ -197,6 +197,20 @@ class TrainTest(unittest.TestCase):
         kept = random_maps(FILE, 7).half().float()[-10:]
         self.assertTrue(asked.call_args.args[2].equal(kept))
 
+    def test_a_run_starts_from_the_weights_of_a_model_directory(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_maps(folder)
+            first = train_shortly(folder, export=folder / 'mine/1')
+            second = train_shortly(folder, out=folder / 'next', rate=0, initial=first.export)
+            before, after = (torch.load(args.out / 'checkpoint.pt', weights_only=True)['state_dict']
+                             for args in (first, second))
+            with self.assertRaisesRegex(ValueError, '4 blocks, expected --depth 6'):
+                train_shortly(folder, initial=first.export, depth=6)
+        for key in (k for k in before if k.startswith('model.levels') or 'project' in k):
+            self.assertTrue(torch.allclose(before[key], after[key], rtol=1e-3, atol=1e-6), key)
+        self.assertGreater((after['spread_map'] - 1).abs().max().item(), 0.1)
+
     def test_a_run_ends_with_a_folder_that_evaluates_to_the_same(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
