@@ -123,12 +123,13 @@ class CancellationTest : public testing::Test {
                     .ok());
   }
 
-  // Of as many images, each with something to be found and masked.
+  // Of as many images, each with something to be found and masked, which is so
+  // wide that no batch thread encodes it.
   static v1::DetectRequest RequestOf(int images) {
     v1::DetectRequest request;
     for (int i = 0; i < images; ++i) {
       request.add_images()->set_encoded(
-          EncodePng(WithRed(96, 48, {10, 10, 20, 20})));
+          EncodePng(WithRed(1920, 960, {200, 200, 1600, 400})));
     }
     request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
     return request;
