@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
-#include "model/config.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 #include "server/make_tracer.h"
@@ -36,17 +33,6 @@ constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
 // How long the last spans may take to be written, while metrics are scraped.
 constexpr absl::Duration kLastSpans = absl::Seconds(1);
-
-prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
-  prediction::RequestLimits limits;
-  limits.max_images = config.max_images_per_request();
-  limits.image.max_bytes = config.max_image_bytes();
-  limits.image.max_pixels = config.max_image_pixels();
-  limits.image.max_side = config.max_image_side();
-  limits.image.max_decode_time = base::FromProto(config.decode_timeout());
-  limits.max_decode_bytes = config.decode_memory_budget_bytes();
-  return limits;
-}
 
 FairPool::Options PoolOptions(const char* name,
                               const Server::Options& options) {
@@ -142,118 +128,6 @@ Server::Server(const Options& options, observability::Logger* log)
       }) {
   metrics_.ShowMemory(memory_);
   for (const char* name : kServiceNames) health_.SetServing(name, false);
-}
-
-prediction::PredictionEnvironment Server::Environment() {
-  prediction::PredictionEnvironment environment{
-      repository_,
-      decode_pool_,
-      decode_room_,
-      finish_pool_,
-      finish_room_,
-      memory_,
-      metrics_,
-      log_,
-      without_deadline_,
-      LimitsOf(config_),
-      config_.max_message_bytes(),
-      base::FromProto(config_.default_deadline()),
-      base::FromProto(config_.max_deadline()),
-      clock_,
-      config_.publish_encoded_models(),
-      tracer_.get()};
-  environment.gate = &security_.gate();
-  environment.quotas = &security_.quotas();
-  environment.message_came = [this](const std::string& peer, int64_t bytes) {
-    receives_.HandedOver(peer, bytes);
-  };
-  return environment;
-}
-
-kserve::KserveService::Options Server::KserveOptions(
-    const std::string& version) {
-  kserve::KserveService::Options options;
-  options.version = version;
-  options.live = [this] { return IsAlive(); };
-  options.ready = [this] { return health_.IsServing(""); };
-  options.send_timeout = base::FromProto(config_.send_timeout());
-  options.changes = ChangesByCalls();
-  return options;
-}
-
-admin::ModelChanges* Server::ChangesByCalls() {
-  return absl::StrContains(config_.model_control(), "explicit") ? &changes_
-                                                                : nullptr;
-}
-
-rest::RestPort::Options Server::RestOptions(const std::string& version) {
-  rest::RestPort::Options options;
-  options.version = version;
-  options.host = config_.host();
-  options.port = config_.http_port();
-  options.console = !config_.disable_console();
-  options.tls = security_.tls();
-  options.tls_client_optional = config_.tls_client_optional();
-  options.live = [this] { return IsAlive(); };
-  options.ready = [this] { return health_.IsServing(""); };
-  options.changes = ChangesByCalls();
-  options.max_connections = config_.max_http_connections();
-  options.max_body_bytes = config_.max_message_bytes();
-  // As much as gRPC's messages may hold once they have been handed over.
-  options.max_held_bytes = memory_.most_of_message();
-  options.client_share = config_.client_share();
-  options.answer_time = base::FromProto(config_.send_timeout());
-  return options;
-}
-
-rpc::GrpcPort::Options Server::HealthPortOptions() {
-  rpc::GrpcPort::Options options;
-  options.what = "the health port";
-  options.port = config_.health_port();
-  options.config = config_;
-  options.services = {&health_};
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
-  return options;
-}
-
-rpc::GrpcPort::Options Server::GrpcOptions() {
-  rpc::GrpcPort::Options options;
-  options.port = config_.port();
-  options.config = config_;
-  options.transport_bytes = memory_.transport_bytes();
-  options.receives = &receives_;
-  options.tls = security_.tls();
-  options.services = {&vision_, &kserve_, &health_};
-  if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  if (!config_.disable_reflection()) options.services.push_back(&reflection_);
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
-  options.deaf = [this](const absl::Status& status) { PortFailed(status); };
-  return options;
-}
-
-rpc::GrpcPort::Options Server::AdminPortOptions() {
-  rpc::GrpcPort::Options options;
-  options.what = "the port of administration";
-  options.port = config_.admin_port();
-  options.config = config_;
-  options.tls = security_.tls();
-  options.services = {&admin_};
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
-  return options;
-}
-
-absl::StatusOr<std::string> Server::AdministratorOf(
-    const admin::Caller& caller) {
-  const absl::StatusOr<security::Caller> found = security_.gate().Check(
-      caller.authorization, caller.peer, security::Scope::kAdmin);
-  if (!found.ok()) return found.status();
-  return found->has_token ? found->name : std::string();
-}
-
-rpc::AdminService::Environment Server::AdminEnvironment(
-    const observability::BuildInfo& build) {
-  return {repository_, changes_, settings_, memory_,
-          metrics_,    log_,     build,     config_.model_control()};
 }
 
 Server::~Server() {
