@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kLanes = 16, kPanel = 2 * kLanes;
 // Rows in a tile. The sums take 16 of 32 vector registers.
-constexpr int kTileRows = 8;
+constexpr int kTileRows = 12;
 // The most pairs of inputs and rows in a block. The pairs are limited so that a
 // panel's weights and a tile's inputs stay in the L1 cache, the rows so that a
 // block's inputs stay in the L2 cache.
-constexpr int64_t kBlockPairs = 192, kBlockRows = 248;
+constexpr int64_t kBlockPairs = 192, kBlockRows = 252;
 // Between the rows of a block's inputs, in pairs. A multiple of the page's
 // size would put all rows of a tile into the same sets of the cache.
 constexpr int64_t kRowPairs = kBlockPairs + 16;
@@ -55,7 +55,7 @@ void MultiplyRows(const Block& block) {
   const Pair *x = block.x, *weights = block.weights;
   const int64_t pairs = block.pairs;
   __m512 sums[kRows][kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
@@ -68,7 +68,7 @@ void MultiplyRows(const Block& block) {
           reinterpret_cast<__m512bh>(_mm512_loadu_si512(weights + v * kLanes));
     }
     weights += kPanel;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512bh pair =
           reinterpret_cast<__m512bh>(_mm512_set1_epi32(x[r * kRowPairs + k]));
@@ -88,7 +88,7 @@ void MultiplyRows(const Block& block) {
     const __m512 bias = block.bias == nullptr
                             ? _mm512_setzero_ps()
                             : _mm512_loadu_ps(block.bias + v * kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       float* y = block.y + r * block.y_stride + v * kLanes;
       __m512 sum = _mm512_add_ps(sums[r][v], bias);
