@@ -12,6 +12,7 @@
 
 #include "model/gpus.h"
 #include "model/scan_tuning.h"
+#include "model/tensor_memory.h"
 #include "model/torch_runtime.h"
 #include "model/vision_model.h"
 #include "server/base/processors.h"
@@ -63,6 +64,7 @@ Engine ThisEngine() {
   engine.tune_scans = model::TuneScans;
   engine.set_compute_threads = model::SetComputeThreads;
   engine.compute_alone = model::ComputeAlone;
+  engine.release_memory = model::ReleaseIdleTensorMemory;
   return engine;
 }
 
@@ -72,6 +74,7 @@ Engine ThisEngine() {
 int main(int argc, char** argv) {
   sfmamba::server::LetIdleThreadsSleep(argv);
   sfmamba::server::LimitMallocPools();
+  sfmamba::model::KeepTensorMemory();
   try {
     return sfmamba::server::ServerMain(argc, argv,
                                        sfmamba::server::ThisEngine());

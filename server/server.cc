@@ -120,12 +120,14 @@ Server::Server(const Options& options, observability::Logger* log)
       admin_(AdminEnvironment(options.build)),
       reflection_(&security_.gate(), ServicesAt(config_)),
       heap_trim_(&memory_),
-      liveness_("liveness", kLivenessPeriod, [this] {
-        UpdateLiveness();
-        heap_trim_.Look(receives_.TakePeak());
-        vision_.EndUnreadCalls();
-        kserve_.EndUnreadCalls();
-      }) {
+      liveness_("liveness", kLivenessPeriod,
+                [this, release_memory = options.release_memory] {
+                  UpdateLiveness();
+                  heap_trim_.Look(receives_.TakePeak());
+                  release_memory();
+                  vision_.EndUnreadCalls();
+                  kserve_.EndUnreadCalls();
+                }) {
   metrics_.ShowMemory(memory_);
   for (const char* name : kServiceNames) health_.SetServing(name, false);
 }

@@ -54,6 +54,8 @@ class Server {
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
     std::function<void()> background_starts = [] {};  // See ModelRepository.
+    // Called every second: gives the system what models keep and do not need.
+    std::function<void()> release_memory = [] {};
     // The clock that the deadlines of calls are compared with.
     std::function<absl::Time()> clock = base::SteadyNow;
     // Called on any thread, each time that a model's device has failed for

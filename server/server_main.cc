@@ -210,6 +210,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   }
   options.load = *std::move(load);
   options.background_starts = engine.compute_alone;
+  options.release_memory = engine.release_memory;
   options.device_failed = [end] { end->Fail(kDeviceFailed); };
   options.port_failed = [end] { end->Fail(kPortFailed); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);

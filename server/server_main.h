@@ -32,6 +32,9 @@ struct Engine {
       tune_scans;
   std::function<void(int threads)> set_compute_threads;
   std::function<void()> compute_alone = [] {};
+  // Called again and again: gives the system memory that models keep for the
+  // next batch and have not used for long.
+  std::function<void()> release_memory = [] {};
 };
 
 // The command: flags to options, signals to Shutdown. The exit code: 0 clean, 1

@@ -13,6 +13,7 @@
 #include "model/engine/guarded.h"
 #include "model/engine/make_vision_model.h"
 #include "model/engine/network.h"
+#include "model/engine/unkept_tensors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/ops.h"
@@ -230,6 +231,7 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);
   std::unique_ptr<model::VisionModel> model;
+  const UnkeptTensors unkept;
   const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());
     return weights.Finish();

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "model/engine/make_vision_model.h"
+#include "model/tensor_memory.h"
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
 #include "tests/testing/deterministic.h"
@@ -255,5 +256,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
+  sfmamba::model::KeepTensorMemory();  // As the server does.
   return sfmamba::model::Main();
 }

@@ -30,6 +30,7 @@
 #include "model/ops/cpu/answer_ops.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
+#include "model/tensor_memory.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"
@@ -205,5 +206,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
+  sfmamba::model::KeepTensorMemory();  // As the server does.
   return sfmamba::model::Main();
 }

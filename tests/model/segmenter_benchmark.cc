@@ -18,6 +18,7 @@
 #include "model/config.h"
 #include "model/heads/segmentation_head.h"
 #include "model/ops/parallel.h"
+#include "model/tensor_memory.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/implementations.h"
@@ -144,5 +145,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
+  sfmamba::model::KeepTensorMemory();  // As the server does.
   return sfmamba::model::Main();
 }

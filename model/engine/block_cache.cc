@@ -1,0 +1,111 @@
+#include "model/engine/block_cache.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace sfmamba::engine {
+namespace {
+
+constexpr int64_t kPage = 4096;
+
+// Rounds up to an eighth of the power of two below, so that tensors of nearly
+// the same size share blocks.
+int64_t Rounded(int64_t bytes) {
+  int64_t step = kPage;
+  while (16 * step <= bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+BlockCache::~BlockCache() {
+  absl::MutexLock lock(&mu_);
+  Unmap(kept_);
+}
+
+void* BlockCache::Take(int64_t bytes, int node, absl::Time now) {
+  const int64_t size = Rounded(bytes);
+  std::vector<Block> idle;
+  Block block;
+  {
+    absl::MutexLock lock(&mu_);
+    block = TakeKept(size, node);
+    idle = TakeIdle(now);
+    if (block.memory != nullptr) taken_.emplace(block.memory, block);
+  }
+  Unmap(idle);
+  if (block.memory != nullptr) return block.memory;
+  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // An error is ignored: the memory then has small pages.
+  (void)madvise(memory, size, MADV_HUGEPAGE);
+  absl::MutexLock lock(&mu_);
+  taken_.emplace(memory, Block{memory, size, node, now});
+  return memory;
+}
+
+bool BlockCache::Return(void* memory, absl::Time now) {
+  std::vector<Block> idle;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto found = taken_.find(memory);
+    if (found == taken_.end()) return false;
+    kept_.push_back(found->second);
+    kept_.back().returned = now;
+    taken_.erase(found);
+    idle = TakeIdle(now);
+  }
+  Unmap(idle);
+  return true;
+}
+
+void BlockCache::Release(absl::Time now) {
+  std::vector<Block> idle;
+  {
+    absl::MutexLock lock(&mu_);
+    idle = TakeIdle(now);
+  }
+  Unmap(idle);
+}
+
+int64_t BlockCache::kept_bytes() const {
+  absl::MutexLock lock(&mu_);
+  int64_t bytes = 0;
+  for (const Block& block : kept_) bytes += block.bytes;
+  return bytes;
+}
+
+// Takes the smallest that fits, of several the one returned last, which may
+// still be in the processor's cache. A block of more than 5/4 of the size is
+// left to others.
+BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
+  auto best = kept_.end();
+  for (auto block = kept_.begin(); block != kept_.end(); ++block) {
+    if (block->node != node || block->bytes < bytes ||
+        block->bytes > bytes + bytes / 4) {
+      continue;
+    }
+    if (best == kept_.end() || block->bytes <= best->bytes) best = block;
+  }
+  if (best == kept_.end()) return {nullptr, 0, 0, absl::InfinitePast()};
+  const Block block = *best;
+  kept_.erase(best);
+  return block;
+}
+
+std::vector<BlockCache::Block> BlockCache::TakeIdle(absl::Time now) {
+  const auto end = std::find_if(
+      kept_.begin(), kept_.end(),
+      [&](const Block& block) { return now - block.returned < keep_; });
+  const std::vector<Block> idle(kept_.begin(), end);
+  kept_.erase(kept_.begin(), end);
+  return idle;
+}
+
+void BlockCache::Unmap(const std::vector<Block>& blocks) {
+  for (const Block& block : blocks) munmap(block.memory, block.bytes);
+}
+
+}  // namespace sfmamba::engine

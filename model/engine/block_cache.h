@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_MODEL_ENGINE_BLOCK_CACHE_H_
+#define SFMAMBA_MODEL_ENGINE_BLOCK_CACHE_H_
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::engine {
+
+// Large blocks of memory, kept for a while after they are returned. Memory that
+// is new to the process is cleared by the system page by page, which takes
+// longer than many an operator that writes to it.
+//
+// Thread-safe. Times are of any clock that is the same for all calls.
+class BlockCache {
+ public:
+  // Blocks that nobody takes for `keep` are given back to the system, when the
+  // next one is taken or returned or Release() is called.
+  explicit BlockCache(absl::Duration keep) : keep_(keep) {}
+  // Every block has been returned.
+  ~BlockCache();
+
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
+
+  // Returns a block of at least `bytes` > 0, aligned to a page and of any
+  // content; null if the system has no memory left. `node` is the part of the
+  // machine whose memory is near: a block is taken again on its own node only.
+  void* Take(int64_t bytes, int node, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Takes a block back. Returns false if it is none of this cache's.
+  bool Return(void* memory, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Gives back what nobody has taken for `keep`.
+  void Release(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the bytes of all blocks that nobody has taken.
+  int64_t kept_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Block {
+    void* memory;
+    int64_t bytes;
+    int node;
+    absl::Time returned;
+  };
+
+  // Removes a kept block that fits; one without memory if there is none.
+  Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Removes what nobody has taken for keep_.
+  std::vector<Block> TakeIdle(absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Unmap(const std::vector<Block>& blocks);
+
+  const absl::Duration keep_;
+  mutable absl::Mutex mu_;
+  std::vector<Block> kept_ ABSL_GUARDED_BY(mu_);  // By the time of return.
+  std::unordered_map<void*, Block> taken_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sfmamba::engine
+
+#endif  // SFMAMBA_MODEL_ENGINE_BLOCK_CACHE_H_
