@@ -37,7 +37,7 @@ struct Block {
   float* y;             // [rows, kPanel], rows y_stride apart
   int64_t y_stride;
   // Lines to prefetch meanwhile, one with each pair, since many at once wait
-  // for each other. At most `pairs`.
+  // for each other. At most `pairs`; none if null.
   const char* next;
   int64_t next_lines;
 };
@@ -48,6 +48,10 @@ constexpr int64_t kLinesAtOnce = 16;
 
 void Prefetch(const char* line) { _mm_prefetch(line, _MM_HINT_T1); }
 
+void PrefetchToWrite(const float* y, int vectors) {
+  for (int v = 0; v < vectors; ++v) __builtin_prefetch(y + v * kLanes, 1);
+}
+
 // Computes kRows rows, the first kVectors vectors of outputs. The sums stay in
 // registers only if every loop over them is unrolled.
 template <int kRows, int kVectors>
@@ -57,6 +61,8 @@ void MultiplyRows(const Block& block) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
+    // What is added to may lie in another processor's cache.
+    if (block.add) PrefetchToWrite(block.y + r * block.y_stride, kVectors);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
   }
@@ -130,12 +136,16 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   }
 }
 
+// The lines of the weights of a panel.
+int64_t Lines(int64_t pairs) { return pairs * kPanel * sizeof(Pair) / kLine; }
+
 // Computes `rows` rows of a block in tiles of nearly equal height, since small
-// tiles are slower. Meanwhile prefetches the weights of the next block, `next`.
+// tiles are slower. Meanwhile prefetches the weights of the next block, `next`,
+// unless it is null.
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const Pair* next) {
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
-  const int64_t lines = block.pairs * kPanel * sizeof(Pair) / kLine;
+  const int64_t lines = next == nullptr ? 0 : Lines(block.pairs);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = rows * t / tiles;
     const int64_t count = rows * (t + 1) / tiles - first;
@@ -202,11 +212,18 @@ Range BlockRange(const Bf16GemmArgs& args, int64_t block) {
   return {pairs * block / blocks, pairs * (block + 1) / blocks};
 }
 
-// Writes a block's inputs to x [rows, kRowPairs].
-void ReadInputs(const Bf16GemmArgs& args, const Range& range, Pair* x) {
+// Writes a block's inputs to x [rows, kRowPairs]. Meanwhile prefetches the
+// first weights, `next`, unless it is null.
+void ReadInputs(const Bf16GemmArgs& args, const Range& range, const Pair* next,
+                Pair* x) {
   const int64_t first = 2 * range.begin;
   const int64_t count = std::min(args.in, 2 * range.end) - first;
+  const int64_t lines = next == nullptr ? 0 : Lines(range.end - range.begin);
   for (int64_t r = 0; r < args.rows; ++r, x += kRowPairs) {
+    for (int64_t line = lines * r / args.rows;
+         line < lines * (r + 1) / args.rows; ++line) {
+      Prefetch(reinterpret_cast<const char*>(next) + line * kLine);
+    }
     const int64_t at = r * args.x_stride + first;
     if (args.x_bf16 != nullptr) {
       Copy(args.x_bf16 + at, count, x);
@@ -223,7 +240,7 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
   for (int64_t b = 0; b < blocks; ++b) {
     const auto [begin, end] = BlockRange(args, b);
-    ReadInputs(args, {begin, end}, x);
+    ReadInputs(args, {begin, end}, b == 0 ? weights : nullptr, x);
     Block block;
     block.pairs = end - begin;
     block.x = x;
@@ -233,8 +250,11 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
       block.weights = weights + first * pairs + begin * kPanel;
       block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
       block.y = args.y + first;
-      MultiplyBlock(args.rows, std::min(kPanel, args.out - first), block,
-                    block.weights + pairs * kPanel);
+      const Pair* next = block.weights + pairs * kPanel;  // Of the next panel.
+      if (first + kPanel >= args.out) {
+        next = b + 1 < blocks ? weights + end * kPanel : nullptr;
+      }
+      MultiplyBlock(args.rows, std::min(kPanel, args.out - first), block, next);
     }
   }
 }
@@ -260,10 +280,11 @@ void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
 void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
   const int64_t pairs = (args.in + 1) / 2;
   const int64_t blocks = Blocks(args);
-  for (int64_t b = 0; b < blocks; ++b) {
-    ReadInputs(args, BlockRange(args, b), x + b * args.rows * kRowPairs);
-  }
   const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
+  for (int64_t b = 0; b < blocks; ++b) {
+    ReadInputs(args, BlockRange(args, b), b == 0 ? weights : nullptr,
+               x + b * args.rows * kRowPairs);
+  }
   for (int64_t first = 0; first < args.out; first += kPanel) {
     const int64_t columns = std::min(kPanel, args.out - first);
     float bias[kPanel] = {};
@@ -278,8 +299,9 @@ void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
       block.add = b > 0;
       block.y = sums;
       block.y_stride = kPanel;
+      const bool last = b + 1 == blocks && first + kPanel >= args.out;
       MultiplyBlock(args.rows, columns <= kLanes ? kLanes : kPanel, block,
-                    block.weights + block.pairs * kPanel);
+                    last ? nullptr : block.weights + block.pairs * kPanel);
     }
     WriteRounded(args, sums, columns, args.y_bf16 + first);
   }
