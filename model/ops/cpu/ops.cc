@@ -19,6 +19,8 @@ namespace {
 // The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
 // the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
+// The same for the scan.
+constexpr int64_t kGrainScanned = 4096;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
 
@@ -32,29 +34,40 @@ Args Slice(Args args, int begin, int end) {
 // Calls body(begin, end) over `items` items of `values` values each, in
 // parallel if there are enough values.
 template <typename Body>
-void ForEach(int64_t items, int64_t values, Body body) {
-  const int64_t grain = std::max<int64_t>(1, kGrainValues / values);
+void ForEach(int64_t items, int64_t values, Body body,
+             int64_t grain_values = kGrainValues) {
+  const int64_t grain = std::max<int64_t>(1, grain_values / values);
   ParallelFor(items, grain, body);
 }
 
 // Calls body(sequence, first channel, last channel + 1) over all sequences and
-// channels, in parallel if there are enough values.
+// channels to scan, in parallel if there are enough values.
 template <typename Body>
 void ForEachChannelBlock(const kernels::PackedSequences& sequences,
                          int64_t channels, Body body) {
   const int64_t blocks = (channels + kBlockChannels - 1) / kBlockChannels;
-  ForEach(sequences.count * blocks, sequences.length * kBlockChannels,
-          [&](int64_t begin, int64_t end) {
-            while (begin < end) {
-              const int64_t sequence = begin / blocks;
-              const int64_t last = std::min(end, (sequence + 1) * blocks);
-              const int64_t first_block = begin - sequence * blocks;
-              const int64_t last_block = last - sequence * blocks;
-              body(sequence, first_block * kBlockChannels,
-                   std::min(channels, last_block * kBlockChannels));
-              begin = last;
-            }
-          });
+  ForEach(
+      sequences.count * blocks, sequences.length * kBlockChannels,
+      [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+          const int64_t sequence = begin / blocks;
+          const int64_t last = std::min(end, (sequence + 1) * blocks);
+          const int64_t first_block = begin - sequence * blocks;
+          const int64_t last_block = last - sequence * blocks;
+          body(sequence, first_block * kBlockChannels,
+               std::min(channels, last_block * kBlockChannels));
+          begin = last;
+        }
+      },
+      kGrainScanned);
+}
+
+// Exchanges the first and the last of each sequence's `length` rows.
+template <typename T>
+void SwapEnds(T* x, int64_t sequences, int64_t length, int64_t channels) {
+  for (int64_t i = 0; i < sequences; ++i, x += length * channels) {
+    std::swap_ranges(x, x + channels, x + (length - 1) * channels);
+  }
 }
 
 // LayerNorm() from T to Y.
@@ -72,11 +85,14 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
   args.eps = 1e-5f;
-  args.swap = swap;
-  // Only a swap depends on the sequences.
-  const int64_t unit = swap ? length : 1;
-  args.sequences = {static_cast<int>(x.numel() / channels / unit),
-                    static_cast<int>(unit)};
+  // Only a swap depends on the sequences. Few of them are swapped beforehand,
+  // so that their rows can be divided.
+  const int64_t rows = x.numel() / channels;
+  const bool beforehand = swap && length > 1 && rows / length < LoopThreads();
+  if (beforehand) SwapEnds(args.x, rows / length, length, channels);
+  args.swap = swap && !beforehand;
+  const int64_t unit = args.swap ? length : 1;
+  args.sequences = {static_cast<int>(rows / unit), static_cast<int>(unit)};
   ForEach(args.sequences.count, unit * channels, [&](int64_t b, int64_t e) {
     kernels::LayerNormCpu(Slice(args, b, e));
   });
