@@ -18,20 +18,13 @@ namespace {
 constexpr int64_t kGrainProducts = 1 << 19;
 // A weight is read in the time of this number of multiplications.
 constexpr int64_t kReadProducts = 8;
-// The fewest rows per thread that are divided if tiles multiply them. Then
-// inputs of which a thread has written one half, and needs both, cost more than
-// weights that all threads read.
-constexpr int64_t kTiledRows = 64;
+// The fewest rows per thread that are divided. With so many, weights that all
+// threads read cost less than inputs that a thread reads whole although others
+// wrote parts of them.
+constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {
   return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
-}
-
-// Returns whether the rows are divided although there are enough outputs.
-template <typename W>
-bool DividesRows(const kernels::GemmArgs<W>& args) {
-  return !std::is_same_v<W, float> && kernels::HasAmxBf16() &&
-         args.rows >= kTiledRows * LoopThreads();
 }
 
 // Computes a part of a product, with GELU; args.gelu is what the product itself
@@ -44,13 +37,14 @@ void Multiply(const kernels::GemmArgs<W>& args, bool gelu) {
       {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride});
 }
 
-// Divides the panels of outputs among the threads if there are enough, so that
-// each thread reads different weights. Otherwise divides the rows.
+// Divides the rows among the threads if there are many or few outputs,
+// otherwise the panels of outputs, so that each thread reads different weights.
 template <typename W>
 void MultiplyInParallel(const kernels::GemmArgs<W>& args, bool gelu) {
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
-  if (panels >= 4 * LoopThreads() && !DividesRows(args)) {
+  const int64_t threads = LoopThreads();
+  if (args.rows < kDividedRows * threads && panels >= 4 * threads) {
     ParallelFor(panels, Grain((args.rows + kReadProducts) * args.in * width),
                 [&](int64_t begin, int64_t end) {
                   Multiply(
