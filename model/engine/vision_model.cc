@@ -228,10 +228,10 @@ CpuVisionModel::MakeContext(int index) {
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options) {
+  const UnkeptTensors unkept;
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);
   std::unique_ptr<model::VisionModel> model;
-  const UnkeptTensors unkept;
   const absl::Status status = Guarded([&] {
     model = std::make_unique<CpuVisionModel>(config, options, weights.root());
     return weights.Finish();

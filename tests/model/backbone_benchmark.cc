@@ -1,7 +1,8 @@
 // Times a whole model with deterministic weights, as the server runs it:
 //   backbone_benchmark --variant=sf_mamba_t --batch=8 --dtype=fp32 --threads=2
 // With --models=2 two models run batches at once, as in a server that is
-// flooded with requests for both.
+// flooded with requests for both. With --contexts=2 one model runs two, each on
+// half of the processors, as in a server with cpu_contexts: 2.
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +24,8 @@
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "model/engine/make_vision_model.h"
+#include "model/ops/affinity.h"
+#include "model/processor_group.h"
 #include "model/tensor_memory.h"
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
@@ -33,6 +36,8 @@ ABSL_FLAG(std::string, variant, "sf_mamba_t",
           "a row of the variants table; or everyday, everyday_detector or "
           "everyday_segmenter, of the sizes that models/ has");
 ABSL_FLAG(int, models, 1, "models that run at once");
+ABSL_FLAG(int, contexts, 1,
+          "batches of the model at once, each on a part of the processors");
 ABSL_FLAG(int, batch, 1, "images a run");
 ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
@@ -169,7 +174,8 @@ ModelConfig EverydayConfig(const std::string& variant) {
   return config;
 }
 
-// Returns the images per second that several contexts compute at once.
+// Returns the images per second that `count` batches compute at once: those of
+// several models, or of the contexts of one.
 double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                   int count) {
   const int loop_threads = at::get_num_threads();
@@ -177,9 +183,10 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&, i] {
       at::set_num_threads(loop_threads);  // Each thread has a limit of its own.
-      const std::unique_ptr<ExecutionContext> context = MakeContext(model);
+      const std::unique_ptr<ExecutionContext> context =
+          MakeContext(model, i % model.contexts());
       while (!stop) {
         (void)RunBatch(*context, inputs);
         images += inputs.size();
@@ -191,6 +198,33 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   stop = true;
   for (std::thread& thread : threads) thread.join();
   return images / absl::ToDoubleSeconds(absl::Now() - start);
+}
+
+// Prints the rate of `count` batches at once.
+int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
+                    int count) {
+  const double rate = RateAtOnce(model, inputs, count);
+  if (absl::GetFlag(FLAGS_json)) {
+    std::printf(R"({"at_once": %d, "images_per_second": %.2f})"
+                "\n",
+                count, rate);
+  } else {
+    std::printf("%d at once: %.2f images/s\n", count, rate);
+  }
+  return 0;
+}
+
+// Divides the processors among the contexts.
+std::vector<ProcessorGroup> Groups(int contexts) {
+  const std::vector<int> processors = ops::ThreadProcessors();
+  std::vector<ProcessorGroup> groups(contexts);
+  for (size_t i = 0; i < processors.size(); ++i) {
+    groups[i % contexts].processors.push_back(processors[i]);
+  }
+  for (ProcessorGroup& group : groups) {
+    group.threads = static_cast<int>(group.processors.size());
+  }
+  return groups;
 }
 
 int Main() {
@@ -208,11 +242,14 @@ int Main() {
   if (absl::GetFlag(FLAGS_threads) > 0) {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
+  const int contexts = absl::GetFlag(FLAGS_contexts);
+  ModelOptions options;
+  options.reference = absl::GetFlag(FLAGS_reference);
+  if (contexts > 1) options.processor_groups = Groups(contexts);
   weights::StateDict weights(DeterministicParameter);
-  const auto model =
-      everyday ? VisionModel::Random(*config, /*seed=*/1)
-               : engine::MakeVisionModel(*config, weights,
-                                         {absl::GetFlag(FLAGS_reference)});
+  const auto model = everyday
+                         ? VisionModel::Random(*config, /*seed=*/1, options)
+                         : engine::MakeVisionModel(*config, weights, options);
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.status().ToString().c_str());
     return 1;
@@ -223,11 +260,8 @@ int Main() {
   const std::unique_ptr<ExecutionContext> context = MakeContext(**model);
   for (int i = 0; i < 3; ++i) (void)RunBatch(*context, inputs);  // Warms up.
 
-  if (const int models = absl::GetFlag(FLAGS_models); models > 1) {
-    std::printf("%d at once: %.2f images/s\n", models,
-                RateAtOnce(**model, inputs, models));
-    return 0;
-  }
+  const int at_once = std::max(absl::GetFlag(FLAGS_models), contexts);
+  if (at_once > 1) return PrintRateAtOnce(**model, inputs, at_once);
   Parts parts;
   recorded_parts = &parts;
   if (absl::GetFlag(FLAGS_parts)) {

@@ -67,7 +67,8 @@ class Engine:
     Its idle threads sleep as soon as the server's do (server/main.cc).
     """
 
-    name, setting = 'this project', ''
+    name, setting = 'this project', 'one context'
+    contexts = 1
     environment = {**os.environ, 'GOMP_SPINCOUNT': '20000'}
 
     def __init__(self, job):
@@ -79,7 +80,8 @@ class Engine:
             times = self.call(DENSE[job.network].binary, '--backbone_only', '--rounds=2')
             return 1000 / times['backbone']['wall']
         answer = self.call('backbone_benchmark', f'--variant=sf_mamba_{job.network.lower()}',
-                           f'--batch={job.batch}', f'--duration={job.seconds}s')
+                           f'--batch={job.batch}', f'--duration={job.seconds}s',
+                           f'--contexts={self.contexts or job.threads}')
         return answer['images_per_second']
 
     def call(self, binary, *flags):
@@ -89,6 +91,12 @@ class Engine:
         answer = subprocess.run(command, check=True, capture_output=True, text=True,
                                 env=self.environment)
         return json.loads(answer.stdout)
+
+
+class EngineContexts(Engine):
+    """As many batches at once as threads, as in a server with so many cpu_contexts."""
+
+    setting, contexts = 'a context a thread', None
 
 
 class Contender:
@@ -206,11 +214,12 @@ class OpenVinoThroughput(OpenVino):
         self.queue.wait_all()
 
 
-CONTENDERS = [Engine, Eager, EagerChannelsLast, Compiled, OnnxRuntime, OpenVino,
+CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRuntime, OpenVino,
               OpenVinoThroughput]
 NO_BF16 = {OnnxRuntime}  # Its CPU provider has no bf16 convolutions and products.
-# Their reference scan is a loop in Python over every token of a map: no opponent.
-NO_DENSE = {Eager, EagerChannelsLast}
+# Contexts are for small models. The others' reference scan is a loop in Python over every
+# token of a map: no opponent.
+NO_DENSE = {EngineContexts, Eager, EagerChannelsLast}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
 
 
