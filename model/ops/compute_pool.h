@@ -30,8 +30,8 @@ namespace sfmamba::ops {
 // pool notices when other processes use its processors: its threads lose them
 // for milliseconds, again and again. Then the parts become smaller and smaller
 // towards the loop's end, so that a thread that loses its processor delays the
-// loop by one part only. And idle threads sleep at once, since spinning takes
-// time from the threads that they wait for.
+// loop by one part only. And idle threads
+// sleep at once, since spinning takes time from the threads that they wait for.
 // And if a loop may have as many threads as the pool has processors, a
 // worker stays on each processor and none helps a caller on its own: otherwise
 // the kernel often wakes a worker on its caller's processor while another
@@ -59,6 +59,10 @@ class ComputePool {
   void Run(int threads, int64_t count, int64_t grain, Body body)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns whether other processes used the processors lately, so that a loop
+  // has more parts than threads.
+  bool IsDisturbed() const;
+
  private:
   class Loop;
   struct Worker;
@@ -70,8 +74,6 @@ class ComputePool {
 
   void StartWorkers(int threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Work(Worker& self) ABSL_LOCKS_EXCLUDED(mu_);  // A worker's thread.
-  // Other processes used the processors lately.
-  bool IsDisturbed() const;
   void StayIfDisturbed(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHelp(const Worker& worker, const Loop& loop) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

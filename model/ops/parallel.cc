@@ -60,6 +60,11 @@ ComputePool& PoolOf(const std::vector<int>& processors) {
   return pools.Get(processors);
 }
 
+// The pool of the calling thread's loops.
+ComputePool& LoopPool() {
+  return thread_pool != nullptr ? *thread_pool : ProcessPool();
+}
+
 }  // namespace
 
 int LoopThreads() {
@@ -111,6 +116,8 @@ OnProcessorGroup::~OnProcessorGroup() {
   BindThread(processors_);
 }
 
+bool LoopsHaveManyParts() { return LoopPool().IsDisturbed(); }
+
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
   const int threads = LoopThreads();
@@ -118,8 +125,7 @@ void ParallelFor(int64_t count, int64_t grain,
     if (count > 0) body(0, count);
     return;
   }
-  ComputePool& pool = thread_pool != nullptr ? *thread_pool : ProcessPool();
-  pool.Run(threads, count, grain, [&](int64_t begin, int64_t end) {
+  LoopPool().Run(threads, count, grain, [&](int64_t begin, int64_t end) {
     const SerialPart guard;
     body(begin, end);
   });

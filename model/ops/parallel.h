@@ -13,6 +13,10 @@ namespace sfmamba::ops {
 // part of a loop, otherwise libtorch's number of intra-op threads.
 int LoopThreads();
 
+// Whether a loop of the calling thread has more parts than threads at present,
+// because other processes use the processors.
+bool LoopsHaveManyParts();
+
 // While it exists, libtorch's operators, oneDNN's and MKL's among them, use one
 // thread if they are called from the thread that made it; loops use as many as
 // before. libtorch's threads spin after an operator and so take time from the

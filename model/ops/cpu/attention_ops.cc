@@ -15,8 +15,9 @@ namespace {
 
 // The fewest multiplications per part, about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
-// The same where they must outweigh the cost of calling libtorch.
-constexpr int64_t kLibtorchGrainProducts = 1 << 21;
+// The same where they must outweigh the cost of calling libtorch, or that of a
+// thread that loses its processor to other processes.
+constexpr int64_t kLongGrainProducts = 1 << 21;
 // The queries of a part. Each part packs all keys of its head.
 constexpr int64_t kPartQueries = 1024;
 
@@ -31,8 +32,7 @@ void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
   const int axis = q.size(0) >= q.size(1) ? 0 : 1;
   const int64_t products =
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
-  ParallelFor(q.size(axis),
-              std::max<int64_t>(1, kLibtorchGrainProducts / products),
+  ParallelFor(q.size(axis), std::max<int64_t>(1, kLongGrainProducts / products),
               [&](int64_t begin, int64_t end) {
                 const c10::InferenceMode guard;  // Set for each thread.
                 const auto part = [&](const at::Tensor& x) {
@@ -50,32 +50,34 @@ void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const int64_t heads = q.size(1), queries = q.size(2);
   const int64_t parts = (queries + kPartQueries - 1) / kPartQueries;
   const int64_t products = queries * k.size(2) * 2 * q.size(3) / parts;
-  ParallelFor(
-      q.size(0) * heads * parts,
-      std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t sequence = i / parts / heads, head = i / parts % heads;
-          const int64_t first = queries * (i % parts) / parts;
-          const auto at = [&](const at::Tensor& x, int64_t row) {
-            return Data<W>(x) + sequence * x.stride(0) + head * x.stride(1) +
-                   row * x.stride(2);
-          };
-          kernels::AttentionArgs<W> args{};
-          args.queries = queries * (i % parts + 1) / parts - first;
-          args.tokens = k.size(2);
-          args.d = q.size(3);
-          args.q = at(q, first);
-          args.k = at(k, 0);
-          args.v = at(v, 0);
-          args.y = at(y, first);
-          args.q_stride = q.stride(2);
-          args.k_stride = k.stride(2);
-          args.v_stride = v.stride(2);
-          args.y_stride = y.stride(2);
-          kernels::AttentionCpu(args);
-        }
-      });
+  const int64_t grain =
+      LoopsHaveManyParts() ? kLongGrainProducts : kGrainProducts;
+  ParallelFor(q.size(0) * heads * parts,
+              std::max<int64_t>(1, grain / std::max<int64_t>(1, products)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t sequence = i / parts / heads,
+                                head = i / parts % heads;
+                  const int64_t first = queries * (i % parts) / parts;
+                  const auto at = [&](const at::Tensor& x, int64_t row) {
+                    return Data<W>(x) + sequence * x.stride(0) +
+                           head * x.stride(1) + row * x.stride(2);
+                  };
+                  kernels::AttentionArgs<W> args{};
+                  args.queries = queries * (i % parts + 1) / parts - first;
+                  args.tokens = k.size(2);
+                  args.d = q.size(3);
+                  args.q = at(q, first);
+                  args.k = at(k, 0);
+                  args.v = at(v, 0);
+                  args.y = at(y, first);
+                  args.q_stride = q.stride(2);
+                  args.k_stride = k.stride(2);
+                  args.v_stride = v.stride(2);
+                  args.y_stride = y.stride(2);
+                  kernels::AttentionCpu(args);
+                }
+              });
 }
 
 }  // namespace

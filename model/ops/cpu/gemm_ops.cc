@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kGrainProducts = 1 << 19;
 // A weight is read in the time of this number of multiplications.
 constexpr int64_t kReadProducts = 8;
-// The fewest rows per thread that are divided. With so many, weights that all
-// threads read cost less than inputs that a thread reads whole although others
-// wrote parts of them.
+// The fewest rows per thread that are divided. With so many, weights that each
+// part reads cost less than inputs that a thread reads whole although others
+// wrote parts of them, unless there are many parts.
 constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {
@@ -44,7 +44,9 @@ void MultiplyInParallel(const kernels::GemmArgs<W>& args, bool gelu) {
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   const int64_t threads = LoopThreads();
-  if (args.rows < kDividedRows * threads && panels >= 4 * threads) {
+  const bool has_many_rows =
+      args.rows >= kDividedRows * threads && !LoopsHaveManyParts();
+  if (!has_many_rows && panels >= 4 * threads) {
     ParallelFor(panels, Grain((args.rows + kReadProducts) * args.in * width),
                 [&](int64_t begin, int64_t end) {
                   Multiply(

@@ -19,7 +19,8 @@ namespace {
 // The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
 // the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The same for the scan.
+// The same for the scan. With many parts, in which any thread may lose its
+// processor, its short loops are not divided.
 constexpr int64_t kGrainScanned = 4096;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
@@ -59,7 +60,7 @@ void ForEachChannelBlock(const kernels::PackedSequences& sequences,
           begin = last;
         }
       },
-      kGrainScanned);
+      LoopsHaveManyParts() ? kGrainValues : kGrainScanned);
 }
 
 // Exchanges the first and the last of each sequence's `length` rows.
@@ -88,7 +89,8 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   // Only a swap depends on the sequences. Few of them are swapped beforehand,
   // so that their rows can be divided.
   const int64_t rows = x.numel() / channels;
-  const bool beforehand = swap && length > 1 && rows / length < LoopThreads();
+  const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
+                          !LoopsHaveManyParts();
   if (beforehand) SwapEnds(args.x, rows / length, length, channels);
   args.swap = swap && !beforehand;
   const int64_t unit = args.swap ? length : 1;
