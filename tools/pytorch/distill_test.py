@@ -301,10 +301,12 @@ class EvaluateTest(unittest.TestCase):
 
     def test_the_list_has_names_that_are_labels(self):
         labels = set(distill._IMAGENET_CATEGORIES)
-        rows = evaluate_photographs.read_list('held out')
+        rows = evaluate_photographs.read_list(['held out'])
         self.assertEqual(len(rows), 51)
-        self.assertGreaterEqual(len(evaluate_photographs.read_list('unseen')), 10)
-        for _, path, names in rows + evaluate_photographs.read_list('unseen'):
+        others = evaluate_photographs.read_list(['unseen', 'wide'])
+        self.assertGreaterEqual(len(others), 150)
+        self.assertEqual(len({path for _, path, _ in rows + others}), len(rows + others))
+        for _, path, names in rows + others:
             self.assertLessEqual(set(names), labels, path)
 
 

@@ -1,10 +1,10 @@
 """Compares a distilled classifier with its teacher on photographs that neither learned from.
 
     python evaluate_photographs.py --model ../../models/photographs/1 --root / [--maps MAPS ...]
-        [--set unseen]
+        [--set unseen wide]
 
-The pictures are those of photographs.tsv in one set, below ROOT (Debian packages) or in
-scikit-image; with the names that are right for them, where ImageNet has any. Printed are
+The pictures are those of photographs.tsv in the sets named, below ROOT (Debian packages) or
+in PyPI packages; with the names that are right for them, where ImageNet has any. Printed are
 the shares of whole pictures and of cuts whose best answer by the teacher is the student's
 too, or among its five best; then each picture with a name and its three best answers.
 
@@ -16,6 +16,7 @@ trained, with that map fitted. What these reach, the frozen layers reach alone.
 import argparse
 import copy
 import csv
+import importlib.util
 import pathlib
 
 import numpy as np
@@ -35,20 +36,24 @@ from train_classifier import normalise
 HERE = pathlib.Path(__file__).parent
 CUTS, LEAST_CUT = 20, 0.25  # Of a picture; the least side, as a part of the picture's.
 FITTED = 3000               # Maps that the controls are fitted to.
+MODULES = {'scikit-image': 'skimage'}  # PyPI packages whose modules have other names.
 
 
-def read_list(subset):
-    """(package, path, right names) of each picture of a set."""
+def read_list(sets):
+    """(package, path, right names) of each picture of some sets."""
     with open(HERE / 'photographs.tsv', encoding='utf-8', newline='') as file:
-        rows = [row for row in csv.DictReader(file, delimiter='\t') if row['set'] == subset]
+        rows = [row for row in csv.DictReader(file, delimiter='\t') if row['set'] in sets]
     return [(row['package'], row['picture'], [n for n in row['names'].split('|') if n])
             for row in rows]
 
 
 def open_picture(root, package, path):
-    if package == 'scikit-image':
-        import skimage
-        root = pathlib.Path(skimage.__file__).parent
+    """A picture of a Debian package, below root, or of an installed PyPI package."""
+    if not path.startswith('usr/'):
+        spec = importlib.util.find_spec(MODULES.get(package, package))
+        if spec is None:
+            raise ValueError(f'{path}: PyPI\'s {package} is not installed')
+        root = pathlib.Path(spec.origin).parent
     with Image.open(root / path) as image:
         return image.convert('RGB')
 
@@ -131,12 +136,12 @@ def main():
     parser.add_argument('--model', type=pathlib.Path, required=True)
     parser.add_argument('--root', type=pathlib.Path, default=pathlib.Path('/'))
     parser.add_argument('--maps', type=pathlib.Path, nargs='+')
-    parser.add_argument('--set', default='held out', dest='subset')
+    parser.add_argument('--set', nargs='+', default=['held out'], dest='sets')
     args = parser.parse_args()
     torch.set_num_threads(1)
     model, labels = load(args.model)
     teacher = LiteTail().load_imagenet().eval()
-    entries = read_list(args.subset)
+    entries = read_list(args.sets)
     for names in (names for _, _, names in entries):
         unknown = set(names) - set(labels)
         if unknown:
