@@ -4,9 +4,9 @@
 
 One backbone, started from the classifier's weights and tuned along but for its trunk,
 feeds both heads: a scene costs one forward pass of it. With --tasks only one head is
-trained. The pictures grow on the way. RUN receives checkpoint.pt and log.txt; see
-training.py for --passes, --minutes, --resume. `torchrun --nproc_per_node=2 train_heads.py
-...` uses two cores or GPUs.
+trained. The pictures grow on the way, but not with --full_size. RUN receives checkpoint.pt
+and log.txt; see training.py for --passes, --minutes, --resume. `torchrun
+--nproc_per_node=2 train_heads.py ...` uses two cores or GPUs.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import multiprocessing
 import pathlib
 
 import numpy as np
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 
@@ -44,9 +45,10 @@ VALIDATION_SCENES = 60
 class Heads(torch.nn.Module):
     """A backbone under both heads; the parts carry the checkpoints' prefixes."""
 
-    def __init__(self, classes):
+    def __init__(self, classes, jaccard=0.0):
         super().__init__()
         self.pixel_weights = None  # In the segmenter's loss: even.
+        self.jaccard = jaccard
         self.backbone = Backbone(**BACKBONE)
         self.backbone.trunk.requires_grad_(False)
         config = detector.Config(classes=classes, **DETECTOR)
@@ -69,9 +71,11 @@ class Heads(torch.nn.Module):
             losses = detection_loss(self.detector, maps, batch) if 'detect' in tasks else {}
             if 'segment' in tasks:
                 class_maps = batch['class_maps'][:, 2::4, 2::4].long()  # The logits' centres.
+                logits = self.decode_head(maps)
                 losses['segment'] = SEGMENT_WEIGHT * F.cross_entropy(
-                    self.decode_head(maps), class_maps, self.pixel_weights,
-                    ignore_index=scenes.IGNORE)
+                    logits, class_maps, self.pixel_weights, ignore_index=scenes.IGNORE)
+                if self.jaccard:
+                    losses['jaccard'] = self.jaccard * jaccard_loss(logits, class_maps)
         return losses
 
     def detect(self, images, shapes):
@@ -79,6 +83,25 @@ class Heads(torch.nn.Module):
 
     def segment(self, images):
         return self.decode_head(self.backbone(images))
+
+
+def jaccard_loss(logits, class_maps):
+    """The Lovasz extension of 1 - IoU, the mean over the classes that the batch has.
+
+    logits [N,C,h,w], class_maps [N,h,w]. Source: arXiv 1705.08790, section 3.
+    """
+    counted = class_maps != scenes.IGNORE
+    shares, classes = logits.float().softmax(1).movedim(1, 3)[counted], class_maps[counted]
+    losses = []
+    for k in classes.unique():
+        wanted = (classes == k).float()
+        errors, order = (wanted - shares[:, k]).abs().sort(descending=True)
+        wanted = wanted[order]
+        # IoU if the first n pixels of this order are wrong, for each n.
+        kept, strange = wanted.sum() - wanted.cumsum(0), (1 - wanted).cumsum(0)
+        steps = 1 - kept / (wanted.sum() + strange)
+        losses.append(errors @ torch.cat([steps[:1], steps.diff()]))
+    return torch.stack(losses).mean()
 
 
 def pixel_weights(data, classes, seed):
@@ -102,13 +125,24 @@ def start_from(heads, checkpoint):
         raise ValueError(f'{checkpoint}: missing {missing}, unexpected {unexpected}')
 
 
+def start_from_models(heads, models, version):
+    """Loads exported models; where their backbones differ, the segmenter's."""
+    for name, prefix in ((export.DETECTOR_ID, 'detector.'), (export.SEGMENTER_ID, '')):
+        tensors = safetensors.torch.load_file(models / name / str(version) / 'model.safetensors')
+        _, unexpected = heads.load_state_dict(
+            {key if key.startswith('backbone.') else prefix + key: value.float()
+             for key, value in tensors.items()}, strict=False)
+        if unexpected:
+            raise ValueError(f'{models}: {name} has unexpected {unexpected}')
+
+
 def rate_of(name):
     """The backbone learns slower."""
     return BACKBONE_RATE if name.startswith('backbone.') and 'outnorm' not in name else HEAD_RATE
 
 
-def size_at(progress):
-    return max(size for since, size in GROWTH if progress >= since)
+def size_at(progress, full_size=False):
+    return SHORT if full_size else max(size for since, size in GROWTH if progress >= since)
 
 
 def set_windows(backbone, picture):
@@ -140,16 +174,19 @@ def train(args):
     labels = sorted(cutouts)
     held_out = scenes.test_set(compose.load_cutouts(args.cutouts, 'validation'), labels, photos,
                                SHORT, VALIDATION_SCENES)
-    heads = Heads(len(labels))
-    if args.initial:
+    heads = Heads(len(labels), args.jaccard)
+    if args.initial and args.initial.is_dir():
+        start_from_models(heads, args.initial, args.initial_version)
+    elif args.initial:
         heads.load_state_dict(torch.load(args.initial, weights_only=True)['state_dict'])
     if args.backbone:
         start_from(heads, args.backbone)
     heads = heads.to(memory_format=torch.channels_last)
-    groups = training.parameter_groups(heads, HEAD_RATE, WEIGHT_DECAY, rate_of)
+    groups = training.parameter_groups(heads, HEAD_RATE, WEIGHT_DECAY,
+                                       lambda name: args.rate * rate_of(name))
     run = training.Run(args, heads, groups, dict(labels=labels),
                        lambda averaged: figures(averaged, held_out, labels, args.tasks))
-    size = multiprocessing.Value('i', size_at(run.progress()))
+    size = multiprocessing.Value('i', size_at(run.progress(), args.full_size))
     data = scenes.Scenes(cutouts, labels, photos, size, BATCH, (args.seed, run.step, run.rank))
     heads.pixel_weights = pixel_weights(data, len(labels), args.seed).to(training.device())
     batches = iter(torch.utils.data.DataLoader(data, batch_size=None, num_workers=1,
@@ -157,7 +194,7 @@ def train(args):
     place = training.device()
     torch.set_default_device(place)  # For what detection_loss makes.
     for _ in run.steps():
-        size.value = size_at(run.progress())
+        size.value = size_at(run.progress(), args.full_size)
         batch = {name: [x.to(place) for x in value] if isinstance(value, list) else value.to(place)
                  for name, value in next(batches).items()}
         set_windows(heads.backbone, min(batch['pictures'].shape[1:3]))
@@ -170,7 +207,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--cutouts', type=pathlib.Path, required=True)
     parser.add_argument('--backbone', type=pathlib.Path, help="a classifier's checkpoint")
-    parser.add_argument('--initial', type=pathlib.Path, help='heads to start from')
+    parser.add_argument('--initial', type=pathlib.Path,
+                        help='heads to start from: a checkpoint, or a folder of models')
+    parser.add_argument('--initial_version', type=int, default=1, help="these models' version")
+    parser.add_argument('--full_size', action='store_true', help='no small pictures first')
+    parser.add_argument('--rate', type=float, default=1.0, help='factor of the learning rates')
+    parser.add_argument('--jaccard', type=float, default=0.0,
+                        help="what the Jaccard loss counts beside the segmenter's other one")
     parser.add_argument('--tasks', nargs='+', choices=TASKS, default=TASKS)
     parser.add_argument('--export', type=pathlib.Path, help='folder of models to write to')
     parser.add_argument('--version', type=int, default=1)
