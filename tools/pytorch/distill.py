@@ -33,7 +33,7 @@ from lite_trunk import NECK, WIDTHS, LiteTail
 BATCH = 64
 PASSES = 150_000
 RATE, WEIGHT_DECAY = 1e-3, 0.02
-GUIDE, MAP, FEATURES = 0.3, 1.0, 1.0  # What the parts of the loss count beside the answers'.
+GUIDE, MAP, FEATURES = 0.3, 1.0, 1.0  # What the parts of the loss count.
 HORIZON = 150                         # Steps that the weights are averaged over.
 REFRESHED = 200                       # Steps between looks for new files.
 MIXED = 0.5                           # Share of maps that are mixed with another.
@@ -109,9 +109,9 @@ class Student(torch.nn.Module):
     """The model, and what its losses need: guides[j] is the teacher's block whose map block j
     learns to give, unless a later one does."""
 
-    def __init__(self, model, guides, bf16):
+    def __init__(self, model, guides, bf16, answers=1.0):
         super().__init__()
-        self.model, self.guides, self.bf16 = model, guides, bf16
+        self.model, self.guides, self.bf16, self.answers = model, guides, bf16, answers
         # Of the teacher's four maps, per channel; of its features.
         self.register_buffer('spread', torch.ones(3, WIDTHS[-1]))
         self.register_buffer('spread_map', torch.ones(NECK))
@@ -162,21 +162,25 @@ class Student(torch.nn.Module):
         other = (guess.float() - features.float()) / self.spread_features
         soft = F.kl_div(logits.float().log_softmax(1), wanted.float().log_softmax(1),
                         reduction='batchmean', log_target=True)
-        return dict(soft=soft, map=MAP * errors.square().mean(),
+        return dict(soft=self.answers * soft, map=MAP * errors.square().mean(),
                     features=FEATURES * other.square().mean(), guides=GUIDE * guides)
 
 
 @torch.no_grad()
 def agreement(model, teacher, maps, batch=64):
-    """Shares of the maps whose best answer is the teacher's, or among the student's five best."""
+    """Shares of the maps whose best answer is the teacher's, or among the student's five best;
+    and the mean divergence of its answers from the teacher's."""
     model.eval()
-    hits = []
+    hits, divergence = [], 0
     for x in maps.split(batch):
-        best = teacher(x)[2].argmax(1, keepdim=True)
+        wanted = teacher(x)[2]
         logits = model.head(model.pool(model.levels[3](x)))
-        hits.append(logits.topk(5).indices == best)
+        hits.append(logits.topk(5).indices == wanted.argmax(1, keepdim=True))
+        divergence += F.kl_div(logits.log_softmax(1), wanted.log_softmax(1), reduction='sum',
+                               log_target=True).item()
     hits = torch.cat(hits)
-    return hits[:, 0].float().mean().item(), hits.any(1).float().mean().item()
+    return (hits[:, 0].float().mean().item(), hits.any(1).float().mean().item(),
+            divergence / len(maps))
 
 
 def start(student, teacher, batches, fitted=True):
@@ -215,7 +219,7 @@ def train(args):
     data = Maps(args.maps)
     kept = Maps([args.validation]).validation if args.validation else data.validation
     model, teacher = make_student(args.depth, not args.no_swap)
-    student = Student(model, GUIDES[args.depth], args.bf16)
+    student = Student(model, GUIDES[args.depth], args.bf16, args.answers)
     if not args.resume:
         start(student, teacher, data.draw(np.random.default_rng(args.seed), FITTED).split(256),
               fitted=not (args.no_fit or args.initial))
@@ -223,8 +227,9 @@ def train(args):
         take_weights(student, args.initial)
 
     def validate(averaged):
-        top1, top5 = agreement(averaged.model, teacher, kept)
-        return dict(files=sum(map(len, data.ordered)), agreement_top1=round(top1, 4), agreement_top5=round(top5, 4))
+        top1, top5, divergence = agreement(averaged.model, teacher, kept)
+        return dict(files=sum(map(len, data.ordered)), agreement_top1=round(top1, 4),
+                    agreement_top5=round(top5, 4), divergence=round(divergence, 4))
 
     groups = training.parameter_groups(student, args.rate, WEIGHT_DECAY)
     run = training.Run(args, student, groups,
@@ -253,6 +258,8 @@ def main():
     parser.add_argument('--rate', type=float, default=RATE)
     parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
     parser.add_argument('--mixed', type=float, default=MIXED, help='share of mixed maps')
+    parser.add_argument('--answers', type=float, default=1.0,
+                        help="what the answers' loss counts beside the maps' and features'")
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
     parser.add_argument('--no_fit', action='store_true', help='start from random layers')
     training.add_arguments(parser, PASSES)

@@ -147,6 +147,14 @@ class StudentTest(unittest.TestCase):
         self.assertLess(losses['guides'].item(), 1e-10)
         self.assertGreater(losses['map'].item(), 0.01)
 
+    def test_the_answers_count_as_often_as_is_said(self):
+        model, teacher = quiet_student(4)
+        x = random_maps(2)
+        once, four_times = (distill.Student(model, (0, 1, 2, 2), bf16=False, answers=n).eval()
+                            .losses(teacher, x) for n in (1.0, 4.0))
+        self.assertAlmostEqual(four_times['soft'].item(), 4 * once['soft'].item(), places=4)
+        self.assertEqual(four_times['map'].item(), once['map'].item())
+
     def test_only_the_token_stage_and_the_linear_map_learn(self):
         model, teacher = quiet_student(4)
         student = distill.Student(model, (0, 1, 2, 2), bf16=False).train()
@@ -163,7 +171,7 @@ def train_shortly(folder, **changes):
     args = types.SimpleNamespace(
         out=folder / 'run', passes=8, minutes=None, resume=False, threads=1, seed=3, report=1e9,
         maps=[folder], validation=None, initial=None, depth=4, batch=4, rate=1e-3, mixed=0.5,
-        bf16=False, no_swap=False, no_fit=False, export=None)
+        answers=1.0, bf16=False, no_swap=False, no_fit=False, export=None)
     vars(args).update(changes)
     with mock.patch.object(lite_trunk.LiteTrunk, 'load_imagenet', lambda self: self), \
             mock.patch.object(lite_trunk.LiteTail, 'load_imagenet', lambda self: self), \
@@ -182,7 +190,7 @@ class TrainTest(unittest.TestCase):
             write_maps(folder)
             write_maps(folder / 'kept', seed=7)
             first = train_shortly(folder)
-            with mock.patch.object(distill, 'agreement', return_value=(0.25, 0.5)) as asked:
+            with mock.patch.object(distill, 'agreement', return_value=(0.25, 0.5, 1.5)) as asked:
                 second = train_shortly(folder, out=folder / 'next', rate=0,
                                        initial=first.out / 'checkpoint.pt',
                                        validation=folder / 'kept')
