@@ -81,7 +81,7 @@ class TritonClientTest(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             exec(example.replace('127.0.0.1:8001', self.server.address), {})
-        self.assertRegex(said.getvalue(), r"^\[\[b'8\.0\d+:872:tripod'\]\]$")
+        self.assertRegex(said.getvalue(), r"^\[\[b'8\.2\d+:872:tripod'\]\]$")
 
     def test_describes_itself(self):
         self.assertIn('statistics', self.client.get_server_metadata().extensions)
