@@ -1,0 +1,62 @@
+"""Averages the weights of two classifiers that were taught from the same start.
+
+    python average.py --of ../../models/photographs/1 run/exported --out averaged
+
+The folders are models as the server loads them. OUT receives the first one's files, with each
+weight the mean of both; weights that are the same in both, as frozen layers are, keep their
+bits. The mean of a model before and after more training is often better than either.
+"""
+
+import argparse
+import hashlib
+import pathlib
+import re
+import shutil
+
+import safetensors.torch
+import torch
+
+WEIGHTS = 'model.safetensors'
+
+
+def mean(first, second):
+    """The mean of two dictionaries of tensors, in the first one's types."""
+    for name in sorted(first.keys() ^ second.keys()):
+        raise ValueError(f'{name}: expected in both models, is in one')
+    result = {}
+    for name, a in first.items():
+        b = second[name]
+        if a.shape != b.shape:
+            raise ValueError(f'{name}: expected {list(a.shape)} in both models, '
+                             f'got {list(b.shape)} in the second')
+        result[name] = a if torch.equal(a, b) else ((a.float() + b.float()) / 2).to(a.dtype)
+    return result
+
+
+def with_weights(config, data):
+    """The text of a config.textproto, with size and sum of these weights."""
+    config = re.sub(r'(?m)^(\s*size_bytes: )\d+', rf'\g<1>{len(data)}', config)
+    return re.sub(r'(?m)^(\s*sha256: )"[0-9a-f]*"',
+                  rf'\g<1>"{hashlib.sha256(data).hexdigest()}"', config)
+
+
+def average(folders, out):
+    weights = mean(*[safetensors.torch.load_file(folder / WEIGHTS) for folder in folders])
+    shutil.copytree(folders[0], out)
+    safetensors.torch.save_file(weights, out / WEIGHTS)
+    config = out / 'config.textproto'
+    config.write_text(with_weights(config.read_text(), (out / WEIGHTS).read_bytes()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--of', nargs=2, type=pathlib.Path, required=True, metavar='MODEL',
+                        help='the two model folders')
+    parser.add_argument('--out', type=pathlib.Path, required=True, help='a new model folder')
+    arguments = parser.parse_args()
+    average(arguments.of, arguments.out)
+
+
+if __name__ == '__main__':
+    main()

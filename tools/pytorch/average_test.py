@@ -1,0 +1,54 @@
+"""What averaging promises: means, bits that stay, and a folder that the server accepts."""
+
+import hashlib
+import pathlib
+import tempfile
+import unittest
+
+import safetensors.torch
+import torch
+
+import average
+
+CONFIG = 'num_classes: 2\nweights {\n  size_bytes: 1\n  sha256: "00"\n}\n'
+
+
+class AverageTest(unittest.TestCase):
+    def test_weights_are_means_and_equal_ones_keep_their_bits(self):
+        frozen = torch.tensor([0.1, 65504.0]).half()
+        first = {'a': torch.tensor([1.0, 2.0]), 'frozen': frozen}
+        second = {'a': torch.tensor([3.0, -2.0]), 'frozen': frozen.clone()}
+        result = average.mean(first, second)
+        self.assertEqual(result['a'].tolist(), [2, 0])
+        self.assertTrue(torch.equal(result['frozen'], frozen))
+        self.assertEqual(result['frozen'].dtype, torch.float16)
+
+    def test_models_that_differ_in_layers_are_refused_by_name(self):
+        a, b = {'x': torch.zeros(2)}, {'x': torch.zeros(3)}
+        with self.assertRaisesRegex(ValueError, r'x: expected \[2\] in both models, got \[3\]'):
+            average.mean(a, b)
+        with self.assertRaisesRegex(ValueError, 'y: expected in both models, is in one'):
+            average.mean(a, {**a, 'y': torch.zeros(1)})
+
+    def test_the_folder_has_the_sum_of_its_weights(self):
+        with tempfile.TemporaryDirectory() as root:
+            folders = []
+            for i in range(2):
+                folder = pathlib.Path(root) / str(i)
+                folder.mkdir()
+                (folder / 'config.textproto').write_text(CONFIG)
+                safetensors.torch.save_file({'a': torch.tensor([float(i)])},
+                                            folder / average.WEIGHTS)
+                folders.append(folder)
+            out = pathlib.Path(root) / 'out'
+            average.average(folders, out)
+            data = (out / average.WEIGHTS).read_bytes()
+            text = (out / 'config.textproto').read_text()
+            self.assertIn(f'size_bytes: {len(data)}\n', text)
+            self.assertIn(f'sha256: "{hashlib.sha256(data).hexdigest()}"', text)
+            self.assertIn('num_classes: 2', text)
+            self.assertEqual(safetensors.torch.load_file(out / average.WEIGHTS)['a'].tolist(), [0.5])
+
+
+if __name__ == '__main__':
+    unittest.main()
