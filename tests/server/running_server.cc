@@ -123,6 +123,7 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
     return base::SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
   };
   options.device_failed = [this] { ++device_failures_; };
+  options.release_memory = [this] { ++memory_releases_; };
   options.refusal_window = absl::ZeroDuration();
   options.scrape_window = absl::ZeroDuration();
   absl::StatusOr<std::unique_ptr<Server>> server =

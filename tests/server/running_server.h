@@ -65,6 +65,8 @@ class RunningServer {
   }
   // How often a model has found its device failed for good.
   int device_failures() const { return device_failures_.load(); }
+  // How often models were asked to give back memory that they do not need.
+  int memory_releases() const { return memory_releases_.load(); }
   v1::VisionService::Stub& stub() { return *stub_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
@@ -87,6 +89,7 @@ class RunningServer {
   Gate gate_;
   std::atomic<int64_t> clock_advance_nanos_{0};
   std::atomic<int> device_failures_{0};
+  std::atomic<int> memory_releases_{0};
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::VisionService::Stub> stub_;

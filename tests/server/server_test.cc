@@ -160,6 +160,11 @@ TEST_F(ServerTest, NothingIsServingAfterADeviceHasFailedWhileItWarmsUp) {
   EXPECT_EQ(server.device_failures(), 1);
 }
 
+TEST_F(ServerTest, ModelsAreAskedAgainAndAgainToGiveBackMemory) {
+  RunningServer server(config_);
+  WaitUntil([&] { return server.memory_releases() >= 2; }, "memory released");
+}
+
 TEST_F(ServerTest, AWatcherThatLeavesIsForgotten) {
   RunningServer server(config_);
   for (int i = 0; i < 20; ++i) {
