@@ -21,21 +21,9 @@ struct Free {
   void operator()(float* values) const { ::operator delete[](values, kLine); }
 };
 using Floats = std::unique_ptr<float[], Free>;
-
-// The calling thread's memory of at least `count` floats, which it keeps: the
-// system clears memory that is new to the process. That of a block is at most
-// some 40 MB.
-float* Scratch(int64_t count) {
-  thread_local Floats floats;
-  thread_local int64_t size = 0;
-  if (size < count) {
-    floats = nullptr;  // First, so that both are never held.
-    size = 0;
-    floats.reset(
-        static_cast<float*>(::operator new[](count * sizeof(float), kLine)));
-    size = count;
-  }
-  return floats.get();
+Floats Allocate(int64_t count) {
+  return Floats(
+      static_cast<float*>(::operator new[](count * sizeof(float), kLine)));
 }
 
 // A method with fewer products per output is chosen if they are less than this
@@ -178,10 +166,8 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
   const int64_t largest = std::min(kWinogradBlock, end - begin);
   const int64_t input_stride = largest * args.in + kSkew;
   const int64_t output_stride = largest * args.out + kSkew;
-  const int64_t input_floats = Positions(args.side) * input_stride;
-  const int64_t output_floats = Positions(args.side) * output_stride;
-  float* const inputs = Scratch(input_floats + output_floats);
-  float* const outputs = inputs + input_floats;
+  const Floats inputs = Allocate(Positions(args.side) * input_stride);
+  const Floats outputs = Allocate(Positions(args.side) * output_stride);
   const std::vector<float> padding(args.in);
   const int64_t tiles = end - begin;
   const int64_t blocks = (tiles + kWinogradBlock - 1) / kWinogradBlock;
@@ -189,7 +175,7 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
     const int64_t first = begin + tiles * b / blocks;
     const WinogradBlock block{
         first,         begin + tiles * (b + 1) / blocks - first,
-        inputs,        outputs,
+        inputs.get(),  outputs.get(),
         input_stride,  output_stride,
         padding.data()};
     WinogradInput(args, block, isa);

@@ -17,6 +17,16 @@ int64_t Rounded(int64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// New memory; null if the system has none.
+void* Map(int64_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // An error is ignored: the memory then has small pages.
+  (void)madvise(memory, bytes, MADV_HUGEPAGE);
+  return memory;
+}
+
 }  // namespace
 
 BlockCache::~BlockCache() {
@@ -26,24 +36,25 @@ BlockCache::~BlockCache() {
 
 void* BlockCache::Take(int64_t bytes, int node, absl::Time now) {
   const int64_t size = Rounded(bytes);
-  std::vector<Block> idle;
   Block block;
   {
     absl::MutexLock lock(&mu_);
     block = TakeKept(size, node);
+  }
+  if (block.memory == nullptr) {
+    block = {Map(size), size, node, now};
+    if (block.memory == nullptr) return nullptr;
+  }
+  std::vector<Block> idle;
+  {
+    absl::MutexLock lock(&mu_);
+    taken_.emplace(block.memory, block);
+    taken_bytes_ += block.bytes;
+    most_taken_ = std::max(most_taken_, taken_bytes_);
     idle = TakeIdle(now);
-    if (block.memory != nullptr) taken_.emplace(block.memory, block);
   }
   Unmap(idle);
-  if (block.memory != nullptr) return block.memory;
-  void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  // An error is ignored: the memory then has small pages.
-  (void)madvise(memory, size, MADV_HUGEPAGE);
-  absl::MutexLock lock(&mu_);
-  taken_.emplace(memory, Block{memory, size, node, now});
-  return memory;
+  return block.memory;
 }
 
 bool BlockCache::Return(void* memory, absl::Time now) {
@@ -54,6 +65,8 @@ bool BlockCache::Return(void* memory, absl::Time now) {
     if (found == taken_.end()) return false;
     kept_.push_back(found->second);
     kept_.back().returned = now;
+    kept_bytes_ += kept_.back().bytes;
+    taken_bytes_ -= kept_.back().bytes;
     taken_.erase(found);
     idle = TakeIdle(now);
   }
@@ -68,13 +81,6 @@ void BlockCache::Release(absl::Time now) {
     idle = TakeIdle(now);
   }
   Unmap(idle);
-}
-
-int64_t BlockCache::kept_bytes() const {
-  absl::MutexLock lock(&mu_);
-  int64_t bytes = 0;
-  for (const Block& block : kept_) bytes += block.bytes;
-  return bytes;
 }
 
 // Takes the smallest that fits, of several the one returned last, which may
@@ -92,13 +98,18 @@ BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
   if (best == kept_.end()) return {nullptr, 0, 0, absl::InfinitePast()};
   const Block block = *best;
   kept_.erase(best);
+  kept_bytes_ -= block.bytes;
   return block;
 }
 
 std::vector<BlockCache::Block> BlockCache::TakeIdle(absl::Time now) {
-  const auto end = std::find_if(
-      kept_.begin(), kept_.end(),
-      [&](const Block& block) { return now - block.returned < keep_; });
+  const int64_t most = most_taken_ + most_taken_ / 4;
+  auto end = kept_.begin();
+  while (end != kept_.end() &&
+         (now - end->returned >= keep_ || taken_bytes_ + kept_bytes_ > most)) {
+    kept_bytes_ -= end->bytes;
+    ++end;
+  }
   const std::vector<Block> idle(kept_.begin(), end);
   kept_.erase(kept_.begin(), end);
   return idle;

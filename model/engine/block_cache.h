@@ -15,6 +15,10 @@ namespace sfmamba::engine {
 // is new to the process is cleared by the system page by page, which takes
 // longer than many an operator that writes to it.
 //
+// All blocks together, taken and kept, are at most 5/4 of the most that were
+// ever taken at once: blocks of ever new sizes displace the oldest that are
+// kept, so that no choice of sizes takes much more memory than no cache would.
+//
 // Thread-safe. Times are of any clock that is the same for all calls.
 class BlockCache {
  public:
@@ -39,7 +43,10 @@ class BlockCache {
   void Release(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the bytes of all blocks that nobody has taken.
-  int64_t kept_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
+  int64_t kept_bytes() const ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    return kept_bytes_;
+  }
 
  private:
   struct Block {
@@ -51,7 +58,7 @@ class BlockCache {
 
   // Removes a kept block that fits; one without memory if there is none.
   Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes what nobody has taken for keep_.
+  // Removes what nobody has taken for keep_, and what is too much.
   std::vector<Block> TakeIdle(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Unmap(const std::vector<Block>& blocks);
@@ -60,6 +67,9 @@ class BlockCache {
   mutable absl::Mutex mu_;
   std::vector<Block> kept_ ABSL_GUARDED_BY(mu_);  // By the time of return.
   std::unordered_map<void*, Block> taken_ ABSL_GUARDED_BY(mu_);
+  int64_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t taken_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t most_taken_ ABSL_GUARDED_BY(mu_) = 0;  // At once, in bytes.
 };
 
 }  // namespace sfmamba::engine

@@ -76,6 +76,8 @@ TEST(BlockCacheTest, TakesTheSmallestThatFits) {
 
 TEST(BlockCacheTest, TakesABlockOnItsOwnNodeOnly) {
   BlockCache cache(kKeep);
+  // So many that both blocks may be kept.
+  EXPECT_TRUE(cache.Return(cache.Take(8 * kMegabyte, 0, kStart), kStart));
   void* const block = cache.Take(kMegabyte, 0, kStart);
   EXPECT_TRUE(cache.Return(block, kStart));
   void* const other = cache.Take(kMegabyte, 1, kStart);
@@ -108,9 +110,37 @@ TEST(BlockCacheTest, GivesBackWhenOthersAreTakenToo) {
   EXPECT_TRUE(cache.Return(other, kStart + kKeep));
 }
 
+// As where every picture that a model is asked about has another size.
+TEST(BlockCacheTest, EverNewSizesTakeLittleMoreThanTheLargest) {
+  BlockCache cache(kKeep);
+  for (int64_t bytes = 64 * kMegabyte; bytes >= kMegabyte;
+       bytes -= kMegabyte / 2) {
+    void* const block = cache.Take(bytes, 0, kStart);
+    EXPECT_LE(bytes + cache.kept_bytes(), 80 * kMegabyte);
+    EXPECT_TRUE(cache.Return(block, kStart));
+    EXPECT_LE(cache.kept_bytes(), 80 * kMegabyte);
+  }
+}
+
+TEST(BlockCacheTest, TheOldestMakeRoomForOthers) {
+  BlockCache cache(kKeep);
+  void* const oldest = cache.Take(4 * kMegabyte, 0, kStart);
+  EXPECT_TRUE(cache.Return(oldest, kStart));
+  void* const other = cache.Take(2 * kMegabyte, 0, kStart);
+  EXPECT_EQ(cache.kept_bytes(), 0) << "4 MB and 2 MB are more than 5";
+  EXPECT_TRUE(cache.Return(other, kStart));
+  EXPECT_EQ(cache.Take(2 * kMegabyte, 0, kStart), other);
+  EXPECT_TRUE(cache.Return(other, kStart));
+}
+
 TEST(BlockCacheTest, SaysIfThereIsNoMemory) {
   BlockCache cache(kKeep);
   EXPECT_EQ(cache.Take(int64_t{1} << 60, 0, kStart), nullptr);
+  EXPECT_TRUE(cache.Return(cache.Take(kMegabyte, 0, kStart), kStart));
+  EXPECT_TRUE(cache.Return(cache.Take(4 * kMegabyte, 0, kStart), kStart));
+  EXPECT_EQ(cache.kept_bytes(), 5 * kMegabyte);
+  EXPECT_TRUE(cache.Return(cache.Take(2 * kMegabyte, 0, kStart), kStart));
+  EXPECT_EQ(cache.kept_bytes(), 2 * kMegabyte) << "the refused size must not count";
 }
 
 TEST(BlockCacheTest, ServesManyThreads) {
