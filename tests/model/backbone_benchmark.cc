@@ -243,6 +243,11 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const int contexts = absl::GetFlag(FLAGS_contexts);
+  if (contexts > static_cast<int>(ops::ThreadProcessors().size())) {
+    std::fprintf(stderr, "--contexts: got %d, expected at most %d processors\n",
+                 contexts, static_cast<int>(ops::ThreadProcessors().size()));
+    return 1;
+  }
   ModelOptions options;
   options.reference = absl::GetFlag(FLAGS_reference);
   if (contexts > 1) options.processor_groups = Groups(contexts);

@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kGrainProducts = 1 << 19;
 // A weight is read in the time of this number of multiplications.
 constexpr int64_t kReadProducts = 8;
-// The fewest rows per thread that are divided. With so many, weights that each
-// part reads cost less than inputs that a thread reads whole although others
-// wrote parts of them, unless there are many parts.
+// The fewest rows per thread for which the rows are divided. Then each part
+// reads all weights. That costs less than reading the inputs of all rows, which
+// other threads have written, unless there are more parts than threads.
 constexpr int64_t kDividedRows = 64;
 
 int64_t Grain(int64_t products) {

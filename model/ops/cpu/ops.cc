@@ -19,8 +19,9 @@ namespace {
 // The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
 // the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The same for the scan. With many parts, in which any thread may lose its
-// processor, its short loops are not divided.
+// The same for the scan, a value of which takes longer. Not while other
+// processes use the processors: a thread that loses its own would hold up a
+// short loop for longer than the loop takes.
 constexpr int64_t kGrainScanned = 4096;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
@@ -65,7 +66,8 @@ void ForEachChannelBlock(const kernels::PackedSequences& sequences,
 
 // Exchanges the first and the last of each sequence's `length` rows.
 template <typename T>
-void SwapEnds(T* x, int64_t sequences, int64_t length, int64_t channels) {
+void SwapEndsInPlace(T* x, int64_t sequences, int64_t length,
+                     int64_t channels) {
   for (int64_t i = 0; i < sequences; ++i, x += length * channels) {
     std::swap_ranges(x, x + channels, x + (length - 1) * channels);
   }
@@ -91,7 +93,7 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   const int64_t rows = x.numel() / channels;
   const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
                           !LoopsHaveManyParts();
-  if (beforehand) SwapEnds(args.x, rows / length, length, channels);
+  if (beforehand) SwapEndsInPlace(args.x, rows / length, length, channels);
   args.swap = swap && !beforehand;
   const int64_t unit = args.swap ? length : 1;
   args.sequences = {static_cast<int>(rows / unit), static_cast<int>(unit)};
