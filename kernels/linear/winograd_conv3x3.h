@@ -51,9 +51,16 @@ void PackWinogradWeights(const float* weights, int side, int in, int out,
 // Returns the number of tiles in all maps.
 int64_t WinogradTiles(const WinogradConv3x3Args& args);
 
-// Computes tiles [begin, end). Runs on the calling thread.
+// Returns the number of floats that computing `tiles` tiles takes beside the
+// results.
+int64_t WinogradScratchSize(const WinogradConv3x3Args& args, int64_t tiles);
+
+// Computes tiles [begin, end). Runs on the calling thread. `scratch` holds
+// WinogradScratchSize(args, end - begin) floats of any content; it is best
+// aligned to a cache line.
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
-                        int64_t end, CpuIsa isa = ActiveCpuIsa());
+                        int64_t end, float* scratch,
+                        CpuIsa isa = ActiveCpuIsa());
 
 // The most tiles in a block, so that its transformed values stay in the cache.
 constexpr int64_t kWinogradBlock = 96;

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "kernels/linear/gelu.h"
@@ -14,17 +12,6 @@ namespace {
 // A cache line of padding after each of the n^2 matrices. Without it, a tile's
 // values in all of them could map to the same cache set.
 constexpr int64_t kSkew = 16;
-
-// Uninitialised floats, aligned to a cache line.
-constexpr std::align_val_t kLine{64};
-struct Free {
-  void operator()(float* values) const { ::operator delete[](values, kLine); }
-};
-using Floats = std::unique_ptr<float[], Free>;
-Floats Allocate(int64_t count) {
-  return Floats(
-      static_cast<float*>(::operator new[](count * sizeof(float), kLine)));
-}
 
 // A method with fewer products per output is chosen if they are less than this
 // part of the others', since its transforms are longer.
@@ -40,6 +27,15 @@ int64_t Tiles(int side, int64_t count, int height, int width) {
 }
 
 int64_t Positions(int side) { return int64_t{side + 2} * (side + 2); }
+
+// From one position's matrix to the next, in a block of as many of `tiles` as
+// there are at once.
+int64_t InputStride(const WinogradConv3x3Args& args, int64_t tiles) {
+  return std::min(kWinogradBlock, tiles) * args.in + kSkew;
+}
+int64_t OutputStride(const WinogradConv3x3Args& args, int64_t tiles) {
+  return std::min(kWinogradBlock, tiles) * args.out + kSkew;
+}
 
 // Returns row * values * column^T, where at(a, b) returns element (a, b) of
 // `values` [size, size].
@@ -161,13 +157,16 @@ int64_t WinogradTiles(const WinogradConv3x3Args& args) {
   return Tiles(args.side, args.count, args.height, args.width);
 }
 
+int64_t WinogradScratchSize(const WinogradConv3x3Args& args, int64_t tiles) {
+  return Positions(args.side) *
+         (InputStride(args, tiles) + OutputStride(args, tiles));
+}
+
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
-                        int64_t end, CpuIsa isa) {
-  const int64_t largest = std::min(kWinogradBlock, end - begin);
-  const int64_t input_stride = largest * args.in + kSkew;
-  const int64_t output_stride = largest * args.out + kSkew;
-  const Floats inputs = Allocate(Positions(args.side) * input_stride);
-  const Floats outputs = Allocate(Positions(args.side) * output_stride);
+                        int64_t end, float* scratch, CpuIsa isa) {
+  const int64_t input_stride = InputStride(args, end - begin);
+  const int64_t output_stride = OutputStride(args, end - begin);
+  float* const outputs = scratch + Positions(args.side) * input_stride;
   const std::vector<float> padding(args.in);
   const int64_t tiles = end - begin;
   const int64_t blocks = (tiles + kWinogradBlock - 1) / kWinogradBlock;
@@ -175,7 +174,7 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
     const int64_t first = begin + tiles * b / blocks;
     const WinogradBlock block{
         first,         begin + tiles * (b + 1) / blocks - first,
-        inputs.get(),  outputs.get(),
+        scratch,       outputs,
         input_stride,  output_stride,
         padding.data()};
     WinogradInput(args, block, isa);

@@ -51,8 +51,10 @@ void WinogradConv3x3(benchmark::State& state) {
                                  x.data(),      packed.data(),
                                  bias.data(),   WinogradActivation::kRelu,
                                  /*add=*/false, y.data()};
+  std::vector<float, AlignedAllocator<float>> scratch(
+      WinogradScratchSize(args, WinogradTiles(args)));
   Time(state, [&](CpuIsa isa) {
-    WinogradConv3x3Cpu(args, 0, WinogradTiles(args), isa);
+    WinogradConv3x3Cpu(args, 0, WinogradTiles(args), scratch.data(), isa);
   });
   state.counters["plain_flops"] =
       benchmark::Counter(2.0 * x.rows() * kChannels * kChannels * 9,
