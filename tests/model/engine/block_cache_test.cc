@@ -140,7 +140,8 @@ TEST(BlockCacheTest, SaysIfThereIsNoMemory) {
   EXPECT_TRUE(cache.Return(cache.Take(4 * kMegabyte, 0, kStart), kStart));
   EXPECT_EQ(cache.kept_bytes(), 5 * kMegabyte);
   EXPECT_TRUE(cache.Return(cache.Take(2 * kMegabyte, 0, kStart), kStart));
-  EXPECT_EQ(cache.kept_bytes(), 2 * kMegabyte) << "the refused size must not count";
+  EXPECT_EQ(cache.kept_bytes(), 2 * kMegabyte)
+      << "the refused size must not count";
 }
 
 TEST(BlockCacheTest, ServesManyThreads) {
