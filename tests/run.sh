@@ -56,7 +56,6 @@ MEASURE+=:BadImageTest.APngThatUnpacksToMuchCostsLittle
 run_tests() {
   bazel test --color=no --show_progress_rate_limit=30 --test_output=errors \
     --test_env=PATH --test_env=PYTHONPATH --test_env=TORCH_PYTHON \
-    --test_env=OMP_WAIT_POLICY=passive \
     --build_tests_only "$@"
   local status=$?
   # 3: some test failed. 4: there were no tests. Others: the run itself broke.
