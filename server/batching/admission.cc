@@ -5,6 +5,9 @@
 namespace sfmamba::batching {
 namespace {
 
+// A wait becomes longer than predicted by seldom more than this part of it.
+constexpr int kErrorOfWait = 32;
+
 // The work that is done before a task of class `priority` has its turn.
 // `earlier` is that of the tasks in front of it.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
@@ -66,9 +69,12 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
     images += absl::FDivDuration(estimate.start - now,
                                  std::max(state.gap, absl::Nanoseconds(1)));
   }
-  const absl::Duration batch =
-      curve.P95(static_cast<int>(std::min<double>(images, best)));
-  estimate.finish = estimate.start + batch + request.answer;
+  const int batch = static_cast<int>(std::min<double>(images, best));
+  const absl::Duration error =
+      std::max(curve.P95(batch) - curve.Median(batch),
+               (estimate.start - now) / kErrorOfWait);
+  estimate.finish =
+      estimate.start + curve.Median(batch) + error + request.answer;
   estimate.work = with_waits(curve.Work(request.images)) / state.slots;
   const absl::Duration all = with_waits(
       state.work.all + curve.Work(request.decoding + request.images));

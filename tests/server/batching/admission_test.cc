@@ -55,6 +55,14 @@ TEST_F(AdmissionTest, WaitsForTheBatchThatRuns) {
   EXPECT_NEAR(Start(), 0, 1e-3);
 }
 
+TEST_F(AdmissionTest, ALongWaitIsLessCertainThanABatch) {
+  state_.busy_until = {kNow + Ms(32)};
+  EXPECT_NEAR(Finish(), 32 + 12, 1e-3);
+  state_.busy_until = {kNow + Ms(320)};
+  EXPECT_NEAR(Start(), 320, 1e-3);
+  EXPECT_NEAR(Finish(), 320 + 11 + 10, 1e-3);
+}
+
 TEST_F(AdmissionTest, EachBatchWaitsForOtherModelsOnTheDevice) {
   state_.turn_wait = Ms(28);  // A full batch takes 14 ms.
   EXPECT_NEAR(Start(), 28, 1e-3);

@@ -103,7 +103,7 @@ TEST_F(ExecutorClientsTest, ARequestThatFitsTheEmptyQueueIsAdmitted) {
   Make();
   ASSERT_TRUE(Ask("b"));
   held_.clear();
-  request_.images = 59;
+  request_.images = 57;
   EXPECT_TRUE(Ask("a")) << reason_;
 }
 
