@@ -23,4 +23,15 @@ void BindThread(const std::vector<int>& processors) {
   sched_setaffinity(0, sizeof(set), &set);
 }
 
+void MoveThread(pid_t id, int processor) {
+  cpu_set_t all, one;
+  if (processor < 0 || processor >= CPU_SETSIZE) return;
+  if (sched_getaffinity(id, sizeof(all), &all) != 0) return;
+  if (!CPU_ISSET(processor, &all)) return;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  if (sched_setaffinity(id, sizeof(one), &one) != 0) return;
+  sched_setaffinity(id, sizeof(all), &all);
+}
+
 }  // namespace sfmamba::ops

@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -19,6 +21,8 @@ namespace {
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
 // Longer than most last parts.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
+// A caller that has not computed for half as long has no processor.
+constexpr absl::Duration kStandstill = absl::Microseconds(100);
 // A thread that loses its processor for longer shares it with another process.
 // Kernel threads take less.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
@@ -28,18 +32,40 @@ constexpr absl::Duration kSeldom = absl::Milliseconds(50);
 // How long threads do not spin after two pauses that are closer.
 constexpr absl::Duration kCalmAfter = absl::Milliseconds(200);
 
+constexpr int64_t kAllParts = std::numeric_limits<int64_t>::max();
+
 int64_t Now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// Returns the processor time that the calling thread has used, in nanoseconds.
-int64_t ProcessorTime() {
+// Returns the processor time that a thread has used, in nanoseconds.
+int64_t ProcessorTime(clockid_t thread = CLOCK_THREAD_CPUTIME_ID) {
   timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  if (clock_gettime(thread, &time) != 0) return 0;
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
+
+// The clock by which other threads read the calling one's processor time.
+clockid_t ThreadClock() {
+  clockid_t clock;
+  const int error = pthread_getcpuclockid(pthread_self(), &clock);
+  return error == 0 ? clock : CLOCK_MONOTONIC;
+}
+
+// How long the calling thread had no processor. When Paused() reads how much of
+// its turn it has used, the kernel sees that it is over, which it does else at
+// its next tick, and may stop the thread.
+class Stopwatch {
+ public:
+  int64_t Paused() const {
+    return (Now() - start_) - (ProcessorTime() - used_);
+  }
+
+ private:
+  const int64_t start_ = Now(), used_ = ProcessorTime();
+};
 
 }  // namespace
 
@@ -51,6 +77,8 @@ class ComputePool::Loop {
   Loop(int threads, int64_t count, int64_t grain, bool equal_parts, Body body)
       : threads(threads),
         processor(sched_getcpu()),
+        caller(gettid()),
+        caller_clock(ThreadClock()),
         count_(count),
         grain_(grain),
         share_(equal_parts ? (count + threads - 1) / threads : 0),
@@ -58,10 +86,10 @@ class ComputePool::Loop {
 
   bool HasParts() const { return next_.load() < count_; }
 
-  // Computes parts until none is left.
-  void Compute() {
+  // Computes at most `parts` parts.
+  void Compute(int64_t parts) {
     int64_t begin, end;
-    while (Take(&begin, &end)) {
+    for (; parts > 0 && Take(&begin, &end); --parts) {
       try {
         body_(begin, end);
       } catch (...) {
@@ -76,8 +104,11 @@ class ComputePool::Loop {
     if (error_) std::rethrow_exception(error_);
   }
 
-  const int threads;            // The most that compute, the caller among them.
-  const int processor;          // The caller's.
+  const int threads;    // The most that compute, the caller among them.
+  const int processor;  // The caller's, when it began.
+  const pid_t caller;   // The kernel's number of the thread.
+  const clockid_t caller_clock;
+  bool moved = false;  // A worker moved the caller to its own. Under mu_.
   std::atomic<int> helpers{0};  // Workers that compute. Written under mu_.
   absl::CondVar done;           // Signalled when helpers becomes 0.
 
@@ -136,7 +167,9 @@ void ComputePool::Run(int threads, int64_t count, int64_t grain, Body body) {
   if (threads <= 1 || count < 2 * grain) return body(0, count);
   Loop loop(threads, count, grain, /*equal_parts=*/!IsDisturbed(), body);
   Publish(loop);
-  Compute(loop);
+  const Stopwatch watch;
+  loop.Compute(kAllParts);
+  NoticePause(watch.Paused());
   Retire(loop);
   loop.ThrowIfFailed();
 }
@@ -151,11 +184,12 @@ void ComputePool::Publish(Loop& loop) {
 }
 
 void ComputePool::Retire(Loop& loop) {
-  if (loop.helpers.load() > 0) {
+  if (loop.helpers.load() > 0 && !IsDisturbed()) {
     SpinUntil(kCallerSpin, [&] { return loop.helpers.load() == 0; });
   }
   absl::MutexLock lock(&mu_);
   --computing_;
+  ++retired_;
   while (loop.helpers.load() > 0) loop.done.Wait(&mu_);
   loops_.erase(std::find(loops_.begin(), loops_.end(), &loop));
 }
@@ -186,23 +220,22 @@ void ComputePool::Work(Worker& self) {
       ++computing_;
       WakeWorker(*loop);
       mu_.Unlock();
-      Compute(*loop);
+      const Stopwatch watch;
+      // Where the thread may lose its processor, a part at a time: the kernel
+      // then stops it below, when it has none, and not within one.
+      loop->Compute(IsDisturbed() ? 1 : kAllParts);
       mu_.Lock();
       --computing_;
       if (--loop->helpers == 0) loop->done.Signal();
+      mu_.Unlock();
+      NoticePause(watch.Paused());
+      mu_.Lock();
       spins = true;
       continue;
     }
     if (spins) {
-      // Only until the next loop, which may be one of a caller on this
-      // processor, whom a thread that spins would hold up.
       spins = false;
-      self.state = Worker::State::kSpinning;
-      const int64_t seen = published_.load();
-      mu_.Unlock();
-      SpinUntil(kWorkerSpin, [&] { return published_.load() != seen; });
-      mu_.Lock();
-      self.state = Worker::State::kComputing;
+      SpinForLoop(self);
       continue;
     }
     // This one may have been woken for a loop that it may not help any more.
@@ -228,6 +261,37 @@ bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
          loop.HasParts();
 }
 
+void ComputePool::SpinForLoop(Worker& self) {
+  const bool disturbed = IsDisturbed();
+  Loop* last = nullptr;  // Whose caller, elsewhere, may be standing still.
+  if (disturbed) {
+    if (self.processor < 0 || loops_.empty()) return;
+    last = loops_.front();
+    if (last->processor == self.processor || last->moved) return;
+  }
+  const int64_t used = last ? ProcessorTime(last->caller_clock) : 0;
+  const int64_t start = Now(), seen = published_.load(), gone = retired_.load();
+  // Only until the next loop, which may be one of a caller on this processor,
+  // whom a thread that spins would hold up.
+  self.state = Worker::State::kSpinning;
+  mu_.Unlock();
+  SpinUntil(disturbed ? kStandstill : kWorkerSpin, [&] {
+    return published_.load() != seen || (disturbed && retired_.load() != gone);
+  });
+  mu_.Lock();
+  self.state = Worker::State::kComputing;
+  // Since no loop has come, the one at its place is the same.
+  if (last == nullptr || published_.load() != seen ||
+      std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
+      last->helpers.load() > 0 || last->moved) {
+    return;
+  }
+  if (ProcessorTime(last->caller_clock) - used < (Now() - start) / 2) {
+    last->moved = true;
+    MoveThread(last->caller, self.processor);
+  }
+}
+
 ComputePool::Loop* ComputePool::FindLoop(const Worker& worker) {
   Loop* found = nullptr;  // The one with the fewest helpers.
   for (Loop* loop : loops_) {
@@ -251,16 +315,9 @@ void ComputePool::WakeWorker(const Loop& loop) {
   asleep->wake.Signal();
 }
 
-void ComputePool::Compute(Loop& loop) {
-  const int64_t start = Now(), used = ProcessorTime();
-  loop.Compute();
-  NoticePause((Now() - start) - (ProcessorTime() - used));
-}
-
 void ComputePool::SpinUntil(absl::Duration limit,
                             absl::FunctionRef<bool()> done) {
   const int64_t start = Now();
-  if (start < calm_at_.load()) return;
   const int64_t end = start + absl::ToInt64Nanoseconds(limit);
   for (int64_t last = start, now; !done() && last < end; last = now) {
     for (int i = 0; i < 2; ++i) __builtin_ia32_pause();

@@ -35,7 +35,11 @@ namespace sfmamba::ops {
 // And if a loop may have as many threads as the pool has processors, a
 // worker stays on each processor and none helps a caller on its own: otherwise
 // the kernel often wakes a worker on its caller's processor while another
-// process has the other one.
+// process has the other one. A worker goes through the lock after each part,
+// so that the kernel stops it there if its turn is over. And one that finds no
+// more parts of a loop while its caller has no processor lets it have the
+// worker's: the kernel would leave it waiting until its next tick, milliseconds
+// later.
 //
 // Thread-safe. No loop may run when the pool is destroyed.
 class ComputePool {
@@ -75,16 +79,17 @@ class ComputePool {
   void StartWorkers(int threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Work(Worker& self) ABSL_LOCKS_EXCLUDED(mu_);  // A worker's thread.
   void StayIfDisturbed(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits for a loop for a little while, for longer on a quiet machine. Moves
+  // the caller of the last one here if it has no processor.
+  void SpinForLoop(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHelp(const Worker& worker, const Loop& loop) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Loop* FindLoop(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes a worker that may help, unless one that may is spinning.
   void WakeWorker(const Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Computes parts of the loop until none is left.
-  void Compute(Loop& loop);
-  // Spins until done(), for at most `limit`, and not at all if a thread lost
-  // its processor lately.
+  // Spins until done(), for at most `limit` and until the thread loses its
+  // processor.
   void SpinUntil(absl::Duration limit, absl::FunctionRef<bool()> done);
   // A thread has had no processor for this long. Returns whether that means
   // that another process uses it.
@@ -96,7 +101,7 @@ class ComputePool {
   // When a thread last had no processor, and when threads may spin again. In
   // nanoseconds of the steady clock.
   std::atomic<int64_t> last_pause_{0}, calm_at_{0};
-  std::atomic<int64_t> published_{0};  // Counts loops.
+  std::atomic<int64_t> published_{0}, retired_{0};  // Count loops.
 
   absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,7 +1,9 @@
 #include "model/ops/affinity.h"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,36 @@ TEST(AffinityTest, ProcessorsThatAreNotThereAreLeftOut) {
     BindThread(none);
     EXPECT_EQ(ThreadProcessors(), all);
   }
+}
+
+TEST(AffinityTest, AMovedThreadRunsThereAndMayRunWhereItMightBefore) {
+  const std::vector<int> all = ThreadProcessors();
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> end{false};
+  std::atomic<int> seen{-1};  // The processor.
+  std::thread thread([&] {
+    id = gettid();
+    while (!end.load()) seen = sched_getcpu();
+    EXPECT_EQ(ThreadProcessors(), all);
+  });
+  while (id.load() == 0) std::this_thread::yield();
+  for (const int processor : all) {
+    while (seen.load() != processor) MoveThread(id.load(), processor);
+  }
+  MoveThread(id.load(), -1);
+  MoveThread(id.load(), CPU_SETSIZE);
+  end = true;
+  thread.join();
+}
+
+TEST(AffinityTest, AThreadIsNotMovedWhereItMayNotRun) {
+  const std::vector<int> all = ThreadProcessors();
+  if (all.size() < 2) GTEST_SKIP() << "needs two processors";
+  BindThread({all.front()});
+  MoveThread(gettid(), all.back());
+  EXPECT_EQ(sched_getcpu(), all.front());
+  EXPECT_EQ(ThreadProcessors(), std::vector<int>({all.front()}));
+  BindThread(all);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include "absl/synchronization/barrier.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "model/ops/affinity.h"
 
@@ -119,6 +121,39 @@ TEST(ComputePoolTest, ServesManyCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   for (int64_t sum : sums) EXPECT_EQ(sum, 300 * 4950);
+}
+
+TEST(ComputePoolTest, ServesCallersWhoseProcessorsAreBusy) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (size_t i = 0; i < ThreadProcessors().size(); ++i) {
+    busy.emplace_back([&] {
+      while (!stop.load()) continue;
+    });
+  }
+  ComputePool pool;
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> sum{0};
+  for (int i = 0; i < 2; ++i) {
+    callers.emplace_back([&] {
+      const std::vector<int> all = ThreadProcessors();
+      for (int loop = 0; loop < 1000; ++loop) {
+        pool.Run(
+            ThreadProcessors().size(), 64, 1, [&](int64_t begin, int64_t end) {
+              for (int64_t i = begin; i < end; ++i) {
+                const absl::Time until = absl::Now() + absl::Microseconds(5);
+                while (absl::Now() < until) continue;
+                sum += i;
+              }
+            });
+      }
+      EXPECT_EQ(ThreadProcessors(), all);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
+  EXPECT_EQ(sum.load(), 2 * 1000 * 63 * 64 / 2);
 }
 
 TEST(ComputePoolTest, WorkersStayOnTheirPoolsProcessors) {
