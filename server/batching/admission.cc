@@ -70,9 +70,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                  std::max(state.gap, absl::Nanoseconds(1)));
   }
   const int batch = static_cast<int>(std::min<double>(images, best));
-  const absl::Duration error =
-      std::max(curve.P95(batch) - curve.Median(batch),
-               (estimate.start - now) / kErrorOfWait);
+  const absl::Duration error = std::max(curve.P95(batch) - curve.Median(batch),
+                                        (estimate.start - now) / kErrorOfWait);
   estimate.finish =
       estimate.start + curve.Median(batch) + error + request.answer;
   estimate.work = with_waits(curve.Work(request.images)) / state.slots;
