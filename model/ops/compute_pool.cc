@@ -40,10 +40,11 @@ int64_t Now() {
       .count();
 }
 
-// Returns the processor time that a thread has used, in nanoseconds.
+// Returns the processor time that a thread has used, in nanoseconds. If the
+// kernel does not say, it is as if the thread always had a processor.
 int64_t ProcessorTime(clockid_t thread = CLOCK_THREAD_CPUTIME_ID) {
   timespec time;
-  if (clock_gettime(thread, &time) != 0) return 0;
+  if (clock_gettime(thread, &time) != 0) return Now();
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
