@@ -21,7 +21,7 @@ namespace {
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
 // Longer than most last parts.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
-// A caller that has not computed for half as long has no processor.
+// A caller that has computed for less than half of this has lost its processor.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
 // A thread that loses its processor for longer shares it with another process.
 // Kernel threads take less.
@@ -55,9 +55,10 @@ clockid_t ThreadClock() {
   return error == 0 ? clock : CLOCK_MONOTONIC;
 }
 
-// How long the calling thread had no processor. When Paused() reads how much of
-// its turn it has used, the kernel sees that it is over, which it does else at
-// its next tick, and may stop the thread.
+// How long the calling thread had no processor. Paused() asks the kernel how
+// long the thread has run, whereupon the kernel notices if the thread has had
+// its share and lets another process run. It would else notice at its next
+// tick, wherever the thread then is.
 class Stopwatch {
  public:
   int64_t Paused() const {
@@ -222,8 +223,8 @@ void ComputePool::Work(Worker& self) {
       WakeWorker(*loop);
       mu_.Unlock();
       const Stopwatch watch;
-      // Where the thread may lose its processor, a part at a time: the kernel
-      // then stops it below, when it has none, and not within one.
+      // If others disturb, a part at a time, so that watch.Paused() lets the
+      // kernel stop this thread while it computes none.
       loop->Compute(IsDisturbed() ? 1 : kAllParts);
       mu_.Lock();
       --computing_;
@@ -264,7 +265,9 @@ bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
 
 void ComputePool::SpinForLoop(Worker& self) {
   const bool disturbed = IsDisturbed();
-  Loop* last = nullptr;  // Whose caller, elsewhere, may be standing still.
+  // If others disturb: a loop without parts to take, whose caller is on another
+  // processor or waits for it.
+  Loop* last = nullptr;
   if (disturbed) {
     if (self.processor < 0 || loops_.empty()) return;
     last = loops_.front();

@@ -30,16 +30,16 @@ namespace sfmamba::ops {
 // pool notices when other processes use its processors: its threads lose them
 // for milliseconds, again and again. Then the parts become smaller and smaller
 // towards the loop's end, so that a thread that loses its processor delays the
-// loop by one part only. And idle threads
-// sleep at once, since spinning takes time from the threads that they wait for.
-// And if a loop may have as many threads as the pool has processors, a
-// worker stays on each processor and none helps a caller on its own: otherwise
-// the kernel often wakes a worker on its caller's processor while another
-// process has the other one. A worker goes through the lock after each part,
-// so that the kernel stops it there if its turn is over. And one that finds no
-// more parts of a loop while its caller has no processor lets it have the
-// worker's: the kernel would leave it waiting until its next tick, milliseconds
-// later.
+// loop by one part only. Idle threads sleep at once, since spinning takes time
+// from the threads that they wait for. If a loop may have as many threads as
+// the pool has processors, a worker stays on each processor and none helps a
+// caller on its own: otherwise the kernel often wakes a worker on its caller's
+// processor while another process has the other one. Each worker computes one
+// part at a time and offers its processor to other processes between two, so
+// that the kernel seldom takes it within one. And when the last part is taken,
+// a worker that stays watches for a moment whether the loop's caller computes:
+// if the caller has lost its processor it gets the worker's. The kernel would
+// leave it waiting until its next tick, milliseconds later.
 //
 // Thread-safe. No loop may run when the pool is destroyed.
 class ComputePool {
