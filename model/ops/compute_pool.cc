@@ -284,7 +284,7 @@ void ComputePool::SpinForLoop(Worker& self) {
   });
   mu_.Lock();
   self.state = Worker::State::kComputing;
-  // Since no loop has come, the one at its place is the same.
+  // No loop has come since, so one at this address is the one that was there.
   if (last == nullptr || published_.load() != seen ||
       std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
       last->helpers.load() > 0 || last->moved) {

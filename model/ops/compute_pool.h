@@ -79,8 +79,8 @@ class ComputePool {
   void StartWorkers(int threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Work(Worker& self) ABSL_LOCKS_EXCLUDED(mu_);  // A worker's thread.
   void StayIfDisturbed(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits for a loop for a little while, for longer on a quiet machine. Moves
-  // the caller of the last one here if it has no processor.
+  // Waits for a loop for a little while, for longer on a quiet machine. If
+  // others disturb, moves the first loop's caller here if it has no processor.
   void SpinForLoop(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHelp(const Worker& worker, const Loop& loop) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
