@@ -1,8 +1,8 @@
 #ifndef SFMAMBA_SERVER_BASE_STEADY_COND_VAR_H_
 #define SFMAMBA_SERVER_BASE_STEADY_COND_VAR_H_
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
+#include <cstdint>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,12 +24,16 @@ class SteadyCondVar {
 
   // Wakes one of those who wait, or all. It is faster without their mutex: who
   // is woken waits for it.
-  void Signal();
+  void Signal() { Wake(1); }
   void SignalAll();
 
  private:
-  std::mutex mu_;  // Held from before the other is given back.
-  std::condition_variable changed_;
+  void Wake(int waiters);
+
+  // How often it was signalled: the kernel lets nobody wait who has seen a
+  // number that is no longer it.
+  std::atomic<uint32_t> signals_{0};
+  std::atomic<int> waiting_{0};
 };
 
 }  // namespace sfmamba::server
