@@ -239,14 +239,19 @@ void Batcher::DropLoop() {
 
 std::vector<BatchTask> Batcher::NextDropped() {
   absl::MutexLock lock(&mu_);
+  bool was_empty = false;
   while (true) {
     const absl::Time now = clock_();
     MoveDropped(now);
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    drop_at_ = queue_.size() == 0
+    // It looks once more before it waits without end, so that tasks that come
+    // one by one do not each wake it.
+    const bool empty = queue_.size() == 0;
+    drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()
                    : std::min(queue_.NextDeadline(), now + kCancelPeriod);
+    was_empty = empty;
     drop_wake_.WaitWithTimeout(&mu_, drop_at_ - now);
     drop_at_ = absl::InfinitePast();
   }
