@@ -1,9 +1,14 @@
 #ifndef SFMAMBA_SERVER_RPC_UNARY_CALL_H_
 #define SFMAMBA_SERVER_RPC_UNARY_CALL_H_
 
+#include <thread>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
+#include "grpcpp/support/status.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/send_watch.h"
 
@@ -32,12 +37,33 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   // Ends the call, exactly once: the answer is complete, or there is an error.
   void Send(const absl::Status& status) {
     sends_.Sending(&context_);
-    Finish(EndCall(status, &context_));
+    status_ = EndCall(status, &context_);
+    if (std::this_thread::get_id() == started_by_) return Finish(status_);
+    // Whoever sends holds locks of gRPC's, whose threads would wait for them as
+    // soon as the client sends its next request. So one of them sends, which
+    // must be woken anyway, to be told that it is sent. No operations at all
+    // have ended at once.
+    grpc_call_start_batch(context_.c_call(), nullptr, 0, &turn_, nullptr);
   }
 
  private:
+  // What one of gRPC's threads is to do.
+  struct Turn : grpc_completion_queue_functor {
+    explicit Turn(UnaryCall* call) : call(call) {
+      functor_run = [](grpc_completion_queue_functor* turn, int /*ok*/) {
+        UnaryCall* const call = static_cast<Turn*>(turn)->call;
+        call->Finish(std::move(call->status_));
+      };
+      inlineable = true;
+    }
+    UnaryCall* const call;
+  };
+
   grpc::CallbackServerContext& context_;
   SendWatch& sends_;
+  const std::thread::id started_by_ = std::this_thread::get_id();  // gRPC's.
+  grpc::Status status_;
+  Turn turn_{this};
 };
 
 }  // namespace sfmamba::rpc

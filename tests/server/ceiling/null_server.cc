@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/base/processors.h"
 #include "server/base/sha256.h"
+#include "server/rpc/grpc_threads.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "tests/testing/fake_context.h"
@@ -105,6 +106,8 @@ void ServeNullModel(bool stands_still, const Listening& listening) {
                          const auto&) {
     return std::make_unique<NullModel>(directory.config, still);
   };
+  const rpc::GrpcThreads grpc_threads(
+      {rpc::GrpcThreads::Enough(server::UsableProcessors())});
   auto server = server::Server::Start(options, log);
   if (!server.ok() || !(*server)->LoadModels().ok()) std::abort();
   *still = stands_still;

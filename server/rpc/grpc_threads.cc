@@ -1,0 +1,168 @@
+#include "server/rpc/grpc_threads.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "base/steady_clock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+// What gRPC calls each of them.
+constexpr char kName[] = "nexting_thread";
+// Started threads have named themselves after this time.
+constexpr absl::Duration kNaming = absl::Milliseconds(1);
+
+int CountNamed() {
+  int named = 0;
+  std::error_code error;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream file(task.path() / "comm");
+    std::string name;
+    named += std::getline(file, name) && name == kName;
+  }
+  return named;
+}
+
+// How many threads gRPC has, once there are no more of them.
+int CountThreads() {
+  int threads = CountNamed();
+  while (true) {
+    absl::SleepFor(kNaming);
+    const int again = CountNamed();
+    if (again == threads) return threads;
+    threads = again;
+  }
+}
+
+// Has gRPC's threads run callbacks.
+class Callbacks {
+ public:
+  Callbacks() : stub_(grpc::CreateChannel("", nullptr)) {}
+
+  // It is told that a call is refused, and has one of its threads tell us.
+  void Run(std::function<void()> callback) {
+    struct Call {
+      grpc::ClientContext context;
+      const grpc::Slice none;
+      const grpc::ByteBuffer request{&none, 1};
+      grpc::ByteBuffer response;
+    };
+    auto call = std::make_shared<Call>();
+    stub_.UnaryCall(&call->context, "/none/None", grpc::StubOptions(),
+                    &call->request, &call->response,
+                    [call, callback = std::move(callback)](
+                        const grpc::Status& /*status*/) { callback(); });
+  }
+
+ private:
+  grpc::GenericStub stub_;  // Of a channel that refuses every call.
+};
+
+}  // namespace
+
+// Where threads wait that are kept out.
+class GrpcThreads::Gate : public std::enable_shared_from_this<Gate> {
+ public:
+  explicit Gate(const Options& options) : options_(options) {}
+
+  void Close() {
+    absl::Notification started;  // gRPC's threads, with the first callback.
+    callbacks_.Run([&started] { started.Notify(); });
+    started.WaitForNotification();
+    const int threads = CountThreads();
+    absl::MutexLock lock(&mu_);
+    most_ = std::max(0, threads - options_.used);
+    KeepOut();
+    const auto are_kept_out = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return kept_out_ == most_;
+    };
+    mu_.Await(absl::Condition(&are_kept_out));
+  }
+
+  void OpenForEver() {
+    absl::MutexLock lock(&mu_);
+    most_ = 0;
+  }
+
+  void Beat() {
+    absl::MutexLock lock(&mu_);
+    const absl::Time now = base::SteadyNow();
+    if (beating_) {
+      open_ = true;
+      close_at_ = now + options_.let_in;
+      return;
+    }
+    if (open_ && now >= close_at_) {
+      open_ = false;
+      KeepOut();
+    }
+    beating_ = true;
+    callbacks_.Run([gate = shared_from_this()] {
+      absl::MutexLock lock(&gate->mu_);
+      gate->beating_ = false;
+    });
+  }
+
+  int kept_out() const {
+    absl::MutexLock lock(&mu_);
+    return kept_out_;
+  }
+
+ private:
+  // Has threads come here until all are kept out that may be.
+  void KeepOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (int i = kept_out_; i < most_; ++i) {
+      callbacks_.Run([gate = shared_from_this()] { gate->Wait(); });
+    }
+  }
+
+  // Of a thread that is to be kept out.
+  void Wait() {
+    absl::MutexLock lock(&mu_);
+    if (kept_out_ >= most_) return;  // It was sent for by an earlier KeepOut().
+    ++kept_out_;
+    const auto may_go = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return open_ || kept_out_ > most_;
+    };
+    mu_.Await(absl::Condition(&may_go));
+    --kept_out_;
+  }
+
+  const Options options_;
+  Callbacks callbacks_;
+  mutable absl::Mutex mu_;
+  int most_ ABSL_GUARDED_BY(mu_) = 0;
+  int kept_out_ ABSL_GUARDED_BY(mu_) = 0;
+  bool open_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time close_at_ ABSL_GUARDED_BY(mu_);
+  bool beating_ ABSL_GUARDED_BY(mu_) = false;  // A beat was sent and not run.
+};
+
+GrpcThreads::GrpcThreads(const Options& options)
+    : gate_([&options] {
+        auto gate = std::make_shared<Gate>(options);
+        gate->Close();
+        return gate;
+      }()),
+      beats_("grpc-beat", options.beat, [gate = gate_] { gate->Beat(); }) {}
+
+GrpcThreads::~GrpcThreads() { gate_->OpenForEver(); }
+
+int GrpcThreads::kept_out() const { return gate_->kept_out(); }
+
+}  // namespace sfmamba::rpc
