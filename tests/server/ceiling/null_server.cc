@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "server/base/processors.h"
 #include "server/base/sha256.h"
 #include "server/rpc/grpc_threads.h"
@@ -28,13 +29,15 @@ constexpr int kClasses = 1000;
 // Of the server that is full.
 constexpr int kFullQueue = 8;
 
-// Whether the model answers at once, or never.
-using StandsStill = std::shared_ptr<std::atomic<bool>>;
+// While models are loaded their answers are looked at: until then they answer
+// at once.
+using Loaded = std::shared_ptr<std::atomic<bool>>;
 
 class NullModel final : public model::VisionModel {
  public:
-  NullModel(const model::ModelConfig& config, StandsStill stands_still)
-      : config_(config), stands_still_(std::move(stands_still)) {}
+  NullModel(const model::ModelConfig& config, absl::Duration batch_time,
+            Loaded loaded)
+      : config_(config), batch_time_(batch_time), loaded_(std::move(loaded)) {}
 
   int contexts() const override { return 1; }
   std::string context_device(int /*index*/) const override { return "none"; }
@@ -43,7 +46,7 @@ class NullModel final : public model::VisionModel {
     return std::make_unique<model::FakeContext>(
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
-          while (*stands_still_) pause();
+          if (*loaded_) absl::SleepFor(batch_time_);
           model::Classification answer;
           answer.logits.resize(kClasses);
           return std::vector<model::Result>(images.size(), answer);
@@ -59,7 +62,8 @@ class NullModel final : public model::VisionModel {
 
  private:
   const model::ModelConfig config_;
-  const StandsStill stands_still_;
+  const absl::Duration batch_time_;
+  const Loaded loaded_;
 };
 
 std::string WriteModel(const std::string& batching) {
@@ -82,11 +86,13 @@ std::string WriteModel(const std::string& batching) {
 
 }  // namespace
 
-void ServeNullModel(bool stands_still, const Listening& listening) {
+void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
   // As ServerMain does.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  const std::string repository = WriteModel(
-      stands_still ? absl::StrCat("max_queue_items: ", kFullQueue) : "");
+  const std::string repository =
+      WriteModel(batch_time == absl::InfiniteDuration()
+                     ? absl::StrCat("max_queue_items: ", kFullQueue)
+                     : "");
   // Not destroyed: the process is killed.
   auto* log = new observability::Logger(std::fopen("/dev/null", "w"),
                                         observability::LogLevel::kInfo,
@@ -100,17 +106,16 @@ void ServeNullModel(bool stands_still, const Listening& listening) {
   config.set_decode_threads(server::UsableProcessors());
   options.config = server::WithDefaults(config);
   options.build.version = "benchmark";
-  // While it is loaded it answers: its answers are looked at.
-  const auto still = std::make_shared<std::atomic<bool>>(false);
-  options.load = [still](const repository::ModelDirectory& directory,
-                         const auto&) {
-    return std::make_unique<NullModel>(directory.config, still);
+  const auto loaded = std::make_shared<std::atomic<bool>>(false);
+  options.load = [batch_time, loaded](
+                     const repository::ModelDirectory& directory, const auto&) {
+    return std::make_unique<NullModel>(directory.config, batch_time, loaded);
   };
   const rpc::GrpcThreads grpc_threads(
       {rpc::GrpcThreads::Enough(server::UsableProcessors())});
   auto server = server::Server::Start(options, log);
   if (!server.ok() || !(*server)->LoadModels().ok()) std::abort();
-  *still = stands_still;
+  *loaded = true;
   std::filesystem::remove_all(repository);
   listening({(*server)->port(), (*server)->http_port()});
   while (true) pause();

@@ -7,7 +7,10 @@
 //       [ROUNDS [tensor|transports|refused|jpeg|WIDTHxHEIGHT [apart]]]]
 //
 // The part `jpeg` asks about pictures of several sizes, for users' photographs
-// are mostly larger than what a model takes; WIDTHxHEIGHT only about one.
+// are mostly larger than what a model takes; WIDTHxHEIGHT only about one. It
+// asks a model that answers at once, so that every picture is a batch, and one
+// that has the processors sleep for 2 ms a batch, as while a GPU computes, so
+// that batches are larger.
 // Beside the rate it prints the processor time that the server and the client
 // took for each request. On few processors they share them, so that the rates
 // are bounded by their sum. The parts of processor time say what the rates
@@ -38,6 +41,7 @@ namespace {
 using grpc::StatusCode;
 
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
+constexpr absl::Duration kBatchTime = absl::Milliseconds(2);
 constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
 
 // What `run` returns on a thread that keeps to these processors, as do those
@@ -73,6 +77,7 @@ struct Setting {
   const ServerChild& echo;
   const ServerChild& decoding_echo;
   const ServerChild& null;
+  const ServerChild& timed;
   const ServerChild& full;
   const Processors servers, clients;
   const absl::Duration time;
@@ -136,14 +141,19 @@ void CompareJpegs(const Setting& s, const Size& size) {
   const Rate bare = Print("echo", s.Ask(s.echo, kClassify, jpeg));
   const Rate least = Print("echo that decodes and resizes",
                            s.Ask(s.decoding_echo, kClassify, jpeg));
-  const Rate served = Print("null model", s.Ask(s.null, kClassify, jpeg));
-  PrintPart(served.per_second, alone.per_second, served.server_micros,
-            alone.micros, "decode and resize alone");
-  PrintPart(served.per_second, least.per_second, served.server_micros,
-            least.server_micros, "the echo that decodes");
-  PrintPart(served.per_second, 1 / (1 / alone.per_second + 1 / bare.per_second),
-            served.server_micros, alone.micros + bare.server_micros,
-            "alone and echo one after the other");
+  for (const ServerChild* server : {&s.null, &s.timed}) {
+    const Rate served =
+        Print(server == &s.null ? "null model" : "null model, 2 ms a batch",
+              s.Ask(*server, kClassify, jpeg));
+    PrintPart(served.per_second, alone.per_second, served.server_micros,
+              alone.micros, "decode and resize alone");
+    PrintPart(served.per_second, least.per_second, served.server_micros,
+              least.server_micros, "the echo that decodes");
+    PrintPart(served.per_second,
+              1 / (1 / alone.per_second + 1 / bare.per_second),
+              served.server_micros, alone.micros + bare.server_micros,
+              "alone and echo one after the other");
+  }
 }
 
 bool IsSize(const std::string& part, Size* size) {
@@ -166,18 +176,24 @@ int Main(int argc, char** argv) {
       };
   const auto echo = child(ServeEcho);
   const auto decoding_echo = child(ServeDecodingEcho);
-  const auto null = child([](const Listening& listening) {
-    ServeNullModel(/*stands_still=*/false, listening);
-  });
-  const auto full = child([](const Listening& listening) {
-    ServeNullModel(/*stands_still=*/true, listening);
-  });
-  std::printf("processes: echo %d, null model %d, full %d\n", echo->pid(),
-              null->pid(), full->pid());
-  const Setting setting = {
-      *echo, *decoding_echo, *null,
-      *full, servers,        apart ? Processors::kRest : Processors::kAll,
-      time};
+  const auto model = [&child](absl::Duration batch_time) {
+    return child([batch_time](const Listening& listening) {
+      ServeNullModel(batch_time, listening);
+    });
+  };
+  const auto null = model(absl::ZeroDuration());
+  const auto timed = model(kBatchTime);
+  const auto full = model(absl::InfiniteDuration());
+  std::printf("processes: echo %d, null model %d, 2 ms a batch %d, full %d\n",
+              echo->pid(), null->pid(), timed->pid(), full->pid());
+  const Setting setting = {*echo,
+                           *decoding_echo,
+                           *null,
+                           *timed,
+                           *full,
+                           servers,
+                           apart ? Processors::kRest : Processors::kAll,
+                           time};
   const auto runs = [&part](const char* name) {
     return part.empty() || part == name;
   };

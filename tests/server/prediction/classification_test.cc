@@ -52,6 +52,16 @@ TEST(ClassificationTest, TiesGoByClassId) {
   EXPECT_EQ(Ids(Convert({2, 2, 5, 2}, {})), (std::vector<int>{2, 0, 1, 3}));
 }
 
+TEST(ClassificationTest, EqualScoresOfUnequalLogitsGoByClassId) {
+  v1::ClassifyParams params;
+  params.set_score_type(v1::ClassifyParams::SIGMOID);
+  const v1::ClassifyResult result = Convert({40, 50, 1, 60}, params);
+  EXPECT_EQ(Ids(result), (std::vector<int>{0, 1, 3, 2}));
+  EXPECT_EQ(result.categories(2).score(), 1);
+  params.set_top_k(2);  // The larger logits win.
+  EXPECT_EQ(Ids(Convert({40, 50, 1, 60}, params)), (std::vector<int>{1, 3}));
+}
+
 TEST(ClassificationTest, LogitAndSigmoid) {
   v1::ClassifyParams params;
   params.set_score_type(v1::ClassifyParams::LOGIT);

@@ -77,8 +77,7 @@ TEST(GrpcThreadsTest, AllRunThemOnceItIsGone) {
 }
 
 TEST(GrpcThreadsTest, OthersAreLetInWhileCallbacksDoNotRun) {
-  const GrpcThreads threads(
-      {1, absl::Milliseconds(5), absl::Milliseconds(50)});
+  const GrpcThreads threads({1, absl::Milliseconds(5), absl::Milliseconds(50)});
   const int kept_out = threads.kept_out();
   ASSERT_GE(kept_out, 1);
   for (int i = 0; i < 3; ++i) {
