@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -49,20 +50,22 @@ int CountThreads() {
   }
 }
 
-// Has gRPC's threads run callbacks.
+// Has gRPC's threads run callbacks. The destructor waits for them, for the last
+// who holds the channel ends gRPC's threads, which none of these can do itself.
 class Callbacks {
  public:
   Callbacks() : stub_(grpc::CreateChannel("", nullptr)) {}
-
-  // It is told that a call is refused, and has one of its threads tell us.
-  void Run(std::function<void()> callback) {
-    struct Call {
-      grpc::ClientContext context;
-      const grpc::Slice none;
-      const grpc::ByteBuffer request{&none, 1};
-      grpc::ByteBuffer response;
+  ~Callbacks() {
+    absl::MutexLock lock(&mu_);
+    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+      return calls_ == 0;
     };
-    auto call = std::make_shared<Call>();
+    mu_.Await(absl::Condition(&none));
+  }
+
+  // A call is refused, and one of gRPC's threads tells us.
+  void Run(std::function<void()> callback) {
+    auto call = std::make_shared<Call>(this);
     stub_.UnaryCall(&call->context, "/none/None", grpc::StubOptions(),
                     &call->request, &call->response,
                     [call, callback = std::move(callback)](
@@ -70,13 +73,39 @@ class Callbacks {
   }
 
  private:
+  class Counted {
+   public:
+    explicit Counted(Callbacks* callbacks) : callbacks_(*callbacks) {
+      absl::MutexLock lock(&callbacks_.mu_);
+      ++callbacks_.calls_;
+    }
+    ~Counted() {
+      absl::MutexLock lock(&callbacks_.mu_);
+      --callbacks_.calls_;
+    }
+
+   private:
+    Callbacks& callbacks_;
+  };
+  struct Call {
+    explicit Call(Callbacks* callbacks) : counted(callbacks) {}
+
+    const Counted counted;        // First: until nothing else is left.
+    grpc::ClientContext context;  // Holds the channel.
+    const grpc::Slice none;
+    const grpc::ByteBuffer request{&none, 1};
+    grpc::ByteBuffer response;
+  };
+
   grpc::GenericStub stub_;  // Of a channel that refuses every call.
+  absl::Mutex mu_;
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace
 
 // Where threads wait that are kept out.
-class GrpcThreads::Gate : public std::enable_shared_from_this<Gate> {
+class GrpcThreads::Gate {
  public:
   explicit Gate(const Options& options) : options_(options) {}
 
@@ -112,9 +141,9 @@ class GrpcThreads::Gate : public std::enable_shared_from_this<Gate> {
       KeepOut();
     }
     beating_ = true;
-    callbacks_.Run([gate = shared_from_this()] {
-      absl::MutexLock lock(&gate->mu_);
-      gate->beating_ = false;
+    callbacks_.Run([this] {
+      absl::MutexLock lock(&mu_);
+      beating_ = false;
     });
   }
 
@@ -127,7 +156,7 @@ class GrpcThreads::Gate : public std::enable_shared_from_this<Gate> {
   // Has threads come here until all are kept out that may be.
   void KeepOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (int i = kept_out_; i < most_; ++i) {
-      callbacks_.Run([gate = shared_from_this()] { gate->Wait(); });
+      callbacks_.Run([this] { Wait(); });
     }
   }
 
@@ -144,24 +173,26 @@ class GrpcThreads::Gate : public std::enable_shared_from_this<Gate> {
   }
 
   const Options options_;
-  Callbacks callbacks_;
   mutable absl::Mutex mu_;
   int most_ ABSL_GUARDED_BY(mu_) = 0;
   int kept_out_ ABSL_GUARDED_BY(mu_) = 0;
   bool open_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time close_at_ ABSL_GUARDED_BY(mu_);
   bool beating_ ABSL_GUARDED_BY(mu_) = false;  // A beat was sent and not run.
+  Callbacks callbacks_;  // Last: they use everything above.
 };
 
 GrpcThreads::GrpcThreads(const Options& options)
-    : gate_([&options] {
-        auto gate = std::make_shared<Gate>(options);
-        gate->Close();
-        return gate;
-      }()),
-      beats_("grpc-beat", options.beat, [gate = gate_] { gate->Beat(); }) {}
+    : gate_(std::make_unique<Gate>(options)) {
+  gate_->Close();
+  beats_ = std::make_unique<server::Periodic>("grpc-beat", options.beat,
+                                              [this] { gate_->Beat(); });
+}
 
-GrpcThreads::~GrpcThreads() { gate_->OpenForEver(); }
+GrpcThreads::~GrpcThreads() {
+  beats_ = nullptr;
+  gate_->OpenForEver();
+}
 
 int GrpcThreads::kept_out() const { return gate_->kept_out(); }
 

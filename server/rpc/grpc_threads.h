@@ -33,7 +33,7 @@ class GrpcThreads {
 
   // Blocks until all threads that are not used are kept out.
   explicit GrpcThreads(const Options& options);
-  // Lets them go on.
+  // Lets them go on, and waits until they do.
   ~GrpcThreads();
 
   // How many threads a server needs that may use so many processors: they
@@ -46,8 +46,8 @@ class GrpcThreads {
  private:
   class Gate;
 
-  const std::shared_ptr<Gate> gate_;  // Shared with the callbacks.
-  const server::Periodic beats_;      // Last: it uses everything above.
+  const std::unique_ptr<Gate> gate_;
+  std::unique_ptr<server::Periodic> beats_;
 };
 
 }  // namespace sfmamba::rpc

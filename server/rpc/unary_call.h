@@ -38,12 +38,17 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void Send(const absl::Status& status) {
     sends_.Sending(&context_);
     status_ = EndCall(status, &context_);
-    if (std::this_thread::get_id() == started_by_) return Finish(status_);
+    grpc_call* const call = context_.c_call();  // None in tests without gRPC.
+    if (call == nullptr || std::this_thread::get_id() == started_by_) {
+      return Finish(status_);
+    }
     // Whoever sends holds locks of gRPC's, whose threads would wait for them as
     // soon as the client sends its next request. So one of them sends, which
     // must be woken anyway, to be told that it is sent. No operations at all
-    // have ended at once.
-    grpc_call_start_batch(context_.c_call(), nullptr, 0, &turn_, nullptr);
+    // have ended at once, and the call may, too, before they are all started.
+    grpc_call_ref(call);
+    grpc_call_start_batch(call, nullptr, 0, &turn_, nullptr);
+    grpc_call_unref(call);
   }
 
  private:

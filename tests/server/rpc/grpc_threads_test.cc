@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
@@ -87,6 +88,15 @@ TEST(GrpcThreadsTest, OthersAreLetInWhileCallbacksDoNotRun) {
     }
     WaitUntil([&] { return threads.kept_out() == kept_out; },
               "those that were let in to be kept out again");
+  }
+}
+
+// No other channel is there, so that gRPC's threads end with each of them.
+TEST(GrpcThreadsTest, EndsWhileCallbacksAreOnTheirWay) {
+  const TimeLimit limit("the ends of gRPC's threads");
+  for (int i = 0; i < 50; ++i) {
+    const GrpcThreads threads({1, absl::Microseconds(100)});
+    absl::SleepFor(absl::Microseconds(50 * i));
   }
 }
 
