@@ -1,5 +1,6 @@
 #include "server/rpc/grpc_threads.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
+#include "grpc/support/cpu.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -24,8 +26,13 @@ namespace {
 
 // What gRPC calls each of them.
 constexpr char kName[] = "nexting_thread";
-// Started threads have named themselves after this time.
-constexpr absl::Duration kNaming = absl::Milliseconds(1);
+// Started threads have named themselves after this time, or there are fewer.
+constexpr absl::Duration kNaming = absl::Seconds(1);
+
+// How many of them gRPC 1.51 starts at once.
+int ExpectedThreads() {
+  return std::clamp<int>(gpr_cpu_num_cores() / 2, 2, 16);
+}
 
 int CountNamed() {
   int named = 0;
@@ -39,15 +46,15 @@ int CountNamed() {
   return named;
 }
 
-// How many threads gRPC has, once there are no more of them.
+// How many threads gRPC has, once all have names.
 int CountThreads() {
+  const absl::Time end = base::SteadyNow() + kNaming;
   int threads = CountNamed();
-  while (true) {
-    absl::SleepFor(kNaming);
-    const int again = CountNamed();
-    if (again == threads) return threads;
-    threads = again;
+  while (threads < ExpectedThreads() && base::SteadyNow() < end) {
+    absl::SleepFor(absl::Milliseconds(1));
+    threads = CountNamed();
   }
+  return threads;
 }
 
 // Has gRPC's threads run callbacks. The destructor waits for them, for the last
