@@ -77,8 +77,11 @@ class GreedyClient {
     }
     stub_->async()->Classify(&call->context, &request_, &call->response,
                              [this, call](const grpc::Status& status) {
-                               Ended(status.ok());
+                               const bool answered = status.ok();
+                               // Before this client may end: who holds the
+                               // channel last is not to be a thread of gRPC.
                                delete call;
+                               Ended(answered);
                              });
   }
   void Ended(bool answered) {
