@@ -12,38 +12,33 @@ namespace sfmamba::prediction {
 namespace {
 
 constexpr int kDefaultTopK = 5;
-constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
+constexpr absl::Duration kPerClass = absl::Nanoseconds(20);
 
-// Tells classes' scores, in the scale that was asked for. It rises with the
-// logit, so that only the best classes' scores are needed.
-class Scorer {
- public:
-  Scorer(const std::vector<float>& logits, ClassifyParams::Score type)
-      : logits_(logits), type_(type) {
-    if (type != ClassifyParams::Score::kSoftmax || logits.empty()) return;
-    max_ = *std::max_element(logits.begin(), logits.end());
-    for (const float logit : logits) sum_ += std::exp(logit - max_);
-  }
-
-  float Of(int id) const {
-    const double logit = logits_[id];
-    switch (type_) {
-      case ClassifyParams::Score::kLogit:
-        break;
-      case ClassifyParams::Score::kSigmoid:
-        return 1 / (1 + std::exp(-logit));
-      case ClassifyParams::Score::kSoftmax:
-        return std::exp(logit - max_) / sum_;
+// Scores of all classes, in the scale that was asked for.
+std::vector<float> Scores(const std::vector<float>& logits,
+                          ClassifyParams::Score type) {
+  std::vector<float> scores(logits.size());
+  switch (type) {
+    case ClassifyParams::Score::kLogit:
+      return logits;
+    case ClassifyParams::Score::kSigmoid:
+      for (size_t i = 0; i < logits.size(); ++i) {
+        scores[i] = 1 / (1 + std::exp(-static_cast<double>(logits[i])));
+      }
+      return scores;
+    case ClassifyParams::Score::kSoftmax: {
+      const double max = *std::max_element(logits.begin(), logits.end());
+      std::vector<double> powers(logits.size());
+      double sum = 0;
+      for (size_t i = 0; i < logits.size(); ++i) {
+        sum += powers[i] = std::exp(logits[i] - max);
+      }
+      for (size_t i = 0; i < logits.size(); ++i) scores[i] = powers[i] / sum;
+      return scores;
     }
-    return logit;
   }
-
- private:
-  const std::vector<float>& logits_;
-  const ClassifyParams::Score type_;
-  float max_ = 0;
-  double sum_ = 0;
-};
+  return scores;
+}
 
 // Classes that compete, each once.
 std::vector<int> Candidates(const ClassifyParams& params, int classes) {
@@ -61,29 +56,21 @@ std::vector<int> Candidates(const ClassifyParams& params, int classes) {
 ClassificationAnswer ToAnswer(const ClassifyParams& params,
                               const repository::ModelDirectory& model,
                               model::Classification result) {
-  const std::vector<float>& logits = result.logits;
-  const Scorer scorer(logits, params.score);
-  std::vector<int> ids = Candidates(params, logits.size());
+  const std::vector<float> scores = Scores(result.logits, params.score);
+  std::vector<int> ids = Candidates(params, scores.size());
   const int top_k = params.top_k == 0 ? kDefaultTopK : params.top_k;
   const int count = std::min<int>(top_k, ids.size());
   std::partial_sort(
-      ids.begin(), ids.begin() + count, ids.end(), [&logits](int a, int b) {
-        return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+      ids.begin(), ids.begin() + count, ids.end(), [&scores](int a, int b) {
+        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
       });
   ClassificationAnswer answer;
   answer.categories.reserve(count);
   for (int i = 0; i < count; ++i) {
     const int id = ids[i];
-    const float score = scorer.Of(id);
-    if (params.min_score != 0 && score < params.min_score) break;
-    answer.categories.push_back({id, model.labels[id], score});
+    if (params.min_score != 0 && scores[id] < params.min_score) break;
+    answer.categories.push_back({id, model.labels[id], scores[id]});
   }
-  // Different logits may have the same score.
-  std::sort(answer.categories.begin(), answer.categories.end(),
-            [](const auto& a, const auto& b) {
-              return a.score != b.score ? a.score > b.score
-                                        : a.class_id < b.class_id;
-            });
   if (params.include_embedding) answer.embedding = std::move(result.embedding);
   if (params.include_logits) answer.logits = std::move(result.logits);
   return answer;
