@@ -14,8 +14,9 @@ namespace {
 // Longer waits end without a reason: they would pass the end of the clock.
 constexpr absl::Duration kLongest = absl::Hours(24);
 
-// Those of libc take two locks and up to three calls of the kernel for a wait
-// and its signal, this takes one each. Source: futex(2).
+// The kernel waits on the number itself (futex(2)): one call for a wait and one
+// for its signal, where libc's condition variable takes two locks and up to
+// three calls.
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "a futex");
 
 }  // namespace

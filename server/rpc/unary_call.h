@@ -42,10 +42,11 @@ class UnaryCall : public grpc::ServerUnaryReactor {
     if (call == nullptr || std::this_thread::get_id() == started_by_) {
       return Finish(status_);
     }
-    // Whoever sends holds locks of gRPC's, whose threads would wait for them as
-    // soon as the client sends its next request. So one of them sends, which
-    // must be woken anyway, to be told that it is sent. No operations at all
-    // have ended at once, and the call may, too, before they are all started.
+    // Sending takes locks that gRPC's threads want as soon as the client sends
+    // its next request. One of them must be woken anyway, to be told that the
+    // answer is sent, so it sends it too. To have it run `turn_` a batch of no
+    // operations is started, which ends at once. The call may have ended, too,
+    // before this returns: it is held until then.
     grpc_call_ref(call);
     grpc_call_start_batch(call, nullptr, 0, &turn_, nullptr);
     grpc_call_unref(call);

@@ -41,8 +41,9 @@ namespace {
 using grpc::StatusCode;
 
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
-constexpr absl::Duration kBatchTime = absl::Milliseconds(2);
 constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
+// Of the model that takes its time.
+constexpr absl::Duration kBatchTime = absl::Milliseconds(2);
 
 // What `run` returns on a thread that keeps to these processors, as do those
 // that it starts.
