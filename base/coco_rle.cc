@@ -74,7 +74,7 @@ void AppendNumber(int64_t number, std::string* text) {
 }
 
 // Reads the next number of `counts` from `*at` on; false if it is cut off or
-// too long. Source: COCO's mask format (heads.md 12 of the specification).
+// too long. Source: docs/heads.md, "COCO run lengths".
 bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
   constexpr int kMaxShift = 35;  // A run, signed, has 32 bits at most.
   *number = 0;

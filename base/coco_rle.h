@@ -48,8 +48,8 @@ class RleWriter {
  private:
   void Append(int64_t count);
 
-  std::string text_;      // Of all counts but that of the last set run.
-  int64_t counts_ = 0;    // In text_.
+  std::string text_;      // Lacks only the last set run, which may still grow.
+  int64_t counts_ = 0;    // Counts in text_.
   int64_t last_[2] = {};  // The last count of each kind, unset and set.
   int64_t begin_ = 0;     // The last set run.
   int64_t end_ = 0;
@@ -90,7 +90,7 @@ class ClassRunLengths {
   const int height_;
   const int width_;
   std::vector<RleWriter> writers_;  // By class.
-  int columns_ = 0;                 // That have been read.
+  int columns_ = 0;                 // Columns read so far.
 };
 
 // Returns one compressed string for each class 0 .. classes - 1 of a map

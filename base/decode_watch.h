@@ -35,7 +35,7 @@ class DecodeWatch {
  private:
   const absl::Duration limit_;
   const Clock clock_;
-  const Wanted wanted_;  // May be null: it is.
+  const Wanted wanted_;  // Null: the picture is always wanted.
   const absl::Duration start_;
 };
 

@@ -5,13 +5,13 @@
 namespace sfmamba::base {
 namespace {
 
-// Tables and states, whatever the picture's size.
+// Bytes of tables and states that do not depend on the picture's size.
 constexpr int64_t kJpegState = 96 << 10;
 constexpr int64_t kPngState = 96 << 10;
 constexpr int64_t kWebpState = 64 << 10;
 constexpr int64_t kWebpLosslessTables = 1 << 20;
 
-constexpr int kBlock = 8;  // Samples of a side.
+constexpr int kBlock = 8;  // Samples on each side of a JPEG block.
 constexpr int64_t kBlockBytes = 2 * kBlock * kBlock;
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -20,7 +20,7 @@ int64_t RoundUp(int64_t a, int64_t b) { return DivideUp(a, b) * b; }
 }  // namespace
 
 int64_t JpegDecoderBytes(const JpegFrame& frame) {
-  int across = 1, down = 1;  // The largest.
+  int across = 1, down = 1;  // The largest sampling factors.
   for (int i = 0; i < frame.components; ++i) {
     across = std::max(across, frame.sampling[i].across);
     down = std::max(down, frame.sampling[i].down);

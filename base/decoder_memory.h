@@ -17,7 +17,7 @@ struct JpegFrame {
   int width = 0;
   int height = 0;
   int components = 3;          // 1, 3 or 4.
-  Sampling sampling[4];        // Of the components.
+  Sampling sampling[4];        // By component.
   bool several_scans = false;  // It is progressive, or not interleaved.
 };
 
@@ -30,9 +30,9 @@ int64_t JpegDecoderBytes(const JpegFrame& frame);
 int64_t PngDecoderBytes(int width);
 
 // libwebp keeps rows of a lossy picture, and 4 bytes for each pixel of a
-// lossless one and of an alpha channel, which is decoded although nobody sees
-// it. Not counted are the Huffman tables of a lossless picture that has more of
-// them than an encoder makes.
+// lossless one and of an alpha channel, which it decodes although the answer
+// drops it. Not counted are the Huffman tables of a lossless picture that has
+// more of them than an encoder makes.
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha);
 
 }  // namespace sfmamba::base

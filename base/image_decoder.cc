@@ -13,7 +13,7 @@
 namespace sfmamba::base {
 namespace {
 
-constexpr int64_t kHeapBlock = 64;  // What the heap adds to a block, at most.
+constexpr int64_t kHeapBlock = 64;  // Most bytes that the heap adds to a block.
 
 int ScaledSide(int side, int eighths) { return (side * eighths + 7) / 8; }
 

@@ -15,7 +15,7 @@ namespace sfmamba::base {
 
 // What DecodeImage() gives and takes, foreseen from the header.
 struct DecodeNeeds {
-  int width = 0;  // Of the picture that it returns.
+  int width = 0;  // The returned picture's, after scaling and orientation.
   int height = 0;
   int64_t bytes = 0;  // The most that is allocated at a time, result included.
 };

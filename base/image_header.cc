@@ -131,7 +131,8 @@ absl::Status ReadJpegHeader(absl::string_view bytes, ImageHeader& header) {
 
 // Source: PNG specification (third edition), 5.3 and 11.2.
 absl::Status ReadPngHeader(absl::string_view bytes, ImageHeader& header) {
-  constexpr size_t kFrame = 12;  // Of a chunk: length, type, CRC.
+  constexpr size_t kFrame = 12;  // Bytes around a chunk's data: length, type,
+                                 // CRC.
   if (bytes.size() < 33 || BigEndian(bytes, 8, 4) != 13 ||
       bytes.substr(12, 4) != "IHDR") {
     return Broken("PNG: no complete IHDR");

@@ -13,16 +13,16 @@ namespace sfmamba::base {
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
 struct ImageLimits {
-  int64_t max_bytes = 32 << 20;     // Of the encoded image.
-  int64_t max_pixels = 50'000'000;  // By the image's header.
-  int max_side = 16384;
+  int64_t max_bytes = 32 << 20;     // Encoded.
+  int64_t max_pixels = 50'000'000;  // Width times height in the header.
+  int max_side = 16384;             // Pixels.
   // In processor time. Callers enforce it with a DecodeWatch.
   absl::Duration max_decode_time = absl::Seconds(1);
 };
 
 struct ImageHeader {
   ImageFormat format;
-  int width = 0;  // As stored, before orientation.
+  int width = 0;  // Pixels as stored, before orientation.
   int height = 0;
   int orientation = 1;  // EXIF, 1..8; 1 where absent or corrupt.
   // The memory that decoding takes at most beside the decoded picture.

@@ -14,9 +14,9 @@ namespace {
 // A progressive picture has about ten. Each costs a pass over all coefficients.
 constexpr int kMaxScans = 100;
 
-// Rows, of pixels or of blocks, from one look at the watch to the next: about a
-// tenth of a millisecond, or a few where rows of blocks are read. A look is a
-// call of the kernel.
+// Interval between two looks at the watch, in rows of pixels or of blocks:
+// about 0.1 ms, or a few ms where rows of blocks are read. A look costs a
+// system call, and an expired picture runs on until the next one.
 constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
 constexpr int kWatchedPixels = 1 << 15;
 
@@ -33,7 +33,7 @@ struct Decoder {
   jpeg_progress_mgr progress;
   jmp_buf failed;
   const DecodeWatch* watch = nullptr;
-  int rows = 0;  // Since the start.
+  int rows = 0;  // Calls of OnProgress() so far.
   bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
 };

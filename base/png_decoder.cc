@@ -10,7 +10,7 @@
 namespace sfmamba::base {
 namespace {
 
-// Rows from one look at the watch to the next.
+// Interval between two looks at the watch, in rows.
 constexpr int kWatchedRows = 16;
 
 struct Source {

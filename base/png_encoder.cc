@@ -13,7 +13,7 @@
 namespace sfmamba::base {
 namespace {
 
-// Of compressed data that libpng collects before it writes a chunk.
+// Compressed bytes that libpng collects before it writes a chunk.
 constexpr int kChunkBytes = 64 << 10;
 
 struct Target {

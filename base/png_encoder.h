@@ -40,7 +40,7 @@ class GreyPngEncoder {
   std::vector<uint8_t> row_;
 };
 
-// The same in one go.
+// Encodes a whole grey PNG, as GreyPngEncoder does row by row.
 absl::StatusOr<std::string> EncodeGreyPng(
     int width, int height, int bit_depth,
     absl::FunctionRef<void(int y, uint8_t* row)> fill_row);

@@ -10,8 +10,8 @@
 namespace sfmamba::base {
 namespace {
 
-// Bytes from one look at the watch to the next: a part of the file, because a
-// few bytes may be many pixels.
+// Interval between two looks at the watch, in bytes: one of kWatchedParts parts
+// of the file, because a few bytes may hold many pixels, at most kWatchedBytes.
 constexpr size_t kWatchedParts = 64, kWatchedBytes = 64 << 10;
 
 // Whether there are as many bytes as the header says.

@@ -45,7 +45,7 @@ class ArrivalProcess {
   const double mean_gap_;  // Within a burst.
   const double period_;
   const double burst_;    // How long a burst lasts.
-  double busy_time_ = 0;  // Of the last arrival; counts time in bursts alone.
+  double busy_time_ = 0;  // Last arrival, counting only the time in bursts.
   std::mt19937_64 random_;
 };
 

@@ -13,7 +13,8 @@ constexpr int kFractionBits = 7;
 constexpr int kBucketsPerPower = 1 << kFractionBits;
 constexpr int kBuckets = (63 - kFractionBits + 1) * kBucketsPerPower;
 
-int Exponent(int64_t value) {  // Of the leading one; value > 0.
+// Position of the leading one bit, 0..62; value > 0.
+int Exponent(int64_t value) {
   return 63 - __builtin_clzll(static_cast<uint64_t>(value));
 }
 

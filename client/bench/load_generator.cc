@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
 
-// One run. Sends on threads of its own, hears the answers on gRPC's. Times
-// count from the start.
+// One run. Sends on its own threads and gets the answers on gRPC's. Times count
+// from the start.
 class LoadRun {
  public:
   LoadRun(const std::vector<std::unique_ptr<VisionClient>>& clients,
@@ -187,9 +187,9 @@ class LoadRun {
       std::chrono::steady_clock::now();
 
   absl::Mutex mu_;
-  int sending_ ABSL_GUARDED_BY(mu_);  // Threads.
+  int sending_ ABSL_GUARDED_BY(mu_);  // Threads that still send.
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
-  UnavailablePause pause_ ABSL_GUARDED_BY(mu_);  // Of a closed loop.
+  UnavailablePause pause_ ABSL_GUARDED_BY(mu_);  // Used by closed loops only.
   size_t next_turn_ ABSL_GUARDED_BY(mu_) = 0;
   int measured_ ABSL_GUARDED_BY(mu_) = 0;  // Turns after the warm-up.
   LoadTally tally_ ABSL_GUARDED_BY(mu_);

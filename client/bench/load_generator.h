@@ -32,8 +32,8 @@ struct Load {
 };
 
 struct LoadOptions {
-  int threads = 1;       // That send.
-  int concurrency = 16;  // In flight at a time, in a closed loop.
+  int threads = 1;       // Sending threads.
+  int concurrency = 16;  // Requests in flight at a time, in a closed loop.
   // In an open loop, a request that would exceed this is not sent and is
   // counted as that.
   int max_in_flight = 1 << 16;
@@ -41,7 +41,7 @@ struct LoadOptions {
   // How long to measure. Infinite: an open loop ends with its arrivals and a
   // closed loop after `requests`.
   absl::Duration duration = absl::Seconds(10);
-  int requests = 0;  // To measure in a closed loop. 0: no limit.
+  int requests = 0;  // Number to measure in a closed loop. 0: no limit.
 };
 
 // Sends the load and waits for the last answer. Request i goes to client i

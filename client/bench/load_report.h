@@ -25,10 +25,11 @@ struct RequestCounts {
   int64_t in_time = 0;  // OK, and received by the deadline.
   int64_t late = 0;     // OK, and received after the deadline.
   int64_t failed = 0;   // Any other status.
-  // Of those sent: "OK", "UNAVAILABLE (DRAINING)".
+  // Sent requests by answer: "OK", "UNAVAILABLE (DRAINING)".
   std::map<std::string, int64_t> codes;
-  // Of those answered in time. The first runs from when a request was due, and
-  // so includes what a late sender adds; the second from when it was sent.
+  // Latencies of the requests answered in time. The first runs from when a
+  // request was due, so it includes the delay of a late sender; the second runs
+  // from when it was sent.
   LatencyHistogram latency;
   LatencyHistogram latency_from_sending;
 
@@ -50,7 +51,7 @@ struct LoadReport {
   // answer where the number of requests was given.
   absl::Duration elapsed;
   RequestCounts all;
-  std::vector<RequestCounts> classes;  // As they were given, if several.
+  std::vector<RequestCounts> classes;  // In the given order; empty if only one.
   int64_t images = 0;                  // Received with OK during `elapsed`.
   double images_per_second = 0;
   double goodput = 0;      // Requests a second that were answered in time,

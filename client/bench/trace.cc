@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kHeading[] = "time\tmethod\tpictures\tdeadline\tpriority\tclass";
 constexpr char kDefault[] = "-";
-constexpr size_t kMinFields = 2, kMaxFields = 5;  // Behind the time.
-constexpr size_t kMaxPictures = 64;  // Of a request, as the server has it.
+constexpr size_t kMinFields = 2, kMaxFields = 5;  // Fields after the time.
+constexpr size_t kMaxPictures = 64;  // Most pictures that the server accepts.
 
 absl::Status Expected(absl::string_view what, absl::string_view got) {
   return absl::InvalidArgumentError(

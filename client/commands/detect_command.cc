@@ -49,7 +49,7 @@ void WriteDetection(const v1::Detection& detection, JsonWriter* json) {
   json->Key("x_min").Number(box.x_min()).Key("y_min").Number(box.y_min());
   json->Key("x_max").Number(box.x_max()).Key("y_max").Number(box.y_max());
   json->EndObject();
-  if (detection.has_rle()) {  // As COCO's tools write it.
+  if (detection.has_rle()) {  // In the format of COCO's tools.
     const v1::CocoRle& rle = detection.rle();
     json->Key("segmentation").BeginObject();
     json->Key("size").BeginArray();

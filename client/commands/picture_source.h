@@ -21,7 +21,7 @@ class PictureSource {
 
   // Waits for the next one; false if there are no more.
   virtual bool Next(std::string* file) = 0;
-  // Whoever waits for a file to come waits no longer. Any thread.
+  // Ends the wait of a Next() that waits for a file to come. Any thread.
   virtual void Stop() {}
 };
 
@@ -36,9 +36,9 @@ class ListedPictures final : public PictureSource {
 };
 
 // The files of a folder that end with .jpg, .jpeg, .png or .webp, in any case,
-// ordered by name; then, if `watch` is not zero, those that come into it, until
-// none has come for so long. A new file is taken once two looks at it have
-// found the same size and time, that is when nobody writes it any more.
+// ordered by name; then, if `watch` is not zero, new ones, until none has come
+// for `watch`. A new file is taken once two looks have found the same size and
+// modification time: it is then taken to be complete.
 class FolderPictures final : public PictureSource {
  public:
   FolderPictures(std::string folder, absl::Duration watch);
@@ -65,7 +65,7 @@ class FolderPictures final : public PictureSource {
   std::atomic<bool> stopped_{false};
   bool first_ = true;
   std::set<std::string> taken_;
-  std::map<std::string, Look> seen_;  // That are not taken yet.
+  std::map<std::string, Look> seen_;  // Files not taken yet.
   std::deque<std::string> next_;
 };
 

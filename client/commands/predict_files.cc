@@ -41,7 +41,7 @@ std::vector<std::string> NothingFoundRow(const VerbTable& table,
 
 bool IsAnswered(const FileOutcome& outcome) { return outcome.status.ok(); }
 
-// Of the files that were answered.
+// Lists the files that were answered.
 std::string AnswerTable(const std::vector<FileOutcome>& outcomes,
                         const VerbTable& table) {
   std::vector<std::string> headings = {"file"};

@@ -51,8 +51,7 @@ struct VerbActions {
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.
   std::function<void(const Result&, JsonWriter*)> write_json;
-  // Does what else is to be done, and returns the path of a drawing, empty if
-  // there is none; null: nothing.
+  // Optional: draws the result and returns the file's path, or "".
   std::function<absl::StatusOr<std::string>(const std::string& file,
                                             const Result&)>
       annotate;
@@ -61,8 +60,8 @@ struct VerbActions {
 // What became of a file, ready to be shown.
 struct FileOutcome {
   std::string file;
-  absl::Status status;  // Of reading it and of its answer.
-  bool sent = false;    // False: it could not be read.
+  absl::Status status;  // The error of reading the file, or the answer's.
+  bool sent = false;    // False: the file could not be read.
   std::string model;    // This and all below only if `status` is OK.
   v1::Timing timing;
   Rows rows;

@@ -156,7 +156,8 @@ class StreamRun {
     };
     while (!mu_.AwaitWithTimeout(absl::Condition(&nothing_to_wait_for),
                                  absl::Milliseconds(100))) {
-      // The server waits for so long itself.
+      // The server itself lets an image wait in its queue for up to the
+      // deadline; 5 s more leave time for the answer.
       const absl::Duration patience = flags_.common.deadline + absl::Seconds(5);
       if (!sent_.empty() && absl::Now() - progress_ > patience) {
         timed_out_ = true;

@@ -22,9 +22,9 @@ namespace sfmamba::client {
 struct Dataset {
   struct Sample {
     std::string picture;   // Path.
-    std::string label;     // Of classification.
-    std::string map;       // Path, of segmentation.
-    int64_t image_id = 0;  // Of detection.
+    std::string label;     // Classification only.
+    std::string map;       // Path; segmentation only.
+    int64_t image_id = 0;  // Detection only.
   };
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;

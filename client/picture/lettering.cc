@@ -10,7 +10,7 @@ namespace sfmamba::client {
 namespace {
 
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
-constexpr double kFontHeight = 21;  // Of its capitals at scale 1.
+constexpr double kFontHeight = 21;  // Capitals' height in pixels at scale 1.
 constexpr size_t kMaxBytes = 40;
 
 std::string Shortened(const std::string& text) {

@@ -13,7 +13,8 @@ class Lettering {
  public:
   explicit Lettering(cv::Size picture);
 
-  // Of a line with the margin around it. Long texts are cut, see Write().
+  // Returns the size in pixels of a line with its margin. Long texts are cut,
+  // see Write().
   cv::Size BoxSize(const std::string& text) const;
 
   // The width of lines that go with the text.
@@ -27,7 +28,7 @@ class Lettering {
 
  private:
   int stroke_;
-  double scale_;  // Of OpenCV's font.
+  double scale_;  // Scale factor of OpenCV's font.
   int margin_;
 };
 

@@ -26,7 +26,7 @@ absl::Status Wrong(absl::string_view flag, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", what));
 }
 
-// Of a file that may be none: then nothing.
+// Reads a whole file into `text`; an empty path reads nothing.
 absl::Status Read(absl::string_view flag, const std::string& path,
                   std::string* text) {
   if (path.empty()) return absl::OkStatus();

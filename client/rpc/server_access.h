@@ -24,7 +24,7 @@ struct ServerAccess {
   std::string token;  // Sent with each call; empty: none.
 };
 
-// The same as files and flags say it.
+// ServerAccess as flags name it: paths in place of contents.
 struct AccessOptions {
   bool tls = false;
   std::string ca_file;

@@ -21,7 +21,8 @@ class JsonWriter {
   JsonWriter& EndArray() { return Close(']'); }
 
   JsonWriter& Key(absl::string_view key);
-  JsonWriter& String(absl::string_view value);  // As base::JsonString().
+  // Quotes and escapes like base::JsonString().
+  JsonWriter& String(absl::string_view value);
   JsonWriter& Integer(int64_t value);
   JsonWriter& Number(double value);  // null if not finite. Six digits.
   JsonWriter& Bool(bool value);

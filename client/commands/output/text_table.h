@@ -12,7 +12,7 @@ class TextTable {
   // A heading that starts with '>' is of a right-aligned column.
   explicit TextTable(std::vector<std::string> headings);
 
-  // As many cells as headings, UTF-8.
+  // Takes one cell for each heading, in UTF-8.
   void AddRow(std::vector<std::string> cells);
 
   // Headings and rows, a line each, two spaces between columns.
