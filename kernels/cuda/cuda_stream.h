@@ -5,7 +5,7 @@ struct CUstream_st;
 
 namespace sfmamba::kernels {
 
-// The same type as cudaStream_t, for headers that must not include CUDA's.
+// cudaStream_t under another name, for headers that must not include CUDA's.
 using CudaStream = CUstream_st*;
 
 }  // namespace sfmamba::kernels

@@ -1,4 +1,5 @@
-// What becomes of the sums of tiles, for files that are compiled for AMX.
+// Finishes the sums of tiles (bias, activation, rounding) and stores them, for
+// files that are compiled for AMX.
 #ifndef SFMAMBA_KERNELS_LINEAR_AMX_RESULTS_H_
 #define SFMAMBA_KERNELS_LINEAR_AMX_RESULTS_H_
 
@@ -43,7 +44,8 @@ inline void RoundRow(const BFloat16* x, int64_t count, BFloat16* to) {
   }
 }
 
-// What results are.
+// What happens to a result: it replaces y, is added to y, or replaces y rounded
+// to bf16.
 enum class Result { kSet, kAdd, kRounded };
 
 // The sums of at most two tiles of rows by a panel, and where their results go.
@@ -143,7 +145,7 @@ class Results {
   const Activation activation_;
   Sums sums_[2];
   int next_ = 0;
-  int64_t finished_ = 0;  // Of Before()'s rows.
+  int64_t finished_ = 0;  // Rows of Before() that are stored already.
   int64_t rows_a_step_ = 0;
 };
 

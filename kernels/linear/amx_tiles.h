@@ -58,7 +58,8 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 
  private:
-  // As the processor has it. Palette 0: none.
+  // The tile configuration in the processor's own format (LDTILECFG). Palette
+  // 0: no tiles are configured.
   struct Layout {
     uint8_t palette, start_row;
     uint8_t reserved[14];

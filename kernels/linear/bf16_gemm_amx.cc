@@ -53,8 +53,8 @@ struct AddPanel {
   Beside& beside;
 };
 
-// What is done beside the products: earlier results are finished, and later
-// weights are brought into the cache.
+// Work done beside the products: finishes earlier results and prefetches later
+// weights.
 template <typename Results>
 struct FinishAndPrefetch {
   void Step() {

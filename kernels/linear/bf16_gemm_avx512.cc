@@ -61,7 +61,8 @@ void MultiplyRows(const Block& block) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-    // What is added to may lie in another processor's cache.
+    // The sums in y may lie in another processor's cache, so they are fetched
+    // while the products are computed.
     if (block.add) PrefetchToWrite(block.y + r * block.y_stride, kVectors);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
@@ -188,7 +189,7 @@ void Round(const float* x, int64_t count, Pair* to) {
   }
 }
 
-// The same for values that are bf16.
+// Copies `count` values that are bf16 already into pairs, padded with zeros.
 void Copy(const BFloat16* x, int64_t count, Pair* to) {
   for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
     const int64_t left = std::min(kPanel, count - i);
@@ -250,7 +251,8 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
       block.weights = weights + first * pairs + begin * kPanel;
       block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
       block.y = args.y + first;
-      const Pair* next = block.weights + pairs * kPanel;  // Of the next panel.
+      // The next panel's weights, to be prefetched.
+      const Pair* next = block.weights + pairs * kPanel;
       if (first + kPanel >= args.out) {
         next = b + 1 < blocks ? weights + end * kPanel : nullptr;
       }
@@ -275,8 +277,9 @@ void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
   }
 }
 
-// The same with a rounded y. A panel's sums stay in the cache until they are
-// complete: x holds the blocks of inputs one after the other.
+// MultiplyBlockOfRows() with a y rounded to bf16. A panel's sums stay in the
+// cache until they are complete: x holds the blocks of inputs one after the
+// other.
 void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
   const int64_t pairs = (args.in + 1) / 2;
   const int64_t blocks = Blocks(args);
@@ -332,7 +335,7 @@ void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y) {
 }
 
 void Bf16GemmAvx512(const Bf16GemmArgs& args) {
-  // Of the largest block, and what Round() writes beyond its last row.
+  // Holds the largest block, and what Round() writes beyond its last row.
   alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
   if (args.y_bf16 == nullptr) {
     return ForEachBlockOfRows(args, kBlockRows, [&](const Bf16GemmArgs& part) {
@@ -347,7 +350,7 @@ void Bf16GemmAvx512(const Bf16GemmArgs& args) {
       MultiplyToBf16(part, x, sums);
     });
   }
-  // So many inputs that a tile's do not fit.
+  // x is too small for even one tile of rows with this many inputs.
   std::vector<Pair> larger(kTileRows * blocks * kRowPairs + kLanes);
   ForEachBlockOfRows(args, kTileRows, [&](const Bf16GemmArgs& part) {
     MultiplyToBf16(part, larger.data(), sums);

@@ -57,7 +57,7 @@ void Copy(const float* from, int64_t count, BFloat16* to, CpuIsa isa) {
   RoundToBf16(from, count, to, isa);
 }
 
-// What products with weights of type W read.
+// The type of inputs that products with weights of type W read.
 template <typename W>
 using InputOf =
     std::conditional_t<std::is_same_v<W, BFloat16>, BFloat16, float>;
@@ -97,7 +97,8 @@ void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
   product->x_bf16 = rows;
 }
 
-// What follows the sums of `rows` pixels, y [rows, out], rows `stride` apart.
+// Applies the activation to the sums of `rows` pixels, y [rows, out], rows
+// `stride` apart.
 template <typename W>
 void Activate(const GemmConvolutionArgs<W>& args, int64_t rows, CpuIsa isa,
               float* y, int64_t stride) {
@@ -181,7 +182,7 @@ ConvolutionRuns RunsOf<SplitFloat>(int64_t in, int64_t kernel, CpuIsa isa) {
 }
 template <>
 ConvolutionRuns RunsOf<BFloat16>(int64_t in, int64_t kernel, CpuIsa isa) {
-  constexpr int64_t kStep = 32;  // As in amx_tiles.h.
+  constexpr int64_t kStep = 32;  // Equals kStepInputs of amx_tiles.h.
   if (!UsesTiles(kernel, isa)) return RunsOf<float>(in, kernel, isa);
   if (kernel * in <= kStep) return {kernel, kernel * in, kStep};
   return {kernel * kernel, in, (in + kStep - 1) / kStep * kStep};

@@ -30,8 +30,8 @@ constexpr int64_t kBlockValues = 1 << 18;
 // zeros.
 struct Block {
   int64_t map, first, rows;
-  int64_t columns;  // Of a plane.
-  int64_t spacing;  // Between places, in values.
+  int64_t columns;  // Places in a plane's row.
+  int64_t spacing;  // Values between places.
   int64_t plane;    // Values in a plane.
   const BFloat16* x;
 };
@@ -57,13 +57,15 @@ void FillPlanesOfRows(const GemmConvolutionArgs<BFloat16>& args, const T* map,
       }
       std::fill_n(to, left, BFloat16());
       RoundRow(map + y * width, width, to + left);
-      // What is written beyond the row the next row overwrites.
+      // RoundRow() writes whole vectors: what it writes beyond this row is
+      // overwritten by the next one.
       if (left + width < row_values) {
         std::fill_n(to + left + width, row_values - left - width, BFloat16());
       }
     }
   }
-  // What the last places' tiles read beyond, times weights of zero.
+  // The last places' tiles read beyond the planes. Zeros, since even a product
+  // with a weight of zero is NaN if the input is not finite.
   std::fill_n(to, kStepInputs + 2 * kTileRows * block.spacing, BFloat16());
 }
 
@@ -130,11 +132,11 @@ struct AddRuns {
   static constexpr int64_t kStepsAhead = 4;
 
   const std::vector<int64_t>& offsets;
-  const int64_t length;     // Of a run, packed.
+  const int64_t length;     // Packed inputs in a run.
   const BFloat16* const x;  // The first place's inputs in plane 0.
   const int64_t spacing;
   const BFloat16* const weights;
-  const bool first;  // Of those that read the weights.
+  const bool first;  // Whether these tiles are the first to read the weights.
   Results& results;
 };
 
@@ -158,7 +160,7 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
       Sums& sums = results.Next();
       sums.Clear(std::min(kPanel, args.out - output),
                  args.bias == nullptr ? nullptr : args.bias + output);
-      // Of each output row the places that are pixels.
+      // Adds the places of each output row that are pixels.
       for (int64_t r = 0; r < rows;) {
         const int64_t row = (place + r) / block.columns;
         const int64_t column = (place + r) % block.columns;

@@ -83,7 +83,7 @@ struct WeightMatrix {
 template <typename W>
 void PackWeights(const WeightMatrix& weights, int64_t in, int64_t out,
                  W* packed, CpuIsa isa = ActiveCpuIsa());
-// The same for contiguous weights.
+// Packs contiguous weights [out, in].
 template <typename W>
 void PackWeights(const float* weights, int64_t in, int64_t out, W* packed,
                  CpuIsa isa = ActiveCpuIsa()) {

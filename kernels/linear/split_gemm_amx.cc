@@ -20,7 +20,7 @@ namespace {
 // while a panel's weights pass by. Each block's sums begin at 0, which makes
 // errors smaller.
 constexpr int64_t kBlockSteps = 12, kBlockRows = 256;
-// Rows that are multiplied at once.
+// Rows of two tiles, which are multiplied together.
 constexpr int64_t kPairRows = 2 * kTileRows;
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
@@ -136,7 +136,7 @@ class SplitWeights {
   const Blocks blocks_;
   const int64_t end_;
   BFloat16* split_[2];  // By turns.
-  int64_t next_ = 0;    // What is split, counted over all.
+  int64_t next_ = 0;    // Number of the block of weights that is being split.
   int64_t line_, lines_;
   int64_t lines_a_step_ = 0;
   const float *from_, *later_;
@@ -154,7 +154,8 @@ struct SplitInputs {
   int64_t rows, height;
 };
 
-// What is done beside the products.
+// Work done beside the products: finishes earlier results and splits later
+// weights.
 template <typename Results>
 struct FinishAndSplit {
   void Step() const {
@@ -267,7 +268,7 @@ void SplitGemmAmx(const SplitGemmArgs& args) {
   const int64_t times = DivideUp(pairs, kBlockRows / kPairRows);
   const Blocks blocks(args.in);
   SplitWeights weights(args, blocks, times);
-  for (int64_t i = 0; i < times; ++i) {  // Of nearly equal size.
+  for (int64_t i = 0; i < times; ++i) {  // Blocks of nearly equal size.
     const int64_t begin = kPairRows * (pairs * i / times);
     const int64_t end = kPairRows * (pairs * (i + 1) / times);
     MultiplyRows(SliceRows(args, begin, std::min(args.rows, end)), blocks,

@@ -129,7 +129,7 @@ void PackWinogradWeights(const float* weights, int side, int in, int out,
                          float* packed, CpuIsa isa) {
   const WinogradMatrices& matrices = WinogradMatricesOf(side);
   const int64_t pairs = int64_t{in} * out;
-  std::vector<double> row(3 * pairs);  // Of G g, [pairs, 3].
+  std::vector<double> row(3 * pairs);  // One row of G g, [pairs, 3].
   std::vector<float> position(pairs);
   for (int i = 0; i < matrices.n; ++i) {
     const double* const from = matrices.weights[i];

@@ -55,7 +55,7 @@ void SelectiveScanAvx2(const SelectiveScanArgs<T>& args);
 template <typename T>
 void SelectiveScanAvx512(const SelectiveScanArgs<T>& args);
 
-// The same scan with all arithmetic in fp64, for tests.
+// The scan with all arithmetic in fp64, for tests.
 void SelectiveScanReference(const SelectiveScanArgs<double>& args);
 
 // Returns the arguments for channels [begin, end) of the same scan.

@@ -107,9 +107,9 @@ class Buffer {
 // A thread's memory, which grows to what its largest problem needs.
 template <typename W>
 struct Workspace {
-  Buffer<W> queries, keys, values, weights;  // Of a block.
-  Buffer<float> scores, shrink;              // Of a block.
-  Buffer<float> largest, sums, y;            // Of all queries.
+  Buffer<W> queries, keys, values, weights;  // One block each.
+  Buffer<float> scores, shrink;              // One block each.
+  Buffer<float> largest, sums, y;            // All queries.
 };
 
 // A block of queries and one of keys.

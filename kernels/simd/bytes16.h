@@ -65,12 +65,12 @@ inline Bytes16 ZipHigh(Bytes16 a, Bytes16 b) {
   return {_mm512_unpackhi_epi8(a.v, b.v)};
 }
 
-// Of 16-bit integers: a[2i] * b[2i] + a[2i + 1] * b[2i + 1], in 32 bits.
+// a[2i] * b[2i] + a[2i + 1] * b[2i + 1] of 16-bit integers, in 32 bits.
 inline Bytes16 MultiplyAddPairs(Bytes16 a, Bytes16 b) {
   return {_mm512_madd_epi16(a.v, b.v)};
 }
 
-// Of 32-bit integers; what does not fit is cut off.
+// Adds 32-bit integers, modulo 2^32.
 inline Bytes16 Add32(Bytes16 a, Bytes16 b) {
   return {_mm512_add_epi32(a.v, b.v)};
 }

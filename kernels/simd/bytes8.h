@@ -64,12 +64,12 @@ inline Bytes8 ZipHigh(Bytes8 a, Bytes8 b) {
   return {_mm256_unpackhi_epi8(a.v, b.v)};
 }
 
-// Of 16-bit integers: a[2i] * b[2i] + a[2i + 1] * b[2i + 1], in 32 bits.
+// a[2i] * b[2i] + a[2i + 1] * b[2i + 1] of 16-bit integers, in 32 bits.
 inline Bytes8 MultiplyAddPairs(Bytes8 a, Bytes8 b) {
   return {_mm256_madd_epi16(a.v, b.v)};
 }
 
-// Of 32-bit integers; what does not fit is cut off.
+// Adds 32-bit integers, modulo 2^32.
 inline Bytes8 Add32(Bytes8 a, Bytes8 b) { return {_mm256_add_epi32(a.v, b.v)}; }
 template <int kBits>
 inline Bytes8 ShiftLeft32(Bytes8 a) {

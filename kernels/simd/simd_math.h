@@ -53,8 +53,8 @@ inline void Exp2Products(const V* a, V b, V* power) {
   for (int m = 0; m < kCount; ++m) power[m] = AddExponent(p[m], t[m]);
 }
 
-// The same for any a[m]*b <= 126: 0 for products of -126 and below, NaN for
-// NaN, and elsewhere the same bits as Exp2Products.
+// Exp2Products() for any a[m]*b <= 126: 0 for products of -126 and below, NaN
+// for NaN, and elsewhere the same bits.
 template <int kCount, typename V>
 inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
   Exp2Products<kCount>(a, b, power);

@@ -16,7 +16,7 @@ namespace sfmamba::kernels {
 
 constexpr int kWeightFractionBits = 22;
 
-// Which inputs each output of a row or column is made of.
+// The inputs and weights that make each output of a row or column.
 class FixedPointTaps {
  public:
   // For `outputs` outputs of at most `max_count` inputs each.
@@ -28,7 +28,7 @@ class FixedPointTaps {
   void Set(int i, int first, const int32_t* weights, int count);
 
   int outputs() const { return first_.size(); }
-  int max_count() const { return stride_; }  // Or a little more.
+  int max_count() const { return stride_; }  // Rounded up to a multiple of 4.
   int first(int i) const { return first_[i]; }
   int count(int i) const { return count_[i]; }
   int end(int i) const { return first_[i] + count_[i]; }
@@ -36,7 +36,7 @@ class FixedPointTaps {
   const int32_t* weights(int i) const {
     return &weights_[size_t{1} * i * stride_];
   }
-  // The same for 16-bit multiplications, two inputs at a time: for inputs 2j
+  // The weights for 16-bit multiplications, two inputs at a time: for inputs 2j
   // and 2j + 1 the upper parts of their weights, then the lower kLowBits bits,
   // each two int16 in an int32. [2 * ceil(count(i) / 4) pairs]
   const int32_t* parts(int i) const { return &parts_[size_t{1} * i * stride_]; }

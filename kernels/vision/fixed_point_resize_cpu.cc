@@ -68,7 +68,7 @@ void ResizeRowsScalar(const ResizeRowsArgs& args) {
 }
 
 void CombineRowsScalar(const CombineRowsArgs& args) {
-  // As many columns as sums stay in the first-level cache.
+  // 1024 sums are 4 KiB, which stay in the first-level cache.
   constexpr int kColumns = 1024;
   int32_t sums[kColumns];
   const int count = args.taps->count(args.output);

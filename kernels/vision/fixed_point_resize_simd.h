@@ -32,13 +32,13 @@ struct SplitSum {
   }
 };
 
-// Of 4 RGB pixels in 16 bytes: each channel of pixels 0 and 1, and of pixels 2
-// and 3, side by side in 16 bits each; 255 is a zero.
+// Shuffles of 4 RGB pixels in 16 bytes: put each channel of pixels 0 and 1, or
+// of pixels 2 and 3, side by side in 16 bits each; 255 is a zero.
 constexpr uint8_t kFirstTwo[16] = {0, 255, 3, 255, 1,   255, 4,   255,
                                    2, 255, 5, 255, 255, 255, 255, 255};
 constexpr uint8_t kLastTwo[16] = {6, 255, 9,  255, 7,   255, 10,  255,
                                   8, 255, 11, 255, 255, 255, 255, 255};
-// Of 4 pixels with a fourth byte each: the first three.
+// Shuffle of 4 pixels of 4 bytes: drops each pixel's fourth byte.
 constexpr uint8_t kWithoutFourth[16] = {0,  1,  2,  4,  5,   6,   8,   9,
                                         10, 12, 13, 14, 255, 255, 255, 255};
 

@@ -17,8 +17,8 @@ constexpr int kMargin = 2;
 constexpr int kMaxSide = 64 - 2 * kMargin;
 // Lines whose far cells are found together.
 constexpr int kStrip = 256;
-// What rounding may change a sample by, with a wide margin, as a part of the
-// mask's largest value.
+// Most that rounding changes a sample by, as a part of the mask's largest
+// value, with a wide margin.
 constexpr float kRounding = 1.0f / (1 << 18);
 // Larger values could overflow when they are subtracted.
 constexpr float kLargest = 1e30f;
@@ -41,10 +41,10 @@ float Sample(const MaskRunsArgs& args, const Taps& taps, int x, int y) {
                                         column_weights[1] * low[columns[1]]);
 }
 
-// Writes the edges of one line, whose pixels are told from the first on.
+// Writes the edges of one line from calls that go along its pixels.
 class EdgeWriter {
  public:
-  // Edges are told relative to `first`.
+  // Callers count pixels from `first`.
   EdgeWriter(int first, base::LineRuns* runs) : first_(first), runs_(*runs) {}
 
   // From pixel `at` on the line is set, or it is not.
@@ -107,7 +107,8 @@ class RunFinder {
         finite = finite && std::abs(value) < kLargest;
       }
     }
-    // If it is infinite, no cell is far from the threshold.
+    // If rounding_ is infinite, no cell is far from the threshold, so every
+    // pixel is sampled.
     rounding_ =
         finite ? largest * kRounding : std::numeric_limits<float>::infinity();
     FindBands();
@@ -174,14 +175,14 @@ class RunFinder {
     return weight[0] * cells[index[0]] + weight[1] * cells[index[1]];
   }
 
-  // `set` and `unset` are the bands that are as a whole.
+  // Bit b of `set` or `unset`: all pixels of band b are set or unset.
   void FindRuns(int line, uint64_t set, uint64_t unset) {
     EdgeWriter edges(first_pixel_, &runs_);
     const uint64_t all = (uint64_t{1} << bands()) - 1;
-    int done = 0;  // Bands.
+    int done = 0;  // Bands written.
     for (uint64_t mixed = all & ~(set | unset);; mixed &= mixed - 1) {
       const int band = mixed == 0 ? bands() : __builtin_ctzll(mixed);
-      if (bands_[done] < bands_[band]) {  // Bands that are alike.
+      if (bands_[done] < bands_[band]) {  // Bands without edges.
         edges.Become((set >> done & 1) != 0, bands_[done]);
       }
       if (mixed == 0) break;
@@ -233,8 +234,8 @@ class RunFinder {
   const Taps& taps_;
   const CpuIsa isa_;
   base::LineRuns& runs_;
-  const ResizeTaps& along_;   // Of a line's pixels.
-  const ResizeTaps& across_;  // Of the lines.
+  const ResizeTaps& along_;   // Taps of a line's pixels.
+  const ResizeTaps& across_;  // Taps of the lines.
   const int first_pixel_;
   const float pixels_per_cell_;
   std::vector<float> cells_;  // [side, side]: along the lines, across them
@@ -248,7 +249,7 @@ class RunFinder {
 
 void MaskRunsCpu(const MaskRunsArgs& args, base::LineRuns* runs, CpuIsa isa) {
   if (args.begin >= args.end) return;
-  PixelRect part = args.area;  // Of the lines.
+  PixelRect part = args.area;  // Narrowed to the lines [begin, end).
   (args.by_rows ? part.top : part.left) = args.begin;
   (args.by_rows ? part.bottom : part.right) = args.end;
   const Taps taps{

@@ -81,7 +81,7 @@ struct Image {
   const int32_t* groups;
 };
 
-// As in nms_cpu.cc, these return b if either argument is a NaN.
+// Min() and Max() return b if either argument is a NaN, like nms_cpu.cc's.
 __device__ float Min(float a, float b) { return a < b ? a : b; }
 __device__ float Max(float a, float b) { return a > b ? a : b; }
 

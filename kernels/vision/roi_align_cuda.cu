@@ -15,7 +15,8 @@ namespace {
 constexpr int kLanes = 32;
 constexpr int kBins = 4;  // Bins in a block, all of one region.
 
-// As in roi_align_cpu.cc, sample indices up to this are exact in fp32.
+// Sample indices up to 2^23 are exact in fp32; roi_align_cpu.cc has this limit
+// too.
 constexpr float kMaxGrid = 1 << 23;
 constexpr float kLargest = 3.402823466e38f;
 
