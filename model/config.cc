@@ -175,7 +175,7 @@ ModelConfig FromRow(const VimRow& row) {
   config.backbone.vim_dim = row.dim;
   config.backbone.vim_backward = row.backward;
   config.backbone.tokens = row.tokens;
-  config.crop_pct = 0.875;
+  config.crop_pct = 0.875;  // Vim resizes to 256 and cuts 224 out.
   return config;
 }
 
@@ -238,12 +238,14 @@ int BackboneConfig::first_stage() const {
 }
 
 int BackboneConfig::width(int stage) const {
+  // Channels of the trunk's maps at strides 4, 8 and 16.
   constexpr int kLite0Widths[] = {24, 40, 112};
   return stage < first_stage() ? kLite0Widths[stage] : dim << stage;
 }
 
 int BackboneConfig::mamba_blocks(int stage) const {
   if (!mamba || stage < first_stage()) return 0;
+  // Of an odd depth, the block in the middle is a Mamba block.
   return attention ? (depths[stage] + 1) / 2 : depths[stage];
 }
 
@@ -252,6 +254,7 @@ int BackboneConfig::feature_width() const {
 }
 
 int ModelConfig::resize_size() const {
+  // Published preprocessing rounds down: 224 / 0.93 = 240.9 becomes 240.
   return static_cast<int>(std::floor(image_size / crop_pct));
 }
 
@@ -277,6 +280,7 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
   config->backbone.output_norms = true;
   config->resize = Resize::kKeepRatio;
   config->crop_pct = 1;
+  // Pictures of any size are accepted; layers and warm-ups expect this one.
   config->image_size = config->Padded(config->short_side);
   return config;
 }

@@ -148,9 +148,9 @@ struct ModelConfig {
 // defaults above. NOT_FOUND, naming the known variants, for any other name.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
-// The same for a task: for detection (COCO) and segmentation (ADE20K), with the
-// input sizes, padding, windows and classes of the paper. UNIMPLEMENTED for the
-// dense tasks with Vim.
+// Returns a variant for a task: for detection (COCO) and segmentation (ADE20K),
+// with the input sizes, padding, windows and classes of the paper.
+// UNIMPLEMENTED for the dense tasks with Vim.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
 

@@ -48,6 +48,7 @@ absl::Status CheckImage(const ModelConfig& config) {
       Check(config.crop_pct >= 0.01 && config.crop_pct <= 1, "crop_pct",
             config.crop_pct, "0.01 to 1"),
   });
+  // resize_size() divides by crop_pct, which must have been checked.
   if (status.ok()) {
     status = CheckRange("resize_size", config.resize_size(), config.image_size,
                         1 << 15);
@@ -85,6 +86,7 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
             sub_window, "0 without attention"),
   });
   if (!status.ok() || sub_window == 0) return status;
+  // With kFull the map is padded to whole sub-windows instead.
   return Check(config.window_mode == WindowMode::kFull ||  //
                    window % sub_window == 0,
                "attention_windows" + at, sub_window,
@@ -92,6 +94,8 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
 }
 
 // Checks the layers before the token stages.
+// A trunk ends with 112 or 192 channels, the width 4 * dim of stage 3 or 8 *
+// dim of stage 4.
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
@@ -118,6 +122,8 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
             "none without Mamba blocks"),
       Check(config.mamba || config.scan == ScanMode::kUni, "scan",
             "an ablation", "uni without Mamba blocks"),
+      // The tokens' swap carries what a forward scan has seen to its beginning.
+      // The paper defines it for no other scan.
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", "some", "none with an ablation of the scan"),
   });
@@ -220,6 +226,8 @@ absl::Status CheckTask(const ModelConfig& config) {
   if (config.task == VisionTask::kDetection) {
     return CheckDetector(config.detector);
   }
+  // A segmenter's picture is not padded: the labels' resize takes the logits to
+  // cover the picture and nothing else.
   return FirstError({
       CheckRange("pad_multiple", config.pad_multiple, 1, 1),
       CheckRange("segmentation_channels", config.segmentation_channels, 1,

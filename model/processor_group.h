@@ -7,8 +7,8 @@ namespace sfmamba::model {
 
 // Processors that run one batch at a time, beside those of other groups.
 struct ProcessorGroup {
-  std::vector<int> processors;  // As the kernel numbers them; not empty.
-  int threads = 1;              // That compute a batch; at least 1.
+  std::vector<int> processors;  // Linux's numbers of them; not empty.
+  int threads = 1;              // Threads that compute a batch; at least 1.
 };
 
 }  // namespace sfmamba::model

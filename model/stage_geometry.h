@@ -36,7 +36,7 @@ class StageGeometry {
  private:
   int window_;            // The side of a window; 0 means the whole map.
   int attention_window_;  // The side of a sub-window; 0 means none.
-  int auxiliary_tokens_;  // Of each sequence.
+  int auxiliary_tokens_;  // Tokens added to each sequence: 0 or 2.
 };
 
 }  // namespace sfmamba::model

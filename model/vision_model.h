@@ -76,8 +76,8 @@ class VisionModel {
       const ModelConfig& config, const std::string& weights_path,
       const ModelOptions& options = {});
 
-  // The same with random weights that are determined by `seed`, for trials and
-  // benchmarks.
+  // Makes a model with random weights that are determined by `seed`, for trials
+  // and benchmarks.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Random(
       const ModelConfig& config, uint64_t seed,
       const ModelOptions& options = {});

@@ -18,12 +18,16 @@ void AlternatingScanMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
   at::Tensor seen = reversed_ ? Reversed(x, length) : x;
   int64_t seen_length = length;
   if (mean_token_) {
+    // The mean comes first in the order of the scan, so every token's state has
+    // seen it.
     seen = seen.view({-1, length, width});
     seen = at::cat({seen.mean(1, /*keepdim=*/true), seen}, 1);
     seen = seen.view({rows, -1, width});
     ++seen_length;
   }
   at::Tensor& sum = residual.Sum();
+  // The mixer adds to zeros: its result must be put back into order, and the
+  // mean token's dropped, before it joins the stream.
   ops::Residual own(at::zeros(seen.sizes(), sum.options()));
   mixer_->AddTo(own, seen, seen_length);
   at::Tensor y = own.Sum();

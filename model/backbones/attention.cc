@@ -20,9 +20,12 @@ Attention::Attention(const weights::StateDict::Scope& scope, int width,
 void Attention::AddTo(ops::Residual& residual, const at::Tensor& x,
                       int64_t length) const {
   const int64_t width = x.size(-1);
+  // [3, sequences, heads, length, width / heads]
   const at::Tensor qkv = qkv_.Forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
+  // The stream may hold only the first tokens of each sequence. Only these have
+  // queries, but all have keys and values.
   const int64_t asking =
       residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
   const at::Tensor q = qkv[0].narrow(2, 0, asking);

@@ -26,6 +26,7 @@ at::Tensor AuxiliaryTokens::Attach(const at::Tensor& x) const {
 }
 
 void AuxiliaryTokens::Fill(at::Tensor& x) const {
+  // Both ends get the same mean; the blocks make them differ.
   if (tokens_ == model::Tokens::kData) {
     implementation_.FillEndsWithMean(x);
   } else {

@@ -35,6 +35,7 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
       output_norms_.emplace_back(scope.Sub(absl::StrCat("outnorm", stage)),
                                  config.width(stage), implementation);
     }
+    // Nothing follows stage 4, and the trunk's own blocks have strides.
     if (stage == 3 || in_trunk) continue;
     const layers::Convolution::Shape shape{config.width(stage),
                                            config.width(stage + 1),
@@ -58,6 +59,7 @@ at::Tensor HybridBackbone::ForwardConvolutions(
     const ops::ImageBatch& images, layers::Features* features) const {
   if (trunk_.has_value()) {
     std::vector<at::Tensor> maps = trunk_->Forward(images);
+    // The last map is the first token stage's input, not a stage's output.
     at::Tensor last = std::move(maps.back());
     maps.pop_back();
     for (const at::Tensor& map : maps) {
@@ -77,7 +79,7 @@ at::Tensor HybridBackbone::ForwardConvolutions(
 at::Tensor HybridBackbone::ForwardEach(const at::Tensor& images,
                                        layers::Features* features) const {
   std::vector<at::Tensor> results;
-  std::vector<std::vector<at::Tensor>> maps;  // Of a stage, of each image.
+  std::vector<std::vector<at::Tensor>> maps;  // [stage][image]
   for (int64_t i = 0; i < images.size(0); ++i) {
     layers::Features own;
     results.push_back(ForwardConvolutions(images.narrow(0, i, 1), &own));
@@ -100,6 +102,7 @@ layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
                      ? ForwardEach(values, &features)
                      : ForwardConvolutions(images, &features);
   for (const TokenStage& tokens : token_stages_) {
+    // The layers before the first token stage have downsampled its input.
     if (&tokens != &token_stages_.front()) x = downsamples_.back().Forward(x);
     x = tokens.Forward(
         x, fold_rows > 0 ? fold_rows

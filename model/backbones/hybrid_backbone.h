@@ -38,12 +38,12 @@ class HybridBackbone : public Backbone {
   // returns the input of these.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
-  // The same, image by image.
+  // Does what ForwardConvolutions() does, image by image.
   at::Tensor ForwardEach(const at::Tensor& images,
                          layers::Features* features) const;
 
   const FeatureMaps maps_;
-  const bool one_by_one_;  // Whether images are convolved so.
+  const bool one_by_one_;  // Whether images are convolved one by one.
 
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;

@@ -7,12 +7,12 @@
 namespace sfmamba::backbones {
 namespace {
 
-constexpr double kEps = 1e-3;
+constexpr double kEps = 1e-3;  // EfficientNet's; other BatchNorms have 1e-5.
 constexpr int kStemChannels = 32;
 
 struct BlockShape {
   int kernel, stride, expansion, in, out;
-  int map_stride = 0;  // Of the map that the result is, if it is one.
+  int map_stride = 0;  // The returned map's stride; 0: the result is no map.
 };
 
 constexpr BlockShape kBlocks[] = {
@@ -56,6 +56,7 @@ LiteTrunk::LiteTrunk(const weights::StateDict::Scope& scope, int stride,
     const weights::StateDict::Scope block =
         scope.Sub(absl::StrCat("blocks.", blocks_.size()));
     const int width = shape.in * shape.expansion;
+    // The first block, of expansion 1, has no such layer.
     std::optional<layers::Convolution> expand;
     if (shape.expansion > 1) {
       expand = TakeUnit(block.Sub("expand"),

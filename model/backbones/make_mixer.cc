@@ -19,6 +19,8 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                        gamma, implementation);
   }
   if (config.scan == model::ScanMode::kParallelAddVim) {
+    // Vim's own mixer has twice as many channels as the width; the ablation
+    // keeps their number.
     const VimMixer::Shape shape = {width, /*expand=*/1, /*backward=*/true};
     return std::make_unique<VimMixer>(scope, shape, gamma, implementation);
   }
@@ -26,6 +28,7 @@ std::unique_ptr<Mixer> MakeMixer(const weights::StateDict::Scope& scope,
                                             implementation);
   const bool gap = config.scan == model::ScanMode::kSeriesGap;
   if (!gap && config.scan != model::ScanMode::kSeries) return mixer;
+  // Neighbouring blocks scan in opposite directions.
   const bool reversed = block % 2 == 1;
   return std::make_unique<AlternatingScanMixer>(std::move(mixer), reversed,
                                                 gap);

@@ -7,6 +7,8 @@ namespace sfmamba::backbones {
 namespace {
 
 constexpr int kStates = 8;
+// MambaVision adds dt's bias in the linear layer and again in the scan, and
+// weights are trained with that. Here it is doubled once, at load.
 constexpr double kDtBiasScale = 2;
 
 SsmBranch::Shape BranchShape(int width, int reversed_scans) {
@@ -31,6 +33,7 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
              layers::ShortConvolution::Take(scope.Sub("conv1d_z"), {half_})},
             /*left=*/1, implementation),
       forward_(scope, "",
+               // Half of the scanned channels, rounded up.
                BranchShape(width, scan == model::ScanMode::kParallelCat
                                       ? half_ - half_ / 2
                                       : 0),
@@ -45,7 +48,9 @@ MambaMixer::MambaMixer(const weights::StateDict::Scope& scope, int width,
 void MambaMixer::AddTo(ops::Residual& residual, const at::Tensor& x,
                        int64_t length) const {
   const at::Tensor xz = in_proj_.Forward(x);
-  const at::Tensor out = at::empty_like(xz);  // (y | z)
+  // out_proj_ reads (y | z). Both halves are written in place, so nothing is
+  // concatenated.
+  const at::Tensor out = at::empty_like(xz);
   const at::Tensor u = xz.narrow(2, 0, half_), y = out.narrow(2, 0, half_);
   const at::Tensor convolved = at::empty(u.sizes(), u.options());
   conv_.Forward({{u, convolved},

@@ -33,7 +33,7 @@ class MambaMixer : public Mixer {
  private:
   int half_;  // The number of scanned channels.
   layers::Linear in_proj_, out_proj_;
-  layers::ShortConvolution conv_;  // Of the scanned and of the other channels.
+  layers::ShortConvolution conv_;  // Convolves both halves of the channels.
   SsmBranch forward_;
   std::optional<ConvolvedSsmBranch> backward_;
 };

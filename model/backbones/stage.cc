@@ -67,6 +67,8 @@ at::Tensor TokenStage::CutSequences(const at::Tensor& x,
                                grid, /*margin=*/0);
   };
   if (!attached) return cut(x);
+  // Every sub-window gets copies of the two tokens, because attention in it
+  // sees nothing else of the sequence.
   const int64_t last = x.size(1) - 1;
   const auto copies = [&](int64_t token) {
     return x.narrow(1, token, 1).repeat_interleave(grid.windows(), 0);
@@ -88,6 +90,7 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
   at::Tensor x;
   if (split) {
     x = CutSequences(stream.Sum(), sub, attached);
+    // All tokens are needed: padding lies inside of sub-windows, not behind.
     x = RunAttention(ops::Residual(x), attached, x.size(1));
     x = windows_->Reverse(x, sub).view(
         {-1, grid.height * grid.width, x.size(2)});
@@ -95,6 +98,7 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
     // Rows beyond the bottom of the map are dropped if there is one window.
     const int64_t height = grid.windows() == 1 ? grid.map_height : grid.height;
     x = RunAttention(std::move(stream), attached, height * grid.width);
+    // RunAttention() may have kept more than it had to.
     grid.height = x.size(1) / grid.width;
   }
   return windows_->ReverseToMap(x, grid);
@@ -102,6 +106,8 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
 
 void TokenStage::RunMamba(ops::Residual& x, int64_t fold_rows) const {
   const std::vector<int64_t> sizes = x.sizes().vec();
+  // Folding: the sequences lie end to end already, so rows of several are a
+  // view.
   x.View({fold_rows, -1, sizes[2]});
   for (size_t i = 0; i < mamba_.size(); ++i) {
     // The paper exchanges the tokens after each block. Here the next block does
@@ -116,6 +122,7 @@ at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
                                     int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
     const int64_t length = x.sizes()[1];
+    // Nothing reads what the last block would compute of the other tokens.
     if (!attached && i + 1 == attention_.size() && needed < length) {
       attention_[i].ForwardFirst(x, needed);
     } else {

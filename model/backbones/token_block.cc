@@ -28,6 +28,8 @@ void TokenBlock::Forward(ops::Residual& x, int64_t length, bool swap) const {
 
 void TokenBlock::ForwardFirst(ops::Residual& x, int64_t count) const {
   const int64_t length = x.sizes()[1];
+  // All tokens are normalised before the others are dropped: the first ones
+  // still attend to them.
   const at::Tensor normalized = norm1_.Forward(x, length, /*swap=*/false);
   x = ops::Residual(x.Sum().narrow(1, 0, count).contiguous());
   mixer_->AddTo(x, normalized, length);

@@ -26,8 +26,8 @@ class TokenBlock {
   // Each `length` consecutive tokens of x are a sequence. With `swap`, the
   // first and the last token of each sequence are exchanged before the mixer.
   void Forward(ops::Residual& x, int64_t length, bool swap) const;
-  // The same for an attention block, where each row of x is a sequence.
-  // Computes only the first `count` tokens of each and drops the others from x.
+  // Runs an attention block, where each row of x is a sequence, for the first
+  // `count` tokens of each sequence only and drops the others from x.
   void ForwardFirst(ops::Residual& x, int64_t count) const;
 
  private:

@@ -56,6 +56,7 @@ VimBackbone::VimBackbone(const model::BackboneConfig& config, int image_size,
 }
 
 at::Tensor VimBackbone::Embed(const at::Tensor& images) const {
+  // The residual stream starts here and stays in fp32.
   const at::Tensor patches =
       patch_embed_.Forward(CutPatches(images)).to(at::kFloat);
   const int64_t middle = patches_ / 2;
@@ -76,10 +77,13 @@ layers::Features VimBackbone::Forward(const ops::ImageBatch& images,
       x.view({fold_rows > 0 ? fold_rows : count, -1, width}));
   for (size_t i = 0; i < layers_.size(); ++i) {
     at::Tensor& sum = residual.Sum();
+    // The paper exchanges the tokens after each block. After the last one it
+    // would have no effect, since only the class token is read.
     if (tokens_.swaps() && i > 0) sum = ops::SwapEnds(sum, length);
     layers_[i].mixer->AddTo(
         residual, at::rms_norm(sum, {width}, layers_[i].norm, kEps), length);
   }
+  // The auxiliary token before the sequence shifts the class token by one.
   const int64_t middle = patches_ / 2 + (tokens_.attaches() ? 1 : 0);
   const at::Tensor class_tokens =
       residual.Sum().view({count, length, width}).select(1, middle);

@@ -9,7 +9,9 @@
 namespace sfmamba::heads {
 namespace {
 
-constexpr float kMaxExponent = 4.135166556742356f;  // |ln(16 / 1000)|
+// |ln(16 / 1000)|: a side grows or shrinks at most 62.5-fold, and exp() of a
+// wild delta cannot overflow.
+constexpr float kMaxExponent = 4.135166556742356f;
 
 // Returns deltas 4 * slot .. 4 * slot + 3 of a row.
 Deltas DeltasAt(const float* row, int64_t slot) {
@@ -83,6 +85,7 @@ at::Tensor RefineBoxes(const at::Tensor& boxes, const at::Tensor& logits,
   const bool agnostic = deltas.size(1) == 4;
   for (int64_t i = 0; i < boxes.size(0); ++i) {
     const float* scores = logits.const_data_ptr<float>() + i * logits.stride(0);
+    // The background, the last column, has no deltas: it does not compete.
     const int64_t label = std::max_element(scores, scores + classes) - scores;
     const float* row = deltas.const_data_ptr<float>() + i * deltas.stride(0);
     const model::Box box =

@@ -61,7 +61,7 @@ std::vector<layers::Linear> MakeHidden(
   return fcs;
 }
 
-// Makes one layer of the two outputs.
+// Makes one layer of the two outputs, which read the same features.
 layers::Linear MakeOutput(const model::DetectorConfig& config, int num_classes,
                           const weights::StateDict::Scope& scope,
                           const ops::Implementation& implementation) {

@@ -8,7 +8,7 @@
 namespace sfmamba::heads {
 namespace {
 
-constexpr double kNeckEps = 1e-3;  // As EfficientNet-Lite0 has it.
+constexpr double kNeckEps = 1e-3;  // EfficientNet-Lite0's.
 
 std::vector<float> ToVector(const at::Tensor& row) {
   const at::Tensor values = row.contiguous();
@@ -66,6 +66,8 @@ ClassificationHead::ClassificationHead(
 }
 
 at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
+  // Logits and embeddings are one tensor, so that one copy brings both from a
+  // device.
   const at::Tensor& map = features.back();
   const at::Tensor embedding =
       pooling_->Forward(neck_.has_value() ? neck_->Forward(map) : map);

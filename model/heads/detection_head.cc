@@ -101,6 +101,7 @@ std::vector<model::Result> DetectionHead::Forward(
     const layers::Features& features,
     absl::Span<const ImageInfo> images) const {
   std::vector<model::Result> results;
+  // One image at a time bounds the memory of a batch.
   for (size_t i = 0; i < images.size(); ++i) {
     layers::Features own;
     for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
@@ -113,6 +114,8 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
                                         const ImageInfo& image) const {
   const layers::Features pyramid = neck_.Forward(features);
   const std::vector<at::Tensor> levels = rpn_.Forward(pyramid);
+  // Every output is checked before scores are compared: a NaN has no order, and
+  // sorting or suppressing it would answer anything.
   if (!AreFinite(levels)) return NotFinite();
   at::Tensor rois = rpn_.Select(levels, image.height, image.width).boxes;
   if (rois.size(0) == 0) return {};
@@ -157,6 +160,8 @@ std::optional<DetectionHead::BoxPredictions> DetectionHead::PredictBoxes(
     logits = stage == 0 ? output.logits : logits + output.logits;
     const Deltas& stds = config_.box_stds[stage];
     if (stage + 1 == roi_.stages()) {
+      // The mean is of logits, whereas masks average probabilities; both are
+      // the reference's.
       return BoxPredictions{
           DecodeBoxes(rois, output.deltas, stds, image.height, image.width),
           at::softmax(logits / static_cast<double>(roi_.stages()), 1)};

@@ -71,11 +71,13 @@ at::Tensor MaskHead::ForwardFew(const at::Tensor& features,
                                 .relu_()
                                 .to(at::kFloat)
                                 .view({count, -1, channels});
+  // Only the logits of a region's own class are computed, one of 80 for COCO.
   const at::Tensor channel =
       logits_.bias.size(0) == 1 ? at::zeros_like(labels) : labels;
   const at::Tensor weight = logits_.weight.index_select(0, channel);
   const at::Tensor bias = logits_.bias.index_select(0, channel);
   return at::baddbmm(bias.view({count, 1, 1}), pixels, weight.unsqueeze(2))
+      // Each pixel's four results become a square of 2 x 2.
       .view({count, side, side, 2, 2})
       .permute({0, 1, 3, 2, 4})
       .reshape({count, 2 * side, 2 * side});

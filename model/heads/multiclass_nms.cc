@@ -17,7 +17,8 @@ std::vector<bool> Wanted(const std::vector<int>& listed, int64_t classes) {
 }
 
 // Returns row * classes + class for every probability of a considered class
-// that exceeds the threshold.
+// that exceeds the threshold, in ascending order: of equal scores, suppression
+// keeps the first.
 std::vector<int64_t> Candidates(const at::Tensor& probabilities,
                                 const MulticlassNmsOptions& options) {
   const int64_t classes = probabilities.size(1) - 1;

@@ -11,7 +11,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// The typical side of a map in pixels, a hint.
+// The typical side of the finest map in pixels, a hint.
 constexpr int kTypicalSide = 200;
 constexpr Deltas kStds = {1, 1, 1, 1};
 
@@ -25,7 +25,7 @@ layers::Convolution MakeHidden(int channels,
                              ops::Activation::kRelu, implementation);
 }
 
-// Makes one convolution of the two outputs.
+// Makes one convolution of the two outputs, which read the same map.
 layers::Convolution MakeOutput(int channels, int anchors,
                                const weights::StateDict::Scope& scope,
                                const ops::Implementation& implementation) {
@@ -50,6 +50,7 @@ struct ScoredAnchor {
   int64_t index;
 };
 
+// A total order, so that equal scores do not depend on the sorting algorithm.
 bool IsBetter(const ScoredAnchor& a, const ScoredAnchor& b) {
   return a.score != b.score ? a.score > b.score : a.index < b.index;
 }
@@ -60,6 +61,8 @@ std::vector<ScoredAnchor> BestAnchors(const at::Tensor& level, int64_t count) {
   const int64_t channels = level.size(2), anchors = channels / 5;
   const int64_t pixels = level.numel() / channels;
   const float* values = level.const_data_ptr<float>();
+  // The sigmoid is compared, not the logit: it rounds large logits to equal
+  // scores, and the reference orders those by index.
   std::vector<ScoredAnchor> best;
   best.reserve(pixels * anchors);
   for (int64_t i = 0; i < pixels; ++i) {

@@ -17,6 +17,7 @@ RoiHead::RoiHead(const model::DetectorConfig& config, int num_classes,
                  const ops::Implementation& implementation)
     : implementation_(implementation), config_(config) {
   for (int i = 0; i < config.box_stages; ++i) {
+    // Checkpoints number the heads only if there are several.
     const std::string stage =
         config.box_stages > 1 ? absl::StrCat(".", i) : std::string();
     box_heads_.emplace_back(config, num_classes, scope.Sub("bbox_head" + stage),

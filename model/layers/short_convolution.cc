@@ -4,6 +4,8 @@ namespace sfmamba::layers {
 
 ShortConvolution::Part ShortConvolution::Take(
     const weights::StateDict::Scope& scope, const Shape& shape) {
+  // The operators read [taps, channels], so that neighbouring channels, which
+  // vectors hold, lie side by side.
   Part part{scope.Take("weight", {shape.channels, 1, shape.taps})
                 .view({shape.channels, shape.taps})
                 .t()
