@@ -245,7 +245,7 @@ int BackboneConfig::width(int stage) const {
 
 int BackboneConfig::mamba_blocks(int stage) const {
   if (!mamba || stage < first_stage()) return 0;
-  // Of an odd depth, the block in the middle is a Mamba block.
+  // The block in the middle of an odd depth is a Mamba block.
   return attention ? (depths[stage] + 1) / 2 : depths[stage];
 }
 

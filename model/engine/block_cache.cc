@@ -53,6 +53,7 @@ void* BlockCache::Take(int64_t bytes, int node, absl::Time now) {
     most_taken_ = std::max(most_taken_, taken_bytes_);
     idle = TakeIdle(now);
   }
+  // Without the lock: unmapping large blocks takes long.
   Unmap(idle);
   return block.memory;
 }
@@ -83,9 +84,9 @@ void BlockCache::Release(absl::Time now) {
   Unmap(idle);
 }
 
-// Takes the smallest that fits, of several the one returned last, which may
-// still be in the processor's cache. A block of more than 5/4 of the size is
-// left to others.
+// Takes the smallest block that fits. Among equal ones it takes the one
+// returned last, which may still be in the processor's cache. A block of more
+// than 5/4 of the size is left to others.
 BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
   auto best = kept_.end();
   for (auto block = kept_.begin(); block != kept_.end(); ++block) {
@@ -103,6 +104,7 @@ BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
 }
 
 std::vector<BlockCache::Block> BlockCache::TakeIdle(absl::Time now) {
+  // Kept and taken blocks together get 5/4 of the most that was ever taken.
   const int64_t most = most_taken_ + most_taken_ / 4;
   auto end = kept_.begin();
   while (end != kept_.end() &&

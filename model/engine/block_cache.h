@@ -22,7 +22,7 @@ namespace sfmamba::engine {
 // Thread-safe. Times are of any clock that is the same for all calls.
 class BlockCache {
  public:
-  // Blocks that nobody takes for `keep` are given back to the system, when the
+  // Blocks that stay unused for `keep` are given back to the system, when the
   // next one is taken or returned or Release() is called.
   explicit BlockCache(absl::Duration keep) : keep_(keep) {}
   // Every block has been returned.
@@ -36,13 +36,13 @@ class BlockCache {
   // machine whose memory is near: a block is taken again on its own node only.
   void* Take(int64_t bytes, int node, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Takes a block back. Returns false if it is none of this cache's.
+  // Takes a block back. Returns false if the block is not this cache's.
   bool Return(void* memory, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Gives back what nobody has taken for `keep`.
+  // Gives blocks that stayed unused for `keep` back to the system.
   void Release(absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the bytes of all blocks that nobody has taken.
+  // Returns the bytes of all unused blocks.
   int64_t kept_bytes() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return kept_bytes_;
@@ -58,7 +58,8 @@ class BlockCache {
 
   // Removes a kept block that fits; one without memory if there is none.
   Block TakeKept(int64_t bytes, int node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes what nobody has taken for keep_, and what is too much.
+  // Removes the blocks that stayed unused for keep_, and the oldest ones as
+  // long as too much memory is kept.
   std::vector<Block> TakeIdle(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Unmap(const std::vector<Block>& blocks);

@@ -67,6 +67,7 @@ CudaDeviceStream::~CudaDeviceStream() {
   const absl::Status freed = Try([this] {
     const c10::cuda::CUDAGuard device(gpu_);
     Wait();
+    // Libraries would keep the stream's workspaces until the process ends.
     const void* const stream = compute_.get().stream();
     DropWorkspaces(at::cuda::cublas_handle_stream_to_workspace(), stream);
     DropWorkspaces(at::cuda::cublaslt_handle_stream_to_workspace(), stream);
@@ -95,6 +96,7 @@ void CudaDeviceStream::CopyIn(const at::Tensor& host,
     device.copy_(host, /*non_blocking=*/true);
     copied_in_.record(copy_in_.get());
   }
+  // The network starts when the copy is complete: its time excludes the copy.
   copied_in_.block(compute_.get());
   started_.record(compute_.get());
 }

@@ -74,6 +74,7 @@ class CudaRuntime : public DeviceRuntime {
   }
 
   void ConfigureLibraries() const override {
+    // TF32 keeps 10 bits of a mantissa, too few for what fp32 promises.
     at::globalContext().setAllowTF32CuDNN(false);
     at::globalContext().setAllowTF32CuBLAS(false);
     // Each convolution sets its own search for algorithms.

@@ -69,6 +69,7 @@ absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
   if (!status.ok()) return status;
   absl::StatusOr<Results> results = RunBatch(images, info);
   if (!results.ok()) {
+    // A permanent failure, which RunBatch() records, is reported as such.
     status = CheckHealth();
     return status.ok() ? results.status() : status;
   }
@@ -80,9 +81,12 @@ absl::Status DeviceContext::Prepare(int max_images, int min_images) {
   const WarmUpInput input(config_);
   model::RunInfo info;
   const auto ignore = [](const model::Result&) {};
+  // A dense model has no graphs; one image loads its kernels.
   if (!network_.classifies()) return Run(input.Batch(1), &info, ignore);
+  // The largest comes first: to allocate more memory drops all graphs.
   for (const int images : PaddedBatchSizes(max_images)) {
     if (images < min_images) break;
+    // Run() would refuse a batch that the folding does not divide.
     if (options_.fold_rows > 0 &&
         network_.Sequences(images) % options_.fold_rows != 0) {
       continue;
@@ -122,6 +126,8 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   std::vector<heads::ImageInfo> infos;
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
   *info = {static_cast<int>(images.size()), {}};
+  // Libraries may wait for the whole device, which breaks another context's
+  // recording.
   const absl::ReaderMutexLock lock(&capturing_);
   if (uint8) CopyIn(images, BytesOf(images));
   const ops::ImageBatch x =
@@ -162,7 +168,7 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
     std::memcpy(to + used, image.pixels, size);
     used += size;
   }
-  std::memset(to + used, 0, bytes - used);
+  std::memset(to + used, 0, bytes - used);  // Images that pad the batch.
   stream_->CopyIn(host_pixels_.narrow(0, 0, bytes),
                   pixels_.narrow(0, 0, bytes));
 }

@@ -37,7 +37,7 @@ class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
     at::ScalarType type = at::kFloat;  // The network's compute type.
-    int fold_rows = 0;                 // As in ModelOptions.
+    int fold_rows = 0;                 // See ModelOptions.
     bool graphs = true;                // False disables recorded graphs.
     // Called with the error of each recording that failed, on the context's
     // thread.
@@ -46,8 +46,8 @@ class DeviceContext : public model::ExecutionContext {
     std::function<absl::Time()> now = absl::Now;
   };
 
-  // `network` is on GPU `gpu` of `runtime`. `health` is told of permanent
-  // failures. All but `options` must outlive the context.
+  // `network` is on GPU `gpu` of `runtime`. Permanent failures are recorded in
+  // `health`. All but `options` must outlive the context.
   DeviceContext(const Network& network, const model::ModelConfig& config,
                 const DeviceRuntime& runtime, int gpu, DeviceHealth* health,
                 Options options);
@@ -102,7 +102,7 @@ class DeviceContext : public model::ExecutionContext {
   const std::unique_ptr<DeviceStream> stream_;
 
   at::Tensor host_pixels_;   // uint8 [bytes], in the CPU's memory.
-  at::Tensor pixels_;        // The same on the device.
+  at::Tensor pixels_;        // uint8 [bytes], on the device.
   at::Tensor host_answers_;  // fp32 [values], in the CPU's memory.
   GraphPlan plan_;
   std::map<GraphPlan::Key, std::unique_ptr<DeviceGraph>> graphs_;

@@ -100,6 +100,7 @@ class DeviceVisionModel : public model::VisionModel {
     return gpus_.size() == 1 ? name : absl::StrCat(gpus_.size(), " x ", name);
   }
   int fold_factor(int images) const override {
+    // RunPixels() pads classifiers' batches unless a folding is requested.
     const bool padded = config_.task == model::VisionTask::kClassification &&
                         options_.fold_rows == 0;
     const int count = padded ? PaddedBatchSize(images) : images;
@@ -108,6 +109,7 @@ class DeviceVisionModel : public model::VisionModel {
     const std::vector<tuning::ScanShape> shapes =
         tuning::ScanShapes(config_, /*max_batch=*/1);
     if (shapes.empty()) return rows;  // There are only attention blocks.
+    // The first stage with scans stands for all.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;
     return gpus_[0]->chooser.Rows(shape, rows);

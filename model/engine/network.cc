@@ -51,6 +51,7 @@ absl::Status Network::Check(absl::Span<const model::ModelInput> images,
     }
   }
   if (images.empty()) return absl::OkStatus();
+  // Vim's position embedding has a row for each patch of this size only.
   const int size = config_.image_size;
   if (config_.backbone.architecture == model::Architecture::kVim &&
       (images[0].height != size || images[0].width != size)) {

@@ -15,13 +15,14 @@
 namespace sfmamba::model {
 namespace {
 
-// Smaller memory is malloc()'s, which keeps it.
+// Least bytes of a block that is kept here. malloc() itself keeps smaller ones.
 constexpr size_t kLeastBytes = 1 << 20;
 
-// Longer than batches under load are apart.
+// Time that unused blocks are kept: longer than the pauses between batches
+// under load.
 constexpr absl::Duration kKeep = absl::Seconds(10);
 
-// The process's, as libtorch's allocator is. It exists until the process ends:
+// One cache for the process, like libtorch's allocator. It is never destroyed:
 // threads may return tensors after main().
 engine::BlockCache& Cache() {
   static engine::BlockCache& cache = *new engine::BlockCache(kKeep);
@@ -35,6 +36,8 @@ int CurrentNode() {
 
 void Delete(void* memory) {
   if (memory == nullptr || Cache().Return(memory, base::SteadyNow())) return;
+  // raw_allocate() passes small memory of the default allocator on, and its
+  // raw_deallocate() ends here.
   c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
 }
 

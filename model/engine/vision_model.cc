@@ -54,7 +54,7 @@ class CpuVisionModel : public model::VisionModel {
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override;
 
-  // As ExecutionContext::Run() says.
+  // Implements ExecutionContext::Run().
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info,
                    model::ExecutionContext::Done done) const {
@@ -62,6 +62,7 @@ class CpuVisionModel : public model::VisionModel {
     if (!status.ok() || images.empty()) return status;
     *info = {static_cast<int>(images.size()), {}};
     return Guarded([&] {
+      // libtorch's threads would spin beside those of the loops.
       std::optional<ops::SerialOperators> serial;
       if (HasLoops()) serial.emplace();
       RunAll(images, done);
@@ -157,6 +158,8 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
     for (model::Result& result : RunBatch(images)) done(std::move(result));
     return;
   }
+  // Every thread gets equally many whole images. The remainder runs on all
+  // threads: a single image on one thread would leave the others idle.
   const int64_t threads = ops::LoopThreads();
   const int64_t at_once = ops::CpuImplementation::ImagesAtOnce();
   const int64_t shared = config_.task == model::VisionTask::kClassification
@@ -171,6 +174,7 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
       std::move(own.begin(), own.end(), results.begin() + i);
     }
   });
+  // `done` must be called on this thread and in the order of the images.
   for (model::Result& result : results) done(std::move(result));
   for (size_t i = shared; i < images.size(); ++i) {
     done(std::move(RunBatch(images.subspan(i, 1))[0]));
@@ -228,6 +232,7 @@ CpuVisionModel::MakeContext(int index) {
 absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeVisionModel(
     const model::ModelConfig& config, weights::StateDict& weights,
     const model::ModelOptions& options) {
+  // What is allocated while weights are packed is not needed again.
   const UnkeptTensors unkept;
   if (!options.gpus.empty())
     return MakeDeviceVisionModel(config, weights, options);

@@ -17,19 +17,21 @@
 namespace sfmamba::ops {
 namespace {
 
-// Longer than the serial code between two loops of a model.
+// Time that an idle worker spins: longer than the serial code between two loops
+// of a model.
 constexpr absl::Duration kWorkerSpin = absl::Microseconds(500);
-// Longer than most last parts.
+// Time that a caller spins for its helpers: longer than most last parts take.
 constexpr absl::Duration kCallerSpin = absl::Microseconds(100);
-// A caller that has computed for less than half of this has lost its processor.
+// Time that a worker watches a caller, which has lost its processor if it has
+// computed for less than half of it.
 constexpr absl::Duration kStandstill = absl::Microseconds(100);
 // A thread that loses its processor for longer shares it with another process.
 // Kernel threads take less.
 constexpr absl::Duration kLongPause = absl::Milliseconds(1);
-// Pauses further apart are nobody's who stays: another busy process takes a
-// processor every few milliseconds.
+// Interval above which two pauses do not show a process that keeps computing,
+// which takes a processor every few milliseconds.
 constexpr absl::Duration kSeldom = absl::Milliseconds(50);
-// How long threads do not spin after two pauses that are closer.
+// Time without spinning after two pauses that are closer than kSeldom.
 constexpr absl::Duration kCalmAfter = absl::Milliseconds(200);
 
 constexpr int64_t kAllParts = std::numeric_limits<int64_t>::max();
@@ -95,7 +97,7 @@ class ComputePool::Loop {
       try {
         body_(begin, end);
       } catch (...) {
-        next_ = count_;
+        next_ = count_;  // The parts not yet taken are dropped.
         if (!failed_.exchange(true)) error_ = std::current_exception();
       }
     }
@@ -120,6 +122,9 @@ class ComputePool::Loop {
     do {
       const int64_t left = count_ - next;
       if (left <= 0) return false;
+      // Without a fixed share, parts shrink with what is left, so that a thread
+      // which loses its processor holds up little. A rest smaller than a grain
+      // joins the part before it.
       int64_t size = std::max(grain_, share_ > 0 ? share_ : left / threads);
       if (left - size < grain_) size = left;
       *begin = next;
@@ -129,9 +134,9 @@ class ComputePool::Loop {
   }
 
   const int64_t count_, grain_;
-  const int64_t share_;  // The elements in a part; 0: fewer and fewer.
+  const int64_t share_;  // Elements in a part; 0: parts become smaller.
   const Body body_;
-  std::atomic<int64_t> next_{0};  // The first element that nobody has taken.
+  std::atomic<int64_t> next_{0};  // The first element not yet taken.
   std::atomic<bool> failed_{false};
   std::exception_ptr error_;  // Written by the thread that sets failed_.
 };
@@ -139,8 +144,8 @@ class ComputePool::Loop {
 struct ComputePool::Worker {
   enum class State { kComputing, kSpinning, kAsleep };
 
-  int home = -1;       // Where it stays if others disturb; -1: nowhere.
-  int processor = -1;  // Where the thread stays; -1: anywhere.
+  int home = -1;       // The processor to stay on while disturbed; -1: none.
+  int processor = -1;  // The processor that it is bound to; -1: none.
   State state = State::kComputing;  // Guarded by mu_.
   absl::CondVar wake;               // Signalled when kAsleep ends.
   std::thread thread;
@@ -172,6 +177,8 @@ void ComputePool::Run(int threads, int64_t count, int64_t grain, Body body) {
   const Stopwatch watch;
   loop.Compute(kAllParts);
   NoticePause(watch.Paused());
+  // Before an error is thrown: helpers still use the loop, which is on this
+  // stack.
   Retire(loop);
   loop.ThrowIfFailed();
 }
@@ -182,10 +189,13 @@ void ComputePool::Publish(Loop& loop) {
   ++computing_;
   loops_.push_back(&loop);
   ++published_;
+  // One worker is woken here; each that finds the loop wakes the next, so that
+  // the caller starts computing at once.
   WakeWorker(loop);
 }
 
 void ComputePool::Retire(Loop& loop) {
+  // To sleep and be woken takes longer than most last parts.
   if (loop.helpers.load() > 0 && !IsDisturbed()) {
     SpinUntil(kCallerSpin, [&] { return loop.helpers.load() == 0; });
   }
@@ -200,7 +210,8 @@ void ComputePool::StartWorkers(int threads) {
   if (threads <= threads_) return;
   threads_ = threads;
   const bool stay = static_cast<int>(processors_.size()) == threads;
-  // One on each processor, though it does not help callers there.
+  // With a worker on each processor, also one on the caller's, which cannot
+  // help it: the caller may be on any of them.
   const int wanted = stay ? threads : threads - 1;
   for (int i = static_cast<int>(workers_.size()); i < wanted; ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -223,8 +234,8 @@ void ComputePool::Work(Worker& self) {
       WakeWorker(*loop);
       mu_.Unlock();
       const Stopwatch watch;
-      // If others disturb, a part at a time, so that watch.Paused() lets the
-      // kernel stop this thread while it computes none.
+      // While disturbed, a worker computes one part at a time, so that
+      // watch.Paused() lets the kernel stop it between two.
       loop->Compute(IsDisturbed() ? 1 : kAllParts);
       mu_.Lock();
       --computing_;
@@ -232,7 +243,7 @@ void ComputePool::Work(Worker& self) {
       mu_.Unlock();
       NoticePause(watch.Paused());
       mu_.Lock();
-      spins = true;
+      spins = true;  // Another loop may follow soon.
       continue;
     }
     if (spins) {
@@ -240,7 +251,8 @@ void ComputePool::Work(Worker& self) {
       SpinForLoop(self);
       continue;
     }
-    // This one may have been woken for a loop that it may not help any more.
+    // This worker may have been woken for a loop that it may not help any more;
+    // another may.
     for (const Loop* loop : loops_) WakeWorker(*loop);
     self.state = Worker::State::kAsleep;
     while (self.state == Worker::State::kAsleep && !stopping_) {
@@ -259,14 +271,15 @@ void ComputePool::StayIfDisturbed(Worker& self) {
 }
 
 bool ComputePool::MayHelp(const Worker& worker, const Loop& loop) const {
+  // A worker bound to the caller's processor would take it from the caller.
   return worker.processor != loop.processor && computing_ < loop.threads &&
          loop.HasParts();
 }
 
 void ComputePool::SpinForLoop(Worker& self) {
   const bool disturbed = IsDisturbed();
-  // If others disturb: a loop without parts to take, whose caller is on another
-  // processor or waits for it.
+  // While disturbed: the oldest loop, whose parts are all taken. Its caller is
+  // on another processor, or waits for that.
   Loop* last = nullptr;
   if (disturbed) {
     if (self.processor < 0 || loops_.empty()) return;
@@ -275,8 +288,8 @@ void ComputePool::SpinForLoop(Worker& self) {
   }
   const int64_t used = last ? ProcessorTime(last->caller_clock) : 0;
   const int64_t start = Now(), seen = published_.load(), gone = retired_.load();
-  // Only until the next loop, which may be one of a caller on this processor,
-  // whom a thread that spins would hold up.
+  // Spinning ends with the next loop even if this worker may not help it: its
+  // caller may be on this processor.
   self.state = Worker::State::kSpinning;
   mu_.Unlock();
   SpinUntil(disturbed ? kStandstill : kWorkerSpin, [&] {
@@ -284,12 +297,14 @@ void ComputePool::SpinForLoop(Worker& self) {
   });
   mu_.Lock();
   self.state = Worker::State::kComputing;
-  // No loop has come since, so one at this address is the one that was there.
+  // Loops are known by their addresses on stacks, which is safe only while
+  // no new one has been published.
   if (last == nullptr || published_.load() != seen ||
       std::find(loops_.begin(), loops_.end(), last) == loops_.end() ||
       last->helpers.load() > 0 || last->moved) {
     return;
   }
+  // Less than half of the time: the caller waits for its processor.
   if (ProcessorTime(last->caller_clock) - used < (Now() - start) / 2) {
     last->moved = true;
     MoveThread(last->caller, self.processor);
@@ -311,7 +326,7 @@ void ComputePool::WakeWorker(const Loop& loop) {
   Worker* asleep = nullptr;
   for (const auto& worker : workers_) {
     if (!MayHelp(*worker, loop)) continue;
-    if (worker->state == Worker::State::kSpinning) return;
+    if (worker->state == Worker::State::kSpinning) return;  // It will come.
     if (worker->state == Worker::State::kAsleep) asleep = worker.get();
   }
   if (asleep == nullptr) return;
@@ -325,6 +340,8 @@ void ComputePool::SpinUntil(absl::Duration limit,
   const int64_t end = start + absl::ToInt64Nanoseconds(limit);
   for (int64_t last = start, now; !done() && last < end; last = now) {
     for (int i = 0; i < 2; ++i) __builtin_ia32_pause();
+    // Two looks at the clock that are a millisecond apart show a lost
+    // processor.
     now = Now();
     if (NoticePause(now - last)) return;
   }

@@ -48,8 +48,8 @@ class ComputePool {
 
   // The processors are those that the calling thread may run on.
   ComputePool();
-  // The workers run on `processors` only, which are numbered as the kernel does
-  // and of which there is at least one. If it refuses, that costs speed only.
+  // The workers run on `processors` only: Linux's numbers, at least one. If the
+  // kernel refuses to bind them, that costs speed only.
   explicit ComputePool(std::vector<int> processors);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
@@ -63,8 +63,8 @@ class ComputePool {
   void Run(int threads, int64_t count, int64_t grain, Body body)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns whether other processes used the processors lately, so that a loop
-  // has more parts than threads.
+  // Returns whether other processes have used the processors within the last
+  // 200 ms. Loops then have more parts than threads.
   bool IsDisturbed() const;
 
  private:
@@ -79,8 +79,8 @@ class ComputePool {
   void StartWorkers(int threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Work(Worker& self) ABSL_LOCKS_EXCLUDED(mu_);  // A worker's thread.
   void StayIfDisturbed(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits for a loop for a little while, for longer on a quiet machine. If
-  // others disturb, moves the first loop's caller here if it has no processor.
+  // Waits for a loop for 0.1 ms, on a quiet machine for 0.5 ms. While
+  // disturbed, moves the first loop's caller here if it has no processor.
   void SpinForLoop(Worker& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MayHelp(const Worker& worker, const Loop& loop) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

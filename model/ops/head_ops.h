@@ -24,7 +24,7 @@ class PoolingOp {
 };
 
 struct PyramidFusionParameters {
-  std::vector<int> in_channels;  // Of each map.
+  std::vector<int> in_channels;  // By map.
   Weights weights;               // [out, sum of in_channels, 3, 3], no bias.
   BatchNorm norm;                // [out]
   int size = 0;  // The expected side of the first map in pixels, a hint.

@@ -20,18 +20,18 @@ extern "C" int MKL_Set_Num_Threads_Local(int threads);
 namespace sfmamba::ops {
 namespace {
 
-// What LoopThreads() returns in this thread; 0: as many as libtorch's.
+// The result of LoopThreads() in this thread; 0: libtorch's number.
 thread_local int thread_loop_threads = 0;
 // The pool of this thread's loops; null: the process's.
 thread_local ComputePool* thread_pool = nullptr;
 
-// A part of a loop: nothing in it is parallel.
+// Makes everything in a part of a loop serial.
 class SerialPart : public SerialOperators {
  public:
   SerialPart() : SerialOperators(1) {}
 };
 
-// The process's, as its processors are.
+// One pool for the process, like its processors.
 ComputePool& ProcessPool() {
   static ComputePool pool;
   return pool;
@@ -71,8 +71,8 @@ int LoopThreads() {
   return thread_loop_threads > 0 ? thread_loop_threads : at::get_num_threads();
 }
 
-// Here and below at::get_num_threads() lets libtorch set up the thread's limits
-// before they are changed.
+// at::get_num_threads(), here and below, lets libtorch set up the thread's
+// limits before they are changed: it would do so later and overwrite them.
 SerialOperators::SerialOperators(int loop_threads)
     : loop_threads_(thread_loop_threads),
       operator_threads_(at::get_num_threads()) {

@@ -59,7 +59,7 @@ class OnProcessorGroup {
   OnProcessorGroup& operator=(const OnProcessorGroup&) = delete;
 
  private:
-  // What was before.
+  // The settings to restore.
   const std::vector<int> processors_;
   const int operator_threads_;
   ComputePool* const pool_;

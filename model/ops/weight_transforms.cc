@@ -10,6 +10,8 @@
 namespace sfmamba::ops {
 namespace {
 
+// All folding is computed in double and rounded once, so that a folded weight
+// is as exact as a stored one.
 at::Tensor ToDouble(const at::Tensor& x) { return x.to(at::kDouble); }
 at::Tensor ToFloat(const at::Tensor& x) {
   return x.to(at::kFloat).contiguous();
@@ -79,6 +81,7 @@ Weights FoldScale(const Weights& weights, const at::Tensor& scale) {
 }
 
 Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
+  // x_proj's outputs are (p | B | C), and dt_proj reads p alone.
   const int64_t rank = dt_proj.weight.size(1);
   const at::Tensor x = ToDouble(x_proj.weight);
   const at::Tensor dt = ToDouble(dt_proj.weight).matmul(x.narrow(0, 0, rank));
@@ -86,6 +89,7 @@ Weights ComposeProjections(const Weights& x_proj, const Weights& dt_proj) {
 }
 
 at::Tensor DecayRates(const at::Tensor& A_log) {
+  // Transposed: the kernels read the channels of one state side by side.
   return ToFloat(-ToDouble(A_log).exp().t());
 }
 

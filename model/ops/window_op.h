@@ -29,8 +29,8 @@ class WindowOp {
   // the map are dropped.
   virtual at::Tensor Reverse(const at::Tensor& windows,
                              const WindowGrid& grid) const = 0;
-  // The same as a map [N, C, map_height, map_width], in the type and the order
-  // in memory that convolutions read.
+  // The inverse as a map [N, C, map_height, map_width], in the type and the
+  // order in memory that convolutions read.
   virtual at::Tensor ReverseToMap(const at::Tensor& windows,
                                   const WindowGrid& grid) const = 0;
 };

@@ -14,7 +14,8 @@ namespace sfmamba::ops {
 // and shares x's memory if possible.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid);
 
-// The same in fp32, with `margin` uninitialised tokens at each end of a window.
+// Returns the windows in fp32, with `margin` uninitialised tokens at each end
+// of each.
 at::Tensor WindowPartition(const at::Tensor& x, const WindowGrid& grid,
                            int margin);
 

@@ -83,6 +83,8 @@ class TypedScanInputs : public ScanInputs {
 
   absl::Status InitTokens() {
     const int64_t channels = shape_.channels, states = shape_.states;
+    // Strides as in the mixer: dt, B and C are one product's result, and y is
+    // one half of the next product's input.
     args_.u_stride = channels;
     args_.dt_stride = args_.bc_stride = channels + 2 * states;
     args_.y_stride = 2 * channels;
@@ -106,12 +108,14 @@ class TypedScanInputs : public ScanInputs {
     const int channels = shape_.channels;
     std::vector<float> A = Normals<float>(shape_.states * channels, 0, 0.3f);
     for (size_t i = 0; i < A.size(); ++i) {
+      // State n decays about n + 1 times as fast as the first, as in training.
       A[i] = -static_cast<float>(i / channels + 1) * std::exp(A[i]);
     }
     absl::Status status = Fill(A_, A, A.size());
     if (status.ok())
       status = Fill(D_, Normals<float>(channels, 0, 1), channels);
     if (status.ok()) {
+      // softplus(-4.6) = 0.01, a usual time step.
       status = Fill(bias_, Normals<float>(channels, -4.6f, 1), channels);
     }
     args_.A = As<float>(A_);

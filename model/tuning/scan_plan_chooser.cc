@@ -6,10 +6,11 @@ kernels::ScanPlan ScanPlanChooser::Plan(const ScanShape& shape,
                                         int rows) const {
   const bool folded = rows < shape.sequences;
   kernels::ScanPlan plan;
+  // A plan from the table would depend on the batch.
   if (deterministic_) {
     plan = DeterministicScanPlan(shape);
   } else if (folded) {
-    plan.kernel = kernels::ScanPlan::kFold;
+    plan.kernel = kernels::ScanPlan::kFold;  // Rows were requested.
   } else {
     plan =
         ChooseScanPlan(table_.has_value() ? &*table_ : nullptr, device_, shape);

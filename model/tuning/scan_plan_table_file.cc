@@ -52,7 +52,7 @@ absl::Status LineError(int line, absl::string_view what,
 
 // Parses digits without a leading zero; the value is at most kMaxCount.
 bool ParseCount(absl::string_view text, int* value) {
-  if (text.empty() || text.size() > 8) return false;
+  if (text.empty() || text.size() > 8) return false;  // 8 digits fit an int.
   if (text.size() > 1 && text[0] == '0') return false;
   for (const char c : text) {
     if (!absl::ascii_isdigit(c)) return false;
@@ -250,6 +250,8 @@ absl::StatusOr<ScanPlanTable> ScanPlanTable::Parse(absl::string_view text) {
 absl::StatusOr<ScanPlanTable> ScanPlanTable::Read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::ErrnoToStatus(errno, path);
+  // One byte too many is read, so that Parse() refuses a longer file instead of
+  // reading its beginning.
   std::string text(kMaxBytes + 1, '\0');
   in.read(text.data(), text.size());
   if (in.bad()) return absl::ErrnoToStatus(errno, path);
@@ -270,15 +272,18 @@ std::string ScanPlanTable::Text() const {
 
 absl::Status ScanPlanTable::Write(const std::string& path) const {
   const auto failed = [](const std::string& name) {
-    const int error = errno;
+    const int error = errno;  // Before StrCat() can change it.
     return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));
   };
+  // Written beside the file and renamed, so that neither a reader nor a crash
+  // sees half of it.
   std::string temporary = path + ".XXXXXX";
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return failed(temporary);
   const std::string text = Text();
   const bool written =
       write(fd, text.data(), text.size()) == ssize_t(text.size()) &&
+      // mkstemp() lets only this user read; other servers read the table too.
       fchmod(fd, 0644) == 0 && fsync(fd) == 0;
   const absl::Status error = written ? absl::OkStatus() : failed(temporary);
   close(fd);

@@ -90,10 +90,13 @@ absl::Status TuneShape(int multiprocessors, const MeasureScan& measure,
   for (const kernels::ScanPlan& plan :
        CandidatePlans(multiprocessors, entry->shape)) {
     if (late()) {
+      // The best of some plans may be slower than the default.
       entry->microseconds = 0;
       return absl::OkStatus();
     }
     const absl::StatusOr<double> time = measure(entry->shape, plan);
+    // The kernels do not have every candidate plan, nor the GPU the memory for
+    // every shape.
     if (absl::IsInvalidArgument(time.status())) continue;
     if (absl::IsResourceExhausted(time.status())) return absl::OkStatus();
     if (!time.ok()) {

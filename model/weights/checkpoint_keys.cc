@@ -31,9 +31,12 @@ std::map<std::string, TensorView> WithoutPrefixes(
     tensors = std::move(stripped);
     return true;
   };
+  // Wrappers nest, so prefixes come in any order and more than once.
   while (strip_if_uniform("module.") || strip_if_uniform("model.") ||
          strip_if_uniform("backbone.")) {
   }
+  // Pretraining keeps other networks beside the encoder. MambaVision's own
+  // loader tells such a checkpoint by its first key, too.
   constexpr absl::string_view kEncoder = "encoder.";
   if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
     tensors = Strip(tensors, kEncoder);

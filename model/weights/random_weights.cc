@@ -46,6 +46,8 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   }
   float offset = 0, range = 0;
   if (shape.size() != 1) {
+    // A uniform distribution of this range has a variance of gain^2 / inputs,
+    // which keeps the scale of activations from layer to layer.
     range = Gain(key, shape) * std::sqrt(3.0f / FanIn(shape));
   } else if (ends("dt_proj.bias") || ends("dt_proj_b.bias")) {
     offset = -2, range = 1;  // Time steps of 0.002 to 0.1; the bias is doubled.

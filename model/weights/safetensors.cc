@@ -99,6 +99,7 @@ absl::Status CheckCoverage(
   using Item = std::pair<const std::string, SafetensorsEntry>;
   std::vector<const Item*> items;
   for (const Item& item : entries) items.push_back(&item);
+  // An empty tensor begins where the next one does, so ends decide too.
   std::sort(items.begin(), items.end(), [](const Item* a, const Item* b) {
     return std::pair(a->second.begin, a->second.end) <
            std::pair(b->second.begin, b->second.end);
@@ -121,6 +122,7 @@ absl::StatusOr<std::map<std::string, TensorView>> ParseFile(
     absl::Span<const uint8_t> file) {
   uint64_t length = 0;
   for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | file[i];
+  // The length is a stranger's: it must not lead beyond the mapping.
   const uint64_t limit =
       std::min<uint64_t>(file.size() - kLengthBytes, kMaxHeaderBytes);
   if (length > limit) {

@@ -72,6 +72,7 @@ class Parser {
       }
       const auto [entry, is_new] = entries->emplace(name, SafetensorsEntry());
       tensor_ = name;
+      // JSON readers differ in which of two equal names counts.
       if (!is_new) return Fail("twice");
       if (!Entry(&entry->second)) return false;
       tensor_.clear();
@@ -184,6 +185,7 @@ class Parser {
     *out = 0;
     while (Peek() >= '0' && Peek() <= '9') {
       const int digit = Peek() - '0';
+      // The product must not overflow, which is undefined.
       if (*out > (std::numeric_limits<int64_t>::max() - digit) / 10) {
         return Fail("number too large");
       }

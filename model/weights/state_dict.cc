@@ -33,6 +33,7 @@ bool IsIgnored(const std::string& key) {
 bool Fits(const std::string& key, const std::vector<int64_t>& stored,
           at::IntArrayRef shape) {
   if (shape == stored) return true;
+  // Some checkpoints store dt's projection as a convolution of one tap.
   return absl::EndsWith(key, "dt_proj.weight") &&
          stored.size() == shape.size() + 1 && stored.back() == 1 &&
          shape == at::IntArrayRef(stored).slice(0, shape.size());
@@ -95,6 +96,7 @@ at::Tensor StateDict::Take(const std::string& key, at::IntArrayRef shape) {
     if (at::isfinite(values).all().item<bool>()) return values;
     errors_.push_back(absl::StrCat(key, ": holds a NaN or an infinity"));
   }
+  // The model is built to its end, so that Finish() reports all errors at once.
   return at::zeros(shape, c10::kFloat);
 }
 
@@ -108,6 +110,7 @@ absl::Status StateDict::Finish() const {
     }
   }
   if (errors.empty()) return absl::OkStatus();
+  // A checkpoint of another model has hundreds of errors.
   const size_t rest = errors.size() - std::min(errors.size(), kMaxReported);
   errors.resize(errors.size() - rest);
   return absl::InvalidArgumentError(

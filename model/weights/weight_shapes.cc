@@ -70,6 +70,7 @@ void ReadMasks(Reader& reader, const std::string& head, WeightShapes* shapes) {
   shapes->masks = reader.Has(logits);
   if (!*shapes->masks) return;
   shapes->mask_convs = reader.Count(head + "convs.", ".conv.weight");
+  // With one class both forms have the same shape.
   shapes->class_agnostic_masks =
       *shapes->num_classes > 1 && reader.Size(logits, 4, 0) == 1;
 }
@@ -91,6 +92,7 @@ void ReadDetector(Reader& reader, WeightShapes* shapes) {
   shapes->class_agnostic_boxes =
       *shapes->num_classes > 1 && reader.Size(box + "fc_reg.weight", 2, 0) == 4;
   const int flat = reader.Size(box + "shared_fcs.0.weight", 2, 1);
+  // Size() returns at least 1, even after an error, so this divides by no 0.
   const int side = std::lround(std::sqrt(flat / *shapes->channels));
   shapes->box_roi_size = side > 0 ? side : 1;
   ReadMasks(reader, FirstHead("mask_head", stages), shapes);

@@ -15,8 +15,8 @@ namespace {
 
 // The fewest multiplications per part, about 10 us.
 constexpr int64_t kGrainProducts = 1 << 19;
-// The same where they must outweigh the cost of calling libtorch, or that of a
-// thread that loses its processor to other processes.
+// The fewest multiplications per part where they must outweigh a call of
+// libtorch, or a thread that loses its processor to other processes.
 constexpr int64_t kLongGrainProducts = 1 << 21;
 // The queries of a part. Each part packs all keys of its head.
 constexpr int64_t kPartQueries = 1024;
@@ -29,6 +29,7 @@ at::Tensor EmptyResult(const at::Tensor& q, const at::Tensor& v) {
 
 void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
                       const at::Tensor& v, const at::Tensor& y) {
+  // The longer of both axes, sequences or heads, is divided among the threads.
   const int axis = q.size(0) >= q.size(1) ? 0 : 1;
   const int64_t products =
       q.size(2) * k.size(2) * (k.size(3) + v.size(3)) * q.size(1 - axis);
@@ -43,12 +44,13 @@ void AttendByLibtorch(const at::Tensor& q, const at::Tensor& k,
               });
 }
 
-// By our kernel, with products in W.
+// Attends by our kernel, with products in W.
 template <typename W>
 void Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
             const at::Tensor& y) {
   const int64_t heads = q.size(1), queries = q.size(2);
   const int64_t parts = (queries + kPartQueries - 1) / kPartQueries;
+  // Multiplications of one part: q k^T and the weighted sum of v.
   const int64_t products = queries * k.size(2) * 2 * q.size(3) / parts;
   const int64_t grain =
       LoopsHaveManyParts() ? kLongGrainProducts : kGrainProducts;

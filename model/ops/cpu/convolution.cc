@@ -47,7 +47,7 @@ kernels::WinogradActivation ToWinograd(Activation activation) {
   return kernels::WinogradActivation::kNone;
 }
 
-// In fp32, by our kernel.
+// Convolves in fp32 by our kernel.
 class WinogradConvolution : public ConvolutionOp {
  public:
   WinogradConvolution(const ConvolutionParameters& parameters,
@@ -72,7 +72,7 @@ class WinogradConvolution : public ConvolutionOp {
   WinogradWeights convolution_;
 };
 
-// What ReLU and ReLU6 clamp to.
+// Sets the range that ReLU and ReLU6 clamp to; other activations have none.
 template <typename Packed>
 void SetLimits(Activation activation, Packed* convolution) {
   const bool relu6 = activation == Activation::kRelu6;
@@ -80,7 +80,7 @@ void SetLimits(Activation activation, Packed* convolution) {
   if (relu6) convolution->high = 6;
 }
 
-// In fp32, by our kernel, with a group for each channel.
+// Convolves each channel by itself, in fp32 by our kernel.
 class DepthwiseConvolution : public ConvolutionOp {
  public:
   DepthwiseConvolution(const ConvolutionParameters& parameters,
@@ -106,8 +106,8 @@ class DepthwiseConvolution : public ConvolutionOp {
   DepthwiseWeights convolution_;
 };
 
-// By our kernel, with one group and products in fp32 or bf16. Inputs and
-// results are fp32 or, with products in bf16, also bf16.
+// Convolves with one group by our kernel, with products in fp32 or bf16. Inputs
+// and results are fp32 or, with products in bf16, also bf16.
 class GemmConvolution : public ConvolutionOp {
  public:
   GemmConvolution(const ConvolutionParameters& parameters,
@@ -196,8 +196,7 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
           ? FoldBatchNorm(parameters.weights, *parameters.norm)
           : parameters.weights;
   const at::ScalarType type = ProductsOf(parameters.is_output);
-  // AMX multiplies so much faster than fp32 that Winograd's method would take
-  // longer.
+  // AMX's products in bf16 take less time than Winograd's fewer ones in fp32.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();
   if (IsForWinograd(parameters) && !tiles) {
     return std::make_unique<WinogradConvolution>(parameters, weights);
@@ -211,6 +210,7 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       return std::make_unique<DepthwiseConvolution>(parameters, weights);
     }
   }
+  // Other groups, and processors without our kernels' vectors.
   return std::make_unique<OneDnnConvolution>(parameters, weights, at::kFloat);
 }
 

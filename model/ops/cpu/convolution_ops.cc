@@ -32,6 +32,7 @@ void ConvolveInParallel(const kernels::GemmConvolutionArgs<W>& args,
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   const int64_t threads = LoopThreads();
+  // With at least 4 panels a thread, the threads' shares are nearly equal.
   if (pixels < kThreadPixels * threads && panels >= 4 * threads) {
     ParallelFor(
         panels, std::max<int64_t>(1, kGrainProducts / (pixels * depth * width)),

@@ -23,6 +23,8 @@ bool CpuImplementation::HasLoops() {
 }
 
 int64_t CpuImplementation::ImagesAtOnce() {
+  // With AMX, reading weights from memory takes longer than one image's
+  // products.
   return kernels::HasAmxBf16() ? 8 : 1;
 }
 

@@ -76,6 +76,7 @@ std::unique_ptr<PyramidFusionOp> CpuImplementation::MakePyramidFusion(
 }
 
 at::Tensor CpuImplementation::RoiMap(const at::Tensor& map) const {
+  // Regions are fp32 in every precision (docs/heads.md, "Regions").
   return map.to(at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
 }
 

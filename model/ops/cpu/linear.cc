@@ -6,8 +6,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// By our kernel, with products in fp32 or bf16. Sums are fp32. With products in
-// bf16, inputs are fp32 or bf16, and so are results.
+// Multiplies by our kernel, with products in fp32 or bf16. Sums are fp32. With
+// products in bf16, inputs are fp32 or bf16, and so are results.
 class PackedLinear : public LinearOp {
  public:
   // `result` is the type of Forward()'s results, fp32 or that of the products.

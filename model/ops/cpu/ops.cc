@@ -19,9 +19,9 @@ namespace {
 // The fewest values per thread, about 10 us of the cheaper kernels, to outweigh
 // the cost of waking a thread.
 constexpr int64_t kGrainValues = 16384;
-// The same for the scan, a value of which takes longer. Not while other
-// processes use the processors: a thread that loses its own would hold up a
-// short loop for longer than the loop takes.
+// The fewest values per thread for the scan, a value of which takes longer. It
+// is not used while other processes use the processors: a thread that loses its
+// own would hold up a short loop for longer than the loop takes.
 constexpr int64_t kGrainScanned = 4096;
 // The channels in one call of the scan or of the convolution.
 constexpr int64_t kBlockChannels = 16;
@@ -88,8 +88,8 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
   args.eps = 1e-5f;
-  // Only a swap depends on the sequences. Few of them are swapped beforehand,
-  // so that their rows can be divided.
+  // Without a swap rows are independent, so that threads can divide them. If
+  // there are fewer sequences than threads, they are swapped beforehand.
   const int64_t rows = x.numel() / channels;
   const bool beforehand = swap && length > 1 && rows / length < LoopThreads() &&
                           !LoopsHaveManyParts();
@@ -184,6 +184,7 @@ void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
 }
 
 void GeluTanh(at::Tensor& x) {
+  // Values are read in the order of memory, whatever the axes' order is.
   TORCH_CHECK(x.is_non_overlapping_and_dense(), "expected a dense tensor");
   Dispatch(x, [&](auto type) {
     using T = decltype(type);

@@ -164,7 +164,7 @@ struct DepthwiseWeights {
 DepthwiseWeights PackDepthwise(const at::Tensor& weight, const at::Tensor& bias,
                                int stride);
 
-// As GemmConv().
+// Convolves each channel by itself; shapes and memory are those of GemmConv().
 at::Tensor DepthwiseConv(const at::Tensor& x,
                          const DepthwiseWeights& convolution);
 
@@ -178,7 +178,7 @@ at::Tensor DepthwiseConv(const at::Tensor& x,
 at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                      const at::Tensor& v);
 
-// The same by libtorch's operator, on the threads of model/ops/parallel.h.
+// Attention() by libtorch's operator, on the threads of model/ops/parallel.h.
 at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
                                const at::Tensor& v);
 

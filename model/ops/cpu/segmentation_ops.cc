@@ -46,7 +46,7 @@ void SegmentationArgmax(const at::Tensor& logits, int input_height,
     args.confidence = confidence ? out->confidence.data() : nullptr;
     args.areas = areas.data();
     kernels::SegmentationArgmaxCpu(args);
-    // Sums of integers do not depend on the order.
+    // Sums of integers do not depend on the order in which threads add.
     absl::MutexLock lock(&mu);
     for (int64_t k = 0; k < classes; ++k) out->areas[k] += areas[k];
   });

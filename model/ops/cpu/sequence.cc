@@ -28,7 +28,7 @@ class CpuShortConvolution : public ShortConvolutionOp {
   const ShortConvolutionParameters parameters_;
 };
 
-// The folding does not matter: each sequence is scanned in sequence.
+// Scans token after token, so that rows of folded sequences change nothing.
 class CpuScan : public SelectiveScanOp {
  public:
   explicit CpuScan(const ScanParameters& parameters)

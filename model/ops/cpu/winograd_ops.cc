@@ -36,7 +36,7 @@ void Convolve(const at::Tensor& x, const WinogradWeights& convolution,
   ParallelFor(kernels::WinogradTiles(args),
               kGrainPixels / (convolution.side * convolution.side),
               [&](int64_t begin, int64_t end) {
-                // A tensor, so that its memory is kept for the next loop.
+                // A tensor's memory is kept for the next loop.
                 const at::Tensor scratch =
                     at::empty(kernels::WinogradScratchSize(args, end - begin));
                 kernels::WinogradConv3x3Cpu(args, begin, end,

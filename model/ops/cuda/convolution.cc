@@ -8,7 +8,7 @@ namespace {
 
 // The stem's kernel convolves 3 colours by 3x3 taps with stride 2.
 constexpr int kColours = 3, kKernel = 3, kStride = 2;
-// It needs a multiple of this many channels.
+// The stem's kernel computes output channels in steps of this many.
 constexpr int64_t kChannelStep = 8;
 
 kernels::CudaActivation ToCuda(Activation activation) {

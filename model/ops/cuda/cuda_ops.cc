@@ -99,7 +99,7 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
       "expected as many values to add, contiguous, of ", y.scalar_type());
   const int64_t channels = x.size(-1);
   const int64_t tokens = x.numel() / channels;
-  // Only a swap depends on the sequences.
+  // Without a swap each token is a sequence of its own.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     using X = decltype(x_type);

@@ -22,6 +22,8 @@ class CudaLinear : public LinearOp {
 
   void AddTo(Residual& residual, const at::Tensor& x) const override {
     const at::Tensor rows = AsRows(x).to(type_);
+    // cuBLAS adds the product to the stream itself if the types are equal. Else
+    // the next LayerNorm, which reads the stream anyway, adds it.
     if (!bias_.defined() && residual.scalar_type() == type_) {
       device_.AddLinear(rows, weight_,
                         residual.Sum().view({-1, weight_.size(0)}));
@@ -58,6 +60,8 @@ std::unique_ptr<LinearOp> CudaImplementation::MakeLinear(
                               ? FoldScale(parameters.weights, parameters.scale)
                               : parameters.weights;
   const at::ScalarType type = TypeOf(parameters.is_output);
+  // cuBLAS computes the tanh form with the product, in half precision only. The
+  // erf form is another pass over memory.
   const bool tanh_gelu = !options_.exact_gelu && type != at::kFloat;
   return std::make_unique<CudaLinear>(device_, weights, parameters.epilogue,
                                       tanh_gelu, type);

@@ -29,7 +29,7 @@ class CudaShortConvolution : public ShortConvolutionOp {
   const ShortConvolutionParameters parameters_;
 };
 
-// Both projections as one product.
+// Computes both projections as one product.
 class ComposedProjection : public ScanProjectionOp {
  public:
   ComposedProjection(const Implementation& implementation,

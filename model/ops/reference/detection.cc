@@ -36,7 +36,7 @@ int64_t LevelOf(const Region& region, float finest_scale, int64_t levels) {
   const float side =
       std::sqrt((region.x2 - region.x1) * (region.y2 - region.y1));
   const float level = std::floor(std::log2(side / finest_scale + 1e-6f));
-  if (!(level > 0)) return 0;  // Of a NaN too.
+  if (!(level > 0)) return 0;  // Also if the level is a NaN.
   return std::min(static_cast<int64_t>(level), levels - 1);
 }
 
@@ -49,7 +49,7 @@ at::Tensor BinWeights(float low, float high, float scale, int bins,
   const float start = low * scale - 0.5f;
   const float size = (high * scale - 0.5f) - start;
   const float bin = size / static_cast<float>(bins);
-  const float samples = std::ceil(bin);  // Of each bin.
+  const float samples = std::ceil(bin);  // Samples in each bin.
   if (!std::isfinite(start) || !std::isfinite(size) || !(samples > 0)) {
     return at::zeros({bins, pixels});
   }
@@ -130,6 +130,7 @@ at::Tensor ReferenceImplementation::Nms(const at::Tensor& boxes,
   CheckNmsInputs(boxes, scores, groups);
   if (boxes.size(0) == 0) return at::empty({0}, at::kLong);
   const at::Tensor shifted = Shifted(boxes, groups);
+  // NaN scores come last, as in the kernels: sorting would put them first.
   const double lowest = -std::numeric_limits<double>::infinity();
   at::Tensor left =
       at::argsort(at::nan_to_num(scores, lowest), /*stable=*/true, /*dim=*/0,

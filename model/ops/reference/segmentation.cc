@@ -36,6 +36,7 @@ void ReferenceImplementation::SegmentationArgmax(
     bool confidence, model::Segmentation* out) const {
   const at::Tensor resized = Resized(Resized(logits, input_height, input_width),
                                      out->height, out->width);
+  // A NaN never wins, whereas argmax() would choose it.
   const double lowest = -std::numeric_limits<double>::infinity();
   const at::Tensor labels =
       at::argmax(at::where(at::isnan(resized), at::Scalar(lowest), resized), 0);

@@ -28,7 +28,7 @@ at::Tensor Shifted(const at::Tensor& x, int offset, int64_t length) {
                    at::Scalar(0.0));
 }
 
-// Tap by tap. Taps beyond the sequence are skipped.
+// Convolves tap by tap. Taps beyond the sequence are skipped.
 class ReferenceShortConvolution : public ShortConvolutionOp {
  public:
   explicit ReferenceShortConvolution(ShortConvolutionParameters parameters)
