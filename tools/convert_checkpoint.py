@@ -2,24 +2,25 @@
 """Turns a PyTorch checkpoint into a model directory that the server loads.
 
     convert_checkpoint.py CHECKPOINT --out models/NAME/1
+    convert_checkpoint.py CHECKPOINT --dry_run
 
-CHECKPOINT is a .pth or .pth.tar file of MambaVision, mmdetection or mmsegmentation, a
-classifier's checkpoint.pt of tools/pytorch, or a .safetensors file. The directory gets config.textproto, model.safetensors and labels.txt.
-The variant, the task and the number of classes are read from the tensors' shapes.
+CHECKPOINT is a .pth, .pth.tar, .ckpt or .safetensors file of MambaVision, timm, mmdetection,
+mmsegmentation, Lightning, DeepSpeed or tools/pytorch, an index of shards, or a folder in
+Hugging Face's layout. The directory gets config.textproto, model.safetensors and labels.txt.
+The task, the sizes and the number of classes are read from the tensors' shapes. What shapes do
+not tell is read from what stands beside them: config.json, mmengine's meta.cfg, timm's arch,
+the training's arguments. Where that says nothing, or two things, nothing is written.
 
 Nothing in CHECKPOINT is executed or imported. Its pickle may only build tensors,
-dictionaries, lists, numbers and strings; a file that asks for anything else is refused by
-that thing's name. Some names that training is known to leave beside the weights are
-passed over with all that belongs to them: mmengine's HistoryBuffer, NumPy's arrays and
-scalars, argparse.Namespace, devices and types of PyTorch.
+dictionaries, lists, numbers and strings; whatever else it asks for is not read, and refused
+by its name if it is among the weights.
 
 Exit status: 0 done; 1 the tensors are not all and only those of the model, nothing is
-written; 2 the file or the flags are in error.
+written; 2 the file or the flags are in error or in doubt, nothing is written.
 """
 
 import argparse
 import dataclasses
-import mmap
 import sys
 
 try:
@@ -31,14 +32,14 @@ except ImportError:
 from checkpoint import report
 from checkpoint.labels import choose_labels
 from checkpoint.model_directory import check_free, write_model
-from checkpoint.network import Unclear, expected_tensors, read_network
-from checkpoint.safetensors_file import is_safetensors, read_safetensors, stored_type
-from checkpoint.state_dict import read_state_dict
-from checkpoint.tensor import CheckpointError, printable
-from checkpoint.torch_file import TorchFile, read_torch_file
-from checkpoint.variants import CUSTOM, NAMES, choose_variant, find_row
+from checkpoint.network import expected_tensors
+from checkpoint.opened import open_checkpoint
+from checkpoint.safetensors_file import stored_type
+from checkpoint.tensor import CheckpointError, is_finite, printable
+from checkpoint.variants import CUSTOM, NAMES, find_row
 
 DTYPES = {'fp32': 'F32', 'fp16': 'F16', 'bf16': 'BF16'}
+_MAX_NAMED = 5  # Tensors in one message.
 
 
 def _pair(text):
@@ -52,13 +53,21 @@ def parse_args(argv):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('checkpoint')
-    parser.add_argument('--out', required=True, metavar='DIR', help='the directory to write')
+    parser.add_argument('--out', metavar='DIR', help='the directory to write')
+    parser.add_argument('--dry_run', action='store_true',
+                        help='say what CHECKPOINT is, without reading its weights; write nothing')
     parser.add_argument('--force', action='store_true', help='replace a model that is in DIR')
     parser.add_argument('--variant', choices=NAMES, metavar='NAME',
                         help='sf_mamba_t, mamba_vision_b, custom, ...; default: by the shapes')
     parser.add_argument('--tokens', choices=('swap', 'none'),
-                        help='auxiliary tokens: swap (SF-Mamba, the default) or none '
-                             '(MambaVision); shapes do not tell')
+                        help='auxiliary tokens: swap (SF-Mamba) or none (MambaVision), where '
+                             'nothing in CHECKPOINT tells, or against what it says')
+    parser.add_argument('--weights', metavar='KEY',
+                        help='the dictionary with the weights, such as state_dict_ema; a/b for '
+                             'one in another; default: found')
+    parser.add_argument('--prefix', metavar='P',
+                        help='what stands before the model\'s own names, such as teacher; '
+                             'default: found')
     parser.add_argument('--dtype', choices=DTYPES,
                         help='how the weights are stored; default: as they are')
     parser.add_argument('--labels', metavar='FILE',
@@ -66,7 +75,8 @@ def parse_args(argv):
                              'COCO (80 detected) or ADE20K (150 segmented); 1000 classes of '
                              'ImageNet become class_0, ...: their names are not part of this')
     parser.add_argument('--num_heads', type=_pair, metavar='A,B',
-                        help='attention heads of stages 3 and 4; custom variants need it')
+                        help='attention heads of stages 3 and 4; custom variants need it where '
+                             'CHECKPOINT does not say')
     parser.add_argument('--windows', type=_pair, metavar='A,B',
                         help='tokens a side of the windows of stages 3 and 4')
     parser.add_argument('--attention_windows', type=_pair, metavar='A,B',
@@ -75,38 +85,45 @@ def parse_args(argv):
                         help='side of the pictures to classify; default: the variant\'s')
     parser.add_argument('--quiet', action='store_true', help='no table of all keys')
     args = parser.parse_args(argv)
+    if args.out is None and not args.dry_run:
+        parser.error('--out or --dry_run is required')
     if args.variant not in (None, CUSTOM):
         tokens = find_row(args.variant)[1]
         if args.tokens not in (None, tokens):
             parser.error(f'--variant {args.variant} is one with --tokens {tokens}')
-        args.tokens = tokens
     return args
 
 
-def _read(path):
-    """(the TorchFile at `path`, notes); its tensors read the file when they are used."""
-    with open(path, 'rb') as file:
-        if not file.seek(0, 2):
-            raise CheckpointError('the file is empty')
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        if is_safetensors(data):
-            return TorchFile(read_safetensors(data), {})
-        return read_torch_file(file, data)
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the configuration says besides what the network is; None: the server's default."""
+
+    variant: str
+    tokens: str
+    num_heads: tuple = None
+    windows: tuple = None
+    attention_windows: tuple = None
+    swap: bool = None
+    picture: dict = dataclasses.field(default_factory=dict)
+    own_config: str = None  # Of a model directory, which is kept but for "weights".
 
 
-def _understand(state, args):
-    """The Network of the tensors, its variant and notes on the choice of it."""
-    try:
-        network = read_network({name: tensor.shape for name, tensor in state.tensors.items()})
-    except Unclear as error:
-        raise CheckpointError(f'the model cannot be told from its tensors: {error}') from error
-    if args.variant is None:
-        variant, names = choose_variant(network, args.tokens or 'swap')
-        notes = [f'the shapes fit {", ".join(names)} alike'] if len(names) > 1 else []
-    else:
-        variant, notes = args.variant, []
-    if variant == CUSTOM:
-        if args.num_heads is None:
+def _options(args, opened):
+    choice, network = opened.choice, opened.network
+    if opened.files.own_config is not None:
+        taken = [flag for flag in ('variant', 'tokens', 'num_heads', 'windows',
+                                   'attention_windows', 'input_size')
+                 if getattr(args, flag) is not None]
+        if taken:
+            raise CheckpointError('config.textproto beside the weights stays as it is: change it '
+                                  f'there, without --{", --".join(taken)}')
+        return Options(opened.variant, opened.tokens, own_config=opened.files.own_config)
+    windows, num_heads = args.windows or choice.windows, args.num_heads or choice.num_heads
+    picture = dict(choice.picture)
+    if args.input_size is not None:
+        picture['size'] = args.input_size
+    if opened.variant == CUSTOM:
+        if num_heads is None:
             backbone = network.backbone
             stem = f'a trunk of stride {backbone.trunk}' if backbone.trunk else \
                 f'in_dim {backbone.in_dim}'
@@ -114,63 +131,45 @@ def _understand(state, args):
                 f'dim {backbone.dim}, {stem}, depths {list(backbone.depths)}, '
                 f'{"with" if backbone.layer_scale else "no"} layer scale: no variant of the '
                 'table; give the attention heads of stages 3 and 4 by --num_heads')
-        return network, variant, notes
-    row = find_row(variant)[0].backbone
-    backbone = dataclasses.replace(row, attention=network.backbone.attention,
-                                   learnable=network.backbone.learnable)
-    return dataclasses.replace(network, backbone=backbone), variant, notes
+        if network.task == 'CLASSIFICATION':
+            size = picture.setdefault('size', 224)
+            windows = windows or (-(-size // 16), -(-size // 32))
+    return Options(opened.variant, opened.tokens, num_heads, windows, args.attention_windows,
+                   choice.swap, picture)
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What the configuration says besides what the network is."""
-
-    variant: str
-    tokens: str
-    num_heads: tuple
-    windows: tuple
-    attention_windows: tuple
-    input_size: int
-
-
-def _options(args, network, variant):
-    windows, size = args.windows, args.input_size
-    if variant == CUSTOM and network.task == 'CLASSIFICATION':
-        size = size or 224
-        windows = windows or (-(-size // 16), -(-size // 32))
-    return Options(variant, args.tokens or 'swap', args.num_heads, windows,
-                   args.attention_windows, size)
-
-
-def _notes(args, saved, state):
-    notes = [f'passed over: {printable(name)} ({count})'
-             for name, count in sorted(saved.dropped.items())]
-    arch = state.facts.get('arch')
-    if args.tokens is None and isinstance(arch, str) and arch.startswith('mamba_vision'):
-        notes.append(f'the checkpoint calls itself {printable(arch)}: MambaVision needs '
-                     '--tokens none')
-    return notes
+def _stored_types(tensors, wanted):
+    """The type that each tensor is stored in; an error if one is not finite."""
+    broken = [name for name, tensor in tensors.items()
+              if not is_finite(tensor.array(), tensor.dtype)]
+    if broken:
+        more = f' and {len(broken) - _MAX_NAMED} more' if len(broken) > _MAX_NAMED else ''
+        raise CheckpointError('NaN or infinite values in '
+                              f'{", ".join(map(printable, broken[:_MAX_NAMED]))}{more}')
+    return {name: stored_type(tensor, wanted) for name, tensor in tensors.items()}
 
 
 def convert(args):
     """Converts as `args` say; returns the exit status."""
-    check_free(args.out, args.force)
-    saved = _read(args.checkpoint)
-    state = read_state_dict(saved.value)
-    network, variant, notes = _understand(state, args)
-    options = _options(args, network, variant)
+    if not args.dry_run:
+        check_free(args.out, args.force)
+    opened = open_checkpoint(args.checkpoint, args.weights, args.prefix, args.variant, args.tokens)
+    network, variant, state = opened.network, opened.variant, opened.state
+    options = _options(args, opened)
     found = report.match(state, expected_tensors(network))
     lines = report.problems(found.rows) if args.quiet else report.table(found.rows)
-    lines += [f'note: {note}' for note in _notes(args, saved, state) + notes]
-    print(*lines, report.summary(found.rows), sep='\n')
+    lines += [f'note: passed over: {printable(name)} ({count})'
+              for name, count in sorted(opened.files.dropped.items())]
+    lines += [f'note: {note}' for note in opened.choice.notes]
+    print(*lines, report.summary(found.rows), f'found: {opened.evidence}', sep='\n')
     if not found.loads:
         print(f'convert_checkpoint: {args.checkpoint}: not a {variant}, nothing is written',
               file=sys.stderr)
         return 1
-    labels, origin = choose_labels(args.labels, state.facts, network.task,
-                                   network.classes)
-    types = {name: stored_type(tensor, DTYPES.get(args.dtype))
-             for name, tensor in found.tensors.items()}
+    labels, origin = choose_labels(args.labels, opened.labels, network.task, network.classes)
+    if args.dry_run:
+        return 0
+    types = _stored_types(found.tensors, DTYPES.get(args.dtype))
     size = write_model(args.out, network, options, found.tensors, types, labels)
     kept = sum(type_ != DTYPES.get(args.dtype, type_) for type_ in types.values())
     if kept:

@@ -11,8 +11,8 @@ import numpy as np
 
 LEGACY_MAGIC = 0x1950a86a20f9469cfc6c
 STORAGES = {'F64': 'DoubleStorage', 'F32': 'FloatStorage', 'F16': 'HalfStorage',
-            'BF16': 'BFloat16Storage', 'I64': 'LongStorage'}
-SIZES = {'F64': 8, 'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8}
+            'BF16': 'BFloat16Storage', 'I64': 'LongStorage', 'Q8': 'QInt8Storage'}
+SIZES = {'F64': 8, 'F32': 4, 'F16': 2, 'BF16': 2, 'I64': 8, 'Q8': 1}
 HISTORY_BUFFER = 'mmengine.logging.history_buffer.HistoryBuffer'
 
 

@@ -6,8 +6,7 @@ import unittest
 from checkpoint.network import (Backbone, Detector, Network, Unclear, expected_tensors,
                                 read_network)
 from checkpoint.safetensors_file import read_safetensors
-from checkpoint.tensor import CheckpointError
-from checkpoint.variants import ROWS, choose_variant, find_row, matching_variants
+from checkpoint.variants import ROWS, default_windows, find_row, matching_rows
 
 MODELS = pathlib.Path(__file__).parents[2] / 'models'
 CASCADE = Detector(box_stages=3, box_convs=4, box_fcs=1, mask_convs=4, channels=256, fc_width=1024)
@@ -143,30 +142,27 @@ class TrunkTest(unittest.TestCase):
 
 
 class VariantTest(unittest.TestCase):
-    def test_rows_that_share_no_shapes_are_told_apart(self):
-        for name in ('t', 't2', 's'):
-            for tokens, prefix in (('swap', 'sf_mamba_'), ('none', 'mamba_vision_')):
-                self.assertEqual(choose_variant(network(name, 'CLASSIFICATION'), tokens),
-                                 (prefix + name, [prefix + name]))
+    def test_rows_with_the_same_shapes(self):
+        for name, names in (('t', ['t']), ('t2', ['t2']), ('s', ['s']), ('b', ['b', 'b_21k']),
+                            ('l_21k', ['l', 'l_21k']), ('l2', ['l2', 'l2_512_21k']),
+                            ('l3_512_21k', ['l3_256_21k', 'l3_512_21k'])):
+            self.assertEqual([row.name for row in matching_rows(backbone(name))], names)
 
-    def test_rows_that_differ_in_name_only(self):
-        variant, names = choose_variant(network('b_21k', 'CLASSIFICATION'), 'swap')
-        self.assertEqual((variant, names), ('sf_mamba_b', ['sf_mamba_b', 'sf_mamba_b_21k']))
-
-    def test_rows_that_want_other_pictures_must_be_named(self):
-        for name in ('l2', 'l2_512_21k', 'l3_256_21k', 'l3_512_21k'):
-            with self.assertRaisesRegex(CheckpointError, rf'sf_mamba_{name} \(.*--variant'):
-                choose_variant(network(name, 'CLASSIFICATION'), 'swap')
-        self.assertEqual(choose_variant(network('l3_512_21k', 'SEGMENTATION'), 'none')[0],
-                         'mamba_vision_l3_256_21k')
-
-    def test_other_shapes_are_custom(self):
+    def test_other_shapes_are_of_no_row(self):
         row = backbone('t')
         for other in (dataclasses.replace(row, depths=(1, 3, 8, 5)),
                       dataclasses.replace(row, in_dim=64), dataclasses.replace(row, dim=96),
                       dataclasses.replace(row, layer_scale=True)):
-            self.assertEqual(matching_variants(other, 'swap'), [])
+            self.assertEqual(matching_rows(other), [])
 
     def test_every_row_is_found_by_its_name(self):
         for row in ROWS:
             self.assertEqual(find_row('mamba_vision_' + row.name), (row, 'none'))
+
+    def test_windows_that_the_server_chooses(self):
+        for variant, task, windows in (
+                ('sf_mamba_t', 'DETECTION', (84, 42)), ('mamba_vision_s', 'DETECTION', (112, 56)),
+                ('mamba_vision_s', 'SEGMENTATION', (160, 56)),
+                ('sf_mamba_s', 'SEGMENTATION', (64, 32)),
+                ('mamba_vision_l3_256_21k', 'CLASSIFICATION', (16, 8))):
+            self.assertEqual(default_windows(variant, task), windows)

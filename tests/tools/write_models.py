@@ -61,7 +61,7 @@ def main():
         checkpoint = folder / 'checkpoint.pth'
         checkpoint.write_bytes(make())
         status = convert_checkpoint.main([str(checkpoint), '--out', str(folder), '--force',
-                                          '--quiet', '--num_heads', '4,8'])
+                                          '--quiet', '--num_heads', '4,8', '--tokens', 'swap'])
         checkpoint.unlink()
         if status != 0:
             return status

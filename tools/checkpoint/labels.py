@@ -32,25 +32,40 @@ def _given(path, classes):
     return labels
 
 
-def _stored(facts):
-    """The class names that mmengine (or, as CLASSES, mmcv) keeps in "meta", and tools/pytorch
-    in "facts"."""
-    meta, own = facts.get('meta'), facts.get('facts')
-    if isinstance(meta, dict):
-        dataset = meta.get('dataset_meta')
-        names = dataset.get('classes') if isinstance(dataset, dict) else meta.get('CLASSES')
-    else:
-        names = own.get('labels') if isinstance(own, dict) else None
-    fits = isinstance(names, (tuple, list)) and all(map(_is_label, names))
-    return list(names) if fits else None
+def _of_meta(meta):
+    """Those of mmengine in "dataset_meta" or of mmcv in "CLASSES"; the case differs."""
+    dataset = meta.get('dataset_meta')
+    fields = {**meta, **dataset} if isinstance(dataset, dict) else meta
+    return next((value for key, value in fields.items() if key.lower() == 'classes'), None)
 
 
-def choose_labels(path, facts, task, classes):
-    """(the labels, where they come from); `path` may be None, `facts` is a StateDict's."""
+def _by_number(names):
+    """Hugging Face's id2label as a list, or None."""
+    if not isinstance(names, dict) or names.keys() != set(map(str, range(len(names)))):
+        return None
+    return [names[str(i)] for i in range(len(names))]
+
+
+def stored_labels(files, facts, classes):
+    """The class names in a checkpoint or beside it, or None if it has none for all classes:
+    labels.txt of a model directory, config.json's, mmengine's, tools/pytorch's."""
+    meta, own = (facts[key] if isinstance(facts.get(key), dict) else {}
+                 for key in ('meta', 'facts'))
+    beside = files.own_labels.removesuffix('\n').split('\n') if files.own_labels else None
+    for names in (beside, _by_number((files.config or {}).get('id2label')), _of_meta(meta),
+                  own.get('labels')):
+        if isinstance(names, (tuple, list)) and len(names) == classes and all(
+                map(_is_label, names)):
+            return list(names)
+    return None
+
+
+def choose_labels(path, stored, task, classes):
+    """(the labels, where they come from): of the file at `path`, or `stored` ones, or known
+    or made up ones; both may be None."""
     if path is not None:
         return _given(path, classes), str(path)
-    stored = _stored(facts)
-    if stored is not None and len(stored) == classes:
+    if stored is not None:
         return stored, 'the checkpoint'
     if (task, classes) in _KNOWN:
         dataset, name = _KNOWN[task, classes]

@@ -7,6 +7,7 @@ sha256 in it are those of the weights.
 import contextlib
 import os
 import pathlib
+import re
 
 from checkpoint import trunk
 from checkpoint.safetensors_file import write_safetensors
@@ -43,6 +44,8 @@ def _backbone(network, options):
         fields['tokens'] = 'LEARNABLE'
     if not backbone.attention:
         fields['attention'] = 'false'
+    if options.swap is False:
+        fields['swap'] = 'false'
     return fields
 
 
@@ -69,18 +72,29 @@ def _head(network):
     return []
 
 
+def _input(network, options):
+    # Behind a trunk networks are trained on centre crops without a margin.
+    fields = {'crop_pct': '1.0'} if network.backbone.trunk else {}
+    for name, value in options.picture.items():
+        fields[name] = _numbers(value) if isinstance(value, tuple) else value
+    order = ('size', 'crop_pct', 'resize', 'mean', 'std')
+    return _message('input', {name: fields[name] for name in order if name in fields})
+
+
 def config_text(network, options, size_bytes, sha256):
     """The sfmamba.v1.ModelConfig of the network, for weights of this size and digest."""
+    weights = _message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})
+    if options.own_config is not None:
+        kept = re.sub(r'^weights\s*:?\s*\{[^}]*\}\n?', '', options.own_config, flags=re.MULTILINE)
+        return '\n'.join([kept.rstrip('\n'), *weights]) + '\n'
     return '\n'.join([
         '# proto-file: sfmamba/v1/config.proto', '# proto-message: sfmamba.v1.ModelConfig',
         f'task: {network.task}',
         *_message('backbone', _backbone(network, options)),
         f'num_classes: {network.classes}',
-        # Behind a trunk networks are trained on centre crops without a margin.
-        *_message('input', {'size': options.input_size,
-                            'crop_pct': '1.0' if network.backbone.trunk else None}),
+        *_input(network, options),
         *_head(network),
-        *_message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})]) + '\n'
+        *weights]) + '\n'
 
 
 def check_free(folder, force):
@@ -114,7 +128,7 @@ def write_model(folder, network, options, tensors, types, labels):
         with _synced(parts[LABELS]) as file:
             file.write(('\n'.join(labels) + '\n').encode('utf-8'))
         with _synced(parts[CONFIG]) as file:
-            file.write(config_text(network, options, size_bytes, sha256).encode('ascii'))
+            file.write(config_text(network, options, size_bytes, sha256).encode('utf-8'))
         (folder / CONFIG).unlink(missing_ok=True)
         for name, part in parts.items():
             os.replace(part, folder / name)

@@ -2,9 +2,9 @@
 
 This is not Python's unpickler. It is an interpreter of the pickle operations that can
 build dictionaries, lists, tuples, numbers, strings and tensors and knows a few names;
-it imports nothing and calls nothing of what a file names. A name outside the lists
-below ends the reading. The names of INERT, which training leaves in checkpoints beside
-the weights, stand for DROPPED: their content is skipped.
+it imports nothing and calls nothing of what a file names. Another name stands for a
+Dropped, and so does all that the file makes of it: training leaves many such values
+beside the weights. Among the weights a Dropped is refused by its name, see state_dict.py.
 """
 
 import collections
@@ -23,32 +23,29 @@ STORAGE_TYPES = {
     'torch.BoolStorage': 'BOOL', 'torch.ComplexFloatStorage': 'C64',
     'torch.ComplexDoubleStorage': 'C128', 'torch.storage.UntypedStorage': 'U8',
 }
-_HISTORY = 'mmengine.logging.history_buffer.HistoryBuffer'
-INERT = {
-    _HISTORY, *(f'{_HISTORY}.{method}' for method in ('min', 'max', 'current', 'mean')),
-    *(f'numpy.{core}.{name}' for core in ('core', '_core')
-      for name in ('multiarray._reconstruct', 'multiarray.scalar', 'numeric._frombuffer')),
-    'numpy.ndarray', 'numpy.dtype', '_codecs.encode', 'argparse.Namespace',
-    'collections.defaultdict', 'builtins.int', 'builtins.long', 'builtins.float', 'builtins.list',
-    'builtins.dict', 'builtins.set',
-    'torch.device', 'torch.float32', 'torch.float16', 'torch.bfloat16',
-}
-GETATTR = 'builtins.getattr'  # Of a dropped class only: HistoryBuffer's own methods.
-
-
-class Refused(CheckpointError):
-    """The pickle asks for a name that is not on the lists."""
 
 
 class Dropped:
-    """Stands for a value that no weight needs."""
+    """Stands for a value that was not read: one made by the function or class `name`, or
+    (None) bytes, a set or a long text."""
+
+    def __init__(self, name=None):
+        self.name = name
+
+    def refusal(self):
+        return CheckpointError(f'the pickle asks for {printable(self.name)}, which is refused: '
+                               'nothing but tensors is read')
 
 
 DROPPED = Dropped()
 
 
+class Namespace(dict):
+    """An argparse.Namespace: its attributes by name."""
+
+
 class Name:
-    """A class or function that the file names and the lists above know."""
+    """A class or function that the file names, of STORAGE_TYPES or FUNCTIONS."""
 
     def __init__(self, full):
         self.full = full
@@ -56,6 +53,10 @@ class Name:
 
 def _ordered_dict(args):
     return None if args else {}
+
+
+def _namespace(args):
+    return None if args else Namespace()
 
 
 def _size(args):
@@ -74,6 +75,7 @@ def _parameter(args):
 # What each function of a file gives for its arguments; None refuses them.
 FUNCTIONS = {
     'collections.OrderedDict': _ordered_dict,
+    'argparse.Namespace': _namespace,
     'torch.Size': _size,
     'torch._utils._rebuild_tensor': _tensor,
     'torch._utils._rebuild_tensor_v2': _tensor,
@@ -85,8 +87,8 @@ FUNCTIONS = {
 class PickleReader:
     """One pickle at `position` of `data`; position is behind it once it was read.
 
-    `load_storage(identifier)` gives the Storage of a persistent identifier. `dropped`
-    counts the calls of INERT names.
+    `load_storage(identifier)` gives the Storage of a persistent identifier, or a Dropped.
+    `dropped` counts the calls of names that are not known.
     """
 
     def __init__(self, data, position, load_storage):
@@ -213,7 +215,7 @@ class PickleReader:
         target = self._top()
         if isinstance(target, list):
             target.extend(values)
-        elif target is not DROPPED:
+        elif not isinstance(target, Dropped):
             raise CheckpointError(f'the pickle appends to a {_kind(target)}')
 
     def _set_items(self, values):
@@ -225,7 +227,7 @@ class PickleReader:
             for key, value in zip(values[::2], values[1::2]):
                 if isinstance(key, str):
                     target[key] = value
-        elif target is not DROPPED:
+        elif not isinstance(target, Dropped):
             raise CheckpointError(f'the pickle sets items of a {_kind(target)}')
 
     def _set_item(self):
@@ -257,24 +259,20 @@ class PickleReader:
         # Python 2's names of the modules, which protocols up to 2 write.
         module = {'__builtin__': 'builtins', 'copy_reg': 'copyreg'}.get(module, module)
         full = f'{module}.{name}'
-        if not (full in FUNCTIONS or full in STORAGE_TYPES or full in INERT or full == GETATTR):
-            raise Refused(f'the pickle asks for {printable(full)}, which is refused: nothing but '
-                          'tensors is read')
-        self._push(Name(full))
+        known = full in FUNCTIONS or full in STORAGE_TYPES
+        self._push(Name(full) if known else Dropped(full))
 
     def _call(self, function, args):
+        if isinstance(function, Dropped) and function.name:
+            self.dropped[function.name] += 1
+            return self._push(function)
         if not isinstance(function, Name) or not isinstance(args, tuple):
             raise CheckpointError(f'the pickle calls a {_kind(function)}')
-        full = function.full
-        if full in INERT:
-            self.dropped[full] += 1
-            return self._push(DROPPED)
-        if full == GETATTR and args and (
-                args[0] is DROPPED or isinstance(args[0], Name) and args[0].full in INERT):
-            return self._push(DROPPED)
-        value = FUNCTIONS.get(full, lambda _: None)(args)
+        unknown = [arg for arg in args if isinstance(arg, Dropped) and arg.name]
+        value = unknown[0] if unknown else FUNCTIONS.get(function.full, lambda _: None)(args)
         if value is None:
-            raise CheckpointError(f'the pickle calls {full} with arguments that do not fit it')
+            raise CheckpointError(f'the pickle calls {function.full} with arguments that do not '
+                                  'fit it')
         self._push(value)
 
     def _reduce(self):
@@ -297,8 +295,12 @@ class PickleReader:
         self._call(values[0], tuple(values[1:]))
 
     def _build(self):
-        self._pop()  # Attributes: those of dictionaries and tensors are not needed.
+        state = self._pop()
         target = self._top()
+        if isinstance(target, Namespace) and isinstance(state, dict):
+            target.update(state)
+            return
+        # The attributes of other dictionaries and of tensors are not needed.
         if not isinstance(target, (dict, Tensor, Dropped)):
             raise CheckpointError(f'the pickle sets the state of a {_kind(target)}')
 

@@ -1,16 +1,25 @@
 """From what a file holds to the tensors of a model by their names."""
 
+import collections
 import dataclasses
+import re
 
+from checkpoint.pickle_reader import Dropped
 from checkpoint.tensor import CheckpointError, Tensor, printable
 
-# Where frameworks keep the weights beside other things, in the order of the search.
-_HOLDERS = ('state_dict', 'model')
-_WRAPPERS = ('module.', 'model.', 'backbone.')
-_ENCODER = 'encoder.'
-# What tools/pytorch trains, beside which its checkpoints have what only training needs.
-_TRAINED = 'model.'
-_IS_TRAINED = _TRAINED + 'trunk.'
+# Where programs keep the weights; the first that is there is taken, as timm does: it keeps
+# averaged weights under the first two. mmengine's averaged ones are its state_dict.
+_AVERAGED = ('state_dict_ema', 'model_ema')
+_HOLDERS = (*_AVERAGED, 'state_dict', 'model', 'model_state_dict', 'net', 'params', 'weights',
+            'module')
+_MAX_DEPTH = 3  # Dictionaries in dictionaries.
+# Parts of a name that torch.compile, FSDP and others put in anywhere.
+_WRAPPER = re.compile(r'(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|'
+                      r'_forward_module)\.')
+# The first layers of a backbone, by which a network is found; what comes before is its prefix.
+_FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.conv_down|trunk\.stem)\.')
+_BACKBONE = 'backbone.'
+_DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 
 
 @dataclasses.dataclass
@@ -19,64 +28,165 @@ class StateDict:
     sources: dict  # Each name as the file has it.
     skipped: dict  # What is not of the model, by the file's name: why.
     facts: dict    # The file's other strings and dictionaries, such as "meta".
+    origin: str    # Where in the file the weights were, '' if there is nothing to say.
+    choices: str   # What else --weights and --prefix could name.
 
 
-def _find(value):
-    """(the dictionary with the weights, its key in `value` or None)."""
-    if not isinstance(value, dict):
-        raise CheckpointError(f'holds a {type(value).__name__}, expected a dictionary of tensors')
-    for holder in _HOLDERS:
-        inner = value.get(holder)
-        if isinstance(inner, dict) and any(isinstance(v, Tensor) for v in inner.values()):
-            return inner, holder
+def _dictionaries(value, name, depth, seen):
+    """(name, dictionary) of `value` and those in it that have tensors."""
+    seen.add(id(value))
     if any(isinstance(v, Tensor) for v in value.values()):
-        return value, None
-    keys = ', '.join(map(printable, list(value)[:10])) or 'nothing'
-    raise CheckpointError(f'holds no tensors under {" or ".join(_HOLDERS)}; it has {keys}')
+        yield name, value
+    if depth == 0:
+        return
+    for key, inner in value.items():
+        if isinstance(inner, dict) and id(inner) not in seen:
+            yield from _dictionaries(inner, f'{name}/{key}' if name else key, depth - 1, seen)
 
 
-def _why_skipped(key, value):
-    if key.endswith('num_batches_tracked'):
+def _clean(name):
+    return _WRAPPER.sub('', name)
+
+
+def _prefixes(names):
+    """How many names each network's prefix has."""
+    found = {match[1] for match in map(_FIRST.match, names) if match}
+    roots = set()
+    for prefix in found:
+        outer = prefix[:-len(_BACKBONE)]
+        dense = prefix.endswith(_BACKBONE) and any(
+            name.startswith(tuple(outer + part for part in _DENSE)) for name in names)
+        roots.add(outer if dense else prefix)
+    return {root: sum(name.startswith(root) for name in names) for root in sorted(roots)}
+
+
+def _listed(counts):
+    shown = [f'{printable(name) or "no prefix"} ({count})' for name, count in
+             list(counts.items())[:10]]
+    return ', '.join(shown + ['...'] * (len(counts) > 10))
+
+
+def _tensors_in(dictionaries):
+    return {name or 'the file itself': sum(isinstance(v, Tensor) for v in inner.values())
+            for name, inner in dictionaries.items()}
+
+
+def _rank(name):
+    last = name.split('/')[-1]
+    known = last in _HOLDERS or not name
+    return (not known, _HOLDERS.index(last) if last in _HOLDERS else len(_HOLDERS),
+            name.count('/'))
+
+
+def _choose_holder(dictionaries, wanted):
+    """The name of the dictionary that has the weights."""
+    if wanted is not None:
+        if wanted not in dictionaries:
+            raise CheckpointError(f'no tensors under {printable(wanted)}; tensors are under: '
+                                  f'{_listed(_tensors_in(dictionaries))}')
+        return wanted
+    with_networks = [name for name, inner in dictionaries.items()
+                     if _prefixes([_clean(key) for key in inner])]
+    names = sorted(with_networks or dictionaries, key=_rank)
+    if len(names) > 1 and (_rank(names[0])[0] or _rank(names[0]) == _rank(names[1])):
+        raise CheckpointError('networks are under several names, choose by --weights: '
+                              f'{_listed(_tensors_in({n: dictionaries[n] for n in names}))}')
+    return names[0]
+
+
+def _choose_prefix(names, wanted):
+    counts = _prefixes(names)
+    first_parts = collections.Counter(name.split('.')[0] + '.' for name in names)
+    if wanted is not None:
+        prefix = wanted + '.' * (not wanted.endswith('.') and wanted != '')
+        if not any(name.startswith(prefix) for name in names):
+            raise CheckpointError(f'no tensor\'s name begins with {printable(prefix)}; they begin '
+                                  f'with: {_listed(dict(first_parts.most_common()))}')
+        return prefix
+    if len(counts) > 1:
+        raise CheckpointError(f'{len(counts)} networks, choose by --prefix: {_listed(counts)}')
+    return next(iter(counts), '')
+
+
+def _why_skipped(name, value, copies):
+    if name.endswith('num_batches_tracked'):
         return 'a counter that only training needs'
-    if key.startswith('auxiliary_head.'):
+    if name.startswith('auxiliary_head.'):
         return 'a head that only training needs'
+    if name in copies:
+        return 'mmcv\'s second copy of a weight'
+    if isinstance(value, Dropped) and value.name:
+        raise value.refusal()
     if not isinstance(value, Tensor):
         return 'not a tensor'
     return None
 
 
-def _strip(names):
-    """From each model name to the file's, as the server strips wrappers' prefixes."""
-    part = next((_TRAINED for name in names if name.startswith(_IS_TRAINED)), '')
-    names = {name: name for name in names if name.startswith(part)}
-    while True:
-        prefix = next((p for p in _WRAPPERS if names and all(n.startswith(p) for n in names)), None)
-        if prefix is None:
-            break
-        names = {name[len(prefix):]: source for name, source in names.items()}
-    if names and min(names).startswith(_ENCODER):
-        names = {name[len(_ENCODER):]: source for name, source in names.items()
-                 if name.startswith(_ENCODER)}
-    return names
+def _origin(holder, prefix, others):
+    parts = []
+    if holder:
+        averaged = ', the averaged ones, which timm takes first' if holder in _AVERAGED else ''
+        parts.append(printable(holder) + averaged)
+    if others:
+        parts.append(f'beside them {", ".join(map(printable, others))}, which --weights chooses')
+    if prefix:
+        parts.append(f'prefix {printable(prefix)}')
+    return '; '.join(parts)
 
 
-def read_state_dict(value):
-    """The StateDict in `value`, which a file holds."""
-    found, holder = _find(value)
-    skipped = {}
-    if holder is not None:
-        skipped = {key: 'not the weights' for key in value if key != holder}
-    sources = _strip(found)
-    tensors = {}
-    trained = any(name.startswith(_IS_TRAINED) for name in found)
-    for key in found.keys() - sources.values():
-        skipped[key] = f'not under {_TRAINED if trained else _ENCODER}, which others are'
-    for name, source in list(sources.items()):
-        why = _why_skipped(name, found[source])
-        if why is None:
-            tensors[name] = found[source]
+def _nothing(value):
+    """The error of a file without tensors."""
+    if isinstance(value, Dropped) and value.name:
+        return CheckpointError(f'the file is a whole {printable(value.name)} with its code, which '
+                               'is refused: expected the dictionary that its state_dict() gives')
+    if not isinstance(value, dict):
+        return CheckpointError(f'holds a {type(value).__name__}, expected a dictionary of tensors')
+    whole = [inner for key, inner in value.items()
+             if key in _HOLDERS and isinstance(inner, Dropped) and inner.name]
+    if whole:
+        return _nothing(whole[0])
+    keys = ', '.join(map(printable, list(value)[:10])) or 'nothing'
+    return CheckpointError(f'holds no tensors; it has {keys}')
+
+
+def read_state_dict(value, weights=None, prefix=None):
+    """The StateDict in `value`, which a file holds.
+
+    `weights` names the dictionary with the weights, as a/b if it is in another one; `prefix`
+    is what stands before the model's own names. Where either is None it is found.
+    """
+    dictionaries = dict(_dictionaries(value, '', _MAX_DEPTH, set())) if isinstance(
+        value, dict) else {}
+    if not dictionaries:
+        raise _nothing(value)
+    holder = _choose_holder(dictionaries, weights)
+    found = dictionaries[holder]
+    skipped = {key: 'not the weights' for key in value if key != holder.split('/')[0]} \
+        if holder else {}
+    names = {key: _clean(key) for key in found}
+    prefix = _choose_prefix(names.values(), prefix)
+    inside = {key: name[len(prefix):] for key, name in names.items() if name.startswith(prefix)}
+    copies = {f'ema_{name.replace(".", "_")}' for name in inside.values()}
+    tensors, sources = {}, {}
+    for key in found:
+        if key not in inside:
+            skipped[key] = f'not under {prefix}, which others are'
+            continue
+        name = inside[key]
+        why = _why_skipped(name, found[key], copies)
+        if why is not None:
+            skipped[key] = why
+        elif name in tensors:
+            raise CheckpointError(f'{printable(key)} and {printable(sources[name])} are both '
+                                  f'{printable(name)}')
         else:
-            skipped[source] = why
+            tensors[name], sources[name] = found[key], key
     if not tensors:
         raise CheckpointError('holds no weights')
-    return StateDict(tensors, sources, skipped, value if holder is not None else {})
+    others = sorted(name for name, inner in dictionaries.items() if name != holder and
+                    _prefixes([_clean(key) for key in inner]))
+    first_parts = collections.Counter(name.split('.')[0] + '.' for name in names.values())
+    choices = (f'tensors are under {_listed(_tensors_in(dictionaries))}; their names begin with '
+               f'{_listed(dict(first_parts.most_common()))}')
+    facts = {key: inner for key, inner in value.items() if not isinstance(inner, Tensor)}
+    return StateDict(tensors, sources, skipped, facts, _origin(holder, prefix, others), choices)

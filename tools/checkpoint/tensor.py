@@ -152,3 +152,8 @@ def fits(array, dtype, wanted):
     before = np.isfinite(_widened(array, dtype))
     after = np.isfinite(_widened(convert(array, dtype, wanted), wanted))
     return bool(np.array_equal(before, after))
+
+
+def is_finite(array, dtype):
+    """Whether no element of a float type is a NaN or infinite."""
+    return bool(np.isfinite(_widened(array, dtype)).all())

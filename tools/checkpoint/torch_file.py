@@ -6,7 +6,7 @@ import struct
 import zipfile
 import zlib
 
-from checkpoint.pickle_reader import STORAGE_TYPES, Name, PickleReader, Refused
+from checkpoint.pickle_reader import STORAGE_TYPES, Dropped, Name, PickleReader
 from checkpoint.tensor import CheckpointError, Storage, printable
 
 LEGACY_MAGIC = 0x1950a86a20f9469cfc6c
@@ -20,13 +20,16 @@ class TorchFile:
 
 
 def _identifier(identifier, length):
-    """(dtype, key, number of elements) of a storage's persistent identifier."""
+    """(dtype, key, number of elements) of a storage's persistent identifier; dtype is a
+    Dropped if the type is not known."""
     if isinstance(identifier, tuple) and identifier and identifier[0] == 'module':
         raise CheckpointError('the file holds a whole module with its code; expected a state dict')
     if not isinstance(identifier, tuple) or len(identifier) != length or (
             identifier[0] != 'storage' or not isinstance(identifier[2], str)):
         raise CheckpointError('the pickle refers to something that is not a storage')
     kind, numel = identifier[1], identifier[4]
+    if isinstance(kind, Dropped) and kind.name:
+        return kind, identifier[2], numel
     if not isinstance(kind, Name) or kind.full not in STORAGE_TYPES:
         raise CheckpointError('the pickle has a storage of no known type')
     if type(numel) is not int or not 0 <= numel < 2**60:
@@ -94,6 +97,8 @@ def _read_zip(file, data):
 
     def load_storage(identifier):
         dtype, key, numel = _identifier(identifier, 5)
+        if isinstance(dtype, Dropped):
+            return dtype
         storage = _remember(storages, key, dtype, numel)
         entry = f'data/{key}'
         storage.read = lambda: archive.read(entry)
@@ -133,6 +138,8 @@ def _read_legacy(data):
         if isinstance(identifier, tuple) and identifier[5:] not in ((), (None,)):
             raise CheckpointError('the pickle has a view of a storage, a form of before PyTorch 0.4')
         dtype, key, numel = _identifier(identifier, 6)
+        if isinstance(dtype, Dropped):
+            raise dtype.refusal()  # How large it is, and so where the next one is, is not known.
         return _remember(storages, key, dtype, numel)
 
     def read():
@@ -145,10 +152,10 @@ def _read_legacy(data):
 
     try:
         magic = read()
-    except Refused:
-        raise
     except CheckpointError as error:
         raise CheckpointError(f'not a file of PyTorch or safetensors ({error})') from error
+    if isinstance(magic, Dropped) and magic.name:
+        raise magic.refusal()
     if magic != LEGACY_MAGIC:
         raise CheckpointError('a pickle, but not one that torch.save wrote')
     if read() != LEGACY_PROTOCOL:

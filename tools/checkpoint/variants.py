@@ -1,37 +1,48 @@
-"""The server's table of variants, as far as shapes can tell its rows apart."""
+"""The server's table of variants."""
 
 import dataclasses
 
 from checkpoint.network import Backbone
-from checkpoint.tensor import CheckpointError
 
 FAMILIES = {'swap': 'sf_mamba_', 'none': 'mamba_vision_'}  # By --tokens.
 CUSTOM = 'custom'
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    name: str         # Behind the family's prefix.
-    backbone: Backbone
-    input_size: int   # Pixels a side; no shape depends on it.
+    name: str           # Behind the family's prefix.
+    backbone: Backbone  # All that shapes tell.
+    num_heads: tuple    # Of stages 3 and 4, as the windows of a classifier.
+    windows: tuple
+    input_size: int     # Pixels a side.
+    crop_pct: float
+    resize: str         # CENTER_CROP or STRETCH.
 
 
-def _row(name, dim, in_dim, depths, layer_scale, input_size=224):
-    return Row(name, Backbone(dim, in_dim, depths, layer_scale), input_size)
+def _row(name, dim, in_dim, depths, layer_scale, num_heads=(8, 16), windows=(14, 7),
+         input_size=224, crop_pct=1.0, resize='CENTER_CROP'):
+    return Row(name, Backbone(dim, in_dim, depths, layer_scale), num_heads, windows, input_size,
+               crop_pct, resize)
 
 
+_BASE = (128, 64, (3, 3, 10, 5), True)
+_LARGE = (196, 64, (3, 3, 10, 5), True, (16, 32))
+_LARGE2 = (196, 64, (3, 3, 12, 5), True, (16, 32))
+_LARGE3 = (256, 64, (3, 3, 20, 10), True, (16, 32))
+_OF_512 = ((32, 16), 512, 0.93, 'STRETCH')
 ROWS = [
     _row('t', 80, 32, (1, 3, 8, 4), False),
-    _row('t2', 80, 32, (1, 3, 11, 4), False),
-    _row('s', 96, 64, (3, 3, 7, 5), False),
-    _row('b', 128, 64, (3, 3, 10, 5), True),
-    _row('b_21k', 128, 64, (3, 3, 10, 5), True),
-    _row('l', 196, 64, (3, 3, 10, 5), True),
-    _row('l_21k', 196, 64, (3, 3, 10, 5), True),
-    _row('l2', 196, 64, (3, 3, 12, 5), True),
-    _row('l2_512_21k', 196, 64, (3, 3, 12, 5), True, 512),
-    _row('l3_256_21k', 256, 64, (3, 3, 20, 10), True, 256),
-    _row('l3_512_21k', 256, 64, (3, 3, 20, 10), True, 512),
+    _row('t2', 80, 32, (1, 3, 11, 4), False, crop_pct=0.98),
+    _row('s', 96, 64, (3, 3, 7, 5), False, crop_pct=0.93),
+    _row('b', *_BASE),
+    _row('b_21k', *_BASE),
+    _row('l', *_LARGE),
+    _row('l_21k', *_LARGE),
+    _row('l2', *_LARGE2),
+    _row('l2_512_21k', *_LARGE2, *_OF_512),
+    _row('l3_256_21k', *_LARGE3, (16, 8), 256),
+    _row('l3_512_21k', *_LARGE3, *_OF_512),
 ]
 NAMES = [prefix + row.name for prefix in FAMILIES.values() for row in ROWS] + [CUSTOM]
 
@@ -45,23 +56,17 @@ def find_row(variant):
     raise KeyError(variant)
 
 
-def matching_variants(backbone, tokens):
-    """The names of the rows with this backbone's shapes."""
+def matching_rows(backbone):
+    """The rows with this backbone's shapes."""
     plain = dataclasses.replace(backbone, attention=True, learnable=False)
-    return [FAMILIES[tokens] + row.name for row in ROWS if row.backbone == plain]
+    return [row for row in ROWS if row.backbone == plain]
 
 
-def choose_variant(network, tokens):
-    """(the variant's name, the names of all rows with these shapes; none: custom).
-
-    Where rows with the same shapes want different pictures there is no telling, which
-    is an error. Detectors and segmenters take the same pictures in all of them.
-    """
-    names = matching_variants(network.backbone, tokens)
-    if not names:
-        return CUSTOM, []
-    sizes = {find_row(name)[0].input_size for name in names}
-    if len(sizes) > 1 and network.task == 'CLASSIFICATION':
-        choices = ', '.join(f'{name} ({find_row(name)[0].input_size} pixels)' for name in names)
-        raise CheckpointError(f'the shapes fit several variants: {choices}; name yours by --variant')
-    return names[0], names
+def default_windows(variant, task):
+    """The windows that the server gives stages 3 and 4 of a variant of the table."""
+    row, tokens = find_row(variant)
+    if task == 'DETECTION':
+        return (84, 42) if tokens == 'swap' else (112, 56)
+    if task == 'SEGMENTATION':
+        return (160, 56) if variant == 'mamba_vision_s' else (64, 32)
+    return row.windows

@@ -1,0 +1,141 @@
+"""Decides what a network is where its tensors' shapes do not tell: by evidence, or not at all."""
+
+import dataclasses
+
+from checkpoint.descriptions import Description, family
+from checkpoint.tensor import CheckpointError
+from checkpoint.variants import (CUSTOM, FAMILIES, MEAN, STD, default_windows, find_row,
+                                 matching_rows)
+
+BOTH = 'give --tokens swap for SF-Mamba or --tokens none for MambaVision'
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """None where the server's own default holds."""
+
+    variant: str
+    tokens: str
+    windows: tuple      # Of stages 3 and 4.
+    num_heads: tuple    # The same.
+    picture: dict       # Fields of config.textproto's "input" by name.
+    swap: bool          # False: the auxiliary tokens do not change places.
+    why: str            # Which evidence decided, in a line.
+    notes: list         # What does not agree without being in doubt.
+
+
+def _of_shapes(network):
+    """What the names of the tensors say."""
+    if network.backbone.learnable:
+        return [Description('the tensors', 'aux_head, which SF-Mamba alone has', 'swap')]
+    if network.backbone.trunk:
+        return [Description('the tensors', 'EfficientNet-Lite0\'s layers, which tools/pytorch\'s '
+                            'models alone have', 'swap')]
+    return []
+
+
+def _choose_tokens(network, descriptions, flag):
+    """(the tokens, why)."""
+    said = [d for d in descriptions if d.tokens]
+    if flag is not None:
+        if flag == 'none' and network.backbone.learnable:
+            raise CheckpointError('the tensors aux_head are SF-Mamba\'s, --tokens none is '
+                                  'MambaVision: leave it out')
+        against = [str(d) for d in said if d.tokens != flag]
+        return flag, 'as the flags say' + (f', against {"; ".join(against)}' if against else '')
+    kinds = {d.tokens for d in said}
+    if not kinds:
+        raise CheckpointError('nothing in the file tells SF-Mamba from MambaVision, whose tensors '
+                              f'are the same: {BOTH}')
+    if len(kinds) > 1:
+        sides = ', but '.join(f'{"; ".join(str(d) for d in said if d.tokens == tokens)} is '
+                              f'{family(tokens)}' for tokens in ('swap', 'none'))
+        raise CheckpointError(f'the evidence does not agree: {sides}: {BOTH}')
+    return kinds.pop(), f'by {"; ".join(map(str, said))}'
+
+
+def _narrowed(rows, descriptions):
+    """Those of the rows that the descriptions allow; an error if they do not agree."""
+    reasons = []
+    for d in descriptions:
+        size = (d.picture or {}).get('size')
+        fitting = [row for row in rows if
+                   d.row == row.name or d.windows == row.windows or size == row.input_size]
+        if not fitting:
+            continue  # It says nothing about these rows.
+        for other, names in reasons:
+            if not {(row.windows, row.input_size) for row in fitting} & names:
+                raise CheckpointError(f'the evidence does not agree: {d} is {fitting[0].name}, '
+                                      f'but {other} is not: name yours by --variant')
+        reasons.append((d, {(row.windows, row.input_size) for row in fitting}))
+    for d, names in reasons:
+        rows = [row for row in rows if (row.windows, row.input_size) in names]
+    named = [d.row for d in descriptions]
+    return sorted(rows, key=lambda row: row.name not in named)
+
+
+def _choose_row(network, descriptions, tokens):
+    """The row of the table; None: custom."""
+    rows = matching_rows(network.backbone)
+    if len({row.input_size for row in rows}) > 1 and network.task == 'CLASSIFICATION':
+        rows = _narrowed(rows, descriptions)
+        if len({row.input_size for row in rows}) > 1:
+            choices = ', '.join(f'{FAMILIES[tokens]}{row.name} ({row.input_size} pixels)'
+                                for row in rows)
+            raise CheckpointError(f'the shapes fit several variants: {choices}; name yours by '
+                                  '--variant')
+    named = [d.row for d in descriptions]
+    return next((row for row in rows if row.name in named), rows[0] if rows else None)
+
+
+def _first(descriptions, field):
+    """(its first value, the Description with it)."""
+    return next(((getattr(d, field), d) for d in descriptions if getattr(d, field)), (None, None))
+
+
+def _differing(network, row, descriptions):
+    """Notes on descriptions of another network than the tensors are of."""
+    backbone, fitting = network.backbone, matching_rows(network.backbone)
+    names = [fit.name for fit in fitting]
+    shapes = (backbone.dim, tuple(backbone.depths))
+    others = [str(d) for d in descriptions
+              if d.row and d.row not in names or d.shapes not in (None, shapes)]
+    if row is not None and row not in fitting:
+        others.append(f'the flags: variant {row.name}')
+    return [f'{other}; but the tensors have dim {backbone.dim}, depths {list(backbone.depths)}, '
+            f'as {" and ".join(names) or "no variant of the table"}' for other in others]
+
+
+def _without_defaults(picture, row):
+    """What differs from what the server does for the row."""
+    own = {'mean': MEAN, 'std': STD}
+    if row is not None:
+        own.update(size=row.input_size, crop_pct=row.crop_pct, resize=row.resize)
+    return {key: value for key, value in picture.items() if own.get(key) != value}
+
+
+def choose(network, descriptions, variant=None, tokens=None):
+    """The Choice for a Network that these Descriptions are of; flags may have decided already."""
+    descriptions = _of_shapes(network) + descriptions
+    if variant not in (None, CUSTOM):
+        tokens = find_row(variant)[1]
+    tokens, why = _choose_tokens(network, descriptions, tokens)
+    if variant is None:
+        row = _choose_row(network, descriptions, tokens)
+        variant = FAMILIES[tokens] + row.name if row else CUSTOM
+    else:
+        row = None if variant == CUSTOM else find_row(variant)[0]
+    windows, by = _first(descriptions, 'windows')
+    num_heads, _ = _first(descriptions, 'num_heads')
+    default = default_windows(variant, network.task) if row else None
+    if windows or default:
+        why += f'; windows {"{},{}".format(*(windows or default))} ' + (
+            f'by {by.source}' if windows else 'by default')
+    picture, _ = _first(descriptions, 'picture')
+    if network.task != 'CLASSIFICATION':
+        picture = None
+    swap = next((d.swap for d in descriptions if d.swap is not None), None)
+    return Choice(variant, tokens, None if windows == default else windows,
+                  None if row and num_heads == row.num_heads else num_heads,
+                  _without_defaults(picture or {}, row), swap, why,
+                  _differing(network, row, descriptions))

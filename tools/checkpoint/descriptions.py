@@ -1,0 +1,223 @@
+"""What a checkpoint says of itself: the evidence for what its tensors' shapes do not tell."""
+
+import ast
+import dataclasses
+import math
+import re
+
+from checkpoint import textproto
+from checkpoint.tensor import CheckpointError, printable
+from checkpoint.variants import CUSTOM, NAMES, ROWS, find_row
+
+_FAMILY = re.compile(r'(?P<swap>sf[-_ ]?mamba)|(?P<none>mamba[-_ ]?vision)', re.IGNORECASE)
+_SIZES = {'tiny': 't', 'tiny2': 't2', 'small': 's', 'base': 'b', 'large': 'l', 'large2': 'l2',
+          'large3': 'l3', **{size: size for size in ('t', 't2', 's', 'b', 'l', 'l2', 'l3')}}
+_NAME_KEYS = ('model_type', 'architectures', 'architecture', 'arch', 'model', 'model_name')
+_CROP_MODES = {'center': 'CENTER_CROP', 'squash': 'STRETCH'}
+_SIZE_KEYS = ('input_size', 'img_size', 'image_size', 'input_resolution')
+_TOKENS = {'NONE': 'none', 'DATA': 'swap', 'LEARNABLE': 'swap'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What one place says; None where it is silent."""
+
+    source: str               # The place, such as config.json.
+    says: str                 # What was read, for people.
+    tokens: str = None        # As --tokens.
+    row: str = None           # A variant's name behind its family's prefix.
+    windows: tuple = None     # Of stages 3 and 4.
+    num_heads: tuple = None   # The same.
+    shapes: tuple = None      # dim and depths.
+    picture: dict = None      # Fields of config.textproto's "input" by name.
+    swap: bool = None         # False: the tokens do not change places.
+
+    def __str__(self):
+        return f'{self.source}: {self.says}'
+
+
+def read_name(text):
+    """(tokens, row or None) of a model's or a file's name, or None: mamba_vision_L3_512_21k,
+    MambaVision-T-1K, mambavision_tiny_1k, MM_mamba_vision."""
+    found = list(_FAMILY.finditer(text))
+    if len({match.lastgroup for match in found}) != 1:
+        return None
+    parts = re.split(r'[^a-z0-9]+', text[found[-1].end():].lower())
+    size = next((_SIZES[part] for part in parts if part in _SIZES), None)
+    pixels = next((f'_{part}' for part in parts if part in ('256', '512')), '')
+    of_21k = '_21k' if '21k' in parts else ''
+    names = [row.name for row in ROWS]
+    row = next((name for name in (f'{size}{pixels}_21k', f'{size}{of_21k}', size)
+                if name in names), None)
+    return found[0].lastgroup, row
+
+
+def _named(source, key, value):
+    """The Description of a name, if it is one that is known."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple)) else []
+    for text in texts:
+        known = read_name(text) if isinstance(text, str) else None
+        if known:
+            return [Description(source, f'{key} {printable(text)}', *known)]
+    return []
+
+
+def _last_two(value):
+    """The values of stages 3 and 4 in a list of two or four, or None."""
+    if isinstance(value, (list, tuple)) and len(value) in (2, 4) and all(
+            type(v) is int and v > 0 for v in value):
+        return tuple(value[-2:])
+    return None
+
+
+def _numbers(source, fields):
+    """The Description of a backbone's arguments."""
+    windows = next(filter(None, (_last_two(fields.get(key))
+                                 for key in ('window_size', 'windows'))), None)
+    num_heads = _last_two(fields.get('num_heads'))
+    depths, dim = fields.get('depths'), fields.get('dim')
+    shapes = (dim, tuple(depths)) if isinstance(depths, (list, tuple)) and dim else None
+    says = [f'{key} {list(value)}' for key, value in (
+        ('windows', windows), ('num_heads', num_heads)) if value]
+    if shapes:
+        says.insert(0, f'dim {dim}, depths {list(depths)}')
+    if not says:
+        return []
+    return [Description(source, ', '.join(says), windows=windows, num_heads=num_heads,
+                        shapes=shapes)]
+
+
+def _colours(config, key, least):
+    values = config.get(key)
+    if values is None:
+        return None
+    if not isinstance(values, (list, tuple)) or len(values) != 3 or not all(
+            isinstance(v, (int, float)) and math.isfinite(v) and v > least for v in values):
+        raise CheckpointError(f'config.json: {key}: expected three numbers')
+    return tuple(values)
+
+
+def _picture(config):
+    """What config.json says of the pictures, as fields of "input"."""
+    size = next((config[key] for key in _SIZE_KEYS if config.get(key) is not None), None)
+    if isinstance(size, (list, tuple)):
+        if len(size) not in (2, 3) or size[-1] != size[-2]:
+            raise CheckpointError('config.json: the input size: expected a square')
+        size = size[-1]
+    if size is not None and (type(size) is not int or not 0 < size <= 16384):
+        raise CheckpointError('config.json: the input size: expected 1 to 16384')
+    crop, mode = config.get('crop_pct'), config.get('crop_mode')
+    if crop is not None and (not isinstance(crop, (int, float)) or not 0.01 <= crop <= 1):
+        raise CheckpointError('config.json: crop_pct: expected 0.01 to 1')
+    if mode is not None and mode not in _CROP_MODES:
+        raise CheckpointError(f'config.json: crop_mode {printable(str(mode))}: expected '
+                              f'{" or ".join(_CROP_MODES)}')
+    fields = {'size': size, 'crop_pct': crop and float(crop), 'resize': _CROP_MODES.get(mode),
+              'mean': _colours(config, 'mean', -math.inf), 'std': _colours(config, 'std', 0)}
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _of_config(config):
+    """What Hugging Face's config.json says; timm's has a part of it in "pretrained_cfg"."""
+    inner = config.get('pretrained_cfg')
+    config = {**(inner if isinstance(inner, dict) else {}), **config}
+    found = [d for key in _NAME_KEYS for d in _named('config.json', key, config.get(key))]
+    found += _numbers('config.json', config)
+    picture = _picture(config)
+    return found + [Description('config.json', ', '.join(picture), picture=picture)] * bool(picture)
+
+
+def _arguments(node):
+    """The arguments of dict(...), or the items of {...}, that are literals."""
+    if isinstance(node, ast.Call):
+        items = [(keyword.arg, keyword.value) for keyword in node.keywords]
+    elif isinstance(node, ast.Dict):
+        items = [(key.value, value) for key, value in zip(node.keys, node.values)
+                 if isinstance(key, ast.Constant)]
+    else:
+        items = []
+    fields = {}
+    for key, value in items:
+        try:
+            fields[key] = ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            continue  # Not a literal.
+    return fields
+
+
+def _backbone_in(text):
+    """The arguments of the backbone in a configuration of mmengine, which is only parsed."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return {}
+    for node in nodes:
+        if isinstance(node, ast.keyword) and node.arg == 'backbone':
+            return _arguments(node.value)
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values):
+                if isinstance(key, ast.Constant) and key.value == 'backbone':
+                    return _arguments(value)
+    return {}
+
+
+def _of_meta(meta):
+    for key in ('cfg', 'config'):  # mmengine's name and mmcv's.
+        if isinstance(meta.get(key), str):
+            fields, source = _backbone_in(meta[key]), f'meta.{key}'
+            return _named(source, 'backbone', fields.get('type')) + _numbers(source, fields)
+    return []
+
+
+def _first(fields, name, default=None):
+    return fields.get(name, [default])[0]
+
+
+def _numbers_of(texts):
+    return [int(text) for text in texts if isinstance(text, str) and text.isdigit()]
+
+
+def _of_own_config(text):
+    backbone = _first(textproto.parse(text), 'backbone', {})
+    if not isinstance(backbone, dict):
+        return []
+    variant, tokens = _first(backbone, 'variant'), _TOKENS.get(_first(backbone, 'tokens'))
+    if variant not in NAMES:
+        raise CheckpointError(f'config.textproto: variant {printable(str(variant))}: expected one '
+                              f'of {", ".join(NAMES)}')
+    row = None
+    if variant != CUSTOM:
+        row, of_family = find_row(variant)
+        row, tokens = row.name, tokens or of_family
+    return [Description('config.textproto', f'variant {variant}'
+                        f'{f" with --tokens {tokens}" if tokens else ""}', tokens, row,
+                        _last_two(_numbers_of(backbone.get('windows', []))),
+                        _last_two(_numbers_of(backbone.get('num_heads', []))))]
+
+
+def _of_facts(facts):
+    own = isinstance(facts.get('labels'), (list, tuple)) or 'depth' in facts
+    swap = facts.get('swap') if isinstance(facts.get('swap'), bool) else None
+    return [Description('facts', 'written by tools/pytorch', 'swap', swap=swap)] if own else []
+
+
+def describe(files, facts):
+    """All Descriptions, the most trusted first; `facts` is a StateDict's, `files` a Files."""
+    def inner(key):
+        return facts[key] if isinstance(facts.get(key), dict) else {}
+    found = _of_own_config(files.own_config) if files.own_config else []
+    found += _of_config(files.config) if files.config else []
+    found += _of_meta(inner('meta')) + _named('arch', 'it is', facts.get('arch'))
+    for holder in ('args', 'hyper_parameters'):
+        for key in _NAME_KEYS:
+            found += _named(f'{holder}.{key}', 'it is', inner(holder).get(key))
+    found += _of_facts(inner('facts'))
+    by_name = read_name(files.name)
+    if by_name and by_name[1]:
+        found.append(Description('the name', printable(files.name), row=by_name[1]))
+    return found
+
+
+def family(tokens):
+    """How people call a family, for messages."""
+    return {'swap': 'SF-Mamba', 'none': 'MambaVision'}[tokens] + f' (--tokens {tokens})'

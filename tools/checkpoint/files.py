@@ -1,0 +1,145 @@
+"""The files and folders that checkpoints come as, and what stands beside the weights."""
+
+import dataclasses
+import json
+import mmap
+import pathlib
+import re
+
+from checkpoint.safetensors_file import MAX_HEADER, is_safetensors, read_safetensors
+from checkpoint.tensor import CheckpointError, Tensor, printable
+from checkpoint.torch_file import TorchFile, read_torch_file
+
+# Hugging Face's names of weights, in the order in which its own library looks for them.
+_WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.bin',
+            'pytorch_model.bin.index.json')
+_SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
+_CONFIG, _OWN_CONFIG, _OWN_LABELS = 'config.json', 'config.textproto', 'labels.txt'
+_SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
+_LFS_POINTER = b'version https://git-lfs.github.com/spec/'
+_PAGES = (b'<!doctype html', b'<html', b'<?xml')
+
+
+@dataclasses.dataclass
+class Files:
+    value: object            # What the file or the shards hold together.
+    dropped: dict            # As TorchFile's.
+    name: str                # Of the file, or of the folder that was given.
+    config: dict = None      # config.json.
+    own_config: str = None   # The text of config.textproto, of a model that the server loads.
+    own_labels: str = None   # The text of its labels.txt.
+
+
+def _refuse_other_kinds(data):
+    """Names what downloads leave in place of a checkpoint."""
+    head = bytes(data[:512])
+    if head.startswith(_LFS_POINTER):
+        size = re.search(rb'\nsize (\d+)', head)
+        of = f' of {int(size[1]) / 1e6:.1f} MB' if size else ''
+        raise CheckpointError(f'a Git LFS pointer to weights{of}, not the weights: "git lfs pull" '
+                              'fetches them')
+    if head.lstrip().lower().startswith(_PAGES):
+        raise CheckpointError('a web page, not a checkpoint: what was downloaded is perhaps the '
+                              'page about the file, or one that asks for a login')
+
+
+def _json(data):
+    try:
+        found = json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f'not the JSON that it should be ({error})') from error
+    if not isinstance(found, dict):
+        raise CheckpointError('not a JSON object')
+    return found
+
+
+def _is_json(data):
+    if not bytes(data[:64]).lstrip().startswith(b'{'):
+        return False
+    header = int.from_bytes(data[:8], 'little')  # Of safetensors, whose size may look like text.
+    return not is_safetensors(data) or header > min(MAX_HEADER, len(data))
+
+
+def _read_shards(path, index):
+    """The tensors of all shards that an index lists."""
+    places = index.get('weight_map')
+    if not isinstance(places, dict) or not places or not all(
+            isinstance(name, str) and pathlib.PurePath(name).name == name
+            for name in places.values()):
+        raise CheckpointError('JSON, but not an index of shards: expected "weight_map" with the '
+                              'name of a file beside it for each tensor')
+    shards, dropped = {}, {}
+    for name in sorted(set(places.values())):
+        shard = _read_named(path.with_name(name))
+        if not isinstance(shard.value, dict):
+            raise CheckpointError(f'{printable(name)}: expected a dictionary of tensors')
+        shards[name] = shard.value
+        dropped.update(shard.dropped)
+    for tensor, name in places.items():
+        if not isinstance(shards[name].get(tensor), Tensor):
+            raise CheckpointError(f'{printable(name)}: has no tensor {printable(tensor)}, which '
+                                  'the index says it has')
+    return TorchFile({tensor: shards[name][tensor] for tensor, name in places.items()}, dropped)
+
+
+def _read(path):
+    with open(path, 'rb') as file:
+        if not file.seek(0, 2):
+            raise CheckpointError('the file is empty')
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        _refuse_other_kinds(data)
+        if _is_json(data):
+            return _read_shards(path, _json(data))
+        if is_safetensors(data):
+            return TorchFile(read_safetensors(data), {})
+        return read_torch_file(file, data)
+
+
+def _read_named(path):
+    """As _read(); errors name the file."""
+    try:
+        return _read(path)
+    except CheckpointError as error:
+        raise CheckpointError(f'{printable(path.name)}: {error}') from error
+
+
+def _weights_in(folder):
+    for name in _WEIGHTS:
+        if (folder / name).exists():
+            return folder / name
+    others = sorted(path for path in folder.iterdir() if path.name.endswith(_SUFFIXES))
+    if len(others) == 1:
+        return others[0]
+    names = ', '.join(printable(path.name) for path in others[:10]) or 'none'
+    raise CheckpointError(f'a folder without {" or ".join(_WEIGHTS)}; it has other checkpoints: '
+                          f'{names}')
+
+
+def _text(path):
+    try:
+        return path.read_text(encoding='utf-8') if path.is_file() else None
+    except ValueError as error:
+        raise CheckpointError(f'{path.name}: not UTF-8') from error
+
+
+def read_files(path):
+    """The Files of `path`: a checkpoint, an index of shards, or a folder with either.
+
+    The tensors' data is not read before it is used.
+    """
+    path = pathlib.Path(path)
+    folder = path if path.is_dir() else path.parent
+    weights = _weights_in(path) if path.is_dir() else path
+    if not path.is_dir() and _SHARD.fullmatch(path.name):
+        raise CheckpointError('one of several shards: give their index or their folder')
+    found = (_read_named if path.is_dir() else _read)(weights)
+    files = Files(found.value, found.dropped, path.absolute().name)
+    if path.is_dir() or path.name in _WEIGHTS:
+        files.own_config = _text(folder / _OWN_CONFIG)
+        files.own_labels = _text(folder / _OWN_LABELS) if files.own_config else None
+        if (folder / _CONFIG).is_file():
+            try:
+                files.config = _json((folder / _CONFIG).read_bytes())
+            except CheckpointError as error:
+                raise CheckpointError(f'{_CONFIG}: {error}') from error
+    return files

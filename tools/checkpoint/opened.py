@@ -1,0 +1,65 @@
+"""Opens a checkpoint of any layout: its tensors, and what they are a model of.
+
+    opened = open_checkpoint('epoch_36.pth')
+    opened.variant, opened.tokens, opened.network.classes
+    opened.tensors['backbone.patch_embed.conv_down.0.weight'].array()
+
+Needs NumPy alone. Nothing in the file is executed; no tensor's data is read before its array().
+"""
+
+import dataclasses
+
+from checkpoint.choice import Choice, choose
+from checkpoint.descriptions import describe, family
+from checkpoint.files import Files, read_files
+from checkpoint.labels import stored_labels
+from checkpoint.network import Network, Unclear, read_network
+from checkpoint.state_dict import StateDict, read_state_dict
+from checkpoint.tensor import CheckpointError
+from checkpoint.variants import CUSTOM, find_row
+
+_NOUNS = {'CLASSIFICATION': 'classifier', 'DETECTION': 'detector', 'SEGMENTATION': 'segmenter'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    tensors: dict      # A checkpoint.tensor.Tensor by each name of the model.
+    network: Network   # Task, shapes, number of classes.
+    variant: str       # sf_mamba_t, mamba_vision_l3_512_21k, ..., or custom.
+    tokens: str        # swap (SF-Mamba) or none (MambaVision).
+    evidence: str      # A line: what was found, and what says so.
+    facts: dict        # What the file has beside its tensors, such as "meta" and "args".
+    labels: list       # The names of the classes, or None.
+    choice: Choice     # What config.textproto says besides.
+    state: StateDict
+    files: Files
+
+
+def _evidence(network, choice, state):
+    text = (f'{choice.variant}, a {_NOUNS[network.task]} of {network.classes} classes: '
+            f'{family(choice.tokens)} {choice.why}')
+    return text + (f'; weights: {state.origin}' if state.origin else '')
+
+
+def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
+    """The Opened of a file or folder; CheckpointError says what is wrong with it, or in doubt.
+
+    What is in doubt the other arguments decide: `weights`, the name of the dictionary with
+    the tensors; `prefix`, of their names; `variant` and `tokens`, as in Opened.
+    """
+    files = read_files(path)
+    state = read_state_dict(files.value, weights, prefix)
+    try:
+        network = read_network({name: tensor.shape for name, tensor in state.tensors.items()})
+    except Unclear as error:
+        raise CheckpointError(f'the model cannot be told from its tensors: {error}; '
+                              f'{state.choices}') from error
+    choice = choose(network, describe(files, state.facts), variant, tokens)
+    if choice.variant != CUSTOM:
+        row = find_row(choice.variant)[0].backbone
+        backbone = dataclasses.replace(row, attention=network.backbone.attention,
+                                       learnable=network.backbone.learnable)
+        network = dataclasses.replace(network, backbone=backbone)
+    return Opened(state.tensors, network, choice.variant, choice.tokens,
+                  _evidence(network, choice, state), state.facts,
+                  stored_labels(files, state.facts, network.classes), choice, state, files)
