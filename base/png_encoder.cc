@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "png.h"
+#include "zlib.h"
 
 namespace sfmamba::base {
 namespace {
@@ -54,6 +55,15 @@ bool WriteHeader(png_structp png, png_infop info, Target& target,
   if (format.fastest) {
     png_set_compression_level(png, 1);
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+  }
+  if (format.bit_depth == 1) {
+    // Neighbouring rows of a mask are alike, and runs of zeros take bounded
+    // time: 2 ns a byte, 10 in noise. The tables are small because clearing
+    // them takes longer than encoding a small mask.
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
+    png_set_compression_strategy(png, Z_RLE);
+    png_set_compression_window_bits(png, 13);
+    png_set_compression_mem_level(png, 6);
   }
   png_set_compression_buffer_size(png, kChunkBytes);
   png_set_IHDR(png, info, format.width, format.height, format.bit_depth,

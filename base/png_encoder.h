@@ -15,9 +15,10 @@ namespace sfmamba::base {
 
 class PngWriter;  // In png_encoder.cc.
 
-// Encodes a grey PNG of `bit_depth` 1, 8 or 16 some rows at a time, with
-// libpng's fastest compression and no filter, which suits maps of few values.
-// Thread-compatible.
+// Encodes a grey PNG of `bit_depth` 1, 8 or 16 some rows at a time, with zlib's
+// fastest compression and no filter, which suits maps of few values. Pictures
+// of one bit are filtered by the row above and compressed by their runs alone,
+// which suits masks. Thread-compatible.
 class GreyPngEncoder {
  public:
   // The sides are positive.

@@ -14,8 +14,8 @@
 # AddressSanitizer and UndefinedBehaviorSanitizer, all unit tests on the CPU: hours
 # on a small machine, which compiles all of it twice more.
 #
-# TORCH_PYTHON=/path/to/python runs the tests of tools/pytorch too, where that Python
-# has what tools/pytorch/README.md names; setting it up would take 3 GB.
+# TORCH_PYTHON=/path/to/python runs the tests of tools/pytorch and models/recipe too, where
+# that Python has what their README.md name; setting it up would take 3 GB.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -9,9 +9,11 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Encoding a row or column of a mask takes kPerLine, and kPerEdge for each of
-// its edges, of which there are few but in noise.
+// Encoding a row or column of a mask takes kPerLine, kPerPngByte for each 8 of
+// its pixels if they become a PNG, and kPerEdge for each of its edges, of which
+// only noise has many.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
+constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
 // A piece ends when it has taken so long by these numbers.
@@ -28,6 +30,19 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
           std::clamp(frame.top + box.y1, 0.f, height),
           std::clamp(frame.left + box.x2, 0.f, width),
           std::clamp(frame.top + box.y2, 0.f, height)};
+}
+
+// The expected time to encode a line without edges, in a mask of this width.
+absl::Duration PerLine(DetectParams::MaskEncoding encoding, int width) {
+  if (encoding != DetectParams::MaskEncoding::kPngCrop) return kPerLine;
+  return kPerLine + width / 8 * kPerPngByte;
+}
+
+// The expected time to encode a mask without edges.
+absl::Duration PerMask(DetectParams::MaskEncoding encoding, int width,
+                       int height) {
+  const bool by_rows = encoding == DetectParams::MaskEncoding::kPngCrop;
+  return (by_rows ? height : width) * PerLine(encoding, width);
 }
 
 // Whether masks were asked for and the model has any.
@@ -52,7 +67,8 @@ class DetectionEncoder final : public AnswerEncoder {
     for (const model::Detection& detection : detections_) {
       left_ += kPerObject;
       if (encoding != DetectParams::MaskEncoding::kNone) {
-        left_ += Lines(*detection.mask) * kPerLine;
+        const model::InstanceMask::Bounds bounds = detection.mask->bounds();
+        left_ += PerMask(encoding, bounds.width, bounds.height);
       }
     }
   }
@@ -71,7 +87,9 @@ class DetectionEncoder final : public AnswerEncoder {
         spent += kPerObject;
         left_ -= kPerObject;
       } else {
-        spent += EncodeLines(kPiece - spent);
+        const absl::StatusOr<absl::Duration> cost = EncodeLines(kPiece - spent);
+        if (!cost.ok()) return cost.status();
+        spent += *cost;
       }
     }
     return absl::OkStatus();
@@ -82,11 +100,6 @@ class DetectionEncoder final : public AnswerEncoder {
   Answer Take() override { return std::move(answer_); }
 
  private:
-  int Lines(const model::InstanceMask& mask) const {
-    return encoding_ == DetectParams::MaskEncoding::kPngCrop
-               ? mask.bounds().height
-               : mask.bounds().width;
-  }
   // Adds the next object to the answer; its mask follows.
   void BeginObject() {
     const model::Detection& detection = detections_[answer_.objects.size()];
@@ -97,25 +110,27 @@ class DetectionEncoder final : public AnswerEncoder {
     object.score = detection.score;
     if (encoding_ != DetectParams::MaskEncoding::kNone) {
       mask_ = MakeMaskEncoder(encoding_, detection.mask, frame_, object.box);
+      without_edges_ = PerLine(encoding_, detection.mask->bounds().width);
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes some lines of the mask, for about `time`. Returns how long that
-  // takes.
-  absl::Duration EncodeLines(absl::Duration time) {
+  // Encodes some lines of the mask, for about `time`. Returns how long that is
+  // expected to take.
+  absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
       lines = std::clamp<int64_t>(time / per_line_, kFewestLines, kMostLines);
     }
     lines = std::min(lines, mask_->lines_left());
-    const int64_t edges = mask_->Encode(lines);
-    left_ -= lines * kPerLine;
+    const absl::StatusOr<int64_t> edges = mask_->Encode(lines);
+    if (!edges.ok()) return edges.status();
+    left_ -= lines * without_edges_;
     if (mask_->lines_left() == 0) {
       bytes_ += mask_->bytes();
       mask_->Take(&answer_.objects.back());
       mask_ = nullptr;
     }
-    const absl::Duration cost = lines * kPerLine + edges * kPerEdge;
+    const absl::Duration cost = lines * without_edges_ + *edges * kPerEdge;
     if (lines > 0) per_line_ = cost / lines;
     return cost;
   }
@@ -126,6 +141,7 @@ class DetectionEncoder final : public AnswerEncoder {
   const std::vector<model::Detection> detections_;
   DetectionAnswer answer_;             // Its objects are those encoded so far,
   std::unique_ptr<MaskEncoder> mask_;  // but for the mask of the last one.
+  absl::Duration without_edges_;       // PerLine() of mask_.
   absl::Duration per_line_;  // What the lines of mask_ have cost; 0 at first.
   int64_t bytes_ = 0;        // Of the masks in answer_.
   absl::Duration left_;      // The expected cost of what is not encoded yet.
@@ -146,12 +162,12 @@ int64_t DetectionHandler::ResultBytes(const repository::ModelDirectory& model,
 
 absl::Duration DetectionHandler::LongestAnswer(
     const repository::ModelDirectory& model, const ImageFacts& image) const {
-  const bool by_rows =
-      params_.mask_encoding == DetectParams::MaskEncoding::kPngCrop;
-  const int lines = !WantsMasks(params_, model) ? 0
-                    : by_rows                   ? image.seen.height
-                                                : image.seen.width;
-  return MaxObjects(model) * (kPerObject + lines * kPerLine);
+  absl::Duration per_mask;
+  if (WantsMasks(params_, model)) {
+    per_mask =
+        PerMask(params_.mask_encoding, image.seen.width, image.seen.height);
+  }
+  return MaxObjects(model) * (kPerObject + per_mask);
 }
 
 int64_t DetectionHandler::MaxObjects(

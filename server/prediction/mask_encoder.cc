@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "base/coco_rle.h"
-#include "base/mask_png_encoder.h"
+#include "base/png_encoder.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -25,7 +27,7 @@ class RleMaskEncoder final : public MaskEncoder {
         end_(next_ + mask_->bounds().width) {}
 
   int lines_left() const override { return end_ - next_; }
-  int64_t Encode(int lines) override {
+  absl::StatusOr<int64_t> Encode(int lines) override {
     const int end = next_ + std::min(lines, lines_left());
     runs_.clear();
     mask_->AddColumns(next_, end, &runs_);
@@ -65,48 +67,74 @@ image::PixelRect Outwards(const model::Box& box) {
   return rect;
 }
 
+// Sets the pixels [begin, end) of a row of a bit a pixel, the leftmost pixel in
+// the highest bit of a byte.
+void SetPixels(int begin, int end, uint8_t* row) {
+  if (begin >= end) return;
+  const int first = begin / 8, last = (end - 1) / 8;
+  const int first_bits = 0xff >> begin % 8;
+  const int last_bits = 0xff << (7 - (end - 1) % 8);
+  if (first == last) {
+    row[first] |= first_bits & last_bits;
+    return;
+  }
+  row[first] |= first_bits;
+  std::fill(row + first + 1, row + last, 0xff);
+  row[last] |= last_bits;
+}
+
 // Row by row.
 class PngMaskEncoder final : public MaskEncoder {
  public:
   PngMaskEncoder(std::shared_ptr<const model::InstanceMask> mask,
                  const image::PictureFrame& frame, const image::PixelRect& rect)
       : mask_(std::move(mask)),
-        rect_(rect),
-        shift_(frame.left - rect.left),
+        width_(rect.width),
+        left_(rect.left - frame.left),
         top_(rect.top - frame.top),
-        png_(rect.width, rect.height) {
-    const model::InstanceMask::Bounds bounds = mask_->bounds();
-    next_ = std::clamp(bounds.top, top_, top_ + rect.height);
-    end_ = std::clamp(bounds.top + bounds.height, next_, top_ + rect.height);
-    png_.AddEmptyRows(next_ - top_);
-  }
+        lines_left_(rect.height),
+        png_(rect.width, rect.height, /*bit_depth=*/1) {}
 
-  int lines_left() const override { return end_ - next_; }
-  int64_t Encode(int lines) override {
-    const int end = next_ + std::min(lines, lines_left());
+  int lines_left() const override { return lines_left_; }
+  absl::StatusOr<int64_t> Encode(int lines) override {
+    lines = std::min(lines, lines_left_);
+    // Those of these rows that are the mask's; the others are empty.
+    const model::InstanceMask::Bounds bounds = mask_->bounds();
+    const int begin =
+        std::clamp(bounds.top, next_ + top_, next_ + top_ + lines);
+    const int end =
+        std::clamp(bounds.top + bounds.height, begin, next_ + top_ + lines);
     runs_.clear();
-    mask_->AddRows(next_, end, &runs_);
-    for (int& edge : runs_.edges) {
-      edge = std::clamp(edge + shift_, 0, rect_.width);
-    }
-    for (int i = 0; next_ < end; ++i, ++next_) png_.AddRow(runs_.line(i));
+    if (begin < end) mask_->AddRows(begin, end, &runs_);
+    const absl::Status status = png_.AddRows(lines, [&](int y, uint8_t* row) {
+      std::fill_n(row, (width_ + 7) / 8, 0);
+      if (y + top_ < begin || y + top_ >= end) return;
+      const absl::Span<const int> edges = runs_.line(y + top_ - begin);
+      for (size_t k = 0; k < edges.size(); k += 2) {
+        SetPixels(std::clamp(edges[k] - left_, 0, width_),
+                  std::clamp(edges[k + 1] - left_, 0, width_), row);
+      }
+    });
+    if (!status.ok()) return status;
+    next_ += lines;
+    lines_left_ -= lines;
     return runs_.edges.size();
   }
   int64_t bytes() const override { return png_.bytes(); }
   void Take(DetectedObject* object) override {
-    png_.AddEmptyRows(top_ + rect_.height - end_);
     object->mask = PngCrop{png_.Take()};
   }
 
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
-  const image::PixelRect rect_;
-  const int shift_;  // From a column of what the model saw to one of the file.
-  const int top_;    // The file's first row, in what the model saw.
-  int next_;         // Row of what the model saw.
-  int end_;
+  const int width_;  // Of the file.
+  // The file's first column and row, in what the model saw.
+  const int left_;
+  const int top_;
+  int next_ = 0;  // The file's row that is encoded next.
+  int lines_left_;
   LineRuns runs_;  // Kept for its memory.
-  base::MaskPngEncoder png_;
+  base::GreyPngEncoder png_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "model/result.h"
 #include "server/image/image_input.h"
 #include "server/prediction/answer.h"
@@ -20,8 +21,9 @@ class MaskEncoder {
   // Rows or columns that are not encoded yet.
   virtual int lines_left() const = 0;
   // Encodes the next `lines` of them, or those that are left. Returns the
-  // number of edges that it found, which the time depends on.
-  virtual int64_t Encode(int lines) = 0;
+  // number of edges that it found, which the time depends on; INTERNAL if
+  // libpng fails.
+  virtual absl::StatusOr<int64_t> Encode(int lines) = 0;
   // The bytes of what has been encoded so far, about.
   virtual int64_t bytes() const = 0;
   // Puts the mask into `object`; once, when no lines are left.

@@ -1,6 +1,6 @@
 // The default models through the real server, on held-out pictures: no change
 // may silently make them worse. The sets are made by
-// tools/pytorch/make_held_out.py and make_held_out_photographs.py; the figures
+// models/recipe/make_held_out.py and make_held_out_photographs.py; the figures
 // are those of the models' cards.
 #include <algorithm>
 #include <cstdio>

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <initializer_list>
 #include <memory>
@@ -11,7 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/mask_png_encoder.h"
+#include "base/png_encoder.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
@@ -28,9 +29,9 @@ constexpr int64_t kMiB = 1 << 20;
 
 // A blank picture: a few kilobytes.
 std::string BlankPng() {
-  base::MaskPngEncoder png(kSide, kSide);
-  png.AddEmptyRows(kSide);
-  return png.Take();
+  return *base::EncodeGreyPng(kSide, kSide, 1, [](int, uint8_t* row) {
+    std::fill_n(row, (kSide + 7) / 8, 0);
+  });
 }
 
 // All that a detector may find in it, each with a mask.

@@ -70,7 +70,7 @@ def main():
         ET.SubElement(case, 'skipped', message=message)
         write(suite)
         return 0
-    sys.path[:0] = [folder, str(ROOT / 'tools')]
+    sys.path[:0] = [folder, str(ROOT / 'tools'), str(ROOT / 'tools/pytorch')]
     tests = unittest.defaultTestLoader.discover(folder, pattern, folder)
     result = unittest.TextTestRunner(resultclass=Result).run(tests)
     write(result.suite)

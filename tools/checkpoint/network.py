@@ -104,7 +104,7 @@ def _check_depths(depths, prefix, first=0):
 def _read_backbone(shapes, prefix):
     if shapes.any(re.escape(prefix) + 'trunk\\.'):
         raise Unclear('a detector or segmenter on a trunk, expected a classifier: '
-                      'tools/pytorch/train_heads.py --export writes theirs')
+                      'models/recipe/train_heads.py --export writes theirs')
     stem = prefix + 'patch_embed.conv_down.'
     stages = re.escape(prefix) + r'levels\.[23]\.'
     depths = tuple(shapes.count(f'{prefix}levels.{i}.blocks.') for i in range(4))

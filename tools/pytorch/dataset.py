@@ -22,7 +22,7 @@ def preprocess(image, size):
 
 
 class Composed:
-    """What make_pictures.py wrote; refresh() finds files that came since.
+    """What models/recipe/make_pictures.py wrote; refresh() finds files that came since.
 
     draw() gives maps in place of pictures.
     """
@@ -91,5 +91,10 @@ class Folders:
 
 
 def open_data(folder, size):
-    composed = (pathlib.Path(folder) / 'validation.npz').exists()
-    return Composed(folder) if composed else Folders(folder, size)
+    """The pictures of `folder`; `credits` is the text of its CREDITS.md, if it has one."""
+    folder = pathlib.Path(folder)
+    composed = (folder / 'validation.npz').exists()
+    data = Composed(folder) if composed else Folders(folder, size)
+    path = folder / 'CREDITS.md'
+    data.credits = path.read_text(encoding='utf-8') if path.exists() else ''
+    return data

@@ -1,18 +1,16 @@
 """Writes the folders of trained models that the server loads: what ends the training scripts.
 
-A folder receives model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md.
+A folder receives model.safetensors (fp16), labels.txt, config.textproto and CREDITS.md,
+which begins with what the caller says of the pictures that it learned from.
 Model cards, README.md, are written by hand.
 """
 
-import collections
 import hashlib
 
 import safetensors.torch
 
 import configs
-import furniture
 import lite_trunk
-import render
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
 # proto-message: sfmamba.v1.ModelConfig
@@ -106,25 +104,6 @@ def config_text(task, model, classes, settings, weights):
                          size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
-def credits(exemplars, intro):
-    """Creators and licences of the named 3D models, as CC-BY asks; Markdown."""
-    groups = collections.defaultdict(list)
-    for e in exemplars:
-        groups[furniture.LICENCES[e['library']], e['library'], e['creator']].append(e['name'])
-    lines = [HEADING, intro, '', '| licence | library | creator | models |',
-             '|---|---|---|---|']
-    for (licence, library, creator), names in sorted(groups.items()):
-        counted = ', '.join(f'{name} ({n})' if n > 1 else name
-                            for name, n in sorted(collections.Counter(names).items()))
-        lines.append(f'| {licence} | {library} | {creator} | {counted} |')
-    lines += ['', 'Changed: each model was rendered to pictures. The libraries are those of Sweet Home',
-              '3D (www.sweethome3d.com), as packaged by Debian in sweethome3d-furniture 1.8.',
-              'Licences: https://creativecommons.org/licenses/by/3.0/,',
-              'https://creativecommons.org/licenses/by/3.0/us/ and',
-              'https://creativecommons.org/publicdomain/zero/1.0/.', '']
-    return '\n'.join(lines)
-
-
 def write(out, task, model, tensors, labels, settings, credits_text):
     """Writes the folder of a model."""
     out.mkdir(parents=True, exist_ok=True)
@@ -139,15 +118,9 @@ def write(out, task, model, tensors, labels, settings, credits_text):
                                     encoding='utf-8')
 
 
-def exemplar_credits():
-    """Of what is trained on the exemplars of split "train"."""
-    used = [e for e in render.read_exemplars() if e['split'] == 'train']
-    return credits(used, 'The weights were trained on pictures of these 3D models.')
-
-
-def write_classifier(out, model, labels, credited):
+def write_classifier(out, model, labels, credits=HEADING):
     write(out, 'CLASSIFICATION', configs.CLASSIFIER, model.state_dict(), labels,
-          CENTRE_CROP.format(size=configs.SIZE), exemplar_credits() if credited else HEADING)
+          CENTRE_CROP.format(size=configs.SIZE), credits)
 
 
 def write_photographs(out, model, depth, labels):
@@ -164,15 +137,15 @@ def part(prefix, module):
     return {prefix + key: value for key, value in module.state_dict().items()}
 
 
-def write_heads(models, version, heads, labels, tasks):
-    """The detector's and the segmenter's folders, of train_heads.Heads; `tasks` says which."""
+def write_heads(models, version, heads, labels, tasks, credits=HEADING):
+    """The folders of a detector and a segmenter on one backbone; `tasks` says of which."""
     backbone = part('backbone.', heads.backbone)
     if 'detect' in tasks:
         stds = numbers(heads.detector.config.box_stds[0])
         write(models / DETECTOR_ID / str(version), 'DETECTION', configs.BACKBONE,
               {**backbone, **part('', heads.detector)}, labels,
-              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds), exemplar_credits())
+              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds), credits)
     if 'segment' in tasks:
         write(models / SEGMENTER_ID / str(version), 'SEGMENTATION', configs.BACKBONE,
               {**backbone, **part('decode_head.', heads.decode_head)}, ['background', *labels],
-              KEEP_RATIO + SEGMENTER, exemplar_credits())
+              KEEP_RATIO + SEGMENTER, credits)

@@ -3,9 +3,9 @@
     python train_classifier.py --data DATA --out RUN --export ../../models/mine/1
 
 DATA is a folder with one sub-folder of pictures per class, of which every fifth picture
-is kept for validation; or what make_pictures.py wrote: what the trunk, which is not
-trained, makes of pictures, and perhaps a teacher's features, which the student then learns
-along with the classes. RUN receives checkpoint.pt and log.txt. See training.py for
+is kept for validation; or what models/recipe/make_pictures.py wrote: what the trunk, which
+is not trained, makes of pictures, and perhaps a teacher's features, which the student then
+learns along with the classes. A file CREDITS.md in DATA begins that of the model. RUN receives checkpoint.pt and log.txt. See training.py for
 --passes, --minutes, --resume.
 """
 
@@ -180,7 +180,7 @@ def train(args):
                   len(inputs))
     if args.export and run.rank == 0:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
-                                credited=data.has_teacher)
+                                data.credits or export.HEADING)
 
 
 def main():

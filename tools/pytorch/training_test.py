@@ -20,11 +20,8 @@ from PIL import Image
 import configs
 import dataset
 import export
-import make_pictures
-import scenes
 import sf_mamba
 import train_classifier
-import train_heads
 import training
 from lite_trunk import LiteTail, LiteTrunk
 
@@ -128,56 +125,6 @@ class RunTest(unittest.TestCase):
         self.assertGreater(rates[3], 0)
 
 
-class PixelWeightsTest(unittest.TestCase):
-    def test_frequent_classes_weigh_less(self):
-        class_map = np.zeros((10, 10), np.uint8)
-        class_map[0, :4] = 1
-        class_map[1:4] = 2
-        class_map[9] = scenes.IGNORE
-        data = types.SimpleNamespace(
-            draw=lambda rng, shape: types.SimpleNamespace(class_map=class_map))
-        weights = train_heads.pixel_weights(data, 3, seed=0)
-        self.assertEqual(tuple(weights.shape), (4,))
-        background, rare, between, absent = weights.tolist()
-        counts = [(class_map == k).sum() for k in (0, 1)]
-        self.assertAlmostEqual(rare / background,
-                               (counts[1] / counts[0]) ** train_heads.FREQUENCY_POWER, places=4)
-        self.assertTrue(background < between < rare < absent < float('inf'))
-
-
-class JaccardLossTest(unittest.TestCase):
-    def test_of_certain_answers_it_is_what_the_iou_lacks(self):
-        class_maps = torch.tensor([[[0, 0, 0, 1], [1, 1, scenes.IGNORE, 2]]])
-        answers = torch.tensor([[[0, 0, 1, 1], [1, 0, 3, 2]]])  # IoU 1/2, 1/2 and 1.
-        logits = 80 * F.one_hot(answers, 5).movedim(3, 1).float()
-        self.assertAlmostEqual(train_heads.jaccard_loss(logits, class_maps).item(), 1 / 3, places=5)
-        certain = 80 * F.one_hot(class_maps % scenes.IGNORE, 5).movedim(3, 1).float()
-        self.assertLess(train_heads.jaccard_loss(certain, class_maps).item(), 1e-6)
-
-    def test_it_falls_along_its_gradient(self):
-        torch.manual_seed(0)
-        class_maps = torch.randint(0, 3, (2, 4, 4))
-        logits = torch.zeros(2, 3, 4, 4, requires_grad=True)
-        before = train_heads.jaccard_loss(logits, class_maps)
-        before.backward()
-        after = train_heads.jaccard_loss(logits - 5 * logits.grad, class_maps)
-        self.assertLess(after.item(), before.item())
-
-
-class ExportedHeadsTest(unittest.TestCase):
-    def test_training_goes_on_from_exported_models(self):
-        torch.manual_seed(0)
-        heads, others = (train_heads.Heads(2) for _ in range(2))
-        with tempfile.TemporaryDirectory() as folder:
-            export.write_heads(pathlib.Path(folder), 3, heads, ['one', 'two'],
-                               train_heads.TASKS)
-            train_heads.start_from_models(others, pathlib.Path(folder), 3)
-        wanted = heads.state_dict()
-        for key, value in others.state_dict().items():
-            if not key.endswith('num_batches_tracked'):
-                self.assertTrue(torch.allclose(value, wanted[key], rtol=1e-3, atol=1e-6), key)
-
-
 class FoldersTest(unittest.TestCase):
     def test_every_fifth_picture_is_held_out(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -197,38 +144,6 @@ class FoldersTest(unittest.TestCase):
             write_pictures(pathlib.Path(folder) / 'only')
             with self.assertRaises(ValueError):
                 dataset.open_data(pathlib.Path(folder), 32)
-
-
-class ComposedTest(unittest.TestCase):
-    """What make_pictures.py writes, of cut-outs that are plain discs."""
-
-    def draw(self, number):
-        rng = np.random.default_rng(number)
-        y, x = np.mgrid[-1:1:128j, -1:1:128j]
-        disc = np.repeat(np.uint8(255 * (x * x + y * y < 0.8))[..., None], 4, axis=2)
-        exemplars = [(0, disc[None]), (1, disc[None] // 2)]
-        return make_pictures.draw(rng, exemplars, [0.5, 0.5], [], 2 * make_pictures.BATCH,
-                                  dict(maps=lambda pictures: pictures.transpose(0, 3, 1, 2),
-                                       features=lambda pictures: pictures.mean(axis=(1, 2))))
-
-    def test_files_that_come_later_are_found(self):
-        side = configs.SIZE
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            (folder / 'labels.txt').write_text('bright\ndim\n')
-            np.savez(folder / 'validation.npz', pictures=np.zeros((1, side, side, 3), np.uint8),
-                     classes=np.array([0]))
-            np.savez(folder / '0000.npz', **self.draw(0))
-            data = dataset.open_data(folder, configs.SIZE)
-            self.assertEqual(len(data.ordered), 1)
-            np.savez(folder / '0001.npz', **self.draw(1))
-            data.refresh()
-        self.assertEqual(len(data.ordered), 2)
-        self.assertEqual(data.labels, ['bright', 'dim'])
-        maps, classes, features = data.draw(np.random.default_rng(0), 9)
-        self.assertEqual(maps.shape, (9, 3, side, side))
-        self.assertEqual(features.shape, (9, 3))
-        self.assertEqual([len(x) for x in data.taught(50)], [50, 50])
 
 
 class TrunkTest(unittest.TestCase):
@@ -301,7 +216,7 @@ class ExportTest(unittest.TestCase):
         model = sf_mamba.make('custom', num_classes=2, **configs.CLASSIFIER)
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / 'mine/1'
-            export.write_classifier(out, model, ['dark', 'light'], credited=False)
+            export.write_classifier(out, model, ['dark', 'light'])
             self.assertEqual(sorted(path.name for path in out.iterdir()),
                              ['CREDITS.md', 'config.textproto', 'labels.txt',
                               'model.safetensors'])

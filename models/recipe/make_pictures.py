@@ -2,8 +2,8 @@
 
     python make_pictures.py --cutouts CUTOUTS --out PICTURES --count 60000
 
-PICTURES receives labels.txt, validation.npz (pictures) and training files of 1000 pictures
-each: of each the trunk's last map and the teacher's features. train_classifier.py may
+PICTURES receives labels.txt, CREDITS.md, validation.npz (pictures) and training files of 1000
+pictures each: of each the trunk's last map and the teacher's features. train_classifier.py may
 begin with the first and finds the others as they come. Several processes may share the
 work: --part 0 --parts 2 beside --part 1 --parts 2.
 
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 import compose
+import credits
 import scenes
 from configs import MEAN, SIZE, STD
 from lite_trunk import LiteTrunk
@@ -108,6 +109,7 @@ def main():
                                              labels, photos, SIZE, VALIDATION_VIEWS)
         np.savez(args.out / 'validation.npz', pictures=pictures, classes=classes)
         (args.out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
+        (args.out / 'CREDITS.md').write_text(credits.of_training(), encoding='utf-8')
     networks = dict(maps=runner(Trunk()))
     if not args.no_teacher:
         networks['features'] = runner(Teacher())

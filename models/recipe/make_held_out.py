@@ -18,7 +18,7 @@ from pycocotools import mask as rle
 
 import compose
 import configs
-import export
+import credits
 import make_samples
 import render
 import scenes
@@ -80,7 +80,7 @@ def main():
     write_scenes(args.out, cutouts, labels, photos)
     intro = 'All pictures here are of these 3D models.'
     (args.out / 'CREDITS.md').write_text(
-        export.credits(exemplars, intro) + make_samples.BACKGROUND_CREDIT, encoding='utf-8')
+        credits.of(exemplars, intro) + make_samples.BACKGROUND_CREDIT, encoding='utf-8')
 
 
 if __name__ == '__main__':

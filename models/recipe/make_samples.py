@@ -16,7 +16,7 @@ import skimage
 from PIL import Image
 
 import compose
-import export
+import credits
 import furniture
 import render
 import scenes
@@ -91,7 +91,7 @@ def main():
     (args.out / 'samples.tsv').write_text('file\tclass\tmodel\n' + ''.join(rows), encoding='utf-8')
     intro = 'The files render_*.jpg and scene_*.jpg are pictures of these 3D models; see samples.tsv.'
     once = {e['id']: e for e in exemplars}.values()
-    text = export.credits(once, intro) + PHOTO_CREDITS + BACKGROUND_CREDIT
+    text = credits.of(once, intro) + PHOTO_CREDITS + BACKGROUND_CREDIT
     (args.out / 'CREDITS.md').write_text(text, encoding='utf-8')
 
 

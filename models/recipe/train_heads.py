@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import compose
+import credits
 import detector
 import export
 import metrics
@@ -200,7 +201,8 @@ def train(args):
         set_windows(heads.backbone, min(batch['pictures'].shape[1:3]))
         run.learn(heads.losses(batch, args.tasks), BATCH)
     if args.export and run.rank == 0:
-        export.write_heads(args.export, args.version, run.average.module.cpu(), labels, args.tasks)
+        export.write_heads(args.export, args.version, run.average.module.cpu(), labels, args.tasks,
+                           credits.of_training())
 
 
 def main():
