@@ -47,7 +47,7 @@ def read_name(text):
     pixels = next((f'_{part}' for part in parts if part in ('256', '512')), '')
     of_21k = '_21k' if '21k' in parts else ''
     names = [row.name for row in ROWS]
-    row = next((name for name in (f'{size}{pixels}_21k', f'{size}{of_21k}', size)
+    row = next((name for name in (f'{size}{pixels}_21k' if pixels else '', f'{size}{of_21k}', size)
                 if name in names), None)
     return found[0].lastgroup, row
 
