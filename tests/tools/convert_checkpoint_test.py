@@ -8,7 +8,7 @@ import numpy as np
 import checkpoints
 import convert_checkpoint
 from checkpoint.model_directory import config_text
-from checkpoint.network import Backbone, Detector, Network, expected_tensors
+from checkpoint.network import Detector, Network, expected_tensors
 from checkpoint.tensor import convert
 from checkpoint.variants import find_row
 from conversion import SMALL, ConvertTest

@@ -146,7 +146,7 @@ class FileTest(OfficialTest):
             state = {**sparse.views(shapes), **sparse.views(counters(shapes), 'I64', 5000)}
             sparse.write_zip(path, timm(state, arch))
             opened = self.assert_is(path, f'mamba_vision_{row}', expected)
-            self.assertIn(f'by arch: it is {arch}; args.model: it is {arch}', opened.evidence)
+            self.assertIn(f'by arch {arch} and args.model {arch}; windows', opened.evidence)
             # The arguments are of training, whose pictures are cropped otherwise.
             self.assertEqual(opened.choice.picture, {})
 
@@ -178,7 +178,7 @@ class FileTest(OfficialTest):
             value['meta']['cfg'] = mmengine_config(row, (112, 56))
             sparse.write_zip(self.folder / file, value)
             opened = self.assert_is(self.folder / file, f'mamba_vision_{row}', expected)
-            self.assertIn('by meta.cfg: backbone MM_mamba_vision; windows 112,56 by meta.cfg',
+            self.assertIn('by meta.cfg backbone MM_mamba_vision; windows 112,56 by meta.cfg',
                           opened.evidence)
             self.assertEqual(opened.labels, ['a'] * 80)
 
@@ -213,8 +213,8 @@ class FileTest(OfficialTest):
                          {'image_size': find_row(f'mamba_vision_{other}')[0].input_size}):
                 folder = self.folder_of(f'{row}{len(str(more))}', row, **more)
                 sparse.write_safetensors(folder / 'model.safetensors', shapes)
-                with self.assertRaisesRegex(CheckpointError, 'does not agree: config.json: .*, but '
-                                            'config.json: .* is not: name yours by --variant'):
+                with self.assertRaisesRegex(CheckpointError, 'does not agree: config.json .*, but '
+                                            'config.json .* is not: name yours by --variant'):
                     open_checkpoint(folder)
                 self.assert_is(folder, f'mamba_vision_{other}', network(
                     other, 'CLASSIFICATION', 1000), variant=f'mamba_vision_{other}')
@@ -227,7 +227,7 @@ class FileTest(OfficialTest):
         sparse.write_zip(path, value)
         opened = self.assert_is(path, 'mamba_vision_s', expected)
         self.assertEqual(opened.choice.notes, [
-            f'the name: {DETECTORS["t"]}; but the tensors have dim 96, depths [3, 3, 7, 5], as s'])
+            f'the name {DETECTORS["t"]}; but the tensors have dim 96, depths [3, 3, 7, 5], as s'])
 
 
 class ResavedTest(OfficialTest):

@@ -1,3 +1,5 @@
+import argparse
+import collections
 import copyreg
 import pathlib
 import pickle
@@ -106,9 +108,11 @@ class UnknownTest(unittest.TestCase):
             'collections.OrderedDict', (), state=evil, items={'a': 1}))), {'a': 1})
 
     def test_the_attributes_of_a_namespace(self):
-        arguments = checkpoints.Call('argparse.Namespace', (), {'model': 'x', 'lr': 0.5},
-                                     call=b'\x81')
-        self.assertEqual(read(checkpoints.pickled(arguments)), {'model': 'x', 'lr': 0.5})
+        arguments = argparse.Namespace(model='x', lr=0.5, steps=collections.Counter('a'))
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            found = read(pickle.dumps(arguments, protocol))
+            self.assertEqual((found['model'], found['lr']), ('x', 0.5))
+            self.assertEqual(found['steps'].name, 'collections.Counter')
 
     def test_extension_codes(self):
         copyreg.add_extension('posix', 'mkdir', 77)

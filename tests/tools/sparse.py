@@ -10,7 +10,9 @@ from checkpoints import SIZES, Storage, View, _Pickler, pickled
 
 def views(shapes, dtype='F32', first=0):
     """A View by name for each shape, storages numbered from `first`."""
-    return {name: View(Storage(str(first + i), dtype, range(math.prod(shape) * SIZES[dtype])), shape)
+    def hole(number, shape):
+        return Storage(str(number), dtype, range(math.prod(shape) * SIZES[dtype]))
+    return {name: View(hole(first + i, shape), shape)
             for i, (name, shape) in enumerate(shapes.items())}
 
 
