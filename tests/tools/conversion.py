@@ -3,9 +3,12 @@
 import contextlib
 import hashlib
 import io
+import json
 import pathlib
 import tempfile
 import unittest
+
+import numpy as np
 
 import checkpoints
 import convert_checkpoint
@@ -71,3 +74,32 @@ class ConvertTest(unittest.TestCase):
 
     def state(self, **more):
         return {**checkpoints.tensors(self.arrays), **more}
+
+
+class StrangerTest(ConvertTest):
+    """Converts what people bring."""
+
+    def saved(self, **beside):
+        return checkpoints.zip_file({'state_dict': self.state(), **beside})
+
+    def named(self, prefix='', arrays=None):
+        """The tensors under a prefix; each call's storages have other numbers."""
+        self.numbers = getattr(self, 'numbers', 0) + 1000
+        return {prefix + name: checkpoints.tensor(str(self.numbers + i), array) for i, (name, array)
+                in enumerate((arrays or self.arrays).items())}
+
+    def zeros(self):
+        return {name: np.zeros_like(array) for name, array in self.arrays.items()}
+
+    def hugging_face(self, name='hub', **config):
+        """A folder with config.json and model.safetensors."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / 'config.json').write_text(json.dumps(config))
+        (folder / 'model.safetensors').write_bytes(checkpoints.safetensors_file(
+            {f'model.{name}': array for name, array in self.arrays.items()}))
+        return folder
+
+    def again(self, data, *flags):
+        self.convert(data, *flags, '--force')
+        self.assert_converted(self.arrays)
