@@ -1,10 +1,6 @@
 import contextlib
-import hashlib
 import io
-import pathlib
 import shutil
-import tempfile
-import unittest
 from unittest import mock
 
 import numpy as np
@@ -12,69 +8,15 @@ import numpy as np
 import checkpoints
 import convert_checkpoint
 from checkpoint.model_directory import config_text
-from checkpoint.network import Backbone, Detector, Network, expected_tensors
-from checkpoint.safetensors_file import read_safetensors
+from checkpoint.network import Detector, Network, expected_tensors
 from checkpoint.tensor import convert
 from checkpoint.variants import find_row
+from conversion import SMALL, ConvertTest
 from parameters import parameters
 
-SMALL = Backbone(dim=16, in_dim=8, depths=(1, 1, 3, 2), layer_scale=True)
-CLASSIFIER = Network('CLASSIFICATION', SMALL, 10)
 SEGMENTER = Network('SEGMENTATION', SMALL, 4, None, 16)
 CASCADE = Network('DETECTION', SMALL, 5, Detector(3, 4, 1, 4, 16, 32))
 HEADS = ('--num_heads', '4,8', '--tokens', 'swap')
-
-
-class ConvertTest(unittest.TestCase):
-    """Runs the program in a folder of its own."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.out = self.folder / 'model' / '1'
-        self.file = self.folder / 'checkpoint.pth'
-        self.arrays = parameters(expected_tensors(CLASSIFIER))
-
-    def run_it(self, data, *flags):
-        """Its exit status; sets self.printed and self.error."""
-        self.file.write_bytes(data)
-        output, error = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
-            status = convert_checkpoint.main([str(self.file), '--out', str(self.out), *flags])
-        self.printed, self.error = output.getvalue(), error.getvalue()
-        return status
-
-    def convert(self, data, *flags):
-        self.assertEqual(self.run_it(data, *flags), 0, self.error)
-        self.assertEqual(self.error, '')
-        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
-                         ['config.textproto', 'labels.txt', 'model.safetensors'])
-        self.config = (self.out / 'config.textproto').read_text()
-        self.labels = (self.out / 'labels.txt').read_text().splitlines()
-        weights = (self.out / 'model.safetensors').read_bytes()
-        self.assertIn(f'  size_bytes: {len(weights)}\n', self.config)
-        self.assertIn(f'  sha256: "{hashlib.sha256(weights).hexdigest()}"\n', self.config)
-        self.weights = read_safetensors(memoryview(weights))
-
-    def assert_converted(self, arrays, dtype='F32'):
-        """The weights are the arrays, which are fp32, in `dtype`."""
-        self.assertEqual(self.weights.keys(), arrays.keys())
-        for name, array in arrays.items():
-            self.assertEqual((self.weights[name].dtype, self.weights[name].shape),
-                             (dtype, array.shape))
-            self.assertEqual(self.weights[name].array().tobytes(),
-                             convert(array, 'F32', dtype).tobytes())
-
-    def assert_refused(self, data, message, *flags):
-        self.assertEqual(self.run_it(data, *flags), 2)
-        self.assertRegex(self.error, message)
-        self.assertTrue(self.error.startswith(f'convert_checkpoint: {self.file}: '), self.error)
-        self.assertEqual(self.error.count('\n'), 1)
-        self.assertFalse(self.out.exists())
-
-    def state(self, **more):
-        return {**checkpoints.tensors(self.arrays), **more}
 
 
 class FormatTest(ConvertTest):

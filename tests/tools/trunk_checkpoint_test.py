@@ -4,7 +4,7 @@ import numpy as np
 
 import checkpoints
 from checkpoint.network import Backbone, Network, expected_tensors
-from convert_checkpoint_test import ConvertTest as Converted
+from conversion import ConvertTest
 from parameters import parameters
 
 LABELS = ['cat', 'dog', 'cup']
@@ -14,7 +14,7 @@ WIDE = Network('CLASSIFICATION', Backbone(28, 0, (0, 0, 2, 2), False, trunk=16),
 HEADS = ('--num_heads', '3,6')
 
 
-class TrunkTest(Converted):
+class TrunkTest(ConvertTest):
     def checkpoint(self, network, **more):
         """What training.py writes of a student and of its helpers `more`."""
         self.arrays = parameters(expected_tensors(network))

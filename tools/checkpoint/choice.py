@@ -42,16 +42,16 @@ def _choose_tokens(network, descriptions, flag):
             raise CheckpointError('the tensors aux_head are SF-Mamba\'s, --tokens none is '
                                   'MambaVision: leave it out')
         against = [str(d) for d in said if d.tokens != flag]
-        return flag, 'as the flags say' + (f', against {"; ".join(against)}' if against else '')
+        return flag, 'as the flags say' + (f', against {" and ".join(against)}' if against else '')
     kinds = {d.tokens for d in said}
     if not kinds:
         raise CheckpointError('nothing in the file tells SF-Mamba from MambaVision, whose tensors '
                               f'are the same: {BOTH}')
     if len(kinds) > 1:
-        sides = ', but '.join(f'{"; ".join(str(d) for d in said if d.tokens == tokens)} is '
+        sides = ', but '.join(f'{" and ".join(str(d) for d in said if d.tokens == tokens)} is '
                               f'{family(tokens)}' for tokens in ('swap', 'none'))
         raise CheckpointError(f'the evidence does not agree: {sides}: {BOTH}')
-    return kinds.pop(), f'by {"; ".join(map(str, said))}'
+    return kinds.pop(), f'by {" and ".join(map(str, said))}'
 
 
 def _narrowed(rows, descriptions):

@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import math
 import re
 
 from checkpoint import textproto
@@ -14,6 +13,7 @@ _SIZES = {'tiny': 't', 'tiny2': 't2', 'small': 's', 'base': 'b', 'large': 'l', '
           'large3': 'l3', **{size: size for size in ('t', 't2', 's', 'b', 'l', 'l2', 'l3')}}
 _NAME_KEYS = ('model_type', 'architectures', 'architecture', 'arch', 'model', 'model_name')
 _CROP_MODES = {'center': 'CENTER_CROP', 'squash': 'STRETCH'}
+_MAX_COLOUR = 1e6
 _SIZE_KEYS = ('input_size', 'img_size', 'image_size', 'input_resolution')
 _TOKENS = {'NONE': 'none', 'DATA': 'swap', 'LEARNABLE': 'swap'}
 
@@ -33,7 +33,7 @@ class Description:
     swap: bool = None         # False: the tokens do not change places.
 
     def __str__(self):
-        return f'{self.source}: {self.says}'
+        return f'{self.source} {self.says}'
 
 
 def read_name(text):
@@ -47,7 +47,7 @@ def read_name(text):
     pixels = next((f'_{part}' for part in parts if part in ('256', '512')), '')
     of_21k = '_21k' if '21k' in parts else ''
     names = [row.name for row in ROWS]
-    row = next((name for name in (f'{size}{pixels}_21k', f'{size}{of_21k}', size)
+    row = next((name for name in (f'{size}{pixels}_21k' if pixels else '', f'{size}{of_21k}', size)
                 if name in names), None)
     return found[0].lastgroup, row
 
@@ -58,14 +58,14 @@ def _named(source, key, value):
     for text in texts:
         known = read_name(text) if isinstance(text, str) else None
         if known:
-            return [Description(source, f'{key} {printable(text)}', *known)]
+            return [Description(source, f'{key} {printable(text)}'.lstrip(), *known)]
     return []
 
 
 def _last_two(value):
     """The values of stages 3 and 4 in a list of two or four, or None."""
     if isinstance(value, (list, tuple)) and len(value) in (2, 4) and all(
-            type(v) is int and v > 0 for v in value):
+            type(v) is int and 0 < v <= 16384 for v in value):
         return tuple(value[-2:])
     return None
 
@@ -92,7 +92,7 @@ def _colours(config, key, least):
     if values is None:
         return None
     if not isinstance(values, (list, tuple)) or len(values) != 3 or not all(
-            isinstance(v, (int, float)) and math.isfinite(v) and v > least for v in values):
+            isinstance(v, (int, float)) and least < v < _MAX_COLOUR for v in values):
         raise CheckpointError(f'config.json: {key}: expected three numbers')
     return tuple(values)
 
@@ -109,11 +109,11 @@ def _picture(config):
     crop, mode = config.get('crop_pct'), config.get('crop_mode')
     if crop is not None and (not isinstance(crop, (int, float)) or not 0.01 <= crop <= 1):
         raise CheckpointError('config.json: crop_pct: expected 0.01 to 1')
-    if mode is not None and mode not in _CROP_MODES:
+    if mode is not None and mode not in tuple(_CROP_MODES):
         raise CheckpointError(f'config.json: crop_mode {printable(str(mode))}: expected '
                               f'{" or ".join(_CROP_MODES)}')
     fields = {'size': size, 'crop_pct': crop and float(crop), 'resize': _CROP_MODES.get(mode),
-              'mean': _colours(config, 'mean', -math.inf), 'std': _colours(config, 'std', 0)}
+              'mean': _colours(config, 'mean', -_MAX_COLOUR), 'std': _colours(config, 'std', 0)}
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -207,10 +207,10 @@ def describe(files, facts):
         return facts[key] if isinstance(facts.get(key), dict) else {}
     found = _of_own_config(files.own_config) if files.own_config else []
     found += _of_config(files.config) if files.config else []
-    found += _of_meta(inner('meta')) + _named('arch', 'it is', facts.get('arch'))
+    found += _of_meta(inner('meta')) + _named('arch', '', facts.get('arch'))
     for holder in ('args', 'hyper_parameters'):
         for key in _NAME_KEYS:
-            found += _named(f'{holder}.{key}', 'it is', inner(holder).get(key))
+            found += _named(f'{holder}.{key}', '', inner(holder).get(key))
     found += _of_facts(inner('facts'))
     by_name = read_name(files.name)
     if by_name and by_name[1]:

@@ -16,6 +16,7 @@ _WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.
 _SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
 _CONFIG, _OWN_CONFIG, _OWN_LABELS = 'config.json', 'config.textproto', 'labels.txt'
 _SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
+_FILE_NAME = re.compile(r'\w[\w.-]*', re.ASCII)  # Of a shard: never of another folder.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
 _PAGES = (b'<!doctype html', b'<html', b'<?xml')
 
@@ -24,7 +25,7 @@ _PAGES = (b'<!doctype html', b'<html', b'<?xml')
 class Files:
     value: object            # What the file or the shards hold together.
     dropped: dict            # As TorchFile's.
-    name: str                # Of the file, or of the folder that was given.
+    name: str                # Of the file, or of the folder if the file has one of _WEIGHTS.
     config: dict = None      # config.json.
     own_config: str = None   # The text of config.textproto, of a model that the server loads.
     own_labels: str = None   # The text of its labels.txt.
@@ -45,7 +46,7 @@ def _refuse_other_kinds(data):
 
 def _json(data):
     try:
-        found = json.loads(bytes(data))
+        found = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f'not the JSON that it should be ({error})') from error
     if not isinstance(found, dict):
@@ -53,24 +54,23 @@ def _json(data):
     return found
 
 
-def _is_json(data):
-    if not bytes(data[:64]).lstrip().startswith(b'{'):
-        return False
-    header = int.from_bytes(data[:8], 'little')  # Of safetensors, whose size may look like text.
-    return not is_safetensors(data) or header > min(MAX_HEADER, len(data))
+def _is_json(head, size):
+    """Whether a file of `size` bytes that begins so is JSON and not safetensors, where the
+    first 8 bytes are a number."""
+    return head.lstrip().startswith(b'{') and not (
+        is_safetensors(head) and int.from_bytes(head[:8], 'little') < min(MAX_HEADER, size))
 
 
 def _read_shards(path, index):
     """The tensors of all shards that an index lists."""
     places = index.get('weight_map')
     if not isinstance(places, dict) or not places or not all(
-            isinstance(name, str) and pathlib.PurePath(name).name == name
-            for name in places.values()):
+            isinstance(name, str) and _FILE_NAME.fullmatch(name) for name in places.values()):
         raise CheckpointError('JSON, but not an index of shards: expected "weight_map" with the '
                               'name of a file beside it for each tensor')
     shards, dropped = {}, {}
     for name in sorted(set(places.values())):
-        shard = _read_named(path.with_name(name))
+        shard = _named(_read, path.with_name(name))
         if not isinstance(shard.value, dict):
             raise CheckpointError(f'{printable(name)}: expected a dictionary of tensors')
         shards[name] = shard.value
@@ -83,22 +83,32 @@ def _read_shards(path, index):
 
 
 def _read(path):
+    """The TorchFile of one file."""
     with open(path, 'rb') as file:
         if not file.seek(0, 2):
             raise CheckpointError('the file is empty')
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         _refuse_other_kinds(data)
-        if _is_json(data):
-            return _read_shards(path, _json(data))
         if is_safetensors(data):
             return TorchFile(read_safetensors(data), {})
         return read_torch_file(file, data)
 
 
-def _read_named(path):
-    """As _read(); errors name the file."""
+def _read_any(path):
+    """As _read(), or of all files that an index lists."""
+    with open(path, 'rb') as file:
+        head = file.read(64)
+        size = file.seek(0, 2)
+        if not _is_json(head, size):
+            return _read(path)
+        file.seek(0)
+        return _read_shards(path, _json(file.read(MAX_HEADER)))
+
+
+def _named(read, path):
+    """What read(path) gives; errors name the file."""
     try:
-        return _read(path)
+        return read(path)
     except CheckpointError as error:
         raise CheckpointError(f'{printable(path.name)}: {error}') from error
 
@@ -132,9 +142,10 @@ def read_files(path):
     weights = _weights_in(path) if path.is_dir() else path
     if not path.is_dir() and _SHARD.fullmatch(path.name):
         raise CheckpointError('one of several shards: give their index or their folder')
-    found = (_read_named if path.is_dir() else _read)(weights)
-    files = Files(found.value, found.dropped, path.absolute().name)
-    if path.is_dir() or path.name in _WEIGHTS:
+    found = _named(_read_any, weights) if path.is_dir() else _read_any(path)
+    with_folder = path.is_dir() or path.name in _WEIGHTS
+    files = Files(found.value, found.dropped, (folder if with_folder else path).absolute().name)
+    if with_folder:
         files.own_config = _text(folder / _OWN_CONFIG)
         files.own_labels = _text(folder / _OWN_LABELS) if files.own_config else None
         if (folder / _CONFIG).is_file():

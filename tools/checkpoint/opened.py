@@ -4,7 +4,8 @@
     opened.variant, opened.tokens, opened.network.classes
     opened.tensors['backbone.patch_embed.conv_down.0.weight'].array()
 
-Needs NumPy alone. Nothing in the file is executed; no tensor's data is read before its array().
+Needs NumPy alone, and tools/ on Python's path. Nothing in the file is executed; no tensor's
+data is read before its array().
 """
 
 import dataclasses

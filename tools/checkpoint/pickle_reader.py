@@ -13,7 +13,7 @@ import struct
 from checkpoint.tensor import CheckpointError, Storage, Tensor, checked_tensor, printable
 
 MAX_OPERATIONS = 5_000_000
-MAX_STRING = 1 << 16  # Bytes; longer ones hold no key and are dropped.
+MAX_STRING = 1 << 18  # Bytes; longer ones are no key and no configuration, and are dropped.
 MAX_LINE = 1 << 12    # Bytes.
 
 STORAGE_TYPES = {

@@ -4,7 +4,8 @@ import re
 
 from checkpoint.tensor import CheckpointError
 
-_TOKEN = re.compile(r'(?:\s|#[^\n]*)*("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[-+.\w]+|[][{}:,;]|$)')
+_TOKEN = re.compile(r'(?:\s|#[^\n]*)*'  # Comments.
+                    r'("(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[-+.\w]+|[][{}:,;]|$)')
 _MAX_DEPTH = 16
 
 
