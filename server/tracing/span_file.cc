@@ -13,8 +13,8 @@
 namespace sfmamba::tracing {
 namespace {
 
-// Returns the error of a system call that was to do `what`. It does not name
-// the path, which is the configuration's secret.
+// Returns the error of a system call that was to do `what`. The message does
+// not name the path, which only the configuration shows.
 absl::Status FileError(absl::string_view what) {
   return absl::ErrnoToStatus(errno,
                              absl::StrCat("trace_file: it cannot be ", what));
