@@ -119,7 +119,7 @@ test_sanitized() {
 
 # test_changed [REVISION]
 test_changed() {
-  check format_check.py
+  check '[fp]*_check.py'  # The quick ones: format_ and plain_english_.
   local tests
   tests=$(python3 -B tests/checks/affected_tests.py "$@") || fail "no tests were chosen"
   say "running $(grep -c . <<<"$tests") test targets"

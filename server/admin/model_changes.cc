@@ -11,6 +11,7 @@
 namespace sfmamba::admin {
 namespace {
 
+// Most bytes of a name that are logged: names are the callers', of any length.
 constexpr size_t kMaxNameShown = 200;
 
 void WriteLine(const std::string& caller, absl::string_view action,
@@ -25,7 +26,7 @@ void WriteLine(const std::string& caller, absl::string_view action,
              {"error", status.message()}});
 }
 
-// Who a line of the log is about, also if it may not administer.
+// Names a caller in the log, also one that may not administer.
 std::string NameOf(const Caller& caller,
                    const absl::StatusOr<std::string>& name) {
   return name.ok() && !name->empty() ? absl::StrCat(*name, " at ", caller.peer)
@@ -52,6 +53,7 @@ ModelChanges::Done ModelChanges::Logged(const Caller& caller,
                                         absl::string_view action,
                                         absl::string_view name,
                                         Done done) const {
+  // The log is captured, not this: a load may end after this is gone.
   return [log = &log_, who = NameOf(caller, allow_(caller)),
           action = std::string(action),
           name = std::string(name.substr(0, kMaxNameShown)),
@@ -70,6 +72,7 @@ void ModelChanges::Log(const Caller& caller, absl::string_view action,
 void ModelChanges::Load(const Caller& caller, absl::string_view name,
                         absl::string_view field,
                         std::optional<v1::Batching> batching, Done done) {
+  // Before the check, so that refused changes are logged too.
   Done logged = Logged(caller, "load", name, std::move(done));
   const absl::Status allowed = Check(caller);
   if (!allowed.ok()) return logged(allowed);

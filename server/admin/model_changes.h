@@ -15,14 +15,14 @@
 
 namespace sfmamba::admin {
 
-// Who asks for a change, by whatever transport.
+// The client that asks for a change, over any transport.
 struct Caller {
-  std::string peer;           // As gRPC writes it: "ipv4:10.0.0.7:41234".
+  std::string peer;           // In gRPC's form: "ipv4:10.0.0.7:41234".
   std::string authorization;  // The header of that name; may be empty.
 };
 
-// Whether a caller may administer: its name for the log, or the error that it
-// gets.
+// Returns the name, for the log, of a caller that may administer, or the error
+// that the caller gets.
 using Allow = std::function<absl::StatusOr<std::string>(const Caller&)>;
 
 // The model, and the version of it if there is one, that "{id}", "models/{id}"
@@ -36,16 +36,16 @@ struct Target {
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
-// The changes of what is served that callers from outside ask for: each is
-// checked by `allow`, and leaves a line in the log that says who asked for what
-// and what became of it. Otherwise the methods are ModelRepository's.
+// Changes models at the request of outside callers: checks each with `allow`
+// and logs the caller, the change and its outcome. The methods do what
+// ModelRepository's methods do.
 //
 // Thread-safe. A load or unload may end after this is gone.
 class ModelChanges {
  public:
   using Done = repository::ModelRepository::Done;
 
-  // They outlive this, and `log` the repository.
+  // All arguments outlive this, and `log` also outlives the repository.
   ModelChanges(repository::ModelRepository* repository,
                observability::Logger* log, Allow allow)
       : repository_(*repository), log_(*log), allow_(std::move(allow)) {}

@@ -23,6 +23,7 @@ absl::Status RuntimeSettings::Update(
   if (changes.has_trace_ratio() && set_trace_ratio_ == nullptr) {
     return server::NotSupported("tracing");
   }
+  // All changes are checked before the first is made.
   std::vector<QueueChange> queues;
   for (const v1::QueueLimits& limits : changes.queues()) {
     const absl::Status status = AddChanges(limits, &queues);
@@ -49,7 +50,8 @@ absl::Status RuntimeSettings::Update(
 
 absl::Status RuntimeSettings::AddChanges(
     const v1::QueueLimits& limits, std::vector<QueueChange>* changes) const {
-  v1::Batching batching;  // Which knows the ranges.
+  // Batching declares the ranges of these limits.
+  v1::Batching batching;
   batching.set_max_queue_items(limits.max_queue_items());
   batching.set_max_queue_bytes(limits.max_queue_bytes());
   const absl::Status ranges = server::CheckRanges(batching);
@@ -70,6 +72,7 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
+  // If no version is loaded, the error says why.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 

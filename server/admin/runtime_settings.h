@@ -17,8 +17,8 @@ namespace sfmamba::admin {
 // The settings that can be changed while the server runs. Thread-safe.
 class RuntimeSettings {
  public:
-  // `settings` are those that hold now, without the queues. `repository` and
-  // `log` outlive this. `set_trace_ratio` is null where nothing is traced.
+  // `settings` are the current ones, without the queues. `repository` and `log`
+  // outlive this. `set_trace_ratio` is null if tracing is off.
   RuntimeSettings(v1::RuntimeSettings settings,
                   const repository::ModelRepository* repository,
                   observability::Logger* log,

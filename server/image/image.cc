@@ -14,11 +14,11 @@
 namespace sfmamba::image {
 namespace {
 
-// What letterboxing fills with, near the mean of photographs: about zero once
-// normalised.
+// The colour that letterboxing fills with: near the mean of photographs, so
+// about zero once normalised.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
-// Returns an error of base/'s decoders as clients are told of it.
+// Converts an error of base/'s decoders to the one that clients get.
 absl::Status WithReason(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnimplemented:
@@ -39,7 +39,7 @@ int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// What of a picture the model sees, once it is resized.
+// Returns the resized picture's size and the part of it that the model sees.
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);
@@ -69,8 +69,8 @@ ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   return window;
 }
 
-// The window's `pixels`; padded around the middle where it is smaller than a
-// square of `size`.
+// Returns the window's `pixels` as a square of `size`, padded on both sides
+// where the window is smaller.
 ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
                      int size) {
   ImageBuffer buffer;
@@ -126,6 +126,7 @@ PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size) {
   const auto edges = [](float low, float high, int size) {
     const int begin = std::min<int>(std::lround(low * size), size - 1);
+    // A crop that rounds to nothing still gets a pixel.
     const int end = std::max<int>(std::lround(high * size), begin + 1);
     return std::make_pair(begin, std::min(end, size));
   };

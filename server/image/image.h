@@ -33,7 +33,7 @@ struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
 };
 
-// The same in pixels.
+// A rectangle in pixels of the picture.
 struct PixelRect {
   int left = 0, top = 0, width = 0, height = 0;
 };
@@ -53,9 +53,9 @@ struct PreprocessOptions {
 // The next two are to be called by their qualified names, for their arguments
 // make base/'s functions of the same names candidates too.
 
-// base::ReadImageHeader() with the errors that clients are told:
-// INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_DECODE_FAILED (a
-// broken header) or IMAGE_TOO_LARGE.
+// base::ReadImageHeader() with the errors that clients get: INVALID_ARGUMENT
+// with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_DECODE_FAILED (a broken header)
+// or IMAGE_TOO_LARGE.
 absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
                                             const ImageLimits& limits);
 
@@ -72,8 +72,8 @@ struct RowsInput {
   absl::Duration preprocess;  // The part of the time that was not decoding.
 };
 
-// The same as DecodeImage() and then Preprocess() for a picture that
-// base::ComesInRows(): its rows are resized as they are decoded.
+// DecodeImage() and Preprocess() in one for a picture that base::ComesInRows():
+// its rows are resized as they are decoded.
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
                                               int min_side,

@@ -12,7 +12,7 @@ struct ImageBuffer {
   int width = 0;
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
   std::vector<float> values;    // [3, height, width], normalised.
-  // Of the picture, or its crop, that the input was resized from.
+  // Size of the picture, or its crop, that the input was resized from.
   int original_height = 0;
   int original_width = 0;
 

@@ -24,14 +24,15 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// The side that a picture may be decoded down to, as less would have to be
-// enlarged after the crop; 0: full size.
+// Returns the smallest side that a picture may be decoded to. With a smaller
+// one the crop would have to be enlarged. 0: full size.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (model.resize == model::Resize::kKeepRatio) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,
                               image.crop->y_max - image.crop->y_min);
+  // A tiny crop asks for more than any JPEG's side, and for more than an int.
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
@@ -79,13 +80,13 @@ absl::StatusOr<ImageBuffer> ToInput(RgbImage picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
-// The model's input and what it is resized with: the filters' weights and the
-// rows at hand, a few numbers for each row and column, and the heap.
+// Bytes of what resizing needs beside pixels: the filters' weights and the rows
+// at hand, a few numbers for each row and column, and the heap's own.
 constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
   const int64_t size = model.image_size;
-  // Resized, then padded.
+  // Twice the input: the resized window and the padded square exist together.
   return 3 * size * 2 * size +
          kPerLine * (seen.height + seen.width + 2 * size) + kTables;
 }
@@ -114,6 +115,7 @@ int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
   } else {
     resizing += InputAndTables(seen, model);
   }
+  // The picture is freed when its crop exists, before the crop is resized.
   return std::max(cropping, resizing);
 }
 
@@ -177,6 +179,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
                                         DecodeWatch::Wanted wanted) {
+  // A picture in several slices is joined here, once its turn has come.
   if (image.fetch) image.fetch();
   if (image.tensor() != nullptr) return FromTensor(*image.tensor());
   const absl::Time start = base::SteadyNow();

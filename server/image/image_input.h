@@ -30,11 +30,12 @@ struct PreparedInput {
 // `picture`. Without a crop it is the whole picture.
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
 
-// The most memory that MakeInput() has allocated at a time for an encoded image
-// with this header, its result included.
+// Returns the most bytes that MakeInput() has allocated at a time for an
+// encoded image with this header, its result included.
 int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model);
-// The same for pixels of a size.
+// Returns the most bytes that MakeInput() has allocated at a time for pixels of
+// a size.
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model);
 

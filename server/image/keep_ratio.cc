@@ -25,7 +25,7 @@ PictureSize KeepRatioSize(const PictureSize& size, int short_side,
 
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size) {
   if (image.height == size.height && image.width == size.width) return image;
-  // OpenCV would share the rows out over threads of its own.
+  // OpenCV would divide the rows among threads of its own.
   static const bool single_threaded = (cv::setNumThreads(1), true);
   (void)single_threaded;
   RgbImage resized{size.width, size.height, {}};

@@ -15,7 +15,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Bytes a pixel; of NV12 in the Y plane.
+// Bytes of a pixel, for NV12 in its Y plane.
 int PixelSize(PixelBuffer::Format format) {
   switch (format) {
     case PixelBuffer::Format::kRgb8:
@@ -50,12 +50,12 @@ void YuvToRgb(int y, int u, int v, uint8_t* rgb) {
 void Nv12RowToRgb(const uint8_t* luma, const uint8_t* chroma, int width,
                   uint8_t* rgb) {
   for (int x = 0; x < width; ++x) {
-    const uint8_t* uv = chroma + (x & ~1);
+    const uint8_t* uv = chroma + (x & ~1);  // Two pixels share a pair.
     YuvToRgb(luma[x], uv[0], uv[1], rgb + 3 * x);
   }
 }
 
-// Takes the bytes at `red`, `green` and `blue` of each pixel of `size` bytes.
+// Copies the bytes at `red`, `green` and `blue` of each pixel of `size` bytes.
 void RowToRgb(const uint8_t* row, int width, int size, int red, int green,
               int blue, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, row += size, rgb += 3) {
@@ -92,6 +92,7 @@ float HalfToFloat(uint16_t half) {
   if (exponent != 0) {
     return FromBits(sign | uint32_t(exponent + 112) << 23 | mantissa << 13);
   }
+  // Subnormal: the mantissa counts units of 2^-24.
   return std::copysign(std::ldexp(static_cast<float>(mantissa), -24),
                        FromBits(sign | 0x3F800000u));
 }

@@ -14,8 +14,8 @@ namespace {
 
 using kernels::FixedPointTaps;
 
-// Pixels that are multiplied from one look at the watch to the next: some
-// hundred microseconds.
+// Interval between two looks at the watch, in multiplied pixels: some hundred
+// microseconds.
 constexpr int64_t kWatchedPixels = 1 << 19;
 
 // Keys' cubic with a = -0.5.
@@ -27,8 +27,9 @@ double Cubic(double x) {
   return 0;
 }
 
-// The weights of outputs begin .. begin + size - 1 of a side of `in` pixels
-// resized to `out`. Follows Pillow operation by operation: doubles round too.
+// Returns the weights of outputs begin .. begin + size - 1 of a side of `in`
+// pixels resized to `out`. Follows Pillow operation by operation, because
+// doubles round too.
 FixedPointTaps MakeTaps(int in, int out, int begin, int size) {
   const double scale = static_cast<double>(in) / out;
   const double filter_scale = std::max(scale, 1.0);
@@ -78,7 +79,7 @@ class Pace {
 }  // namespace
 
 struct BicubicResizer::Taps {
-  std::optional<FixedPointTaps> across, down;  // None where a side stays.
+  std::optional<FixedPointTaps> across, down;  // Unset if the side stays.
 };
 
 BicubicResizer::BicubicResizer(int width, int height,
@@ -96,6 +97,7 @@ BicubicResizer::BicubicResizer(int width, int height,
   const int kept = taps_->down ? taps_->down->max_count() : 1;
   begin_ = taken_ = FirstOf(0);
   end_ = EndOf(window.rows - 1);
+  // The rows that one output needs, and those of the next Take().
   slots_ = kept + kAtOnce;
   narrow_.resize(slots_ * row_bytes_);
   combined_.resize(kept);
@@ -126,6 +128,7 @@ int64_t BicubicResizer::Take(const uint8_t* const* rows) {
 int64_t BicubicResizer::Narrow(const uint8_t* const* rows) {
   kernels::ResizeRowsArgs args;
   for (int i = 0; i < kAtOnce; ++i) {
+    // Beyond the end the last row is computed again: the kernel takes kAtOnce.
     const int y = std::min(taken_ + i, end_ - 1);
     args.in[i] = rows[y - taken_];
     args.out[i] = &narrow_[y % slots_ * row_bytes_];
@@ -165,7 +168,7 @@ absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
   const size_t row_bytes = size_t{3} * width;
   const size_t readable = resizer.readable_bytes();
   const uint8_t* const picture_end = rgb + row_bytes * height;
-  // Copies of the last rows, where the picture ends before what may be read.
+  // Copies of the last rows: the kernel may read beyond the picture's end.
   std::vector<uint8_t> padded(kAtOnce * readable);
   Pace pace(watch);
   while (!resizer.done()) {
@@ -190,7 +193,7 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
       rows_(kUnaligned + kRows * stride_) {}
 
 uint8_t* RowResizer::Row(int y) {
-  if (y < begin_) return RowAt(0);  // Not needed.
+  if (y < begin_) return RowAt(0);  // Overwritten: the window begins below.
   const int slot = (y - begin_) % kRows;
   if (slot == 0 && y > begin_) TakeRows();
   return RowAt(slot);

@@ -15,9 +15,9 @@ namespace sfmamba::image {
 
 // A picture's new size, and the part of it that is wanted.
 struct ResizeWindow {
-  int width = 0;  // Of the whole picture, in pixels.
+  int width = 0;  // The whole picture's new size, in pixels.
   int height = 0;
-  int left = 0;  // Of the window, inside the picture.
+  int left = 0;  // The window's corner and size in the new picture.
   int top = 0;
   int columns = 0;
   int rows = 0;
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
     const uint8_t* rgb, int width, int height, const ResizeWindow& window,
     const base::DecodeWatch& watch = base::DecodeWatch());
 
-// The same for whoever has a few rows of the picture at a time.
+// ResizeBicubic() for callers that have a few rows of the picture at a time.
 //
 // Thread-compatible.
 class BicubicResizer {
@@ -65,7 +65,7 @@ class BicubicResizer {
   int64_t Combine(int output);
 
   const ResizeWindow window_;
-  const size_t row_bytes_;  // Of the window.
+  const size_t row_bytes_;  // Bytes in a row of the window.
   const std::unique_ptr<Taps> taps_;
   int begin_, end_;  // The picture's rows that are needed.
   size_t readable_;
@@ -79,8 +79,9 @@ class BicubicResizer {
   std::vector<uint8_t> result_;           // [rows, columns, 3]
 };
 
-// The same for a decoder that writes one row after another. So the picture is
-// never in memory as a whole, and what is resized is still in the cache.
+// BicubicResizer for a decoder that writes one row after another: the picture
+// is never in memory as a whole, and rows are resized while they are in the
+// cache.
 //
 // Thread-compatible.
 class RowResizer {

@@ -54,7 +54,8 @@ ModelTensor InputOf(const PublishedModel& model,
   return model.encoded ? EncodedInput() : kserve::InputOf(config);
 }
 
-// Of files a segmenter takes one a request.
+// A segmenter takes one file a request: its maps have the pictures' sizes, and
+// a tensor has one size.
 int MostImages(const PublishedModel& model, const model::ModelConfig& config,
                int max_images) {
   const bool maps = config.task == model::VisionTask::kSegmentation;
@@ -113,7 +114,8 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                       : inference::ModelInstanceGroup::KIND_GPU);
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
-  config->mutable_model_transaction_policy();  // Not decoupled.
+  // Present but false: each request gets one response.
+  config->mutable_model_transaction_policy();
   (*config->mutable_parameters())["precision"].set_string_value(
       std::string(repository::PrecisionName((*loaded)->precision)));
   return absl::OkStatus();

@@ -9,17 +9,17 @@
 
 namespace sfmamba::kserve {
 
-// What clients may know of a model. UNAVAILABLE unless it is READY.
+// Fills a model's name, version and tensors. UNAVAILABLE unless it is READY.
 absl::Status DescribeMetadata(const PublishedModel& model,
                               inference::ModelMetadataResponse* metadata);
 
-// The same with how it is batched. A request has at most `max_images`, and by
-// default waits for `default_timeout`.
+// Does what DescribeMetadata() does and adds the batching. A request has at
+// most `max_images`, and by default waits for `default_timeout`.
 absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                             absl::Duration default_timeout,
                             inference::ModelConfig* config);
 
-// What it has answered since the start.
+// Fills the counts and times of what a model has answered since the start.
 void DescribeStatistics(const PublishedModel& model,
                         inference::ModelStatistics* statistics);
 

@@ -17,9 +17,9 @@ namespace sfmamba::kserve {
 namespace {
 
 constexpr size_t kMaxNameShown = 64;  // Bytes.
-constexpr int kLengthBytes = 4;       // Before each element of BYTES.
+constexpr int kLengthBytes = 4;       // Bytes before each element of BYTES.
 
-// Appends numbers as they are in memory, which is little-endian.
+// Appends numbers in the order of memory, which is little-endian.
 template <typename T>
 void Append(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
@@ -32,7 +32,7 @@ void AppendVarint(uint32_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// An INT32 or UINT8 that is not negative, raw or packed.
+// Appends an INT32 or UINT8 that is not negative, raw or packed.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
   raw ? Append(value, to) : AppendVarint(value, to);
@@ -74,7 +74,7 @@ struct FillRow {
     }
   }
 
-  // Beyond the objects there are zeros.
+  // The tensors have the model's most objects; the rest of them is zeros.
   void operator()(prediction::DetectionAnswer& answer) const {
     const absl::string_view name = output.tensor.name;
     if (name == kNumDetections) {
@@ -99,7 +99,7 @@ struct FillRow {
   void operator()(prediction::SegmentationAnswer& answer) const {
     auto& map = std::get<prediction::RawIndexMap>(answer.map);
     if (map.bytes_per_pixel == 1) {
-      if (raw) {
+      if (raw) {  // A megabyte or more, which is not copied.
         *row = std::move(map.data);
         return;
       }

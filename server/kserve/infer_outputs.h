@@ -56,11 +56,11 @@ class InferOutputs {
 
  private:
   struct Image {
-    std::vector<std::string> rows;  // One for each output, as it is sent.
-    int height = 0, width = 0;      // Of a class map.
+    std::vector<std::string> rows;  // One for each output, in its sent form.
+    int height = 0, width = 0;      // A class map's sides.
   };
 
-  // Of the i-th output.
+  // Returns the shape of the i-th output.
   std::vector<int64_t> ShapeOf(size_t i) const;
 
   std::vector<WantedOutput> wanted_;

@@ -21,7 +21,7 @@ constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
 // What the parameters of a ModelInferRequest ask for.
 struct InferParameters {
   prediction::RequestOptions options;
-  std::optional<float> score_threshold;  // Of detections.
+  std::optional<float> score_threshold;  // For detectors.
 };
 
 // INVALID_ARGUMENT, INVALID_FIELD, naming the parameter, if one that is known

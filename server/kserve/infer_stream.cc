@@ -20,7 +20,7 @@ using observability::Method;
 constexpr size_t kMaxIdShown = 128;  // Bytes.
 constexpr char kFinalResponse[] = "triton_final_response";
 
-// Whether the client asks for the errors that other calls end with.
+// Whether the client wants an error to end the stream with its status.
 bool WantsStatus(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("triton_grpc_error");
@@ -28,8 +28,8 @@ bool WantsStatus(const grpc::CallbackServerContext& context) {
          (found->second == "true" || found->second == "1");
 }
 
-// As text, because clients see no more of an error: they find the request by
-// it.
+// Returns an error as text, with the request's id: the message is all that
+// clients see of an error.
 std::string Describe(const absl::Status& status, absl::string_view id) {
   const std::string request =
       id.empty()
@@ -72,7 +72,7 @@ class InferItem final : public rpc::StreamItem {
     } else {
       Answer(status, response);
     }
-    auto done = std::move(done_);  // This may be destroyed in it.
+    auto done = std::move(done_);  // done() may destroy this.
     done();
   }
 

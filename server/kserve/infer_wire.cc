@@ -15,7 +15,7 @@ using rpc::WireType;
 
 // Fields of ModelInferRequest.
 constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
-// Of InferInputTensor; the known ones before it are small.
+// Field of InferInputTensor. The fields with smaller numbers are small.
 constexpr uint32_t kContents = 5;
 
 const char* NameOf(uint32_t number) {
@@ -40,7 +40,7 @@ class Walker {
       if (!Handle(tag, end)) return Malformed();
       if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
           wire_.raw_inputs == kMaxCounted) {
-        break;  // It is refused; the rest need not be looked at.
+        break;  // The request will be refused, whatever follows.
       }
     }
     return absl::OkStatus();
@@ -108,7 +108,7 @@ class Walker {
   rpc::WireCopier copier_;
   rpc::WireCursor& cursor_;
   InferWire& wire_;
-  uint32_t field_ = 0;  // Of the request, that is looked at.
+  uint32_t field_ = 0;  // The request's field that is being read.
 };
 
 }  // namespace

@@ -15,17 +15,17 @@ namespace sfmamba::kserve {
 // takes more memory than it has bytes. Tensors' elements stay where they are.
 
 struct InferWire {
-  // How many there are. Counting ends at kMaxCounted.
+  // Numbers of these fields. Counting ends at kMaxCounted.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // Of the first input, `contents`, and how often it was given; then the first
-  // of raw_input_contents. Their lengths are -1 if they are not there.
+  // Position of the first input's `contents` and how often they were given, and
+  // position of the first raw_input_contents. A length of -1: it is missing.
   rpc::WireExtent contents = {0, -1};
   int contents_count = 0;
   rpc::WireExtent raw = {0, -1};
-  // The message as it is to be parsed: without elements, without inputs but the
-  // first, without outputs beyond kMaxOutputs.
+  // The part of the message that is parsed: no elements, the first input only,
+  // and at most kMaxOutputs outputs.
   std::string rest;
 };
 

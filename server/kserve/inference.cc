@@ -24,13 +24,14 @@ constexpr FieldName kFieldNames[] = {
     {"request_id", "id"},
 };
 
-// What the prediction is asked for, so that its answer has the outputs.
+// Returns parameters with which the prediction's answer has the wanted outputs.
 prediction::TaskParams ParamsFor(const model::ModelConfig& model,
                                  const std::vector<WantedOutput>& wanted,
                                  const InferParameters& parameters) {
   switch (model.task) {
     case model::VisionTask::kClassification: {
       prediction::ClassifyParams params;
+      // Tensors hold logits, and so do scores of the classification extension.
       params.score = prediction::ClassifyParams::Score::kLogit;
       params.top_k = 1;
       for (const WantedOutput& output : wanted) {
@@ -58,7 +59,8 @@ prediction::TaskParams ParamsFor(const model::ModelConfig& model,
   return prediction::ClassifyParams();
 }
 
-// Of a model that is not loaded, so that the prediction says so.
+// Returns parameters for a model that is not loaded, so that the prediction
+// refuses the request and says why.
 prediction::TaskParams ParamsFor(model::VisionTask task) {
   switch (task) {
     case model::VisionTask::kClassification:
@@ -73,6 +75,7 @@ prediction::TaskParams ParamsFor(model::VisionTask task) {
 
 }  // namespace
 
+// Predictions name the fields of their own requests; clients know others.
 absl::Status InRequestWords(const absl::Status& status) {
   server::ErrorDetail detail = server::GetErrorDetail(status);
   if (!absl::IsInvalidArgument(status) || detail.field.empty()) return status;
@@ -120,7 +123,7 @@ prediction::PredictionRequest Inference::Translate() {
   if (model_.ok()) request.version = model_->version;
   request.request_id = received_.message().id();
   request.message_bytes = received_.bytes();
-  // What is refused counts as one image.
+  // A refused request counts as one image.
   request.images = std::max(received_.images(), 1);
   request.image = [this](int i) { return received_.Image(i); };
   if (model_.ok()) request.malformed = TranslateTask(&request);
@@ -169,7 +172,7 @@ void Inference::Done(const absl::Status& status) {
     response.set_id(received_.message().id());
     outputs_.MoveTo(&response);
   }
-  Ended ended = std::move(ended_);
+  Ended ended = std::move(ended_);  // It may destroy this.
   ended(InRequestWords(status), &response);
 }
 

@@ -64,7 +64,7 @@ class Inference final : private prediction::ResponseWriter {
 
   ReceivedInference received_;
   const absl::StatusOr<PublishedModel> model_;
-  const std::string model_name_;  // As the prediction finds it.
+  const std::string model_name_;  // The version's name, for the prediction.
   InferOutputs outputs_;
   Ended ended_;
   prediction::Prediction prediction_;  // Last: it uses everything above.

@@ -136,6 +136,7 @@ grpc::ServerUnaryReactor* KserveService::ModelReady(
   if (status.ok()) status = rpc::Parse(*request, &asked);
   inference::ModelReadyResponse message;
   if (status.ok()) status = queries_.Ready(asked, &message);
+  // A stopping server still runs what it has, but must get no more.
   if (draining_.load()) message.set_ready(false);
   if (status.ok()) return EndProbe(context, message, response);
   return End(context, rpc::EndCall(status, context));
@@ -155,7 +156,7 @@ grpc::ServerUnaryReactor* KserveService::ModelInfer(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* response) {
   if (!request->Valid()) {
-    // The caller has cancelled before its message came: there is no request.
+    // The caller cancelled before its message came: there is no request.
     return End(context, grpc::Status::CANCELLED);
   }
   env_.message_came(context->peer(), request->Length());

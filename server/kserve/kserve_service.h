@@ -40,7 +40,7 @@ class KserveService final : public KserveMethods {
 
   KserveService(prediction::PredictionEnvironment environment, Options options);
 
-  // The same as VisionService's.
+  // See VisionService's methods of these names.
   void StartDraining();
   void EndUnreadCalls();
 

@@ -48,8 +48,8 @@ bool MayBeSet(absl::string_view path) {
   return false;
 }
 
-// The first field, `prefix` before it, that is set and cannot be; empty if all
-// can.
+// Returns the first field, with `prefix` before it, that is set and must not
+// be, or "". A silently ignored setting would mislead.
 std::string FindSurplus(const std::string& prefix,
                         const google::protobuf::Message& message) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();

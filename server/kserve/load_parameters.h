@@ -22,8 +22,9 @@ namespace sfmamba::kserve {
 absl::StatusOr<std::optional<v1::Batching>> ReadLoadParameters(
     const inference::RepositoryModelLoadRequest& request);
 
-// Of a request to unload: "unload_dependents" is a boolean without effect,
-// because no model depends on another. INVALID_ARGUMENT as above.
+// Checks the parameters of a request to unload: "unload_dependents" is a
+// boolean without effect, because no model depends on another.
+// INVALID_ARGUMENT, naming the parameter, for everything else.
 absl::Status CheckUnloadParameters(
     const inference::RepositoryModelUnloadRequest& request);
 

@@ -33,6 +33,7 @@ absl::Status ModelQueries::Ready(const inference::ModelReadyRequest& asked,
                                  inference::ModelReadyResponse* ready) const {
   const auto model = FindModel(env_, asked.name(), asked.version(), "name");
   ready->set_ready(model.ok() && model->version->Loaded().ok());
+  // Clients poll for a model that is about to appear: it is not ready.
   return absl::IsNotFound(model.status()) ? absl::OkStatus() : model.status();
 }
 

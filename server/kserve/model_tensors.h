@@ -29,7 +29,7 @@ inline constexpr char kClasses[] = "classes";
 inline constexpr char kClassMap[] = "class_map";
 
 ModelTensor InputOf(const model::ModelConfig& config);
-// The same as files.
+// Returns the input of a model that takes files.
 ModelTensor EncodedInput();
 std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config);
 

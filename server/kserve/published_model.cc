@@ -36,11 +36,13 @@ absl::StatusOr<PublishedModel> FindModel(
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
+  // This protocol's names are ids; Find() would also take "models/{id}".
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
   auto found = FindVersion(repository, name, version, field, use);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
+  // A model whose own id ends in the suffix goes before another's second name.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
       !FindVersion(repository, name, /*version=*/"", field,

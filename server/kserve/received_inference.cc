@@ -18,14 +18,14 @@ constexpr char kRawField[] = "raw_input_contents[0]";
 constexpr char kContentsField[] = "inputs[0].contents";
 constexpr size_t kMaxNameShown = 64;  // Bytes.
 
-// How many of something there are, and that there is to be one.
+// INVALID_ARGUMENT: `field` occurs `got` times instead of `expected`.
 absl::Status NotOne(absl::string_view field, int got,
                     absl::string_view expected) {
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected ", expected));
 }
 
-// Exactly one input, with elements in one place.
+// Checks that there is one input, with elements in one place.
 absl::Status CheckCounts(const InferWire& wire) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
@@ -51,7 +51,7 @@ absl::Status CheckCounts(const InferWire& wire) {
 
 ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
     : bytes_(message->Length()) {
-  grpc::ByteBuffer owner;  // Outlives the slices, as PictureBytes says.
+  grpc::ByteBuffer owner;  // Must outlive the slices, see PictureBytes.
   owner.Swap(message);
   std::vector<grpc::Slice> slices;
   if (bytes_ > 0 && !owner.Dump(&slices).ok()) {
@@ -89,7 +89,7 @@ absl::Span<const int64_t> ReceivedInference::shape() const {
 
 absl::Status ReceivedInference::CheckInput() {
   if (wire_.inputs > 0) {
-    // Before the counts, because such an input has no contents.
+    // Before the counts: an input in shared memory has no contents.
     const absl::Status status =
         CheckInputParameters(message_.inputs(0).parameters());
     if (!status.ok()) return status;
@@ -134,7 +134,8 @@ absl::Status ReceivedInference::CopyTypedNumbers(
   const int64_t image = BytesOfImage(type_, shape());
   const int64_t bytes = images_ * image;
   const int64_t elements = bytes / type_.bytes;
-  // No element takes less on the wire.
+  // Every element takes at least its size on the wire. The check comes before
+  // memory is allocated for what a shape merely claims.
   if (bytes > wire_.contents.length) {
     return server::InvalidField(
         kContentsField,

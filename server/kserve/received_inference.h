@@ -18,8 +18,8 @@
 
 namespace sfmamba::kserve {
 
-// A ModelInferRequest as it came by the wire: the small rest of it parsed, and
-// its images' bytes where they were received. Only typed numbers are copied.
+// A received ModelInferRequest: its images' bytes stay where they were
+// received, and the small rest is parsed. Only typed numbers are copied.
 // Thread-compatible.
 class ReceivedInference {
  public:
@@ -27,24 +27,24 @@ class ReceivedInference {
   // than `max_images`, none of them is looked at.
   ReceivedInference(grpc::ByteBuffer* message, int max_images);
 
-  // INVALID_ARGUMENT if the message is malformed: nothing of it is known.
+  // INVALID_ARGUMENT if the message is malformed: then all else is empty.
   const absl::Status& status() const { return status_; }
   // INVALID_ARGUMENT, naming the field, if its input is not one that this
   // server takes; UNIMPLEMENTED if it is in shared memory.
   const absl::Status& input_status() const { return input_status_; }
 
-  // Without inputs but the first, and without its contents.
+  // The message with its first input only, and without contents.
   const inference::ModelInferRequest& message() const { return message_; }
-  // Whether the outputs are to be raw, as the inputs are.
+  // Whether the input is raw, and so the outputs must be.
   bool raw() const { return wire_.raw_inputs > 0; }
   // Whether the images are files.
   bool files() const { return type_.is_bytes(); }
-  // Those that the shape has; 0 if there is no valid shape.
+  // The number of images in the shape; 0 if the shape is invalid.
   int images() const { return images_; }
   // The bytes that this holds.
   int64_t bytes() const { return bytes_; }
 
-  // The i-th image; its views are of this.
+  // Returns the i-th image, which has views of this object's bytes.
   absl::StatusOr<image::ImageSource> Image(int i);
   // Frees the images' bytes: no view of them is used any more.
   void ReleaseImages() { pictures_.Release(); }

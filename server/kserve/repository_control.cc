@@ -14,6 +14,7 @@ namespace sfmamba::kserve {
 
 absl::Status RepositoryControl::Check(const admin::Caller& caller) const {
   if (changes_ != nullptr) return changes_->Check(caller);
+  // Only a caller that may administer learns that changes are switched off.
   if (env_.gate != nullptr) {
     const auto allowed = env_.gate->Check(caller.authorization, caller.peer,
                                           security::Scope::kAdmin);

@@ -19,10 +19,10 @@ using rpc::WireExtent;
 using rpc::WireType;
 
 constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
-// Of names that an error repeats; in bytes.
+// Most bytes of a name that an error repeats.
 constexpr size_t kMaxShown = 32;
 constexpr int kMaxDimensionsShown = 8;
-constexpr int kLengthBytes = 4;  // Before each file.
+constexpr int kLengthBytes = 4;  // Bytes of the length before each file.
 // Fields of InferTensorContents.
 constexpr uint32_t kUint = 4, kFloat = 6, kBytes = 8;
 
@@ -41,7 +41,7 @@ std::string Shown(absl::Span<const int64_t> shape) {
                       end == shape.end() ? "]" : ", ...]");
 }
 
-// The field's name of an InferTensorContents; empty if it is none of them.
+// Returns the name of a field of InferTensorContents, or "".
 absl::string_view ContentsName(uint32_t number) {
   static constexpr absl::string_view kNames[] = {"",
                                                  "bool_contents",
@@ -122,7 +122,7 @@ class NumberReader {
     if (type_.bytes != 1) return Many(cursor, 1, end);
     uint64_t value;
     if (!cursor.ReadVarint(end, &value)) return Truncated();
-    // Protobuf keeps the low 32 bits of a uint32.
+    // Protobuf, too, keeps the low 32 bits of a uint32.
     if (static_cast<uint32_t>(value) > 255) {
       return Error(absl::StrCat("got ", static_cast<uint32_t>(value),
                                 ", expected 0 to 255 of UINT8"));
@@ -174,6 +174,7 @@ absl::StatusOr<int64_t> CountImages(const ElementType& type,
         type.is_bytes() ? "[N] or [N, 1]" : "[N, 3, height, width]",
         " of 1 or more images"));
   }
+  // A stranger's shape must not overflow the product of its sides.
   int64_t bytes = std::max(type.bytes, 1);
   for (const int64_t side : shape) {
     if (__builtin_mul_overflow(bytes, side, &bytes)) {

@@ -13,10 +13,10 @@
 
 namespace sfmamba::kserve {
 
-// What an input may be: BYTES, whose elements are files, or numbers.
+// The type of an input: BYTES, whose elements are files, or numbers.
 struct ElementType {
   absl::string_view name;  // "FP32".
-  int bytes = 0;           // Of an element; 0: BYTES.
+  int bytes = 0;           // Size of an element; 0: BYTES.
   image::InputTensor::Type type = image::InputTensor::Type::kFloat32;
 
   bool is_bytes() const { return bytes == 0; }

@@ -7,6 +7,7 @@
 namespace sfmamba::observability {
 
 void BusyMeter::Start(absl::Time now) {
+  // Batches that overlap make one busy period.
   if (running_++ == 0) since_ = now;
 }
 

@@ -31,15 +31,15 @@ class BusyMeter {
 
   int running_ = 0;           // Batches.
   absl::Time since_;          // The current period's begin, if one runs.
-  std::deque<Period> ended_;  // Those that the window may still see; disjoint.
+  std::deque<Period> ended_;  // Disjoint; older ones than kWindow are dropped.
 };
 
 // The series of one device. They are removed when the last owner releases this.
 // Thread-safe.
 class DeviceMetrics {
  public:
-  // Called by whoever runs batches on the device, when one begins and when it
-  // has ended.
+  // Called by the threads that run batches on the device, when a batch begins
+  // and when it has ended.
   void BatchStarted() ABSL_LOCKS_EXCLUDED(mu_);
   void BatchEnded() ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -34,9 +34,9 @@ class InferenceStatistics {
     absl::Duration output;  // Encoding the answer.
   };
   struct Snapshot {
-    int64_t images = 0;  // Of requests that succeeded.
+    int64_t images = 0;  // Images in successful requests.
     int64_t batches = 0;
-    absl::Time last = absl::UnixEpoch();  // A request's success.
+    absl::Time last = absl::UnixEpoch();  // The last request's success.
     Sum success, fail, queue, input, infer, output;
     std::map<int, Sum> by_batch_size;
   };

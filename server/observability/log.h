@@ -118,16 +118,16 @@ class Logger {
   // Writes the line of a finished request at level kInfo of kRequests. Up to
   // 100 lines a second are written, then a sample, with the number left out.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
-  // The same for a request that ended with an error of `reason`: up to 10 lines
-  // a second are written for each reason. ReportLeftOut() tells of the others.
-  // Reasons are the server's own, so they are few.
+  // Writes the line of a request that ended with an error of `reason`: up to 10
+  // lines a second for each reason. ReportLeftOut() counts the others. Reasons
+  // are the server's own, so they are few.
   void AccessRefused(absl::string_view reason, Fields fields)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Writes how many lines of each reason were left out since the last call. To
   // be called now and then.
   void ReportLeftOut() ABSL_LOCKS_EXCLUDED(mu_);
-  // The same as Access() for a request that failed by the server's fault, at
-  // level kError: no line is left out.
+  // Writes the line of a request that failed by the server's fault, at level
+  // kError: no line is left out.
   void AccessFailed(Fields fields) {
     Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
   }

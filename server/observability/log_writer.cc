@@ -15,10 +15,12 @@
 namespace sfmamba::observability {
 namespace {
 
+// Most time that the destructor gives the waiting lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// How often a thread that cannot write looks whether it is to end.
+// Interval at which a thread that cannot write looks whether it must end.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
-// A pipe that is ready takes so many bytes without blocking: pipe(7).
+// Most bytes of one write: a pipe that is ready takes PIPE_BUF bytes without
+// blocking, see pipe(7).
 constexpr size_t kChunk = PIPE_BUF;
 
 }  // namespace
@@ -36,6 +38,7 @@ LogWriter::~LogWriter() {
 }
 
 void LogWriter::Write(std::string line, bool urgent) {
+  // Errors still find room when a flood of requests has filled the queue.
   const size_t room =
       urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
   absl::MutexLock lock(&mu_);
@@ -76,6 +79,7 @@ void LogWriter::Loop() {
     for (const std::string& line : taken) {
       const bool written = WriteAll(line);
       absl::MutexLock lock(&mu_);
+      // Only now: a blocked descriptor must not let lines pile up.
       bytes_ -= line.size();
       if (!written) ++dropped_;
     }
@@ -87,7 +91,7 @@ void LogWriter::Loop() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // Once time is up no line waits, of which there may be thousands.
+    // Once the time is up no line may wait: there may be thousands of them.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

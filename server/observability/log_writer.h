@@ -22,12 +22,12 @@ namespace sfmamba::observability {
 class LogWriter {
  public:
   struct Options {
-    // Of the lines that wait. Urgent ones may use a quarter more.
+    // Most bytes of waiting lines. Urgent lines may use a quarter more.
     size_t max_bytes = 1 << 20;
   };
 
-  // `fd` is used, not owned. It may block: a pipe that nobody reads only stops
-  // the thread of this object.
+  // `fd` is used, not owned. It may block: a full pipe without a reader stops
+  // only the thread of this object.
   LogWriter(int fd, const Options& options);
   ~LogWriter();
 
@@ -54,8 +54,8 @@ class LogWriter {
 
   mutable absl::Mutex mu_;
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mu_);
-  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;      // Of lines_.
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;  // What was taken from lines_.
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Lines waiting or being written.
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;  // Whether thread_ has lines.
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

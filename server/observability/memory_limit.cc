@@ -64,6 +64,7 @@ int64_t GroupLimit(const std::string& mount, absl::string_view path,
 }  // namespace
 
 int64_t MemoryLimit(const std::string& root) {
+  // The smallest limit holds: a group's limit may exceed the machine's memory.
   int64_t limit = MachineMemory(root);
   // Lines such as "0::/kubepods/pod1" or, of version 1, "7:memory:/pod1".
   const std::string groups = ReadAll(root + "/proc/self/cgroup");
@@ -88,7 +89,8 @@ int64_t MemoryLimit(const std::string& root) {
 }
 
 int64_t ResidentMemory() {
-  // In pages: the whole, what is in RAM, and more.
+  // proc(5): sizes in pages. The first is the virtual memory, the second the
+  // resident one.
   const std::vector<std::string> sizes =
       absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
   int64_t pages = 0;

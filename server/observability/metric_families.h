@@ -25,7 +25,7 @@ Buckets PowersOfTwo(int first, int last);
 
 // Every family: the one list of names, helps and types.
 struct MetricFamilies {
-  prometheus::Registry registry;  // Of counters and gauges.
+  prometheus::Registry registry;  // Counters and gauges.
   std::deque<HistogramFamily> histograms;
 
   // Each registers a family; "sfmamba_" goes before `name`.

@@ -15,7 +15,7 @@ enum class Method {
   kStreamPredict,
   kGetModel,
   kListModels,
-  // Of AdminService.
+  // AdminService's methods.
   kLoadModel,
   kUnloadModel,
   kSetVersionLabel,
@@ -23,7 +23,7 @@ enum class Method {
   kGetServerInfo,
   kGetBatchProfile,
   kUpdateRuntimeSettings,
-  // Of the Open Inference Protocol.
+  // The Open Inference Protocol's methods.
   kModelInfer,
   kModelStreamInfer,
   kModelMetadata,
@@ -45,7 +45,7 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
 inline constexpr int kModelStateCount = 4;
 
-inline constexpr int kCodeCount = 17;  // Of absl::StatusCode.
+inline constexpr int kCodeCount = 17;  // Values of absl::StatusCode.
 
 // The words of labels: "Classify", "decode", "ok", "full", "READY".
 absl::string_view MethodName(Method method);

@@ -41,8 +41,8 @@ int FormatIndex(absl::string_view format) {
   return i;  // "unknown"
 }
 
-// Those of `slots` that still live, copied, so that none is destroyed under the
-// lock that guards them.
+// Returns the living ones of `slots`. The copies keep them alive, so that none
+// is destroyed under the lock that guards the slots.
 template <typename Key, typename T>
 std::vector<std::pair<Key, std::shared_ptr<T>>> Living(
     const absl::flat_hash_map<Key, std::weak_ptr<T>>& slots) {
@@ -104,7 +104,7 @@ void Metrics::ImageDecoded(absl::string_view format, int64_t pixels) {
       families_->pixels_by_format[FormatIndex(format)];
   ShardedHistogram* histogram = made.load(std::memory_order_acquire);
   if (histogram == nullptr) {
-    // Two threads that come here at once get the same one.
+    // Add() returns the same histogram to two threads that come here at once.
     histogram = &families_->image_pixels.Add({{"format", Label(format)}},
                                              PowersOfTwo(16, 26));
     made.store(histogram, std::memory_order_release);
@@ -168,6 +168,8 @@ void Metrics::CertificateExpires(absl::Time time) {
 
 std::vector<MetricFamily> Metrics::Collect() const {
   std::vector<MetricFamily> all = families_->registry.Collect();
+  // The registry does not hold what follows: gauges that are computed now, and
+  // the histograms, which are sharded.
   std::vector<MetricFamily> own = CollectQueues();
   own.push_back(CollectDevices());
   for (const HistogramFamily& family : families_->histograms) {
@@ -200,13 +202,14 @@ std::vector<MetricFamily> Metrics::CollectQueues() const {
   };
   absl::flat_hash_map<std::string, Queues> all;
   for (const auto& [key, model] : models) {
-    if (key.second.empty()) continue;  // No version, no queue.
+    if (key.second.empty()) continue;  // Only versions have queues.
     Queues& queues = all[key.first];
     for (int i = 0; i < server::kPriorityCount; ++i) {
       Queue& sum = queues.by_priority[i];
       const ModelMetrics::Queue& queue = model->queues_[i];
       sum.items += queue.items.load(std::memory_order_relaxed);
       sum.bytes += queue.bytes.load(std::memory_order_relaxed);
+      // A model's versions are summed; its oldest image is the oldest of any.
       sum.oldest_nanos = std::min(
           sum.oldest_nanos, queue.oldest_nanos.load(std::memory_order_relaxed));
     }

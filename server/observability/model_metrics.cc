@@ -12,7 +12,7 @@ namespace {
 using prometheus::Counter;
 using prometheus::Gauge;
 
-// Of a version that have series of their own.
+// Most sizes of a version that have their own series.
 constexpr int kMaxBuckets = 64;
 
 std::string Label(absl::string_view text) { return std::string(text); }
@@ -49,11 +49,13 @@ void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
                                absl::string_view reason,
                                absl::Duration duration) {
   RequestsOf(method, code, reason)->Increment();
+  // Series are made at their first value, since most pairs never occur. Later
+  // values find them without a lock.
   std::atomic<ShardedHistogram*>& made =
       shared_->durations[static_cast<int>(method)][static_cast<int>(code)];
   ShardedHistogram* histogram = made.load(std::memory_order_acquire);
   if (histogram == nullptr) {
-    // Two threads that come here at once get the same one.
+    // Add() returns the same histogram to two threads that come here at once.
     histogram = &shared_->families.request_duration.Add(
         {{"method", Label(MethodName(method))},
          {"model", shared_->model},
@@ -66,6 +68,7 @@ void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
 
 Counter* ModelMetrics::RequestsOf(Method method, absl::StatusCode code,
                                   absl::string_view reason) {
+  // Successes, which are most requests, are counted without a lock.
   const bool is_ok = code == absl::StatusCode::kOk && reason.empty();
   std::atomic<Counter*>& ok = ok_requests_[static_cast<int>(method)];
   Counter* counter = is_ok ? ok.load(std::memory_order_acquire) : nullptr;
@@ -125,7 +128,7 @@ void ModelMetrics::StageDone(Stage stage, ItemOutcome outcome,
       shared_->stages[static_cast<int>(stage)][static_cast<int>(outcome)];
   ShardedHistogram* histogram = made.load(std::memory_order_acquire);
   if (histogram == nullptr) {
-    // Two threads that come here at once get the same one.
+    // Add() returns the same histogram to two threads that come here at once.
     histogram = &shared_->families.stage_duration.Add(
         {{"model", shared_->model},
          {"stage", Label(StageName(stage))},

@@ -47,9 +47,10 @@ class ModelMetrics {
   // An image was refused before a batch took it. `queue` is the one that was
   // full, such as "batch"; empty if the reason is another.
   void Rejected(absl::string_view reason, absl::string_view queue);
-  void ItemFailed(absl::string_view reason);     // Such as "DEVICE_OOM".
-  void DeadlineMissed(absl::string_view stage);  // Such as "queue".
-  // An image that ended with `outcome` was in `stage` for so long.
+  void ItemFailed(absl::string_view reason);     // For example "DEVICE_OOM".
+  void DeadlineMissed(absl::string_view stage);  // For example "queue".
+  // Records the time that an image spent in `stage`, which ended with
+  // `outcome`.
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
   // Called by the executor when a batch begins, and when a batch of `items`

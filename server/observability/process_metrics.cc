@@ -63,7 +63,9 @@ int CountOpenFiles() {
 
 std::vector<MetricFamily> CollectProcess() {
   std::vector<MetricFamily> families;
-  // proc(5): the fields after the command's closing bracket, from the third on.
+  // proc(5): the fields after the command, which may itself contain brackets.
+  // They begin with the third: utime (14) has index 11, stime 12, starttime 19
+  // and rss 21.
   const std::string stat = ReadAll("/proc/self/stat");
   const size_t bracket = stat.rfind(')');
   if (bracket == std::string::npos || bracket + 2 >= stat.size()) return {};

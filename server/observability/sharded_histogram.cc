@@ -25,6 +25,7 @@ void ShardedHistogram::Observe(double value) {
                    [value](double bound) { return value <= bound; });
   shard.counts[bucket - bounds_.begin()].fetch_add(1,
                                                    std::memory_order_relaxed);
+  // C++17 has no fetch_add() for floating-point numbers.
   double sum = shard.sum.load(std::memory_order_relaxed);
   while (!shard.sum.compare_exchange_weak(sum, sum + value,
                                           std::memory_order_relaxed)) {
@@ -35,6 +36,7 @@ prometheus::ClientMetric ShardedHistogram::Collect() const {
   prometheus::ClientMetric metric;
   prometheus::ClientMetric::Histogram& sum = metric.histogram;
   for (size_t i = 0; i <= bounds_.size(); ++i) {
+    // Prometheus's buckets are cumulative.
     for (const Shard& shard : shards_) {
       sum.sample_count += shard.counts[i].load(std::memory_order_relaxed);
     }

@@ -27,7 +27,8 @@ class ShardedHistogram {
 
   void Observe(double value);
 
-  // What was observed before the call, and perhaps some of what is meanwhile.
+  // Returns all values observed before the call, and perhaps some observed
+  // during it.
   prometheus::ClientMetric Collect() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// Where the fields of "vv-<32 digits>-<16 digits>-ff" begin and end.
+// Positions of the fields of "vv-<32 digits>-<16 digits>-ff", and its length.
 constexpr size_t kTraceAt = 3, kParentAt = 36, kFlagsAt = 53, kSize = 55;
 constexpr uint64_t kSampledFlag = 1;
 
@@ -81,7 +81,7 @@ std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent) {
   const std::optional<uint64_t> flags = field(kFlagsAt, 2);
   if (!version || !high || !low || !parent || !flags) return std::nullopt;
   if (*version == 0xff) return std::nullopt;
-  // A later version may go on after what it shares with this one.
+  // A later version may append fields to those that it shares with this one.
   if (traceparent.size() > kSize &&
       (*version == 0 || traceparent[kSize] != '-')) {
     return std::nullopt;
@@ -107,11 +107,13 @@ std::string KeptTracestate(absl::string_view tracestate) {
   size_t bytes = 0;  // Joined, and a comma after the last.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
-    if (member.empty()) continue;  // It may be.
+    if (member.empty()) continue;  // The standard allows empty members.
     if (!IsMember(member) || members.size() == kMaxMembers) return "";
     members.push_back(member);
     bytes += member.size() + 1;
   }
+  // W3C Trace Context, "tracestate Limits": large members are dropped first,
+  // then the last ones.
   const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
   for (auto member = members.begin();
        is_too_long() && member != members.end();) {
@@ -136,7 +138,7 @@ TraceId NewTraceId() { return {NewSpanId(), NewSpanId()}; }
 
 SpanId NewSpanId() {
   SpanId id = 0;
-  while (id == 0) id = Random()();
+  while (id == 0) id = Random()();  // 0 means that there is no span.
   return id;
 }
 

@@ -39,16 +39,16 @@ struct TraceContext {
 // what they share with it is read.
 std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent);
 
-// The same, or a new trace that begins here.
+// Returns the parsed context, or a new trace that begins here.
 TraceContext TraceContextOf(absl::string_view traceparent);
 
-// What is handed on of a `tracestate` value: all of it if it is in form and has
-// up to 512 bytes; else without its largest members, those of more than 128
-// bytes, and then without its last ones. Empty if it is not in form, or has
-// more than 32 members.
+// Returns the part of a `tracestate` value that is handed on: all of it if it
+// is in form and has up to 512 bytes; else without its largest members, those
+// of more than 128 bytes, and then without its last ones. Empty if it is not in
+// form, or has more than 32 members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// As they are written: 32 and 16 hexadecimal digits.
+// Return ids as headers have them: 32 and 16 lower-case hexadecimal digits.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 

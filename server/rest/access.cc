@@ -40,8 +40,8 @@ std::optional<Scope> KserveScope(const http::HttpRequest& request) {
   }
 }
 
-// The value of the header Authorization. Of several none is taken, as whoever
-// checks them before, such as a proxy, might take another.
+// Returns the value of the header Authorization. Several are refused: a proxy
+// in front of the server may have checked another one of them.
 absl::string_view Authorization(const http::HttpRequest& request) {
   constexpr char kName[] = "authorization";
   if (request.headers.count(kName) > 1) return "several";

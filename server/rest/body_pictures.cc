@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kSecretBytes = 16;
 constexpr int kLengthDelimited = 2;  // The wire type.
 
+// A placeholder begins with random bytes, so that no client's picture can be
+// taken for one.
 std::string NewSecret() {
   absl::BitGen random;
   std::string secret;
@@ -28,7 +30,7 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// Of a field of bytes or of a message.
+// Appends the tag and the length of a field of bytes or of a message.
 void AppendHead(int field, size_t length, std::string* to) {
   AppendVarint(field << 3 | kLengthDelimited, to);
   AppendVarint(length, to);
@@ -38,7 +40,7 @@ void AppendHead(int field, size_t length, std::string* to) {
 // message that has them, or null for the image itself.
 struct Source {
   std::string* bytes = nullptr;
-  int field = 0;  // Of the bytes.
+  int field = 0;  // The number of the bytes' field.
   const google::protobuf::Message* outer = nullptr;
   int outer_field = 0;
 };
@@ -107,7 +109,7 @@ grpc::ByteBuffer BodyPictures::Message(
 
 void BodyPictures::Append(v1::Image* image, std::string* small,
                           std::vector<grpc::Slice>* slices) const {
-  // The same in ClassifyRequest, DetectRequest and SegmentRequest.
+  // ClassifyRequest, DetectRequest and SegmentRequest number it alike.
   constexpr int kImages = v1::ClassifyRequest::kImagesFieldNumber;
   static_assert(v1::DetectRequest::kImagesFieldNumber == kImages);
   static_assert(v1::SegmentRequest::kImagesFieldNumber == kImages);

@@ -15,7 +15,7 @@ namespace {
 constexpr char kGrpcTimeout[] = "grpc-timeout";
 constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
-constexpr size_t kMaxShown = 64;  // Of a value that is refused.
+constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused value.
 
 absl::Duration GrpcUnit(char letter) {
   switch (letter) {
@@ -106,6 +106,7 @@ absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
   call.peer = request.peer;
   call.caller = request.caller;
   call.system = "http";
+  // W3C Trace Context: several traceparents count as none.
   if (request.headers.count("traceparent") == 1) {
     call.traceparent = std::string(Header(request, "traceparent"));
   }

@@ -8,7 +8,7 @@
 
 namespace sfmamba::rest {
 
-// What a prediction wants to know of its call, from a request's headers.
+// Reads the facts about a call that predictions need from a request's headers.
 //
 // The deadline is `now` and what `grpc-timeout` says (gRPC's form: at most 8
 // digits and one of H M S m u n, "100m" for 100 ms), or `x-request-timeout`

@@ -15,7 +15,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 32;  // Of a method that is refused.
+constexpr size_t kMaxShown = 32;  // Most bytes shown of a refused method.
 
 std::string ToJson(const absl::Status& error) {
   google::rpc::Status proto = rpc::ToRpcStatus(error);
@@ -23,7 +23,7 @@ std::string ToJson(const absl::Status& error) {
   if (google::protobuf::util::MessageToJsonString(proto, &json).ok()) {
     return json;
   }
-  // A detail of a type that is not linked in.
+  // JSON cannot be written for a detail whose type is not linked in.
   proto.clear_details();
   json.clear();
   (void)google::protobuf::util::MessageToJsonString(proto, &json);

@@ -18,7 +18,8 @@ std::optional<std::string> RetryAfter(const absl::Status& error);
 // their "@type", by the HTTP status of its code.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
-// The same for what the transport refuses by itself; `http_code` is an error's.
+// ErrorResponse() for what the transport itself refuses; `http_code` is an
+// error's.
 http::HttpResponse RefusalResponse(int http_code, absl::string_view message);
 
 // Answers a method that a path does not serve; it serves `allowed`, such as

@@ -16,20 +16,20 @@
 namespace sfmamba::rest {
 namespace {
 
-// Base64 is decoded in pieces of so many characters, a multiple of 4.
+// Characters of base64 that are decoded together, a multiple of 4: all that is
+// copied at a time, since the result replaces the text.
 constexpr size_t kPiece = 4096;
-constexpr size_t kMaxShown = 512;  // Of what protobuf says of an error.
+constexpr size_t kMaxShown = 512;  // Most bytes shown of protobuf's message.
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Reads the characters of a JSON string, those of base64 alone: the URL-safe
-// alphabet becomes the standard one, and line breaks are left out.
+// Reads the base64 characters of a JSON string: converts the URL-safe alphabet
+// to the standard one and leaves line breaks out.
 class Base64Characters {
  public:
   explicit Base64Characters(absl::string_view text) : text_(text) {}
 
-  // The next ones, at most `max`, appended to `piece`. False if a character
-  // can be in no base64.
+  // Appends characters until `piece` has `max`. False if one is not base64's.
   bool Read(size_t max, std::string* piece) {
     while (piece->size() < max && !text_.empty()) {
       const std::optional<char> next = Next();
@@ -53,7 +53,7 @@ class Base64Characters {
     const char c = text_.front();
     text_.remove_prefix(1);
     if (c != '\\') return c;
-    // The string ends in a quote, so a character follows.
+    // EndOfString() has skipped escaped quotes, so a character follows.
     const char escaped = text_.front();
     text_.remove_prefix(1);
     if (escaped == '/') return '/';
@@ -70,7 +70,7 @@ class Base64Characters {
   }
 
   absl::string_view text_;
-  bool padded_ = false;  // After '=' there are but more.
+  bool padded_ = false;  // After '=' nothing else may follow.
 };
 
 // Decodes base64 of `size` characters into where it is. Returns how many bytes
@@ -81,7 +81,7 @@ std::optional<size_t> DecodeInPlace(char* text, size_t size) {
   size_t written = 0;
   while (!characters.done()) {
     piece.clear();
-    // What is read is ahead of what is written.
+    // Decoding shortens, so that writing never overtakes reading.
     if (!characters.Read(kPiece, &piece)) return std::nullopt;
     if (!absl::Base64Unescape(piece, &bytes)) return std::nullopt;
     std::memcpy(text + written, bytes.data(), bytes.size());

@@ -27,10 +27,10 @@ namespace sfmamba::rest {
 
 // A request that asks a model about images, as it came.
 struct PredictionBody {
-  grpc::ByteBuffer message;  // The request's bytes by protobuf.
-  std::string model;         // That the path names.
+  grpc::ByteBuffer message;  // The request, serialized.
+  std::string model;         // The path's model.
   rpc::CallInfo call;
-  Encoding encoding = Encoding::kJson;  // Of the answer.
+  Encoding encoding = Encoding::kJson;  // The answer's.
   // Memory that is held until the pictures are read, beside the message's.
   server::MemoryHold surplus;
   absl::Status status;  // Why it is refused, or OK.

@@ -10,7 +10,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 64;  // Of what is refused.
+constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused text.
 
 }  // namespace
 

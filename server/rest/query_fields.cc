@@ -25,8 +25,8 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kMaxShown = 64;  // Of a name or a value that is refused.
-// No duration of protobuf is longer.
+constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused text.
+// The longest duration that protobuf has.
 constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
 std::string Shown(absl::string_view text) {
@@ -44,7 +44,7 @@ bool IsSettable(const FieldDescriptor& field) {
          IsDuration(field);
 }
 
-// What an enum's text may be: the names but for the one that means unset.
+// Lists an enum's names, without the unset value.
 std::string Names(const EnumDescriptor& type) {
   std::vector<std::string> names;
   for (int i = 0; i < type.value_count(); ++i) {
@@ -82,7 +82,7 @@ bool SetDuration(const std::string& text, Message* message,
   return true;
 }
 
-// Sets a field that is not repeated; false if the text is no value of it.
+// Sets a field that is not repeated; false if the text does not fit its type.
 bool SetOne(const std::string& text, Message* message,
             const FieldDescriptor& field) {
   const auto& fields = *message->GetReflection();
@@ -133,7 +133,7 @@ bool AddAll(const std::string& text, Message* message,
 
 struct Place {
   Message* message = nullptr;
-  const FieldDescriptor* field = nullptr;  // Null: there is none.
+  const FieldDescriptor* field = nullptr;  // Null: not found.
 };
 
 // The field that `name` means within `message`; made if it is within others.
@@ -148,6 +148,7 @@ Place Find(absl::string_view name, Message* message) {
   if (first.size() == name.size()) {
     return IsSettable(*field) ? Place{message, field} : Place{};
   }
+  // A picture's source, the oneof, comes in the body only.
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE ||
       field->is_repeated() || field->containing_oneof() != nullptr ||
       IsDuration(*field)) {

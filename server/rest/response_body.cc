@@ -25,7 +25,7 @@ http::HttpResponse WithType(Encoding encoding) {
 
 // The tag and the length of a result within its response.
 std::string ResultHead(size_t length) {
-  // The same in all three responses.
+  // All three responses number it alike.
   constexpr int kField = v1::ClassifyResponse::kResultsFieldNumber;
   static_assert(v1::DetectResponse::kResultsFieldNumber == kField);
   static_assert(v1::SegmentResponse::kResultsFieldNumber == kField);
@@ -88,6 +88,7 @@ http::HttpResponse ResponseBody::Take(const google::protobuf::Message& rest) {
   http::HttpResponse response = WithType(encoding_);
   std::vector<std::string>& body = response.body;
   if (encoding_ == Encoding::kProtobuf) {
+    // Fields of a message may come in any order and in pieces.
     body = std::move(results_);
     body.push_back(rest.SerializeAsString());
     return response;

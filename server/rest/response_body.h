@@ -36,9 +36,9 @@ class ResponseBody {
   void Start(int images);
   // Returns how many bytes the result takes.
   int64_t SetResult(int i, const google::protobuf::Message& result);
-  // Of the whole body; `rest` is the response without results.
+  // Returns the size of the whole body; `rest` is the response without results.
   int64_t Bytes(const google::protobuf::Message& rest) const;
-  // The whole; once.
+  // Returns the whole body; once.
   http::HttpResponse Take(const google::protobuf::Message& rest);
 
  private:

@@ -14,7 +14,7 @@
 namespace sfmamba::rest {
 namespace {
 
-// Of failed handshakes, in a second.
+// Most lines a second about failed handshakes.
 constexpr int kHandshakeLines = 5;
 
 KserveRest::Options KserveOptions(const RestService& service,
@@ -62,7 +62,7 @@ http::HttpOptions HttpOptionsOf(
   };
   result.refusal = RefusalResponse;
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
-  // Whoever can connect can cause them as often as he likes.
+  // Lines are limited: anyone who can connect can make handshakes fail.
   result.handshake_failed =
       [&metrics, &log = environment.log,
        lines = observability::LineSampler(kHandshakeLines, /*every=*/0)](

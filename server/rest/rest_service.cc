@@ -14,14 +14,14 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 256;  // Of a path that is not known.
+constexpr size_t kMaxShown = 256;  // Most bytes shown of an unknown path.
 
 bool IsUnder(absl::string_view path, absl::string_view folder) {
   return absl::StartsWith(path, folder) &&
          (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// A request that reads: answers others than GET and HEAD.
+// Answers methods other than GET and HEAD; false for those two.
 bool RefuseUnlessRead(http::Exchange* exchange) {
   const std::string& method = exchange->request().method;
   if (method == "GET" || method == "HEAD") return false;
@@ -61,12 +61,13 @@ class RestService::Tracked final : public http::Exchange {
   }
   void Answer(http::HttpResponse response,
               absl::AnyInvocable<void()> sent) override {
-    // It may be gone once its answer is sent.
+    // The answer's callback may destroy the exchange.
     const auto exchange = std::move(exchange_);
     exchange->Answer(std::move(response),
                      [service = service_, sent = std::move(sent)]() mutable {
                        sent();
-                       sent = nullptr;  // With what it holds.
+                       // What it holds goes before the service may end.
+                       sent = nullptr;
                        service->Ended();
                      });
   }

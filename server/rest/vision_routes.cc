@@ -60,7 +60,8 @@ VisionRoutes::VisionRoutes(prediction::PredictionEnvironment environment,
 
 void VisionRoutes::Handle(std::unique_ptr<http::Exchange> exchange) const {
   const http::HttpRequest& request = exchange->request();
-  // "models/{id}:{verb}"; without a verb a model, or all of them.
+  // The path is "models/{id}:{verb}"; without a verb it asks for a model, or
+  // for the list of all.
   const absl::string_view path =
       absl::string_view(request.path).substr(kBase.size());
   const size_t colon = path.rfind(':');

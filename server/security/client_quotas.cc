@@ -9,12 +9,12 @@
 namespace sfmamba::security {
 namespace {
 
-// Until an image of the same client may have ended.
+// Delay after which an image of the same client may have ended.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
-// With more clients those whose buckets are full are looked for.
+// Number of clients above which those with nothing to remember are removed.
 constexpr size_t kFewClients = 1024;
-// Addresses are easily had. While so many have sent images lately, a new one's
-// rate is not counted.
+// Most clients that are counted. Anyone can use many addresses, so beyond this
+// number new clients are admitted without limits rather than remembered.
 constexpr size_t kMostClients = 1 << 16;
 
 double BurstOf(const Quota& quota) {

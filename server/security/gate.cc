@@ -26,6 +26,7 @@ bool IsLoopback(absl::string_view client) {
 Gate::Gate(Options options) : options_(std::move(options)) {}
 
 void Gate::Use(Tokens tokens) {
+  // Declared before the lock, the old tokens are destroyed after it.
   auto made = std::make_shared<const Tokens>(std::move(tokens));
   absl::MutexLock lock(&mu_);
   tokens_.swap(made);
@@ -45,7 +46,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
   std::shared_ptr<const Tokens> tokens;
   {
     absl::MutexLock lock(&mu_);
-    tokens = tokens_;
+    tokens = tokens_;  // Compared without the lock.
   }
   if (tokens == nullptr) {
     const absl::string_view client = server::ClientOf(peer);

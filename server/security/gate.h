@@ -28,7 +28,8 @@ namespace sfmamba::security {
 class Gate {
  public:
   struct Options {
-    // Of clients for which the token file has none, and of addresses.
+    // The quota of addresses, and of clients to which the token file gives
+    // none.
     Quota quota;
     // Called for each call that is refused, with its ErrorInfo.reason. Must be
     // quick and thread-safe.

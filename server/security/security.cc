@@ -27,7 +27,7 @@ Gate::Options GateOptions(const v1::ServerConfig& config,
   return options;
 }
 
-// The error of a start says which setting it is.
+// Makes any error of a file a wrong setting, as which it ends the start.
 absl::Status ForSetting(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(status.message());

@@ -29,7 +29,7 @@ Bio Open(const std::string& pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// A key with a password is not asked for one on the terminal.
+// Refuses keys with a password: OpenSSL would ask for it on the terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 Certificate Next(BIO* pem) {
@@ -37,7 +37,7 @@ Certificate Next(BIO* pem) {
 }
 
 absl::Status Wrong(absl::string_view setting, absl::string_view what) {
-  ERR_clear_error();  // Else the next user of the thread finds it.
+  ERR_clear_error();  // The next user of this thread would find the error.
   return absl::InvalidArgumentError(absl::StrCat(setting, ": ", what));
 }
 
@@ -51,7 +51,8 @@ absl::StatusOr<Certificate> ReadAll(absl::string_view setting,
   }
   int count = 1;
   while (Next(bio.get()) != nullptr) ++count;
-  // The only good end is that no further one begins.
+  // Reading must have ended because no further certificate begins, not because
+  // one is broken.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return Wrong(setting,
                  absl::StrCat("got a certificate, the ", count + 1,
@@ -82,6 +83,7 @@ absl::StatusOr<TlsIdentity> MakeTlsIdentity(std::string certificate_chain,
     return Wrong("tls_key_file",
                  "got no private key, expected one in PEM without a password");
   }
+  // gRPC takes a key of another certificate and fails in each handshake.
   if (X509_check_private_key(certificate->get(), key.get()) != 1) {
     return Wrong("tls_key_file",
                  "got another key than that of the certificate of "

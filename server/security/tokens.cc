@@ -18,7 +18,7 @@ namespace sfmamba::security {
 namespace {
 
 constexpr size_t kMaxName = 64;
-// All are compared at each call: that many take 0.1 ms.
+// Most tokens. Each call is compared with all of them, which takes 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
@@ -43,8 +43,8 @@ bool IsHash(absl::string_view hex) {
                      [](char c) { return absl::ascii_isxdigit(c); });
 }
 
-// The message without what it quotes of the file, which may be a token that was
-// put in its hash's place.
+// Removes the file's text from a message: it may be a token that somebody put
+// in the place of its hash.
 absl::Status WithoutQuotes(const absl::Status& status) {
   const absl::string_view message = status.message();
   const size_t column = message.find("column ");
@@ -83,7 +83,7 @@ Quota QuotaOf(const v1::ClientQuota& given, Quota quota) {
   if (given.max_items() > 0) quota.max_items = given.max_items();
   if (given.items_per_second() > 0) {
     quota.items_per_second = given.items_per_second();
-    quota.burst = 0;  // That of another rate.
+    quota.burst = 0;  // The default burst belongs to the default rate.
   }
   if (given.burst() > 0) quota.burst = given.burst();
   return quota;
@@ -156,6 +156,7 @@ const Tokens::Client* Tokens::Find(absl::string_view token) const {
   Digest digest;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
          digest.data());
+  // No early end: the time must not say which entry matched, or how far.
   const Client* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) {

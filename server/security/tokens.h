@@ -26,21 +26,21 @@ class Tokens {
     }
   };
 
-  // Parses a token file in text format. `quota` is that of clients for which it
-  // has none. INVALID_ARGUMENT says which client and which field is wrong; no
-  // hash is shown.
+  // Parses a token file in text format. `quota` is the one of clients to which
+  // the file gives none. INVALID_ARGUMENT says which client and which field is
+  // wrong, and shows no hash.
   static absl::StatusOr<Tokens> Parse(const std::string& text,
                                       const Quota& quota);
 
-  // The client that has `token`; null if nobody has. Takes as long whatever
-  // part of a token is right.
+  // Returns the client that has `token`, or null. The time does not depend on
+  // how much of the token is right.
   const Client* Find(absl::string_view token) const;
 
  private:
   using Digest = std::array<unsigned char, 32>;
   struct Entry {
     Digest digest;
-    int client;  // Of clients_.
+    int client;  // Index into clients_.
   };
 
   std::vector<Client> clients_;

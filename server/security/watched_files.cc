@@ -33,7 +33,7 @@ void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
   absl::Status status = contents.status();
   if (status.ok()) {
-    // Taken already; those in between are gone.
+    // Equal contents are taken already: a change may have been undone.
     const bool changed = *contents != taken_;
     if (changed) status = options_.take(*contents);
     if (status.ok()) {

@@ -22,19 +22,19 @@ class WatchedFiles {
   using Contents = std::vector<std::string>;  // In the order of the files.
 
   struct File {
-    std::string setting;  // That names it.
+    std::string setting;  // The setting that names the file.
     std::string path;
   };
 
   struct Options {
     std::vector<File> files;
-    size_t max_bytes = 1 << 20;  // Of each.
-    // Takes the files' contents. On an error those taken before stay.
+    size_t max_bytes = 1 << 20;  // Most bytes of one file.
+    // Takes the files' contents. On an error the previous contents stay in use.
     std::function<absl::Status(const Contents&)> take;
-    // Called when the files have changed: with OK once they are taken; with the
-    // error once when they cannot be taken, or not even read. Files that are
-    // written one after another do not fit meanwhile: an error is told when
-    // it is there at two looks.
+    // Called when the files have changed: with OK once they are taken, or once
+    // with the error if they cannot be read or taken. While files are being
+    // written one after another they do not fit each other: an error is
+    // reported only if two looks in a row find it.
     std::function<void(const absl::Status&)> changed;
   };
 
@@ -51,8 +51,8 @@ class WatchedFiles {
 
   const Options options_;
   Contents taken_;
-  std::string error_;        // At the last look; empty: none.
-  bool error_told_ = false;  // Whether `changed` knows of it.
+  std::string error_;        // The last look's; empty: none.
+  bool error_told_ = false;  // Whether `changed` was called with it.
 };
 
 }  // namespace sfmamba::security

@@ -30,6 +30,7 @@ absl::Status CollectorStatus(long code) {  // NOLINT: libcurl's type.
   if (code >= 200 && code < 300) return absl::OkStatus();
   const std::string text =
       absl::StrCat("trace_endpoint: the collector answers with ", code);
+  // OTLP/HTTP, "Retryable Response Codes".
   if (code == 429 || code == 502 || code == 503 || code == 504) {
     return absl::UnavailableError(text);
   }
@@ -42,7 +43,8 @@ struct Collector::Handles {
     easy = curl_easy_init();
     multi = curl_multi_init();
     headers = curl_slist_append(nullptr, "Content-Type: application/json");
-    // Else a large post waits for the collector to agree to it.
+    // Without an empty Expect, libcurl waits for "100 Continue" before it sends
+    // a large post.
     headers = curl_slist_append(headers, "Expect:");
   }
   ~Handles() {
@@ -60,6 +62,7 @@ struct Collector::Handles {
 
   // Runs the transfer; CURLE_ABORTED_BY_CALLBACK once `stop` says so.
   CURLcode Run(absl::FunctionRef<bool()> stop) {
+    // curl_easy_perform() would not return before the transfer has ended.
     CURLcode result = CURLE_FAILED_INIT;
     int running = 1;
     curl_multi_add_handle(multi, easy);
@@ -91,9 +94,10 @@ Collector::Collector(const Options& options)
   Handles& curl = *handles_;
   curl.Set(CURLOPT_URL, options.url.c_str());
   curl.Set(CURLOPT_PROTOCOLS_STR, "http,https");
-  curl.Set(CURLOPT_PROXY, "");
+  curl.Set(CURLOPT_PROXY, "");  // Not even the environment's.
+  // libcurl would time lookups of names by SIGALRM, which threads share.
   curl.Set(CURLOPT_NOSIGNAL, 1L);
-  // The end does not wait for a name that is still looked up.
+  // The destructor does not wait for a lookup that goes on.
   curl.Set(CURLOPT_QUICK_EXIT, 1L);
   curl.Set(CURLOPT_CONNECTTIMEOUT_MS,
            static_cast<long>(  // NOLINT: libcurl's type.

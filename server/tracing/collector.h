@@ -10,8 +10,8 @@
 
 namespace sfmamba::tracing {
 
-// What an answer of HTTP code `code` says of the spans that were posted: OK,
-// UNAVAILABLE if they may be taken later, else FAILED_PRECONDITION.
+// Converts the HTTP code of an answer to a post: OK, UNAVAILABLE if the spans
+// may be accepted later, else FAILED_PRECONDITION.
 absl::Status CollectorStatus(long code);  // NOLINT: libcurl's type.
 
 // Posts requests to an OpenTelemetry collector: OTLP over HTTP in JSON. Keeps
@@ -21,7 +21,7 @@ absl::Status CollectorStatus(long code);  // NOLINT: libcurl's type.
 class Collector final : public SpanSink {
  public:
   struct Options {
-    std::string url;      // Of TracesUrl().
+    std::string url;      // A result of TracesUrl().
     std::string ca_file;  // PEM; empty: the system's authorities.
     absl::Duration connect_time = absl::Seconds(2);
     absl::Duration time = absl::Seconds(5);  // For one post.

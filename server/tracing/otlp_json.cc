@@ -14,12 +14,14 @@ using nlohmann::json;
 // Numbers of opentelemetry/proto/trace/v1/trace.proto.
 constexpr int kInternalKind = 1, kServerKind = 2;
 constexpr int kErrorCode = 2;
-// Bits of Span.flags: whether the parent is of another process is known.
+// Bits of Span.flags: it is known whether the parent is another process's, and
+// it is.
 constexpr int kHasIsRemote = 0x100, kIsRemote = 0x200;
 constexpr int kSampled = 1;
 
 json Value(const std::variant<int64_t, std::string>& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) {
+    // protobuf's JSON has 64-bit integers as strings.
     return {{"intValue", absl::StrCat(*number)}};
   }
   return {{"stringValue", std::get<std::string>(value)}};
@@ -81,6 +83,7 @@ std::string OtlpJson(const Resource& resource, const std::vector<Span>& spans) {
                              KeyValue("service.version", resource.version),
                              KeyValue("host.name", resource.host)})}}},
              {"scopeSpans", json::array({scope})}}})}};
+  // Texts of clients may not be UTF-8, for which dump() would throw otherwise.
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -38,7 +38,7 @@ struct Attribute {
 struct Span {
   const char* name = "";  // A literal.
   SpanContext context;
-  SpanId parent = 0;  // Of the same trace; 0: none.
+  SpanId parent = 0;  // A span of the same trace; 0: none.
   // Whether it answers a caller elsewhere; other spans are of the inside.
   bool is_server = false;
   absl::Time start;

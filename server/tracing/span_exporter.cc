@@ -74,6 +74,7 @@ void SpanExporter::Loop() {
       absl::MutexLock lock(&mu_);
       (status.ok() ? counts_.exported : counts_.dropped) += spans.size();
     }
+    // The server's end is no failure of the sink.
     if (absl::IsCancelled(status)) continue;
     if (failing == status.ok()) options_.changed(status);
     failing = !status.ok();
@@ -106,6 +107,7 @@ absl::Status SpanExporter::Write(const std::vector<Span>& spans) {
   for (int attempts = 1;; ++attempts) {
     const absl::Status status =
         sink_->Write(request, [this] { return GivesUp(); });
+    // Spans that the sink will never take are not sent again.
     if (!absl::IsUnavailable(status)) return status;
     const absl::Duration delay = RetryDelay(attempts);
     if (delay == absl::ZeroDuration() || !Pause(delay)) return status;

@@ -34,13 +34,13 @@ class SpanExporter final : public SpanReceiver {
  public:
   struct Options {
     Resource resource;
-    std::string name;         // Of the sink, for its thread: up to 9 letters.
-    size_t max_spans = 8192;  // That wait; a link counts as a span.
-    size_t batch = 512;       // Spans that are written at once.
-    // Spans wait so long for others to be written with.
+    std::string name;         // The sink's, for its thread: up to 9 letters.
+    size_t max_spans = 8192;  // Most waiting spans; a link counts as a span.
+    size_t batch = 512;       // Most spans written together.
+    // Time that a span waits for others to be written with it.
     absl::Duration delay = absl::Seconds(1);
-    // Told on the thread when the sink fails after it did not, and with OK when
-    // it takes spans again.
+    // Called on the thread with the sink's error when it begins to fail, and
+    // with OK when it takes spans again.
     std::function<void(const absl::Status&)> changed = [](const absl::Status&) {
     };
   };
@@ -80,7 +80,7 @@ class SpanExporter final : public SpanReceiver {
 
   mutable absl::Mutex mu_;
   std::deque<Span> spans_ ABSL_GUARDED_BY(mu_);
-  size_t size_ ABSL_GUARDED_BY(mu_) = 0;  // Of spans_, with their links.
+  size_t size_ ABSL_GUARDED_BY(mu_) = 0;  // Spans and links in spans_.
   Counts counts_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;  // All is written or dropped.

@@ -13,8 +13,8 @@
 namespace sfmamba::tracing {
 namespace {
 
-// The error of a system call that was to do `what`. Paths stay in the
-// configuration.
+// Returns the error of a system call that was to do `what`. The message does
+// not name the path, which only the configuration shows.
 absl::Status FileError(absl::string_view what) {
   return absl::ErrnoToStatus(errno,
                              absl::StrCat("trace_file: it cannot be ", what));
@@ -39,7 +39,7 @@ absl::Status SpanFile::Write(const std::string& request,
   absl::Status status = Open();
   if (status.ok() && size_ + bytes > max_bytes_) status = Rotate();
   if (status.ok()) status = Append(line);
-  // It may have been removed, or there may be room again.
+  // The next write opens the file anew: this one may have been removed.
   if (!status.ok()) Close();
   return status;
 }

@@ -33,7 +33,7 @@ class SpanFile final : public SpanSink {
   const std::string path_;
   const int64_t max_bytes_;
   int fd_ = -1;       // -1: not open.
-  int64_t size_ = 0;  // Of the open file.
+  int64_t size_ = 0;  // Bytes in the open file.
 };
 
 }  // namespace sfmamba::tracing

@@ -8,7 +8,7 @@
 
 namespace sfmamba::tracing {
 
-// Where spans go to. Used by one thread, which may wait in it.
+// Writes spans to their destination. Used by one thread, which may wait in it.
 class SpanSink {
  public:
   virtual ~SpanSink() = default;

@@ -10,6 +10,8 @@ namespace sfmamba::tracing {
 
 bool IsSampled(const observability::TraceContext& context, double ratio) {
   if (context.parent != 0) return context.sampled;
+  // The id decides, not chance, so that servers with one ratio record the same
+  // traces.
   constexpr int kUsed = 53;  // Bits of the id, as many as a double holds.
   return std::ldexp(context.trace.low >> (64 - kUsed), -kUsed) < ratio;
 }
@@ -22,7 +24,7 @@ std::shared_ptr<const RequestTrace> Tracer::Begin(
     const observability::TraceContext& context, absl::string_view tracestate) {
   if (exporters_.empty() || !IsSampled(context, ratio())) return nullptr;
   SpanReceiver* const receiver = this;
-  // Without its traceparent a tracestate says nothing.
+  // A tracestate without a valid traceparent has no meaning.
   return std::make_shared<const RequestTrace>(
       context,
       context.parent == 0 ? "" : observability::KeptTracestate(tracestate),
@@ -30,6 +32,7 @@ std::shared_ptr<const RequestTrace> Tracer::Begin(
 }
 
 void Tracer::Stop(absl::Duration limit) {
+  // All begin to end before one is waited for: they share the limit.
   for (const auto& exporter : exporters_) exporter->StartStopping(limit);
   for (const auto& exporter : exporters_) exporter->AwaitStopped();
 }
@@ -45,6 +48,7 @@ SpanExporter::Counts Tracer::TakeCounts() {
 }
 
 void Tracer::Add(std::vector<Span> spans) {
+  // The others get copies; the first, often the only one, gets the spans.
   for (size_t i = 1; i < exporters_.size(); ++i) exporters_[i]->Add(spans);
   exporters_[0]->Add(std::move(spans));
 }

@@ -54,7 +54,7 @@ void ExpectForeseen(const std::string& bytes, bool tight = true,
   }
 }
 
-// For every size, and a JPEG of so many components.
+// Checks JPEGs of `components` components and every size.
 void ExpectJpegForeseen(
     int components, const std::function<void(jpeg_compress_struct&)>& adjust,
     int min_side = 0) {

@@ -130,8 +130,8 @@ TEST(DecodeImageTest, EveryKindOfPngBecomesRgb) {
   const struct {
     std::string name;
     server::PngOptions options;
-    std::string row;            // Of 8 pixels.
-    std::vector<int> expected;  // Of the first two pixels.
+    std::string row;            // 8 pixels as the file holds them.
+    std::vector<int> expected;  // RGB of the first two pixels.
   } cases[] = {
       {"grey 1", {kGrey, 1}, "\x40", {0, 0, 0, 255, 255, 255}},
       {"grey 2", {kGrey, 2}, "\x60\x00", {85, 85, 85, 170, 170, 170}},

@@ -48,7 +48,7 @@ class FakeVisionServer::Service final
     for (const v1::Model& model : models) {
       const bool is_version = absl::StartsWith(
           model.name(), absl::StrCat(request->name(), "/versions/"));
-      // As the real server, which knows no task here.
+      // The real server, too, does not choose by task here.
       const bool is_only = request->name().empty() && models.size() == 1;
       if (is_only || is_version || request->name() == model.name()) {
         *response = model;
@@ -87,7 +87,7 @@ class FakeVisionServer::Service final
   bool hanging ABSL_GUARDED_BY(mu) = false;
   int begun ABSL_GUARDED_BY(mu) = 0;
   std::set<std::string> peers ABSL_GUARDED_BY(mu);
-  std::string traceparent ABSL_GUARDED_BY(mu);  // Of the last call.
+  std::string traceparent ABSL_GUARDED_BY(mu);  // The last call's.
   int cancelled ABSL_GUARDED_BY(mu) = 0;
   std::vector<v1::Model> models ABSL_GUARDED_BY(mu);
 

@@ -39,7 +39,7 @@ class FakeVisionServer {
   void Hang();
 
   int call_count() const;           // Predictions begun.
-  std::string traceparent() const;  // Of the last one; empty: none.
+  std::string traceparent() const;  // The last prediction's; empty: none.
   int connection_count() const;     // Connections that they came over.
   void AwaitCallCount(int count) const;
   void AwaitCancelledCount(

@@ -24,7 +24,7 @@ namespace {
 struct Picture {
   std::string name;
   std::string bytes;
-  int width, height;  // As seen.
+  int width, height;  // After orientation.
 };
 
 // Pictures of every kind that is easily got wrong.
@@ -66,7 +66,7 @@ std::vector<Picture> Pictures() {
   };
 }
 
-// Of 0/1 values.
+// Returns how many of the 0/1 values are 1.
 int64_t Count(const std::vector<int>& mask) {
   return std::accumulate(mask.begin(), mask.end(), int64_t{0});
 }

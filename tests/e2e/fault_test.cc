@@ -36,7 +36,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// Of 64 x 64 pixels, each image with one value.
+// Returns a request with images of 64 x 64 pixels, each of one value.
 v1::ClassifyRequest Request(const std::vector<int>& values) {
   v1::ClassifyRequest request;
   for (const int value : values) {

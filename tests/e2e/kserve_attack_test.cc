@@ -67,7 +67,7 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
       {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},  // Outputs.
       {"ModelInfer", Repeated(tiny, std::string("\x3a\0", 2))},  // Raw ones.
       {"ModelInfer", Repeated(tiny, std::string("\x22\0", 2))},  // Parameters.
-      // Of a single input, whose length is 60 MiB about: shapes.
+      // Shapes, in a single input of about 60 MiB.
       {"ModelInfer", Repeated("\x2a\xf0\xff\xff\x1d", "\x18\x01")},
       {"RepositoryModelLoad", Repeated("", std::string("\x1a\0", 2))},
       {"ModelStatistics", Repeated("", std::string("\x0a\0", 2))},

@@ -48,7 +48,7 @@ grpc::ByteBuffer BytesOf(const google::protobuf::Message& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// Of 60 MB.
+// Returns a request of 60 MB.
 v1::SegmentRequest LargeRequest() {
   v1::SegmentRequest request;
   request.set_model("painter");
@@ -60,8 +60,8 @@ v1::SegmentRequest LargeRequest() {
   return request;
 }
 
-// The same request many times at once, each on a connection of its own or all
-// on one. Their bytes are there once.
+// Sends one request many times at once, over one or several connections. Its
+// bytes are in memory once.
 class Flood {
  public:
   Flood(const ServerProcess& server, const std::string& method,
@@ -265,7 +265,8 @@ TEST_F(MemoryAttackTest, AnswersThatNobodyReads) {
   request.mutable_params()->set_encoding(v1::SegmentParams::RAW_INDEX);
   Victim victim(server_);
   const UnreadCalls calls(server_, "Segment", request, 60);
-  // All are answered or refused, and then ended although nobody reads.
+  // All are answered or refused, and then ended although their client does not
+  // read.
   WaitUntil(
       [this] {
         return Sum("sfmamba_requests_total", {"method=\"Segment\""}) == 60;

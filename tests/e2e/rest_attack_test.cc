@@ -64,7 +64,7 @@ class RestAttackTest : public testing::Test {
     return absl::StrCat(answer->status, " ", answer->body.substr(0, 400));
   }
 
-  // The same by many clients at once. Returns their answers.
+  // Posts one body from many clients at once. Returns their answers.
   std::vector<std::string> PostAtOnce(int clients, const std::string& body,
                                       const std::string& type) {
     std::vector<std::string> answers(clients);
@@ -76,7 +76,7 @@ class RestAttackTest : public testing::Test {
     return answers;
   }
 
-  // The head of a request whose body has so many bytes.
+  // Returns the head of a request whose body has `bytes` bytes.
   static std::string Head(int64_t bytes) {
     return absl::StrCat("POST ", kClassify, " HTTP/1.1\r\nHost: a\r\n",
                         "Content-Type: application/json\r\nContent-Length: ",

@@ -41,7 +41,7 @@ v1::ClassifyRequest GreyRequest() {
   return request;
 }
 
-// A port on which nobody listens.
+// Returns a port without a listener.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -218,7 +218,7 @@ class RestLoad : public Load {
   size_t at_ = 0;
 };
 
-// Of Classify calls, over any transport, and of streams' requests.
+// Returns the images that a server has answered, over any transport.
 double AnsweredBy(const ServerProcess& server) {
   return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
                "sfmamba_items_total", {R"(outcome="ok")"});
@@ -264,7 +264,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
   EXPECT_GT(AnsweredBy(*first), 0);
   EXPECT_GT(AnsweredBy(*second), 0);
 
-  // An old one is told to stop while a new one starts.
+  // An old server begins to stop while a new one starts.
   first->Signal(SIGTERM);
   std::vector<std::string> new_flags = flags;
   new_flags.push_back(absl::StrCat("--port=", new_port));

@@ -38,7 +38,7 @@ num_classes: 5
 input { size: 64 }
 )";
 
-// Of both dense models.
+// The configuration that both dense models begin with.
 constexpr char kDenseConfig[] = R"(
 num_classes: 5
 backbone {

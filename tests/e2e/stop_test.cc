@@ -1,5 +1,5 @@
-// The server ends when it is told to, whatever it is doing, and does not stop
-// when nobody reads its log.
+// The server ends on a signal, whatever it is doing, and goes on if its log is
+// not read.
 
 #include <signal.h>
 #include <sys/stat.h>

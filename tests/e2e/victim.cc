@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{2};
 
-// As docs/serving.md advises: a server that is short of memory ends idle
-// connections, which is answered by connecting again.
+// The retries that docs/serving.md advises: a server that is short of memory
+// ends idle connections, and clients connect again.
 constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
     "maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s",
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";

@@ -29,7 +29,7 @@ class Victim {
   struct Count {
     int sent = 0;
     int answered = 0;         // With OK, within the deadline.
-    std::string first_error;  // Of those that were not.
+    std::string first_error;  // The first error among the others.
   };
 
   explicit Victim(const ServerProcess& server,

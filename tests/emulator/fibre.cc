@@ -33,7 +33,7 @@ SfmambaSwitchStack:
   .size SfmambaSwitchStack, .-SfmambaSwitchStack
 )");
 
-// Of AddressSanitizer's run-time library; null in programs without it.
+// AddressSanitizer's function; null in programs without its run-time library.
 extern "C" __attribute__((weak)) void __asan_unpoison_memory_region(
     const volatile void* address, size_t size);
 
@@ -83,10 +83,10 @@ Fibres::~Fibres() {
 void Fibres::Start() {
   ForgetFrames(stacks_, count_);
   for (int i = 0; i < count_; ++i) {
-    // As SfmambaSwitchStack leaves it: six registers, then where to go on. One
-    // more word makes the alignment at Enter() that of a call.
-    // Stacks begin at different offsets of a page, or they would all share a
-    // few lines of the cache.
+    // The stack holds what SfmambaSwitchStack pops: six registers, then the
+    // address to go on at. One more word makes the alignment at Enter() that of
+    // a call. Stacks begin at different offsets of a page, or they would all
+    // share a few lines of the cache.
     auto top = reinterpret_cast<uintptr_t*>(static_cast<char*>(stacks_) +
                                             (i + 1) * kStack - i * 320 % kPage);
     *--top = 0;

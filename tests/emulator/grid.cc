@@ -93,7 +93,7 @@ class Grid {
 
   const std::string name_;
   const dim3 blocks_;
-  const dim3 shape_;  // Of a block.
+  const dim3 shape_;  // A block's threads.
   const uint64_t seed_;
   std::mt19937_64 random_;
   std::vector<Thread> threads_;

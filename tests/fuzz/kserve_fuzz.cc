@@ -59,7 +59,7 @@ std::string RawElements(const ModelInferRequest& request) {
   return raw;
 }
 
-// The same of the images that were found.
+// Returns the raw contents of the images that were found.
 std::string RawImages(kserve::ReceivedInference* received) {
   std::string raw;
   for (int i = 0; i < received->images(); ++i) {
@@ -109,7 +109,8 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
   if (received.images() > kMaxImages) return;  // Only counted.
   Check(valid, "what is accepted is accepted by protobuf");
   Check(received.message().inputs_size() == 1, "there is one input");
-  // Of maps the order in bytes is none; what is compared has one entry at most.
+  // Maps have no order in bytes; messages with more than one entry are not
+  // compared.
   const bool ordered = expected.parameters_size() < 2 &&
                        expected.inputs(0).parameters_size() < 2;
   Check(!ordered || expected.outputs_size() > 0 ||

@@ -127,7 +127,7 @@ void Fuzz(std::optional<absl::string_view> header, std::string body) {
 }  // namespace sfmamba
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // How the header is: absent, the start of the bytes, or so many bytes.
+  // The header is absent, the start of the bytes, or a number of bytes.
   sfmamba::Input input(data, size);
   const int kind = input.Below(3);
   const int number = input.Below(256);

@@ -56,7 +56,7 @@ void AddInferRequests(const Corpus& corpus) {
   add("typed_pixels", request);
 }
 
-// The same over REST: how long the JSON is said to be, and a body.
+// Adds seeds for REST: the claimed length of the JSON, and a body.
 void AddRestBodies(const Corpus& corpus) {
   const auto add = [&](const std::string& name, const std::string& json,
                        const std::string& binary = "") {

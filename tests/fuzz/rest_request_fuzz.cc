@@ -51,7 +51,7 @@ void ReadJson(const std::string& json) {
   const std::string bytes = Joined(pictures.Message(std::move(request)));
   Request read, whole;
   Check(read.ParseFromString(bytes), "what is read is a message");
-  // Of base64 more is read than by protobuf: broken lines.
+  // The server reads base64 with line breaks, which protobuf refuses.
   if (!google::protobuf::util::JsonStringToMessage(json, &whole).ok()) return;
   Check(read.SerializeAsString() == whole.SerializeAsString(),
         "protobuf reads the same of the whole");

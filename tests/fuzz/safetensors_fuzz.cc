@@ -13,7 +13,7 @@
 namespace sfmamba {
 namespace {
 
-// A file that exists in memory only. Lives for ever.
+// A file that exists in memory only. It is never destroyed.
 class MemoryFile {
  public:
   MemoryFile()

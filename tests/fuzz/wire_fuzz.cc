@@ -74,7 +74,7 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
     return;
   }
   const prediction::PredictionRequest got = received.Translate();
-  // Of surplus images only the number is looked at.
+  // With too many images, only their number is read.
   if (got.images > kMaxImages) return;
   Check(valid, "what is accepted is accepted by protobuf");
   Check(got.images == expected.images_size(), "no image is lost");

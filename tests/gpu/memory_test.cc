@@ -36,7 +36,8 @@ TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
     }
     const double free = FreeMib();
     std::printf("load %d: %.0f MiB free\n", i, free);
-    if (i == 1) first = free;  // The first load fills what is kept for ever.
+    // Libraries keep what the first load makes until the process ends.
+    if (i == 1) first = free;
   }
   EXPECT_GE(FreeMib(), first - kToleranceMib);
 }

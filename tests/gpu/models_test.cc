@@ -140,7 +140,7 @@ struct Shape {
   const char* variant;  // "small": SmallModel().
   int images, height, width;
   model::WindowMode windows = model::WindowMode::kFixed;
-  int attention_window = 0;  // Of stages 3 and 4: "club".
+  int attention_window = 0;  // Side in stages 3 and 4; 0: none.
 };
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

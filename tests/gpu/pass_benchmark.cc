@@ -69,7 +69,7 @@ class Stage {
     return kernels::TokenMeanCuda(args, stream);
   }
 
-  // Of the MLP's four times as many channels.
+  // Runs on the MLP's channels, four times as many as the stage's.
   absl::Status Gelu(kernels::CudaStream stream) const {
     kernels::BiasActivationArgs<kernels::BFloat16> args{};
     args.rows = tokens_;
@@ -103,7 +103,7 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
   const struct {
     const char* name;
     absl::Status (Stage::*run)(kernels::CudaStream) const;
-    int bytes;  // Of a token's channel.
+    int bytes;  // Read and written for each token and channel.
   } kPasses[] = {{"conv1d + SiLU, both halves", &Stage::Convolve, 4},
                  {"LayerNorm", &Stage::Normalize, 4},
                  {"mean over tokens", &Stage::Mean, 2},

@@ -38,7 +38,7 @@ void AddPaper(std::vector<ScanCase>* cases) {
 void AddModels(std::vector<ScanCase>* cases) {
   const struct {
     const char* name;
-    int channels;  // Of stage 3's scan.
+    int channels;  // Channels of stage 3's scan.
   } kModels[] = {{"T", 160}, {"S", 192}, {"B", 256}};
   for (const int batch : {128, 32, 8, 1, 512}) {
     for (const auto& model : kModels) {
@@ -172,8 +172,8 @@ ScanBound BoundOf(const ScanCase& scan, const Setting& setting) {
   const double bytes = shape.type == tuning::ScanShape::kFloat ? 4 : 2;
   const double clocks = setting.multiprocessors * setting.clock_hz / 1e6;
   const int states = shape.states;
-  // Of a value: u, dt and y; two special functions and one a state; 10 fp32
-  // operations and 4 a state; 68 instructions of a warp with 8 states.
+  // Each value takes u, dt and y; two special functions and one a state; 10
+  // fp32 operations and 4 a state; 68 instructions of a warp with 8 states.
   ScanBound bound;
   bound.memory = (3 * bytes * values + 2 * states * bytes * tokens) * 1e6 /
                  setting.bytes_per_second;

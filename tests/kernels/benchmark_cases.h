@@ -80,7 +80,7 @@ void Time(benchmark::State& state, Kernel kernel) {
   state.SetLabel(CpuIsaName(isa));
 }
 
-// The same of a stage's case, with nanoseconds of one core per (token,
+// Times a stage's case and adds the nanoseconds of one core per (token,
 // channel).
 template <typename Kernel>
 void TimePerValue(benchmark::State& state, Kernel kernel) {

@@ -18,10 +18,10 @@ namespace sfmamba::model {
 struct TestedImplementation {
   std::string name;                // "CpuAvx512", "CudaBf16"
   const ops::Implementation* ops;  // Never destroyed.
-  at::ScalarType type;             // Of maps.
-  at::ScalarType normed;           // Of a LayerNorm's result.
-  at::ScalarType stream;    // Of the residual stream without layer scales.
-  at::ScalarType products;  // What products round to.
+  at::ScalarType type;             // The type of maps.
+  at::ScalarType normed;           // The type of a LayerNorm's result.
+  at::ScalarType stream;    // The residual stream's type without layer scales.
+  at::ScalarType products;  // The type that products round to.
   bool reads_pixels;        // Whether a network's input may be pixels.
 };
 

@@ -295,6 +295,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As the server does.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

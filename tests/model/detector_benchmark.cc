@@ -174,7 +174,7 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // As the server runs it.
+  const ops::SerialOperators serial;  // The server runs models this way.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const Detector detector(
       *config, weights.root(),
@@ -206,6 +206,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As the server does.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

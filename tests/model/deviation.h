@@ -12,7 +12,7 @@ namespace sfmamba::model {
 // at most 0.05 and the same arg max.
 struct Deviation {
   double cosine;
-  double largest;  // As a part of the exact logits' standard deviation.
+  double largest;  // In standard deviations of the exact logits.
   bool same_argmax;
 };
 

@@ -173,7 +173,7 @@ TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   RunInfo info;
   ExpectRight(*context, 9, &info);
   EXPECT_EQ(info.padded_images, 9);
-  ASSERT_TRUE(context->Prepare(6).ok());  // Of batches that 3 divides.
+  ASSERT_TRUE(context->Prepare(6).ok());  // It runs batches that 3 divides.
 }
 
 TEST_F(DeviceModelTest, TheRunIsDescribedBeforeItsFirstResult) {

@@ -25,7 +25,7 @@ struct Launch {
   std::string group;       // What it does: "LayerNorm".
   double flops = 0;        // A multiply-add is two.
   double bytes = 0;        // Read and written, each tensor once.
-  int channels = 0;        // Of a convolution's input.
+  int channels = 0;        // Channels of a convolution's input.
   double specials = 0;     // A scan's exponentials, logarithms and divisions.
   tuning::ScanShape scan;  // A scan's shape, by which its plan is chosen.
 };

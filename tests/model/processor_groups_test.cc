@@ -152,7 +152,7 @@ TEST(ProcessorGroupsOfAModelTest, AThreadIsBoundAsLongAsItsContextLives) {
   EXPECT_EQ(Allowed(), all) << "one context binds nothing";
 }
 
-// As in a control group that has lost processors since the start.
+// A control group may lose processors after the server has started.
 TEST(ProcessorGroupsOfAModelTest, ProcessorsThatAreGoneCostSpeedOnly) {
   ModelOptions options;
   options.processor_groups = {{{1000}, 2}, {{1001, 1002}, 1}};

@@ -153,7 +153,7 @@ class RecordingOps : public ops::DeviceOps {
   }
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v) const override {
-    // As libraries' kernels leave it: tokens before heads in memory.
+    // Libraries' kernels leave tokens before heads in memory, too.
     const at::Tensor y =
         at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options())
             .transpose(1, 2);

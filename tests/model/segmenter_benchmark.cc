@@ -110,7 +110,7 @@ int Main() {
           : Cpu(absl::GetFlag(FLAGS_dtype) == "bf16" ? Precision::kBFloat16
                                                      : Precision::kFloat32);
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // As the server runs it.
+  const ops::SerialOperators serial;  // The server runs models this way.
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone = backbones::MakeBackbone(
       config->backbone, config->image_size, backbones::FeatureMaps::kAll,
@@ -145,6 +145,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // As the server does.
+  sfmamba::model::KeepTensorMemory();  // The server does this too.
   return sfmamba::model::Main();
 }

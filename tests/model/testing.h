@@ -21,8 +21,8 @@ constexpr int kSmallHeight = 96, kSmallWidth = 80;
 
 // A classifier on EfficientNet-Lite0's layers, made for images of 160 x 160.
 ModelConfig LiteModel();
-// The same on one stage of tokens, with its layers down to stride 32 below and
-// its last ones above.
+// A classifier on EfficientNet-Lite0's layers down to stride 32, one token
+// stage and EfficientNet-Lite0's last layers.
 ModelConfig LiteStride32Model();
 
 // With deterministic parameters. Dies if that fails.
@@ -44,11 +44,11 @@ std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
 absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
                                              const at::Tensor& images);
 
-// The same in a new context of the model.
+// Runs the model in a new context.
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
                                              const at::Tensor& images);
 
-// The same as logits, image after image. Die on an error.
+// Return the logits, image after image. Die on an error.
 std::vector<float> Logits(ExecutionContext& context, const at::Tensor& images);
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images);
 

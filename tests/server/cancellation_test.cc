@@ -123,8 +123,8 @@ class CancellationTest : public testing::Test {
                     .ok());
   }
 
-  // Of as many images, each with something to be found and masked, which is so
-  // wide that no batch thread encodes it.
+  // Returns a request with `images` images. Each has an object with a mask that
+  // is too wide for a batch thread to encode.
   static v1::DetectRequest RequestOf(int images) {
     v1::DetectRequest request;
     for (int i = 0; i < images; ++i) {
@@ -282,7 +282,7 @@ TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
   mask_gate_.WaitForBatch();
   call->Cancel();
   mask_gate_.Open();
-  // The image was done; nobody is there to be told.
+  // The image was done; only its answer is dropped.
   ExpectCancelled(*call, /*cancelled=*/0, /*ok=*/1);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-// Nodes of so many cores, each of `siblings` processors.
+// Returns nodes with `nodes[i]` cores, each of `siblings` processors.
 std::vector<Processor> Machine(const std::vector<int>& nodes,
                                int siblings = 1) {
   std::vector<Processor> processors;

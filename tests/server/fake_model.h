@@ -47,8 +47,8 @@ class Gate {
 // first value above 0.5.
 class FakeModel : public model::VisionModel {
  public:
-  static constexpr int kSide = 64;  // Of a classifier's input, in pixels.
-  static constexpr int kShortSide = 48, kLongSide = 96;  // Of the others'.
+  static constexpr int kSide = 64;  // Side of a classifier's input, in pixels.
+  static constexpr int kShortSide = 48, kLongSide = 96;  // The others' sides.
   static constexpr int kPadding = 32;                    // A detector's.
   static constexpr int kClasses = 10;
   static constexpr float kScore = 0.75f;

@@ -35,8 +35,8 @@ std::string NewFolder(const std::string& name);
 struct Ending {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message;
-  std::string reason;  // Of ErrorInfo.
-  std::string field;   // Of BadRequest.
+  std::string reason;  // ErrorInfo's.
+  std::string field;   // BadRequest's.
   std::map<std::string, std::string> metadata;
   bool has_retry_info = false;
   std::string pushback;  // grpc-retry-pushback-ms.

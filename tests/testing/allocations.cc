@@ -18,7 +18,7 @@ void __libc_free(void* block);
 namespace sfmamba {
 namespace {
 
-// Of this thread. Plain data, so that malloc() may use it at any time.
+// This thread's bytes. Plain data, so that malloc() may use it at any time.
 thread_local int64_t live = 0;
 thread_local int64_t peak = 0;
 

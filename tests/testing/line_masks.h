@@ -25,7 +25,7 @@ class PixelMask : public base::LineMask {
 // The pixels within the mask's bounds, from its rows.
 base::Mask PixelsOf(const base::LineMask& mask);
 
-// The same from its columns.
+// The pixels within the mask's bounds, from its columns.
 base::Mask PixelsByColumns(const base::LineMask& mask);
 
 }  // namespace sfmamba

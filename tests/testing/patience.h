@@ -14,8 +14,8 @@ namespace sfmamba {
 // How long a test waits for what must come: far longer than it takes, and
 // shorter than the limit of a small test.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
-// The same for a whole test of servers or processes, and for what waits for
-// the test itself, which is to give up first.
+// The limit for a whole test of servers or processes, and for what waits for
+// the test itself, which must give up first.
 inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 
 // Ends the process, saying what did not come, if it lives longer than

@@ -18,7 +18,7 @@ absl::StatusOr<std::vector<Result>> RunBatch(
     ExecutionContext& context, absl::Span<const ModelInput> images,
     RunInfo* info = nullptr);
 
-// The same in a new context of the model.
+// Runs a batch in a new context of the model.
 absl::StatusOr<std::vector<Result>> RunBatch(
     VisionModel& model, absl::Span<const ModelInput> images,
     RunInfo* info = nullptr);

@@ -20,8 +20,8 @@ extern "C" const char* __tsan_default_suppressions() {
       // gRPC's own headers: a call's operations are done before its server is
       // deleted, which is known to the library alone.
       "race:grpc::internal::Call::PerformOps\n"
-      // The same order: an answer is watched before its call can end, and the
-      // watch is deleted after its server.
+      // gRPC orders these too: an answer is watched before its call can end,
+      // and the watch is deleted after its server.
       "race:sfmamba::rpc::SendWatch::~SendWatch\n"
       // Nor is Abseil. Copies of a Status and of a Cord share what they hold
       // and count references to it; gRPC keeps times in Cords of a Status.

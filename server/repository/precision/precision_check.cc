@@ -15,19 +15,21 @@
 namespace sfmamba::repository {
 namespace {
 
-constexpr double kLogitBound = 0.03;  // Of the range of an image's logits.
-constexpr double kTie = 0.01;         // The same.
-constexpr double kLeastEqual = 0.99;  // Of a map's pixels.
+// Most difference between logits, as a part of the range of an image's logits.
+constexpr double kLogitBound = 0.03;
+// Two first classes are a tie if their logits differ by at most this part.
+constexpr double kTie = 0.01;
+constexpr double kLeastEqual = 0.99;  // Least part of a map's equal pixels.
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What the comparisons of all images have found.
+// The findings of the comparisons of all images.
 struct Found {
   bool finite = true;
   bool comparable = true;  // The answers are of the same kind and size.
   double logits = 0;       // The largest difference, as a part of the range.
   bool first_class = true;
-  size_t same_first = 0;  // Images.
-  double equal = 1;       // The smallest part of a map.
+  size_t same_first = 0;  // Images with the same first class.
+  double equal = 1;       // The smallest part of equal pixels in a map.
   absl::Status detections;
 };
 
@@ -64,6 +66,7 @@ void Compare(const model::Classification& reduced,
         std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
   }
   found->same_first += First(a) == First(b);
+  // Another first class is allowed if it is a tie in full precision.
   found->first_class =
       found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
 }

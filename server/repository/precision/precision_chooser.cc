@@ -23,11 +23,11 @@ using Images = std::vector<batching::Executor::Probe>;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-// BF16 that takes so many times as long as FP32, and so much longer, is of no
-// use.
+// BF16 is refused if it takes kSlower times as long as FP32 and kMuchSlower
+// longer: both, so that noise in a fast model's time does not decide.
 constexpr double kSlower = 1.15;
 constexpr absl::Duration kMuchSlower = absl::Milliseconds(1);
-// The last image is run so often, but not again after this time.
+// Most timed runs of the last image. None begins after kEnough.
 constexpr int kRuns = 3;
 constexpr absl::Duration kEnough = absl::Milliseconds(500);
 
@@ -36,7 +36,7 @@ struct Trial {
   absl::Duration time;                 // The shortest of the last image.
 };
 
-// Without `devices` images wait for no turns.
+// Runs the images, each in a turn of its device; without `devices` in none.
 absl::StatusOr<Trial> TryOn(model::VisionModel& model, const Images& images,
                             const std::function<bool()>& stop,
                             batching::Devices* devices) {
@@ -74,6 +74,7 @@ absl::StatusOr<Trial> TryOn(model::VisionModel& model, const Images& images,
       trial.answers.push_back(std::move(answer));
     });
     if (!took.ok()) return took.status();
+    // Earlier images warm the model up; only the last one's time counts.
     trial.time = spent = *took;
   }
   for (int i = 1; i < kRuns && spent < kEnough; ++i) {
@@ -125,7 +126,7 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> PrecisionChooser::Load(
   log_.Warning(
       LogModule::kModels, "BF16 is not as good as FP32",
       {{"model", job.model}, {"precision", "FP32"}, {"why", check->figures}});
-  reduced->reset();  // Its memory is needed.
+  reduced->reset();  // FP32's weights need the memory.
   if (job.stop()) return Stopped();
   return job.load(model::Precision::kFloat32);
 }
@@ -142,6 +143,7 @@ absl::StatusOr<PrecisionCheck> PrecisionChooser::Check(
   if (absl::IsResourceExhausted(found.status())) {
     return PrecisionCheck{false, "there is no memory to compare them"};
   }
+  // A lack of memory, above, is not recorded: the next start may have more.
   if (found.ok()) records_.Write(job.model, key, *found);
   return found;
 }

@@ -38,7 +38,7 @@ class PrecisionChooser {
     // The images that are compared; called when they are needed.
     std::function<absl::StatusOr<std::vector<batching::Executor::Probe>>()>
         images;
-    // Whether memory for both at a time is free now.
+    // Whether there is memory now for the model in both precisions.
     std::function<bool()> has_room;
     // Both not null where other models serve meanwhile: on a CPU images run on
     // this thread, beside the others' batches; elsewhere they wait for turns of
@@ -54,7 +54,8 @@ class PrecisionChooser {
                    observability::Logger* log)
       : build_(std::move(build)), log_(*log), records_(folder, log) {}
 
-  // Errors are those of a load and of the images, and CANCELLED.
+  // Loads the model in the precision that is chosen. Returns the errors of
+  // `load` and `images`, and CANCELLED.
   absl::StatusOr<std::unique_ptr<model::VisionModel>> Load(const Job& job);
 
  private:

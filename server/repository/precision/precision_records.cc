@@ -16,17 +16,18 @@ namespace sfmamba::repository {
 namespace {
 
 constexpr size_t kMostRecords = 256;
-constexpr size_t kMostBytes = 64 << 10;  // Of a file.
+constexpr size_t kMostBytes = 64 << 10;  // Most bytes read of a file.
 constexpr char kReduced[] = "BF16: ";
 constexpr char kFull[] = "FP32: ";
 
-// The first lines of a file.
+// Returns the first lines of a file, which must equal the key's.
 std::string ToText(const PrecisionKey& key) {
   return absl::StrCat("sfmamba precision 1\ncontent ", key.content, "\ndevice ",
                       key.device, "\nbuild ", key.build, "\n");
 }
 
-// None unless `text` is what Write() writes for `key`.
+// Reads what Write() has written for `key`; nothing if `text` is anything else,
+// such as another build's record.
 std::optional<PrecisionCheck> Parse(absl::string_view key,
                                     absl::string_view text) {
   PrecisionCheck check;
@@ -73,7 +74,7 @@ void PrecisionRecords::Write(const std::string& model, const PrecisionKey& key,
     if (records_.size() > kMostRecords) records_.pop_back();
   }
   if (folder_.empty()) return;
-  std::error_code ignored;  // The file cannot be written either then.
+  std::error_code ignored;  // ReplaceFile() fails then, and says so.
   std::filesystem::create_directories(folder_, ignored);
   const absl::Status status = server::ReplaceFile(
       Path(model),

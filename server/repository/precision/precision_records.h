@@ -13,15 +13,16 @@
 
 namespace sfmamba::repository {
 
-// What a check of a model's precision holds for. None contains a newline.
+// The model, device and build that a check of a precision holds for. None
+// contains a newline.
 struct PrecisionKey {
   std::string content;  // The network and the digest of its weights.
   std::string device;
-  std::string build;  // Of the kernels.
+  std::string build;  // Identifies the kernels' build.
 };
 
-// What was found of the precision of models: of those that were checked lately,
-// and from one start to the next in a folder. Thread-safe.
+// Keeps the results of precision checks: the latest 256 in memory, and each
+// model's last one in a folder from one start to the next. Thread-safe.
 class PrecisionRecords {
  public:
   // An empty `folder`: nothing is kept on disk. `log` outlives this.

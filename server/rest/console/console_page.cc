@@ -18,8 +18,8 @@ namespace {
 constexpr absl::string_view kFolder = "/console/";
 constexpr absl::string_view kPage = "index.html";
 
-// The page's own files and calls, and pictures that it made itself; nothing
-// inline. Text can become markup or script nowhere in it.
+// Allows the page's own files and calls, and pictures that it has made; nothing
+// inline. Trusted types keep text from becoming markup or script.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' blob: data:; connect-src 'self'; frame-ancestors 'none'; "
@@ -50,8 +50,8 @@ const EmbeddedFile* Find(absl::string_view path) {
   return nullptr;
 }
 
-// Of a header that may come several times with several tags each; a weak tag is
-// as good as a strong one here.
+// Whether If-None-Match names `etag`. The header may come several times with
+// several tags each. Weak tags count too, RFC 9110, 13.1.2.
 bool HasTag(const http::HttpRequest& request, absl::string_view etag) {
   const auto [begin, end] = request.headers.equal_range("if-none-match");
   for (auto header = begin; header != end; ++header) {
@@ -76,7 +76,7 @@ http::HttpResponse ConsolePage(const http::HttpRequest& request) {
   http::HttpResponse response;
   response.headers = {
       {"Content-Type", ContentType(file->name)},
-      // Asked for again each time, sent again only after an update.
+      // Browsers ask each time, and get the file only after an update.
       {"Cache-Control", "no-cache"},
       {"ETag", std::string(file->etag)},
       {"Content-Security-Policy", kPolicy},

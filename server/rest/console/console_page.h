@@ -18,7 +18,7 @@ namespace sfmamba::rest {
 // the transport leaves it out for HEAD.
 http::HttpResponse ConsolePage(const http::HttpRequest& request);
 
-// The same as a handler.
+// Answers an exchange with ConsolePage().
 void HandleConsole(std::unique_ptr<http::Exchange> exchange);
 
 }  // namespace sfmamba::rest

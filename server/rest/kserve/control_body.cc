@@ -11,7 +11,7 @@
 namespace sfmamba::rest {
 namespace {
 
-// As of gRPC's requests without pictures.
+// Most bytes of a body: as many as gRPC's requests without pictures may have.
 constexpr size_t kMaxBytes = 256 << 10;
 constexpr size_t kMaxKeyShown = 60;
 

@@ -13,7 +13,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr int kLengthBytes = 4;  // Before each element of BYTES.
+constexpr int kLengthBytes = 4;  // Bytes before each element of BYTES.
 
 absl::Status Error(absl::string_view message) {
   return server::InvalidField("", message);
@@ -24,8 +24,8 @@ absl::Status Error(absl::string_view message) {
 absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
   if (kind_ == Kind::kNone) {
     kind_ = kind;
-    // A number and its comma are two bytes of JSON. All at once, as memory is
-    // taken when it is written, and growing would copy it.
+    // A number and its comma take at least two bytes of JSON and four here.
+    // Reserving all costs nothing until it is written; growing would copy.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {
@@ -51,7 +51,7 @@ absl::Status JsonElements::AddNumber(double value) {
     not_fp32_ = Error(absl::StrCat("got ", value, " as element ", count_,
                                    ", expected a number that FP32 has"));
   }
-  // Beyond the range of float the conversion is not defined.
+  // A conversion beyond float's range is undefined.
   const float number = not_fp32_.ok() ? static_cast<float>(value) : 0;
   raw_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   ++count_;

@@ -23,7 +23,7 @@ class JsonElements {
   absl::Status AddNumber(double value);
   // An element of BYTES.
   absl::Status AddBytes(absl::string_view bytes);
-  // The same in base64.
+  // Adds an element of BYTES from its base64.
   absl::Status AddBase64(absl::string_view text);
 
   // The elements as raw contents of this type, whose own name is not checked.

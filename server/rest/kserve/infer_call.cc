@@ -17,7 +17,7 @@ void KserveInferCall::Start(
     KserveRequest request, std::unique_ptr<http::Exchange> exchange) {
   const std::shared_ptr<KserveInferCall> self = absl::WrapUnique(
       new KserveInferCall(std::move(request.outputs), std::move(exchange)));
-  // The inference and this hold each other until it has ended.
+  // The inference's callback keeps this alive until the inference has ended.
   self->inference_ = std::make_unique<kserve::Inference>(
       environment, observability::Method::kModelInfer, std::move(call),
       &request.message,
@@ -35,7 +35,7 @@ void KserveInferCall::Start(
 void KserveInferCall::Answer(std::shared_ptr<KserveInferCall> self,
                              const absl::Status& status,
                              inference::packed::ModelInferResponse* response) {
-  // It may go as soon as its answer is sent.
+  // The answer's callback destroys this, and with it exchange_.
   const std::unique_ptr<http::Exchange> exchange = std::move(exchange_);
   exchange->Answer(
       status.ok() ? InferResponse(outputs_, response) : KserveError(status),

@@ -22,7 +22,7 @@ constexpr size_t kMaxKeyShown = 64;  // Bytes.
 constexpr int kMaxTensors = 16;
 constexpr int kMaxDimensions = 16;
 constexpr int kMaxParameters = 64;
-// Of nlohmann's errors: a number that no double holds.
+// nlohmann's number of the error for a number beyond a double's range.
 constexpr int kNumberOverflow = 406;
 
 std::string Expected(absl::string_view got, absl::string_view expected) {
@@ -52,7 +52,7 @@ class Reader {
   }
   bool number_float(double value, const std::string&) { return Value(value); }
   bool string(std::string& value) { return Value(&value); }
-  bool binary(nlohmann::json::binary_t&) { return false; }  // Not in JSON.
+  bool binary(nlohmann::json::binary_t&) { return false; }  // Never in JSON.
 
   bool start_object(size_t) { return Start(Form::kObject); }
   bool start_array(size_t) { return Start(Form::kArray); }
@@ -75,8 +75,8 @@ class Reader {
  private:
   struct Frame {
     Place place;
-    std::string key;    // Of an object, whose value is read.
-    uint32_t seen = 0;  // The known keys that were there, as bits.
+    std::string key;    // An object's key whose value is being read.
+    uint32_t seen = 0;  // Known keys seen so far, as bits.
   };
 
   bool Fail(absl::string_view message) {
@@ -89,12 +89,13 @@ class Reader {
     return status.ok();
   }
 
-  // Where the parser is: "inputs[0].shape[1]".
+  // Names the parser's position: "inputs[0].shape[1]".
   std::string Field() const;
   InputData& input() { return result_.inputs.back(); }
 
   bool Start(Form form);
-  // What an object or array at this place is of; an error if there may be none.
+  // Returns the place inside an object or array that begins here, or an error
+  // if none may.
   absl::StatusOr<Place> Inside(Form form) const;
   bool Open(Place place);
 
@@ -103,7 +104,7 @@ class Reader {
   bool Dimension(const Scalar& value);
   bool Element(const Scalar& value);
   bool Parameter(const Scalar& value);
-  // A parameter that only REST has; false if it is none of them.
+  // Whether the current parameter is one that only REST has.
   bool IsOwnParameter(Place owner) const;
   bool OwnParameter(Place owner, const Scalar& value);
   bool EndInput();
@@ -112,8 +113,8 @@ class Reader {
   InferJson result_;
   absl::Status status_;
   std::vector<Frame> stack_;
-  int parameters_ = 0;  // Of all maps.
-  // Of the input that is read.
+  int parameters_ = 0;  // Parameters in all maps.
+  // The current input's elements, and the bytes that it may still have.
   int64_t raw_bytes_left_;
   JsonElements elements_;
 };
@@ -237,6 +238,7 @@ bool Reader::end_object() {
 }
 
 bool Reader::EndInput() {
+  // The elements' type is known only now: "datatype" may come after "data".
   Frame& frame = stack_.back();
   frame.key = "data";
   const bool has_data =

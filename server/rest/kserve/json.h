@@ -22,14 +22,15 @@ struct InputData {
 
 // A request to infer, as its JSON says.
 struct InferJson {
-  // Without what is in the path and without elements. The parameters that only
-  // REST has are not in it.
+  // The message without the model's name and version, which the path has,
+  // without elements, and without the parameters that only REST has.
   inference::ModelInferRequest message;
-  std::vector<InputData> inputs;  // Of each input of the message.
+  std::vector<InputData> inputs;  // One for each input of the message.
   // Whether each output of the message is to come as binary data, if it says
   // so: the parameter `binary_data`.
   std::vector<std::optional<bool>> binary_outputs;
-  // The same of outputs that do not: the parameter `binary_data_output`.
+  // Whether outputs that do not say come as binary data: the parameter
+  // `binary_data_output`.
   bool binary_output = false;
 };
 

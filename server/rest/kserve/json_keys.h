@@ -5,7 +5,7 @@
 
 namespace sfmamba::rest {
 
-// What the JSON of a request to infer may say, and where.
+// The keys that the JSON of a request to infer may have, and their places.
 
 // What a place in the JSON is of.
 enum class Place {
@@ -28,7 +28,7 @@ struct Key {
   Place place;
   absl::string_view name;
   Form form;
-  Place inside = Place::kIgnored;  // Of an object or an array.
+  Place inside = Place::kIgnored;  // The place inside an object or an array.
 };
 inline constexpr Key kKeys[] = {
     {Place::kRequest, "id", Form::kString},

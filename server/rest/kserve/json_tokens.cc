@@ -27,8 +27,8 @@ bool EndsWord(char c) {
   }
 }
 
-// Where the string ends whose first quote is at `begin`: at its last quote or
-// at the end of the text.
+// Returns the position of the last quote of the string whose first quote is at
+// `begin`, or the end of the text.
 size_t EndOfString(absl::string_view json, size_t begin) {
   size_t at = begin + 1;
   while (at < json.size() && json[at] != '"') at += json[at] == '\\' ? 2 : 1;
@@ -44,7 +44,7 @@ absl::Status TooLong(absl::string_view what, size_t begin, size_t most) {
 }  // namespace
 
 absl::Status CheckJsonTokens(absl::string_view json) {
-  size_t word = 0;  // Where it begins.
+  size_t word = 0;  // Where the current word begins.
   for (size_t at = 0; at < json.size(); ++at) {
     if (json[at] == '"') {
       const size_t end = EndOfString(json, at);

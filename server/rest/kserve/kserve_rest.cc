@@ -151,8 +151,8 @@ void KserveRest::Change(const KserveRoute& route,
                         std::unique_ptr<http::Exchange> exchange) {
   const HttpRequest& request = exchange->request();
   const bool load = route.action == KserveAction::kLoad;
-  // The change may end after this is gone, when the exchange is answered in
-  // vain.
+  // Holds all that the change's end needs: it may come after this is gone, when
+  // answering has no effect.
   struct Call {
     Call(const KserveRest& rest, Method method,
          std::unique_ptr<http::Exchange> exchange)
@@ -180,7 +180,8 @@ void KserveRest::Change(const KserveRoute& route,
     call->exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted),
                            [] {});
   };
-  // A page may send what its reader's machine is allowed to do.
+  // Without tokens, callers on this machine may administer. A web page in a
+  // browser here must not do so in its reader's name.
   absl::Status status =
       from_page ? server::OriginRefused() : control_.Check(caller);
   if (status.ok()) status = options_.serving();

@@ -34,10 +34,10 @@ class KserveRest {
     std::function<bool()> ready = [] { return true; };
     // The error that requests get while the server is stopped; OK before.
     std::function<absl::Status()> serving = [] { return absl::OkStatus(); };
-    // Of elements that JSON may stand for, as of gRPC's messages.
+    // Most bytes of elements that JSON may stand for: gRPC's limit of messages.
     int64_t max_message_bytes = 64 << 20;
-    // Of the tensors of an answer that comes as JSON: a MiB of a class map
-    // takes some 5 ms to be written, and up to four MiB then.
+    // Most bytes of tensors in an answer that comes as JSON. A MiB of a class
+    // map takes about 5 ms to write and becomes up to 4 MiB of text.
     int64_t max_json_answer_bytes = 16 << 20;
     // See KserveService::Options.
     admin::ModelChanges* changes = nullptr;
@@ -60,7 +60,7 @@ class KserveRest {
   // Loads or unloads the route's model, and answers when that has ended.
   void Change(const KserveRoute& route,
               std::unique_ptr<http::Exchange> exchange);
-  // The answer to what is no prediction and no change.
+  // Answers metadata, readiness and statistics requests.
   http::HttpResponse Answer(const KserveRoute& route,
                             const http::HttpRequest& request) const;
   http::HttpResponse AnswerModel(const KserveRoute& route,
@@ -72,13 +72,13 @@ class KserveRest {
                             const http::HttpRequest& request,
                             const absl::Status& status) const;
 
-  // `bytes` are those of the body.
+  // Returns the record of a request whose body had `bytes` bytes.
   observability::RequestRecord Record(observability::Method method,
                                       int64_t bytes,
                                       const http::HttpRequest& request) const;
 
   const prediction::PredictionEnvironment env_;
-  // The same for answers that come as JSON, which take longer to write.
+  // env_ with the smaller limit of answers that come as JSON.
   const prediction::PredictionEnvironment json_env_;
   const Options options_;
   const kserve::ModelQueries queries_;

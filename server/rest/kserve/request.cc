@@ -19,18 +19,18 @@ constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 constexpr size_t kMaxShown = 32;  // Bytes of a header.
 // The key of raw_input_contents on the wire: field 7, bytes.
 constexpr char kRawKey = 7 << 3 | 2;
-constexpr int kLengthBytes = 4;  // Before each element of BYTES.
+constexpr int kLengthBytes = 4;  // Bytes before each element of BYTES.
 
 using Owner = std::shared_ptr<const std::string>;
 
-// Bytes of a string that lives as long as the slice.
+// Returns a slice of a string, which the slice keeps alive.
 grpc::Slice Share(const Owner& owner, absl::string_view bytes) {
   return grpc::Slice(
       const_cast<char*>(bytes.data()), bytes.size(),
       [](void* share) { delete static_cast<Owner*>(share); }, new Owner(owner));
 }
 
-// The key and the length of a raw_input_contents of so many bytes.
+// Returns the key and the length of a raw_input_contents of `bytes` bytes.
 std::string RawHead(uint64_t bytes) {
   std::string head(1, kRawKey);
   for (; bytes >= 0x80; bytes >>= 7) {
@@ -78,7 +78,7 @@ void Name(absl::string_view model, absl::string_view version,
   message->set_model_version(std::string(version));
 }
 
-// A body that is a picture.
+// Makes a request of a body that is a picture.
 KserveRequest PictureRequest(absl::string_view model, absl::string_view version,
                              std::string body) {
   inference::ModelInferRequest message;
@@ -131,8 +131,8 @@ absl::StatusOr<KserveRequest> ReadKserveRequest(
     json_bytes = *length;
     if (json_bytes == 0) return PictureRequest(model, version, std::move(body));
   }
-  // What is made of the JSON takes about as much as it does, until the
-  // prediction holds the message.
+  // Parsing takes about as much memory as the JSON. It is held until the
+  // prediction itself holds the message.
   const absl::StatusOr<server::MemoryHold> hold =
       memory->Take(server::MemoryUse::kMessage, json_bytes);
   if (!hold.ok()) return hold.status();

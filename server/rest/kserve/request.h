@@ -15,8 +15,8 @@ namespace sfmamba::rest {
 
 // How the outputs of an answer are to come: as binary data, or in the JSON.
 struct OutputForms {
-  std::vector<std::optional<bool>> binary;  // Of the outputs asked for, if any.
-  bool default_binary = false;              // Of those that do not say.
+  std::vector<std::optional<bool>> binary;  // One for each requested output.
+  bool default_binary = false;              // For outputs that do not say.
 
   bool IsBinary(int output) const;
   // Whether an output may come in the JSON.

@@ -19,7 +19,7 @@ namespace {
 using base::JsonString;
 using Tensor = inference::packed::ModelInferResponse::InferOutputTensor;
 
-constexpr size_t kLongestNumber = 32;  // Characters, of a float.
+constexpr size_t kLongestNumber = 32;  // Most characters of a float.
 
 template <typename T>
 void AppendNumber(T value, std::string* json) {
@@ -74,11 +74,11 @@ void AppendTensor(const Tensor& tensor, std::string* json) {
   json->push_back(']');
 }
 
-// What gRPC's messages call the elements of an input.
+// The names of an input's elements in gRPC's messages; JSON has inputs[0].data.
 constexpr absl::string_view kElementFields[] = {"raw_input_contents[0]",
                                                 "inputs[0].contents"};
 
-// An error's message with its field, in the words of REST.
+// Returns an error's message with the field's name in REST's JSON.
 std::string Worded(const absl::Status& error) {
   const std::string field = server::GetErrorDetail(error).field;
   absl::string_view message = error.message();

@@ -13,8 +13,8 @@ constexpr char kGet[] = "GET, HEAD, OPTIONS";
 constexpr char kPost[] = "POST, OPTIONS";
 constexpr char kGetPost[] = "GET, HEAD, POST, OPTIONS";
 
-// The segments MODEL, VERSION and REGION stand for any. Of patterns that match
-// a path the first counts.
+// MODEL, VERSION and REGION match any segment. The first pattern that matches
+// counts: "/v2/models/stats" comes before "/v2/models/MODEL".
 struct Pattern {
   const char* path;
   const char* methods;
@@ -58,7 +58,7 @@ constexpr Pattern kPatterns[] = {
     {"/v2/logging", kGetPost, Action::kSettings},
 };
 
-constexpr size_t kMaxSegments = 8;  // Of a pattern, and one more.
+constexpr size_t kMaxSegments = 8;  // More than the longest pattern has.
 
 using Segments = std::vector<absl::string_view>;
 
@@ -90,7 +90,7 @@ bool KserveRoute::Serves(absl::string_view method) const {
 }
 
 std::optional<KserveRoute> FindKserveRoute(absl::string_view path) {
-  // What is longer than any pattern is not cut into all its pieces.
+  // A stranger's path may have thousands of segments: the last piece gets them.
   const Segments segments =
       absl::StrSplit(path, absl::MaxSplits('/', kMaxSegments));
   KserveRoute route;

@@ -8,7 +8,7 @@
 
 namespace sfmamba::rest {
 
-// What a path under /v2 asks for.
+// The request that a path under /v2 stands for.
 enum class KserveAction {
   kServerMetadata,
   kServerLive,
@@ -24,12 +24,12 @@ enum class KserveAction {
   kMemoryStatus,
   kMemoryRegister,
   kMemoryUnregister,
-  kSettings  // Of traces and logs.
+  kSettings  // The protocol's settings of traces and logs.
 };
 
 struct KserveRoute {
   KserveAction action;
-  const char* methods;  // That the path serves: "GET, HEAD, OPTIONS".
+  const char* methods;  // The path's methods: "GET, HEAD, OPTIONS".
   // Empty if the path names none.
   std::string model;
   std::string version;

@@ -49,11 +49,11 @@ TEST(LoadTallyTest, TellsInTimeLateAndFailed) {
   EXPECT_EQ(report.all.missed, 2);
   EXPECT_THAT(report.all.codes,
               ElementsAre(Pair("DEADLINE_EXCEEDED", 1), Pair("OK", 3)));
-  // Of what was answered in time.
+  // Latencies count the requests answered in time.
   EXPECT_EQ(report.all.latency.count(), 2);
   EXPECT_EQ(report.all.latency.Max(), absl::Milliseconds(100));
   EXPECT_EQ(report.all.latency_from_sending.Max(), absl::Milliseconds(95));
-  // Of all that was sent.
+  // The senders' delay counts all sent requests.
   EXPECT_EQ(report.delay.count(), 4);
   EXPECT_EQ(report.delay.Max(), absl::Milliseconds(5));
   EXPECT_THAT(report.classes, IsEmpty());

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-constexpr int kWidth = 64, kHeight = 48;  // Of all pictures here.
+constexpr int kWidth = 64, kHeight = 48;  // Sides of all pictures here.
 
 // A cup with a mask, if asked for, and a chair; "empty" shows nothing.
 grpc::Status FindCup(const v1::DetectRequest& request,

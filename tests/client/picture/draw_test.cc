@@ -65,7 +65,7 @@ v1::DetectResult ResultFor(const Picture& picture) {
   return result;
 }
 
-// Of `data`, a byte a pixel.
+// Returns a result whose map is `data`, a byte a pixel.
 v1::SegmentResult MapOf(int width, int height, const std::string& data) {
   v1::SegmentResult result;
   result.set_width(width);

@@ -1,5 +1,5 @@
-// The client sees what the server's models see, and is told why a picture is
-// refused. How pictures are decoded is in tests/base/.
+// The client sees what the server's models see, and learns why a picture is
+// refused. How pictures are decoded is tested in tests/base/.
 #include "tests/server/picture.h"
 
 #include <string>

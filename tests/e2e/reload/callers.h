@@ -37,15 +37,15 @@ class Callers {
     std::map<std::string, int> answers;
     std::map<std::string, int> errors;
     std::string first_error;
-    std::vector<absl::Duration> latencies;  // Of answers.
+    std::vector<absl::Duration> latencies;  // One for each answer.
 
     int answered() const;
     int failed() const;
-    // The latency that so many percent of the answers did not exceed.
+    // Returns the latency that `percent` of the answers did not exceed.
     absl::Duration Percentile(double percent) const;
   };
   Outcomes Take() ABSL_LOCKS_EXCLUDED(mu_);
-  // The same once `count` more answers or errors have come.
+  // Waits for `count` more answers or errors, then does what Take() does.
   Outcomes TakeNext(int count) ABSL_LOCKS_EXCLUDED(mu_);
   // Sends no more, and waits for the answers.
   void Stop();

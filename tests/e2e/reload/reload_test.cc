@@ -28,7 +28,7 @@ namespace sfmamba {
 namespace {
 
 constexpr absl::Duration kCallTime = absl::Minutes(1);
-constexpr int kClients = 6;  // Of the model "tiny".
+constexpr int kClients = 6;  // Clients that call the model "tiny".
 
 std::string Tiny(int number) {
   return absl::StrCat("models/tiny/versions/", number);
@@ -50,7 +50,8 @@ class ReloadTest : public testing::Test {
         << server_->output();
     admin_ = Operator("operator-1");
   }
-  // The same with TLS and tokens: "caller" may infer, "operator-1" administer.
+  // Starts a server with TLS and tokens: "caller" may infer, "operator-1" may
+  // administer.
   void StartGuarded() {
     IssueCertificate();
     SetTokens("operator-1");
@@ -134,13 +135,13 @@ class ReloadTest : public testing::Test {
     return admin_->SetCanaryShare(request, kCallTime).status();
   }
 
-  // Of a file of this test's.
+  // Returns the path of a file of this test.
   static std::string Path(const std::string& name) {
     return absl::StrCat(testing::TempDir(), "/", name);
   }
 
   const Certificate authority_ = MakeCertificate();
-  client::ServerAccess access_;  // Of those who call.
+  client::ServerAccess access_;  // The callers' way to the server.
   std::string repository_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<client::VisionClient> admin_;
@@ -193,7 +194,7 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
             << " answers\n";
   EXPECT_NEAR(share, 10, 2);
 
-  // The other model goes: whoever asks for it is told, and nobody else is.
+  // The other model goes: requests for it fail, and no others do.
   ExpectNoErrors(other->Take());
   ASSERT_TRUE(Unload("other").ok());
   Callers::Outcomes gone = other->TakeNext(50);

@@ -94,7 +94,8 @@ class SecurityTest : public testing::Test {
     return flags;
   }
 
-  // Of a connection of its own; `own` is the client's certificate.
+  // Returns a channel with its own connection; `own` is the client's
+  // certificate.
   std::shared_ptr<grpc::Channel> Connect(bool tls = false,
                                          const Certificate& own = {}) const {
     grpc::ChannelArguments arguments;

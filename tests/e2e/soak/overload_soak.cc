@@ -39,11 +39,11 @@ namespace {
 constexpr absl::Duration kQueueWait = absl::Milliseconds(200);
 constexpr char kClassifier[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter";
-// So many are in flight at most: the client's own memory is not what is tested.
+// Most requests in flight, which bounds the client's own memory.
 constexpr int kMaxInFlight = 2000;
-constexpr int kConcurrency = 32;  // Of the closed loop.
+constexpr int kConcurrency = 32;  // Requests in flight in the closed loop.
 
-// The same request with a limited wait, and of any priority.
+// Gives a request a limited wait and one of the priorities.
 SoakRequest Impatient(SoakRequest soak, int number) {
   std::visit(
       [number](auto& request) {

@@ -17,8 +17,8 @@ struct SoakRequest {
   std::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
       request;
   absl::StatusCode code = absl::StatusCode::kOk;
-  std::string reason;                   // Of an error.
-  std::map<std::string, int> outcomes;  // Of items_total.
+  std::string reason;                   // The expected error's reason.
+  std::map<std::string, int> outcomes;  // Expected growth of items_total.
   std::string counts_for;  // Id of the model; "_unknown" if it is not known.
 };
 
@@ -33,7 +33,7 @@ std::vector<SoakRequest> BadRequests(const std::string& id,
                                      const v1::Model& model,
                                      const std::string& jpeg);
 
-// The same of a detector and a segmenter.
+// Requests for a detector and a segmenter.
 std::vector<SoakRequest> GoodDenseRequests(const std::string& detector,
                                            const std::string& segmenter,
                                            const std::string& jpeg);

@@ -35,8 +35,8 @@ class SoakReport {
   void Complain(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   int complaints() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Notes how much memory the server holds after so many requests; that, in
-  // bytes.
+  // Records the memory that the server holds after `done` requests and returns
+  // it, in bytes.
   double SampleMemory(const ServerProcess& server, int done)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Prints what was noted. Complains if it grew by more than 1 MiB in 10,000

@@ -35,7 +35,8 @@ class DeviceMatrix {
   T* row(int64_t i) const { return data() + i * stride(); }
   int64_t stride() const { return matrix_.stride(); }
 
-  // As it is now. The test fails if anything but its rows has changed.
+  // Returns the current values. The test fails if anything but its rows has
+  // changed.
   Matrix<T> ToHost() const {
     const std::vector<T> values = values_.ToHost();
     Matrix<T> now = matrix_;

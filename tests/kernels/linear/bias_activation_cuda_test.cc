@@ -14,7 +14,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr double kTolerance = 2e-6;  // Of the largest output.
+constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 

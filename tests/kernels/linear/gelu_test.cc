@@ -10,7 +10,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr double kTolerance = 2e-6;  // Of the largest output.
+constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
 double ExactErf(double v) { return v / 2 * std::erfc(-v / std::sqrt(2.0)); }
 

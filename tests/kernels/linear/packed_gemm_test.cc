@@ -73,7 +73,7 @@ struct Product {
     return y;
   }
 
-  // As the product sees it.
+  // Returns the value that the product reads.
   static float Rounded(float value) {
     return std::is_same_v<W, BFloat16> ? static_cast<float>(BFloat16(value))
                                        : value;
@@ -360,7 +360,7 @@ TEST_P(Bf16RowsTest, AreSlicedInRowsAndOutputs) {
   EXPECT_TRUE(parts == all);
 }
 
-// As products round their inputs; what lies behind stays.
+// Rows are rounded the way products round their inputs; memory behind stays.
 TEST_P(Bf16RowsTest, RoundToNearest) {
   for (const int count : {0, 1, 15, 31, 32, 33, 100}) {
     Matrix<float> x(1, count + 1);

@@ -16,7 +16,7 @@ void DetectorCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "side", "maps", "height", "width"})
       ->Unit(benchmark::kMillisecond);
   for (CpuIsa isa : SupportedCpuIsas()) {
-    if (isa == CpuIsa::kScalar) continue;  // Of no use at such sizes.
+    if (isa == CpuIsa::kScalar) continue;  // Too slow at such sizes.
     const int number = static_cast<int>(isa);
     for (int side : {4, 7}) {
       benchmark->Args({number, side, 50, 7, 7})

@@ -35,7 +35,7 @@ class BucketScan {
   static constexpr int kWarps = kThreads / kWarp;
   // One value more than its items a thread: their banks then differ.
   using Tile = simt::Shared<float, kThreads*(kItems + 1)>;
-  using Totals = simt::Shared<float, 3 * kWarps>;  // Of each warp, a Run.
+  using Totals = simt::Shared<float, 3 * kWarps>;  // A Run for each warp.
   using Carries = simt::Shared<float, kMostStates>;
 
   __device__ __forceinline__ BucketScan(const BucketScanArgs<T>& args,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr double kTolerance = 5e-6;  // Of the largest output.
+constexpr double kTolerance = 5e-6;  // Relative to the largest output.
 
 class SelectiveScanTest : public testing::TestWithParam<CpuIsa> {
  protected:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr double kTolerance = 2e-6;  // Of the largest output.
+constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
 // Paddings of rows: accesses of 16 bytes, of pairs, of single values.
 constexpr int kWide = 8, kPairs = 6, kOdd = 5;

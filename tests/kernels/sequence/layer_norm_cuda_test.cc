@@ -14,7 +14,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr double kTolerance = 2e-6;  // Of the largest output.
+constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
 // Paddings of rows: accesses of 16 bytes, of single values.
 constexpr int kWide = 8, kOdd = 5;

@@ -10,7 +10,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr double kTolerance = 2e-6;  // Of the largest output.
+constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
 template <typename T>
 struct Norm {

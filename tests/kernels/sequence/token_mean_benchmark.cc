@@ -5,7 +5,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// As before a stage: the auxiliary tokens of each sequence are filled.
+// Fills the auxiliary tokens of each sequence, as at a stage's entry.
 template <typename T>
 void TokenMean(benchmark::State& state) {
   StageTokens<T> tokens(state);

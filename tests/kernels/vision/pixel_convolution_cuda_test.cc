@@ -16,7 +16,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr double kTolerance = 1e-6;  // Of the largest output.
+constexpr double kTolerance = 1e-6;  // Relative to the largest output.
 constexpr std::array<float, 3> kMean = {0.485f, 0.456f, 0.406f};
 constexpr std::array<float, 3> kStd = {0.229f, 0.224f, 0.225f};
 
@@ -50,7 +50,8 @@ struct Problem {
 
   int out_height() const { return (place.height + 1) / 2; }
   int out_width() const { return (place.width + 1) / 2; }
-  int pixels() const { return out_height() * out_width(); }  // Of an image.
+  // Output pixels of one image.
+  int pixels() const { return out_height() * out_width(); }
 
   // A row for each output pixel.
   template <typename T>

@@ -29,8 +29,7 @@ std::vector<float> Regions(int count) {
   return rois;
 }
 
-// Of 256 channels, as box heads (7 x 7 bins) and mask heads (14 x 14) read
-// them.
+// Aligns 256 channels for box heads (7 x 7 bins) or mask heads (14 x 14).
 void RoiAlign(benchmark::State& state, int num_rois, int size) {
   constexpr int kChannels = 256;
   RoiAlignArgs args{};

@@ -129,8 +129,8 @@ template <typename T>
 class SegmentationArgmaxCudaTest : public DeviceTest {};
 TYPED_TEST_SUITE(SegmentationArgmaxCudaTest, ElementTypes);
 
-// Of 4 x the logits and a picture of another size, of the same, smaller than
-// the logits; of logits that shrink; of single pixels.
+// The cases: pictures of four times the logits' sides and of other sizes, also
+// smaller than the logits; logits that shrink; single pixels.
 TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   const std::vector<std::vector<Size>> sizes = {
       {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},

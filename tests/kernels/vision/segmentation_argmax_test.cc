@@ -102,8 +102,8 @@ double Probability(const Matrix<double>& logits, int pixel, int label) {
   return 1 / sum;
 }
 
-// Of 4 x the logits and a picture of another size, of the same, smaller than
-// the logits; of logits that shrink; of single pixels.
+// The cases: pictures of four times the logits' sides and of other sizes, also
+// smaller than the logits; logits that shrink; single pixels.
 const std::vector<std::vector<Size>> kSizes = {
     {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
     {{9, 13}, {9, 13}, {9, 13}},   {{9, 13}, {9, 13}, {21, 17}},
@@ -178,7 +178,7 @@ TEST_P(SegmentationArgmaxTest, AgreesWithTheReference) {
   }
 }
 
-// Of two classes, the confidence tells the difference of their logits.
+// With two classes, the confidence follows from the difference of their logits.
 TEST_P(SegmentationArgmaxTest, ResizesLikeTheReference) {
   const Fixture fixture("upernet");
   const Size input = {100, 136}, picture = {75, 102};

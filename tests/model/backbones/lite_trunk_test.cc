@@ -113,7 +113,7 @@ TEST_P(LiteTrunkAgainstReferenceTest, GivesFourMaps) {
 struct ExpectedAnswer {
   model::ModelConfig config;
   int height, width;
-  std::vector<float> logits;  // Of both images, of the reference in fp64.
+  std::vector<float> logits;  // Both images', by the reference in fp64.
 };
 
 std::ostream& operator<<(std::ostream& out, const ExpectedAnswer& expected) {

@@ -110,7 +110,7 @@ TEST(BlockCacheTest, GivesBackWhenOthersAreTakenToo) {
   EXPECT_TRUE(cache.Return(other, kStart + kKeep));
 }
 
-// As where every picture that a model is asked about has another size.
+// Blocks of ever new sizes occur where every picture has another size.
 TEST(BlockCacheTest, EverNewSizesTakeLittleMoreThanTheLargest) {
   BlockCache cache(kKeep);
   for (int64_t bytes = 64 * kMegabyte; bytes >= kMegabyte;

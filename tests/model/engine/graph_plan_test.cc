@@ -56,7 +56,7 @@ TEST(GraphPlanTest, CapturesThenReplays) {
 TEST(GraphPlanTest, ABatchThatFailsIsCapturedTheNextTime) {
   GraphPlan plan(4);
   EXPECT_EQ(plan.Next(kKey, kStart),
-            Step::kCapture);  // Threw: nothing is told.
+            Step::kCapture);  // It threw, so no outcome is reported.
   EXPECT_EQ(plan.Next(kKey, kStart), Step::kCapture);
 }
 

@@ -51,7 +51,7 @@ struct Expected {
 
 class CascadeKeysTest : public testing::TestWithParam<Expected> {};
 
-// Of modules of the reference: docs/heads.md, "Checkpoint keys".
+// Counts of the reference's modules: docs/heads.md, "Checkpoint keys".
 INSTANTIATE_TEST_SUITE_P(
     Variants, CascadeKeysTest,
     testing::Values(Expected{"mamba_vision_t", 401, 31154368, 2668544},

@@ -125,7 +125,7 @@ TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
   rois[1].fill_(30);
   const BoxOutput output = roi_.ForwardBoxes(0, pyramid, rois);
   EXPECT_TRUE(output.logits.isfinite().all().item<bool>());
-  // Of their content, zeros, nothing is left to tell them apart.
+  // Both regions read zeros only, so their outputs are equal.
   EXPECT_TRUE(output.logits[0].equal(output.logits[1]));
 }
 

@@ -75,7 +75,7 @@ TEST(PyramidTest, TheNextStageSeesTheMapWithoutItsNorm) {
         DeterministicParameter(key + ".weight", {width}),
         DeterministicParameter(key + ".bias", {width}), /*eps=*/1e-5);
     EXPECT_LE(RelativeError(ChannelsLast(normed[stage]), expected), 1e-5);
-    // As the heads' convolutions read it.
+    // The heads' convolutions read maps in this order.
     EXPECT_TRUE(normed[stage].is_contiguous(at::MemoryFormat::ChannelsLast));
   }
 }

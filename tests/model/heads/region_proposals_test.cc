@@ -16,7 +16,7 @@ namespace sfmamba::heads {
 namespace {
 
 constexpr int kHeight = 256, kWidth = 256;
-constexpr int kSide = 64;  // Of the first level's map.
+constexpr int kSide = 64;  // The side of the first level's map.
 
 // Four candidates a level; boxes suppress none but their equals.
 model::DetectorConfig Config() {

@@ -132,7 +132,7 @@ at::Tensor Resized(const at::Tensor& x, int64_t height, int64_t width) {
   return at::upsample_bilinear2d(x, {height, width}, /*align_corners=*/false);
 }
 
-// Labels may differ where two logits are equal but for fp32's rounding.
+// Labels may differ where two logits differ by fp32's rounding only.
 TEST_P(DenseOperatorsTest, ClassMap) {
   for (const ClassMapCase& c :
        std::vector<ClassMapCase>{{1, 1, 1, 1, 1, 1, 1},

@@ -23,7 +23,7 @@ at::Tensor Tokens(float scale = 1) {
   return DeterministicImages({2, 2 * kLength, kWidth}) * scale;
 }
 
-// The same values as a layer gives them.
+// Returns tokens in a layer's form: rows, in its type.
 at::Tensor Rows(const at::Tensor& x, at::ScalarType type = at::kFloat) {
   return x.to(type).view({-1, kWidth});
 }

@@ -165,7 +165,7 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
 
 TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
   options_.budget = TimeFor({Shape(1), Shape(8)}) +
-                    absl::Milliseconds(50);  // Of the third a part.
+                    absl::Milliseconds(50);  // A part of the third.
   const auto tuner = Start();
   const absl::Time start = time_;
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),

@@ -21,7 +21,8 @@ std::vector<std::string> Names(const std::vector<ScanShape>& shapes) {
   return names;
 }
 
-// Of batches of one and two images of the configured size.
+// Compares the listed scans with those of batches of one and two images of the
+// configured size.
 void ExpectListsWhatRuns(const model::ModelConfig& config) {
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height =

@@ -146,7 +146,7 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   EXPECT_EQ(table.Nearest(Shape(2, 198))->shape.sequences, 1);
   EXPECT_EQ(table.Nearest(Shape(16, 198))->shape.sequences, 128);
   EXPECT_EQ(table.Nearest(Shape(8, 198))->shape.sequences, 1);
-  // The same for lengths.
+  // Nearness in lengths counts by the logarithm too.
   ScanPlanTable lengths(kDevice);
   lengths.Set({Shape(32, 200), Lane(1), 1});
   lengths.Set({Shape(32, 1600), Lane(2), 1});

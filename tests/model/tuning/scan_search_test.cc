@@ -78,8 +78,8 @@ TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
   EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
 }
 
-// Of 96 channels, 3 warps to a row: 176 rows give each of the 132
-// multiprocessors' schedulers one.
+// 96 channels are 3 warps a row: 176 rows give each scheduler of the 132
+// multiprocessors one.
 TEST(CandidatePlansTest, ADeviceIsFullWithAWarpForEachScheduler) {
   const auto rows = [](int sequences) {
     std::set<int> rows;

@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
 
-// Of 160 MiB 40 are the transport's, 20 of them for messages, and 40
-// decoding's; of the other 80 the last 10 are for small holds.
+// A budget of 160 MiB: 40 are the transport's, 20 of them for messages, and 40
+// are decoding's; the last 10 of the other 80 are for small holds.
 class MemoryBudgetTest : public testing::Test {
  protected:
   MemoryHold Take(MemoryUse use, int64_t bytes) {

@@ -9,9 +9,10 @@ namespace sfmamba {
 // null model's answers have. Runs until this process is killed.
 void ServeEcho(const Listening& listening);
 
-// The same, but for each call it decodes and resizes the message's JPEG as the
-// null model's preprocessing does, on the thread that gRPC calls it on, and
-// drops the result. No server that does this work can do with less.
+// Serves as ServeEcho() does, and for each call decodes and resizes the
+// message's JPEG like the null model's preprocessing, on the thread that gRPC
+// calls it on, and drops the result. No server that does this work can do with
+// less.
 void ServeDecodingEcho(const Listening& listening);
 
 }  // namespace sfmamba

@@ -10,7 +10,7 @@
 
 namespace sfmamba {
 
-// So many requests are in flight at a time.
+// Requests in flight at a time.
 constexpr int kRequestsInFlight = 64;
 
 struct Rate {
@@ -28,8 +28,8 @@ Rate LoadOfCalls(const ServerChild& server, const std::string& method,
                  const std::string& message, absl::Duration time,
                  grpc::StatusCode code = grpc::StatusCode::OK);
 
-// The same with a request over HTTP/1.1, a connection for each that is in
-// flight; counts the answers 200.
+// Loads a server over HTTP/1.1, with a connection for each request in flight;
+// counts the answers with status 200.
 Rate LoadOfHttp(const ServerChild& server, const std::string& request,
                 absl::Duration time);
 

@@ -26,7 +26,7 @@ namespace sfmamba {
 namespace {
 
 constexpr int kClasses = 1000;
-// Of the server that is full.
+// Most queued images of the server that is full.
 constexpr int kFullQueue = 8;
 
 // While models are loaded their answers are looked at: until then they answer
@@ -87,7 +87,7 @@ std::string WriteModel(const std::string& batching) {
 }  // namespace
 
 void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
-  // As ServerMain does.
+  // ServerMain sets this too.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::string repository =
       WriteModel(batch_time == absl::InfiniteDuration()

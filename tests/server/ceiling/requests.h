@@ -10,10 +10,10 @@ namespace sfmamba {
 // A ClassifyRequest with a uint8 tensor of 150 kB; one that is not valid asks
 // for -1 classes.
 std::string TensorRequest(bool valid = true);
-// The same tensor as a ModelInferRequest that asks for `logits` with the five
-// best classes.
+// A ModelInferRequest with TensorRequest()'s tensor that asks for `logits` with
+// the five best classes.
 std::string InferRequest();
-// The same over HTTP: head and body of a POST.
+// InferRequest() over HTTP: head and body of a POST.
 std::string HttpInferRequest();
 // A JPEG with some noise, quality 85: about a bit a pixel.
 std::string Photograph(int width, int height);

@@ -27,7 +27,7 @@ class ServerChild {
   ~ServerChild();
 
   pid_t pid() const { return pid_; }
-  std::string address() const;  // Of gRPC.
+  std::string address() const;  // gRPC's.
   int http_port() const { return ports_.http; }
   // The processor time that it has used.
   absl::Duration ProcessorTime() const;

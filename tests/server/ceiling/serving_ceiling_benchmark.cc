@@ -42,7 +42,7 @@ using grpc::StatusCode;
 
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
-// Of the model that takes its time.
+// Time of a batch of the slow null model.
 constexpr absl::Duration kBatchTime = absl::Milliseconds(2);
 
 // What `run` returns on a thread that keeps to these processors, as do those

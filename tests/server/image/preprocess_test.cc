@@ -14,7 +14,7 @@
 namespace sfmamba::image {
 namespace {
 
-// The same as picture() of the script.
+// Makes the pixels that the script's picture() makes.
 RgbImage Noise(int width, int height, uint32_t seed) {
   RgbImage image;
   image.width = width;

@@ -35,7 +35,7 @@ inline std::string RawElement(const std::string& bytes) {
 }
 
 constexpr int64_t kSide = server::FakeModel::kSide;
-constexpr int64_t kValues = 3 * kSide * kSide;  // Of an image.
+constexpr int64_t kValues = 3 * kSide * kSide;  // Values of an image.
 
 // A request to "fake" with one input, without its elements.
 inline ModelInferRequest RequestFor(const std::string& datatype,

@@ -237,7 +237,7 @@ TEST_F(KserveServiceTest, CountsRequestsImagesAndBatches) {
   }
   EXPECT_EQ(batches, statistics.execution_count());
   EXPECT_EQ(images, 4);
-  // Of all models.
+  // Without a name, statistics of all models come.
   inference::ModelStatisticsResponse all;
   EXPECT_EQ(
       Ask(&Stub::ModelStatistics, inference::ModelStatisticsRequest(), &all)

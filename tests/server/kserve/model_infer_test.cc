@@ -75,7 +75,7 @@ TEST_F(ModelInferTest, PicturesHaveTheScoresOfTheTypedApi) {
   }
   EXPECT_EQ(Values<float>(Answer(BytesRequest(files)).raw_output_contents(0)),
             expected);
-  // The same in a column, and as typed contents.
+  // Files may come as a column, and as typed contents.
   ModelInferRequest column = BytesRequest(files);
   column.mutable_inputs(0)->add_shape(1);
   EXPECT_EQ(Values<float>(Answer(column).raw_output_contents(0)), expected);

@@ -55,7 +55,7 @@ class PublishedModelTest : public KserveTest {
     return models;
   }
 
-  // Of one model, or of all.
+  // Returns the statistics of one model, or with "" of all.
   inference::ModelStatisticsResponse Statistics(const std::string& name) {
     grpc::ClientContext context;
     inference::ModelStatisticsRequest request;

@@ -146,7 +146,7 @@ TEST(LineSamplerTest, AClockThatIsSetBackSilencesNothing) {
   EXPECT_FALSE(sampler.Admit(start - absl::Hours(3)));
 }
 
-// Of `line` in `text`.
+// Counts how often `text` has `line`.
 int CountOf(const std::string& line, const std::string& text) {
   int count = 0;
   for (size_t at = text.find(line); at != text.npos;

@@ -41,7 +41,7 @@ std::string ErrorOf(const std::string& text,
   return std::string(ToModelConfig(Proto(text), 2, shapes).status().message());
 }
 
-// Of a single-stage detector without masks.
+// Shapes of a single-stage detector without masks.
 weights::WeightShapes FasterRcnn() {
   weights::WeightShapes shapes;
   shapes.num_classes = 2;

@@ -21,7 +21,7 @@ constexpr char kCustom[] = R"(
   input { size: 64 crop_pct: 0.875 mean: [ 0, 0, 0 ] std: [ 1, 1, 1 ] }
   batching { max_batch_size: 4 max_queue_delay { nanos: 1000 } }
 )";
-// Of the three bytes "abc": FIPS 180-2, B.1.
+// The digest of the three bytes "abc": FIPS 180-2, B.1.
 constexpr char kAbcSha256[] =
     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 

@@ -65,7 +65,7 @@ class ModelRepositoryTest : public testing::Test {
   }
 
   const std::string folder_;
-  std::string profile_dir_, build_;  // As in the options.
+  std::string profile_dir_, build_;  // Values of the options.
   server::Gate gate_;
   observability::Logger log_;
   observability::Metrics metrics_;
@@ -112,7 +112,7 @@ TEST_F(ModelRepositoryTest, KeepsWhatItKnowsOfTheTimesOfBatches) {
   const std::string file = profile_dir_ + "/m-1.times";
   ASSERT_TRUE(fs::exists(file)) << "it is written once the model is loaded";
 
-  // A time that nobody measures.
+  // A time that no measurement gives.
   const auto version = repository_->Find("m", "model");
   const batching::BatchProfileKey key = (*(*version)->Loaded())->profile_key;
   std::vector<batching::BatchTime> slow = measured;

@@ -58,7 +58,8 @@ class ModelReloadTest : public testing::Test {
     options_.explicit_control = true;
   }
 
-  // Of model "m", whole from the moment when it is there.
+  // Writes the policy of model "m" by renaming, so that it is never seen in
+  // part.
   void WritePolicy(const std::string& text) {
     const std::string path = folder_ + "/m/policy.textproto";
     std::ofstream(path + ".new") << text;

@@ -98,7 +98,7 @@ TEST_F(WatchedFilesTest, ErrorThatStaysIsToldOnceAndTheOldFilesCount) {
   for (int i = 0; i < 5; ++i) files.Look();
   EXPECT_EQ(taken_, std::vector<std::string>{"1"});
   EXPECT_EQ(told_, std::vector<std::string>{"they differ"});
-  Write("key", "1");  // As before: there is nothing to take.
+  Write("key", "1");  // The contents in use again: nothing is to be taken.
   files.Look();
   Write("key", "3");
   for (int i = 0; i < 5; ++i) files.Look();

@@ -87,7 +87,7 @@ TEST_F(SpanFileTest, WhatIsNoFileIsRefused) {
   EXPECT_FALSE(Write(file, "{1}").ok());
 }
 
-// As a full disk does, the limit of the process ends a write in its middle.
+// The process's limit ends a write in its middle, like a full disk.
 TEST_F(SpanFileTest, OnAFullDiskNoLineIsWrittenInHalf) {
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;

@@ -47,7 +47,7 @@ TEST(GemmConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// So few pixels that threads divide the outputs.
+// With this few pixels, threads divide the outputs.
 TEST(GemmConvTest, FewPixelsHaveTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor x = Map(1, 32, 9, 9);

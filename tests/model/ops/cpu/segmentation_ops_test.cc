@@ -14,7 +14,7 @@
 namespace sfmamba::ops {
 namespace {
 
-constexpr int kInputHeight = 100, kInputWidth = 136;  // Of the fixture.
+constexpr int kInputHeight = 100, kInputWidth = 136;  // The fixture's.
 
 // Runs `body` on 1 and on 3 threads.
 template <typename Body>

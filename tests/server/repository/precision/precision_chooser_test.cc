@@ -107,7 +107,7 @@ class PrecisionChooserTest : public testing::Test {
 
   bool native_ = true, room_ = true;
   absl::StatusOr<float> reduced_ = 5, full_ = 5;
-  // Of an image: too long for what else is done to count.
+  // Times of an image, far longer than all else that is done.
   absl::Duration reduced_time_ = absl::Milliseconds(2),
                  full_time_ = 10 * reduced_time_;
   absl::Status load_full_;

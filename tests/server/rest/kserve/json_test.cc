@@ -215,7 +215,7 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
       HasSubstr("got more than 16 dimensions"));
   EXPECT_THAT(Refused(Input("FP32", ", \"data\": [1, 2, 3]"), 8),
               HasSubstr("inputs[0].data: got more than 8 bytes of elements"));
-  // Of all inputs together.
+  // The limit holds for all inputs together.
   EXPECT_THAT(Refused(R"({"inputs": [{"datatype": "BYTES", "data": ["abcd"]},
                                      {"datatype": "BYTES", "data": [""]}]})",
                       11),

@@ -100,7 +100,7 @@ class KserveRestTest : public prediction::PredictionTest {
   std::unique_ptr<KserveRest> rest_;
 };
 
-// Of FakeModel, for an image of 0.25 everywhere.
+// FakeModel's logit for an image of 0.25 everywhere.
 float ExpectedLogit(int c) {
   float sum = 0;
   for (int i = c; i < kValues; i += 10) sum += 0.25f * (1 + i % 7) / 100;

@@ -61,7 +61,7 @@ TEST(KserveResponseTest, JsonHasAllOutputs) {
   EXPECT_EQ(json["outputs"][0]["name"], "scores");
   EXPECT_EQ(json["outputs"][0]["datatype"], "FP32");
   EXPECT_EQ(json["outputs"][0]["shape"], nlohmann::json({1, 3}));
-  // The same floats again, bit by bit.
+  // Floats come back bit by bit.
   EXPECT_EQ(json["outputs"][0]["data"].get<std::vector<float>>(),
             std::vector<float>({0.1f, -1e-30f, 3}));
   EXPECT_EQ(json["outputs"][1]["data"], nlohmann::json({-7, 1 << 30}));
@@ -102,7 +102,7 @@ TEST(KserveResponseTest, ErrorsNameTheFieldInTheWordsOfRest) {
   EXPECT_EQ(plain.status, 400);
   EXPECT_EQ(ErrorText(plain), "inputs[0].shape: got [0]");
   for (const char* field : {"raw_input_contents[0]", "inputs[0].contents"}) {
-    // As the errors of predictions are, and as those before them.
+    // Errors of predictions name the field once, those before them twice.
     EXPECT_EQ(ErrorText(KserveError(server::InvalidField(field, "got 7"))),
               "inputs[0].data: got 7");
     EXPECT_EQ(ErrorText(KserveError(
