@@ -37,7 +37,7 @@ struct ScanMeasurement {
 //
 //   auto tuner = ScanTuner::Create(/*gpu=*/0, options);
 //   model_options.scan_plans = (*tuner)->PlansFor({config, max_batch});
-//   auto model = VisionModel::Load(config, weights_path, model_options);
+//   auto model = VisionModel::Load(config, {weights_path}, model_options);
 //
 // Not thread-safe.
 class ScanTuner {

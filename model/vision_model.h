@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "model/config.h"
 #include "model/execution_context.h"
 #include "model/processor_group.h"
@@ -63,17 +64,18 @@ struct ModelOptions {
 // Thread-safe. Must outlive its contexts.
 class VisionModel {
  public:
-  // Maps `weights_path` (safetensors), checks every tensor against `config` and
-  // prepares it for the processor or GPU. A precision that the processor does
+  // Reads `weights_paths` (safetensors files that together hold each tensor
+  // once), checks every tensor against `config` and prepares it for the
+  // processor or GPU. A precision that the processor does
   // not support natively (on CPUs fp16, and bf16 without AVX512-BF16) is
   // replaced by fp32; see precision().
   //
-  // NOT_FOUND if there is no file. INVALID_ARGUMENT, naming each of them, for
+  // NOT_FOUND if a file is missing. INVALID_ARGUMENT, naming each of them, for
   // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if
   // `gpus` is not empty and the build has no CUDA, a device does not exist or
   // `reference` is set.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
-      const ModelConfig& config, const std::string& weights_path,
+      const ModelConfig& config, absl::Span<const std::string> weights_paths,
       const ModelOptions& options = {});
 
   // Makes a model with random weights that are determined by `seed`, for trials

@@ -1,6 +1,7 @@
 #include "server/flags.h"
 
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,6 +24,12 @@ const FieldDescriptor* FindFlag(const std::string& name) {
 
 bool IsBool(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL;
+}
+
+// Whether a flag may be given several times, each with a value more.
+bool IsTextList(const FieldDescriptor& field) {
+  return field.is_repeated() &&
+         field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
 }
 
 // What stands for the value in help.
@@ -109,9 +116,16 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
 }
 
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config) {
+  std::set<const FieldDescriptor*> given;
   for (const auto& [field, text] : command_line.settings) {
+    v1::ServerConfig one;
     // ParseFlags() has read it.
-    SetFromText(*field, text, config).IgnoreError();
+    SetFromText(*field, text, &one).IgnoreError();
+    const bool again = !given.insert(field).second;
+    if (!again || !IsTextList(*field)) {
+      config->GetReflection()->ClearField(config, field);
+    }
+    config->MergeFrom(one);
   }
 }
 

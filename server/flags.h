@@ -21,8 +21,8 @@ struct CommandLine {
 };
 
 // Parses the flags: --name=value, --name value and, for a bool, --name. If a
-// flag is given twice, the last one counts. INVALID_ARGUMENT names the argument
-// that is unknown or has a wrong value.
+// flag is given twice, the last one counts, except that lists of texts grow.
+// INVALID_ARGUMENT names the argument that is unknown or has a wrong value.
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 
 // Replaces the fields of `config` whose flags were given.

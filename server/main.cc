@@ -54,11 +54,12 @@ Engine ThisEngine() {
   engine.build.cuda = model::CudaVersion();
   engine.build.torch = model::TorchVersion();
   engine.find_gpus = model::FindGpus;
-  engine.load = [](const model::ModelConfig& config, const std::string& path,
+  engine.load = [](const model::ModelConfig& config,
+                   absl::Span<const std::string> paths,
                    const model::ModelOptions& options) {
-    return path.empty()
+    return paths.empty()
                ? model::VisionModel::Random(config, kRandomSeed, options)
-               : model::VisionModel::Load(config, path, options);
+               : model::VisionModel::Load(config, paths, options);
   };
   engine.make_scan_tuner = model::ScanTuner::Create;
   engine.tune_scans = model::TuneScans;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "server/base/processors.h"
 #include "server/base/setting.h"
 #include "server/base/textproto.h"
@@ -13,6 +17,7 @@
 #include "server/cpu_contexts.h"
 #include "server/observability/log.h"
 #include "server/observability/memory_limit.h"
+#include "server/repository/model_name.h"
 #include "server/tracing/endpoint.h"
 
 namespace sfmamba::server {
@@ -25,6 +30,31 @@ constexpr int64_t kMessagesOfBudget = 8;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
 // Of max_client_items by default, where clients have names.
 constexpr int kClientItems = 256;
+
+// There is something to serve, and each model has an id and a folder.
+absl::Status CheckModels(const v1::ServerConfig& config) {
+  if (config.model_repository().empty() && config.model().empty()) {
+    return absl::InvalidArgumentError(
+        "model_repository: got none, expected it or model");
+  }
+  std::set<absl::string_view> ids;
+  for (const std::string& model : config.model()) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(model, absl::MaxSplits('=', 1));
+    if (!repository::IsId(parts.first) || parts.second.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: got \"", model,
+          "\", expected NAME=FOLDER, the name of at most "
+          "128 characters [A-Za-z0-9._-] of which the first is a letter or a "
+          "digit"));
+    }
+    if (!ids.insert(parts.first).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: got \"", parts.first, "\" twice"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 // The settings of TLS are there together, or not at all.
 absl::Status CheckTls(const v1::ServerConfig& c) {
@@ -116,10 +146,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
   status =
       CheckContexts(AllowedTopology(), c.cpu_contexts(), c.compute_threads());
   if (!status.ok()) return status;
-  if (c.model_path().empty() != c.model_name().empty()) {
-    return absl::InvalidArgumentError(
-        "model_path and model_name: got one, expected both or neither");
-  }
+  status = CheckModels(c);
+  if (!status.ok()) return status;
   status = CheckTls(c);
   if (!status.ok()) return status;
   if (!c.startup_models().empty() &&
@@ -128,10 +156,6 @@ absl::Status Validate(const v1::ServerConfig& c) {
         "startup_models: got \"", c.startup_models(),
         "\" with the model_control \"", c.model_control(),
         "\", expected none, or \"explicit\" or \"poll+explicit\""));
-  }
-  if (c.model_repository().empty() && c.model_path().empty()) {
-    return absl::InvalidArgumentError(
-        "model_repository: got none, expected it or model_path");
   }
   return absl::OkStatus();
 }

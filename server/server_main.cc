@@ -193,7 +193,7 @@ absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
           options.scan_plans = tuner->PlansFor(
               {directory.config, directory.batch.max_batch_size});
         }
-        return engine.load(directory.config, directory.weights_path, options);
+        return engine.load(directory.config, directory.weights_paths, options);
       };
 }
 
@@ -300,8 +300,9 @@ int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
     status = model.status();
     if (!status.ok()) break;
     const auto images = repository::AnswerGoldenImages(**model);
-    status = images.ok() ? repository::WriteGolden(version->path(), *images)
-                         : images.status();
+    status = images.ok()
+                 ? repository::WriteGolden(version->path().folder, *images)
+                 : images.status();
     if (!status.ok()) break;
     log->Info(observability::LogModule::kModels, "golden answers are written",
               {{"model", version->name()},

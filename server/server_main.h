@@ -20,9 +20,10 @@ struct Engine {
   observability::BuildInfo build;
   std::function<model::FoundGpus()> find_gpus;
   std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
-      const model::ModelConfig& config, const std::string& weights_path,
+      const model::ModelConfig& config,
+      absl::Span<const std::string> weights_paths,
       const model::ModelOptions& options)>
-      load;  // An empty path means random weights.
+      load;  // Without paths the weights are random.
   std::function<absl::StatusOr<std::unique_ptr<model::ScanTuner>>(
       int gpu, const model::ScanTuner::Options& options)>
       make_scan_tuner;

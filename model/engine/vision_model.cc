@@ -1,8 +1,11 @@
 #include "model/vision_model.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
@@ -258,14 +261,21 @@ absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Random(
 }
 
 absl::StatusOr<std::unique_ptr<VisionModel>> VisionModel::Load(
-    const ModelConfig& config, const std::string& weights_path,
+    const ModelConfig& config, absl::Span<const std::string> weights_paths,
     const ModelOptions& options) {
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<weights::SafetensorsFile>> file =
-      weights::SafetensorsFile::Open(weights_path);
-  if (!file.ok()) return file.status();
-  weights::StateDict weights((*file)->tensors());
+  std::vector<std::unique_ptr<weights::SafetensorsFile>> files;
+  std::map<std::string, weights::TensorView> tensors;
+  for (const std::string& path : weights_paths) {
+    auto file = weights::SafetensorsFile::Open(path);
+    if (!file.ok()) return file.status();
+    const absl::Status added =
+        weights::AddTensors((*file)->tensors(), &tensors);
+    if (!added.ok()) return added;
+    files.push_back(*std::move(file));
+  }
+  weights::StateDict weights(tensors);
   return engine::MakeVisionModel(config, weights, options);
 }
 

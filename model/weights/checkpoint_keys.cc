@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
 namespace sfmamba::weights {
@@ -24,10 +25,22 @@ std::map<std::string, TensorView> Strip(
 }  // namespace
 
 std::map<std::string, TensorView> WithoutPrefixes(
-    std::map<std::string, TensorView> tensors) {
+    const std::map<std::string, TensorView>& stored) {
+  std::map<std::string, TensorView> tensors;
+  for (const auto& [key, view] : stored) {
+    tensors.emplace(absl::StrReplaceAll(key, {{"_orig_mod.", ""}}), view);
+  }
+  // Two keys that become one stay as they are, so that loading refuses them.
+  if (tensors.size() != stored.size()) tensors = stored;
   const auto strip_if_uniform = [&](absl::string_view prefix) {
     std::map<std::string, TensorView> stripped = Strip(tensors, prefix);
-    if (stripped.size() != tensors.size() || tensors.empty()) return false;
+    if (stripped.empty()) return false;
+    if (prefix == "model.") {
+      for (const auto& [key, view] : tensors) {
+        if (absl::StartsWith(key, "head.")) stripped.emplace(key, view);
+      }
+    }
+    if (stripped.size() != tensors.size()) return false;
     tensors = std::move(stripped);
     return true;
   };

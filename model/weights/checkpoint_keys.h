@@ -8,12 +8,14 @@
 
 namespace sfmamba::weights {
 
-// Strips from the keys the prefixes that training wrappers add to all of them
-// ("module.", "model.", "backbone."). If the alphabetically first key then
-// begins with "encoder.", keeps only the tensors whose keys do, and strips this
-// prefix too.
+// Strips from the keys what training wrappers add: "_orig_mod." anywhere
+// (torch.compile), and the prefixes of all of them ("module.", "model.",
+// "backbone."). "model." may be missing before "head.", as where a classifier
+// keeps its head beside the rest. If the alphabetically first key then begins
+// with "encoder.", keeps only the tensors whose keys do, and strips this prefix
+// too.
 std::map<std::string, TensorView> WithoutPrefixes(
-    std::map<std::string, TensorView> tensors);
+    const std::map<std::string, TensorView>& stored);
 
 }  // namespace sfmamba::weights
 

@@ -1,7 +1,6 @@
 #include "model/weights/safetensors.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,9 +8,9 @@
 #include <cerrno>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +23,9 @@ namespace {
 constexpr size_t kLengthBytes = 8;
 // A hundred times the size of the largest model's header.
 constexpr uint64_t kMaxHeaderBytes = 10'000'000;
+
+// The first bytes of the text that Git LFS keeps in place of a large file.
+constexpr char kLfsPointer[] = "version ";
 
 struct DTypeRow {
   DType dtype;
@@ -47,12 +49,6 @@ const DTypeRow& RowOf(DType dtype) {
                        [&](const DTypeRow& row) { return row.dtype == dtype; });
 }
 
-// Returns the file's name without its folders, which messages to clients must
-// not contain.
-std::string BaseName(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 std::string Quoted(absl::string_view name) {
   return absl::StrCat("tensor \"",
                       absl::Utf8SafeCHexEscape(name.substr(0, 200)), "\"");
@@ -67,9 +63,10 @@ int64_t ByteSize(const std::vector<int64_t>& shape, int element_size) {
   return size;
 }
 
-// Returns the tensor that `entry` describes within `data`.
+// Returns the tensor that `entry` describes within `data_size` bytes of data,
+// which begin at `data`; null if they have not been read.
 absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
-                                    absl::Span<const uint8_t> data) {
+                                    const uint8_t* data, int64_t data_size) {
   const auto row = std::find_if(
       std::begin(kDTypes), std::end(kDTypes),
       [&](const DTypeRow& row) { return row.name == entry.dtype; });
@@ -78,10 +75,10 @@ absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
         "unknown type \"", absl::Utf8SafeCHexEscape(entry.dtype.substr(0, 50)),
         "\""));
   }
-  if (entry.begin > entry.end || entry.end > data.size()) {
+  if (entry.begin > entry.end || entry.end > data_size) {
     return absl::InvalidArgumentError(
         absl::StrFormat("data_offsets [%d, %d] outside the %d bytes of data",
-                        entry.begin, entry.end, data.size()));
+                        entry.begin, entry.end, data_size));
   }
   const int64_t size = ByteSize(entry.shape, row->size);
   if (size != entry.end - entry.begin) {
@@ -90,7 +87,9 @@ absl::StatusOr<TensorView> MakeView(const SafetensorsEntry& entry,
         absl::StrJoin(entry.shape, ", "),
         size < 0 ? "fewer" : absl::StrCat(size), entry.end - entry.begin));
   }
-  return TensorView{row->dtype, entry.shape, data.subspan(entry.begin, size)};
+  TensorView view{row->dtype, entry.shape, {}};
+  if (data != nullptr) view.data = absl::MakeSpan(data + entry.begin, size);
+  return view;
 }
 
 // OK if the entries cover each of `data_size` bytes exactly once.
@@ -118,34 +117,130 @@ absl::Status CheckCoverage(
       "expected %d bytes of data, got %d", position, data_size));
 }
 
-absl::StatusOr<std::map<std::string, TensorView>> ParseFile(
-    absl::Span<const uint8_t> file) {
-  uint64_t length = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | file[i];
-  // The length is a stranger's: it must not lead beyond the mapping.
-  const uint64_t limit =
-      std::min<uint64_t>(file.size() - kLengthBytes, kMaxHeaderBytes);
-  if (length > limit) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "header length: expected at most %d, got %d", limit, length));
-  }
-  const absl::Span<const uint8_t> header = file.subspan(kLengthBytes, length);
-  const absl::Span<const uint8_t> data = file.subspan(kLengthBytes + length);
-  const auto entries = ParseSafetensorsHeader(absl::string_view(
-      reinterpret_cast<const char*>(header.data()), header.size()));
+// The tensors that `header` lists; `data` as for MakeView().
+absl::StatusOr<std::map<std::string, TensorView>> ParseTensors(
+    absl::string_view header, const uint8_t* data, int64_t data_size) {
+  const auto entries = ParseSafetensorsHeader(header);
   if (!entries.ok()) return entries.status();
   std::map<std::string, TensorView> tensors;
   for (const auto& [name, entry] : *entries) {
-    absl::StatusOr<TensorView> view = MakeView(entry, data);
+    absl::StatusOr<TensorView> view = MakeView(entry, data, data_size);
     if (!view.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(Quoted(name), ": ", view.status().message()));
     }
     tensors.emplace_hint(tensors.end(), name, *std::move(view));
   }
-  const absl::Status covered = CheckCoverage(*entries, data.size());
+  const absl::Status covered = CheckCoverage(*entries, data_size);
   if (!covered.ok()) return covered;
   return tensors;
+}
+
+// A file that is being read from its start.
+class OpenFile {
+ public:
+  // Does what SafetensorsFile::Open() does; errors lack the file's name.
+  static absl::StatusOr<OpenFile> Open(const std::string& path) {
+    // O_NONBLOCK keeps open() from waiting on a named pipe, which is refused
+    // below.
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return absl::ErrnoToStatus(errno, "open");
+    OpenFile file(fd);
+    struct stat info;
+    if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "stat");
+    if (!S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError("expected a regular file");
+    }
+    file.left_ = info.st_size;
+    return file;
+  }
+
+  OpenFile(OpenFile&& other)
+      : fd_(std::exchange(other.fd_, -1)), left_(other.left_) {}
+  ~OpenFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  // Bytes of the file, as large as it was when it was opened, behind those that
+  // were read.
+  int64_t left() const { return left_; }
+
+  // Reads the next `size` bytes, at most left().
+  absl::Status Read(uint8_t* to, int64_t size) {
+    left_ -= size;
+    while (size > 0) {
+      const ssize_t got = read(fd_, to, size);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return absl::ErrnoToStatus(errno, "read");
+      if (got == 0) return absl::InvalidArgumentError("the file was truncated");
+      to += got;
+      size -= got;
+    }
+    return absl::OkStatus();
+  }
+
+  // Reads the header, which comes first.
+  absl::StatusOr<std::string> ReadHeader() {
+    uint8_t bytes[kLengthBytes];
+    if (left_ < kLengthBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "expected at least ", kLengthBytes, " bytes, got ", left_));
+    }
+    absl::Status status = Read(bytes, kLengthBytes);
+    if (!status.ok()) return status;
+    if (std::equal(bytes, bytes + kLengthBytes, kLfsPointer)) {
+      return absl::InvalidArgumentError(
+          "got a Git LFS pointer, expected the file that it stands for: git "
+          "lfs pull fetches it");
+    }
+    uint64_t length = 0;
+    for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | bytes[i];
+    // The length is a stranger's: it must not lead beyond the file.
+    const uint64_t limit = std::min<uint64_t>(left_, kMaxHeaderBytes);
+    if (length > limit) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "header length: expected at most %d, got %d", limit, length));
+    }
+    std::string header(length, '\0');
+    status = Read(reinterpret_cast<uint8_t*>(header.data()), length);
+    if (!status.ok()) return status;
+    return header;
+  }
+
+ private:
+  explicit OpenFile(int fd) : fd_(fd) {}
+
+  int fd_;
+  int64_t left_ = 0;
+};
+
+// The tensors of the file and, if `data` is not null, their data.
+absl::StatusOr<std::map<std::string, TensorView>> ReadTensors(
+    const std::string& path, std::unique_ptr<uint8_t[]>* data) {
+  absl::StatusOr<OpenFile> file = OpenFile::Open(path);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<std::string> header = file->ReadHeader();
+  if (!header.ok()) return header.status();
+  const int64_t size = file->left();
+  if (data == nullptr) return ParseTensors(*header, nullptr, size);
+  data->reset(new (std::nothrow) uint8_t[size]);
+  if (*data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", size, " bytes"));
+  }
+  // The header is checked first: a file that it does not fit is not read.
+  auto tensors = ParseTensors(*header, data->get(), size);
+  if (!tensors.ok()) return tensors.status();
+  const absl::Status status = file->Read(data->get(), size);
+  if (!status.ok()) return status;
+  return tensors;
+}
+
+// Names the file in the error, but not its folders: clients see it.
+absl::Status OfFile(const std::string& path, const absl::Status& status) {
+  return absl::Status(
+      status.code(), absl::StrCat(path.substr(path.find_last_of('/') + 1), ": ",
+                                  status.message()));
 }
 
 // Returns `text` as a JSON string.
@@ -173,44 +268,34 @@ int DTypeSize(DType dtype) { return RowOf(dtype).size; }
 
 absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
     const std::string& path) {
-  const std::string name = BaseName(path);
-  // O_NONBLOCK keeps open() from waiting on a named pipe, which is refused
-  // below.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::ErrnoToStatus(errno, name);
-  const absl::Cleanup closer = [fd] { close(fd); };
-  struct stat info;
-  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, name);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected a regular file"));
-  }
-  if (info.st_size < kLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": expected at least ",
-                                                   kLengthBytes, " bytes, got ",
-                                                   info.st_size));
-  }
-  void* mapping =
-      mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE, fd, /*offset=*/0);
-  if (mapping == MAP_FAILED) return absl::ErrnoToStatus(errno, name);
-  std::unique_ptr<SafetensorsFile> file(
-      new SafetensorsFile(static_cast<const uint8_t*>(mapping), info.st_size));
-  auto tensors = ParseFile(absl::MakeSpan(file->mapping_, file->size_));
-  if (!tensors.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": ", tensors.status().message()));
-  }
+  std::unique_ptr<SafetensorsFile> file(new SafetensorsFile());
+  auto tensors = ReadTensors(path, &file->data_);
+  if (!tensors.ok()) return OfFile(path, tensors.status());
   file->tensors_ = *std::move(tensors);
   return file;
 }
 
-SafetensorsFile::~SafetensorsFile() {
-  munmap(const_cast<uint8_t*>(mapping_), size_);
+absl::StatusOr<std::map<std::string, TensorView>> ReadSafetensorsShapes(
+    const std::string& path) {
+  auto tensors = ReadTensors(path, nullptr);
+  if (!tensors.ok()) return OfFile(path, tensors.status());
+  return tensors;
 }
 
 const TensorView* SafetensorsFile::Find(const std::string& name) const {
   const auto it = tensors_.find(name);
   return it == tensors_.end() ? nullptr : &it->second;
+}
+
+absl::Status AddTensors(const std::map<std::string, TensorView>& file,
+                        std::map<std::string, TensorView>* tensors) {
+  for (const auto& [name, view] : file) {
+    if (!tensors->emplace(name, view).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(Quoted(name), ": in two files, expected it in one"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteSafetensors(
@@ -242,7 +327,7 @@ absl::Status WriteSafetensors(
   }
   out.close();
   if (out) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, absl::StrCat(BaseName(path), ": write"));
+  return OfFile(path, absl::ErrnoToStatus(errno, "write"));
 }
 
 }  // namespace sfmamba::weights

@@ -45,10 +45,10 @@ struct TensorView {
       data;  // Row-major, little-endian, maybe misaligned.
 };
 
-// A safetensors file, mapped into memory. The file consists of the header's
-// length N (8 bytes, little-endian), N bytes of JSON with each tensor's type,
-// shape and offsets, and the data. Immutable, so thread-safe. The file must not
-// shrink while this object lives.
+// A safetensors file, read into memory: whatever happens to the file afterwards
+// changes nothing here. The file consists of the header's length N (8 bytes,
+// little-endian), N bytes of JSON with each tensor's type, shape and offsets,
+// and the data. Immutable, so thread-safe.
 //
 // The header is not trusted. Its length is checked before it is read. Every
 // tensor's size must match its shape and type. The tensors must fill the rest
@@ -56,11 +56,11 @@ struct TensorView {
 class SafetensorsFile {
  public:
   // NOT_FOUND if there is no such file. INVALID_ARGUMENT, naming the file and
-  // if possible the tensor, if the file violates the format.
+  // if possible the tensor, if the file violates the format. RESOURCE_EXHAUSTED
+  // if there is no memory for it.
   static absl::StatusOr<std::unique_ptr<SafetensorsFile>> Open(
       const std::string& path);
 
-  ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
@@ -70,13 +70,22 @@ class SafetensorsFile {
   const TensorView* Find(const std::string& name) const;
 
  private:
-  SafetensorsFile(const uint8_t* mapping, size_t size)
-      : mapping_(mapping), size_(size) {}
+  SafetensorsFile() = default;
 
-  const uint8_t* mapping_;  // Owned; the destructor unmaps it.
-  size_t size_;             // The size of the file in bytes.
+  std::unique_ptr<uint8_t[]> data_;  // What follows the header.
   std::map<std::string, TensorView> tensors_;
 };
+
+// Reads the header of the file alone and returns its tensors by name, without
+// their data. Errors as SafetensorsFile::Open(); a file that is shorter or
+// longer than its header says is one.
+absl::StatusOr<std::map<std::string, TensorView>> ReadSafetensorsShapes(
+    const std::string& path);
+
+// Adds the tensors of one of several files that make up a checkpoint.
+// INVALID_ARGUMENT, naming the tensor, if another file has it too.
+absl::Status AddTensors(const std::map<std::string, TensorView>& file,
+                        std::map<std::string, TensorView>* tensors);
 
 // Writes `tensors` to `path` and replaces an existing file. INVALID_ARGUMENT if
 // the size of a tensor's data does not match its shape and type.

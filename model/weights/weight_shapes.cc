@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "model/weights/checkpoint_keys.h"
 
 namespace sfmamba::weights {
@@ -98,7 +99,40 @@ void ReadDetector(Reader& reader, WeightShapes* shapes) {
   ReadMasks(reader, FirstHead("mask_head", stages), shapes);
 }
 
+// Whether a block of the last two stages has the tensor `name`.
+bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
+                      absl::string_view name) {
+  for (int stage = 2; stage < 4; ++stage) {
+    for (int block = 0; block < depths[stage]; ++block) {
+      if (reader.Has(
+              absl::StrCat("levels.", stage, ".blocks.", block, ".", name))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
+    const std::map<std::string, TensorView>& tensors) {
+  Reader reader(tensors);
+  ClassifierShapes shapes;
+  shapes.in_dim = reader.Size("patch_embed.conv_down.0.weight", 4, 0);
+  shapes.dim = reader.Size("patch_embed.conv_down.3.weight", 4, 0);
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string blocks = absl::StrCat("levels.", stage, ".blocks.");
+    shapes.depths[stage] = reader.Count(blocks, ".norm1.weight");
+  }
+  shapes.layer_scale = AnyTokenBlockHas(reader, shapes.depths, "gamma_1");
+  shapes.attention =
+      AnyTokenBlockHas(reader, shapes.depths, "mixer.qkv.weight");
+  shapes.learnable_tokens = reader.Has("levels.3.aux_head");
+  shapes.num_classes = reader.Size("head.weight", 2, 0);
+  if (!reader.status().ok()) return reader.status();
+  return shapes;
+}
 
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors) {

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_MODEL_WEIGHTS_WEIGHT_SHAPES_H_
 #define SFMAMBA_MODEL_WEIGHTS_WEIGHT_SHAPES_H_
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,23 @@ struct WeightShapes {
 
 // INVALID_ARGUMENT that names the tensor if one has an impossible shape.
 absl::StatusOr<WeightShapes> ReadWeightShapes(
+    const std::map<std::string, TensorView>& tensors);
+
+// The make-up of a hybrid classifier, which follows from the names and shapes
+// of its tensors. What has no tensors (windows, heads, the swapping of tokens)
+// does not.
+struct ClassifierShapes {
+  int dim = 0, in_dim = 0;  // These six: see BackboneConfig.
+  std::array<int, 4> depths = {};
+  bool layer_scale = false;
+  bool attention = false;
+  bool learnable_tokens = false;
+  int num_classes = 0;
+};
+
+// INVALID_ARGUMENT that names the tensor if one is missing or has an impossible
+// shape.
+absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
     const std::map<std::string, TensorView>& tensors);
 
 }  // namespace sfmamba::weights

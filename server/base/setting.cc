@@ -189,7 +189,9 @@ bool ParseValue(const FieldDescriptor& field, absl::string_view text,
     return true;
   }
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-    reflection.SetString(message, &field, std::string(text));
+    field.is_repeated()
+        ? reflection.AddString(message, &field, std::string(text))
+        : reflection.SetString(message, &field, std::string(text));
     return true;
   }
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
@@ -249,8 +251,10 @@ absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
   message->GetReflection()->ClearField(message, &field);
   std::vector<absl::string_view> values = {text};
   if (field.is_repeated()) {
-    values.clear();
-    if (!text.empty()) values = absl::StrSplit(text, ',');
+    // A text may have commas: lists of texts are given one at a time.
+    const bool one = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    if (!one) values = absl::StrSplit(text, ',');
+    if (text.empty()) values.clear();
   }
   for (absl::string_view value : values) {
     if (ParseValue(field, value, message)) continue;

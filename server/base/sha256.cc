@@ -9,22 +9,24 @@
 
 namespace sfmamba::server {
 
-absl::StatusOr<std::string> FileSha256(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError("cannot be opened");
+absl::StatusOr<std::string> FilesSha256(absl::Span<const std::string> paths) {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(
       EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   bool ok = context != nullptr &&
             EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
   std::vector<char> block(1 << 20);
-  while (ok && file) {
-    file.read(block.data(), block.size());
-    ok = EVP_DigestUpdate(context.get(), block.data(), file.gcount()) == 1;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return absl::NotFoundError("cannot be opened");
+    while (ok && file) {
+      file.read(block.data(), block.size());
+      ok = EVP_DigestUpdate(context.get(), block.data(), file.gcount()) == 1;
+    }
+    ok = ok && file.eof();
   }
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
-  if (!ok || !file.eof() ||
-      EVP_DigestFinal_ex(context.get(), digest, &length) != 1) {
+  if (!ok || EVP_DigestFinal_ex(context.get(), digest, &length) != 1) {
     return absl::NotFoundError("cannot be read");
   }
   return absl::BytesToHexString(

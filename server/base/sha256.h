@@ -4,12 +4,13 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 
 namespace sfmamba::server {
 
-// The SHA-256 of a file's bytes, in lower-case hexadecimal. NOT_FOUND if it
-// cannot be read.
-absl::StatusOr<std::string> FileSha256(const std::string& path);
+// Returns the SHA-256 of the files' bytes, one file after another, in
+// lower-case hexadecimal. NOT_FOUND if one cannot be read.
+absl::StatusOr<std::string> FilesSha256(absl::Span<const std::string> paths);
 
 }  // namespace sfmamba::server
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "model/weights/safetensors.h"
-#include "server/repository/model_config.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -298,16 +297,12 @@ batching::Executor::Probe BlackProbe(const model::ModelConfig& config) {
 }
 
 absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
-    const std::string& version, const model::ModelConfig& config) {
+    const VersionPath& version, const model::ModelConfig& config) {
   std::vector<batching::Executor::Probe> probes;
-  std::error_code error;
-  const fs::path root = fs::canonical(version, error);
-  const fs::path path = root / kGoldenFile;
-  if (!fs::exists(path, error)) return probes;
-  if (fs::canonical(path, error) != path) {
-    return OfFile("lies outside the version's folder");
-  }
-  const auto file = SafetensorsFile::Open(path.string());
+  const absl::StatusOr<std::string> path = FindFile(version, kGoldenFile);
+  if (absl::IsNotFound(path.status())) return probes;
+  if (!path.ok()) return path.status();
+  const auto file = SafetensorsFile::Open(*path);
   if (!file.ok()) return OfFile("is no safetensors file");
   for (int i = 0; (*file)->Find(absl::StrCat("image.", i)) != nullptr; ++i) {
     if (i == kMostImages) {

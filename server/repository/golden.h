@@ -10,6 +10,7 @@
 #include "model/config.h"
 #include "model/result.h"
 #include "server/batching/executor.h"
+#include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
 
@@ -35,7 +36,7 @@ struct GoldenImage {
 // there is no such file. INVALID_ARGUMENT names the tensor that is missing or
 // has another shape; no path.
 absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
-    const std::string& version, const model::ModelConfig& config);
+    const VersionPath& version, const model::ModelConfig& config);
 
 // A black image of the input's size, whose values must be finite: what is known
 // of every model. INTERNAL if they are not.

@@ -157,7 +157,7 @@ void ModelCatalog::ClearLabels(const std::string& id) {
 }
 
 ModelCatalog::Version ModelCatalog::Make(const std::string& id, int64_t number,
-                                         const std::string& path) const {
+                                         const VersionPath& path) const {
   const absl::StatusOr<ModelPurpose> purpose = ReadPurpose(path);
   return std::make_shared<ModelVersion>(
       id, number, path,
@@ -166,7 +166,7 @@ ModelCatalog::Version ModelCatalog::Make(const std::string& id, int64_t number,
 }
 
 ModelCatalog::Version ModelCatalog::Add(const std::string& id, int64_t number,
-                                        const std::string& path) {
+                                        const VersionPath& path) {
   Version version = Make(id, number, path);
   ShowState(*version);
   absl::MutexLock lock(&mu_);

@@ -63,11 +63,11 @@ class ModelCatalog {
   void ClearLabels(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
   // A new version, LOADING, in the list.
-  Version Add(const std::string& id, int64_t number, const std::string& path)
+  Version Add(const std::string& id, int64_t number, const VersionPath& path)
       ABSL_LOCKS_EXCLUDED(mu_);
   // The same, which nobody finds yet.
   Version Make(const std::string& id, int64_t number,
-               const std::string& path) const;
+               const VersionPath& path) const;
   // The version serves from now on, in place of the one with its number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);

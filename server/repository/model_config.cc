@@ -13,6 +13,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/repeated_field.h"
 #include "server/base/setting.h"
+#include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
 namespace {

@@ -9,12 +9,6 @@
 
 namespace sfmamba::repository {
 
-// The names of a version's files.
-inline constexpr char kConfigFile[] = "config.textproto";
-inline constexpr char kWeightsFile[] = "model.safetensors";
-inline constexpr char kLabelsFile[] = "labels.txt";
-inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
-
 // FP32 if it is unspecified or AUTO.
 model::Precision ToPrecision(v1::Precision precision);
 

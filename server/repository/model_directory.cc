@@ -1,8 +1,6 @@
 #include "server/repository/model_directory.h"
 
-#include <filesystem>
-#include <memory>
-#include <system_error>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,36 +8,24 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/utf8.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "model/weights/safetensors.h"
+#include "server/base/setting.h"
 #include "server/base/sha256.h"
 #include "server/base/textproto.h"
 #include "server/repository/class_names.h"
+#include "server/repository/hugging_face_config.h"
 
 namespace sfmamba::repository {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr size_t kMaxLabelsBytes = 16 << 20;
 
-// The file `name` of the folder, wherever links lead, which must be inside.
-absl::StatusOr<std::string> FileInside(const std::string& folder,
-                                       const char* name) {
-  std::error_code error;
-  const fs::path root = fs::canonical(folder, error);
-  const fs::path file = fs::canonical(root / name, error);
-  if (error || !fs::is_regular_file(file, error)) {
-    return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
-  }
-  if (file.parent_path() != root) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": lies outside the version's folder"));
-  }
-  return file.string();
-}
-
+// The empty configuration if `path` is empty.
 absl::StatusOr<v1::ModelConfig> ReadConfig(const std::string& path) {
+  if (path.empty()) return v1::ModelConfig();
   absl::StatusOr<std::string> text =
       server::ReadTextFile(kConfigFile, path, kMaxConfigBytes);
   if (!text.ok()) return text.status();
@@ -67,45 +53,115 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
-absl::Status CheckWeights(const v1::Weights& expected,
-                          const std::string& path) {
-  const auto mismatch = [](absl::string_view what, auto got, auto expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kWeightsFile, ": ", what, ": got ", got, ", expected ",
-                     expected, " by ", kConfigFile));
-  };
-  std::error_code error;
-  const int64_t size = fs::file_size(path, error);
-  if (error || size != expected.size_bytes()) {
-    return mismatch("size in bytes", size, expected.size_bytes());
+absl::Status Mismatch(absl::string_view what, const std::string& got,
+                      const std::string& expected) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(kWeightsFile, ": ", what, ": got ", got, ", expected ",
+                   expected, " by ", kConfigFile));
+}
+
+// Verifies the weights by what is `stated`, and sets what they are. A file in
+// Hugging Face's layout need not have a digest: there `stated` may be empty.
+absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
+                         ModelDirectory* directory) {
+  const bool has_digest =
+      files.hugging_face.empty() || stated.size_bytes() != 0;
+  if (has_digest && files.weights_size != stated.size_bytes()) {
+    return Mismatch("size in bytes", absl::StrCat(files.weights_size),
+                    absl::StrCat(stated.size_bytes()));
   }
-  absl::StatusOr<std::string> digest = server::FileSha256(path);
+  absl::StatusOr<std::string> digest = server::FilesSha256(files.weights);
   if (!digest.ok()) {
     return absl::DataLossError(absl::StrCat(
         kWeightsFile, ": got a file that cannot be read, expected ",
-        expected.size_bytes(), " bytes by ", kConfigFile));
+        files.weights_size, " bytes"));
   }
-  const std::string wanted = absl::AsciiStrToLower(expected.sha256());
-  if (*digest != wanted) return mismatch("sha256", *digest, wanted);
+  const std::string wanted = absl::AsciiStrToLower(stated.sha256());
+  if ((has_digest || !wanted.empty()) && *digest != wanted) {
+    return Mismatch("sha256", *digest, wanted);
+  }
+  directory->weights_paths = files.weights;
+  directory->weights_size = files.weights_size;
+  directory->weights_sha256 = *std::move(digest);
   return absl::OkStatus();
 }
 
-// What the file's header says of the model, if that is for a dense task.
-absl::StatusOr<weights::WeightShapes> ReadShapes(model::VisionTask task,
-                                                 const std::string& path) {
-  if (task == model::VisionTask::kClassification || path.empty()) {
+// The tensors of all files, without their data.
+absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
+    const std::vector<std::string>& paths) {
+  std::map<std::string, weights::TensorView> tensors;
+  for (const std::string& path : paths) {
+    const auto file = weights::ReadSafetensorsShapes(path);
+    if (!file.ok()) return file.status();
+    const absl::Status added = weights::AddTensors(*file, &tensors);
+    if (!added.ok()) return added;
+  }
+  return tensors;
+}
+
+absl::Status OfWeights(const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(kWeightsFile, ": ", status.message()));
+}
+
+// What the files' headers say of the model, if that is for a dense task.
+absl::StatusOr<weights::WeightShapes> ReadShapes(
+    model::VisionTask task, const std::vector<std::string>& paths) {
+  if (task == model::VisionTask::kClassification || paths.empty()) {
     return weights::WeightShapes();
   }
-  absl::StatusOr<std::unique_ptr<weights::SafetensorsFile>> file =
-      weights::SafetensorsFile::Open(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<weights::WeightShapes> shapes =
-      weights::ReadWeightShapes((*file)->tensors());
-  if (!shapes.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kWeightsFile, ": ", shapes.status().message()));
-  }
+  const auto tensors = ReadTensors(paths);
+  if (!tensors.ok()) return tensors.status();
+  auto shapes = weights::ReadWeightShapes(*tensors);
+  if (!shapes.ok()) return OfWeights(shapes.status());
   return shapes;
+}
+
+// Clears the lists of `onto` that `from` sets.
+void ClearLists(const google::protobuf::Message& from,
+                google::protobuf::Message* onto) {
+  const google::protobuf::Reflection& reflection = *from.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection.ListFields(from, &fields);
+  for (const auto* field : fields) {
+    if (field->is_repeated()) {
+      reflection.ClearField(onto, field);
+    } else if (server::IsGroup(*field)) {
+      ClearLists(reflection.GetMessage(from, field),
+                 reflection.MutableMessage(onto, field));
+    }
+  }
+}
+
+// Whether the config.textproto stands by itself, as the converter writes it.
+bool IsComplete(const v1::ModelConfig& config) {
+  return !config.backbone().variant().empty() &&
+         !config.weights().sha256().empty();
+}
+
+// Completes `config` by the version's config.json, and sets what it says of the
+// labels.
+absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
+                            std::vector<std::string>* labels) {
+  if (files.weights.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(kWeightsFile, ": there is no such file"));
+  }
+  const absl::StatusOr<std::string> text = server::ReadTextFile(
+      kHuggingFaceFile, files.hugging_face, kMaxConfigBytes);
+  if (!text.ok()) return text.status();
+  const auto tensors = ReadTensors(files.weights);
+  if (!tensors.ok()) return tensors.status();
+  const auto shapes = weights::ReadClassifierShapes(*tensors);
+  if (!shapes.ok()) return OfWeights(shapes.status());
+  absl::StatusOr<HuggingFaceConfig> found =
+      ReadHuggingFaceConfig(*text, *shapes, *config, labels->empty());
+  if (!found.ok()) return found.status();
+  ClearLists(*config, &found->config);
+  found->config.MergeFrom(*config);
+  *config = std::move(found->config);
+  if (labels->empty()) *labels = std::move(found->labels);
+  return absl::OkStatus();
 }
 
 // What ModelDirectory::network says of `proto`.
@@ -116,51 +172,61 @@ std::string NetworkOf(v1::ModelConfig proto) {
   return proto.ShortDebugString();
 }
 
-// The same error, of kConfigFile.
-absl::Status OfConfig(const absl::Status& status) {
+// Names the files that the configuration comes from in the error.
+absl::Status OfConfig(const std::string& source, const absl::Status& status) {
   return absl::Status(status.code(),
-                      absl::StrCat(kConfigFile, ": ", status.message()));
+                      absl::StrCat(source, ": ", status.message()));
 }
 
 }  // namespace
 
-absl::StatusOr<ModelPurpose> ReadPurpose(const std::string& path) {
-  const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
-  if (!file.ok()) return file.status();
-  const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(*file);
+absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path) {
+  const absl::StatusOr<VersionFiles> files = FindVersionFiles(path);
+  if (!files.ok()) return files.status();
+  const absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files->config);
   if (!proto.ok()) return proto.status();
   return ModelPurpose{ToTask(proto->task()), proto->default_for_task()};
 }
 
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
-    const std::string& path, bool random_init, const v1::Batching& batching) {
-  const char* const names[3] = {kConfigFile, kLabelsFile, kWeightsFile};
-  std::string files[3];
-  for (int i = 0; i < 3; ++i) {
-    absl::StatusOr<std::string> file = FileInside(path, names[i]);
-    if (file.ok()) {
-      files[i] = *std::move(file);
-    } else if (i == 0 || !random_init || !absl::IsNotFound(file.status())) {
-      return file.status();
+    const VersionPath& path, bool random_init, const v1::Batching& batching) {
+  absl::StatusOr<VersionFiles> files = FindVersionFiles(path);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files->config);
+  if (!proto.ok()) return proto.status();
+  if (IsComplete(*proto)) files->hugging_face.clear();
+  const bool hugging_face = !files->hugging_face.empty();
+  for (const auto& [name, is_missing] :
+       {std::pair(kLabelsFile, files->labels.empty() && !hugging_face),
+        std::pair(kWeightsFile, files->weights.empty())}) {
+    if (is_missing && !random_init) {
+      return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
     }
   }
-  absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files[0]);
-  if (!proto.ok()) return proto.status();
-  proto->mutable_batching()->MergeFrom(batching);
-
   ModelDirectory directory;
-  if (!files[1].empty()) {
-    absl::StatusOr<std::vector<std::string>> labels = ReadLabels(files[1]);
+  if (!files->labels.empty()) {
+    absl::StatusOr<std::vector<std::string>> labels = ReadLabels(files->labels);
     if (!labels.ok()) return labels.status();
     directory.labels = *std::move(labels);
   }
+  directory.config_source = kConfigFile;
+  if (hugging_face) {
+    const absl::Status status =
+        AddHuggingFace(*files, &*proto, &directory.labels);
+    if (!status.ok()) return status;
+    directory.config_source =
+        files->config.empty()
+            ? kHuggingFaceFile
+            : absl::StrCat(kHuggingFaceFile, ", ", kConfigFile);
+  }
+  proto->mutable_batching()->MergeFrom(batching);
   const model::VisionTask task = ToTask(proto->task());
   const absl::StatusOr<weights::WeightShapes> shapes =
-      ReadShapes(task, files[2]);
+      ReadShapes(task, files->weights);
   if (!shapes.ok()) return shapes.status();
   absl::StatusOr<model::ModelConfig> config =
       ToModelConfig(*proto, directory.labels.size(), *shapes);
-  if (!config.ok()) return OfConfig(config.status());
+  if (!config.ok()) return OfConfig(directory.config_source, config.status());
   directory.config = *std::move(config);
   if (directory.labels.empty()) {
     directory.labels = ClassNames(task, directory.config.num_classes);
@@ -169,26 +235,24 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
   directory.precision = proto->precision();
   proto->set_num_classes(directory.config.num_classes);
   directory.network = NetworkOf(*proto);
-  if (files[2].empty()) return directory;
-  const absl::Status status = CheckWeights(proto->weights(), files[2]);
+  if (files->weights.empty()) return directory;
+  const absl::Status status = ReadWeights(*files, proto->weights(), &directory);
   if (!status.ok()) return status;
-  directory.weights_path = files[2];
-  directory.weights_size = proto->weights().size_bytes();
-  directory.weights_sha256 = absl::AsciiStrToLower(proto->weights().sha256());
   return directory;
 }
 
-bool LooksComplete(const std::string& path, bool random_init) {
-  const absl::StatusOr<std::string> file = FileInside(path, kConfigFile);
-  if (!file.ok()) return false;
-  const absl::StatusOr<v1::ModelConfig> config = ReadConfig(*file);
+bool LooksComplete(const VersionPath& path, bool random_init) {
+  const absl::StatusOr<VersionFiles> files = FindVersionFiles(path);
+  if (!files.ok()) return false;
+  const absl::StatusOr<v1::ModelConfig> config = ReadConfig(files->config);
   if (!config.ok()) return false;
-  const absl::StatusOr<std::string> weights = FileInside(path, kWeightsFile);
-  if (!weights.ok()) return random_init;
-  std::error_code error;
-  const auto size = static_cast<int64_t>(fs::file_size(*weights, error));
-  return !error && size == config->weights().size_bytes() &&
-         (random_init || FileInside(path, kLabelsFile).ok());
+  if (files->weights.empty()) return random_init;
+  if (!files->hugging_face.empty() && config->weights().size_bytes() == 0) {
+    return ReadTensors(files->weights).ok();
+  }
+  return files->weights_size == config->weights().size_bytes() &&
+         (random_init || !files->labels.empty() ||
+          !files->hugging_face.empty());
 }
 
 }  // namespace sfmamba::repository

@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "server/batching/batch_queue.h"
 #include "server/repository/model_config.h"
+#include "server/repository/version_files.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -17,11 +18,15 @@ namespace sfmamba::repository {
 struct ModelDirectory {
   model::ModelConfig config;
   batching::BatchOptions batch;
-  std::vector<std::string> labels;  // One for each class.
-  std::string weights_path;         // Empty: random weights.
-  int64_t weights_size = 0;         // Bytes.
-  std::string weights_sha256;       // Lower-case hexadecimal.
-  // The network and the shapes of its weights, on one line: config.textproto
+  std::vector<std::string> labels;         // One for each class.
+  std::vector<std::string> weights_paths;  // Empty: random weights.
+  int64_t weights_size = 0;                // Bytes of all weights_paths.
+  // Digest of their bytes in that order, in lower-case hexadecimal.
+  std::string weights_sha256;
+  // The files that the configuration comes from: "config.textproto",
+  // "config.json" or "config.json, config.textproto".
+  std::string config_source;
+  // The network and the shapes of its weights, on one line: the configuration
   // without its batching, precision and digest. Versions that have the same
   // take the same time.
   std::string network;
@@ -29,14 +34,21 @@ struct ModelDirectory {
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
 };
 
-// Reads `path`/{config.textproto, labels.txt} and checks that model.safetensors
-// has the size and sha256 of the config. The error names the file and what was
-// expected, never the path: it is shown to clients. No file may lie outside
-// `path`, by a symbolic link for example. With `random_init` the weights may be
-// missing, and weights_path is empty then; so may the labels, and are made up.
-// What `batching` sets takes the place of the config's.
+// Reads a version's configuration and labels and verifies its weights.
+//
+// A version has config.textproto, model.safetensors with the size and sha256
+// that it states, and labels.txt; or config.json and model.safetensors (or
+// shards of it) as Hugging Face lays them out, whose network and labels are
+// those of ReadHuggingFaceConfig(). There config.textproto and labels.txt may
+// be missing, and replace what they state. A config.textproto that states both
+// a variant and a digest is complete: config.json is not read.
+//
+// Errors name the file and what was expected, never the path, because clients
+// see them. With `random_init` the weights of a config.textproto may be
+// missing, and weights_paths is empty then; so may the labels, and are made up.
+// The fields that `batching` sets replace the configuration's.
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
-    const std::string& path, bool random_init = false,
+    const VersionPath& path, bool random_init = false,
     const v1::Batching& batching = {});
 
 // What a version's model is asked for.
@@ -46,12 +58,13 @@ struct ModelPurpose {
   bool is_default = false;
 };
 
-// The purpose, by the version's config.textproto alone; errors as above.
-absl::StatusOr<ModelPurpose> ReadPurpose(const std::string& path);
+// Returns the purpose, by the version's configuration alone; errors as above.
+absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path);
 
 // Whether the version's files are all there, and the weights have the size that
-// its config.textproto says: a quick look before ReadModelDirectory().
-bool LooksComplete(const std::string& path, bool random_init = false);
+// its config.textproto or their own header states: a quick look before
+// ReadModelDirectory().
+bool LooksComplete(const VersionPath& path, bool random_init = false);
 
 }  // namespace sfmamba::repository
 

@@ -1,15 +1,13 @@
 #include "server/repository/model_folders.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/repository/model_config.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
 #include "server/repository/version_policy.h"
@@ -37,29 +35,18 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   return names;
 }
 
-// A folder inside `root`, which is canonical, wherever links lead.
+// Whether `path` ends at a folder inside `root`, which is canonical.
 bool IsFolderInside(const fs::path& root, const fs::path& path) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
-  return !error && real.parent_path() == root && fs::is_directory(real, error);
-}
-
-void AddFile(const fs::path& folder, const char* name, std::string* to) {
-  struct stat found = {};
-  if (stat((folder / name).c_str(), &found) != 0) return;
-  absl::StrAppend(to, name, " ", found.st_size, " ", found.st_ino, " ",
-                  found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, "\n");
+  return !error && absl::StartsWith(real.string(), root.string() + "/") &&
+         fs::is_directory(real, error);
 }
 
 }  // namespace
 
-VersionFolder LookAtVersion(const std::string& path, bool random_init) {
-  VersionFolder folder;
-  folder.path = path;
-  for (const char* name : {kConfigFile, kWeightsFile, kLabelsFile, kGoldenFile})
-    AddFile(path, name, &folder.fingerprint);
-  folder.complete = LooksComplete(path, random_init);
-  return folder;
+VersionFolder LookAtVersion(const VersionPath& path, bool random_init) {
+  return {path, Fingerprint(path), LooksComplete(path, random_init)};
 }
 
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
@@ -73,12 +60,14 @@ ModelFolder LookAtModel(const std::string& repository, const std::string& id,
   if (!names.ok()) return found;
   for (const std::string& name : *names) {
     const int64_t number = VersionNumber(name);
-    if (number == 0 || !IsFolderInside(model, model / name) ||
-        !fs::exists(model / name / kConfigFile, error)) {
+    const fs::path folder = root / id / name;
+    if (number == 0 || !IsFolderInside(root, folder) ||
+        (!fs::exists(folder / kConfigFile, error) &&
+         !fs::exists(folder / kHuggingFaceFile, error))) {
       continue;
     }
     found.versions[number] =
-        LookAtVersion((root / id / name).string(), random_init);
+        LookAtVersion({folder.string(), root.string()}, random_init);
   }
   if (!found.versions.empty()) found.policy = ReadVersionPolicy(model.string());
   return found;

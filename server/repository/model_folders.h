@@ -6,14 +6,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/repository/version_files.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
 
 // One version's folder as it was when it was looked at. It has a
-// config.textproto.
+// config.textproto or a config.json.
 struct VersionFolder {
-  std::string path;
+  VersionPath path;
   // Of its files: names, sizes, times and inodes. It differs whenever one of
   // them has been written or replaced.
   std::string fingerprint;
@@ -31,10 +32,12 @@ struct ModelFolder {
 
 // Looks at one version's folder. With `random_init` the weights and the labels
 // may be missing.
-VersionFolder LookAtVersion(const std::string& path, bool random_init);
+VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 
-// Looks at the folder of model `id` in `repository`. Empty if there is none or
-// if a link leads outside; so are versions left out whose folder lies outside.
+// Looks at the folder of model `id` in `repository`. Links are followed: a
+// folder or file counts as where its path ends, which must be inside
+// `repository`. Empty if there is no such folder; versions whose folder ends
+// outside are left out.
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init);
 

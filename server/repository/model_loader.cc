@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "server/batching/executor.h"
 #include "server/repository/golden.h"
 #include "server/repository/golden_images.h"
 #include "server/repository/model_config.h"
+#include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -55,12 +55,13 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
     directory->precision = options_.default_precision;
     directory->config.precision = ToPrecision(options_.default_precision);
   }
-  if (directory->weights_path.empty()) {
+  if (directory->weights_paths.empty()) {
     log_.Warning(observability::LogModule::kModels, "the weights are random",
                  {{"model", job.version.name()}});
   }
-  if (!job.background) return directory;
-  const int64_t needed = MemoryToLoad(directory->weights_size);
+  // At the start a model may need all that there is, but its weights must fit.
+  const int64_t needed = job.background ? MemoryToLoad(directory->weights_size)
+                                        : directory->weights_size;
   const int64_t free = options_.free_memory();
   if (needed <= free) return directory;
   return absl::ResourceExhaustedError(
@@ -75,12 +76,7 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
   directory.config.precision = precision;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
       load_(directory, TellOfCaptures(job.version));
-  if (!model.ok()) {
-    return absl::Status(
-        model.status().code(),
-        absl::StrReplaceAll(model.status().message(),
-                            {{directory.weights_path, kWeightsFile}}));
-  }
+  if (!model.ok()) return model.status();
   if (precision == stated.config.precision &&
       precision != model::Precision::kFloat32 &&
       (*model)->precision() == model::Precision::kFloat32) {
@@ -121,6 +117,7 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
+  const std::string fingerprint = Fingerprint(job.version.path());
   absl::StatusOr<ModelDirectory> directory =
       RunAs(job.background, [&] { return Read(job); });
   if (!directory.ok()) return directory.status();
@@ -132,6 +129,10 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
               return LoadWeights(job, *directory, directory->config.precision);
             });
   if (!model.ok()) return model.status();
+  // The digest was that of the bytes that were read, unless they changed since.
+  if (Fingerprint(job.version.path()) != fingerprint) {
+    return absl::UnavailableError("its files were written while it was loaded");
+  }
   if (job.stop()) return Stopped();
   auto loaded = std::make_unique<LoadedModel>();
   batching::Executor::Options options;

@@ -12,6 +12,7 @@
 #include "server/base/reasons.h"
 #include "server/repository/model_folders.h"
 #include "server/repository/model_name.h"
+#include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -71,10 +72,11 @@ bool ModelRepository::Stopping() const { return worker_.stopping() || stop_(); }
 // ---- The start ----
 
 ModelFolder ModelRepository::LookAt(const std::string& id) const {
-  if (!options_.model_path.empty() && id == options_.model_name) {
+  const auto single = options_.models.find(id);
+  if (single != options_.models.end()) {
     ModelFolder folder;
     VersionFolder version =
-        LookAtVersion(options_.model_path, options_.random_init);
+        LookAtVersion({single->second, ""}, options_.random_init);
     if (!version.fingerprint.empty()) folder.versions[1] = std::move(version);
     return folder;
   }
@@ -125,27 +127,22 @@ absl::Status ModelRepository::Scan() {
     if (!models.ok()) return models.status();
     for (auto& [id, folder] : *models) Found(id, std::move(folder));
   }
-  if (!options_.model_path.empty()) {
-    if (!IsId(options_.model_name)) {
+  for (const auto& [id, path] : options_.models) {
+    if (plans_.count(id) > 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("model name: got \"", options_.model_name,
-                       "\", expected [A-Za-z0-9][A-Za-z0-9._-]*, at "
-                       "most 128 characters"));
-    }
-    if (plans_.count(options_.model_name) > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model \"", options_.model_name, "\" is given twice"));
+          absl::StrCat("model: got \"", id, "\", expected an id that ",
+                       options_.directory, " does not have"));
     }
     // It is wanted even if there is nothing there: that is a load's error.
     ModelFolder folder;
-    folder.versions[1] =
-        LookAtVersion(options_.model_path, options_.random_init);
-    Found(options_.model_name, std::move(folder));
+    folder.versions[1] = LookAtVersion({path, ""}, options_.random_init);
+    Found(id, std::move(folder));
   }
   if (plans_.empty()) {
     return absl::NotFoundError(
         absl::StrCat("model repository: ", options_.directory,
-                     " holds no model (<name>/<version>/", kConfigFile, ")"));
+                     " holds no model (<name>/<version>/", kConfigFile, " or ",
+                     kHuggingFaceFile, ")"));
   }
   const std::vector<std::string>& first = options_.startup_models;
   for (const std::string& id : first) {
@@ -293,9 +290,7 @@ absl::Duration ModelRepository::Poll() {
     models = *std::move(found);
   }
   folder_unreadable_ = false;
-  if (!options_.model_path.empty()) {
-    models[options_.model_name] = LookAt(options_.model_name);
-  }
+  for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
   for (const auto& [id, plan] : plans_) models[id];  // What is gone is empty.
   for (auto& [id, folder] : models) {
     if (Stopping()) break;

@@ -26,10 +26,11 @@
 
 namespace sfmamba::repository {
 
-// The models of a folder <id>/<version>/, or a single version's folder, which
+// The models of a folder <id>/<version>/, and single versions' folders, which
 // may change while they serve. Names that are not ids or positive decimals
 // without leading zero are ignored. A version is there once its folder has a
-// config.textproto, whose size and sha256 of the weights must be true.
+// config.textproto, whose size and sha256 of the weights must be true, or a
+// config.json as Hugging Face lays it out.
 // <id>/policy.textproto says which versions of a model are served; without it
 // the highest one is. A version that has a label, or that a call has loaded, is
 // served too.
@@ -46,9 +47,9 @@ class ModelRepository {
 
   struct Options {
     std::string directory;  // Empty: none.
-    std::string
-        model_path;  // With model_name: one version's folder, version 1.
-    std::string model_name;
+    // Folders of single versions, each version 1 of a model, by its id. Links
+    // in them are followed wherever they lead.
+    std::map<std::string, std::string> models;
     bool random_init = false;  // Of versions without weights.
     // Both: see Executor::Options.
     std::function<void(const absl::Status&)> device_failed =

@@ -48,7 +48,7 @@ absl::Status ModelRepository::LoadVersion(
     const std::optional<v1::Batching>& batching) {
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
-  const std::string path = plan.Folder(number)->path;
+  const VersionPath path = plan.Folder(number)->path;
   // What the versions that serve have learnt holds for those of their network.
   for (const auto& [other, served] : catalog_.VersionsOf(id)) {
     loader_.WriteTimes(*served);
@@ -75,6 +75,8 @@ absl::Status ModelRepository::LoadVersion(
   if (status.ok()) {
     log_.Info(LogModule::kModels, "model is ready",
               {{"model", version->name()},
+               {"variant", (*loaded)->directory.config.variant},
+               {"configuration", (*loaded)->directory.config_source},
                {"device", (*loaded)->executor->device()},
                {"seconds", absl::ToDoubleSeconds(duration)}});
     catalog_.Serve(version, reaper_.Own(*std::move(loaded)));

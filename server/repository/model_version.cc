@@ -31,7 +31,7 @@ absl::string_view PrecisionName(model::Precision precision) {
   return "";
 }
 
-ModelVersion::ModelVersion(std::string id, int64_t number, std::string path,
+ModelVersion::ModelVersion(std::string id, int64_t number, VersionPath path,
                            std::optional<ModelPurpose> purpose,
                            std::shared_ptr<observability::ModelMetrics> metrics)
     : id_(std::move(id)),

@@ -49,13 +49,13 @@ class ModelVersion {
  public:
   // It is LOADING. `path`: its folder.
   // `purpose`: unknown if its configuration cannot be read.
-  ModelVersion(std::string id, int64_t number, std::string path,
+  ModelVersion(std::string id, int64_t number, VersionPath path,
                std::optional<ModelPurpose> purpose,
                std::shared_ptr<observability::ModelMetrics> metrics);
 
   const std::string& id() const { return id_; }
   int64_t number() const { return number_; }
-  const std::string& path() const { return path_; }
+  const VersionPath& path() const { return path_; }
   const std::optional<ModelPurpose>& purpose() const { return purpose_; }
   std::optional<model::VisionTask> task() const {
     return purpose_.has_value() ? std::make_optional(purpose_->task)
@@ -96,7 +96,7 @@ class ModelVersion {
  private:
   const std::string id_;
   const int64_t number_;
-  const std::string path_;
+  const VersionPath path_;
   const std::optional<ModelPurpose> purpose_;
   const std::shared_ptr<observability::ModelMetrics> metrics_;
 

@@ -36,8 +36,9 @@ ModelRepository::Options RepositoryOptions(
     std::function<void()> background_starts) {
   ModelRepository::Options options;
   options.directory = config.model_repository();
-  options.model_path = config.model_path();
-  options.model_name = config.model_name();
+  for (const std::string& model : config.model()) {
+    options.models.insert(absl::StrSplit(model, absl::MaxSplits('=', 1)));
+  }
   options.random_init = config.random_init();
   options.drain_timeout = base::FromProto(config.drain_timeout());
   options.client_share = config.client_share();

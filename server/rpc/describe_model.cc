@@ -87,6 +87,8 @@ void ToProto(const repository::ModelVersion& version, bool with_classes,
   model->set_content_sha256(directory.weights_sha256);
   model->set_precision(
       std::string(repository::PrecisionName((*loaded)->precision)));
+  model->set_variant(directory.config.variant);
+  model->set_config_source(directory.config_source);
   model->set_class_count(directory.labels.size());
   const absl::Duration since_epoch = (*loaded)->load_time - absl::UnixEpoch();
   model->mutable_load_time()->set_seconds(absl::ToInt64Seconds(since_epoch));

@@ -69,8 +69,8 @@ server::Engine FaultyEngine() {
   engine.find_gpus = [] {
     return model::FoundGpus{{}, "this test has no driver"};
   };
-  engine.load = [](const model::ModelConfig& config, const std::string&,
-                   const model::ModelOptions&)
+  engine.load = [](const model::ModelConfig& config,
+                   absl::Span<const std::string>, const model::ModelOptions&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
     if (config.num_classes == 9) {
       std::cerr << "this load never ends" << std::endl;

@@ -96,7 +96,7 @@ std::string WriteTinyModel(const std::string& batching) {
   std::ofstream(folder + "config.textproto")
       << kTinyConfig << "batching { " << batching
       << " }\nweights { size_bytes: " << std::filesystem::file_size(weights)
-      << " sha256: \"" << *server::FileSha256(weights) << "\" }\n";
+      << " sha256: \"" << *server::FilesSha256({weights}) << "\" }\n";
   return repository;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "ATen/ops/zeros.h"
+#include "ATen/ops/zeros_like.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,7 +26,7 @@ class LoadTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<VisionModel>> Load(const Tensors& tensors) {
     EXPECT_EQ(WriteWeights(path_, tensors), absl::OkStatus());
-    return VisionModel::Load(config_, path_, options_);
+    return VisionModel::Load(config_, {path_}, options_);
   }
 
   void ExpectSameLogits(const Tensors& tensors) {
@@ -62,6 +64,39 @@ TEST_F(LoadTest, CountersAndPrefixesDoNotMatter) {
   }
   wrapped["module.norm.num_batches_tracked"] = at::zeros({}, c10::kLong);
   ExpectSameLogits(wrapped);
+}
+
+TEST_F(LoadTest, KeysOfCompiledAndWrappedModelsAreFound) {
+  Tensors compiled, wrapped;
+  for (const auto& [key, tensor] : weights_) {
+    const bool head = absl::StartsWith(key, "head.");
+    compiled[absl::StrCat("_orig_mod.model._orig_mod.", key)] = tensor;
+    wrapped[absl::StrCat(head ? "" : "model.", key)] = tensor;
+  }
+  ExpectSameLogits(compiled);
+  ExpectSameLogits(wrapped);
+  // Which of two tensors is meant is not guessed.
+  Tensors twice = weights_;
+  twice["_orig_mod.head.bias"] = at::zeros_like(weights_["head.bias"]);
+  EXPECT_THAT(ErrorOf(twice), HasSubstr("_orig_mod.head.bias"));
+  compiled["_orig_mod.model.head.bias"] = weights_["head.bias"];
+  EXPECT_NE(ErrorOf(compiled), "");
+}
+
+TEST_F(LoadTest, TensorsMayComeInSeveralFiles) {
+  Tensors parts[2];
+  for (const auto& [key, tensor] : weights_) {
+    parts[parts[0].size() > parts[1].size()][key] = tensor;
+  }
+  const std::string paths[] = {path_ + "-1", path_ + "-2"};
+  for (int i : {0, 1}) ASSERT_TRUE(WriteWeights(paths[i], parts[i]).ok());
+  const auto loaded = VisionModel::Load(config_, paths);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(Logits(**loaded, images_), Logits(*MakeModel(config_), images_));
+  const absl::Status twice =
+      VisionModel::Load(config_, {paths[0], paths[1], paths[0]}).status();
+  EXPECT_EQ(twice.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(VisionModel::Load(config_, {paths[1]}).ok());
 }
 
 TEST_F(LoadTest, HalfPrecisionIsWidened) {
@@ -158,7 +193,7 @@ TEST_F(LoadTest, ADamagedFileIsRefused) {
   for (const size_t size : {size_t{0}, size_t{4}, size_t{100}, bytes.size() / 2,
                             bytes.size() - 1}) {
     std::ofstream(path_, std::ios::binary) << bytes.substr(0, size);
-    const absl::Status status = VisionModel::Load(config_, path_).status();
+    const absl::Status status = VisionModel::Load(config_, {path_}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << size;
     EXPECT_THAT(std::string(status.message()), HasSubstr("small.safetensors"));
   }

@@ -289,14 +289,14 @@ TEST(VisionModelTest, EveryImageSizeRuns) {
 }
 
 TEST(VisionModelTest, LoadNamesAMissingFile) {
-  const auto model = VisionModel::Load(SmallModel(), "no/such/file");
+  const auto model = VisionModel::Load(SmallModel(), {"no/such/file"});
   EXPECT_EQ(model.status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(VisionModelTest, LoadRefusesAnInvalidConfiguration) {
   ModelConfig config = SmallModel();
   config.backbone.num_heads[2] = 7;
-  EXPECT_EQ(VisionModel::Load(config, "no/such/file").status().code(),
+  EXPECT_EQ(VisionModel::Load(config, {"no/such/file"}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -115,6 +115,18 @@ TEST(FlagsTest, AFlagWinsOverTheFile) {
   EXPECT_EQ(config.drain_delay().nanos(), 0);
 }
 
+TEST(FlagsTest, AFlagOfTextsMayBeGivenSeveralTimes) {
+  v1::ServerConfig file;
+  file.add_model("c=/c");
+  const v1::ServerConfig config =
+      Applied({"--model=a=/a,b", "--model", "b=/b"}, file);
+  ASSERT_EQ(config.model_size(), 2);
+  EXPECT_EQ(config.model(0), "a=/a,b");
+  EXPECT_EQ(config.model(1), "b=/b");
+  EXPECT_EQ(Applied({}, file).model(0), "c=/c");
+  EXPECT_TRUE(Applied({"--model="}, file).model().empty());
+}
+
 TEST(FlagsTest, WrongArgumentsAreNamed) {
   EXPECT_EQ(ErrorOf({"serve"}), "serve: expected a flag, --name=value");
   EXPECT_EQ(ErrorOf({"--prot=1"}), "--prot=1: there is no such flag");

@@ -63,7 +63,7 @@ void WriteModel(const std::string& repository, const std::string& id,
          num_heads: [1, 2, 4, 8] windows: [4, 2] layer_scale: true } )",
       TaskFields(task), more, " batching { ", batching,
       " } weights { size_bytes: ", weights.size(), " sha256: '",
-      *FileSha256((folder / "model.safetensors").string()), "' }");
+      *FilesSha256({(folder / "model.safetensors").string()}), "' }");
 }
 
 std::string NewFolder(const std::string& name) {

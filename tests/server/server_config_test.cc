@@ -149,7 +149,10 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("startup_models: got \"a,b\" with the model_control \"none\", expected",
         "startup_models: 'a,b'");
   check("startup_models", "startup_models: 'a' model_control: 'poll'");
-  check("model_path", "model_path: 'x'");
+  check("model: got \"x\", expected NAME=FOLDER", "model: 'x'");
+  check("model: got \"x=\", expected NAME=FOLDER", "model: 'x='");
+  check("model: got \"../x=y\", expected NAME=FOLDER", "model: '../x=y'");
+  check("model: got \"x\" twice", "model: ['x=y', 'z=y', 'x=z=']");
   check("model_repository", "port: 1");
 }
 

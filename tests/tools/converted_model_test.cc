@@ -36,12 +36,13 @@ class ConvertedModelTest : public testing::Test {
       fs::copy_file(fs::path("tests/tools/converted") / task / name,
                     copy / name, fs::copy_options::overwrite_existing);
     }
-    return repository::ReadModelDirectory(copy.string());
+    return repository::ReadModelDirectory({copy.string(), copy.string()});
   }
 
   // The file has all and only the model's tensors, bit by bit.
   void ExpectDeterministicWeights(const repository::ModelDirectory& directory) {
-    const auto file = weights::SafetensorsFile::Open(directory.weights_path);
+    const auto file =
+        weights::SafetensorsFile::Open(directory.weights_paths.front());
     ASSERT_TRUE(file.ok()) << file.status();
     std::map<std::string, at::Tensor> expected =
         DeterministicWeights(directory.config);
@@ -62,7 +63,7 @@ class ConvertedModelTest : public testing::Test {
   absl::StatusOr<model::Result> Answer(
       const repository::ModelDirectory& directory) {
     auto model =
-        model::VisionModel::Load(directory.config, directory.weights_path);
+        model::VisionModel::Load(directory.config, directory.weights_paths);
     if (!model.ok()) return model.status();
     const std::vector<uint8_t> pixels(kSide * kSide * 3, 128);
     model::ModelInput input;

@@ -123,7 +123,8 @@ def model_info(model: Any) -> ModelInfo:
         input_sizes=tuple((size.height, size.width) for size in model.input.buckets),
         class_count=model.class_count, labels=tuple(known.label for known in model.classes),
         max_batch_size=model.max_batch_size, weights_size_bytes=model.weights_size_bytes,
-        content_sha256=model.content_sha256, precision=model.precision)
+        content_sha256=model.content_sha256, precision=model.precision,
+        variant=model.variant, config_source=model.config_source)
 
 
 def answers(response: Any, parse: Any, count: int) -> List[Union[Any, VisionError]]:

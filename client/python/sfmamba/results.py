@@ -163,6 +163,8 @@ class ModelInfo:
       weights_size_bytes: of the weights' file.
       content_sha256: of the weights' file.
       precision: what it computes in, 'FP32', 'BF16' or 'FP16'; empty unless it is ready.
+      variant: of the network, such as 'mamba_vision_b'; empty unless it is ready.
+      config_source: the files that its configuration comes from; empty unless it is ready.
     """
 
     name: str
@@ -177,3 +179,5 @@ class ModelInfo:
     weights_size_bytes: int
     content_sha256: str
     precision: str
+    variant: str
+    config_source: str

@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -117,6 +119,37 @@ TEST_F(ReloadFaultTest, WeightsThatAreALinkOutside) {
     fs::rename(path + ".elsewhere", testing::TempDir() + "/elsewhere");
     fs::create_symlink(testing::TempDir() + "/elsewhere", path);
   });
+}
+
+// Writes as `cp new old` does: the file shrinks to nothing and grows again.
+void OverwriteInPlace(const std::string& bytes, const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  for (size_t at = 0; at < bytes.size(); at += 4096) {
+    file << bytes.substr(at, 4096) << std::flush;
+  }
+}
+
+TEST_F(ReloadFaultTest, WeightsOverwrittenInPlaceWhileTheyAreRead) {
+  Start();
+  PublishVersion(repository_, "tiny", 2);
+  const std::string path = repository_ + "/tiny/2/model.safetensors";
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    while (!stop) OverwriteInPlace(bytes.str(), path);
+  });
+  for (int i = 0; i < 100; ++i) {
+    const absl::Status status = Load("tiny");
+    EXPECT_FALSE(absl::IsUnavailable(status) &&
+                 !absl::StrContains(status.message(), "its files were written"))
+        << "the server has ended: " << status;
+  }
+  EXPECT_THAT(Serves(), HasSubstr("models/tiny/versions/"));
+  stop = true;
+  writer.join();
+  EXPECT_EQ(Load("tiny"), absl::OkStatus());
+  EXPECT_EQ(Serves(), "models/tiny/versions/2");
 }
 
 // While this lives, processes that are started cannot write files.

@@ -98,8 +98,8 @@ int RunSoak(int argc, char** argv, client::FlagSet* flags,
   {
     ServerProcess server(
         {absl::StrCat("--model_repository=", repository),
-         absl::StrCat("--model_path=", repository, "/tiny/1"),
-         "--model_name=fickle", "--random_init", "--drain_delay=0s"},
+         absl::StrCat("--model=fickle=", repository, "/tiny/1"),
+         "--random_init", "--drain_delay=0s"},
         binary);
     if (!server.WaitUntilServing()) {
       std::cout << "FAILED the server does not serve:\n" << server.output();

@@ -282,6 +282,36 @@ TEST(SafetensorsTest, RefusesTensorsThatDoNotFitTheData) {
   }
 }
 
+TEST(SafetensorsTest, APointerOfGitLfsIsNamed) {
+  ExpectRefused("version https://git-lfs.github.com/spec/v1\n", "Git LFS");
+}
+
+TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
+  // A file with a hole of a terabyte takes no disk, and reading it no memory.
+  const int64_t size = int64_t{1} << 40;
+  const std::string header =
+      absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", size,
+                   R"(],"data_offsets":[0,)", size, "]}}");
+  WriteBytes(TestPath(), LittleEndian(header.size()) + header);
+  ASSERT_EQ(truncate(TestPath().c_str(), 8 + header.size() + size), 0);
+  const auto shapes = ReadSafetensorsShapes(TestPath());
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_THAT(shapes->at("a").shape, ElementsAre(size));
+  EXPECT_THAT(shapes->at("a").data, IsEmpty());
+  ASSERT_EQ(truncate(TestPath().c_str(), 8 + header.size() + size - 1), 0);
+  EXPECT_EQ(ReadSafetensorsShapes(TestPath()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);  // Frees what was touched.
+}
+
+TEST(SafetensorsTest, WhatHappensToTheFileLaterChangesNothing) {
+  const auto file = OpenBytes(
+      FileOf(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", 3));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);
+  EXPECT_THAT((*file)->Find("a")->data, ElementsAre(0, 1, 2));
+}
+
 TEST(SafetensorsTest, MessagesHoldNoControlCharactersAndNoLongNames) {
   const std::string name = "\\n\\u001b" + std::string(5000, 'x');
   const absl::Status status =

@@ -1,5 +1,6 @@
 #include "model/weights/weight_shapes.h"
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -119,6 +120,54 @@ TEST(WeightShapesTest, AnImpossibleShapeIsNamed) {
   tensors.erase("roi_head.bbox_head.0.fc_reg.weight");
   EXPECT_EQ(ReadWeightShapes(tensors).status().message(),
             "roi_head.bbox_head.0.fc_reg.weight: missing");
+}
+
+// The tensors that tell a classifier's make-up, of one with these depths.
+Tensors Classifier(const std::vector<int>& depths) {
+  Tensors tensors = {
+      {"model.patch_embed.conv_down.0.weight",
+       {DType::kF32, {32, 3, 3, 3}, {}}},
+      {"model.patch_embed.conv_down.3.weight",
+       {DType::kF32, {80, 32, 3, 3}, {}}},
+      {"model.head.weight", {DType::kF32, {7, 640}, {}}},
+      {"model.levels.3.blocks.0.mixer.qkv.weight", {DType::kF32, {9, 3}, {}}}};
+  for (size_t stage = 0; stage < depths.size(); ++stage) {
+    for (int block = 0; block < depths[stage]; ++block) {
+      tensors[absl::StrCat("model.levels.", stage, ".blocks.", block,
+                           ".norm1.weight")] = {DType::kF32, {80}, {}};
+    }
+  }
+  return tensors;
+}
+
+TEST(ClassifierShapesTest, OfAHybridClassifier) {
+  Tensors tensors = Classifier({1, 3, 11, 4});
+  auto shapes = ReadClassifierShapes(tensors);
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_EQ(shapes->in_dim, 32);
+  EXPECT_EQ(shapes->dim, 80);
+  EXPECT_EQ(shapes->depths, (std::array<int, 4>{1, 3, 11, 4}));
+  EXPECT_EQ(shapes->num_classes, 7);
+  EXPECT_TRUE(shapes->attention);
+  EXPECT_FALSE(shapes->layer_scale);
+  EXPECT_FALSE(shapes->learnable_tokens);
+  // A factor of stages 1 and 2 is another one.
+  tensors["model.levels.0.blocks.0.gamma_1"] = {DType::kF32, {80}, {}};
+  EXPECT_FALSE(ReadClassifierShapes(tensors)->layer_scale);
+  tensors["model.levels.2.blocks.0.gamma_1"] = {DType::kF32, {320}, {}};
+  EXPECT_TRUE(ReadClassifierShapes(tensors)->layer_scale);
+}
+
+TEST(ClassifierShapesTest, WhatIsMissingIsNamed) {
+  Tensors tensors = Classifier({1, 3, 8, 4});
+  tensors.erase("model.head.weight");
+  const absl::Status status = ReadClassifierShapes(tensors).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("head.weight"));
+  EXPECT_FALSE(ReadClassifierShapes({}).ok());
+  tensors = Classifier({1, 3, 8, 4});
+  tensors["model.patch_embed.conv_down.3.weight"].shape = {80};
+  EXPECT_FALSE(ReadClassifierShapes(tensors).ok());
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ std::string WriteModel(const std::string& batching) {
          num_heads: [1, 2, 4, 8] windows: [4, 2] layer_scale: true } )",
       "input { size: ", kNullModelSide, " } batching { ", batching,
       " } weights { size_bytes: 4 sha256: '",
-      *server::FileSha256((folder / "model.safetensors").string()), "' }");
+      *server::FilesSha256({(folder / "model.safetensors").string()}), "' }");
   return repository;
 }
 

@@ -55,7 +55,7 @@ class GoldenTest : public testing::Test {
   }
 
   absl::StatusOr<std::vector<Executor::Probe>> Read() {
-    return ReadGolden(folder_.string(), config_);
+    return ReadGolden({folder_.string(), ""}, config_);
   }
 
   const fs::path folder_;

@@ -25,7 +25,7 @@ class ModelCatalogTest : public testing::Test {
     const std::filesystem::path folder = folder_ / id / "1";
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "config.textproto") << config;
-    catalog_.Add(id, 1, folder.string());
+    catalog_.Add(id, 1, {folder.string(), ""});
   }
 
   // The id of what a request without a name gets, or the error's message.

@@ -2,11 +2,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
+#include <vector>
 
+#include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "server/base/sha256.h"
+#include "tests/testing/weights.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -48,7 +53,7 @@ class ModelDirectoryTest : public testing::Test {
 
   // The message of the error that reading gives.
   std::string Error() {
-    const absl::Status status = ReadModelDirectory(path_.string()).status();
+    const absl::Status status = ReadModelDirectory(version_).status();
     EXPECT_FALSE(status.ok());
     const std::string message(status.message());
     EXPECT_EQ(message.find(path_.string()), std::string::npos) << message;
@@ -56,10 +61,11 @@ class ModelDirectoryTest : public testing::Test {
   }
 
   const fs::path path_;
+  const VersionPath version_ = {path_.string(), path_.string()};
 };
 
 TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
-  const auto directory = ReadModelDirectory(path_.string());
+  const auto directory = ReadModelDirectory(version_);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(directory->weights_size, 3);
@@ -81,7 +87,7 @@ TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
 TEST_F(ModelDirectoryTest, VersionsOfTheSameShapesAreTheSameNetwork) {
   const auto network = [this](const std::string& config) {
     Write(kConfigFile, config);
-    const auto directory = ReadModelDirectory(path_.string());
+    const auto directory = ReadModelDirectory(version_);
     EXPECT_TRUE(directory.ok()) << directory.status();
     return directory.ok() ? directory->network : "";
   };
@@ -98,15 +104,15 @@ TEST_F(ModelDirectoryTest, VersionsOfTheSameShapesAreTheSameNetwork) {
   EXPECT_NE(network(config), before);
   Write(kLabelsFile, "fish\nbird\n");
   Write(kWeightsFile, "abd");
-  EXPECT_EQ(
-      network(Config(*server::FileSha256((path_ / kWeightsFile).string()), 3)),
-      before);
+  EXPECT_EQ(network(Config(
+                *server::FilesSha256({(path_ / kWeightsFile).string()}), 3)),
+            before);
 }
 
 TEST_F(ModelDirectoryTest, SaysThePrecisionOfTheConfig) {
   const auto read = [this](const std::string& precision) {
     Write(kConfigFile, absl::StrCat(precision, Config(kAbcSha256, 3)));
-    return *ReadModelDirectory(path_.string());
+    return *ReadModelDirectory(version_);
   };
   EXPECT_EQ(read("").precision, v1::PRECISION_UNSPECIFIED);
   EXPECT_EQ(read("precision: AUTO ").precision, v1::AUTO);
@@ -153,22 +159,21 @@ TEST_F(ModelDirectoryTest, EachFileMustBeThere) {
 TEST_F(ModelDirectoryTest, RandomWeightsNeedTheConfigurationAlone) {
   fs::remove(path_ / kWeightsFile);
   fs::remove(path_ / kLabelsFile);
-  const std::string path = path_.string();
-  EXPECT_FALSE(ReadModelDirectory(path).ok());
+  EXPECT_FALSE(ReadModelDirectory(version_).ok());
   Write(kConfigFile, absl::StrCat(kCustom, "num_classes: 3"));
-  auto directory = ReadModelDirectory(path, /*random_init=*/true);
+  auto directory = ReadModelDirectory(version_, /*random_init=*/true);
   ASSERT_TRUE(directory.ok()) << directory.status();
-  EXPECT_EQ(directory->weights_path, "");
+  EXPECT_TRUE(directory->weights_paths.empty());
   EXPECT_EQ(directory->labels,
             (std::vector<std::string>{"class_0", "class_1", "class_2"}));
 
   Write(kLabelsFile, "cat\ndog\nfox\n");
-  directory = ReadModelDirectory(path, /*random_init=*/true);
+  directory = ReadModelDirectory(version_, /*random_init=*/true);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->labels[2], "fox");
 
   fs::remove(path_ / kConfigFile);
-  EXPECT_FALSE(ReadModelDirectory(path, /*random_init=*/true).ok());
+  EXPECT_FALSE(ReadModelDirectory(version_, /*random_init=*/true).ok());
 }
 
 TEST_F(ModelDirectoryTest, RandomDenseModelsHaveTheirDatasetsClasses) {
@@ -183,8 +188,7 @@ TEST_F(ModelDirectoryTest, RandomDenseModelsHaveTheirDatasetsClasses) {
                         Case{"SEGMENTATION", 150, "wall", "flag"}}) {
     Write(kConfigFile, absl::StrCat("task: ", c.task,
                                     " backbone { variant: 'sf_mamba_t' }"));
-    const auto directory =
-        ReadModelDirectory(path_.string(), /*random_init=*/true);
+    const auto directory = ReadModelDirectory(version_, /*random_init=*/true);
     ASSERT_TRUE(directory.ok()) << directory.status();
     ASSERT_EQ(directory->labels.size(), c.classes);
     EXPECT_EQ(directory->labels.front(), c.first);
@@ -195,12 +199,12 @@ TEST_F(ModelDirectoryTest, RandomDenseModelsHaveTheirDatasetsClasses) {
 }
 
 TEST_F(ModelDirectoryTest, WeightsThatAreThereAreNotRandom) {
-  const auto directory =
-      ReadModelDirectory(path_.string(), /*random_init=*/true);
+  const auto directory = ReadModelDirectory(version_, /*random_init=*/true);
   ASSERT_TRUE(directory.ok()) << directory.status();
-  EXPECT_EQ(fs::path(directory->weights_path).filename(), kWeightsFile);
+  EXPECT_EQ(fs::path(directory->weights_paths.front()).filename(),
+            kWeightsFile);
   Write(kWeightsFile, "abd");
-  EXPECT_FALSE(ReadModelDirectory(path_.string(), /*random_init=*/true).ok());
+  EXPECT_FALSE(ReadModelDirectory(version_, /*random_init=*/true).ok());
 }
 
 TEST_F(ModelDirectoryTest, ADenseModelsWeightsMustBeReadable) {
@@ -214,18 +218,140 @@ TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {
   std::ofstream(outside) << "abc";
   fs::remove(path_ / kWeightsFile);
   fs::create_symlink(outside, path_ / kWeightsFile);
-  EXPECT_EQ(Error(), "model.safetensors: lies outside the version's folder");
+  EXPECT_EQ(Error(), "model.safetensors: lies outside the model repository");
+}
+
+// A version in Hugging Face's layout, of a network that no table has.
+class HuggingFaceFolderTest : public ModelDirectoryTest {
+ protected:
+  HuggingFaceFolderTest() {
+    fs::remove(path_ / kConfigFile);
+    fs::remove(path_ / kLabelsFile);
+    config_.backbone.dim = 16;
+    config_.backbone.in_dim = 8;
+    config_.backbone.depths = {1, 1, 2, 2};
+    config_.backbone.num_heads = {1, 1, 2, 4};
+    config_.backbone.windows = {4, 2};
+    config_.backbone.tokens = model::Tokens::kNone;
+    config_.num_classes = 2;
+    config_.image_size = 64;
+    for (const auto& [key, tensor] : DeterministicWeights(config_)) {
+      tensors_["model." + key] = tensor;
+    }
+    EXPECT_TRUE(WriteWeights((path_ / kWeightsFile).string(), tensors_).ok());
+    Write(kHuggingFaceFile, kHuggingFace);
+  }
+
+  static constexpr char kHuggingFace[] = R"({
+    "model_type": "mambavision", "dim": 16, "in_dim": 8,
+    "depths": [1, 1, 2, 2], "num_heads": [1, 1, 2, 4],
+    "window_size": [8, 8, 4, 2], "input_size": [3, 64, 64],
+    "crop_pct": 0.9, "id2label": {"0": "cat", "1": "dog"}})";
+
+  model::ModelConfig config_;
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+TEST_F(HuggingFaceFolderTest, IsAModel) {
+  EXPECT_TRUE(LooksComplete(version_));
+  const auto directory = ReadModelDirectory(version_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(directory->config_source, "config.json");
+  EXPECT_EQ(directory->config.backbone.windows, config_.backbone.windows);
+  EXPECT_EQ(directory->config.backbone.tokens, model::Tokens::kNone);
+  EXPECT_EQ(directory->config.crop_pct, 0.9);
+  EXPECT_EQ(directory->config.image_size, 64);
+  EXPECT_EQ(directory->precision, v1::PRECISION_UNSPECIFIED);
+  EXPECT_EQ(directory->weights_sha256,
+            *server::FilesSha256({(path_ / kWeightsFile).string()}));
+  EXPECT_EQ(ReadPurpose(version_)->task, model::VisionTask::kClassification);
+}
+
+TEST_F(HuggingFaceFolderTest, ATextprotoBesideItSaysWhatDiffers) {
+  Write(kConfigFile,
+        "precision: BF16 batching { max_batch_size: 3 } input { size: 96 } "
+        "default_for_task: true");
+  const auto directory = ReadModelDirectory(version_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config_source, "config.json, config.textproto");
+  EXPECT_EQ(directory->precision, v1::BF16);
+  EXPECT_EQ(directory->batch.max_batch_size, 3);
+  EXPECT_EQ(directory->config.image_size, 96);
+  EXPECT_EQ(directory->config.crop_pct, 0.9);
+  EXPECT_EQ(directory->config.backbone.windows, config_.backbone.windows);
+  EXPECT_TRUE(ReadPurpose(version_)->is_default);
+  Write(kConfigFile, "input { mean: [0.5, 0.25, 0.125] }");
+  EXPECT_EQ(ReadModelDirectory(version_)->config.mean[1], 0.25f);
+  // What it states of the network must fit the weights.
+  Write(kConfigFile, "weights { size_bytes: 7 }");
+  EXPECT_EQ(Error().substr(0, 40), "model.safetensors: size in bytes: got 23");
+}
+
+TEST_F(HuggingFaceFolderTest, LabelsTxtReplacesItsLabels) {
+  Write(kLabelsFile, "chat\nchien\n");
+  EXPECT_EQ(ReadModelDirectory(version_)->labels.back(), "chien");
+  Write(kLabelsFile, "chat\n");
+  EXPECT_EQ(Error(),
+            "config.json: num_classes: got 2, expected 1, the lines of "
+            "labels.txt");
+}
+
+TEST_F(HuggingFaceFolderTest, ShardsAreOneModel) {
+  std::map<std::string, at::Tensor> parts[2];
+  for (const auto& [key, tensor] : tensors_) {
+    parts[parts[0].size() > parts[1].size()][key] = tensor;
+  }
+  const std::string names[] = {"model-00001-of-00002.safetensors",
+                               "model-00002-of-00002.safetensors"};
+  for (int i : {0, 1}) {
+    ASSERT_TRUE(WriteWeights((path_ / names[i]).string(), parts[i]).ok());
+  }
+  fs::remove(path_ / kWeightsFile);
+  EXPECT_FALSE(LooksComplete(version_));
+  Write(kShardsFile, absl::StrCat("{\"weight_map\": {\"x\": \"", names[0],
+                                  "\", \"y\": \"", names[1], "\"}}"));
+  EXPECT_TRUE(LooksComplete(version_));
+  const auto directory = ReadModelDirectory(version_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  ASSERT_EQ(directory->weights_paths.size(), 2);
+
+  parts[1].insert(*parts[0].begin());
+  ASSERT_TRUE(WriteWeights((path_ / names[1]).string(), parts[1]).ok());
+  EXPECT_NE(Error().find("in two files, expected it in one"),
+            std::string::npos);
+  fs::remove(path_ / names[1]);
+  EXPECT_EQ(Error(), names[1] + ": there is no such file");
+}
+
+TEST_F(HuggingFaceFolderTest, APointerOfGitLfsIsNamed) {
+  Write(kWeightsFile,
+        "version https://git-lfs.github.com/spec/v1\noid sha256:9f\nsize 1\n");
+  EXPECT_NE(Error().find("Git LFS"), std::string::npos) << Error();
+  EXPECT_FALSE(LooksComplete(version_));
+}
+
+TEST_F(HuggingFaceFolderTest, WeightsOfAnotherNetworkAreRefused) {
+  tensors_.erase("model.levels.3.blocks.1.mixer.qkv.weight");
+  ASSERT_TRUE(WriteWeights((path_ / kWeightsFile).string(), tensors_).ok());
+  Write(kHuggingFaceFile, R"({"model_type": "mambavision", "dim": 80})");
+  EXPECT_EQ(Error(),
+            "config.json: dim: got 80, expected 16, as the weights have it");
+  ASSERT_TRUE(WriteWeights((path_ / kWeightsFile).string(),
+                           {{"classifier.weight", at::zeros({2, 3})}})
+                  .ok());
+  EXPECT_NE(Error().find("model.safetensors: "), std::string::npos) << Error();
 }
 
 TEST(Sha256Test, OfKnownFiles) {
   const std::string path = testing::TempDir() + "/sha256";
   std::ofstream(path) << "abc";
-  EXPECT_EQ(*server::FileSha256(path), kAbcSha256);
+  EXPECT_EQ(*server::FilesSha256({path}), kAbcSha256);
   std::ofstream(path, std::ios::trunc) << std::string(1000000, 'a');
   // FIPS 180-2, B.3.
-  EXPECT_EQ(*server::FileSha256(path),
+  EXPECT_EQ(*server::FilesSha256({path}),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  EXPECT_FALSE(server::FileSha256(path + "_absent").ok());
+  EXPECT_FALSE(server::FilesSha256({path + "_absent"}).ok());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ class ModelEntryTest : public testing::Test {
  protected:
   void Put(int64_t number, bool ready) {
     auto version = std::make_shared<ModelVersion>(
-        "m", number, "path", std::nullopt,
+        "m", number, VersionPath{"path", ""}, std::nullopt,
         metrics_.Model("m", std::to_string(number)));
     if (ready) version->SetReady(std::make_shared<LoadedModel>());
     entry_.Put(std::move(version));

@@ -35,7 +35,11 @@ class ModelFoldersTest : public testing::Test {
   }
 
   VersionFolder Look() {
-    return LookAtVersion((root_ / "m/1").string(), /*random_init=*/false);
+    return LookAtVersion(Version(), /*random_init=*/false);
+  }
+
+  VersionPath Version() const {
+    return {(root_ / "m/1").string(), fs::canonical(root_).string()};
   }
 
   const fs::path root_;
@@ -56,7 +60,7 @@ TEST_F(ModelFoldersTest, FindsVersionsAndThePolicy) {
   const ModelFolder& model = models->at("m");
   ASSERT_EQ(model.versions.size(), 2);
   EXPECT_TRUE(model.versions.at(1).complete);
-  EXPECT_EQ(model.versions.at(10).path, (root_ / "m/10").string());
+  EXPECT_EQ(model.versions.at(10).path.folder, (root_ / "m/10").string());
   EXPECT_EQ(model.policy->latest(), 7);
 }
 
@@ -76,9 +80,9 @@ TEST_F(ModelFoldersTest, IsCompleteOnceTheWeightsHaveTheirSize) {
   EXPECT_FALSE(Look().complete);
   fs::remove(root_ / "m/1/model.safetensors");
   EXPECT_FALSE(Look().complete);
-  EXPECT_TRUE(LookAtVersion((root_ / "m/1").string(), true).complete);
+  EXPECT_TRUE(LookAtVersion(Version(), true).complete);
   Write("m/1/config.textproto", "weights { size_by");
-  EXPECT_FALSE(LookAtVersion((root_ / "m/1").string(), true).complete);
+  EXPECT_FALSE(LookAtVersion(Version(), true).complete);
 }
 
 TEST_F(ModelFoldersTest, TheFingerprintChangesWithAnyFile) {
@@ -103,13 +107,47 @@ TEST_F(ModelFoldersTest, TheFingerprintChangesWithAnyFile) {
 }
 
 TEST_F(ModelFoldersTest, LeavesOutWhatLiesOutside) {
-  WriteVersion("m/1");
+  WriteVersion("repository/m/1");
   WriteVersion("outside/x/5");
-  fs::create_directory_symlink(root_ / "outside/x/5", root_ / "m/2");
-  fs::create_directory_symlink(root_ / "outside/x", root_ / "linked");
-  const auto models = LookAtModels(root_.string(), false);
+  fs::create_directory_symlink(root_ / "outside/x/5", root_ / "repository/m/2");
+  fs::create_directory_symlink(root_ / "outside/x",
+                               root_ / "repository/linked");
+  fs::create_directory_symlink(root_ / "repository2",
+                               root_ / "repository/near");
+  WriteVersion("repository2/1");
+  fs::create_directory_symlink(root_ / "none", root_ / "repository/dangling");
+  fs::create_directory_symlink(root_ / "repository", root_ / "repository/m/3");
+  const auto models = LookAtModels((root_ / "repository").string(), false);
   ASSERT_EQ(models->size(), 1);
   EXPECT_EQ(models->at("m").versions.size(), 1);
+}
+
+TEST_F(ModelFoldersTest, FollowsLinksThatEndInTheRepository) {
+  WriteVersion("store/blue/4");
+  fs::create_directory_symlink("../store/blue/4", root_ / "m4");
+  fs::create_directories(root_ / "m");
+  fs::create_directory_symlink("../store/blue/4", root_ / "m/2");
+  fs::create_directory_symlink("store/blue", root_ / "linked");
+  // A ConfigMap's volume, whose files are replaced at once by a rename.
+  WriteVersion("map/1/..2026");
+  fs::create_directory_symlink("..2026", root_ / "map/1/..data");
+  for (const char* file :
+       {"config.textproto", "model.safetensors", "labels.txt"}) {
+    fs::create_symlink(fs::path("..data") / file, root_ / "map/1" / file);
+  }
+  const auto models = LookAtModels(root_.string(), false);
+  ASSERT_EQ(models->size(), 3);
+  EXPECT_TRUE(models->at("m").versions.at(2).complete);
+  EXPECT_TRUE(models->at("linked").versions.at(4).complete);
+  const VersionFolder& map = models->at("map").versions.at(1);
+  EXPECT_TRUE(map.complete);
+
+  WriteVersion("map/1/..2027", /*size=*/4);
+  fs::create_directory_symlink("..2027", root_ / "map/1/..new");
+  fs::rename(root_ / "map/1/..new", root_ / "map/1/..data");
+  const VersionFolder after = LookAtVersion(map.path, false);
+  EXPECT_NE(after.fingerprint, map.fingerprint);
+  EXPECT_FALSE(after.complete);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr absl::Duration kPeriod = absl::Seconds(5);
 ModelFolder Folder(const std::map<int64_t, std::string>& fingerprints) {
   ModelFolder folder;
   for (const auto& [number, fingerprint] : fingerprints) {
-    folder.versions[number] = {"path", fingerprint, /*complete=*/true};
+    folder.versions[number] = {{"path", ""}, fingerprint, /*complete=*/true};
   }
   return folder;
 }

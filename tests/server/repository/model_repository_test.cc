@@ -28,12 +28,10 @@ class ModelRepositoryTest : public testing::Test {
              observability::LogFormat::kText),
         metrics_(observability::BuildInfo{}) {}
 
-  ModelRepository& Make(const std::string& model_path = "",
-                        const std::string& model_name = "") {
+  ModelRepository& Make(std::map<std::string, std::string> models = {}) {
     ModelRepository::Options options;
     options.directory = folder_;
-    options.model_path = model_path;
-    options.model_name = model_name;
+    options.models = std::move(models);
     options.profile_dir = profile_dir_;
     options.profile_budget = absl::Milliseconds(1);
     options.build = build_;
@@ -42,9 +40,10 @@ class ModelRepositoryTest : public testing::Test {
         [this](const ModelDirectory& directory,
                const ModelRepository::CaptureFailed&)
             -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-          const std::string& weights = directory.weights_path;
+          const std::string& weights = directory.weights_paths.front();
           if (weights.find("unloadable") != std::string::npos) {
-            return absl::InvalidArgumentError(weights + ": no such tensor");
+            return absl::InvalidArgumentError(
+                "model.safetensors: no such tensor");
           }
           return std::make_unique<server::FakeModel>(directory.config, &gate_);
         },
@@ -217,14 +216,14 @@ TEST_F(ModelRepositoryTest, ServesASingleFolderByItsName) {
   server::WriteModel(folder_, "m", "1");
   const std::string outside = server::NewFolder("outside");
   server::WriteModel(outside, "mnt", "7");
-  ModelRepository& repository = Make(outside + "/mnt/7", "single");
+  ModelRepository& repository =
+      Make({{"single", outside + "/mnt/7"}, {"again", outside + "/mnt/7"}});
   ASSERT_TRUE(repository.Scan().ok());
   ASSERT_TRUE(LoadAll(repository).ok());
-  EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1",
+  EXPECT_EQ(Names(), (std::vector<std::string>{"models/again/versions/1",
+                                               "models/m/versions/1",
                                                "models/single/versions/1"}));
-  EXPECT_EQ(Make(outside + "/mnt/7", "m").Scan().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Make(outside + "/mnt/7", "../m").Scan().code(),
+  EXPECT_EQ(Make({{"m", outside + "/mnt/7"}}).Scan().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -270,7 +269,7 @@ TEST_F(ModelRepositoryTest, RandomDenseModelsLoadFromTheirConfigurationAlone) {
       options,
       [](const ModelDirectory& directory,
          const ModelRepository::CaptureFailed&) {
-        EXPECT_EQ(directory.weights_path, "");
+        EXPECT_TRUE(directory.weights_paths.empty());
         return model::VisionModel::Random(directory.config, /*seed=*/0);
       },
       &metrics_, &log_);

@@ -77,7 +77,7 @@ class ModelReloadTest : public testing::Test {
           asked_for_ = directory.config.precision;
           if (on_load_ != nullptr) on_load_();
           const std::string folder =
-              std::filesystem::path(directory.weights_path)
+              std::filesystem::path(directory.weights_paths.front())
                   .parent_path()
                   .string();
           if (std::filesystem::exists(folder + "/unloadable")) {

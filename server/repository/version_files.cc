@@ -1,0 +1,156 @@
+#include "server/repository/version_files.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+#include "server/base/textproto.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxIndexBytes = 10'000'000;
+constexpr size_t kMaxShards = 1000;
+// A file that is there in place of the weights, and only Python can read.
+constexpr char kPickle[] = "pytorch_model.bin";
+
+bool Exists(const VersionPath& version, const char* name) {
+  std::error_code error;
+  return fs::exists(fs::path(version.folder) / name, error);
+}
+
+// Sets `path` if the file is there.
+absl::Status FindOptional(const VersionPath& version, const char* name,
+                          std::string* path) {
+  absl::StatusOr<std::string> found = FindFile(version, name);
+  if (found.ok()) {
+    *path = *std::move(found);
+  } else if (!absl::IsNotFound(found.status())) {
+    return found.status();
+  }
+  return absl::OkStatus();
+}
+
+// Returns the names of the shards that the index has.
+absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
+  const absl::StatusOr<std::string> text =
+      server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
+  if (!text.ok()) return text.status();
+  const auto index =
+      nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto refuse = [](absl::string_view expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kShardsFile, ": expected ", expected));
+  };
+  if (!index.is_object() || !index.contains("weight_map") ||
+      !index["weight_map"].is_object()) {
+    return refuse("an object with a weight_map");
+  }
+  std::set<std::string> names;
+  for (const auto& name : index["weight_map"]) {
+    if (!name.is_string()) return refuse("file names in weight_map");
+    names.insert(name.get<std::string>());
+    if (names.size() > kMaxShards) {
+      return refuse(absl::StrCat("at most ", kMaxShards, " files"));
+    }
+  }
+  for (const std::string& name : names) {
+    if (!absl::EndsWith(name, ".safetensors") || absl::StrContains(name, '/') ||
+        absl::StartsWith(name, ".")) {
+      return refuse("names of .safetensors files beside it in weight_map");
+    }
+  }
+  if (names.empty()) return refuse("at least one file in weight_map");
+  return names;
+}
+
+absl::Status FindWeights(const VersionPath& version, VersionFiles* files) {
+  std::string path;
+  absl::Status status = FindOptional(version, kWeightsFile, &path);
+  if (!status.ok()) return status;
+  if (!path.empty()) {
+    files->weights.push_back(std::move(path));
+    return absl::OkStatus();
+  }
+  status = FindOptional(version, kShardsFile, &path);
+  if (!status.ok() || path.empty()) return status;
+  const absl::StatusOr<std::set<std::string>> names = ReadShardNames(path);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    absl::StatusOr<std::string> shard = FindFile(version, name);
+    if (!shard.ok()) return shard.status();
+    files->weights.push_back(*std::move(shard));
+  }
+  return absl::OkStatus();
+}
+
+void AddFile(const fs::path& folder, const std::string& name, std::string* to) {
+  struct stat found = {};
+  if (stat((folder / name).c_str(), &found) != 0) return;
+  absl::StrAppend(to, name, " ", found.st_size, " ", found.st_ino, " ",
+                  found.st_mtim.tv_sec, ".", found.st_mtim.tv_nsec, "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindFile(const VersionPath& version,
+                                     const std::string& name) {
+  std::error_code error;
+  const fs::path file = fs::canonical(fs::path(version.folder) / name, error);
+  if (error || !fs::is_regular_file(file, error)) {
+    return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
+  }
+  if (!version.root.empty() &&
+      !absl::StartsWith(file.string(), absl::StrCat(version.root, "/"))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": lies outside the model repository"));
+  }
+  return file.string();
+}
+
+absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version) {
+  VersionFiles files;
+  absl::Status status = FindOptional(version, kConfigFile, &files.config);
+  status.Update(FindOptional(version, kHuggingFaceFile, &files.hugging_face));
+  status.Update(FindOptional(version, kLabelsFile, &files.labels));
+  if (status.ok()) status = FindWeights(version, &files);
+  if (!status.ok()) return status;
+  if (files.config.empty() && files.hugging_face.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        kConfigFile, ": there is no such file, and no ", kHuggingFaceFile));
+  }
+  for (const std::string& path : files.weights) {
+    std::error_code error;
+    files.weights_size += static_cast<int64_t>(fs::file_size(path, error));
+  }
+  if (files.weights.empty() && Exists(version, kPickle)) {
+    return absl::NotFoundError(absl::StrCat(
+        kWeightsFile, ": there is no such file; ", kPickle,
+        " is a pickle, which tools/convert_checkpoint.py converts"));
+  }
+  return files;
+}
+
+std::string Fingerprint(const VersionPath& version) {
+  std::string text;
+  std::set<std::string> names = {kConfigFile, kHuggingFaceFile, kWeightsFile,
+                                 kLabelsFile, kGoldenFile,      kShardsFile};
+  const absl::StatusOr<std::string> index = FindFile(version, kShardsFile);
+  if (index.ok()) {
+    const absl::StatusOr<std::set<std::string>> shards = ReadShardNames(*index);
+    if (shards.ok()) names.insert(shards->begin(), shards->end());
+  }
+  for (const std::string& name : names) AddFile(version.folder, name, &text);
+  return text;
+}
+
+}  // namespace sfmamba::repository

@@ -1,0 +1,141 @@
+#include "server/repository/version_files.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::repository {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VersionFilesTest : public testing::Test {
+ protected:
+  VersionFilesTest()
+      : root_(fs::path(testing::TempDir()) / "files" /
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "m/1");
+    version_ = {(root_ / "m/1").string(), fs::canonical(root_).string()};
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(root_ / "m/1" / name, std::ios::binary) << text;
+  }
+
+  std::string Error() {
+    const auto files = FindVersionFiles(version_);
+    EXPECT_FALSE(files.ok());
+    const std::string message(files.status().message());
+    EXPECT_FALSE(absl::StrContains(message, root_.string())) << message;
+    return message;
+  }
+
+  std::vector<std::string> Weights() {
+    std::vector<std::string> names;
+    const auto files = FindVersionFiles(version_);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const std::string& path : files->weights) {
+      names.push_back(fs::path(path).filename());
+    }
+    return names;
+  }
+
+  const fs::path root_;
+  VersionPath version_;
+};
+
+TEST_F(VersionFilesTest, AConfigurationOfEitherLayoutMustBeThere) {
+  EXPECT_EQ(Error(),
+            "config.textproto: there is no such file, and no config.json");
+  Write("config.json", "{}");
+  auto files = FindVersionFiles(version_);
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files->config, "");
+  EXPECT_EQ(fs::path(files->hugging_face).filename(), "config.json");
+  EXPECT_TRUE(files->weights.empty());
+}
+
+TEST_F(VersionFilesTest, ShardsAreThoseOfTheIndex) {
+  Write("config.json", "{}");
+  Write("model-00002-of-00002.safetensors", "defg");
+  Write("model-00001-of-00002.safetensors", "abc");
+  Write("other.safetensors", "x");
+  Write("model.safetensors.index.json",
+        R"({"metadata": {"total_size": 5}, "weight_map": {
+            "b": "model-00002-of-00002.safetensors",
+            "a": "model-00001-of-00002.safetensors",
+            "c": "model-00001-of-00002.safetensors"}})");
+  EXPECT_EQ(Weights(),
+            (std::vector<std::string>{"model-00001-of-00002.safetensors",
+                                      "model-00002-of-00002.safetensors"}));
+  EXPECT_EQ(FindVersionFiles(version_)->weights_size, 7);
+
+  const std::string before = Fingerprint(version_);
+  Write("model-00002-of-00002.safetensors", "defgh");
+  EXPECT_NE(Fingerprint(version_), before);
+
+  Write("model.safetensors", "whole");
+  EXPECT_EQ(Weights(), std::vector<std::string>{"model.safetensors"});
+  fs::remove(root_ / "m/1/model.safetensors");
+  fs::remove(root_ / "m/1/model-00002-of-00002.safetensors");
+  EXPECT_EQ(Error(), "model-00002-of-00002.safetensors: there is no such file");
+}
+
+TEST_F(VersionFilesTest, AnIndexThatNamesOtherFilesIsRefused) {
+  Write("config.json", "{}");
+  for (const char* index :
+       {"", "[]", "{}", R"({"weight_map": []})", R"({"weight_map": {}})",
+        R"({"weight_map": {"a": 1}})", R"({"weight_map": {"a": "../b"}})",
+        R"({"weight_map": {"a": "../b.safetensors"}})",
+        R"({"weight_map": {"a": "/etc/passwd"}})",
+        R"({"weight_map": {"a": "x.bin"}})",
+        R"({"weight_map": {"a": ".x.safetensors"}})"}) {
+    Write("model.safetensors.index.json", index);
+    EXPECT_TRUE(absl::StartsWith(Error(), "model.safetensors.index.json: "))
+        << index << ": " << Error();
+  }
+  std::string many = R"({"weight_map": {)";
+  for (int i = 0; i < 1001; ++i) {
+    const std::string key = std::to_string(i);
+    many += (i == 0 ? "\"" : ",\"") + key + "\":\"" + key + ".safetensors\"";
+  }
+  Write("model.safetensors.index.json", many + "}}");
+  EXPECT_EQ(Error(),
+            "model.safetensors.index.json: expected at most 1000 files");
+}
+
+TEST_F(VersionFilesTest, APickleIsNamed) {
+  Write("config.json", "{}");
+  Write("pytorch_model.bin", "x");
+  EXPECT_EQ(Error(),
+            "model.safetensors: there is no such file; pytorch_model.bin is a "
+            "pickle, which tools/convert_checkpoint.py converts");
+}
+
+// Hugging Face's cache has links to blobs in place of files.
+TEST_F(VersionFilesTest, LinksMayEndAnywhereInTheRoot) {
+  fs::create_directories(root_ / "blobs");
+  std::ofstream(root_ / "blobs/1") << "{}";
+  std::ofstream(root_ / "blobs/2") << "abc";
+  fs::create_symlink("../../blobs/1", root_ / "m/1/config.json");
+  fs::create_symlink("../../blobs/2", root_ / "m/1/model.safetensors");
+  ASSERT_TRUE(FindVersionFiles(version_).ok());
+  EXPECT_EQ(FindVersionFiles(version_)->weights_size, 3);
+  version_.root = fs::canonical(root_ / "m").string();
+  EXPECT_EQ(Error(), "config.json: lies outside the model repository");
+  version_.root = "";
+  EXPECT_TRUE(FindVersionFiles(version_).ok());
+}
+
+TEST_F(VersionFilesTest, WhatIsNoFileIsNotThere) {
+  fs::create_directories(root_ / "m/1/config.json");
+  fs::create_symlink("config.textproto", root_ / "m/1/config.textproto");
+  EXPECT_EQ(Error(),
+            "config.textproto: there is no such file, and no config.json");
+}
+
+}  // namespace
+}  // namespace sfmamba::repository
