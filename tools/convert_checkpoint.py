@@ -20,7 +20,6 @@ written; 2 the file or the flags are in error or in doubt, nothing is written.
 """
 
 import argparse
-import dataclasses
 import sys
 
 try:
@@ -31,15 +30,14 @@ except ImportError:
 
 from checkpoint import report
 from checkpoint.labels import choose_labels
-from checkpoint.model_directory import check_free, write_model
+from checkpoint.model_directory import Options, check_free, write_model
 from checkpoint.network import expected_tensors
 from checkpoint.opened import open_checkpoint
 from checkpoint.safetensors_file import stored_type
-from checkpoint.tensor import CheckpointError, is_finite, printable
+from checkpoint.tensor import CheckpointError, check_finite, printable
 from checkpoint.variants import CUSTOM, NAMES, find_row
 
 DTYPES = {'fp32': 'F32', 'fp16': 'F16', 'bf16': 'BF16'}
-_MAX_NAMED = 5  # Tensors in one message.
 
 
 def _pair(text):
@@ -94,20 +92,6 @@ def parse_args(argv):
     return args
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What the configuration says besides what the network is; None: the server's default."""
-
-    variant: str
-    tokens: str
-    num_heads: tuple = None
-    windows: tuple = None
-    attention_windows: tuple = None
-    swap: bool = None
-    picture: dict = dataclasses.field(default_factory=dict)
-    own_config: str = None  # Of a model directory, which is kept but for "weights".
-
-
 def _options(args, opened):
     choice, network = opened.choice, opened.network
     if opened.files.own_config is not None:
@@ -140,12 +124,7 @@ def _options(args, opened):
 
 def _stored_types(tensors, wanted):
     """The type that each tensor is stored in; an error if one is not finite."""
-    broken = [name for name, tensor in tensors.items()
-              if not is_finite(tensor.array(), tensor.dtype)]
-    if broken:
-        more = f' and {len(broken) - _MAX_NAMED} more' if len(broken) > _MAX_NAMED else ''
-        raise CheckpointError('NaN or infinite values in '
-                              f'{", ".join(map(printable, broken[:_MAX_NAMED]))}{more}')
+    check_finite(tensors)
     return {name: stored_type(tensor, wanted) for name, tensor in tensors.items()}
 
 

@@ -5,6 +5,7 @@ sha256 in it are those of the weights.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -15,6 +16,20 @@ from checkpoint.tensor import CheckpointError
 
 CONFIG, WEIGHTS, LABELS = 'config.textproto', 'model.safetensors', 'labels.txt'
 _TOKENS = {'swap': 'DATA', 'none': 'NONE'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the configuration says besides what the network is; None: the server's default."""
+
+    variant: str
+    tokens: str
+    num_heads: tuple = None
+    windows: tuple = None
+    attention_windows: tuple = None
+    swap: bool = None
+    picture: dict = dataclasses.field(default_factory=dict)
+    own_config: str = None  # Of a model directory, which is kept but for "weights".
 
 
 def _numbers(values):
