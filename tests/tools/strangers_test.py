@@ -63,6 +63,10 @@ class C3WrappersTest(StrangerTest):
                        'module', 'generator'):
             self.again(checkpoints.zip_file({'epoch': 3, holder: self.named('module.')}), *SWAP)
             self.assertIn(f'; weights: {holder}; prefix module.\n', self.printed)
+        # What is under a holder's name, but no network, is not taken for one.
+        others = {'params': {'scale': checkpoints.tensor('p', np.ones(3))}}
+        self.again(checkpoints.zip_file({**others, 'generator': self.named()}), *SWAP)
+        self.assertIn('; weights: generator\n', self.printed)
         self.again(checkpoints.zip_file({'a': {'b': {'state_dict': self.named()}}}), *SWAP)
         self.assertIn('; weights: a/b/state_dict\n', self.printed)
 
