@@ -70,8 +70,8 @@ def parse_args(argv):
                         help='how the weights are stored; default: as they are')
     parser.add_argument('--labels', metavar='FILE',
                         help='class names, one a line; default: those in the checkpoint, or of '
-                             'COCO (80 detected) or ADE20K (150 segmented); 1000 classes of '
-                             'ImageNet become class_0, ...: their names are not part of this')
+                             'COCO (80 detected) or ADE20K (150 segmented); else '
+                             'class_0, ...; models/photographs/1/labels.txt has ImageNet\'s')
     parser.add_argument('--num_heads', type=_pair, metavar='A,B',
                         help='attention heads of stages 3 and 4; custom variants need it where '
                              'CHECKPOINT does not say')
