@@ -119,7 +119,7 @@ def _options(args, opened):
             size = picture.setdefault('size', 224)
             windows = windows or (-(-size // 16), -(-size // 32))
     return Options(opened.variant, opened.tokens, num_heads, windows, args.attention_windows,
-                   choice.swap, picture)
+                   choice.swap, picture, settings=opened.files.settings)
 
 
 def _stored_types(tensors, wanted):

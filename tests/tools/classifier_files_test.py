@@ -1,5 +1,6 @@
 """What training starts from, of any layout, and what it ends with."""
 
+import json
 import types
 import unittest
 
@@ -28,6 +29,14 @@ def config_of(start):
 
 
 class OpenTest(OfficialTest):
+    def named(self, arch, shapes):
+        """A folder whose config.json has nothing but this name."""
+        folder = self.folder / 'named'
+        folder.mkdir(exist_ok=True)
+        (folder / 'config.json').write_text(json.dumps({'arch': arch}))
+        sparse.write_safetensors(folder / 'model.safetensors', shapes)
+        return folder
+
     def test_official_classifiers_of_both_forms(self):
         for row, (file, repository, arch), _, shapes in self.each_classifier():
             table = find_row(f'mamba_vision_{row}')[0]
@@ -49,8 +58,8 @@ class OpenTest(OfficialTest):
 
     def test_a_variant_names_what_nothing_tells(self):
         for row, _, _, shapes in self.each_classifier():
-            path = self.folder / 'weights.pth'
-            sparse.write_zip(path, {'state_dict': sparse.views(shapes)})
+            path = self.folder / 'weights.safetensors'
+            sparse.write_safetensors(path, shapes)
             with self.assertRaisesRegex(CheckpointError, '--tokens swap'):
                 open_start(path)
             for family, tokens in (('mamba_vision', 'none'), ('sf_mamba', 'data')):
@@ -60,12 +69,11 @@ class OpenTest(OfficialTest):
 
     def test_a_variant_of_another_network_is_refused(self):
         for row, (_, _, arch), _, shapes in self.each_classifier():
-            path = self.folder / 'weights.pth'
-            sparse.write_zip(path, {'state_dict': sparse.views(shapes), 'arch': arch})
+            path = self.named(arch, shapes)
             self.assertEqual(open_start(path, f'mamba_vision_{row}').variant,
                              f'mamba_vision_{row}')
             with self.assertRaisesRegex(CheckpointError, f'--variant sf_mamba_{row} is not what '
-                                        f'the checkpoint says: arch {arch}$'):
+                                        f'the checkpoint says: config.json arch {arch}$'):
                 open_start(path, f'sf_mamba_{row}')
             for other in ('mamba_vision_s' if row != 's' else 'mamba_vision_t',
                           'mamba_vision_l2_512_21k' if row != 'l2_512_21k' else 'mamba_vision_l2'):
@@ -75,16 +83,14 @@ class OpenTest(OfficialTest):
 
     def test_a_family_alone_is_not_overruled(self):
         shapes = expected_tensors(network('l2', 'CLASSIFICATION', 1000))
-        path = self.folder / 'weights.pth'
-        sparse.write_zip(path, {'state_dict': sparse.views(shapes), 'arch': 'mamba_vision'})
+        path = self.named('mamba_vision', shapes)
         self.assertEqual(open_start(path, 'mamba_vision_l2_512_21k').size, 512)
-        with self.assertRaisesRegex(CheckpointError, 'says: arch mamba_vision$'):
+        with self.assertRaisesRegex(CheckpointError, 'says: config.json arch mamba_vision$'):
             open_start(path, 'sf_mamba_l2')
 
     def test_names_of_one_network(self):
         shapes = expected_tensors(network('b', 'CLASSIFICATION', 1000))
-        path = self.folder / 'weights.pth'
-        sparse.write_zip(path, {'state_dict': sparse.views(shapes), 'arch': 'mamba_vision_B'})
+        path = self.named('mamba_vision_B', shapes)
         self.assertEqual(open_start(path, 'mamba_vision_b_21k').variant, 'mamba_vision_b_21k')
 
 

@@ -143,4 +143,6 @@ def choose(network, descriptions, variant=None, tokens=None):
     return Choice(variant, tokens, None if windows == default else windows,
                   None if row and num_heads == row.num_heads else num_heads,
                   _without_defaults(picture or {}, row), swap, why,
-                  _differing(network, row, descriptions), _other_family(descriptions, tokens))
+                  _differing(network, row, descriptions) +
+                  [d.note for d in descriptions if d.note],
+                  _other_family(descriptions, tokens))

@@ -31,6 +31,7 @@ class Description:
     shapes: tuple = None      # dim and depths.
     picture: dict = None      # Fields of config.textproto's "input" by name.
     swap: bool = None         # False: the tokens do not change places.
+    note: str = None          # What the server does otherwise.
 
     def __str__(self):
         return f'{self.source} {self.says}'
@@ -116,7 +117,12 @@ def _picture(source, fields):
              'mean': _colours(source, fields, 'mean', -_MAX_COLOUR),
              'std': _colours(source, fields, 'std', 0)}
     picture = {key: value for key, value in found.items() if value is not None}
-    return [Description(source, ', '.join(picture), picture=picture)] if picture else []
+    kernel = fields.get('interpolation')
+    note = f'{source} interpolation {printable(str(kernel))}; the server resizes by bicubic' \
+        if kernel not in (None, 'bicubic') else None
+    if not picture and note is None:
+        return []
+    return [Description(source, ', '.join(picture), picture=picture, note=note)]
 
 
 def _of_config(config):
@@ -196,7 +202,7 @@ def _of_own_config(text):
     config = textproto.parse(text)
     backbone = _first(config, 'backbone', {})
     if not isinstance(backbone, dict):
-        return []
+        raise CheckpointError('config.textproto: backbone: expected a message')
     variant, tokens = _first(backbone, 'variant'), _TOKENS.get(str(_first(backbone, 'tokens')))
     if variant not in NAMES:
         raise CheckpointError(f'config.textproto: variant {printable(str(variant))}: expected one '

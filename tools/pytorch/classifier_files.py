@@ -85,7 +85,7 @@ def _check_trainable(opened):
     if not network.backbone.attention or network.neck not in ((), NECK):
         raise CheckpointError('a network without attention or with another neck than '
                               f'{NECK}: it can be served, not trained here')
-    own = textproto.parse(opened.files.own_config)['backbone'][0] if opened.files.own_config else {}
+    own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
     others = sorted(own.keys() - _KNOWN)
     if others:
         raise CheckpointError(f'config.textproto: backbone.{", backbone.".join(others)}: can be '
