@@ -20,7 +20,6 @@ written; 2 the file or the flags are in error or in doubt, nothing is written.
 """
 
 import argparse
-import dataclasses
 import sys
 
 try:
@@ -31,15 +30,14 @@ except ImportError:
 
 from checkpoint import report
 from checkpoint.labels import choose_labels
-from checkpoint.model_directory import check_free, write_model
+from checkpoint.model_directory import Options, check_free, write_model
 from checkpoint.network import expected_tensors
 from checkpoint.opened import open_checkpoint
 from checkpoint.safetensors_file import stored_type
-from checkpoint.tensor import CheckpointError, is_finite, printable
+from checkpoint.tensor import CheckpointError, check_finite, printable
 from checkpoint.variants import CUSTOM, NAMES, find_row
 
 DTYPES = {'fp32': 'F32', 'fp16': 'F16', 'bf16': 'BF16'}
-_MAX_NAMED = 5  # Tensors in one message.
 
 
 def _pair(text):
@@ -72,8 +70,8 @@ def parse_args(argv):
                         help='how the weights are stored; default: as they are')
     parser.add_argument('--labels', metavar='FILE',
                         help='class names, one a line; default: those in the checkpoint, or of '
-                             'COCO (80 detected) or ADE20K (150 segmented); 1000 classes of '
-                             'ImageNet become class_0, ...: their names are not part of this')
+                             'COCO (80 detected) or ADE20K (150 segmented); else '
+                             'class_0, ...; models/photographs/1/labels.txt has ImageNet\'s')
     parser.add_argument('--num_heads', type=_pair, metavar='A,B',
                         help='attention heads of stages 3 and 4; custom variants need it where '
                              'CHECKPOINT does not say')
@@ -92,20 +90,6 @@ def parse_args(argv):
         if args.tokens not in (None, tokens):
             parser.error(f'--variant {args.variant} is one with --tokens {tokens}')
     return args
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What the configuration says besides what the network is; None: the server's default."""
-
-    variant: str
-    tokens: str
-    num_heads: tuple = None
-    windows: tuple = None
-    attention_windows: tuple = None
-    swap: bool = None
-    picture: dict = dataclasses.field(default_factory=dict)
-    own_config: str = None  # Of a model directory, which is kept but for "weights".
 
 
 def _options(args, opened):
@@ -135,17 +119,12 @@ def _options(args, opened):
             size = picture.setdefault('size', 224)
             windows = windows or (-(-size // 16), -(-size // 32))
     return Options(opened.variant, opened.tokens, num_heads, windows, args.attention_windows,
-                   choice.swap, picture)
+                   choice.swap, picture, settings=opened.files.settings)
 
 
 def _stored_types(tensors, wanted):
     """The type that each tensor is stored in; an error if one is not finite."""
-    broken = [name for name, tensor in tensors.items()
-              if not is_finite(tensor.array(), tensor.dtype)]
-    if broken:
-        more = f' and {len(broken) - _MAX_NAMED} more' if len(broken) > _MAX_NAMED else ''
-        raise CheckpointError('NaN or infinite values in '
-                              f'{", ".join(map(printable, broken[:_MAX_NAMED]))}{more}')
+    check_finite(tensors)
     return {name: stored_type(tensor, wanted) for name, tensor in tensors.items()}
 
 

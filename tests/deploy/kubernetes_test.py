@@ -263,8 +263,11 @@ class AgreementTest(unittest.TestCase):
     def test_the_server_accepts_its_configuration_and_arguments(self):
         config = FOLDER / 'base/server.textproto'
         runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
-        kserve = [argument.replace('{{.Name}}', 'everyday')
+        service = yaml.safe_load((KSERVE / 'inference-service.yaml').read_text())
+        kserve = [argument.replace('{{.Name}}', service['metadata']['name'])
                   for argument in runtime['spec']['containers'][0]['args']]
+        # Where KServe puts what storageUri names.
+        self.assertIn('--model=mambavision-t=/mnt/models', kserve)
         for arguments in ([f'--config={config}'], kserve):
             done = subprocess.run(['server/sfmamba_server', '--host=0.0.0.0', *arguments,
                                    '--validate_config'], capture_output=True, text=True, timeout=60)

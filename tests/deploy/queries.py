@@ -120,4 +120,4 @@ def autoscaler_queries():
     for metric in service['spec']['predictor']['autoScaling']['metrics']:
         # The test's server has a model of another name.
         query = metric['external']['metric']['query']
-        yield 'KServe', query.replace('"everyday"', '"namer"')
+        yield 'KServe', query.replace(f'"{service["metadata"]["name"]}"', '"namer"')

@@ -111,9 +111,14 @@ class C1EvidenceTest(StrangerTest):
         self.assertIn('num_heads: [1, 1, 8, 16]\n  windows: [12, 6]\n', self.config)
         self.assertIn('input {\n  size: 192\n  crop_pct: 0.9\n  resize: STRETCH\n'
                       '  mean: [0.5, 0.5, 0.5]\n  std: [0.25, 0.5, 1]\n}\n', self.config)
+        self.again(self.hugging_face(**config, interpolation='bicubic'))
         inner = {key: config.pop(key) for key in ('crop_pct', 'mean', 'std', 'input_size')}
-        self.again(self.hugging_face(**config, pretrained_cfg=inner, img_size=None))
+        self.assertNotIn('interpolation', self.printed)
+        self.again(self.hugging_face(**config, pretrained_cfg=inner, img_size=None,
+                                     interpolation='bilinear'))
         self.assertIn('  crop_pct: 0.9\n', self.config)
+        self.assertIn('note: config.json interpolation bilinear; the server resizes by bicubic\n',
+                      self.printed)
         shutil.rmtree(self.out)
         for wrong in ({'crop_mode': 'border'}, {'crop_pct': 0}, {'mean': [1, 2]},
                       {'mean': [10**400, 1, 1]}, {'std': [0, 1, 1]},
@@ -133,6 +138,31 @@ class C1EvidenceTest(StrangerTest):
                 statuses.append(self.run_it(folder, '--dry_run'))
                 self.assertFalse(self.out.exists())
         self.assertEqual(set(statuses), {0, 2})
+
+    def test_a_configuration_of_ours_beside_config_json(self):
+        """It may say how the model is served; what describes the network is not united."""
+        folder = self.hugging_face(model_type='mambavision', num_heads=[2, 4, 8, 16],
+                                   window_size=[8, 8, 12, 6])
+        own = folder / 'config.textproto'
+        settings = 'precision: AUTO # As measured.\nbatching { max_batch_size: 8 }\n'
+        (folder / 'labels.txt').write_text(''.join(f'label {i}\n' for i in range(10)))
+        for text in (settings, 'weights { size_bytes: 3 }\n' + settings):
+            own.write_text(text)
+            self.again(folder)
+            self.assertIn('  windows: [12, 6]\n', self.config)
+            self.assertIn('}\n' + settings + 'weights {\n  size_bytes', self.config)
+            self.assertEqual(self.config.count('weights'), 1)
+            self.assertEqual(self.labels[9], 'label 9')
+        complete = self.config
+        shutil.rmtree(self.out)
+        for text in ('backbone { variant: "custom" }', 'input { size: 96 }',
+                     'backbone { windows: [3, 3] } weights { sha256: "a" }', 'backbone: 3'):
+            own.write_text(text)
+            self.assert_refused(folder, 'config.textproto beside config.json: (backbone|input): '
+                                'expected only batching, default_for_task, precision, weights')
+        own.write_text(complete)  # It stands by itself, and config.json is not needed.
+        self.again(folder)
+        self.assertIn('by config.textproto variant custom', self.printed)
 
     def test_a_model_directory_of_ours(self):
         self.convert(self.saved(arch='mamba_vision_T'), *HEADS, '--input_size', '96')
@@ -155,6 +185,10 @@ class C1EvidenceTest(StrangerTest):
         self.assert_refused(first, 'config.textproto .* without --tokens, --windows', '--tokens',
                             'none', '--windows', '3,3')
         for text, message in (('backbone { variant: "vim_s" }', 'variant vim_s: expected one'),
+                              ('precision: AUTO', 'variant None: expected one'),
+                              ('backbone: 3', 'backbone: expected a message'),
+                              ('backbone { variant: "custom" } input { size: 0 }', 'input size'),
+                              ('backbone { variant: "custom" } input { mean: ["x"] }', 'numbers'),
                               ('backbone {', 'not expected'), ('a: [1', 'without an end'),
                               ('$', 'character 0'), ('a{' * 99, 'too many')):
             (first / 'config.textproto').write_text(text)

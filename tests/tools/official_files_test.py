@@ -102,6 +102,15 @@ model = dict(
 '''.replace(f'(2, 4, *{row.num_heads})', f'(2, 4, {row.num_heads[0]}, {row.num_heads[1]})')
 
 
+def epoch_file(state, classes, row, windows):
+    """What mmengine's runner saves after an epoch, of a schedule with MultiStepLR."""
+    value = checkpoints.mmengine(state, classes)
+    value['meta']['cfg'] = mmengine_config(row, windows)
+    milestones = checkpoints.Call('collections.Counter', ({27: 1, 33: 1},))
+    value['param_schedulers'] = [{'milestones': milestones, 'gamma': 0.1, 'last_step': 36}]
+    return value
+
+
 class OfficialTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -174,13 +183,15 @@ class FileTest(OfficialTest):
         for row, file in DETECTORS.items():
             expected = network(row, 'DETECTION', 80)
             state = sparse.views(expected_tensors(expected))
-            value = checkpoints.mmengine(state, ['a'] * 80)
-            value['meta']['cfg'] = mmengine_config(row, (112, 56))
-            sparse.write_zip(self.folder / file, value)
-            opened = self.assert_is(self.folder / file, f'mamba_vision_{row}', expected)
+            path = self.folder / file
+            sparse.write_zip(path, epoch_file(state, ['a'] * 80, row, (112, 56)))
+            opened = self.assert_is(path, f'mamba_vision_{row}', expected)
             self.assertIn('by meta.cfg backbone MM_mamba_vision; windows 112,56 by meta.cfg',
                           opened.evidence)
             self.assertEqual(opened.labels, ['a'] * 80)
+            sparse.write_zip(path, {'state_dict': state})
+            with self.assertRaisesRegex(CheckpointError, '--tokens swap .* or --tokens none'):
+                open_checkpoint(path)
 
     def test_segmenters(self):
         for row, (size, windows) in SEGMENTERS.items():
@@ -188,9 +199,7 @@ class FileTest(OfficialTest):
             expected = network(row, 'SEGMENTATION', 150)
             state = {**sparse.views(expected_tensors(expected)), **sparse.views(
                 {'auxiliary_head.conv_seg.weight': (150, 256, 1, 1)}, first=5000)}
-            value = checkpoints.mmengine(state, ['a'] * 150)
-            value['meta']['cfg'] = mmengine_config(row, windows)
-            sparse.write_zip(path, value)
+            sparse.write_zip(path, epoch_file(state, ['a'] * 150, row, windows))
             opened = self.assert_is(path, f'mamba_vision_{row}', expected)
             self.assertIn('windows {},{} by meta.cfg'.format(*windows), opened.evidence)
             self.assertEqual(windows, default_windows(f'mamba_vision_{row}', 'SEGMENTATION'))
@@ -221,10 +230,9 @@ class FileTest(OfficialTest):
 
     def test_a_small_detector_under_the_name_of_the_tiny_one(self):
         expected = network('s', 'DETECTION', 80)
-        value = checkpoints.mmengine(sparse.views(expected_tensors(expected)), ['a'] * 80)
-        value['meta']['cfg'] = mmengine_config('s', (112, 56))
         path = self.folder / DETECTORS['t']
-        sparse.write_zip(path, value)
+        sparse.write_zip(path, epoch_file(sparse.views(expected_tensors(expected)), ['a'] * 80, 's',
+                                          (112, 56)))
         opened = self.assert_is(path, 'mamba_vision_s', expected)
         self.assertEqual(opened.choice.notes, [
             f'the name {DETECTORS["t"]}; but the tensors have dim 96, depths [3, 3, 7, 5], as s'])
@@ -266,8 +274,10 @@ class ResavedTest(OfficialTest):
                 ('deepspeed', {'module': self.prefixed('module._orig_mod.'),
                                'ds_version': '0.15', 'args': arch}, 'weights: module; prefix'),
                 ('fsdp', {**arch, 'model': wrapped}, 'weights: model'),
-                ('half', {**arch, 'model_state_dict': self.prefixed('', 'F16')},
-                 'weights: model_state_dict')):
+                ('fp16', {**arch, 'model_state_dict': self.prefixed('', 'F16')},
+                 'weights: model_state_dict'),
+                ('bf16', {**arch, 'state_dict': self.prefixed('', 'BF16')},
+                 'weights: state_dict')):
             with self.subTest(name):
                 sparse.write_zip(self.folder / name, value)
                 self.assert_tiny(self.folder / name, origin)
@@ -296,6 +306,34 @@ class ResavedTest(OfficialTest):
         folder = self.folder_of('whole', 't')
         sparse.write_zip(folder / 'pytorch_model.bin', sparse.views(shapes, 'F16'))
         self.assert_tiny(folder)
+
+    def test_a_folder_of_timms(self):
+        """As timm puts its models on a hub: names without a prefix, another config.json."""
+        folder = self.folder / 'timm'
+        folder.mkdir()
+        pretrained = {'input_size': [3, 224, 224], 'crop_pct': 1.0, 'crop_mode': 'center',
+                      'interpolation': 'bicubic', 'mean': [0.485, 0.456, 0.406],
+                      'std': [0.229, 0.224, 0.225], 'num_classes': 1000}
+        (folder / 'config.json').write_text(json.dumps(
+            {'architecture': 'mamba_vision_T', 'num_classes': 1000, 'pretrained_cfg': pretrained}))
+        sparse.write_safetensors(folder / 'model.safetensors', self.shapes, 'F16')
+        opened = self.assert_tiny(folder, 'config.json architecture mamba_vision_T')
+        self.assertEqual(opened.choice.picture, {})
+
+    def test_a_cache_of_hugging_faces(self):
+        """A snapshot holds links to files without suffixes; its name says nothing."""
+        names = {str(i): f'label {i}' for i in range(1000)}
+        blobs = self.folder_of('blobs', 't', id2label=names)
+        (blobs / 'config.json').rename(blobs / '0a1b')
+        sparse.write_safetensors(blobs / '2c3d', {
+            f'model.{name}': shape for name, shape in self.shapes.items()})
+        snapshot = self.folder / 'snapshots/4e5f'
+        snapshot.mkdir(parents=True)
+        for name, blob in (('config.json', '0a1b'), ('model.safetensors', '2c3d')):
+            (snapshot / name).symlink_to(f'../../blobs/{blob}')
+        for path in (snapshot, snapshot / 'model.safetensors'):
+            opened = self.assert_tiny(path, 'model_type mambavision')
+            self.assertEqual(opened.labels, list(names.values()))
 
 
 if __name__ == '__main__':

@@ -63,6 +63,10 @@ class C3WrappersTest(StrangerTest):
                        'module', 'generator'):
             self.again(checkpoints.zip_file({'epoch': 3, holder: self.named('module.')}), *SWAP)
             self.assertIn(f'; weights: {holder}; prefix module.\n', self.printed)
+        # What is under a holder's name, but no network, is not taken for one.
+        others = {'params': {'scale': checkpoints.tensor('p', np.ones(3))}}
+        self.again(checkpoints.zip_file({**others, 'generator': self.named()}), *SWAP)
+        self.assertIn('; weights: generator\n', self.printed)
         self.again(checkpoints.zip_file({'a': {'b': {'state_dict': self.named()}}}), *SWAP)
         self.assertIn('; weights: a/b/state_dict\n', self.printed)
 
@@ -192,7 +196,8 @@ class C5FoldersTest(StrangerTest):
 class C6LabelsTest(StrangerTest):
     def test_hugging_faces_labels(self):
         names = [f'tench, Tinca {i}' for i in range(10)]
-        config = {'model_type': 'mambavision', 'id2label': {str(i): n for i, n in enumerate(names)}}
+        config = {'model_type': 'mambavision',  # Its numbers count, not its order.
+                  'id2label': {str(i): names[i] for i in reversed(range(10))}}
         self.again(self.hugging_face(**config), *HEADS)
         self.assertEqual(self.labels, names)
         for wrong in ({'0': 'a'}, {'1': 'a'}, {**config['id2label'], '3': ''}, ['a'], 7):

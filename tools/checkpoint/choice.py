@@ -22,6 +22,7 @@ class Choice:
     swap: bool          # False: the auxiliary tokens do not change places.
     why: str            # Which evidence decided, in a line.
     notes: list         # What does not agree without being in doubt.
+    against: list       # The evidence of another family, which the flags overrule.
 
 
 def _of_shapes(network):
@@ -34,6 +35,10 @@ def _of_shapes(network):
     return []
 
 
+def _other_family(descriptions, tokens):
+    return [str(d) for d in descriptions if d.tokens not in (None, tokens)]
+
+
 def _choose_tokens(network, descriptions, flag):
     """(the tokens, why)."""
     said = [d for d in descriptions if d.tokens]
@@ -41,7 +46,7 @@ def _choose_tokens(network, descriptions, flag):
         if flag == 'none' and network.backbone.learnable:
             raise CheckpointError('the tensors aux_head are SF-Mamba\'s, --tokens none is '
                                   'MambaVision: leave it out')
-        against = [str(d) for d in said if d.tokens != flag]
+        against = _other_family(said, flag)
         return flag, 'as the flags say' + (f', against {" and ".join(against)}' if against else '')
     kinds = {d.tokens for d in said}
     if not kinds:
@@ -138,4 +143,6 @@ def choose(network, descriptions, variant=None, tokens=None):
     return Choice(variant, tokens, None if windows == default else windows,
                   None if row and num_heads == row.num_heads else num_heads,
                   _without_defaults(picture or {}, row), swap, why,
-                  _differing(network, row, descriptions))
+                  _differing(network, row, descriptions) +
+                  [d.note for d in descriptions if d.note],
+                  _other_family(descriptions, tokens))

@@ -31,6 +31,7 @@ class Description:
     shapes: tuple = None      # dim and depths.
     picture: dict = None      # Fields of config.textproto's "input" by name.
     swap: bool = None         # False: the tokens do not change places.
+    note: str = None          # What the server does otherwise.
 
     def __str__(self):
         return f'{self.source} {self.says}'
@@ -87,34 +88,41 @@ def _numbers(source, fields):
                         shapes=shapes)]
 
 
-def _colours(config, key, least):
-    values = config.get(key)
+def _colours(source, fields, key, least):
+    values = fields.get(key)
     if values is None:
         return None
     if not isinstance(values, (list, tuple)) or len(values) != 3 or not all(
             isinstance(v, (int, float)) and least < v < _MAX_COLOUR for v in values):
-        raise CheckpointError(f'config.json: {key}: expected three numbers')
+        raise CheckpointError(f'{source}: {key}: expected three numbers')
     return tuple(values)
 
 
-def _picture(config):
-    """What config.json says of the pictures, as fields of "input"."""
-    size = next((config[key] for key in _SIZE_KEYS if config.get(key) is not None), None)
+def _picture(source, fields):
+    """The Description of the pictures that `fields`, with config.json's names, tell of."""
+    size = next((fields[key] for key in _SIZE_KEYS if fields.get(key) is not None), None)
     if isinstance(size, (list, tuple)):
         if len(size) not in (2, 3) or size[-1] != size[-2]:
-            raise CheckpointError('config.json: the input size: expected a square')
+            raise CheckpointError(f'{source}: the input size: expected a square')
         size = size[-1]
     if size is not None and (type(size) is not int or not 0 < size <= 16384):
-        raise CheckpointError('config.json: the input size: expected 1 to 16384')
-    crop, mode = config.get('crop_pct'), config.get('crop_mode')
+        raise CheckpointError(f'{source}: the input size: expected 1 to 16384')
+    crop, mode = fields.get('crop_pct'), fields.get('crop_mode')
     if crop is not None and (not isinstance(crop, (int, float)) or not 0.01 <= crop <= 1):
-        raise CheckpointError('config.json: crop_pct: expected 0.01 to 1')
+        raise CheckpointError(f'{source}: crop_pct: expected 0.01 to 1')
     if mode is not None and mode not in tuple(_CROP_MODES):
-        raise CheckpointError(f'config.json: crop_mode {printable(str(mode))}: expected '
+        raise CheckpointError(f'{source}: crop_mode {printable(str(mode))}: expected '
                               f'{" or ".join(_CROP_MODES)}')
-    fields = {'size': size, 'crop_pct': crop and float(crop), 'resize': _CROP_MODES.get(mode),
-              'mean': _colours(config, 'mean', -_MAX_COLOUR), 'std': _colours(config, 'std', 0)}
-    return {key: value for key, value in fields.items() if value is not None}
+    found = {'size': size, 'crop_pct': crop and float(crop), 'resize': _CROP_MODES.get(mode),
+             'mean': _colours(source, fields, 'mean', -_MAX_COLOUR),
+             'std': _colours(source, fields, 'std', 0)}
+    picture = {key: value for key, value in found.items() if value is not None}
+    kernel = fields.get('interpolation')
+    note = f'{source} interpolation {printable(str(kernel))}; the server resizes by bicubic' \
+        if kernel not in (None, 'bicubic') else None
+    if not picture and note is None:
+        return []
+    return [Description(source, ', '.join(picture), picture=picture, note=note)]
 
 
 def _of_config(config):
@@ -122,9 +130,7 @@ def _of_config(config):
     inner = config.get('pretrained_cfg')
     config = {**(inner if isinstance(inner, dict) else {}), **config}
     found = [d for key in _NAME_KEYS for d in _named('config.json', key, config.get(key))]
-    found += _numbers('config.json', config)
-    picture = _picture(config)
-    return found + [Description('config.json', ', '.join(picture), picture=picture)] * bool(picture)
+    return found + _numbers('config.json', config) + _picture('config.json', config)
 
 
 def _arguments(node):
@@ -177,11 +183,27 @@ def _numbers_of(texts):
     return [int(text) for text in texts if isinstance(text, str) and text.isdigit()]
 
 
-def _of_own_config(text):
-    backbone = _first(textproto.parse(text), 'backbone', {})
-    if not isinstance(backbone, dict):
+def _of_own_input(fields):
+    if not isinstance(fields, dict):
         return []
-    variant, tokens = _first(backbone, 'variant'), _TOKENS.get(_first(backbone, 'tokens'))
+    modes = {resize: mode for mode, resize in _CROP_MODES.items()}
+    try:
+        crop, mean, std = ([float(text) for text in fields.get(name, [])] or None
+                           for name in ('crop_pct', 'mean', 'std'))
+    except (TypeError, ValueError) as error:
+        raise CheckpointError('config.textproto: input: expected numbers') from error
+    return _picture('config.textproto', {
+        'image_size': next(iter(_numbers_of(fields.get('size', []))), None),
+        'crop_pct': crop and crop[0], 'crop_mode': modes.get(str(_first(fields, 'resize'))),
+        'mean': mean, 'std': std})
+
+
+def _of_own_config(text):
+    config = textproto.parse(text)
+    backbone = _first(config, 'backbone', {})
+    if not isinstance(backbone, dict):
+        raise CheckpointError('config.textproto: backbone: expected a message')
+    variant, tokens = _first(backbone, 'variant'), _TOKENS.get(str(_first(backbone, 'tokens')))
     if variant not in NAMES:
         raise CheckpointError(f'config.textproto: variant {printable(str(variant))}: expected one '
                               f'of {", ".join(NAMES)}')
@@ -192,13 +214,20 @@ def _of_own_config(text):
     return [Description('config.textproto', f'variant {variant}'
                         f'{f" with --tokens {tokens}" if tokens else ""}', tokens, row,
                         _last_two(_numbers_of(backbone.get('windows', []))),
-                        _last_two(_numbers_of(backbone.get('num_heads', []))))]
+                        _last_two(_numbers_of(backbone.get('num_heads', []))),
+                        swap=False if _first(backbone, 'swap') in ('false', 'False', 'f', '0')
+                        else None)] + _of_own_input(_first(config, 'input'))
 
 
 def _of_facts(facts):
-    own = isinstance(facts.get('labels'), (list, tuple)) or 'depth' in facts
-    swap = facts.get('swap') if isinstance(facts.get('swap'), bool) else None
-    return [Description('facts', 'written by tools/pytorch', 'swap', swap=swap)] if own else []
+    if not isinstance(facts.get('labels'), (list, tuple)) and 'depth' not in facts:
+        return []
+    network = facts['network'] if isinstance(facts.get('network'), dict) else facts
+    tokens = _TOKENS.get(str(network.get('tokens', 'data')).upper())
+    swap = network.get('swap') if isinstance(network.get('swap'), bool) else None
+    return [Description('facts', 'written by tools/pytorch', tokens, swap=swap),
+            *_named('facts', 'variant', network.get('variant')), *_numbers('facts', network),
+            *_picture('facts', network)]
 
 
 def describe(files, facts):

@@ -6,6 +6,7 @@ import mmap
 import pathlib
 import re
 
+from checkpoint import textproto
 from checkpoint.safetensors_file import MAX_HEADER, is_safetensors, read_safetensors
 from checkpoint.tensor import CheckpointError, Tensor, printable
 from checkpoint.torch_file import TorchFile, read_torch_file
@@ -15,6 +16,8 @@ _WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.
             'pytorch_model.bin.index.json')
 _SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
 _CONFIG, _OWN_CONFIG, _OWN_LABELS = 'config.json', 'config.textproto', 'labels.txt'
+# What a config.textproto may say beside config.json.
+_SETTINGS = {'batching', 'default_for_task', 'precision', 'weights'}
 _SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
 _FILE_NAME = re.compile(r'\w[\w.-]*', re.ASCII)  # Of a shard: never of another folder.
 _LFS_POINTER = b'version https://git-lfs.github.com/spec/'
@@ -27,8 +30,9 @@ class Files:
     dropped: dict            # As TorchFile's.
     name: str                # Of the file, or of the folder if the file has one of _WEIGHTS.
     config: dict = None      # config.json.
-    own_config: str = None   # The text of config.textproto, of a model that the server loads.
-    own_labels: str = None   # The text of its labels.txt.
+    own_config: str = None   # The text of a config.textproto that describes the model.
+    settings: str = None     # That of one beside config.json that says how it is served.
+    own_labels: str = None   # The text of the server's labels.txt.
 
 
 def _refuse_other_kinds(data):
@@ -132,6 +136,23 @@ def _text(path):
         raise CheckpointError(f'{path.name}: not UTF-8') from error
 
 
+def _sort_own_config(files):
+    """As in the server: what states variant and digest is complete; what does not adds to
+    config.json, here no more than how the model is served."""
+    if files.own_config is None or files.config is None:
+        return
+    found = textproto.parse(files.own_config)
+    messages = [found.get(name, [{}])[0] for name in ('backbone', 'weights')]
+    if all(isinstance(message, dict) and name in message
+           for message, name in zip(messages, ('variant', 'sha256'))):
+        return
+    others = sorted(found.keys() - _SETTINGS)
+    if others:
+        raise CheckpointError(f'{_OWN_CONFIG} beside {_CONFIG}: {", ".join(others)}: expected only '
+                              f'{", ".join(sorted(_SETTINGS))}; give the rest by flags')
+    files.settings, files.own_config = files.own_config, None
+
+
 def read_files(path):
     """The Files of `path`: a checkpoint, an index of shards, or a folder with either.
 
@@ -147,10 +168,11 @@ def read_files(path):
     files = Files(found.value, found.dropped, (folder if with_folder else path).absolute().name)
     if with_folder:
         files.own_config = _text(folder / _OWN_CONFIG)
-        files.own_labels = _text(folder / _OWN_LABELS) if files.own_config else None
+        files.own_labels = _text(folder / _OWN_LABELS)
         if (folder / _CONFIG).is_file():
             try:
                 files.config = _json((folder / _CONFIG).read_bytes())
             except CheckpointError as error:
                 raise CheckpointError(f'{_CONFIG}: {error}') from error
+        _sort_own_config(files)
     return files

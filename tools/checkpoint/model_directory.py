@@ -5,6 +5,7 @@ sha256 in it are those of the weights.
 """
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -15,6 +16,21 @@ from checkpoint.tensor import CheckpointError
 
 CONFIG, WEIGHTS, LABELS = 'config.textproto', 'model.safetensors', 'labels.txt'
 _TOKENS = {'swap': 'DATA', 'none': 'NONE'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the configuration says besides what the network is; None: the server's default."""
+
+    variant: str
+    tokens: str
+    num_heads: tuple = None
+    windows: tuple = None
+    attention_windows: tuple = None
+    swap: bool = None
+    picture: dict = dataclasses.field(default_factory=dict)
+    own_config: str = None  # Of a model directory, which is kept but for "weights".
+    settings: str = None    # What is added, but for "weights".
 
 
 def _numbers(values):
@@ -81,12 +97,17 @@ def _input(network, options):
     return _message('input', {name: fields[name] for name in order if name in fields})
 
 
+def _without_weights(text):
+    kept = re.sub(r'^weights\s*:?\s*\{[^}]*\}\n?', '', text, flags=re.MULTILINE)
+    return kept.rstrip('\n')
+
+
 def config_text(network, options, size_bytes, sha256):
     """The sfmamba.v1.ModelConfig of the network, for weights of this size and digest."""
     weights = _message('weights', {'size_bytes': size_bytes, 'sha256': f'"{sha256}"'})
     if options.own_config is not None:
-        kept = re.sub(r'^weights\s*:?\s*\{[^}]*\}\n?', '', options.own_config, flags=re.MULTILINE)
-        return '\n'.join([kept.rstrip('\n'), *weights]) + '\n'
+        return '\n'.join([_without_weights(options.own_config), *weights]) + '\n'
+    settings = [_without_weights(options.settings)] if options.settings else []
     return '\n'.join([
         '# proto-file: sfmamba/v1/config.proto', '# proto-message: sfmamba.v1.ModelConfig',
         f'task: {network.task}',
@@ -94,6 +115,7 @@ def config_text(network, options, size_bytes, sha256):
         f'num_classes: {network.classes}',
         *_input(network, options),
         *_head(network),
+        *settings,
         *weights]) + '\n'
 
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 MAX_RANK = 8
+_MAX_NAMED = 5  # Tensors in one message.
 
 
 class CheckpointError(Exception):
@@ -154,6 +155,11 @@ def fits(array, dtype, wanted):
     return bool(np.array_equal(before, after))
 
 
-def is_finite(array, dtype):
-    """Whether no element of a float type is a NaN or infinite."""
-    return bool(np.isfinite(_widened(array, dtype)).all())
+def check_finite(tensors):
+    """An error that names those of the float tensors with a NaN or an infinity."""
+    broken = [name for name, tensor in tensors.items()
+              if not np.isfinite(_widened(tensor.array(), tensor.dtype)).all()]
+    if broken:
+        more = f' and {len(broken) - _MAX_NAMED} more' if len(broken) > _MAX_NAMED else ''
+        raise CheckpointError('NaN or infinite values in '
+                              f'{", ".join(map(printable, broken[:_MAX_NAMED]))}{more}')

@@ -34,6 +34,7 @@ class Composed:
         self.validation = held_out['pictures'], held_out['classes']
         self.refresh()
         self.has_teacher = all('features' in file for file in self.files.values())
+        self.has_maps = True
 
     def refresh(self):
         for path in sorted(self.folder.glob('[0-9]*.npz')):
@@ -64,7 +65,7 @@ class Composed:
 class Folders:
     """A folder with one sub-folder of pictures per class; draw() gives uint8 [n,T,T,3]."""
 
-    has_teacher = False
+    has_teacher = has_maps = False
 
     def __init__(self, folder, size):
         self.labels = sorted(path.name for path in folder.iterdir() if path.is_dir())

@@ -9,6 +9,7 @@ import hashlib
 
 import safetensors.torch
 
+import classifier_files
 import configs
 import lite_trunk
 
@@ -78,6 +79,10 @@ and the maps of its blocks.
 The names of the classes are those of PyTorch's torchvision (`_IMAGENET_CATEGORIES`),
 BSD-3-Clause, Copyright (c) Soumith Chintala 2016.
 '''
+INITIAL_CREDIT = '''
+Training began with the weights of `{name}`, a {variant}. What their licence asks holds for these
+weights too.
+'''
 CLASSIFIER_ID, DETECTOR_ID, SEGMENTER_ID = 'everyday', 'everyday_detector', 'everyday_segmenter'
 
 
@@ -118,9 +123,16 @@ def write(out, task, model, tensors, labels, settings, credits_text):
                                     encoding='utf-8')
 
 
-def write_classifier(out, model, labels, credits=HEADING):
-    write(out, 'CLASSIFICATION', configs.CLASSIFIER, model.state_dict(), labels,
-          CENTRE_CROP.format(size=configs.SIZE), credits)
+def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
+    """Writes the folder of a classifier with the facts of classifier_files.facts_of(); `initial`
+    is the file that training began with."""
+    arrays = {key: value.numpy() for key, value in model.state_dict().items()
+              if not key.endswith('num_batches_tracked')}
+    classifier_files.write_classifier(out, model.config, arrays, labels, facts)
+    stride = model.config.lite_trunk
+    credits += TRUNK_CREDIT.format(stride=stride) if stride else INITIAL_CREDIT.format(
+        variant=facts['variant'], name=initial.absolute().name)
+    (out / 'CREDITS.md').write_text(credits, encoding='utf-8')
 
 
 def write_photographs(out, model, depth, labels):

@@ -5,46 +5,54 @@
 DATA is a folder with one sub-folder of pictures per class, of which every fifth picture
 is kept for validation; or what models/recipe/make_pictures.py wrote: what the trunk, which
 is not trained, makes of pictures, and perhaps a teacher's features, which the student then
-learns along with the classes. A file CREDITS.md in DATA begins that of the model. RUN receives checkpoint.pt and log.txt. See training.py for
---passes, --minutes, --resume.
+learns along with the classes. A file CREDITS.md in DATA begins that of the model. RUN receives
+checkpoint.pt and log.txt. See training.py for --passes, --minutes, --resume.
+
+With --initial the network is that of a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
+as timm, Hugging Face, Lightning, the server or this program write them. Training changes all of
+its layers but EfficientNet-Lite0's.
 """
 
 import argparse
 import pathlib
+import sys
 
 import numpy as np
-import safetensors.torch
 import torch
 import torch.nn.functional as F
 
+import classifier_files
 import export
 import sf_mamba
 import training
-from configs import CLASSIFIER, MEAN, SIZE, STD
+from classifier_files import VARIANTS, CheckpointError
+from configs import CLASSIFIER, MEAN, PHOTOGRAPHS, SIZE, STD
 from dataset import open_data
 
-BATCH = 64
+BATCH, WHOLE_BATCH = 64, 16  # The second where no layers are frozen.
 PASSES = 90_000
 RATE, WEIGHT_DECAY = 1e-3, 0.05
+FINE_RATE = 1e-4  # Of layers that have learned already, where none are frozen.
 SMOOTHING = 0.1
 # Of the teacher: how soft its answers are made, and how much each part of the loss counts.
 TEMPERATURE, HARD, SOFT, FEATURES = 2.0, 0.5, 0.5, 1.0
 TEACHER_DECAY = 0.03
 
 
-def normalise(pictures):
+def normalise(pictures, mean=MEAN, std=STD):
     """uint8 [n,S,S,3] to the model's float input [n,3,S,S]."""
-    return ((pictures.float() / 255 - MEAN.to(pictures.device)) /
-            STD.to(pictures.device)).permute(0, 3, 1, 2)
+    return ((pictures.float() / 255 - mean.to(pictures.device)) /
+            std.to(pictures.device)).permute(0, 3, 1, 2)
 
 
-def predict(model, pictures, batch=64):
+def predict(model, pictures, batch=64, mean=MEAN, std=STD):
     """Logits [n,classes] of uint8 pictures [n,S,S,3]."""
     model.eval()
     place = next(model.parameters()).device
     with torch.inference_mode():
-        return torch.cat([model(normalise(torch.from_numpy(pictures[i:i + batch]).to(place))).cpu()
-                          for i in range(0, len(pictures), batch)])
+        parts = (torch.from_numpy(pictures[i:i + batch]).to(place)
+                 for i in range(0, len(pictures), batch))
+        return torch.cat([model(normalise(part, mean, std)).cpu() for part in parts])
 
 
 def accuracy(logits, classes):
@@ -85,29 +93,37 @@ class Teacher:
 class Student(torch.nn.Module):
     """The classifier, and the map from its features to the teacher's, which is dropped later.
 
-    The trunk is frozen.
+    A trunk is frozen.
     """
 
-    def __init__(self, model, teacher_features):
+    def __init__(self, model, teacher_features, mean=MEAN, std=STD):
         super().__init__()
-        self.model = model
-        model.trunk.requires_grad_(False)
+        self.model, self.mean, self.std = model, mean, std
+        if model.config.lite_trunk:
+            model.trunk.requires_grad_(False)
         self.guess = torch.nn.Linear(model.norm.num_features, teacher_features) \
             if teacher_features else None
 
     def train(self, mode=True):
         super().train(mode)
-        self.model.trunk.eval()
+        if self.model.config.lite_trunk:
+            self.model.trunk.eval()
         return self
+
+    def last_map(self, x):
+        """The last stage's map of uint8 pictures, or of the trunk's last maps."""
+        if x.dtype == torch.uint8:
+            x = normalise(x, self.mean, self.std).contiguous(memory_format=torch.channels_last)
+            if not self.model.config.lite_trunk:
+                return self.model.features(x)[-1]
+            x = self.model.trunk(x)[-1]
+        return self.model.run_stages(x.float(), self.model.config.first)[-1]
 
     def losses(self, x, classes, answers):
         """`x`: pictures, or the trunk's last maps; `answers`: the teacher's features and
         logits, or None."""
         with training.precision():
-            if x.dtype == torch.uint8:
-                x = normalise(x).contiguous(memory_format=torch.channels_last)
-                x = self.model.trunk(x)[-1]
-            x = self.model.pool(self.model.run_stages(x.float(), 2)[-1])
+            x = self.model.pool(self.last_map(x))
             logits = self.model.head(x)
             guess = self.guess(x) if self.guess else None
         hard = F.cross_entropy(logits.float(), classes, label_smoothing=SMOOTHING)
@@ -132,68 +148,99 @@ def augment(rng, pictures, size):
     return torch.from_numpy(out)
 
 
-def start_from(model, path):
-    """Loads model.safetensors or a checkpoint.pt; of other classes all but the last layer."""
-    if path.suffix == '.safetensors':
-        tensors = {k: v.float() for k, v in safetensors.torch.load_file(path).items()}
-    else:
-        saved = torch.load(path, weights_only=True)['state_dict']
-        tensors = {k.removeprefix('model.'): v for k, v in saved.items() if k.startswith('model.')}
-    if len(tensors['head.bias']) != model.head.out_features:
+def load_weights(model, start):
+    """Loads the weights of a Start; of another number of classes all but the last layer."""
+    tensors = {name: torch.from_numpy(array) for name, array in start.arrays().items()}
+    if start.classes != model.head.out_features:
         del tensors['head.weight'], tensors['head.bias']
+        print(f'a new head: {model.head.out_features} classes in place of {start.classes}')
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     missing = [k for k in missing if not k.startswith('head.')
                and not k.endswith('num_batches_tracked')]
     if missing or unexpected:
-        raise ValueError(f'{path}: missing {missing}, unexpected {unexpected}')
+        raise ValueError(f'missing {missing}, unexpected {unexpected}')
 
 
-def train(args):
-    torch.manual_seed(args.seed)
-    data = open_data(args.data, SIZE)
-    teacher = Teacher(*data.taught(10_000), len(data.labels)) if data.has_teacher else None
-    model = sf_mamba.make('custom', num_classes=len(data.labels), swap=not args.no_swap,
-                          **CLASSIFIER)
-    if args.initial:
-        start_from(model, args.initial)
+def make_model(start, classes, no_swap=False):
+    """The network to train, with the weights that it begins with."""
+    fields = {**(start.fields if start else CLASSIFIER), **({'swap': False} if no_swap else {})}
+    model = sf_mamba.make('custom', num_classes=classes, **fields)
+    if start:
+        load_weights(model, start)
     else:
         model.trunk.load_imagenet()
-    student = Student(model, len(teacher.mean) if teacher else 0)
+    return model
+
+
+def rate_of(name):
+    """The peak rate of a parameter of a Student without a trunk."""
+    return RATE if name.startswith('model.head.') else FINE_RATE
+
+
+def train(args, start=None):
+    torch.manual_seed(args.seed)
+    size = start.size if start else SIZE
+    data = open_data(args.data, size)
+    model = make_model(start, len(data.labels), args.no_swap)
+    if data.has_maps and model.config.lite_trunk != CLASSIFIER['lite_trunk']:
+        raise CheckpointError(f'its network does not take the maps in {args.data}, expected '
+                              'folders of pictures')
+    teacher = Teacher(*data.taught(10_000), len(data.labels)) if data.has_teacher else None
+    network = classifier_files.facts_of(model.config, start, size)
+    mean, std = torch.tensor(network['mean']), torch.tensor(network['std'])
+    student = Student(model, len(teacher.mean) if teacher else 0, mean, std)
     student = student.to(memory_format=torch.channels_last)
+    whole = not model.config.lite_trunk
+    batch = WHOLE_BATCH if whole else BATCH
 
     def validate(averaged):
-        top1, top5, class_mean = accuracy(predict(averaged.model, data.validation[0]),
-                                          data.validation[1])
+        logits = predict(averaged.model, data.validation[0], batch, mean, std)
+        top1, top5, class_mean = accuracy(logits, data.validation[1])
         data.refresh()
         return dict(validation_top1=round(top1, 4), validation_top5=round(top5, 4),
                     class_mean=round(class_mean, 4))
 
-    run = training.Run(args, student, training.parameter_groups(student, RATE, WEIGHT_DECAY),
-                       dict(labels=data.labels), validate)
+    groups = training.parameter_groups(student, RATE, WEIGHT_DECAY, rate_of if whole else None)
+    run = training.Run(args, student, groups, dict(labels=data.labels, network=network), validate)
     place = training.device()
     for rng in run.steps():
-        inputs, classes, features = data.draw(rng, BATCH)
+        inputs, classes, features = data.draw(rng, batch)
         if inputs.dtype == np.uint8:
-            inputs = augment(rng, inputs, SIZE)
+            inputs = augment(rng, inputs, size)
         answers = tuple(x.to(place) for x in teacher(features)) if teacher else None
         run.learn(student.losses(torch.as_tensor(inputs).to(place), classes.to(place), answers),
                   len(inputs))
     if args.export and run.rank == 0:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
-                                data.credits or export.HEADING)
+                                network, data.credits or export.HEADING, args.initial)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--data', type=pathlib.Path, required=True)
     parser.add_argument('--initial', type=pathlib.Path,
-                        help='model.safetensors or checkpoint.pt to start from')
+                        help='checkpoint, or folder of one, to start from')
+    parser.add_argument('--variant', choices=VARIANTS, metavar='NAME',
+                        help='what --initial is where nothing in it tells: mamba_vision_t, '
+                             'sf_mamba_b, ...')
     parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
     training.add_arguments(parser, PASSES)
     args = parser.parse_args()
+    if args.variant and not args.initial:
+        parser.error('--variant says what --initial is: give that too')
     torch.set_num_threads(args.threads)
-    train(args)
+    try:
+        start = None
+        if args.initial:
+            start = classifier_files.open_start(args.initial, args.variant,
+                                                (CLASSIFIER, PHOTOGRAPHS))
+            print(f'found: {start.evidence}')
+        train(args, start)
+    except CheckpointError as error:
+        sys.exit(f'train_classifier: {args.initial}: {error}')
+    except FileNotFoundError as error:
+        sys.exit(f'train_classifier: {error}')
 
 
 if __name__ == '__main__':

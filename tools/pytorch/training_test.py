@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import os
 import pathlib
 import socket
@@ -17,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
+import classifier_files
 import configs
 import dataset
 import export
@@ -211,18 +213,94 @@ class TeacherTest(unittest.TestCase):
         self.assertAlmostEqual(of_maps['loss'].item(), losses['loss'].item(), places=5)
 
 
+class StartTest(unittest.TestCase):
+    """Training that begins with a MambaVision classifier in Hugging Face's layout."""
+
+    FIELDS = dict(dim=16, in_dim=8, depths=(1, 1, 3, 2), num_heads=(4, 8), windows=(2, 1))
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        torch.manual_seed(0)
+        self.model = sf_mamba.make('custom', num_classes=3, tokens='none', **self.FIELDS).eval()
+        hub = self.folder / 'hub'
+        hub.mkdir()
+        (hub / 'config.json').write_text(json.dumps(dict(
+            model_type='mambavision', num_heads=[1, 2, 4, 8], window_size=[8, 8, 2, 1],
+            input_size=[3, 32, 32], mean=[0.5] * 3, std=[0.25] * 3)))
+        safetensors.torch.save_file(
+            {f'model.{key}': value for key, value in self.model.state_dict().items()},
+            hub / 'model.safetensors')
+        self.start = classifier_files.open_start(hub)
+
+    def make(self, classes):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            return train_classifier.make_model(self.start, classes).eval(), printed.getvalue()
+
+    def test_it_has_the_same_answers(self):
+        images = torch.randn(2, 3, 32, 32)
+        model, printed = self.make(3)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(model(images), self.model(images)))
+        self.assertEqual(printed, '')
+
+    def test_other_classes_get_a_new_head(self):
+        images = torch.randn(2, 3, 32, 32)
+        model, printed = self.make(2)
+        with torch.no_grad():
+            self.assertEqual(tuple(model(images).shape), (2, 2))
+            for expected, got in zip(self.model.features(images), model.features(images)):
+                self.assertTrue(torch.equal(got, expected))
+        self.assertEqual(printed, 'a new head: 2 classes in place of 3\n')
+
+    def test_all_layers_learn_and_the_files_say_what_they_are(self):
+        write_pictures(self.folder / 'data')
+        args = arguments(self.folder / 'run', 3 * train_classifier.WHOLE_BATCH)
+        vars(args).update(data=self.folder / 'data', initial=self.folder / 'hub', no_swap=False,
+                          export=self.folder / 'mine/1')
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            train_classifier.train(args, self.start)
+        saved = torch.load(args.out / 'checkpoint.pt', weights_only=True)
+        for key in ('patch_embed.conv_down.0.weight', 'levels.3.blocks.1.mixer.qkv.weight'):
+            self.assertFalse(torch.equal(saved['current'][f'model.{key}'].cpu(),
+                                         self.model.state_dict()[key]), key)
+        for path in (args.out / 'checkpoint.pt', args.export):
+            again = classifier_files.open_start(path)
+            self.assertEqual((again.fields, again.size, again.mean, again.std, again.classes),
+                             (self.start.fields, 32, (0.5,) * 3, (0.25,) * 3, 2))
+        text = (args.export / 'CREDITS.md').read_text()
+        self.assertIn('began with the weights of `hub`, a custom', text)
+        self.assertNotIn('EfficientNet', text)
+
+    def test_maps_of_a_trunk_are_refused(self):
+        data = types.SimpleNamespace(labels=['a', 'b'], has_maps=True, has_teacher=False)
+        args = arguments(self.folder / 'run', 1)
+        vars(args).update(data='DATA', initial=self.folder / 'hub', no_swap=False, export=None)
+        with mock.patch.object(train_classifier, 'open_data', return_value=data), \
+                contextlib.redirect_stdout(io.StringIO()), \
+                self.assertRaisesRegex(classifier_files.CheckpointError, 'maps in DATA, expected'):
+            train_classifier.train(args, self.start)
+
+
 class ExportTest(unittest.TestCase):
     def test_a_folder_for_the_server(self):
         model = sf_mamba.make('custom', num_classes=2, **configs.CLASSIFIER)
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / 'mine/1'
-            export.write_classifier(out, model, ['dark', 'light'])
+            export.write_classifier(out, model, ['dark', 'light'],
+                                    classifier_files.facts_of(model.config, None, configs.SIZE))
             self.assertEqual(sorted(path.name for path in out.iterdir()),
                              ['CREDITS.md', 'config.textproto', 'labels.txt',
                               'model.safetensors'])
             self.assertIn('Apache-2.0', (out / 'CREDITS.md').read_text())
             self.assertNotIn('3D models', (out / 'CREDITS.md').read_text())
             self.assertIn('num_classes: 2', (out / 'config.textproto').read_text())
+            start = classifier_files.open_start(out)
+            self.assertEqual((start.fields['num_heads'], start.fields['windows'], start.size),
+                             (configs.CLASSIFIER['num_heads'], configs.CLASSIFIER['windows'],
+                              configs.SIZE))
             tensors = safetensors.torch.load_file(out / 'model.safetensors')
         for value in tensors.values():
             self.assertEqual(value.dtype, torch.float16 if value.ndim > 1 else torch.float32)

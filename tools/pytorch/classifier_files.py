@@ -1,0 +1,174 @@
+"""Reads and writes the files of classifiers without PyTorch: what training starts from and ends
+with.
+
+    start = open_start('MambaVision-T-1K')
+    model = sf_mamba.make('custom', num_classes=start.classes, **start.fields)
+    arrays = start.arrays()
+"""
+
+import dataclasses
+import pathlib
+import sys
+
+import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
+
+from checkpoint import report, textproto  # noqa: E402
+from checkpoint.model_directory import Options, write_model  # noqa: E402
+from checkpoint.network import Backbone, Network, expected_tensors  # noqa: E402
+from checkpoint.opened import open_checkpoint  # noqa: E402
+from checkpoint.safetensors_file import stored_type  # noqa: E402
+from checkpoint.tensor import (CheckpointError, Storage, check_finite,  # noqa: E402
+                               checked_tensor, convert)
+from checkpoint.variants import CUSTOM, MEAN, NAMES, STD, find_row  # noqa: E402
+
+VARIANTS = [name for name in NAMES if name != CUSTOM]
+NECK = (320, 1280)  # Channels of EfficientNet-Lite0's last layers.
+_TOKENS = {'none': 'none', 'data': 'swap', 'learnable': 'swap'}  # Of sf_mamba: the converter's.
+_SIZE = 224  # Of pictures, where nothing tells.
+# What config.textproto may say of a backbone that sf_mamba.py has.
+_KNOWN = {'variant', 'stem', 'dim', 'in_dim', 'depths', 'num_heads', 'windows', 'layer_scale',
+          'tokens', 'swap', 'attention'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """A classifier to start from."""
+
+    variant: str    # mamba_vision_t, ..., or custom.
+    fields: dict    # What sf_mamba.make('custom') takes, but for the classes.
+    classes: int
+    size: int       # Of the pictures, pixels a side.
+    mean: tuple     # Of the pictures, RGB in 0..1.
+    std: tuple
+    evidence: str   # A line: what was found, and what says so.
+    tensors: dict   # A checkpoint.tensor.Tensor by each name of the model.
+
+    def arrays(self):
+        """The weights as float32 arrays by name; an error if one is not finite."""
+        check_finite(self.tensors)
+        return {name: np.array(convert(tensor.array(), tensor.dtype, 'F32'))
+                for name, tensor in self.tensors.items()}
+
+
+def _open(path, variant):
+    """The Opened of `path`; an error if it is of another network than `variant`."""
+    if variant is None:
+        return open_checkpoint(path)
+    opened = open_checkpoint(path, variant=variant)
+    if opened.choice.against:
+        raise CheckpointError(f'--variant {variant} is not what the checkpoint says: '
+                              f'{" and ".join(opened.choice.against)}')
+    try:
+        found = open_checkpoint(path, tokens=opened.tokens).variant
+    except CheckpointError:
+        return opened  # The flag alone tells which of several sizes it is.
+    if not _same(found, variant):
+        raise CheckpointError(f'--variant {variant} is not what the checkpoint is: {found}')
+    return opened
+
+
+def _same(found, variant):
+    """Whether two names stand for one network and one size of pictures, as b and b_21k do."""
+    if found == CUSTOM:
+        return False
+    row, wanted = find_row(found)[0], find_row(variant)[0]
+    return dataclasses.replace(row, name=wanted.name) == wanted
+
+
+def _check_trainable(opened):
+    """An error if sf_mamba.py has no such network."""
+    network = opened.network
+    if network.task != 'CLASSIFICATION':
+        raise CheckpointError(f'a model of {network.task}, expected a classifier')
+    if not network.backbone.attention or network.neck not in ((), NECK):
+        raise CheckpointError('a network without attention or with another neck than '
+                              f'{NECK}: it can be served, not trained here')
+    own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
+    others = sorted(own.keys() - _KNOWN)
+    if others:
+        raise CheckpointError(f'config.textproto: backbone.{", backbone.".join(others)}: can be '
+                              'served, not trained here')
+
+
+def _numbers(opened, known):
+    """(heads, windows, size of the pictures)."""
+    backbone, choice = opened.network.backbone, opened.choice
+    heads, windows, size = choice.num_heads, choice.windows, choice.picture.get('size')
+    if opened.variant != CUSTOM:
+        row = find_row(opened.variant)[0]
+        heads, windows = heads or row.num_heads, windows or row.windows
+        size = size or row.input_size
+    for fields in known:
+        if (fields.get('lite_trunk', 0), fields['dim']) == (backbone.trunk, backbone.dim):
+            heads, windows = heads or fields['num_heads'], windows or fields['windows']
+            size = size or fields['windows'][1] * 32
+    if heads is None:
+        raise CheckpointError('nothing tells the attention heads of stages 3 and 4: convert it by '
+                              'tools/convert_checkpoint.py --num_heads first')
+    size = size or _SIZE
+    return heads, windows or (-(-size // 16), -(-size // 32)), size
+
+
+def open_start(path, variant=None, known=()):
+    """The Start of a checkpoint of any layout that the converter takes.
+
+    `variant` names the network where nothing in the checkpoint does, and is an error where that
+    says another. `known` are fields of networks on a trunk whose older checkpoints lack some.
+    """
+    opened = _open(path, variant)
+    _check_trainable(opened)
+    found = report.match(opened.state, expected_tensors(opened.network))
+    if not found.loads:
+        raise CheckpointError(f'not a {opened.variant}: '
+                              f'{"; ".join(report.problems(found.rows))}')
+    backbone = opened.network.backbone
+    heads, windows, size = _numbers(opened, known)
+    tokens = 'learnable' if backbone.learnable else {'swap': 'data'}.get(opened.tokens, 'none')
+    fields = dict(dim=backbone.dim, in_dim=backbone.in_dim, depths=tuple(backbone.depths),
+                  num_heads=tuple(heads), windows=tuple(windows),
+                  layer_scale=backbone.layer_scale, tokens=tokens,
+                  swap=opened.choice.swap is not False, lite_trunk=backbone.trunk,
+                  neck=bool(opened.network.neck))
+    picture = opened.choice.picture
+    return Start(opened.variant, fields, opened.network.classes, size,
+                 picture.get('mean', MEAN), picture.get('std', STD), opened.evidence,
+                 found.tensors)
+
+
+def facts_of(config, start, size):
+    """What a checkpoint says of its network, an sf_mamba.Config, for open_start() and the
+    converter: shapes do not tell it. `start` is what training began with, or None."""
+    return dict(variant=start.variant if start else CUSTOM, tokens=config.tokens,
+                swap=config.swap, num_heads=tuple(config.num_heads),
+                windows=tuple(config.windows), input_size=size, crop_pct=1.0,
+                crop_mode='center', mean=tuple(start.mean if start else MEAN),
+                std=tuple(start.std if start else STD))
+
+
+def _tensor(array):
+    array = np.ascontiguousarray(array, np.float32)
+    return checked_tensor(Storage('F32', array.size, array.tobytes), 0, array.shape)
+
+
+def write_classifier(out, config, arrays, labels, facts):
+    """Writes the directory of a classifier with an sf_mamba.Config for the server.
+
+    `facts` are facts_of() it. Matrices are stored in fp16, vectors, which are small, in fp32:
+    variances may be large.
+    """
+    backbone = Backbone(config.dim, config.in_dim, tuple(config.depths), config.layer_scale,
+                        learnable=config.tokens == 'learnable', trunk=config.lite_trunk)
+    network = Network('CLASSIFICATION', backbone, len(labels), neck=NECK if config.neck else ())
+    picture = dict(size=facts['input_size'], crop_pct=1.0, resize='CENTER_CROP')
+    picture.update((name, facts[name]) for name, usual in (('mean', MEAN), ('std', STD))
+                   if facts[name] != usual)
+    options = Options(facts['variant'], _TOKENS[config.tokens], tuple(config.num_heads),
+                      tuple(config.windows), picture=picture,
+                      swap=None if config.tokens == 'none' else config.swap)
+    tensors = {name: _tensor(array) for name, array in arrays.items()}
+    check_finite(tensors)
+    types = {name: stored_type(tensor, 'F16') if len(tensor.shape) > 1 else 'F32'
+             for name, tensor in tensors.items()}
+    write_model(out, network, options, tensors, types, labels)
