@@ -86,10 +86,6 @@ class Implementation {
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
 
-  // Whether convolutions are faster if each has one map, which then stays in
-  // the cache between them.
-  virtual bool ConvolvesOneByOne() const = 0;
-
   // Calls body(first, count) for parts of [0, count): of up to `size` items
   // each or, where larger parts are faster, of all at once. Parts may run
   // concurrently and do not depend on the number of threads.
