@@ -33,8 +33,8 @@ struct GemmArgs {
   // and y_bf16 without `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
-  // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once. With SplitFloat
-  // weights y = gelu(x W^T + bias), without `add`.
+  // y = gelu(x W^T + bias) in the erf form, without `add`; y_bf16 is rounded
+  // once.
   bool gelu = false;
 };
 

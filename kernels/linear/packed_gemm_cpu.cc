@@ -51,6 +51,12 @@ void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
   }
 }
 
+template <typename W>
+void ApplyGelu(const GemmArgs<W>& args, CpuIsa isa) {
+  GeluErfCpu<float>(
+      {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride}, isa);
+}
+
 }  // namespace
 
 template <>
@@ -217,19 +223,29 @@ void Bf16GemmScalar(const Bf16GemmArgs& args) {
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kScalar:
-      return PackedGemmScalar(args);
+      PackedGemmScalar(args);
+      break;
     case CpuIsa::kAvx2:
-      return PackedGemmAvx2(args);
+      PackedGemmAvx2(args);
+      break;
     case CpuIsa::kAvx512:
-      return PackedGemmAvx512(args);
+      PackedGemmAvx512(args);
+      break;
   }
+  if (args.gelu) ApplyGelu(args, isa);
 }
 
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
   static const bool amx = HasAmxBf16(), avx512 = HasAvx512Bf16();
-  if (amx && isa == CpuIsa::kAvx512) return Bf16GemmAmx(args);
-  if (avx512 && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
-  Bf16GemmScalar(args);
+  if (amx && isa == CpuIsa::kAvx512) {
+    Bf16GemmAmx(args);
+  } else if (avx512 && isa == CpuIsa::kAvx512) {
+    Bf16GemmAvx512(args);
+  } else {
+    Bf16GemmScalar(args);
+  }
+  // The kernels fuse it where they round y.
+  if (args.gelu && args.y_bf16 == nullptr) ApplyGelu(args, isa);
 }
 
 void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa) { SplitGemmAmx(args); }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 #include "tests/kernels/matrix.h"
 
@@ -31,7 +30,7 @@ struct Problem {
   Problem(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {}
 
   template <typename W>
-  Matrix<float> Run(bool gelu = false) const {
+  Matrix<float> Run() const {
     const int in = x.columns(), out = static_cast<int>(weights.rows());
     std::vector<W> packed(PackedWeightsSize<W>(in, out));
     PackWeights(weights.data(), in, out, packed.data());
@@ -46,7 +45,6 @@ struct Problem {
     args.bias = bias.empty() ? nullptr : bias.data();
     args.y = y.data();
     args.y_stride = y.stride();
-    args.gelu = gelu;
     PackedGemmCpu(args);
     EXPECT_TRUE(y.GuardsIntact());
     return y;
@@ -193,19 +191,6 @@ TEST_F(SplitGemmTest, WhatOverflowsIsNotFinite) {
     EXPECT_FALSE(std::isfinite(y.at(1, 2)));
     EXPECT_EQ(y.at(0, 2), 0);
     EXPECT_EQ(y.at(1, 1), 0);
-  }
-}
-
-TEST_F(SplitGemmTest, TakesTheGeluOfWholeSums) {
-  for (const int in : {20, 320, 1000}) {
-    Problem problem(40, in, 50);
-    Fill(problem, 0, 0);
-    problem.bias = std::vector<float>(50, 0.5f);
-    const Matrix<float> sums = problem.Run<SplitFloat>();
-    Matrix<float> expected(40, 50);
-    GeluErfCpu<float>({40, 50, sums.data(), sums.stride(), expected.data(),
-                       expected.stride()});
-    EXPECT_TRUE(problem.Run<SplitFloat>(/*gelu=*/true) == expected) << in;
   }
 }
 
