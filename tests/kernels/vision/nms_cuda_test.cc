@@ -11,6 +11,7 @@
 #include "kernels/vision/nms.h"
 #include "tests/kernels/cuda/device_matrix.h"
 #include "tests/kernels/cuda/device_memory.h"
+#include "tests/kernels/vision/nms_candidates.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::kernels {
@@ -18,30 +19,15 @@ namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr int kAll = 1 << 30;
 
-struct Candidates {
-  std::vector<float> boxes, scores;
-  std::vector<int32_t> groups;  // May be empty: one group.
-
-  int count() const { return static_cast<int>(scores.size()); }
-
-  void Add(const std::vector<float>& box, float score, int group = 0) {
-    boxes.insert(boxes.end(), box.begin(), box.end());
-    scores.push_back(score);
-    groups.push_back(group);
-  }
-
-  // By the scalar loop, which does not know of boxes that are not there.
-  std::vector<int32_t> Reference(float iou_threshold,
-                                 int max_kept = kAll) const {
-    std::vector<int32_t> kept(std::min(max_kept, count()));
-    kept.resize(NmsScalar({count(), boxes.data(), scores.data(),
-                           groups.empty() ? nullptr : groups.data(),
-                           iou_threshold, max_kept, kept.data()}));
-    return kept;
-  }
-};
+// What is kept by the scalar loop, which does not know of boxes that are not
+// there.
+std::vector<int32_t> Reference(const Candidates& candidates,
+                               float iou_threshold, int max_kept = kAll) {
+  std::vector<int32_t> kept(std::min(max_kept, candidates.count()));
+  kept.resize(NmsScalar(candidates.Args(iou_threshold, max_kept, kept.data())));
+  return kept;
+}
 
 // What is kept of each image; all have as many boxes.
 std::vector<std::vector<int32_t>> KeepOfEach(
@@ -96,43 +82,6 @@ std::vector<int32_t> Keep(const Candidates& candidates, float iou_threshold,
   return KeepOfEach({candidates}, iou_threshold, max_kept)[0];
 }
 
-std::vector<float> Floats(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.contiguous();
-  const float* values = dense.const_data_ptr<float>();
-  return {values, values + dense.numel()};
-}
-
-std::vector<int32_t> Integers(const at::Tensor& tensor) {
-  const int64_t* values = tensor.const_data_ptr<int64_t>();
-  return {values, values + tensor.numel()};
-}
-
-float Number(const Fixture& fixture, const std::string& key) {
-  return Floats(fixture[key])[0];
-}
-
-Candidates FromFixture(const Fixture& fixture, const std::string& prefix) {
-  Candidates candidates;
-  candidates.boxes = Floats(fixture[prefix + ".boxes"]);
-  candidates.scores = Floats(fixture[prefix + ".scores"]);
-  return candidates;
-}
-
-// Boxes that crowd together in a square, in `num_groups` groups; scores repeat.
-Candidates Crowd(int count, int num_groups, unsigned seed = 1,
-                 float square = 120) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> corner(0, square), side(0, 60);
-  std::uniform_int_distribution<int> score(0, 40), group(0, num_groups - 1);
-  Candidates candidates;
-  for (int i = 0; i < count; ++i) {
-    const float x = corner(random), y = corner(random);
-    candidates.Add({x, y, x + side(random), y + side(random)},
-                   score(random) / 40.0f, group(random));
-  }
-  return candidates;
-}
-
 class NmsCudaTest : public DeviceTest {};
 
 TEST_F(NmsCudaTest, KeepsTheFixturesProposals) {
@@ -165,7 +114,7 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoop) {
     for (int num_groups : {1, 5, 80}) {
       for (float threshold : {0.3f, 0.7f}) {
         const Candidates candidates = Crowd(count, num_groups);
-        EXPECT_EQ(Keep(candidates, threshold), candidates.Reference(threshold))
+        EXPECT_EQ(Keep(candidates, threshold), Reference(candidates, threshold))
             << count << " boxes, " << num_groups << " groups";
       }
     }
@@ -183,7 +132,7 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
       candidates.Add({x, y, x + side(random), y + side(random)}, i % 9);
     }
     for (float threshold : {0.0f, 0.25f, 1.0f / 3, 0.5f, 2.0f / 3, 1.0f}) {
-      EXPECT_EQ(Keep(candidates, threshold), candidates.Reference(threshold));
+      EXPECT_EQ(Keep(candidates, threshold), Reference(candidates, threshold));
     }
   }
 }
@@ -201,7 +150,7 @@ TEST_F(NmsCudaTest, RoundsAsTheScalarLoopDoes) {
       candidates.Add({x, y, x + width, bottom}, 1, i % num_groups);
       candidates.Add({x, y, x + width / 2, bottom}, 0.5f, i % num_groups);
     }
-    EXPECT_EQ(Keep(candidates, 0.5f), candidates.Reference(0.5f));
+    EXPECT_EQ(Keep(candidates, 0.5f), Reference(candidates, 0.5f));
   }
 }
 
@@ -212,7 +161,7 @@ TEST_F(NmsCudaTest, ImagesDoNotMeet) {
     const auto kept = KeepOfEach(images, 0.5f, max_kept);
     EXPECT_EQ(KeepOfEach(images, 0.5f, max_kept), kept);
     for (size_t i = 0; i < images.size(); ++i) {
-      EXPECT_EQ(kept[i], images[i].Reference(0.5f, max_kept));
+      EXPECT_EQ(kept[i], Reference(images[i], 0.5f, max_kept));
     }
   }
 }
@@ -230,7 +179,7 @@ TEST_F(NmsCudaTest, BoxesThatAreNotThereDoNotCount) {
     sparse.Add({box, box + 4}, present.scores[i], present.groups[i]);
   }
   std::vector<int32_t> expected;
-  for (int i : present.Reference(0.5f)) expected.push_back(place[i]);
+  for (int i : Reference(present, 0.5f)) expected.push_back(place[i]);
   EXPECT_EQ(Keep(sparse, 0.5f), expected);
 }
 
@@ -242,7 +191,7 @@ TEST_F(NmsCudaTest, NoBoxIsThere) {
 
 TEST_F(NmsCudaTest, StopsAtTheWantedNumber) {
   const Candidates candidates = Crowd(300, 5);
-  const std::vector<int32_t> all = candidates.Reference(0.7f);
+  const std::vector<int32_t> all = Reference(candidates, 0.7f);
   ASSERT_GT(all.size(), 20);
   for (int max_kept : {0, 1, 8, 20}) {
     EXPECT_EQ(Keep(candidates, 0.7f, max_kept),
@@ -270,7 +219,7 @@ TEST_F(NmsCudaTest, ScoresOfBothSignsAreSorted) {
     const float x = 20.0f * i++;
     candidates.Add({x, 0, x + 10, 10}, score);
   }
-  EXPECT_EQ(Keep(candidates, 0.5f), candidates.Reference(0.5f));
+  EXPECT_EQ(Keep(candidates, 0.5f), Reference(candidates, 0.5f));
 }
 
 // 0 / 0 is not greater than anything.
@@ -285,7 +234,7 @@ TEST_F(NmsCudaTest, ValuesThatAreNotFiniteDoNoHarm) {
     Candidates candidates = Crowd(140, 5);
     for (int i = 0; i < 140; i += 3) candidates.boxes[4 * i + i % 4] = poison;
     for (int i = 0; i < 140; i += 5) candidates.scores[i] = poison;
-    EXPECT_EQ(Keep(candidates, 0.5f), candidates.Reference(0.5f));
+    EXPECT_EQ(Keep(candidates, 0.5f), Reference(candidates, 0.5f));
   }
 }
 
@@ -294,7 +243,7 @@ TEST_F(NmsCudaTest, PoisonOfOneImageStaysThere) {
   for (float& value : poisoned.boxes) value = kNan;
   const Candidates clean = Crowd(70, 5, 2);
   EXPECT_EQ(KeepOfEach({poisoned, clean, poisoned}, 0.5f)[1],
-            clean.Reference(0.5f));
+            Reference(clean, 0.5f));
 }
 
 TEST_F(NmsCudaTest, TooManyBoxesAreRefused) {
@@ -312,7 +261,7 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
        {Crowd(4819, 5, 1, 1300), Crowd(20000, 80, 1, 600)}) {
     for (int max_kept : {100, 1000, kAll}) {
       EXPECT_EQ(Keep(candidates, 0.5f, max_kept),
-                candidates.Reference(0.5f, max_kept));
+                Reference(candidates, 0.5f, max_kept));
     }
   }
 }

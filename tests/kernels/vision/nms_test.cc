@@ -9,78 +9,24 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
+#include "tests/kernels/vision/nms_candidates.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::kernels {
 namespace {
 
-struct Candidates {
-  std::vector<float> boxes, scores;
-  std::vector<int32_t> groups;  // May be empty: one group.
-
-  int count() const { return static_cast<int>(scores.size()); }
-
-  void Add(const std::vector<float>& box, float score) {
-    boxes.insert(boxes.end(), box.begin(), box.end());
-    scores.push_back(score);
-  }
-
-  std::vector<int32_t> Keep(float iou_threshold, CpuIsa isa,
-                            int max_kept = 1 << 30) const {
-    constexpr int32_t kGuard = -7;
-    const int most = std::min(max_kept, count());
-    std::vector<int32_t> kept(most + 1, kGuard);
-    NmsArgs args{};
-    args.num_boxes = count();
-    args.boxes = boxes.data();
-    args.scores = scores.data();
-    args.groups = groups.empty() ? nullptr : groups.data();
-    args.iou_threshold = iou_threshold;
-    args.max_kept = max_kept;
-    args.kept = kept.data();
-    const int num_kept = NmsCpu(args, isa);
-    EXPECT_EQ(kept[most], kGuard);
-    EXPECT_LE(num_kept, most);
-    kept.resize(num_kept);
-    return kept;
-  }
-};
-
-std::vector<float> Floats(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.contiguous();
-  const float* values = dense.const_data_ptr<float>();
-  return {values, values + dense.numel()};
-}
-
-std::vector<int32_t> Integers(const at::Tensor& tensor) {
-  const int64_t* values = tensor.const_data_ptr<int64_t>();
-  return {values, values + tensor.numel()};
-}
-
-float Number(const Fixture& fixture, const std::string& key) {
-  return Floats(fixture[key])[0];
-}
-
-Candidates FromFixture(const Fixture& fixture, const std::string& prefix) {
-  Candidates candidates;
-  candidates.boxes = Floats(fixture[prefix + ".boxes"]);
-  candidates.scores = Floats(fixture[prefix + ".scores"]);
-  return candidates;
-}
-
-// Boxes that crowd together, in `num_groups` groups; scores repeat.
-Candidates Crowd(int count, int num_groups, unsigned seed = 1) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> corner(0, 120), side(0, 60);
-  std::uniform_int_distribution<int> score(0, 40), group(0, num_groups - 1);
-  Candidates candidates;
-  for (int i = 0; i < count; ++i) {
-    const float x = corner(random), y = corner(random);
-    candidates.Add({x, y, x + side(random), y + side(random)},
-                   score(random) / 40.0f);
-    candidates.groups.push_back(group(random));
-  }
-  return candidates;
+// What is kept by the vectors of `isa`.
+std::vector<int32_t> Keep(const Candidates& candidates, float iou_threshold,
+                          CpuIsa isa, int max_kept = kAll) {
+  constexpr int32_t kGuard = -7;
+  const int most = std::min(max_kept, candidates.count());
+  std::vector<int32_t> kept(most + 1, kGuard);
+  const int num_kept =
+      NmsCpu(candidates.Args(iou_threshold, max_kept, kept.data()), isa);
+  EXPECT_EQ(kept[most], kGuard);
+  EXPECT_LE(num_kept, most);
+  kept.resize(num_kept);
+  return kept;
 }
 
 class NmsTest : public testing::TestWithParam<CpuIsa> {};
@@ -91,16 +37,16 @@ INSTANTIATE_TEST_SUITE_P(Isa, NmsTest, testing::ValuesIn(SupportedCpuIsas()),
 TEST_P(NmsTest, KeepsTheFixturesProposals) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "rpn");
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()),
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()),
             Integers(fixture["plain.keep_0.5"]));
   candidates.groups = Integers(fixture["rpn.ids"]);
-  EXPECT_EQ(candidates.Keep(Number(fixture, "rpn.iou_thr"), GetParam()),
+  EXPECT_EQ(Keep(candidates, Number(fixture, "rpn.iou_thr"), GetParam()),
             Integers(fixture["rpn.keep"]));
 }
 
 TEST_P(NmsTest, BreaksTheFixturesTies) {
   const Fixture fixture("nms");
-  EXPECT_EQ(FromFixture(fixture, "ties").Keep(0.5f, GetParam()),
+  EXPECT_EQ(Keep(FromFixture(fixture, "ties"), 0.5f, GetParam()),
             Integers(fixture["ties.keep_0.5"]));
 }
 
@@ -109,7 +55,7 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
   candidates.groups = Integers(fixture["trap.ids"]);
-  EXPECT_EQ(candidates.Keep(Number(fixture, "trap.iou_thr"), GetParam()),
+  EXPECT_EQ(Keep(candidates, Number(fixture, "trap.iou_thr"), GetParam()),
             Integers(fixture["trap.keep_reference"]));
 
   // The shift did decide: each class alone, unshifted, keeps others.
@@ -124,7 +70,7 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
       alone.Add({box, box + 4}, candidates.scores[i]);
       inds.push_back(i);
     }
-    for (int i : alone.Keep(Number(fixture, "trap.iou_thr"), GetParam())) {
+    for (int i : Keep(alone, Number(fixture, "trap.iou_thr"), GetParam())) {
       exact.push_back(inds[i]);
     }
   }
@@ -147,13 +93,12 @@ TEST_P(NmsTest, KeepsTheFixturesDetections) {
       if (!(score > Number(fixture, "multi.score_thr"))) continue;
       const int column = name == "multi" ? label : 0;
       const float* box = &rows.boxes[(row * classes + column) * 4];
-      candidates.Add({box, box + 4}, score);
-      candidates.groups.push_back(label);
+      candidates.Add({box, box + 4}, score, label);
       inds.push_back(i);
     }
     std::vector<int32_t> kept;
     for (int i :
-         candidates.Keep(Number(fixture, "multi.iou_thr"), GetParam(), 60)) {
+         Keep(candidates, Number(fixture, "multi.iou_thr"), GetParam(), 60)) {
       kept.push_back(inds[i]);
     }
     EXPECT_EQ(kept, Integers(fixture[name + ".inds"]));
@@ -165,8 +110,8 @@ TEST_P(NmsTest, AgreesWithTheScalarLoop) {
     for (int num_groups : {1, 5, 80}) {
       for (float threshold : {0.0f, 0.3f, 0.5f, 0.7f, 1.0f}) {
         const Candidates candidates = Crowd(count, num_groups);
-        EXPECT_EQ(candidates.Keep(threshold, GetParam()),
-                  candidates.Keep(threshold, CpuIsa::kScalar));
+        EXPECT_EQ(Keep(candidates, threshold, GetParam()),
+                  Keep(candidates, threshold, CpuIsa::kScalar));
       }
     }
   }
@@ -183,18 +128,18 @@ TEST_P(NmsTest, AgreesWithTheScalarLoopOnTheThreshold) {
       candidates.Add({x, y, x + side(random), y + side(random)}, i % 9);
     }
     for (float threshold : {0.25f, 1.0f / 3, 0.5f, 2.0f / 3}) {
-      EXPECT_EQ(candidates.Keep(threshold, GetParam()),
-                candidates.Keep(threshold, CpuIsa::kScalar));
+      EXPECT_EQ(Keep(candidates, threshold, GetParam()),
+                Keep(candidates, threshold, CpuIsa::kScalar));
     }
   }
 }
 
 TEST_P(NmsTest, StopsAtTheWantedNumber) {
   const Candidates candidates = Crowd(500, 5);
-  const std::vector<int32_t> all = candidates.Keep(0.7f, GetParam());
+  const std::vector<int32_t> all = Keep(candidates, 0.7f, GetParam());
   ASSERT_GT(all.size(), 20);
   for (int max_kept : {0, 1, 8, 20}) {
-    EXPECT_EQ(candidates.Keep(0.7f, GetParam(), max_kept),
+    EXPECT_EQ(Keep(candidates, 0.7f, GetParam(), max_kept),
               std::vector<int32_t>(all.begin(), all.begin() + max_kept));
   }
 }
@@ -204,7 +149,7 @@ TEST_P(NmsTest, KeepsTheBestOfEqualBoxes) {
   for (int i = 0; i < 70; ++i) {
     candidates.Add({1, 2, 11, 12}, i == 40 ? 0.9f : 0.5f);
   }
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()), std::vector<int32_t>({40}));
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()), std::vector<int32_t>({40}));
 }
 
 TEST_P(NmsTest, EqualScoresKeepTheirOrder) {
@@ -216,31 +161,30 @@ TEST_P(NmsTest, EqualScoresKeepTheirOrder) {
     candidates.Add({x, 0, x + 10, 10}, i % 2 == 0 ? 0.0f : -0.0f);
     order.push_back(i);
   }
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()), order);
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()), order);
 }
 
 // 0 / 0 is not greater than anything.
 TEST_P(NmsTest, BoxesWithoutAreaAreAllKept) {
   Candidates candidates;
   for (int i = 0; i < 20; ++i) candidates.Add({5, 5, 5, 9}, 1.0f - i);
-  EXPECT_EQ(candidates.Keep(0.0f, GetParam()).size(), 20);
+  EXPECT_EQ(Keep(candidates, 0.0f, GetParam()).size(), 20);
 }
 
 TEST_P(NmsTest, OnlyAGreaterIouStrikesOut) {
   Candidates candidates;
   candidates.Add({0, 0, 2, 1}, 0.9f);
   candidates.Add({0, 0, 1, 1}, 0.8f);  // IoU 1/2.
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()).size(), 2);
-  EXPECT_EQ(candidates.Keep(0.4999f, GetParam()).size(), 1);
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()).size(), 2);
+  EXPECT_EQ(Keep(candidates, 0.4999f, GetParam()).size(), 1);
 }
 
 TEST_P(NmsTest, GroupsDoNotMeet) {
   Candidates candidates;
   for (int i = 0; i < 40; ++i) {
-    candidates.Add({0, 0, 10, 10}, 0.5f);
-    candidates.groups.push_back(i % 20);
+    candidates.Add({0, 0, 10, 10}, 0.5f, i % 20);
   }
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()).size(), 20);
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()).size(), 20);
 }
 
 TEST_P(NmsTest, ValuesThatAreNotFiniteDoNoHarm) {
@@ -250,8 +194,8 @@ TEST_P(NmsTest, ValuesThatAreNotFiniteDoNoHarm) {
     Candidates candidates = Crowd(70, 5);
     for (int i = 0; i < 70; i += 3) candidates.boxes[4 * i + i % 4] = poison;
     for (int i = 0; i < 70; i += 5) candidates.scores[i] = poison;
-    std::vector<int32_t> kept = candidates.Keep(0.5f, GetParam());
-    EXPECT_EQ(kept, candidates.Keep(0.5f, CpuIsa::kScalar));
+    std::vector<int32_t> kept = Keep(candidates, 0.5f, GetParam());
+    EXPECT_EQ(kept, Keep(candidates, 0.5f, CpuIsa::kScalar));
     std::sort(kept.begin(), kept.end());
     EXPECT_EQ(std::unique(kept.begin(), kept.end()), kept.end());
     EXPECT_LT(kept.back(), 70);
@@ -263,7 +207,8 @@ TEST_P(NmsTest, AScoreThatIsNanComesLast) {
   candidates.Add({0, 0, 1, 1}, std::numeric_limits<float>::quiet_NaN());
   candidates.Add({5, 0, 6, 1}, -3);
   candidates.Add({9, 0, 10, 1}, 2);
-  EXPECT_EQ(candidates.Keep(0.5f, GetParam()), std::vector<int32_t>({2, 1, 0}));
+  EXPECT_EQ(Keep(candidates, 0.5f, GetParam()),
+            std::vector<int32_t>({2, 1, 0}));
 }
 
 }  // namespace
