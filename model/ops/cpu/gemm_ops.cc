@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "ATen/record_function.h"
@@ -49,6 +50,12 @@ void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
   }
 }
 
+bool IsFinite(const at::Tensor& dense) {
+  const float* values = dense.const_data_ptr<float>();
+  return std::all_of(values, values + dense.numel(),
+                     [](float value) { return std::isfinite(value); });
+}
+
 template <typename W>
 at::Tensor Pack(const at::Tensor& weight, at::ScalarType type) {
   const int64_t out = weight.size(0), in = weight.size(1);
@@ -66,7 +73,8 @@ PackedWeights PackGemm(const at::Tensor& weight, at::ScalarType type) {
   PackedWeights packed{{}, dense.size(1), dense.size(0)};
   if (type == at::kBFloat16) {
     packed.values = Pack<kernels::BFloat16>(dense, type);
-  } else if (kernels::SplitGemmIsFaster(packed.in, packed.out)) {
+  } else if (kernels::SplitGemmIsFaster(packed.in, packed.out) &&
+             IsFinite(dense)) {
     packed.values = Pack<kernels::SplitFloat>(dense, type);
     packed.split = true;
   } else {

@@ -84,7 +84,7 @@ void DispatchWeights(const PackedWeights& weights, Body body) {
 }
 
 // Packs for products in `type`, fp32 or bf16. Products in fp32 are split where
-// that is faster.
+// that is faster and the weights are finite.
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
