@@ -5,11 +5,11 @@
 
 #include "ATen/ops/empty.h"
 #include "kernels/linear/gelu.h"
+#include "kernels/pixels/image_normalize.h"
 #include "kernels/scan/selective_scan.h"
 #include "kernels/sequence/depthwise_conv1d.h"
 #include "kernels/sequence/layer_norm.h"
 #include "kernels/sequence/token_mean.h"
-#include "kernels/vision/image_normalize.h"
 #include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
 #include "model/ops/scan_arguments.h"
