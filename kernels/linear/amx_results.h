@@ -10,39 +10,11 @@
 
 #include "kernels/base/bfloat16.h"
 #include "kernels/linear/amx_tiles.h"
+#include "kernels/linear/bf16_rows.h"
 #include "kernels/simd/vec16.h"
 
 namespace sfmamba::kernels {
 namespace {
-
-constexpr int64_t kLanes = 16;
-
-inline __m512i Rounded(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
-
-// The first `count` of a panel's outputs or of a step's inputs, at most all.
-inline __mmask32 First(int64_t count) {
-  return count >= kPanel ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
-}
-
-// Writes `count` values in bf16, filled up with zeros to whole steps.
-inline void RoundRow(const float* x, int64_t count, BFloat16* to) {
-  for (int64_t k = 0; k < count; k += kStepInputs) {
-    const __mmask32 mask = First(count - k);
-    _mm512_storeu_si512(
-        to + k,
-        Rounded(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x + k),
-                _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> kLanes),
-                                      x + k + kLanes)));
-  }
-}
-inline void RoundRow(const BFloat16* x, int64_t count, BFloat16* to) {
-  for (int64_t k = 0; k < count; k += kStepInputs) {
-    _mm512_storeu_si512(to + k,
-                        _mm512_maskz_loadu_epi16(First(count - k), x + k));
-  }
-}
 
 // What happens to a result: it replaces y, is added to y, or replaces y rounded
 // to bf16.

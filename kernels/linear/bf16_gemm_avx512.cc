@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/linear/bf16_rows.h"
 #include "kernels/linear/gelu_simd.h"
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/simd/vec16.h"
@@ -13,7 +14,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int64_t kLanes = 16, kPanel = 2 * kLanes;
+constexpr int64_t kPanel = 2 * kLanes;
 // Rows in a tile. The sums take 16 of 32 vector registers.
 constexpr int kTileRows = 12;
 // The most pairs of inputs and rows in a block. The pairs are limited so that a
@@ -172,33 +173,6 @@ void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
   }
 }
 
-__m512i Rounded(__m512 low, __m512 high) {
-  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low));
-}
-
-// Rounds `count` values to bf16; pairs are filled up with zeros, in whole
-// vectors.
-void Round(const float* x, int64_t count, Pair* to) {
-  for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
-    const int64_t left = std::min(kPanel, count - i);
-    const __mmask32 mask =
-        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
-    const __m512 low = _mm512_maskz_loadu_ps(mask, x + i);
-    const __m512 high = _mm512_maskz_loadu_ps(mask >> kLanes, x + i + kLanes);
-    _mm512_storeu_si512(to, Rounded(low, high));
-  }
-}
-
-// Copies `count` values that are bf16 already into pairs, padded with zeros.
-void Copy(const BFloat16* x, int64_t count, Pair* to) {
-  for (int64_t i = 0; i < count; i += kPanel, to += kLanes) {
-    const int64_t left = std::min(kPanel, count - i);
-    const __mmask32 mask =
-        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
-    _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(mask, x + i));
-  }
-}
-
 // Inputs [begin, end) of a product, in pairs.
 struct Range {
   int64_t begin, end;
@@ -226,12 +200,26 @@ void ReadInputs(const Bf16GemmArgs& args, const Range& range, const Pair* next,
       Prefetch(reinterpret_cast<const char*>(next) + line * kLine);
     }
     const int64_t at = r * args.x_stride + first;
+    BFloat16* const to = reinterpret_cast<BFloat16*>(x);
     if (args.x_bf16 != nullptr) {
-      Copy(args.x_bf16 + at, count, x);
+      RoundRow(args.x_bf16 + at, count, to);
     } else {
-      Round(args.x + at, count, x);
+      RoundRow(args.x + at, count, to);
     }
   }
+}
+
+// The part of the product with `panel`, a panel's weights, that comes from the
+// inputs of the range.
+Block BlockOf(const Range& range, const Pair* x, const Pair* panel, float* y,
+              int64_t y_stride) {
+  Block block{};
+  block.pairs = range.end - range.begin;
+  block.x = x;
+  block.weights = panel + range.begin * kPanel;
+  block.y = y;
+  block.y_stride = y_stride;
+  return block;
 }
 
 // Computes all outputs of at most kBlockRows rows.
@@ -240,21 +228,17 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   const int64_t blocks = Blocks(args);
   const Pair* weights = reinterpret_cast<const Pair*>(args.weights);
   for (int64_t b = 0; b < blocks; ++b) {
-    const auto [begin, end] = BlockRange(args, b);
-    ReadInputs(args, {begin, end}, b == 0 ? weights : nullptr, x);
-    Block block;
-    block.pairs = end - begin;
-    block.x = x;
-    block.add = args.add || b > 0;
-    block.y_stride = args.y_stride;
+    const Range range = BlockRange(args, b);
+    ReadInputs(args, range, b == 0 ? weights : nullptr, x);
     for (int64_t first = 0; first < args.out; first += kPanel) {
-      block.weights = weights + first * pairs + begin * kPanel;
+      Block block = BlockOf(range, x, weights + first * pairs, args.y + first,
+                            args.y_stride);
       block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
-      block.y = args.y + first;
+      block.add = args.add || b > 0;
       // The next panel's weights, to be prefetched.
       const Pair* next = block.weights + pairs * kPanel;
       if (first + kPanel >= args.out) {
-        next = b + 1 < blocks ? weights + end * kPanel : nullptr;
+        next = b + 1 < blocks ? weights + range.end * kPanel : nullptr;
       }
       MultiplyBlock(args.rows, std::min(kPanel, args.out - first), block, next);
     }
@@ -265,8 +249,7 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
 // `columns` columns of y.
 void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
                   BFloat16* y) {
-  const __mmask32 mask =
-      columns == kPanel ? ~__mmask32{0} : (__mmask32{1} << columns) - 1;
+  const __mmask32 mask = First(columns);
   for (int64_t r = 0; r < args.rows; ++r, sums += kPanel, y += args.y_stride) {
     Vec16 low = Vec16::Load(sums), high = Vec16::Load(sums + kLanes);
     if (args.gelu) {
@@ -293,15 +276,10 @@ void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
     float bias[kPanel] = {};
     if (args.bias != nullptr) std::copy_n(args.bias + first, columns, bias);
     for (int64_t b = 0; b < blocks; ++b) {
-      const auto [begin, end] = BlockRange(args, b);
-      Block block;
-      block.pairs = end - begin;
-      block.x = x + b * args.rows * kRowPairs;
-      block.weights = weights + first * pairs + begin * kPanel;
+      Block block = BlockOf(BlockRange(args, b), x + b * args.rows * kRowPairs,
+                            weights + first * pairs, sums, /*y_stride=*/kPanel);
       block.bias = b == 0 ? bias : nullptr;
       block.add = b > 0;
-      block.y = sums;
-      block.y_stride = kPanel;
       const bool last = b + 1 == blocks && first + kPanel >= args.out;
       MultiplyBlock(args.rows, columns <= kLanes ? kLanes : kPanel, block,
                     last ? nullptr : block.weights + block.pairs * kPanel);
@@ -324,18 +302,14 @@ void ForEachBlockOfRows(const Bf16GemmArgs& args, int64_t rows,
 }  // namespace
 
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y) {
-  for (int64_t i = 0; i < count; i += kPanel) {
-    const int64_t left = std::min(kPanel, count - i);
-    const __mmask32 mask =
-        left == kPanel ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
-    const __m512 low = _mm512_maskz_loadu_ps(mask, x + i);
-    const __m512 high = _mm512_maskz_loadu_ps(mask >> kLanes, x + i + kLanes);
-    _mm512_mask_storeu_epi16(y + i, mask, Rounded(low, high));
+  for (int64_t i = 0; i < count; i += kBf16Lanes) {
+    const __mmask32 mask = First(count - i);
+    _mm512_mask_storeu_epi16(y + i, mask, LoadRounded(mask, x + i));
   }
 }
 
 void Bf16GemmAvx512(const Bf16GemmArgs& args) {
-  // Holds the largest block, and what Round() writes beyond its last row.
+  // Holds the largest block, and what RoundRow() writes beyond its last row.
   alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
   if (args.y_bf16 == nullptr) {
     return ForEachBlockOfRows(args, kBlockRows, [&](const Bf16GemmArgs& part) {

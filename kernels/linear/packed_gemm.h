@@ -33,8 +33,8 @@ struct GemmArgs {
   // and y_bf16 without `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
-  // y_bf16 = gelu(x W^T + bias) in the erf form, rounded once. With SplitFloat
-  // weights y = gelu(x W^T + bias), without `add`.
+  // y = gelu(x W^T + bias) in the erf form, without `add`; y_bf16 is rounded
+  // once.
   bool gelu = false;
 };
 
@@ -44,16 +44,16 @@ struct SplitFloat {
   float value = 0;
 };
 
-// A product in fp32 by tiles of bf16 values (AMX), which need HasAmxBf16(). Of
-// the nine products of the parts of a weight and of an x the six largest are
-// added up in fp32. A product so misses less than 2^-20 of itself, about 2^-24
-// on average; but sums round less often than one by one, and a result is about
-// as near to the exact one as that of floats, or nearer.
+// A product in fp32 of the parts of finite weights and of each x. Of the nine
+// products of the parts of a weight and of an x the six largest are added up in
+// fp32. A product so misses less than 2^-20 of itself, about 2^-24 on average.
+// By tiles (AMX) sums round less often than one by one, and a result is about
+// as near to the exact one as that of floats, or nearer. Also, parts and
+// products of parts less than 2^-126 then count as 0: an x or a weight misses
+// less than 2^-126, and a product less than 2^-123 more.
 //
-// What differs at the ends of the range:
-// - Parts and products of parts less than 2^-126 count as 0. So an x or a
-//   weight misses less than 2^-126, and a product less than 2^-123 more.
-// - An infinity in x or a weight makes NaN of what it would make infinite.
+// Rows of x with an infinity or a NaN are multiplied as floats, since the parts
+// of an infinity would make NaN of what it makes infinite.
 // Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3, with parts that are
 // cut off instead of rounded.
 using SplitGemmArgs = GemmArgs<SplitFloat>;
@@ -119,11 +119,10 @@ template <typename W>
 GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 
 // Run on the calling thread. Products in bf16 need HasAmxBf16() or, which is a
-// tenth as fast, HasAvx512Bf16(); without both or with `isa` less than kAvx512
-// they are computed one by one.
+// tenth as fast, HasAvx512Bf16(), those of SplitFloats HasAmxBf16(); without
+// them or with `isa` less than kAvx512 they are computed one by one.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
-// Needs HasAmxBf16().
 void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
 // Returns whether weights [out, in] had better be SplitFloats than floats on
@@ -137,7 +136,9 @@ void PackedGemmAvx512(const PackedGemmArgs& args);
 void Bf16GemmScalar(const Bf16GemmArgs& args);
 void Bf16GemmAvx512(const Bf16GemmArgs& args);
 void Bf16GemmAmx(const Bf16GemmArgs& args);
-void SplitGemmAmx(const SplitGemmArgs& args);
+void SplitGemmScalar(const SplitGemmArgs& args);
+void SplitGemmAmx(const SplitGemmArgs& args);  // All x must be finite.
+bool IsFiniteAvx512(const float* x, int64_t count);
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
 void PackWeightsScalar(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
                        BFloat16* packed);

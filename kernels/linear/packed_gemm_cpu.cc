@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "kernels/linear/gelu.h"
@@ -49,6 +53,58 @@ void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
   for (int64_t c = 0; c < columns; ++c) {
     y[c] = args.add ? y[c] + sums[c] : sums[c];
   }
+}
+
+// Returns the parts of a finite value.
+std::array<float, 3> Parts(float value) {
+  std::array<float, 3> parts;
+  for (float& part : parts) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    bits &= 0xffff0000;
+    std::memcpy(&part, &bits, sizeof(bits));
+    value -= part;
+  }
+  return parts;
+}
+
+// Returns the six largest products of parts, added up from small to large.
+float SplitProduct(float x_value, float weight) {
+  const std::array<float, 3> x = Parts(x_value), w = Parts(weight);
+  return x[2] * w[0] + x[1] * w[1] + x[0] * w[2] + x[1] * w[0] + x[0] * w[1] +
+         x[0] * w[0];
+}
+
+bool IsFinite(const float* x, int64_t count) {
+  return std::all_of(x, x + count, [](float v) { return std::isfinite(v); });
+}
+
+// Multiplies as floats, panel by panel: one of floats is one of SplitFloats
+// without the zeros at its end.
+void MultiplyAsFloats(const SplitGemmArgs& args) {
+  for (int64_t first = 0; first < args.out; first += kPanelSplit) {
+    const SplitGemmArgs part =
+        SliceOutputs(args, first, std::min(first + kPanelSplit, args.out));
+    PackedGemmArgs panel{};
+    panel.rows = part.rows;
+    panel.in = part.in;
+    panel.out = part.out;
+    panel.x = part.x;
+    panel.x_stride = part.x_stride;
+    panel.weights = &part.weights->value;
+    panel.bias = part.bias;
+    panel.add = part.add;
+    panel.y = part.y;
+    panel.y_stride = part.y_stride;
+    panel.gelu = part.gelu;
+    PackedGemmCpu(panel, CpuIsa::kAvx512);
+  }
+}
+
+template <typename W>
+void ApplyGelu(const GemmArgs<W>& args, CpuIsa isa) {
+  GeluErfCpu<float>(
+      {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride}, isa);
 }
 
 }  // namespace
@@ -214,25 +270,71 @@ void Bf16GemmScalar(const Bf16GemmArgs& args) {
   }
 }
 
+void SplitGemmScalar(const SplitGemmArgs& args) {
+  for (int64_t i = 0; i < args.rows; ++i) {
+    const float* x = args.x + i * args.x_stride;
+    const bool finite = IsFinite(x, args.in);
+    for (int64_t first = 0; first < args.out; first += kPanelSplit) {
+      const SplitFloat* weights =
+          args.weights + first * PackedInputs<SplitFloat>(args.in);
+      float sums[kPanelSplit] = {};
+      for (int64_t k = 0; k < args.in; ++k) {
+        for (int64_t c = 0; c < kPanelSplit; ++c, ++weights) {
+          sums[c] += finite ? SplitProduct(x[k], weights->value)
+                            : x[k] * weights->value;
+        }
+      }
+      Finish(args, i, first, std::min(kPanelSplit, args.out - first), sums);
+    }
+  }
+}
+
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kScalar:
-      return PackedGemmScalar(args);
+      PackedGemmScalar(args);
+      break;
     case CpuIsa::kAvx2:
-      return PackedGemmAvx2(args);
+      PackedGemmAvx2(args);
+      break;
     case CpuIsa::kAvx512:
-      return PackedGemmAvx512(args);
+      PackedGemmAvx512(args);
+      break;
   }
+  if (args.gelu) ApplyGelu(args, isa);
 }
 
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
   static const bool amx = HasAmxBf16(), avx512 = HasAvx512Bf16();
-  if (amx && isa == CpuIsa::kAvx512) return Bf16GemmAmx(args);
-  if (avx512 && isa == CpuIsa::kAvx512) return Bf16GemmAvx512(args);
-  Bf16GemmScalar(args);
+  if (amx && isa == CpuIsa::kAvx512) {
+    Bf16GemmAmx(args);
+  } else if (avx512 && isa == CpuIsa::kAvx512) {
+    Bf16GemmAvx512(args);
+  } else {
+    Bf16GemmScalar(args);
+  }
+  // The kernels fuse it where they round y.
+  if (args.gelu && args.y_bf16 == nullptr) ApplyGelu(args, isa);
 }
 
-void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa) { SplitGemmAmx(args); }
+void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa) {
+  static const bool amx = HasAmxBf16();
+  if (!amx || isa != CpuIsa::kAvx512) {
+    SplitGemmScalar(args);
+    if (args.gelu) ApplyGelu(args, isa);
+    return;
+  }
+  const auto finite = [&](int64_t row) {
+    return IsFiniteAvx512(args.x + row * args.x_stride, args.in);
+  };
+  // Runs of rows that are finite, or that are not.
+  for (int64_t begin = 0, end; begin < args.rows; begin = end) {
+    const bool is_finite = finite(begin);
+    for (end = begin + 1; end < args.rows && finite(end) == is_finite;) ++end;
+    const SplitGemmArgs run = SliceRows(args, begin, end);
+    is_finite ? SplitGemmAmx(run) : MultiplyAsFloats(run);
+  }
+}
 
 bool SplitGemmIsFaster(int64_t in, int64_t out) {
   return HasAmxBf16() && in >= kFewestSplit && out >= kFewestSplit;

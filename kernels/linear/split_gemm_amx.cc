@@ -262,6 +262,17 @@ void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
 
 }  // namespace
 
+bool IsFiniteAvx512(const float* x, int64_t count) {
+  constexpr int kNanOrInfinite = 0x99;  // Quiet, signalling, and both signs.
+  __mmask16 found = 0;
+  for (int64_t k = 0; k < count; k += kLanes) {
+    const __mmask16 mask = static_cast<__mmask16>(First(count - k));
+    found |= _mm512_fpclass_ps_mask(_mm512_maskz_loadu_ps(mask, x + k),
+                                    kNanOrInfinite);
+  }
+  return found == 0;
+}
+
 void SplitGemmAmx(const SplitGemmArgs& args) {
   if (args.rows == 0 || args.out == 0) return;
   const int64_t pairs = DivideUp(args.rows, kPairRows);

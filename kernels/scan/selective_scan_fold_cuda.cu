@@ -30,7 +30,7 @@ class Starts {
   // thread has `items` tokens; the first span's begin at `token`.
   __device__ __forceinline__ Starts(const PackedSequences& sequences, int begin,
                                     int end, int token, int items, int span)
-      : segments_(sequences), items_(items), end_(end) {
+      : sequences_(sequences), items_(items), end_(end) {
     if constexpr (kRagged) {
       next_ = begin;
       first_ = sequences.begin(begin);
@@ -55,10 +55,10 @@ class Starts {
     } else {
       for (int j = 0; j < items_; ++j) {
         if (next_ == 0) bits |= 1u << j;
-        next_ = next_ + 1 == segments_.length ? 0 : next_ + 1;
+        next_ = next_ + 1 == sequences_.length ? 0 : next_ + 1;
       }
       next_ += step_;
-      if (next_ >= segments_.length) next_ -= segments_.length;
+      if (next_ >= sequences_.length) next_ -= sequences_.length;
     }
     return bits;
   }
@@ -66,11 +66,12 @@ class Starts {
  private:
   __device__ __forceinline__ void ToNext() {
     ++next_;
-    boundary_ = next_ < end_ ? static_cast<int>(segments_.begin(next_) - first_)
-                             : std::numeric_limits<int>::max();
+    boundary_ = next_ < end_
+                    ? static_cast<int>(sequences_.begin(next_) - first_)
+                    : std::numeric_limits<int>::max();
   }
 
-  const PackedSequences& segments_;
+  const PackedSequences& sequences_;
   const int items_, end_;
   // With kRagged, next_ is the next sequence. Otherwise it is the next token's
   // position in its sequence, and advances by step_ between spans.

@@ -12,7 +12,7 @@ HybridBackbone::HybridBackbone(const model::BackboneConfig& config,
                                int image_size, FeatureMaps maps,
                                const weights::StateDict::Scope& scope,
                                const ops::Implementation& implementation)
-    : maps_(maps), one_by_one_(implementation.ConvolvesOneByOne()) {
+    : maps_(maps), implementation_(implementation) {
   const int first = config.first_stage();
   if (first > 0) {
     trunk_.emplace(scope.Sub("trunk"), /*stride=*/4 << first, image_size,
@@ -76,20 +76,30 @@ at::Tensor HybridBackbone::ForwardConvolutions(
   return x;
 }
 
-at::Tensor HybridBackbone::ForwardEach(const at::Tensor& images,
-                                       layers::Features* features) const {
-  std::vector<at::Tensor> results;
-  std::vector<std::vector<at::Tensor>> maps;  // [stage][image]
-  for (int64_t i = 0; i < images.size(0); ++i) {
-    layers::Features own;
-    results.push_back(ForwardConvolutions(images.narrow(0, i, 1), &own));
-    maps.resize(own.size());
-    for (size_t stage = 0; stage < own.size(); ++stage) {
-      maps[stage].push_back(own[stage]);
-    }
+at::Tensor HybridBackbone::ForwardParts(const ops::ImageBatch& images,
+                                        layers::Features* features) const {
+  const at::Tensor& values = images.values();
+  if (!values.defined()) return ForwardConvolutions(images, features);
+  const int64_t count = values.size(0);
+  // Indexed by a part's first image. A part is one image or all of them.
+  std::vector<at::Tensor> results(count);
+  std::vector<layers::Features> maps(count);
+  implementation_.ForEachPart(
+      count, /*size=*/1, [&](int64_t first, int64_t part) {
+        results[first] = ForwardConvolutions(
+            part == count ? images
+                          : ops::ImageBatch(values.narrow(0, first, part)),
+            &maps[first]);
+      });
+  const bool is_one_part = count == 1 || !results[1].defined();
+  if (is_one_part) {
+    *features = std::move(maps[0]);
+    return results[0];
   }
-  for (const std::vector<at::Tensor>& stage : maps) {
-    features->push_back(at::cat(stage, 0));
+  for (size_t stage = 0; stage < maps[0].size(); ++stage) {
+    std::vector<at::Tensor> of_stage;
+    for (const layers::Features& own : maps) of_stage.push_back(own[stage]);
+    features->push_back(at::cat(of_stage, 0));
   }
   return at::cat(results, 0);
 }
@@ -97,10 +107,7 @@ at::Tensor HybridBackbone::ForwardEach(const at::Tensor& images,
 layers::Features HybridBackbone::Forward(const ops::ImageBatch& images,
                                          int64_t fold_rows) const {
   layers::Features features;
-  const at::Tensor& values = images.values();
-  at::Tensor x = one_by_one_ && values.defined() && values.size(0) > 1
-                     ? ForwardEach(values, &features)
-                     : ForwardConvolutions(images, &features);
+  at::Tensor x = ForwardParts(images, &features);
   for (const TokenStage& tokens : token_stages_) {
     // The layers before the first token stage have downsampled its input.
     if (&tokens != &token_stages_.front()) x = downsamples_.back().Forward(x);

@@ -38,12 +38,14 @@ class HybridBackbone : public Backbone {
   // returns the input of these.
   at::Tensor ForwardConvolutions(const ops::ImageBatch& images,
                                  layers::Features* features) const;
-  // Does what ForwardConvolutions() does, image by image.
-  at::Tensor ForwardEach(const at::Tensor& images,
-                         layers::Features* features) const;
+  // Runs ForwardConvolutions() on each part that the implementation makes of
+  // the images. A map may stay in the cache from one convolution to the next if
+  // its image passes through all of them alone.
+  at::Tensor ForwardParts(const ops::ImageBatch& images,
+                          layers::Features* features) const;
 
   const FeatureMaps maps_;
-  const bool one_by_one_;  // Whether images are convolved one by one.
+  const ops::Implementation& implementation_;
 
   std::optional<LiteTrunk> trunk_;  // If set, replaces the next two members.
   std::optional<PatchEmbed> patch_embed_;

@@ -1,6 +1,6 @@
 #include "model/ops/detection_checks.h"
 
-#include "kernels/vision/roi_align.h"
+#include "kernels/detection/roi_align.h"
 
 namespace sfmamba::ops {
 

@@ -65,30 +65,27 @@ class Implementation {
   // Returns map [N, C, H, W] as RoiAlign() reads it: channels-last in memory,
   // in a type that it knows.
   virtual at::Tensor RoiMap(const at::Tensor& map) const = 0;
-  // kernels/vision/roi_align.h on the maps [C, H, W] of one image, from fine to
-  // coarse, each of a result of RoiMap(). Level i has stride strides[i]. rois
-  // is [n, 4], on the CPU. Returns [n, C, size, size], channels-last in memory.
+  // kernels/detection/roi_align.h on the maps [C, H, W] of one image, from fine
+  // to coarse, each of a result of RoiMap(). Level i has stride strides[i].
+  // rois is [n, 4], on the CPU. Returns [n, C, size, size], channels-last in
+  // memory.
   virtual at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                               const std::vector<int>& strides,
                               const at::Tensor& rois, int size,
                               float finest_scale) const = 0;
-  // kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
+  // kernels/detection/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
   // undefined for one group. Returns the indices of at most `max_kept` boxes,
   // int64, the best first. All tensors are on the CPU.
   virtual at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                          const at::Tensor& groups, float iou_threshold,
                          int64_t max_kept) const = 0;
-  // kernels/vision/segmentation_argmax.h. logits is [C, H, W], computed from an
-  // input of input_height x input_width. The result has the size that is
-  // already set in `out`. Fills out's labels, areas and, if `confidence`, its
-  // confidence.
+  // kernels/segmentation/segmentation_argmax.h. logits is [C, H, W], computed
+  // from an input of input_height x input_width. The result has the size that
+  // is already set in `out`. Fills out's labels, areas and, if `confidence`,
+  // its confidence.
   virtual void SegmentationArgmax(const at::Tensor& logits, int input_height,
                                   int input_width, bool confidence,
                                   model::Segmentation* out) const = 0;
-
-  // Whether convolutions are faster if each has one map, which then stays in
-  // the cache between them.
-  virtual bool ConvolvesOneByOne() const = 0;
 
   // Calls body(first, count) for parts of [0, count): of up to `size` items
   // each or, where larger parts are faster, of all at once. Parts may run

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "kernels/vision/fixed_point_resize.h"
+#include "kernels/pixels/fixed_point_resize.h"
 
 namespace sfmamba::image {
 namespace {

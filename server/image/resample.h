@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/decode_watch.h"
-#include "kernels/vision/fixed_point_resize.h"
+#include "kernels/pixels/fixed_point_resize.h"
 
 namespace sfmamba::image {
 

@@ -15,6 +15,7 @@ import sources
 FORBIDDEN = (
     ('kernels/scan', '//model:config'),  # kernels -> model
     ('kernels/scan', '//server/observability:metrics'),  # kernels -> server
+    ('kernels/pixels', '//kernels/detection:nms'),  # kernels, upwards
     ('model/engine', '//proto:vision'),  # model -> proto
     ('model', '//server/observability:metrics'),  # model -> server
     ('client/commands', '//server/base:error'),  # client -> server
@@ -27,6 +28,7 @@ FORBIDDEN = (
 )
 # What it may.
 ALLOWED = (
+    ('kernels/segmentation', '//kernels/pixels:resize_taps'),
     ('model/ops', '//kernels/scan:selective_scan'),
     ('client/rpc', '//proto:rpc'),
     ('server', '//model:vision_model'),

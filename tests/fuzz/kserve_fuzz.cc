@@ -1,7 +1,6 @@
 // A ModelInferRequest in slices, as gRPC gives it: the walk and protobuf
 // together accept nothing that protobuf alone refuses, and find in it the same
 // images that protobuf finds.
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -10,12 +9,12 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
 #include "server/base/error.h"
 #include "server/image/image_source.h"
 #include "server/kserve/received_inference.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/sliced_message.h"
 
 namespace sfmamba {
 namespace {
@@ -23,20 +22,6 @@ namespace {
 using inference::ModelInferRequest;
 
 constexpr int kMaxImages = 64;
-
-// `message` cut at `cuts`, which are in 256ths of it.
-grpc::ByteBuffer InSlices(absl::string_view message, std::vector<int> cuts) {
-  cuts.push_back(256);
-  std::sort(cuts.begin(), cuts.end());
-  std::vector<grpc::Slice> slices;
-  size_t begin = 0;
-  for (const int cut : cuts) {
-    const size_t end = message.size() * cut / 256;
-    slices.emplace_back(message.data() + begin, end - begin);
-    begin = end;
-  }
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
 
 // All elements of the input as raw contents would have them.
 std::string RawElements(const ModelInferRequest& request) {
@@ -128,8 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       *new google::protobuf::LogSilencer();
   (void)silencer;
   sfmamba::Input input(data, size);
-  std::vector<int> cuts(input.Below(6));
-  for (int& cut : cuts) cut = input.Below(256);
+  const std::vector<int> cuts = sfmamba::TakeCuts(&input);
   sfmamba::Fuzz(input.bytes(), cuts);
   return 0;
 }

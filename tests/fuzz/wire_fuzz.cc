@@ -1,38 +1,23 @@
 // A request in slices, as gRPC gives it: the walk and protobuf together accept
 // what protobuf accepts alone, and find the same in it.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/slice.h"
 #include "server/base/error.h"
 #include "server/image/image_source.h"
 #include "server/rpc/from_proto.h"
 #include "server/rpc/received_request.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/sliced_message.h"
 
 namespace sfmamba {
 namespace {
 
 constexpr int kMaxImages = 64;
-
-// `message` cut at `cuts`, which are in 256ths of it.
-grpc::ByteBuffer InSlices(absl::string_view message, std::vector<int> cuts) {
-  cuts.push_back(256);
-  std::sort(cuts.begin(), cuts.end());
-  std::vector<grpc::Slice> slices;
-  size_t begin = 0;
-  for (const int cut : cuts) {
-    const size_t end = message.size() * cut / 256;
-    slices.emplace_back(message.data() + begin, end - begin);
-    begin = end;
-  }
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
 
 absl::string_view BytesOf(const image::ImageSource& source) {
   if (source.encoded() != nullptr) return source.encoded()->bytes;
@@ -94,8 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)silencer;
   sfmamba::Input input(data, size);
   const int task = input.Below(3);
-  std::vector<int> cuts(input.Below(6));
-  for (int& cut : cuts) cut = input.Below(256);
+  const std::vector<int> cuts = sfmamba::TakeCuts(&input);
   if (task == 0) {
     sfmamba::Fuzz<sfmamba::v1::ClassifyRequest>(input.bytes(), cuts);
   } else if (task == 1) {

@@ -238,8 +238,9 @@ def engine(folder, workload, threads, clock):
         return {stage: figures[clock] for stage, figures in report.items()
                 if isinstance(figures, dict) and stage != 'all'}
     figures = {}
-    for binary in ('roi_align', 'nms', 'mask_paste', 'segmentation_argmax'):
-        report = answer(folder / f'tests/kernels/vision/{binary}_benchmark', '--benchmark_format=json')
+    for binary in ('detection/roi_align', 'detection/nms', 'detection/mask_paste',
+                   'segmentation/segmentation_argmax'):
+        report = answer(folder / f'tests/kernels/{binary}_benchmark', '--benchmark_format=json')
         for row in report['benchmarks']:  # The fastest instruction set counts.
             if row.get('aggregate_name') == 'median':
                 name = row['name'].split('/isa:')[0]

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ATen/ops/empty.h"
-#include "kernels/vision/mask_runs.h"
-#include "kernels/vision/nms.h"
+#include "kernels/detection/mask_runs.h"
+#include "kernels/detection/nms.h"
 #include "model/ops/detection_checks.h"
 
 namespace sfmamba::ops {

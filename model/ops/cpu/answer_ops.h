@@ -12,14 +12,14 @@ namespace sfmamba::ops {
 // What heads compute from answers that were copied to the CPU. The functions
 // run on the calling thread.
 
-// kernels/vision/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
+// kernels/detection/nms.h. boxes is [n, 4], scores [n], groups int32 [n] or
 // undefined for one group. Returns the indices of at most `max_kept` boxes,
 // int64, the best first.
 at::Tensor Nms(const at::Tensor& boxes, const at::Tensor& scores,
                const at::Tensor& groups, float iou_threshold, int64_t max_kept);
 
-// kernels/vision/mask_runs.h: the mask [S, S] pasted into `box` of a picture.
-// Its runs are computed on the thread that asks for them.
+// kernels/detection/mask_runs.h: the mask [S, S] pasted into `box` of a
+// picture. Its runs are computed on the thread that asks for them.
 std::shared_ptr<const model::InstanceMask> MakeMask(const at::Tensor& mask,
                                                     const model::Box& box,
                                                     float threshold,

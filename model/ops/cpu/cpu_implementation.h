@@ -67,7 +67,6 @@ class CpuImplementation : public Implementation {
   void SegmentationArgmax(const at::Tensor& logits, int input_height,
                           int input_width, bool confidence,
                           model::Segmentation* out) const override;
-  bool ConvolvesOneByOne() const override { return true; }
   void ForEachPart(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body)
       const override;

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "ATen/ops/empty.h"
-#include "kernels/vision/roi_align.h"
+#include "kernels/detection/roi_align.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/detection_checks.h"
 #include "model/ops/parallel.h"

@@ -1,8 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "ATen/record_function.h"
-#include "kernels/linear/gelu.h"
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/simd/cpu_features.h"
 #include "model/ops/cpu/ops.h"
@@ -27,20 +27,10 @@ int64_t Grain(int64_t products) {
   return std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products));
 }
 
-// Computes a part of a product, with GELU; args.gelu is what the product itself
-// does.
-template <typename W>
-void Multiply(const kernels::GemmArgs<W>& args, bool gelu) {
-  kernels::PackedGemmCpu(args);
-  if (!gelu || args.gelu) return;
-  kernels::GeluErfCpu<float>(
-      {args.rows, args.out, args.y, args.y_stride, args.y, args.y_stride});
-}
-
 // Divides the rows among the threads if there are many or few outputs,
 // otherwise the panels of outputs, so that each thread reads different weights.
 template <typename W>
-void MultiplyInParallel(const kernels::GemmArgs<W>& args, bool gelu) {
+void MultiplyInParallel(const kernels::GemmArgs<W>& args) {
   const int64_t width = kernels::PanelWidth<W>();
   const int64_t panels = (args.out + width - 1) / width;
   const int64_t threads = LoopThreads();
@@ -49,17 +39,21 @@ void MultiplyInParallel(const kernels::GemmArgs<W>& args, bool gelu) {
   if (!has_many_rows && panels >= 4 * threads) {
     ParallelFor(panels, Grain((args.rows + kReadProducts) * args.in * width),
                 [&](int64_t begin, int64_t end) {
-                  Multiply(
-                      kernels::SliceOutputs(args, begin * width,
-                                            std::min(end * width, args.out)),
-                      gelu);
+                  kernels::PackedGemmCpu(kernels::SliceOutputs(
+                      args, begin * width, std::min(end * width, args.out)));
                 });
   } else {
     ParallelFor(args.rows, Grain(args.in * args.out),
                 [&](int64_t begin, int64_t end) {
-                  Multiply(kernels::SliceRows(args, begin, end), gelu);
+                  kernels::PackedGemmCpu(kernels::SliceRows(args, begin, end));
                 });
   }
+}
+
+bool IsFinite(const at::Tensor& dense) {
+  const float* values = dense.const_data_ptr<float>();
+  return std::all_of(values, values + dense.numel(),
+                     [](float value) { return std::isfinite(value); });
 }
 
 template <typename W>
@@ -79,7 +73,8 @@ PackedWeights PackGemm(const at::Tensor& weight, at::ScalarType type) {
   PackedWeights packed{{}, dense.size(1), dense.size(0)};
   if (type == at::kBFloat16) {
     packed.values = Pack<kernels::BFloat16>(dense, type);
-  } else if (kernels::SplitGemmIsFaster(packed.in, packed.out)) {
+  } else if (kernels::SplitGemmIsFaster(packed.in, packed.out) &&
+             IsFinite(dense)) {
     packed.values = Pack<kernels::SplitFloat>(dense, type);
     packed.split = true;
   } else {
@@ -102,7 +97,6 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
       y.scalar_type());
   TORCH_CHECK(output != GemmOutput::kAdd || y.scalar_type() == at::kFloat,
               "expected to add in fp32, got ", y.scalar_type());
-  const bool gelu = output == GemmOutput::kGeluErf;
   const at::Tensor dense = x.stride(1) == 1 ? x : x.contiguous();
   DispatchWeights(weights, [&](auto type) {
     using W = decltype(type);
@@ -124,9 +118,9 @@ void Gemm(const at::Tensor& x, const PackedWeights& weights,
     } else {
       args.y = y.data_ptr<float>();
     }
-    args.gelu = gelu && (args.y_bf16 != nullptr || weights.split);
+    args.gelu = output == GemmOutput::kGeluErf;
     args.y_stride = y.stride(0);
-    MultiplyInParallel(args, gelu);
+    MultiplyInParallel(args);
   });
 }
 

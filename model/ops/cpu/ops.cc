@@ -5,13 +5,14 @@
 
 #include "ATen/ops/empty.h"
 #include "kernels/linear/gelu.h"
+#include "kernels/pixels/image_normalize.h"
 #include "kernels/scan/selective_scan.h"
 #include "kernels/sequence/depthwise_conv1d.h"
 #include "kernels/sequence/layer_norm.h"
 #include "kernels/sequence/token_mean.h"
-#include "kernels/vision/image_normalize.h"
 #include "model/ops/kernel_types.h"
 #include "model/ops/parallel.h"
+#include "model/ops/scan_arguments.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -155,26 +156,9 @@ void DepthwiseConvSilu(absl::Span<const SequenceConvolution> convolutions,
 void SelectiveScan(const ScanParameters& scan, const at::Tensor& u,
                    const at::Tensor& dt, const at::Tensor& B,
                    const at::Tensor& C, int64_t length, const at::Tensor& y) {
-  TORCH_CHECK(B.stride(0) == C.stride(0), "B and C must have one row stride");
   Dispatch(u, [&](auto type) {
-    using T = decltype(type);
-    kernels::SelectiveScanArgs<T> args;
-    args.channels = u.size(1);
-    args.states = scan.A.size(0);
-    args.u = Data<T>(u);
-    args.u_stride = u.stride(0);
-    args.dt = Data<T>(dt);
-    args.dt_stride = dt.stride(0);
-    args.B = Data<T>(B);
-    args.C = Data<T>(C);
-    args.bc_stride = B.stride(0);
-    args.y = Data<T>(y);
-    args.y_stride = y.stride(0);
-    args.A = Floats(scan.A);
-    args.a_stride = scan.A.stride(0);
-    args.D = Floats(scan.D);
-    args.bias = Floats(scan.bias);
-    args.sequences = Sequences(u, length);
+    const auto args =
+        ScanArguments<decltype(type)>(scan, u, dt, B, C, length, y);
     ForEachChannelBlock(args.sequences, args.channels,
                         [&](int64_t sequence, int64_t begin, int64_t end) {
                           kernels::SelectiveScanCpu(kernels::SliceChannels(

@@ -59,7 +59,7 @@ void GeluTanh(at::Tensor& x);
 // x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// kernels/vision/image_normalize.h. `rgb` is [height, width, 3];
+// kernels/pixels/image_normalize.h. `rgb` is [height, width, 3];
 // the result is written to `image`, a view [3, height, width] of any strides.
 void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
@@ -84,7 +84,7 @@ void DispatchWeights(const PackedWeights& weights, Body body) {
 }
 
 // Packs for products in `type`, fp32 or bf16. Products in fp32 are split where
-// that is faster.
+// that is faster and the weights are finite.
 PackedWeights PackGemm(const at::Tensor& weight,
                        at::ScalarType type = at::kFloat);
 
@@ -184,23 +184,23 @@ at::Tensor AttentionByLibtorch(const at::Tensor& q, const at::Tensor& k,
 
 // ---- Dense heads ----
 
-// kernels/vision/roi_align.h on the maps of one image, from fine to coarse. The
-// maps are [C, H, W], channels-last in memory, and fp32. Level i has stride
+// kernels/detection/roi_align.h on the maps of one image, from fine to coarse.
+// The maps are [C, H, W], channels-last in memory, and fp32. Level i has stride
 // strides[i]. rois is [n, 4]. Returns [n, C, size, size], channels-last in
 // memory.
 at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,
                     const std::vector<int>& strides, const at::Tensor& rois,
                     int size, float finest_scale);
 
-// kernels/vision/segmentation_argmax.h. logits is [C, H, W], channels-last in
-// memory, computed from an input of input_height x input_width. The result has
-// the size that is already set in `out`. Fills out's labels, areas and, if
-// `confidence`, its confidence.
+// kernels/segmentation/segmentation_argmax.h. logits is [C, H, W],
+// channels-last in memory, computed from an input of input_height x
+// input_width. The result has the size that is already set in `out`. Fills
+// out's labels, areas and, if `confidence`, its confidence.
 void SegmentationArgmax(const at::Tensor& logits, int input_height,
                         int input_width, bool confidence,
                         model::Segmentation* out);
 
-// kernels/vision/conv3x3_after_resize.h: resizes taps [N, h, w, 9 * C],
+// kernels/segmentation/conv3x3_after_resize.h: resizes taps [N, h, w, 9 * C],
 // contiguous, and adds them to y [N, C, H, W], channels-last in memory. Both
 // are fp32.
 void AddConv3x3AfterResize(const at::Tensor& taps, at::Tensor& y);

@@ -3,8 +3,8 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/synchronization/mutex.h"
-#include "kernels/vision/conv3x3_after_resize.h"
-#include "kernels/vision/segmentation_argmax.h"
+#include "kernels/segmentation/conv3x3_after_resize.h"
+#include "kernels/segmentation/segmentation_argmax.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 

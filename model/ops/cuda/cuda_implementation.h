@@ -66,7 +66,6 @@ class CudaImplementation : public Implementation {
   void SegmentationArgmax(const at::Tensor& logits, int input_height,
                           int input_width, bool confidence,
                           model::Segmentation* out) const override;
-  bool ConvolvesOneByOne() const override { return false; }
   void ForEachPart(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body)
       const override;

@@ -4,16 +4,17 @@
 
 #include "ATen/ops/empty.h"
 #include "kernels/linear/bias_activation_cuda.h"
+#include "kernels/pixels/image_normalize_cuda.h"
+#include "kernels/pixels/pixel_convolution_cuda.h"
 #include "kernels/scan/selective_scan_cuda.h"
 #include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "kernels/sequence/layer_norm_cuda.h"
 #include "kernels/sequence/token_mean_cuda.h"
 #include "kernels/sequence/window_partition_cuda.h"
-#include "kernels/vision/image_normalize_cuda.h"
-#include "kernels/vision/pixel_convolution_cuda.h"
 #include "model/ops/compute_type.h"
 #include "model/ops/cuda/cuda_dispatch.h"
 #include "model/ops/kernel_types.h"
+#include "model/ops/scan_arguments.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -154,24 +155,8 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
                             const at::Tensor& y) const {
   TORCH_CHECK(scan.chooser != nullptr, "a device's scan needs a chooser");
   CudaDispatch(u, [&](auto type) {
-    using T = decltype(type);
-    kernels::SelectiveScanArgs<T> args;
-    args.channels = u.size(1);
-    args.states = scan.A.size(0);
-    args.u = Data<T>(u);
-    args.u_stride = u.stride(0);
-    args.dt = Data<T>(dt);
-    args.dt_stride = dt.stride(0);
-    args.B = Data<T>(B);
-    args.C = Data<T>(C);
-    args.bc_stride = B.stride(0);
-    args.y = Data<T>(y);
-    args.y_stride = y.stride(0);
-    args.A = Floats(scan.A);
-    args.a_stride = scan.A.stride(0);
-    args.D = Floats(scan.D);
-    args.bias = Floats(scan.bias);
-    args.sequences = Sequences(u, length);
+    const auto args =
+        ScanArguments<decltype(type)>(scan, u, dt, B, C, length, y);
     const kernels::ScanPlan plan = scan.chooser->Plan(
         ShapeOf(u, args.states, args.sequences), static_cast<int>(rows));
     const int64_t bytes = kernels::ScanScratchBytes(plan, args.sequences.count,

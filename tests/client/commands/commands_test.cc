@@ -13,8 +13,8 @@
 #include "client/commands/segment_command.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/command_fixture.h"
 #include "tests/client/commands_testing.h"
-#include "tests/client/fake_vision_server.h"
 
 namespace sfmamba::client {
 namespace {
@@ -22,28 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// Answers like AnswerCup, but "bad" bytes are no picture.
-grpc::Status AnswerUnlessBad(const v1::ClassifyRequest& request,
-                             v1::ClassifyResponse* response) {
-  if (request.images(0).encoded() == "bad") {
-    return FakeError(grpc::StatusCode::INVALID_ARGUMENT, "not a picture",
-                     "IMAGE_FORMAT_UNSUPPORTED", "images[0].encoded");
-  }
-  return AnswerCup(request, response);
-}
-
-class CommandsTest : public testing::Test {
- protected:
-  CommandsTest() : server_(AnswerUnlessBad) {
-    server_.SetModels({FakeModel("models/m/versions/1")});
-  }
-
-  std::string ServerFlag() const {
-    return absl::StrCat("--server=", server_.address());
-  }
-
-  FakeVisionServer server_;
-};
+class CommandsTest : public CommandFixture {};
 
 class UsageTest : public testing::TestWithParam<Command> {};
 

@@ -135,7 +135,6 @@ TEST_P(GemmConvolutionTest, IsThePlainSum) {
 }
 
 TEST_P(GemmConvolutionTest, OfSplitFloatsItIsThePlainSum) {
-  if (!HasAmxBf16()) GTEST_SKIP() << "there is no AMX";
   for (const int in : {3, 40}) {
     for (const int kernel : {1, 3}) {
       for (const int stride : {1, 2}) {
@@ -304,7 +303,7 @@ void ExpectSameBitsInParts(CpuIsa isa) {
 TEST_P(GemmConvolutionTest, PartsOfTheOutputsHaveTheSameBits) {
   ExpectSameBitsInParts<float>(GetParam());
   ExpectSameBitsInParts<BFloat16>(GetParam());
-  if (HasAmxBf16()) ExpectSameBitsInParts<SplitFloat>(GetParam());
+  ExpectSameBitsInParts<SplitFloat>(GetParam());
 }
 
 TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/linear/gelu.h"
 #include "tests/kernels/matrix.h"
 
 namespace sfmamba::kernels {
@@ -96,7 +97,8 @@ struct Case {
 using Cases = testing::Types<
     Case<float, CpuIsa::kScalar>, Case<float, CpuIsa::kAvx2>,
     Case<float, CpuIsa::kAvx512>, Case<BFloat16, CpuIsa::kScalar>,
-    Case<BFloat16, CpuIsa::kAvx512>, Case<SplitFloat, CpuIsa::kAvx512>>;
+    Case<BFloat16, CpuIsa::kAvx512>, Case<SplitFloat, CpuIsa::kScalar>,
+    Case<SplitFloat, CpuIsa::kAvx512>>;
 struct CaseName {
   template <typename T>
   static std::string GetName(int) {
@@ -114,9 +116,6 @@ TYPED_TEST_SUITE(PackedGemmTest, Cases, CaseName);
   constexpr CpuIsa kIsa = TypeParam::kIsa;                        \
   if (kIsa > DetectCpuIsa()) {                                    \
     GTEST_SKIP() << "this processor has no " << CpuIsaName(kIsa); \
-  }                                                               \
-  if (std::is_same_v<W, SplitFloat> && !HasAmxBf16()) {           \
-    GTEST_SKIP() << "there is no AMX";                            \
   }
 
 TYPED_TEST(PackedGemmTest, AgreesWithFp64) {
@@ -230,6 +229,26 @@ TYPED_TEST(PackedGemmTest, PoisonStaysInItsRow) {
     const Matrix<float> y = product.Run(kIsa);
     for (int i = 0; i < 13; ++i) EXPECT_EQ(y.RowEquals(i, clean, i), i != 4);
     EXPECT_FALSE(y.RowIsFinite(4));
+  }
+}
+
+TYPED_TEST(PackedGemmTest, TakesTheGeluOfWholeSums) {
+  SKIP_IF_UNSUPPORTED();
+  for (const int in : {20, 320, 1000}) {
+    const Product<W> product(40, in, 50);
+    const std::vector<W> packed = product.Packed(kIsa);
+    Matrix<float> y(40, 50), expected(40, 50);
+    GemmArgs<W> args = product.Args(packed);
+    args.y = y.data();
+    args.y_stride = y.stride();
+    args.gelu = true;
+    PackedGemmCpu(args, kIsa);
+    EXPECT_TRUE(y.GuardsIntact());
+    const Matrix<float> sums = product.Run(kIsa);
+    GeluErfCpu<float>({40, 50, sums.data(), sums.stride(), expected.data(),
+                       expected.stride()},
+                      kIsa);
+    EXPECT_TRUE(y == expected) << in;
   }
 }
 

@@ -134,7 +134,6 @@ class FakeImplementation : public Implementation {
     real_.SegmentationArgmax(logits, input_height, input_width, confidence,
                              out);
   }
-  bool ConvolvesOneByOne() const override { return real_.ConvolvesOneByOne(); }
   void ForEachPart(int64_t count, int64_t size,
                    absl::FunctionRef<void(int64_t first, int64_t count)> body)
       const override {
@@ -163,9 +162,10 @@ TEST(FakeImplementationTest, RunsSfMambaT) {
                                  {"selective scan", 6},
                                  {"windows", 2},
                                  {"pooling", 1}}));
-  EXPECT_EQ(
-      fake.calls(),
-      (Counts{{"linear", 4 * 12 + 1}, {"fill ends", 2}, {"attention", 6}}));
+  EXPECT_EQ(fake.calls(), (Counts{{"linear", 4 * 12 + 1},
+                                  {"fill ends", 2},
+                                  {"attention", 6},
+                                  {"parts", 1}}));
 }
 
 }  // namespace

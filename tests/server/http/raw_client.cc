@@ -1,86 +1,19 @@
 #include "tests/server/http/raw_client.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <utility>
-
-#include "absl/strings/numbers.h"
-#include "gtest/gtest.h"
-#include "tests/testing/patience.h"
-
 namespace sfmamba::http {
 
-RawClient::RawClient(int port, int receive_buffer)
-    : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (receive_buffer > 0) {
-    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
-               sizeof(receive_buffer));
-  }
-  EXPECT_EQ(
-      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+ssize_t RawClient::Read(char* bytes, size_t size) {
+  return recv(fd(), bytes, size, 0);
 }
-
-RawClient::~RawClient() { close(fd_); }
-
-bool RawClient::Send(const std::string& text) {
-  TimeLimit limit("the server to read");
-  return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(text.size());
-}
-
-bool RawClient::ReadMore() {
-  char bytes[4096];
-  const ssize_t n = recv(fd_, bytes, sizeof(bytes), 0);
-  if (n > 0) received_.append(bytes, n);
-  return n > 0;
-}
-
-std::string RawClient::ReadAll() {
-  TimeLimit limit("the end of the connection");
-  while (ReadMore()) {
-  }
-  return std::exchange(received_, "");
-}
-
-std::string RawClient::ReadAnswer(bool has_body) {
-  TimeLimit limit("an answer over HTTP");
-  size_t end = 0;
-  while ((end = received_.find("\r\n\r\n")) == std::string::npos) {
-    if (!ReadMore()) return std::exchange(received_, "");
-  }
-  end += 4;
-  const std::string name = "\r\nContent-Length: ";
-  const size_t header = received_.find(name);
-  if (has_body && header < end) {
-    size_t size = 0;
-    const size_t value = header + name.size();
-    EXPECT_TRUE(absl::SimpleAtoi(
-        received_.substr(value, received_.find("\r\n", value) - value), &size));
-    end += size;
-  }
-  while (received_.size() < end && ReadMore()) {
-  }
-  end = std::min(end, received_.size());
-  const std::string answer = received_.substr(0, end);
-  received_.erase(0, end);
-  return answer;
-}
-
-void RawClient::CloseSending() { shutdown(fd_, SHUT_WR); }
 
 void RawClient::Reset() {
   const linger now = {1, 0};
-  setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  setsockopt(fd(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
   const int nothing = socket(AF_INET, SOCK_STREAM, 0);
-  dup2(nothing, fd_);  // Closes the connection, not the descriptor.
+  dup2(nothing, fd());  // Closes the connection, not the descriptor.
   close(nothing);
 }
 

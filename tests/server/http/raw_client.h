@@ -3,36 +3,23 @@
 
 #include <string>
 
+#include "tests/server/http/local_connection.h"
+
 namespace sfmamba::http {
 
-// One connection to 127.0.0.1 that sends bytes as they are given. Waits end the
-// test after a limit.
-class RawClient {
+// A connection that sends bytes as they are given.
+class RawClient : public LocalConnection {
  public:
-  // `receive_buffer`: the bytes that the client takes without reading, about;
-  // 0: as many as the system likes.
-  explicit RawClient(int port, int receive_buffer = 0);
-  ~RawClient();
-  RawClient(const RawClient&) = delete;
+  explicit RawClient(int port, int receive_buffer = 0)
+      : LocalConnection(port, receive_buffer) {}
 
   // False if the server has closed the connection.
-  bool Send(const std::string& text);
-  // What comes until the server ends the connection.
-  std::string ReadAll();
-  // One answer: its head and as much body as that says. Without one if
-  // `has_body` is false, as that of HEAD. Less if the connection ends.
-  std::string ReadAnswer(bool has_body = true);
-  // Sends no more.
-  void CloseSending();
+  bool Send(const std::string& text) { return SendRaw(text); }
   // Ends the connection as a client does that crashes.
   void Reset();
 
  private:
-  // Reads a block more; false at the end.
-  bool ReadMore();
-
-  const int fd_;
-  std::string received_;
+  ssize_t Read(char* bytes, size_t size) override;
 };
 
 }  // namespace sfmamba::http

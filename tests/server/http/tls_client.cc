@@ -1,20 +1,13 @@
 #include "tests/server/http/tls_client.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/testing/patience.h"
@@ -29,7 +22,7 @@ BIO* Reader(const std::string& pem) {
 }  // namespace
 
 TlsClient::TlsClient(int port, const Options& options)
-    : fd_(socket(AF_INET, SOCK_STREAM, 0)),
+    : LocalConnection(port, options.receive_buffer),
       context_(SSL_CTX_new(TLS_client_method())),
       ssl_([&] {
         SSL_CTX* context = context_.get();
@@ -66,23 +59,11 @@ TlsClient::TlsClient(int port, const Options& options)
         }
         return SSL_new(context);
       }()) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (options.receive_buffer > 0) {
-    setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &options.receive_buffer,
-               sizeof(options.receive_buffer));
-  }
-  EXPECT_EQ(
-      connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  SSL_set_fd(ssl_.get(), fd_);
+  SSL_set_fd(ssl_.get(), fd());
   if (options.session != nullptr) {
     SSL_set_session(ssl_.get(), options.session);
   }
 }
-
-TlsClient::~TlsClient() { close(fd_); }
 
 bool TlsClient::Greet() {
   TimeLimit limit("a handshake of TLS");
@@ -95,15 +76,9 @@ bool TlsClient::Greet() {
 }
 
 void TlsClient::Start() {
-  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) | O_NONBLOCK);
   ERR_clear_error();
   SSL_connect(ssl_.get());
-}
-
-bool TlsClient::SendRaw(const std::string& bytes) {
-  TimeLimit limit("the server to read");
-  return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(bytes.size());
 }
 
 bool TlsClient::Send(const std::string& text) {
@@ -113,59 +88,24 @@ bool TlsClient::Send(const std::string& text) {
          static_cast<int>(text.size());
 }
 
-bool TlsClient::ReadMore() {
-  char bytes[16 << 10];
+ssize_t TlsClient::Read(char* bytes, size_t size) {
   ERR_clear_error();
-  const int n = SSL_read(ssl_.get(), bytes, sizeof(bytes));
-  if (n > 0) received_.append(bytes, n);
+  const int n = SSL_read(ssl_.get(), bytes, size);
   if (n <= 0) {
     char text[256] = "";
     ERR_error_string_n(ERR_peek_error(), text, sizeof(text));
     error_ = text;
   }
-  return n > 0;
-}
-
-std::string TlsClient::ReadAll() {
-  TimeLimit limit("the end of the connection");
-  while (ReadMore()) {
-  }
-  return std::exchange(received_, "");
-}
-
-std::string TlsClient::ReadAnswer() {
-  TimeLimit limit("an answer over HTTP");
-  size_t end = 0;
-  while ((end = received_.find("\r\n\r\n")) == std::string::npos) {
-    if (!ReadMore()) return std::exchange(received_, "");
-  }
-  end += 4;
-  const std::string name = "\r\nContent-Length: ";
-  const size_t header = received_.find(name);
-  if (header < end) {
-    size_t size = 0;
-    const size_t value = header + name.size();
-    EXPECT_TRUE(absl::SimpleAtoi(
-        received_.substr(value, received_.find("\r\n", value) - value), &size));
-    end += size;
-  }
-  while (received_.size() < end && ReadMore()) {
-  }
-  end = std::min(end, received_.size());
-  const std::string answer = received_.substr(0, end);
-  received_.erase(0, end);
-  return answer;
+  return n;
 }
 
 bool TlsClient::WaitForEnd() {
   TimeLimit limit("the end of the connection");
   char bytes[4096];
-  while (recv(fd_, bytes, sizeof(bytes), 0) > 0) {
+  while (recv(fd(), bytes, sizeof(bytes), 0) > 0) {
   }
   return true;
 }
-
-void TlsClient::CloseSending() { shutdown(fd_, SHUT_WR); }
 
 void TlsClient::SayEnd() { SSL_shutdown(ssl_.get()); }
 

@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 
+#include "tests/server/http/local_connection.h"
 #include "tests/testing/certificates.h"
 
 namespace sfmamba::http {
 
-// One connection to 127.0.0.1 through TLS. Each thing is sent as one record.
-// Waits end the test after a limit. The process must ignore SIGPIPE.
-class TlsClient {
+// A connection through TLS. Each text is sent as one record. CloseSending()
+// ends TCP without a word of TLS. The process must ignore SIGPIPE.
+class TlsClient : public LocalConnection {
  public:
   struct Options {
     std::string ca;                            // PEM; empty: any will do.
@@ -27,25 +28,14 @@ class TlsClient {
   // Connects; Greet() begins TLS.
   TlsClient(int port, const Options& options);
   explicit TlsClient(int port) : TlsClient(port, Options()) {}
-  ~TlsClient();
-  TlsClient(const TlsClient&) = delete;
 
   // Does the handshake; false if either side refuses.
   bool Greet();
   // Begins the handshake, for the server to sign, and never ends it.
   void Start();
-  // The connection's bytes as they are.
-  bool SendRaw(const std::string& bytes);
   bool Send(const std::string& text);
-  // What comes until the server ends the connection.
-  std::string ReadAll();
-  // One answer: its head and as much body as that says; less if the connection
-  // ends.
-  std::string ReadAnswer();
   // Whether the connection ends; not whether TLS does.
   bool WaitForEnd();
-  // Sends no more, without a word of TLS.
-  void CloseSending();
   // Tells TLS's end, and goes on with TCP.
   void SayEnd();
 
@@ -58,12 +48,10 @@ class TlsClient {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
-  bool ReadMore();
+  ssize_t Read(char* bytes, size_t size) override;
 
-  const int fd_;
   const std::unique_ptr<SSL_CTX, Free> context_;
   const std::unique_ptr<SSL, Free> ssl_;
-  std::string received_;
   std::string error_;
 };
 

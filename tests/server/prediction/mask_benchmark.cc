@@ -14,8 +14,8 @@
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
 #include "benchmark/benchmark.h"
-#include "kernels/vision/mask_paste.h"
-#include "kernels/vision/mask_runs.h"
+#include "kernels/detection/mask_paste.h"
+#include "kernels/detection/mask_runs.h"
 #include "server/prediction/mask_encoder.h"
 
 namespace sfmamba::prediction {

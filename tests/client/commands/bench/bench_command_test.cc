@@ -12,6 +12,7 @@
 #include "client/commands/inputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/command_fixture.h"
 #include "tests/client/commands_testing.h"
 #include "tests/client/fake_vision_server.h"
 
@@ -24,28 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Answers like AnswerCup, but "bad" bytes are no picture.
-grpc::Status AnswerUnlessBad(const v1::ClassifyRequest& request,
-                             v1::ClassifyResponse* response) {
-  if (request.images(0).encoded() == "bad") {
-    return FakeError(grpc::StatusCode::INVALID_ARGUMENT, "not a picture",
-                     "IMAGE_FORMAT_UNSUPPORTED", "images[0].encoded");
-  }
-  return AnswerCup(request, response);
-}
-
-class BenchTest : public testing::Test {
- protected:
-  BenchTest() : server_(AnswerUnlessBad) {
-    server_.SetModels({FakeModel("models/m/versions/1")});
-  }
-
-  std::string ServerFlag() const {
-    return absl::StrCat("--server=", server_.address());
-  }
-
-  FakeVisionServer server_;
-};
+class BenchTest : public CommandFixture {};
 
 TEST_F(BenchTest, MeasuresFilesAndTensors) {
   const std::string a = WriteFile("a.jpg", "a");

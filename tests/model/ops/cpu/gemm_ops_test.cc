@@ -1,3 +1,4 @@
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -6,6 +7,7 @@
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/equal.h"
+#include "ATen/ops/full.h"
 #include "ATen/ops/mm.h"
 #include "gtest/gtest.h"
 #include "kernels/linear/gelu.h"
@@ -123,6 +125,15 @@ TEST(ProductTest, GeluInBf16HasTheSameBitsOnAnyThreads) {
     }
   }
   at::set_num_threads(threads);
+}
+
+TEST(ProductTest, AnInfiniteWeightGivesInfinities) {
+  const at::Tensor x = at::full({3, 64}, 1.0f), w = Values("w", 70, 64).clone();
+  w[5][7] = std::numeric_limits<float>::infinity();
+  const at::Tensor y = at::empty({3, 70});
+  Gemm(x, PackGemm(w), {}, GemmOutput::kSet, y);
+  EXPECT_TRUE(at::equal(y.isposinf(), w.isposinf().any(1).expand({3, 70})));
+  EXPECT_FALSE(y.isnan().any().item<bool>());
 }
 
 TEST(ProductTest, RefusesTypesThatItDoesNotCompute) {

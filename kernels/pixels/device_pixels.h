@@ -1,0 +1,74 @@
+// Normalised pixels of images in device code. Only .cu files include this
+// header.
+#ifndef SFMAMBA_KERNELS_PIXELS_DEVICE_PIXELS_H_
+#define SFMAMBA_KERNELS_PIXELS_DEVICE_PIXELS_H_
+
+#include <cstdint>
+
+#include "kernels/pixels/cuda_image.h"
+#include "simt/simt.h"
+
+namespace sfmamba::kernels {
+
+// The most images in a launch. Their descriptions are kernel parameters.
+constexpr int kImages = 64;
+constexpr int kPixels = 4;  // A thread reads four pixels (12 bytes) at a time.
+
+// Entry [256 c + v] is the normalised value of byte v in channel c.
+using PixelTable = simt::Shared<float, 3 * 256>;
+
+// Sets entries `thread`, `thread` + `threads`, ... of each channel to
+// (v / 255 - mean[c]) / std[c], each of the three operations rounded.
+__device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
+                                               const float (&std)[3],
+                                               int thread, int threads,
+                                               PixelTable* table) {
+  for (int i = thread; i < 256; i += threads) {
+    const float scaled = static_cast<float>(i) / 255.0f;
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      (*table)[256 * c + i] = (scaled - mean[c]) / std[c];
+    }
+  }
+}
+
+// Loads the bytes of four pixels, the first byte lowest. Pixels beyond the
+// first `count` are left as they are.
+__device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
+                                           uint32_t (&words)[3]) {
+  if (count >= kPixels && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
+#pragma unroll
+    for (int w = 0; w < 3; ++w) {
+      words[w] = reinterpret_cast<const uint32_t*>(from)[w];
+    }
+    return;
+  }
+#pragma unroll
+  for (int b = 0; b < 3 * kPixels; ++b) {
+    if (b / 3 < count) words[b / 4] |= uint32_t{from[b]} << (b % 4 * 8);
+  }
+}
+
+// Sets values[3 p + c] to channel c of pixel j + p of row i, normalised, or to
+// 0 outside of the image. j is a multiple of 4; i and j may be negative.
+__device__ __forceinline__ void ReadPixels(const CudaImage& image,
+                                           PixelTable& table, int i, int j,
+                                           float (&values)[3 * kPixels]) {
+  const bool inside = 0 <= i && i < image.height && 0 <= j;
+  const int count = inside ? image.width - j : 0;
+  uint32_t words[3] = {};
+  if (count > 0) {
+    LoadPixels(image.rgb + (int64_t{i} * image.width + j) * 3, count, words);
+  }
+#pragma unroll
+  for (int b = 0; b < 3 * kPixels; ++b) {
+    // Looked up unconditionally: a conditional load costs more than a select.
+    const uint32_t byte = words[b / 4] >> (b % 4 * 8) & 255;
+    const float value = table[256 * (b % 3) + byte];
+    values[b] = b / 3 < count ? value : 0.0f;
+  }
+}
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_PIXELS_DEVICE_PIXELS_H_

@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/device_activation.h"
+#include "kernels/cuda/device_rows.h"
+#include "kernels/pixels/device_pixels.h"
+#include "kernels/pixels/pixel_convolution_cuda.h"
+#include "simt/simt.h"
+
+// This kernel is bound by fused multiply-adds. A thread does 1728 of them for 8
+// pixels by 8 channels, in 9 iterations of a loop. On sm_90 an iteration takes
+//   192 FFMA, 12 LDS (10 of them of 16 bytes), 7 others,
+// that is 64 FFMA and 4 LDS per tap. In addition, each thread needs about 400
+// instructions per square and 400 more per 32 channels. So FFMA are 64 % of all
+// instructions with 32 channels and 69 % with 64.
+namespace sfmamba::kernels {
+namespace {
+
+// A block computes a square of output pixels, 32 channels at a time.
+constexpr int kSide = 16;
+constexpr int kChannels = 8;  // A thread's channels.
+constexpr int kLanes = 4;     // Threads with the same pixels.
+constexpr int kGroup = kLanes * kChannels;
+constexpr int kTaps = 27;
+
+// A thread's pixels: two runs of 4 in a row, 8 apart.
+constexpr int kRuns = 2, kRun = 4;
+constexpr int kApart = kSide / kRuns;
+constexpr int kThreads = kSide * kSide / (kRuns * kRun) * kLanes;
+using Sums = float[kRuns][kRun][kChannels];
+
+// The normalised pixels under a square, from the row above and the column left
+// of it on. Each row holds, for each colour, first the even columns of the
+// image and then the odd ones, of which the first is the column left of the
+// square. A warp reads 16 bytes each from 8 addresses at a time, 2 in each of 4
+// rows. They lie in different banks, since 2 rows are 216 values apart, 24 more
+// than a multiple of 32.
+constexpr int kRows = 2 * kSide + 1;
+constexpr int kEven = kSide, kOdd = kSide + 4;
+constexpr int kLine = kEven + kOdd;
+using Tile = simt::Shared<float, kRows * 3 * kLine>;
+
+// [ky][colour][kx][kGroup]. The taps are summed in this order.
+using Weights = simt::Shared<float, kTaps * kGroup>;
+
+template <typename T>
+struct Parameters {
+  CudaImage images[kImages];
+  int height, width;  // The size of y.
+  int channels;
+  const float *weight, *bias;
+  T* y;
+  float mean[3], std[3];
+  Clamp activation;
+};
+
+// Fills the tile for the square at (row, column) of y.
+__device__ __forceinline__ void FillTile(const CudaImage& image,
+                                         PixelTable& table, int row, int column,
+                                         Tile* tile) {
+  // Four pixels are read at a time. Of a row's first four only the last is
+  // used.
+  constexpr int kSteps = 2 * kSide / kPixels + 1;
+  for (int n = threadIdx.x; n < kRows * kSteps; n += kThreads) {
+    const int i = n / kSteps, step = n % kSteps - 1;
+    const int y = 2 * row - 1 + i, x = 2 * column + kPixels * step;
+    float values[3 * kPixels];
+    ReadPixels(image, table, y, x, values);
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+      const int even = (3 * i + c) * kLine + 2 * step, odd = even + kEven;
+      if (step >= 0) {
+        tile->Store<2>(even, {{values[c], values[6 + c]}});
+        (*tile)[odd + 1] = values[3 + c];
+      }
+      (*tile)[odd + 2] = values[9 + c];
+    }
+  }
+}
+
+// Loads the weights of the group of channels from `first` on, or 0 beyond the
+// last channel.
+template <typename T>
+__device__ __forceinline__ void FillWeights(const Parameters<T>& parameters,
+                                            int first, Weights* weights) {
+  for (int n = threadIdx.x; n < kTaps * kGroup / 4; n += kThreads) {
+    const int tap = n / (kGroup / 4), c = n % (kGroup / 4) * 4;
+    const int ky = tap / 9, colour = tap / 3 % 3, kx = tap % 3;
+    simt::Vector<float, 4> four = {};
+    if (first + c < parameters.channels) {
+      const int row = (ky * 3 + kx) * 3 + colour;
+      four = simt::Load<4>(parameters.weight +
+                           int64_t{row} * parameters.channels + first + c);
+    }
+    weights->Store(tap * kGroup + c, four);
+  }
+}
+
+// Returns the index in the group of a thread's n-th channel. Each lane has V
+// contiguous channels, followed by V of each other lane, so that it can write
+// them as one vector of T.
+template <typename T>
+__device__ __forceinline__ int Channel(int lane, int n) {
+  constexpr int V = kWidestVector<T>;
+  return (n / V * kLanes + lane) * V + n % V;
+}
+
+template <typename T>
+__device__ __forceinline__ void BeginWithBias(const Parameters<T>& parameters,
+                                              int first, int lane, Sums& sums) {
+#pragma unroll
+  for (int n = 0; n < kChannels; n += 4) {
+    const int channel = first + Channel<T>(lane, n);
+    float bias[4] = {};
+    if (channel < parameters.channels) {
+      LoadFloats(parameters.bias + channel, bias);
+    }
+#pragma unroll
+    for (int pixel = 0; pixel < kRuns * kRun; ++pixel) {
+#pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        sums[pixel / kRun][pixel % kRun][n + m] = bias[m];
+      }
+    }
+  }
+}
+
+// Adds the products of one tap to a run's sums. x[p] is its input for pixel p.
+__device__ __forceinline__ void AddTap(const float* x,
+                                       const float (&weight)[kChannels],
+                                       float (&sums)[kRun][kChannels]) {
+#pragma unroll
+  for (int p = 0; p < kRun; ++p) {
+#pragma unroll
+    for (int n = 0; n < kChannels; ++n) {
+      sums[p][n] = fmaf(x[p], weight[n], sums[p][n]);
+    }
+  }
+}
+
+// Adds the products of all taps. `from` is the index in the tile of the first
+// run's top row.
+template <typename T>
+__device__ __forceinline__ void AddTaps(Tile& tile, Weights& weights, int from,
+                                        int lane, Sums& sums) {
+#pragma unroll 1
+  for (int line = 0; line < 9; ++line) {  // 3 ky + colour
+    // Pixel p of a run reads columns odd[p], even[p] and odd[p + 1].
+    float even[kRuns][kRun], odd[kRuns][kRun + 1];
+#pragma unroll
+    for (int k = 0; k < kRuns; ++k) {
+      const int at = from + line * kLine + k * kApart;
+      const simt::Vector<float, kRun> e = tile.Load<kRun>(at);
+      const simt::Vector<float, kRun> o = tile.Load<kRun>(at + kEven);
+#pragma unroll
+      for (int p = 0; p < kRun; ++p) {
+        even[k][p] = e[p];
+        odd[k][p] = o[p];
+      }
+      odd[k][kRun] = tile[at + kEven + kRun];
+    }
+#pragma unroll
+    for (int kx = 0; kx < 3; ++kx) {
+      float weight[kChannels];
+#pragma unroll
+      for (int n = 0; n < kChannels; n += 4) {
+        const simt::Vector<float, 4> four =
+            weights.Load<4>((3 * line + kx) * kGroup + Channel<T>(lane, n));
+#pragma unroll
+        for (int m = 0; m < 4; ++m) weight[n + m] = four[m];
+      }
+#pragma unroll
+      for (int k = 0; k < kRuns; ++k) {
+        AddTap(kx == 1 ? even[k] : odd[k] + kx / 2, weight, sums[k]);
+      }
+    }
+  }
+}
+
+// Applies the activation and writes y. The thread's first pixel is (y, x).
+template <typename T>
+__device__ __forceinline__ void StoreSums(const Parameters<T>& parameters,
+                                          const Sums& sums, int y, int x,
+                                          int first, int lane) {
+  constexpr int V = kWidestVector<T>;
+  if (y >= parameters.height) return;
+#pragma unroll
+  for (int n = 0; n < kChannels; n += V) {
+    const int channel = first + Channel<T>(lane, n);
+    if (channel >= parameters.channels) continue;
+    int64_t at = int64_t{blockIdx.z} * parameters.height + y;
+    at = (at * parameters.width + x) * parameters.channels + channel;
+#pragma unroll
+    for (int k = 0; k < kRuns; ++k) {
+#pragma unroll
+      for (int p = 0; p < kRun; ++p, at += parameters.channels) {
+        if (x + k * kApart + p >= parameters.width) continue;
+        float values[V];
+#pragma unroll
+        for (int m = 0; m < V; ++m) {
+          values[m] = parameters.activation(sums[k][p][n + m]);
+        }
+        at = simt::Opaque(at);
+        StoreFloats(parameters.y + at, values);
+      }
+      at += (kApart - kRun) * parameters.channels;
+    }
+  }
+}
+
+// Grid: x and y are over squares, z is the image.
+template <typename T>
+__global__ void __launch_bounds__(kThreads, 4)
+    ConvolveKernel(Parameters<T> parameters) {
+  __shared__ PixelTable table;
+  __shared__ Tile tile;
+  __shared__ Weights weights;
+  const int lane = threadIdx.x % kLanes, pixels = threadIdx.x / kLanes;
+  // The thread's first pixel in the square.
+  const int i = pixels / kRuns, j = pixels % kRuns * kRun;
+  const int row = blockIdx.y * kSide, column = blockIdx.x * kSide;
+  FillPixelTable(parameters.mean, parameters.std, threadIdx.x, kThreads,
+                 &table);
+  __syncthreads();
+  const CudaImage image = parameters.images[blockIdx.z];
+  FillTile(image, table, row, column, &tile);
+  for (int first = 0; first < parameters.channels; first += kGroup) {
+    FillWeights(parameters, first, &weights);
+    __syncthreads();
+    Sums sums;
+    BeginWithBias(parameters, first, lane, sums);
+    AddTaps<T>(tile, weights, 2 * i * 3 * kLine + j, lane, sums);
+    StoreSums(parameters, sums, row + i, column + j, first, lane);
+    __syncthreads();
+  }
+}
+
+template <typename T>
+absl::Status Check(const PixelConvolutionArgs<T>& args) {
+  if (args.channels % kChannels != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pixel_convolution: expected a multiple of ", kChannels,
+                     " channels, got ", args.channels));
+  }
+  if (args.activation == CudaActivation::kGeluErf ||
+      args.activation == CudaActivation::kGeluTanh) {
+    return absl::InvalidArgumentError(
+        "pixel_convolution: expected no activation, ReLU or ReLU6, got GELU");
+  }
+  if (!InVectors<4>(args.weight, 0, 4) || !InVectors<4>(args.bias, 0, 4) ||
+      !InVectors<kWidestVector<T>>(args.y, 0, kWidestVector<T>)) {
+    return absl::InvalidArgumentError(
+        "pixel_convolution: expected weight, bias and y at multiples of 16 "
+        "bytes");
+  }
+  return absl::OkStatus();
+}
+
+// Sets all parameters but the images and y.
+template <typename T>
+Parameters<T> MakeParameters(const PixelConvolutionArgs<T>& args) {
+  Parameters<T> parameters{};
+  parameters.height = (args.height + 1) / 2;
+  parameters.width = (args.width + 1) / 2;
+  parameters.channels = args.channels;
+  parameters.weight = args.weight;
+  parameters.bias = args.bias;
+  std::copy_n(args.mean.begin(), 3, parameters.mean);
+  std::copy_n(args.std.begin(), 3, parameters.std);
+  parameters.activation = ClampOf(args.activation);
+  return parameters;
+}
+
+}  // namespace
+
+template <typename T>
+absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
+                                  CudaStream stream) {
+  const absl::Status checked = Check(args);
+  if (!checked.ok() || args.channels == 0) return checked;
+  Parameters<T> parameters = MakeParameters(args);
+  const int64_t values =
+      int64_t{parameters.height} * parameters.width * args.channels;
+  for (int first = 0; first < args.count; first += kImages) {
+    const int count = std::min(kImages, args.count - first);
+    std::copy_n(args.images + first, count, parameters.images);
+    parameters.y = args.y + first * values;
+    const absl::Status launched =
+        simt::Launch("pixel_convolution", ConvolveKernel<T>,
+                     dim3((parameters.width + kSide - 1) / kSide,
+                          (parameters.height + kSide - 1) / kSide, count),
+                     dim3(kThreads), stream, parameters);
+    if (!launched.ok()) return launched;
+  }
+  return absl::OkStatus();
+}
+
+template absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<float>&,
+                                           CudaStream);
+template absl::Status PixelConvolutionCuda(
+    const PixelConvolutionArgs<BFloat16>&, CudaStream);
+template absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<Float16>&,
+                                           CudaStream);
+
+}  // namespace sfmamba::kernels

@@ -1,0 +1,50 @@
+#ifndef SFMAMBA_KERNELS_PIXELS_PIXEL_CONVOLUTION_CUDA_H_
+#define SFMAMBA_KERNELS_PIXELS_PIXEL_CONVOLUTION_CUDA_H_
+
+#include <array>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/cuda/cuda_activation.h"
+#include "kernels/cuda/cuda_stream.h"
+#include "kernels/pixels/cuda_image.h"
+
+namespace sfmamba::kernels {
+
+// A network's first layers, applied to the bytes of images of any sizes. Each
+// image is normalised as in kernels/pixels/image_normalize.h and padded with
+// zeros on the right and at the bottom to height x width. Then
+//   y = activation(conv(image) + bias), with 3x3 taps, stride 2 and padding 1.
+// The arithmetic is fp32, rounded to T once at the end.
+template <typename T>
+struct PixelConvolutionArgs {
+  int count;
+  const CudaImage* images;  // [count], host memory, read before the return
+  int height, width;        // The padded size; no image is larger.
+  int channels;             // y's channels, a multiple of 8.
+  // [27, channels]; row (ky*3 + kx)*3 + colour holds the weights of that tap.
+  const float* weight;
+  const float* bias;  // [channels]
+  std::array<float, 3> mean;
+  std::array<float, 3> std;
+  CudaActivation activation;  // kNone, kRelu or kRelu6.
+  T* y;  // [count, ceil(height/2), ceil(width/2), channels], written
+};
+
+// Reads the images about once and writes y once.
+//
+// Enqueues on `stream` and returns. INVALID_ARGUMENT for other channels or
+// activations, or if weight, bias or y is not 16-byte aligned; INTERNAL if the
+// launch is refused. All pointers but `images` are device pointers. T is float,
+// BFloat16 or Float16. An image's output bits do not depend on the rest of the
+// batch or on the image's index in it. Fastest where channels are a multiple of
+// 32 and the images' rows begin at multiples of 4 bytes.
+template <typename T>
+absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
+                                  CudaStream stream);
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_PIXELS_PIXEL_CONVOLUTION_CUDA_H_

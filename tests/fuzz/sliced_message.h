@@ -1,0 +1,38 @@
+#ifndef SFMAMBA_TESTS_FUZZ_SLICED_MESSAGE_H_
+#define SFMAMBA_TESTS_FUZZ_SLICED_MESSAGE_H_
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+#include "tests/fuzz/check.h"
+
+namespace sfmamba {
+
+// Takes up to five cuts from the input, in 256ths of the message that follows.
+inline std::vector<int> TakeCuts(Input* input) {
+  std::vector<int> cuts(input->Below(6));
+  for (int& cut : cuts) cut = input->Below(256);
+  return cuts;
+}
+
+// Returns `message` cut at `cuts`, as gRPC gives a message in slices.
+inline grpc::ByteBuffer InSlices(absl::string_view message,
+                                 std::vector<int> cuts) {
+  cuts.push_back(256);
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<grpc::Slice> slices;
+  size_t begin = 0;
+  for (const int cut : cuts) {
+    const size_t end = message.size() * cut / 256;
+    slices.emplace_back(message.data() + begin, end - begin);
+    begin = end;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_FUZZ_SLICED_MESSAGE_H_
