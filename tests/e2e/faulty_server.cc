@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "server/server_main.h"
 #include "tests/testing/fake_context.h"
 
