@@ -21,7 +21,6 @@
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
 #include "server/base/descriptors.h"
-#include "server/base/processors.h"
 #include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 #include "server/base/topology.h"
@@ -33,7 +32,6 @@
 #include "server/repository/golden_images.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
-#include "server/rpc/grpc_threads.h"
 #include "server/scan_tuning.h"
 #include "server/server.h"
 #include "server/server_config.h"
@@ -215,8 +213,6 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   options.release_memory = engine.release_memory;
   options.device_failed = [end] { end->Fail(kDeviceFailed); };
   options.port_failed = [end] { end->Fail(kPortFailed); };
-  const rpc::GrpcThreads grpc_threads(
-      {rpc::GrpcThreads::Enough(UsableProcessors())});
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
     log->Error(observability::LogModule::kServer, "cannot start",
