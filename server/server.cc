@@ -30,7 +30,7 @@ constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 constexpr int kMaxClientsKnown = 4096;
 // Pictures that are expected to take longer to decode do not hold all threads.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
-constexpr absl::Duration kLivenessPeriod = absl::Seconds(1);
+constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // How long the last spans may take to be written, while metrics are scraped.
 constexpr absl::Duration kLastSpans = absl::Seconds(1);
 
@@ -120,14 +120,14 @@ Server::Server(const Options& options, observability::Logger* log)
       admin_(AdminEnvironment(options.build)),
       reflection_(&security_.gate(), ServicesAt(config_)),
       heap_trim_(&memory_),
-      liveness_("liveness", kLivenessPeriod,
-                [this, release_memory = options.release_memory] {
-                  UpdateLiveness();
-                  heap_trim_.Look(receives_.TakePeak());
-                  release_memory();
-                  vision_.EndUnreadCalls();
-                  kserve_.EndUnreadCalls();
-                }) {
+      housekeeping_("housekeeping", kHousekeepingPeriod,
+                    [this, release_memory = options.release_memory] {
+                      UpdateLiveness();
+                      heap_trim_.Look(receives_.TakePeak());
+                      release_memory();
+                      vision_.EndUnreadCalls();
+                      kserve_.EndUnreadCalls();
+                    }) {
   metrics_.ShowMemory(memory_);
   for (const char* name : kServiceNames) health_.SetServing(name, false);
 }

@@ -171,8 +171,8 @@ class Server {
   std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.
   std::unique_ptr<rpc::GrpcPort> admin_grpc_;   // Null: grpc_ serves admin_.
   std::unique_ptr<rpc::GrpcPort> grpc_;         // Uses everything above.
-  HeapTrim heap_trim_;                          // Used by liveness_ only.
-  Periodic liveness_;  // Last: it uses everything above.
+  HeapTrim heap_trim_;                          // Used by housekeeping_ only.
+  Periodic housekeeping_;  // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::server

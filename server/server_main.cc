@@ -21,8 +21,7 @@
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
 #include "server/base/descriptors.h"
-#include "server/base/processors.h"
-#include "server/base/steady_await.h"
+#include "server/base/steady_cond_var.h"
 #include "server/base/thread_name.h"
 #include "server/base/topology.h"
 #include "server/cpu_contexts.h"
@@ -33,7 +32,6 @@
 #include "server/repository/golden_images.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
-#include "server/rpc/grpc_threads.h"
 #include "server/scan_tuning.h"
 #include "server/server.h"
 #include "server/server_config.h"
@@ -78,11 +76,14 @@ class EndRequest {
   void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = ended_ = true;
+    ended_now_.SignalAll();
   }
   // Waits until it has ended; false if it was told to end `limit` ago.
   bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
-    return server::SteadyAwait(&mu_, absl::Condition(&ended_), limit);
+    return ended_now_.Await(
+        &mu_, limit,
+        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ended_; });
   }
   bool stop() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -96,6 +97,7 @@ class EndRequest {
 
  private:
   mutable absl::Mutex mu_;
+  server::SteadyCondVar ended_now_;  // Signalled when ended_ changes.
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   ExitCode failure_ ABSL_GUARDED_BY(mu_) = kClean;
@@ -215,8 +217,6 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   options.release_memory = engine.release_memory;
   options.device_failed = [end] { end->Fail(kDeviceFailed); };
   options.port_failed = [end] { end->Fail(kPortFailed); };
-  const rpc::GrpcThreads grpc_threads(
-      {rpc::GrpcThreads::Enough(UsableProcessors())});
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
     log->Error(observability::LogModule::kServer, "cannot start",

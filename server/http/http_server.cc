@@ -16,7 +16,6 @@
 #include "absl/memory/memory.h"
 #include "base/steady_clock.h"
 #include "server/base/peer_name.h"
-#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::http {
@@ -107,7 +106,9 @@ bool HttpServer::Drain(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
   draining_ = true;
   mailbox_->Wake();
-  return server::SteadyAwait(&mu_, absl::Condition(&drained_), limit);
+  return drained_now_.Await(
+      &mu_, limit,
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return drained_; });
 }
 
 void HttpServer::Loop() {
@@ -287,6 +288,7 @@ void HttpServer::GoOnDraining() {
   if (!is_drained) return;
   absl::MutexLock lock(&mu_);
   drained_ = true;
+  drained_now_.SignalAll();
 }
 
 void HttpServer::CallHandler(std::shared_ptr<Call> call, HttpRequest request) {

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/base/fair_pool.h"
 #include "server/base/listening_sockets.h"
+#include "server/base/steady_cond_var.h"
 #include "server/http/connection.h"
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
@@ -96,6 +97,7 @@ class HttpServer {
   const std::shared_ptr<Room> room_;
 
   absl::Mutex mu_;
+  server::SteadyCondVar drained_now_;  // Signalled when drained_ changes.
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   bool drained_ ABSL_GUARDED_BY(mu_) = false;

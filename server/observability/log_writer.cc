@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::observability {
@@ -55,7 +54,7 @@ bool LogWriter::Flush(absl::Duration limit) const {
     return lines_.empty() && !writing_;
   };
   absl::MutexLock lock(&mu_);
-  return server::SteadyAwait(&mu_, absl::Condition(&is_written), limit);
+  return written_.Await(&mu_, limit, is_written);
 }
 
 int64_t LogWriter::TakeDropped() {
@@ -85,6 +84,7 @@ void LogWriter::Loop() {
     }
     absl::MutexLock lock(&mu_);
     writing_ = false;
+    written_.SignalAll();
   }
 }
 

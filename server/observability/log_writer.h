@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/steady_cond_var.h"
 
 namespace sfmamba::observability {
 
@@ -53,6 +54,7 @@ class LogWriter {
   const Options options_;
 
   mutable absl::Mutex mu_;
+  mutable server::SteadyCondVar written_;  // Signalled when writing_ ends.
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mu_);
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Lines waiting or being written.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;  // Whether thread_ has lines.

@@ -232,7 +232,8 @@ void Prediction::Drop() {
 
 void Prediction::Finish(const absl::Status& status) {
   ReleaseRequest();
-  if (status.ok() && std::none_of(items_.begin(), items_.end(), IsAnswered)) {
+  if (status.ok() && !items_.empty() &&
+      std::none_of(items_.begin(), items_.end(), IsAnswered)) {
     record_.CountAs(items_[0].status);
   }
   if (model_ != nullptr && !request_.options.validate_only) {

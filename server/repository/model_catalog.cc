@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
-#include "server/base/steady_await.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
 
@@ -256,6 +255,7 @@ void ModelCatalog::Freed(const LoadedModel* model) {
   if (found == draining_.end()) return;
   draining = std::move(found->second);
   draining_.erase(found);
+  freed_.SignalAll();
   if (draining.listed == nullptr) return;
   const auto entry = entries_.find(draining.listed->id());
   const int64_t number = draining.listed->number();
@@ -273,8 +273,9 @@ void ModelCatalog::Freed(const LoadedModel* model) {
 
 bool ModelCatalog::AwaitFreed(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
-  return server::SteadyAwait(
-      &mu_, absl::Condition(this, &ModelCatalog::NoneDraining), limit);
+  return freed_.Await(&mu_, limit, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return draining_.empty();
+  });
 }
 
 void ModelCatalog::Clear() {

@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/config.h"
+#include "server/base/steady_cond_var.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_entry.h"
 #include "server/repository/model_version.h"
@@ -104,14 +105,12 @@ class ModelCatalog {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What stands for a version that is not served. It has no series.
   Version Unserved(const ModelVersion& version, const std::string& reason);
-  bool NoneDraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return draining_.empty();
-  }
 
   observability::Metrics& metrics_;
   mutable absl::Mutex mu_;
   // By id; none is empty. A lookup counts requests.
   mutable std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
+  server::SteadyCondVar freed_;  // Signalled when draining_ loses a model.
   std::map<const LoadedModel*, Draining> draining_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "server/base/reasons.h"
-#include "server/base/steady_await.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {
@@ -90,13 +89,15 @@ absl::Status RestService::CheckServing() const {
 
 bool RestService::WaitUntilIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mu_);
-  return server::SteadyAwait(&mu_, absl::Condition(this, &RestService::IsIdle),
-                             timeout);
+  return ended_.Await(
+      &mu_, timeout,
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return open_ == 0; });
 }
 
 void RestService::Ended() {
   absl::MutexLock lock(&mu_);
   --open_;
+  ended_.SignalAll();
 }
 
 void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {

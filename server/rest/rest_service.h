@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/steady_cond_var.h"
 #include "server/http/exchange.h"
 #include "server/prediction/prediction.h"
 #include "server/rest/vision_routes.h"
@@ -58,13 +59,13 @@ class RestService {
   class Tracked;  // An exchange that is waited for.
 
   void Ended() ABSL_LOCKS_EXCLUDED(mu_);
-  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return open_ == 0; }
 
   const Options options_;
   const VisionRoutes vision_;
   std::atomic<bool> draining_{false};
 
   absl::Mutex mu_;
+  server::SteadyCondVar ended_;        // Signalled when open_ falls.
   int open_ ABSL_GUARDED_BY(mu_) = 0;  // Exchanges that have not ended.
 };
 

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "base/steady_clock.h"
+#include "server/base/peer_name.h"
 #include "server/base/thread_name.h"
+#include "server/rpc/read_pauses.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -25,6 +27,11 @@ constexpr int kPauseMilliseconds = 50;
 // Between looks at what connections have in reception: in this time a local
 // client can send 20 MB.
 constexpr absl::Duration kCheckPeriod = absl::Milliseconds(20);
+// Most connections that wait for the end of a ban.
+constexpr size_t kMostWaiting = 256;
+// Between the ends of two waits: in this time a connection that floods is
+// banned once more.
+constexpr absl::Duration kWaitEndPeriod = absl::Milliseconds(50);
 // Looking takes at most one in so many parts of a thread's time.
 constexpr int kCheckShare = 20;
 
@@ -47,6 +54,7 @@ ConnectionAcceptor::~ConnectionAcceptor() {
   eventfd_write(wake_, 1);
   thread_.join();
   close(wake_);
+  for (const auto& connection : waiting_) close(connection.second);
 }
 
 void ConnectionAcceptor::Loop() {
@@ -56,6 +64,7 @@ void ConnectionAcceptor::Loop() {
   while (true) {
     const int events = poll(fds.data(), fds.size(), TimeToNextCheck());
     CheckReceives();
+    EndWait();
     if (events < 0) continue;
     if (fds[0].revents != 0) EndThoseAsked();
     {
@@ -71,8 +80,11 @@ void ConnectionAcceptor::Loop() {
 }
 
 int ConnectionAcceptor::TimeToNextCheck() const {
-  if (options_.receives == nullptr || open_.size() == 0) return -1;
-  const absl::Duration left = next_check_ - base::SteadyNow();
+  absl::Time next = absl::InfiniteFuture();
+  if (options_.receives != nullptr && open_.size() > 0) next = next_check_;
+  if (!waiting_.empty()) next = std::min(next, next_wait_end_);
+  if (next == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = next - base::SteadyNow();
   return static_cast<int>(std::max<int64_t>(
       0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
 }
@@ -105,7 +117,10 @@ void ConnectionAcceptor::EndThoseAsked() {
     absl::MutexLock lock(&mu_);
     asked.swap(asked_);
   }
-  for (const std::string& peer : asked) open_.End(peer);
+  for (const std::string& peer : asked) {
+    ReadPauses::Get().Ban(peer);
+    open_.End(peer);
+  }
 }
 
 bool ConnectionAcceptor::Accept(int listener) {
@@ -123,7 +138,9 @@ bool ConnectionAcceptor::Accept(int listener) {
       open_.Count() >= options_.max_connections) {
     MakeRoom();
   }
-  if (fd >= options_.max_descriptor) {
+  const bool is_banned = ReadPauses::Get().IsBanned(server::PeerName(fd));
+  if (fd >= options_.max_descriptor ||
+      (is_banned && waiting_.size() >= kMostWaiting)) {
     options_.refused();
     close(fd);
     return true;
@@ -132,12 +149,34 @@ bool ConnectionAcceptor::Accept(int listener) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   const unsigned timeout = absl::ToInt64Milliseconds(options_.user_timeout);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+  if (is_banned) {
+    waiting_.emplace_back(listener, fd);
+  } else {
+    HandOver(listener, fd);
+  }
+  return true;
+}
+
+void ConnectionAcceptor::EndWait() {
+  const absl::Time now = base::SteadyNow();
+  if (waiting_.empty() || now < next_wait_end_) return;
+  next_wait_end_ = now + kWaitEndPeriod;
+  const auto [listener, fd] = waiting_.front();
+  waiting_.pop_front();
+  if (ReadPauses::Get().IsBanned(server::PeerName(fd))) {
+    waiting_.emplace_back(listener, fd);
+  } else {
+    HandOver(listener, fd);
+  }
+}
+
+void ConnectionAcceptor::HandOver(int listener, int fd) {
   open_.Add(fd);
+  ReadPauses::Get().Begin(fd, options_.most_unanswered);
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = fd;
   acceptor_->HandleNewConnection(&connection);
-  return true;
 }
 
 void ConnectionAcceptor::MakeRoom() {

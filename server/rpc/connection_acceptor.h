@@ -1,10 +1,12 @@
 #ifndef SFMAMBA_SERVER_RPC_CONNECTION_ACCEPTOR_H_
 #define SFMAMBA_SERVER_RPC_CONNECTION_ACCEPTOR_H_
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,7 +21,8 @@ namespace sfmamba::rpc {
 
 // Accepts gRPC's connections, on a thread of its own. When there are too many,
 // those from which nothing has come for longest are ended, so that a new client
-// is always heard.
+// is always heard. Connections from an address that ReadPauses bans wait until
+// it does no more, and then become gRPC's one by one.
 //
 // gRPC 1.51's own listener accepts any number, and for ever stops listening at
 // the first connection for which the process has no descriptor.
@@ -30,6 +33,9 @@ class ConnectionAcceptor {
     // A connection whose descriptor has this number or a higher one is closed
     // at once: the rest are for whatever else the process opens.
     int max_descriptor;
+    // Most calls that a connection begins in a second beyond those answered, if
+    // it sends without pause.
+    int most_unanswered = 512;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
     // Chooses connections to end by what they have in reception; outlives this.
@@ -60,6 +66,9 @@ class ConnectionAcceptor {
   void CheckReceives();
   // Makes room for one more connection.
   void MakeRoom();
+  // Gives gRPC one of waiting_, if its address is not banned any more.
+  void EndWait();
+  void HandOver(int listener, int fd);
 
   const Options options_;
   server::ListeningSockets sockets_;
@@ -71,6 +80,10 @@ class ConnectionAcceptor {
   // Used by thread_ only.
   OpenConnections open_;
   absl::Time next_check_ = absl::InfinitePast();  // Of options_.receives.
+  // Accepted connections of addresses that are banned, by listener and
+  // descriptor.
+  std::deque<std::pair<int, int>> waiting_;
+  absl::Time next_wait_end_ = absl::InfinitePast();
   std::thread thread_;  // Last: uses everything above.
 };
 

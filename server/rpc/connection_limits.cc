@@ -67,6 +67,9 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   options.max_connections = std::max(
       1, std::min(config.max_connections(), descriptors - kOtherDescriptors));
   options.max_descriptor = descriptors - kSpareDescriptors;
+  // Answered calls count a little later than their successors begin.
+  options.most_unanswered = 2 * std::min(config.max_concurrent_streams(),
+                                         std::numeric_limits<int>::max() / 2);
   options.user_timeout = base::FromProto(config.keepalive_timeout());
   return options;
 }

@@ -76,13 +76,11 @@ void OpenConnections::EndMostSilent(int count) {
 void OpenConnections::End(const std::string& peer) {
   for (Connection& connection : connections_) {
     if (connection.peer != peer) continue;
-    // It is reset when its owner closes it: to a peer that still sends the
-    // kernel would answer for a minute that there is no room.
-    const linger reset = {1, 0};
-    if (IsOpen(connection)) {
-      setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    }
-    End(&connection);
+    // Resets the connection and drops what it has received, which may be
+    // megabytes of calls. The owner's next read fails.
+    const sockaddr nobody = {AF_UNSPEC, {}};
+    if (IsOpen(connection)) connect(connection.fd, &nobody, sizeof(nobody));
+    connection.inode = 0;
   }
   Forget();
 }

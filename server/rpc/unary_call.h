@@ -1,14 +1,9 @@
 #ifndef SFMAMBA_SERVER_RPC_UNARY_CALL_H_
 #define SFMAMBA_SERVER_RPC_UNARY_CALL_H_
 
-#include <thread>
-#include <utility>
-
 #include "absl/status/status.h"
-#include "grpc/grpc.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "grpcpp/support/status.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/send_watch.h"
 
@@ -37,39 +32,12 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   // Ends the call, exactly once: the answer is complete, or there is an error.
   void Send(const absl::Status& status) {
     sends_.Sending(&context_);
-    status_ = EndCall(status, &context_);
-    grpc_call* const call = context_.c_call();  // None in tests without gRPC.
-    if (call == nullptr || std::this_thread::get_id() == started_by_) {
-      return Finish(status_);
-    }
-    // Sending takes locks that gRPC's threads want as soon as the client sends
-    // its next request. One of them must be woken anyway, to be told that the
-    // answer is sent, so it sends it too. To have it run `turn_` a batch of no
-    // operations is started, which ends at once. The call may have ended, too,
-    // before this returns: it is held until then.
-    grpc_call_ref(call);
-    grpc_call_start_batch(call, nullptr, 0, &turn_, nullptr);
-    grpc_call_unref(call);
+    Finish(EndCall(status, &context_));
   }
 
  private:
-  // What one of gRPC's threads is to do.
-  struct Turn : grpc_completion_queue_functor {
-    explicit Turn(UnaryCall* call) : call(call) {
-      functor_run = [](grpc_completion_queue_functor* turn, int /*ok*/) {
-        UnaryCall* const call = static_cast<Turn*>(turn)->call;
-        call->Finish(std::move(call->status_));
-      };
-      inlineable = true;
-    }
-    UnaryCall* const call;
-  };
-
   grpc::CallbackServerContext& context_;
   SendWatch& sends_;
-  const std::thread::id started_by_ = std::this_thread::get_id();  // gRPC's.
-  grpc::Status status_;
-  Turn turn_{this};
 };
 
 }  // namespace sfmamba::rpc

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/steady_await.h"
 #include "server/base/thread_name.h"
 
 namespace sfmamba::tracing {
@@ -44,18 +43,21 @@ void SpanExporter::Add(std::vector<Span> spans) {
     size_ += SizeOf(span);
     spans_.push_back(std::move(span));
   }
+  if (spans_.size() >= options_.batch) changed_.SignalAll();
 }
 
 void SpanExporter::StartStopping(absl::Duration limit) {
   absl::MutexLock lock(&mu_);
   stopping_ = true;
   give_up_ = std::min(give_up_, base::SteadyNow() + limit);
+  changed_.SignalAll();
 }
 
 void SpanExporter::AwaitStopped() {
   absl::MutexLock lock(&mu_);
-  server::SteadyAwait(&mu_, absl::Condition(&ended_),
-                      give_up_ - base::SteadyNow());
+  changed_.Await(&mu_, give_up_ - base::SteadyNow(),
+                 [this]()
+                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ended_; });
 }
 
 SpanExporter::Counts SpanExporter::TakeCounts() {
@@ -81,6 +83,7 @@ void SpanExporter::Loop() {
   }
   absl::MutexLock lock(&mu_);
   ended_ = true;
+  changed_.SignalAll();
 }
 
 std::vector<Span> SpanExporter::NextBatch() {
@@ -91,7 +94,7 @@ std::vector<Span> SpanExporter::NextBatch() {
     return stopping_ || spans_.size() >= options_.batch;
   };
   absl::MutexLock lock(&mu_, absl::Condition(&any));
-  server::SteadyAwait(&mu_, absl::Condition(&enough), options_.delay);
+  changed_.Await(&mu_, options_.delay, enough);
   const size_t count = std::min(spans_.size(), options_.batch);
   const auto end = spans_.begin() + count;
   std::vector<Span> batch(std::make_move_iterator(spans_.begin()),
@@ -116,7 +119,9 @@ absl::Status SpanExporter::Write(const std::vector<Span>& spans) {
 
 bool SpanExporter::Pause(absl::Duration delay) {
   absl::MutexLock lock(&mu_);
-  return !server::SteadyAwait(&mu_, absl::Condition(&stopping_), delay);
+  return !changed_.Await(
+      &mu_, delay,
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_; });
 }
 
 bool SpanExporter::GivesUp() const {

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/steady_cond_var.h"
 #include "server/tracing/otlp_json.h"
 #include "server/tracing/request_trace.h"
 #include "server/tracing/span.h"
@@ -79,6 +80,8 @@ class SpanExporter final : public SpanReceiver {
   const std::unique_ptr<SpanSink> sink_;  // Used by thread_ only.
 
   mutable absl::Mutex mu_;
+  // Signalled when a batch is full and when stopping_ or ended_ changes.
+  server::SteadyCondVar changed_;
   std::deque<Span> spans_ ABSL_GUARDED_BY(mu_);
   size_t size_ ABSL_GUARDED_BY(mu_) = 0;  // Spans and links in spans_.
   Counts counts_ ABSL_GUARDED_BY(mu_);

@@ -16,14 +16,14 @@ namespace sfmamba {
 namespace {
 
 enum Type : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
-constexpr uint8_t kPing = 6;
+constexpr uint8_t kPing = 6, kGoAway = 7;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
 constexpr size_t kMaxFrame = 16384;
 
 std::string BigEndian(uint32_t value, int bytes) {
   std::string text;
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) {
-    text.push_back(static_cast<char>(value >> shift));
+    text.push_back(static_cast<char>(uint64_t{value} >> shift));
   }
   return text;
 }
@@ -42,9 +42,13 @@ std::string Literal(absl::string_view name, absl::string_view value) {
 
 }  // namespace
 
-RawConnection::RawConnection(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+RawConnection::RawConnection(int port, const std::string& from)
+    : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
+  if (inet_pton(AF_INET, from.c_str(), &address.sin_addr) == 1) {
+    bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  }
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   connected_ =
@@ -113,6 +117,24 @@ std::string Http2Headers(uint32_t stream, absl::string_view path) {
                    Literal("te", "trailers")));
 }
 
+std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
+                              bool is_first) {
+  constexpr char kPost = '\x83', kHttp = '\x86', kLiteral = '\x40';
+  constexpr char kNewest = '\xbe';  // Index of the newest remembered field.
+  std::string fields = {kPost, kHttp};
+  if (is_first) {
+    for (const std::string& field :
+         {Literal(":path", path), Literal(":authority", "test"),
+          Literal("content-type", "application/grpc"),
+          Literal("te", "trailers")}) {
+      fields += kLiteral + field.substr(1);
+    }
+  } else {
+    for (int i = 3; i >= 0; --i) fields += static_cast<char>(kNewest + i);
+  }
+  return Frame(kHeaders, kEndHeaders, stream, fields);
+}
+
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end) {
   const std::string all =
@@ -133,5 +155,9 @@ std::string Http2Reset(uint32_t stream) {
 }
 
 std::string Http2Ping() { return Frame(kPing, 0, 0, "12345678"); }
+
+std::string Http2Settings() { return Frame(kSettings, 0, 0, ""); }
+
+std::string Http2GoAway() { return Frame(kGoAway, 0, 0, BigEndian(0, 8)); }
 
 }  // namespace sfmamba

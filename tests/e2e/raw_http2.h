@@ -8,12 +8,13 @@
 
 namespace sfmamba {
 
-// A TCP connection to 127.0.0.1 on which the test says what it likes.
+// A TCP connection to 127.0.0.1 on which the test says what it likes, from
+// another address of the loopback device if `from` is given.
 // Thread-compatible.
 class RawConnection {
  public:
   // Sends nothing.
-  explicit RawConnection(int port);
+  explicit RawConnection(int port, const std::string& from = "127.0.0.1");
   ~RawConnection();
   RawConnection(RawConnection&& other);
   RawConnection& operator=(RawConnection&&) = delete;
@@ -49,11 +50,20 @@ class RawConnection {
 std::string Http2Preface(uint32_t window = 65535);
 // The beginning of a gRPC call.
 std::string Http2Headers(uint32_t stream, absl::string_view path);
+// Begins a gRPC call in the fewest bytes: the first call of a connection,
+// `is_first`, has the server remember its headers, and the others name them
+// (RFC 7541, 6.1).
+std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
+                              bool is_first);
 // Frames of a gRPC message; the call's last if `is_end`.
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end = true);
 std::string Http2Reset(uint32_t stream);
 std::string Http2Ping();
+// A SETTINGS frame that sets nothing and is to be acknowledged.
+std::string Http2Settings();
+// The client accepts no new streams of the server, and goes on with its own.
+std::string Http2GoAway();
 
 }  // namespace sfmamba
 

@@ -19,12 +19,16 @@ constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
 // A channel that shares its connection with no other of this process.
-std::shared_ptr<grpc::Channel> OwnChannel(const std::string& address) {
+std::shared_ptr<grpc::Channel> OwnChannel(const std::string& address,
+                                          const std::string& authority) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetServiceConfigJSON(kRetries);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return grpc::CreateCustomChannel(
+      address,
+      authority.empty() ? grpc::InsecureChannelCredentials()
+                        : grpc::SslCredentials({authority, "", ""}),
+      arguments);
 }
 
 }  // namespace
@@ -36,8 +40,8 @@ struct Victim::Call {
 };
 
 Victim::Victim(const std::string& address, absl::Duration interval,
-               const std::string& model)
-    : stub_(v1::VisionService::NewStub(OwnChannel(address))),
+               const std::string& model, const std::string& authority)
+    : stub_(v1::VisionService::NewStub(OwnChannel(address, authority))),
       model_(model),
       thread_([this, interval] { Run(interval); }) {}
 

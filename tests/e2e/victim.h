@@ -32,13 +32,16 @@ class Victim {
     std::string first_error;  // The first error among the others.
   };
 
+  // A server that speaks TLS has a certificate of `authority`, in PEM.
   explicit Victim(const ServerProcess& server,
-                  absl::Duration interval = absl::Milliseconds(50))
-      : Victim(server.address(), interval) {}
+                  absl::Duration interval = absl::Milliseconds(50),
+                  const std::string& authority = "")
+      : Victim(server.address(), interval, "tiny", authority) {}
   // `address` as in "[::1]:8001".
   explicit Victim(const std::string& address,
                   absl::Duration interval = absl::Milliseconds(50),
-                  const std::string& model = "tiny");
+                  const std::string& model = "tiny",
+                  const std::string& authority = "");
   ~Victim();
 
   // Sends no more and waits for the answers. Called at most once.

@@ -69,5 +69,31 @@ TEST_F(SteadyCondVarTest, TheMutexIsGivenBackMeanwhileAndAllAreWoken) {
   EXPECT_EQ(woken_, 4);
 }
 
+TEST_F(SteadyCondVarTest, AnAwaitEndsOnceThePredicateHolds) {
+  std::thread other([this] {
+    absl::MutexLock lock(&mu_);
+    go_ = true;
+    changed_.SignalAll();
+  });
+  const auto goes = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return go_; };
+  {
+    const TimeLimit limit("the end of a wait");
+    absl::MutexLock lock(&mu_);
+    EXPECT_TRUE(changed_.Await(&mu_, absl::InfiniteDuration(), goes));
+    EXPECT_TRUE(changed_.Await(&mu_, -absl::Seconds(1), goes));
+  }
+  Join(other, "the end of the signal");
+}
+
+TEST_F(SteadyCondVarTest, AnAwaitEndsWithItsTime) {
+  const auto never = [] { return false; };
+  absl::MutexLock lock(&mu_);
+  const absl::Time start = base::SteadyNow();
+  EXPECT_FALSE(changed_.Await(&mu_, absl::Milliseconds(20), never));
+  EXPECT_GE(base::SteadyNow() - start, absl::Milliseconds(20));
+  EXPECT_FALSE(changed_.Await(&mu_, -absl::Seconds(1), never));
+  mu_.AssertHeld();
+}
+
 }  // namespace
 }  // namespace sfmamba::server

@@ -17,7 +17,6 @@
 #include "absl/time/clock.h"
 #include "server/base/processors.h"
 #include "server/base/sha256.h"
-#include "server/rpc/grpc_threads.h"
 #include "server/server.h"
 #include "server/server_config.h"
 #include "tests/testing/fake_context.h"
@@ -111,8 +110,6 @@ void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
                      const repository::ModelDirectory& directory, const auto&) {
     return std::make_unique<NullModel>(directory.config, batch_time, loaded);
   };
-  const rpc::GrpcThreads grpc_threads(
-      {rpc::GrpcThreads::Enough(server::UsableProcessors())});
   auto server = server::Server::Start(options, log);
   if (!server.ok() || !(*server)->LoadModels().ok()) std::abort();
   *loaded = true;
