@@ -23,12 +23,6 @@ constexpr int kMostDelay = 2;
 // Of each batch in the mean of the waits for other models.
 constexpr double kTurnWaitRate = 0.2;
 
-BatchKey KeyOf(const BatchTask& task) {
-  return {task.bucket_height, task.bucket_width,
-          task.image.pixels.empty() ? ImageType::kFloat32 : ImageType::kUint8,
-          task.variant};
-}
-
 // Up to `count` tasks of the bucket, those of class `first` before others.
 std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
                               Priority first, size_t count) {
@@ -83,7 +77,7 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
   const bool has_deadline =
       finish != absl::InfiniteFuture() && !task.has_default_deadline;
   if (has_deadline) return finish;
-  const BatchCurve& curve = profile_.Curve(KeyOf(task));
+  const BatchCurve& curve = profile_.Curve(task.key);
   const int best = curve.best_size();
   const absl::Duration turns =
       task.reservation.TurnsAhead() * curve.Median(best) / (best * slots_);
@@ -92,7 +86,7 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
-  const BatchKey key = KeyOf(task);
+  const BatchKey key = task.key;
   const Priority line = is_fixed() ? Priority::kHigh : task.priority;
   const absl::Time order_by = OrderBy(task, now);
   waiting_.Add(std::move(task), key, line, order_by);
@@ -316,7 +310,11 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
-  const bool holds = own.IsFresh(now) || IsUsed(request.key);
+  // An old curve may be wrong. Tasks that wait or run will correct it soon.
+  const auto holds_for = [&](const BatchKey& key) {
+    return profile_.Curve(key).IsFresh(now) || IsUsed(key);
+  };
+  const bool holds = holds_for(request.key);
   state.curve = holds ? &own : &unknown;
   state.slots = slots_;
   if (holds) state.turn_wait = turn_wait_;
@@ -324,6 +322,11 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
   }
+  // The request's other images are taken to run in batches of their own.
+  for (const auto& [key, images] : request.others) {
+    if (holds_for(key)) state.own_others += profile_.Curve(key).Work(images);
+  }
+  state.work.earlier = state.work.all = state.own_others;
   const absl::Time leaves_as = LeavesAs(request, *state.curve, order_by);
   BatchProfile::Cursor curves(profile_);
   for (const auto& [key, bucket] : waiting_.buckets()) {

@@ -94,7 +94,7 @@ AdmissionEstimate Batcher::Estimate(AdmissionRequest request) const {
   const int64_t reserved = room_.items();
   absl::MutexLock lock(&mu_);
   request.decoding = static_cast<int>(
-      std::max<int64_t>(0, reserved - request.images - queue_.size()));
+      std::max<int64_t>(0, reserved - request.all_images() - queue_.size()));
   return queue_.Estimate(request, clock_());
 }
 

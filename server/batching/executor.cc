@@ -348,7 +348,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   std::vector<BatchTask>& tasks = batch.tasks;
   std::vector<model::ModelInput> inputs;
   for (const BatchTask& task : tasks) inputs.push_back(ToInput(task));
-  const BatchLimits::Size size(tasks[0].bucket_height, tasks[0].bucket_width);
+  const BatchLimits::Size size(batch.key.height, batch.key.width);
   const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;
   info.bucket = absl::StrCat(size.first, "x", size.second);

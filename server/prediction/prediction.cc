@@ -150,8 +150,10 @@ void Prediction::Prepare(OpenItem open) {
 void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  task.bucket_height = config.Padded(input.height);
-  task.bucket_width = config.Padded(input.width);
+  // The decoded input decides: the facts only foresaw it.
+  task.key = KeyOf(config, {input.height, input.width},
+                   input.pixels.empty() ? batching::ImageType::kFloat32
+                                        : batching::ImageType::kUint8);
   task.image = std::move(input);
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;

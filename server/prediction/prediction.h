@@ -197,9 +197,9 @@ class Prediction {
   absl::Status Reserve();
   // The same without the client's quota, which `items` images have.
   absl::Status ReserveRoom(int items);
-  // Its part in the model's queue, if `items` images would be answered in time.
-  absl::StatusOr<batching::Reservation> ReserveInputs(int items,
-                                                      int64_t bytes) const;
+  // Reserves the images' places in the model's queue, if they would be answered
+  // in time.
+  absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes) const;
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool or on the batch thread.

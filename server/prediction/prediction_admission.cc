@@ -87,20 +87,20 @@ absl::Status Prediction::CheckImages() {
 }
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
-    int items, int64_t bytes) const {
-  const auto first =
-      std::find_if(items_.begin(), items_.end(),
-                   [](const Item& item) { return item.status.ok(); });
-  const image::PictureSize& input = first->facts.input;
-  const int64_t values = int64_t{3} * input.height * input.width;
-  const model::ModelConfig& config = model_->directory.config;
+    int64_t bytes) const {
   batching::AdmissionRequest request;
-  request.key.height = config.Padded(input.height);
-  request.key.width = config.Padded(input.width);
-  request.key.type = first->facts.input_bytes > values
-                         ? batching::ImageType::kFloat32
-                         : batching::ImageType::kUint8;
-  request.images = items;
+  int64_t largest = 0;  // Pixels.
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    const batching::BatchKey& key = item.facts.key;
+    ++request.others[key];
+    const int64_t pixels = int64_t{1} * key.height * key.width;
+    if (pixels > largest) {
+      largest = pixels;
+      request.key = key;
+    }
+  }
+  request.images = request.others.extract(request.key).mapped();
   request.client = client_;
   request.priority = request_.options.priority;
   absl::Duration decode, answer, longest_answer;
@@ -174,7 +174,7 @@ absl::Status Prediction::ReserveRoom(int items) {
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());
   }
-  absl::StatusOr<batching::Reservation> batch = ReserveInputs(items, bytes);
+  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes);
   if (!batch.ok()) return batch.status();
   absl::StatusOr<batching::Reservation> decode =
       env_.decode_room.Take(items, 0, client_);

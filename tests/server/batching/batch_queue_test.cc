@@ -118,8 +118,8 @@ TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
 TEST(BatchQueueTest, HeightAndWidthAreNotExchangeable) {
   BatchQueue queue(Options(4, 0));
   BatchTask tall = MakeTask(1), wide = MakeTask(2);
-  tall.bucket_height = 300;
-  wide.bucket_width = 300;
+  tall.key.height = 300;
+  wide.key.width = 300;
   queue.Push(std::move(tall), At(0));
   queue.Push(std::move(wide), At(0));
   EXPECT_EQ(queue.PopBatch(At(0))->tasks.size(), 1);
@@ -193,8 +193,8 @@ TEST(BatchQueueTest, PushStampsTheArrival) {
 TEST(BatchQueueTest, TypesAndVariantsNeverMix) {
   BatchQueue queue(Options(4, 0));
   BatchTask pixels = MakeTask(1), variant = MakeTask(2);
-  pixels.image.pixels = {1, 2, 3};
-  variant.variant = 1;
+  pixels.key.type = ImageType::kUint8;
+  variant.key.variant = 1;
   queue.Push(std::move(pixels), At(0));
   queue.Push(std::move(variant), At(0));
   queue.Push(MakeTask(3), At(0));
@@ -321,7 +321,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
       return;
     }
 
-    const int side = batch->tasks[0].bucket_width;
+    const int side = batch->key.width;
     EXPECT_TRUE(due.count(side) == 1);
     absl::Time first = absl::InfiniteFuture();
     absl::Time latest = absl::InfinitePast();

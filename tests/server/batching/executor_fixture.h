@@ -186,8 +186,9 @@ struct Answer {
 
 inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
   BatchTask task;
-  task.image.height = task.bucket_height = height;
-  task.image.width = task.bucket_width = 4;
+  task.key = {height, 4, ImageType::kFloat32};
+  task.image.height = height;
+  task.image.width = 4;
   task.image.values.assign(3 * height * 4, value);
   task.done = [&answer](absl::StatusOr<model::Result> result,
                         const BatchInfo& info) {

@@ -171,9 +171,7 @@ class Simulator {
     BatchTask task;
     task.image.pixels = {0};
     task.image.original_width = id;
-    task.bucket_height = request.key.height;
-    task.bucket_width = request.key.width;
-    task.variant = request.key.variant;
+    task.key = request.key;
     task.priority = request.priority;
     task.deadline = task.finish_by = Deadline(request);
     task.has_default_deadline = request.deadline == absl::InfiniteDuration();
@@ -248,7 +246,7 @@ class Simulator {
     }
     for (const BatchTask& task : batch.tasks) {
       Leave(task);
-      if (task.bucket_height != batch.key.height) Error("sizes were mixed");
+      if (!(task.key == batch.key)) Error("keys were mixed");
       result_.longest_wait =
           std::max(result_.longest_wait, now_ - task.submitted);
       ++result_.ran[static_cast<int>(task.priority)];

@@ -335,7 +335,7 @@ TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
     for (int i = 0; i < 200; ++i) {
       BatchTask task;
       const int side = 64 << (random() % 3);
-      task.bucket_height = task.bucket_width = side;
+      task.key = {side, side, ImageType::kFloat32};
       task.priority = static_cast<Priority>(random() % 3);
       task.deadline = now + absl::Milliseconds(random() % 400);
       queue.Push(std::move(task), now);
