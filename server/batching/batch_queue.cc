@@ -163,6 +163,8 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
 
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
                                           absl::Duration waited) {
+  Batch batch;
+  batch.dropped = TakeDropped(now);
   waiting_.Promote(now);
   CountClasses();
   ScheduleOptions schedule = schedule_;
@@ -172,7 +174,6 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
     const Decision decision = Decide(schedule, lines, now);
     if (decision.line < 0) continue;
-    Batch batch;
     batch.key = keys[decision.line];
     batch.trigger = decision.trigger;
     if (draining_ && batch.trigger == BatchTrigger::kDelay) {
@@ -189,13 +190,15 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
     }
     return batch;
   }
-  return std::nullopt;
+  if (batch.dropped.empty()) return std::nullopt;
+  return batch;
 }
 
 void BatchQueue::Fill(Priority first, int images, absl::Time now,
                       Batch* batch) {
   const Bucket& bucket = waiting_.buckets().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
+  // No task is given up because of an old curve: it may be wrong.
   const bool drops_late = !is_fixed() && curve.IsFresh(now);
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
@@ -203,6 +206,9 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   const bool is_busy = IsBusy(now);
   images = CountWithMates(bucket, curve, first, images);
   int wanted = images;
+  // Each round tries the first `wanted` tasks. Some may end too late in their
+  // batch: then a smaller one is tried for their sake, or they are dropped and
+  // others take their places.
   while (true) {
     const std::vector<Place> places =
         FirstTasks(bucket, batch->key, first, wanted);
@@ -210,7 +216,8 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
     if (count == 0) return;
 
     std::vector<Place> late;
-    absl::Time earliest = absl::InfiniteFuture();  // Of those that are late.
+    // Infinite if none is late, and tasks are only cancelled.
+    absl::Time earliest = absl::InfiniteFuture();
     for (const Place& place : places) {
       const BatchTask& task = bucket.line(place.line).tasks().at(place.urgency);
       const bool is_late = task.finish_by < end(count);
@@ -226,9 +233,12 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
       }
       return;
     }
+    // The largest batch that ends in time for the most urgent; 0 if none does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    // A batch smaller than it could be is paid for by those that wait.
+    // A smaller batch costs the device more an image, which other tasks pay for
+    // by waiting. So it is cut only if no other task of the key waits, and
+    // either the device has time to spare or the images saved are worth it.
     const bool may_cut = earliest < absl::InfiniteFuture() && fewer > 0 &&
                          bucket.size() == count;
     if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
@@ -236,8 +246,10 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
       wanted = fewer;
       continue;
     }
-    for (const Place& place : late) batch->late.push_back(waiting_.Take(place));
-    wanted = images;  // Others take their places.
+    for (const Place& place : late) {
+      batch->dropped.push_back(waiting_.Take(place));
+    }
+    wanted = images;
   }
 }
 
@@ -265,6 +277,7 @@ void BatchQueue::Charge(const BatchCurve& curve,
 BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
                                        bool failed) {
   const auto it = running_.find(number);
+  if (it == running_.end()) return {};
   const Running running = it->second;
   running_.erase(it);
   const BatchTimes times = {running.predicted, now - running.start};

@@ -58,9 +58,8 @@ struct BatchOptions {
 struct Batch {
   // All of one key, at most max_batch_size.
   std::vector<BatchTask> tasks;
-  // Tasks taken out with them that were cancelled or could not have been
-  // answered in time.
-  std::vector<BatchTask> late;
+  // Tasks taken out unrun: expired, cancelled, or not to be answered in time.
+  std::vector<BatchTask> dropped;
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
   BatchKey key;
   uint64_t number = 0;  // For Ran().
@@ -109,9 +108,9 @@ class BatchQueue {
   };
   Next PeekNext(absl::Time now) const;
 
-  // Returns the next batch if one is due at `now`; `tasks` may then be empty,
-  // if all were late. TakeDropped() must be called before. A slot must be free,
-  // and Ran() must follow if `tasks` is not empty.
+  // Drops as TakeDropped() does, then returns the next batch if one is due at
+  // `now`. Its `tasks` are empty if all that was due is dropped; Ran() must
+  // follow otherwise. None if nothing left the queue. A slot must be free.
   // `waited` is how long the batch has waited for other models.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration());
@@ -121,7 +120,7 @@ class BatchQueue {
     absl::Duration measured;
   };
   // The batch `number` ended at `now`. How long it took says nothing of others
-  // if it failed.
+  // if it failed. Ignores a number that does not run.
   BatchTimes Ran(uint64_t number, absl::Time now, bool failed = false);
 
   // From now on every task is due at once.
@@ -172,8 +171,8 @@ class BatchQueue {
   // its key.
   std::vector<WaitingLine> Lines(Priority priority, absl::Time now,
                                  std::vector<BatchKey>* keys) const;
-  // Moves up to `images` tasks of `key` into `batch`, first those of the class
-  // `first`: tasks that end in time to `tasks`, others to `late`.
+  // Moves up to `images` tasks of the batch's key into `batch`, first those of
+  // the class `first`: tasks that end in time to `tasks`, others to `dropped`.
   void Fill(Priority first, int images, absl::Time now, Batch* batch);
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.

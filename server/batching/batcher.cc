@@ -218,10 +218,9 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
 
 std::optional<Batch> Batcher::TakeBatch(absl::Time since) {
   const absl::Time now = clock_();
-  MoveDropped(now);
   std::optional<Batch> batch = queue_.PopBatch(now, now - since);
   if (!batch.has_value()) return std::nullopt;
-  Drop(std::exchange(batch->late, {}));
+  Drop(std::exchange(batch->dropped, {}));
   for (BatchTask& task : batch->tasks) task.reservation.Release();
   ReportQueue();
   if (batch->tasks.empty()) return std::nullopt;
@@ -242,7 +241,7 @@ std::vector<BatchTask> Batcher::NextDropped() {
   bool was_empty = false;
   while (true) {
     const absl::Time now = clock_();
-    MoveDropped(now);
+    Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
     // It looks once more before it waits without end, so that tasks that come
@@ -256,8 +255,6 @@ std::vector<BatchTask> Batcher::NextDropped() {
     drop_at_ = absl::InfinitePast();
   }
 }
-
-void Batcher::MoveDropped(absl::Time now) { Drop(queue_.TakeDropped(now)); }
 
 void Batcher::Drop(std::vector<BatchTask> dropped) {
   if (dropped.empty()) return;

@@ -34,7 +34,6 @@ class BatchQueueClientsTest : public testing::Test {
 
   // Runs the next image; its number.
   int Next() {
-    queue_.TakeDropped(At(now_));
     const auto batch = queue_.PopBatch(At(now_));
     if (!batch.has_value() || batch->tasks.size() != 1) return -1;
     now_ += 10;

@@ -220,7 +220,7 @@ class Simulator {
         Error("a batch was due and none came");
         return false;
       }
-      Drop(batch->late);
+      Drop(batch->dropped);
       if (batch->tasks.empty()) continue;
       Check(model, *batch);
       absl::Duration took = options_.models[model].cost(
