@@ -13,7 +13,7 @@ namespace {
 using Bucket = WaitingTasks::Bucket;
 using Place = WaitingTasks::Place;
 
-// So much of the device at least is charged for a batch whose cost is unknown.
+// Least device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
 // A batch that is filled up with tasks of lower classes takes at most so many
@@ -90,7 +90,6 @@ void BatchQueue::Push(BatchTask task, absl::Time now) {
   const Priority line = is_fixed() ? Priority::kHigh : task.priority;
   const absl::Time order_by = OrderBy(task, now);
   waiting_.Add(std::move(task), key, line, order_by);
-  CountClasses();
 }
 
 std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
@@ -101,15 +100,7 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
       dropped.push_back(std::move(task));
     }
   }
-  CountClasses();
   return dropped;
-}
-
-void BatchQueue::CountClasses() {
-  for (int i = 0; i < kPriorities; ++i) {
-    const Priority priority = static_cast<Priority>(i);
-    shares_.SetWaits(priority, waiting_.count(priority) > 0);
-  }
 }
 
 std::vector<WaitingLine> BatchQueue::Lines(Priority priority, absl::Time now,
@@ -166,10 +157,9 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   Batch batch;
   batch.dropped = TakeDropped(now);
   waiting_.Promote(now);
-  CountClasses();
   ScheduleOptions schedule = schedule_;
   if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
-  for (const Priority priority : shares_.Order()) {
+  for (const Priority priority : ClassesInTurn()) {
     std::vector<BatchKey> keys;
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
     const Decision decision = Decide(schedule, lines, now);
@@ -180,7 +170,6 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
       batch.trigger = BatchTrigger::kDrain;
     }
     Fill(priority, decision.images, now, &batch);
-    CountClasses();
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
@@ -266,12 +255,29 @@ bool BatchQueue::IsBusy(absl::Time now) const {
   return busy >= kBusy * slots_;
 }
 
+std::array<Priority, kPriorities> BatchQueue::ClassesInTurn() const {
+  std::array<Priority, kPriorities> classes = kPrioritiesInOrder;
+  std::stable_sort(classes.begin(), classes.end(),
+                   [this](Priority a, Priority b) {
+                     return shares_.StartOf(a) < shares_.StartOf(b);
+                   });
+  return classes;
+}
+
 void BatchQueue::Charge(const BatchCurve& curve,
                         const std::vector<Place>& places) {
+  // The virtual time passes no class that waits, though another had to leave.
+  absl::Duration least = absl::InfiniteDuration();
+  for (const Priority priority : kPrioritiesInOrder) {
+    if (waiting_.count(priority) == 0) continue;
+    least = std::min(least, shares_.StartOf(priority));
+  }
+  shares_.AdvanceTo(least);
   const int images = static_cast<int>(places.size());
   const absl::Duration cost =
       std::max(kLeastCost, curve.Median(images)) / images;
-  for (const Place& place : places) shares_.Charge(place.line, cost);
+  for (const Place& place : places)
+    shares_.Charge(place.line, cost, place.line);
 }
 
 BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,

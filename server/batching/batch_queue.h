@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 #define SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/base/fair_shares.h"
 #include "server/batching/admission.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
@@ -15,7 +17,6 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/priority.h"
 #include "server/batching/schedule.h"
-#include "server/batching/share_counters.h"
 #include "server/batching/waiting_tasks.h"
 #include "server/observability/batch_trigger.h"
 
@@ -187,18 +188,20 @@ class BatchQueue {
   // leave: its own, or that of the first task of a batch that it fills up.
   absl::Time LeavesAs(const AdmissionRequest& request, const BatchCurve& curve,
                       absl::Time order_by) const;
-  // Charges a batch of the tasks at `places` to their lines' classes.
+  // All classes, the one that is furthest behind its share first; of equal ones
+  // the higher first.
+  std::array<Priority, kPriorities> ClassesInTurn() const;
+  // Charges a batch of the tasks at `places`, which still wait, to their lines'
+  // classes.
   void Charge(const BatchCurve& curve,
               const std::vector<WaitingTasks::Place>& places);
-  // Tells shares_ which classes wait. Call it whenever that may have changed.
-  void CountClasses();
 
   const BatchOptions options_;
   const ScheduleOptions schedule_;
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  ShareCounters shares_;
+  server::FairShares<Priority> shares_;  // Of the devices' time.
   std::map<uint64_t, Running> running_;  // By number.
   absl::Duration turn_wait_;             // See AdmissionState.
   uint64_t batches_ = 0;                 // Batches so far.
