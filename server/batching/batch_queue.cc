@@ -79,8 +79,10 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
   if (has_deadline) return finish;
   const BatchCurve& curve = profile_.Curve(task.key);
   const int best = curve.best_size();
-  const absl::Duration turns =
-      task.reservation.TurnsAhead() * curve.Median(best) / (best * slots_);
+  const QueueRoom* const room = task.reservation.account();
+  const int64_t ahead =
+      room == nullptr ? 0 : room->TurnsAhead(*task.reservation);
+  const absl::Duration turns = ahead * curve.Median(best) / (best * slots_);
   return std::min(finish, now + options_.patience) + turns;
 }
 

@@ -140,11 +140,11 @@ absl::Status Prediction::Reserve() {
   if (!quota.ok()) return quota.status();
   const absl::Status status = ReserveRoom(items);
   if (!status.ok()) {
-    quota->Refund();
+    env_.quotas->Refund(*std::move(quota));
     return status;
   }
   for (Item& item : items_) {
-    if (item.status.ok()) item.quota = quota->Split(1);
+    if (item.status.ok()) item.admission.quota = quota->Split(1);
   }
   return status;
 }
@@ -170,7 +170,7 @@ absl::Status Prediction::ReserveRoom(int items) {
   if (bytes > queue.bytes) {
     return server::InputsTooLarge(bytes, queue.bytes);
   }
-  const int64_t held = message_memory_.bytes() + inputs + answers;
+  const int64_t held = message_memory_->bytes + inputs + answers;
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());
   }
@@ -187,10 +187,11 @@ absl::Status Prediction::ReserveRoom(int items) {
   if (!answer_memory.ok()) return answer_memory.status();
   for (Item& item : items_) {
     if (!item.status.ok()) continue;
-    item.decode_room = decode->Split(1, 0);
-    item.input_room = batch->Split(1, item.facts.input_bytes);
-    item.answer_room = batch->Split(0, result_bytes(item));
-    item.input_memory = input_memory->Split(item.facts.input_bytes);
+    Admission& admission = item.admission;
+    admission.decode_room = decode->Split(1, 0);
+    admission.input_room = batch->Split(1, item.facts.input_bytes);
+    admission.input_memory = input_memory->Split(item.facts.input_bytes);
+    admission.answer_room = batch->Split(0, result_bytes(item));
     item.answer_memory = answer_memory->Split(answer_bytes(item));
   }
   return absl::OkStatus();
