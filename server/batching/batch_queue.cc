@@ -72,7 +72,6 @@ BatchQueue::BatchQueue(const BatchOptions& options, int slots)
       profile_(options.max_batch_size) {}
 
 absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
-  if (is_fixed()) return now;
   const absl::Time finish = std::min(task.deadline, task.finish_by);
   const bool has_deadline =
       finish != absl::InfiniteFuture() && !task.has_default_deadline;
@@ -89,7 +88,7 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
   const BatchKey key = task.key;
-  const Priority line = is_fixed() ? Priority::kHigh : task.priority;
+  const Priority line = task.priority;
   const absl::Time order_by = OrderBy(task, now);
   waiting_.Add(std::move(task), key, line, order_by);
 }
@@ -147,9 +146,9 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
     const auto first = std::min_element(
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
-    return {is_fixed() ? Priority::kNormal : priority,
+    return {priority,
             first->curve->Median(std::max(1, ChooseSize(schedule_, *first))),
-            is_fixed() ? first->oldest : first->order_by};
+            first->order_by};
   }
   return {};
 }
@@ -190,7 +189,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
   const Bucket& bucket = waiting_.buckets().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
   // No task is given up because of an old curve: it may be wrong.
-  const bool drops_late = !is_fixed() && curve.IsFresh(now);
+  const bool drops_late = curve.IsFresh(now);
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };

@@ -84,7 +84,7 @@ struct KeyProfile {
 // too late even if they ran now. Under overload the most urgent tasks are those
 // that can no longer be answered in time: running them would make all others
 // late, too. Where nobody else would have to wait for it, a smaller batch is
-// run for their sake. With BatchMode::kFixed none of this is done.
+// run for their sake.
 //
 // It has no clock and no thread: callers pass the time, which never falls.
 // Thread-compatible.
@@ -166,7 +166,6 @@ class BatchQueue {
     absl::Duration predicted;
   };
 
-  bool is_fixed() const { return options_.mode == BatchMode::kFixed; }
   absl::Time OrderBy(const BatchTask& task, absl::Time now) const;
   // What Decide() is to choose from for tasks of the class, and for each line
   // its key.

@@ -24,8 +24,7 @@ absl::Status WhyDropped(const BatchTask& task) {
 Batcher::Batcher(const BatchOptions& options,
                  const std::vector<DeviceTurns*>& devices, MakeRun make_run,
                  Observer* observer, Clock clock)
-    : has_priorities_(options.mode != BatchMode::kFixed),
-      make_run_(std::move(make_run)),
+    : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       observer_(observer),
       room_({options.max_queue_items, options.max_queue_bytes},
@@ -77,8 +76,7 @@ void Batcher::Submit(BatchTask task) {
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
       wake_run = queue_.Due(now) < run_at_;
       for (const Place& place : places_) {
-        const bool hastens = has_priorities_ && place.waits_for_turn;
-        if (hastens) place.device->Hasten(priority);
+        if (place.waits_for_turn) place.device->Hasten(priority);
       }
       wake_drop = drop_at < drop_at_;
     }

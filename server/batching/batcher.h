@@ -151,7 +151,6 @@ class Batcher {
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportWait(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const bool has_priorities_;  // All modes but BatchMode::kFixed.
   const MakeRun make_run_;
   const Clock clock_;
   Observer* const observer_;  // May be null.

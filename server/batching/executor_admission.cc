@@ -27,7 +27,6 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
 }
 
 absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
-  if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
   const absl::Time now = base::SteadyNow();
   const AdmissionEstimate estimate = batcher_.Estimate(request);
   const absl::Duration wait =

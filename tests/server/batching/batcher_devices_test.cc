@@ -207,27 +207,6 @@ TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"o1", "o1", "n1"}));
 }
 
-TEST_F(BatcherDevicesTest, TheFixedModeKnowsNoUrgency) {
-  Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
-  BatchOptions fixed = Options(1, kAtOnce);
-  fixed.mode = BatchMode::kFixed;
-  Batcher b(fixed, {&device_}, log_.Named("b"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
-  Answer first, second, urgent;
-  a.Submit(MakeTask(first));
-  WaitForWaiting(1, device_);
-  b.Submit(MakeTask(second));
-  WaitForWaiting(2, device_);
-  b.Submit(WithPriority(urgent, Priority::kHigh));
-  busy.reset();
-  for (Answer* answer : {&first, &second, &urgent}) {
-    EXPECT_TRUE(answer->Wait().ok());
-  }
-  const std::vector<std::string> ran = log_.ran();
-  ASSERT_EQ(ran.size(), 3);
-  EXPECT_EQ(ran[0], "a1") << "it came first";
-}
-
 TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
   absl::Notification started, go;
   Batcher flooded(Options(1, kAtOnce), {&device_}, [&](int thread) {

@@ -201,7 +201,7 @@ inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
 
 class ExecutorTest : public ::testing::Test {
  protected:
-  ExecutorTest() { options_.batch.mode = BatchMode::kFixed; }
+  ExecutorTest() { options_.batch.mode = BatchMode::kThroughput; }
 
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(int max_batch_size,
