@@ -38,10 +38,8 @@ class Batcher {
  public:
   // What a Run leaves behind.
   struct Ran {
-    Ran(bool succeeded) : succeeded(succeeded) {}  // NOLINT: as a bool.
-
     // Whether the batch succeeded, so that its time says how long others take.
-    bool succeeded;
+    bool succeeded = true;
     // Answers the batch's last image. Called once the turn has ended, on the
     // same thread; `idle`: no other batch waits for the thread now. May be
     // null.

@@ -34,7 +34,7 @@ class Log {
           threads_.push_back(thread);
         }
         AnswerAll(std::move(batch));
-        return true;
+        return Batcher::Ran();
       };
     };
   }
@@ -78,7 +78,7 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
   std::vector<bool> idle;
   Batcher batcher(Options(1, kAtOnce), {&device_}, [&](int) {
     return [&](Batch batch) {
-      Batcher::Ran ran(true);
+      Batcher::Ran ran;
       ran.answer_last =
           [&, done = std::move(batch.tasks[0].done)](bool is_idle) mutable {
             idle.push_back(is_idle);
