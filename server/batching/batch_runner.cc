@@ -142,7 +142,7 @@ absl::Status BatchRunner::Prepare(const BatchLimits::Size& size,
                                   int max_images) {
   while (true) {
     const size_t images = limits_.Allowed(size, max_images);
-    const absl::Status status = context_->Prepare(static_cast<int>(images));
+    const absl::Status status = context_->Prepare(1, static_cast<int>(images));
     if (!absl::IsResourceExhausted(status) || images == 1) return status;
     limits_.Halve(size, images);
   }

@@ -123,7 +123,7 @@ class FakeModel : public model::VisionModel {
       return absl::OkStatus();
     }
 
-    absl::Status Prepare(int max_images, int /*min_images*/) override {
+    absl::Status Prepare(int /*min_images*/, int max_images) override {
       absl::MutexLock lock(&model_.log_->mu);
       model_.log_->prepared.push_back(max_images);
       return max_images >= kTooManyImages
