@@ -68,7 +68,7 @@ class ExecutionContext {
   // otherwise. Takes seconds. While one context of a GPU prepares, the others
   // should be idle, because algorithms are chosen by their speed. Returns
   // Run()'s errors. By default there is nothing to prepare.
-  virtual absl::Status Prepare(int /*max_images*/, int /*min_images*/ = 1) {
+  virtual absl::Status Prepare(int /*min_images*/, int /*max_images*/) {
     return absl::OkStatus();
   }
 };

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Measures a server's goodput at and beyond its capacity, beside mode FIXED.
+"""Measures a server's goodput at and beyond its capacity.
 
     tools/benchmark_load.py --loads 1 2 --out figures.jsonl client/samples/*.jpg
     tools/benchmark_load.py --loads 4 10 --out figures.jsonl client/samples/*.jpg
     tools/benchmark_load.py --table figures.jsonl
 
-Starts a server that serves the model twice, with batches in mode LATENCY and in mode FIXED, and
-finds its closed-loop peak. Then it sends open loops at multiples of the peak, with Poisson
-arrivals and in bursts, with deadlines of 2 and of 10 batch times, to either model in turn. Prints
-a line of JSON for each, appends it to --out, and ends with a table. A run measures what its flags
-name, with a peak of its own, so that a long matrix can be measured piece by piece:
+Starts a server and finds its closed-loop peak. Then it sends open loops at multiples of the peak,
+with Poisson arrivals and in bursts, with deadlines of 2 and of 10 batch times. Prints a line of
+JSON for each, appends it to --out, and ends with a table. A run measures what its flags name, with
+a peak of its own, so that a long matrix can be measured piece by piece:
 
   goodput     requests answered in time, as a part of the peak
   at most     what no server exceeds, however it batches and whatever it knows: see most()
@@ -33,7 +32,7 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODES = ('latency', 'fixed')
+MODEL = 'model'  # Its name on the server.
 BURST = 4  # How many times the load a burst is, and how many batch times it is to the next.
 
 
@@ -54,7 +53,6 @@ def parse_args(argv=None):
     parser.add_argument('--duration', type=float, default=8, help='seconds a load')
     parser.add_argument('--warmup', type=float, default=1, help='seconds before each')
     parser.add_argument('--loads', type=float, nargs='+', default=(1, 2, 4, 10))
-    parser.add_argument('--modes', nargs='+', choices=MODES, default=MODES)
     parser.add_argument('--deadlines', type=float, nargs='+', default=(10, 2),
                         help='in batch times')
     parser.add_argument('--arrivals', nargs='+', choices=('poisson', 'bursts'),
@@ -73,23 +71,21 @@ def most(arrivals, load, deadline_batch_times):
     return min(1, load, (1 + deadline_batch_times) / BURST)
 
 
-def write_models(args, repository):
-    """Writes the model once for each mode, by whose names they are served."""
-    for mode in args.modes:
-        version = pathlib.Path(repository) / mode / '1'
-        if args.variant:
-            version.mkdir(parents=True)
-            text = ('task: CLASSIFICATION\nnum_classes: 1000\n'
-                    f'backbone {{ variant: "{args.variant}" }}\n')
-        else:
-            version.parent.mkdir(parents=True)
-            shutil.copytree(args.model, version)
-            text = (version / 'config.textproto').read_text()
-            if re.search(r'^batching\b', text, re.MULTILINE):
-                sys.exit(f'{args.model}/config.textproto: expected no field batching, got one')
-            text = re.sub(r'^default_for_task:.*\n', '', text, flags=re.MULTILINE)
-        text += f'batching {{ max_batch_size: {args.max_batch_size} mode: {mode.upper()} }}\n'
-        (version / 'config.textproto').write_text(text)
+def write_model(args, repository):
+    """Writes the model that is served as MODEL."""
+    version = pathlib.Path(repository) / MODEL / '1'
+    if args.variant:
+        version.mkdir(parents=True)
+        text = ('task: CLASSIFICATION\nnum_classes: 1000\n'
+                f'backbone {{ variant: "{args.variant}" }}\n')
+    else:
+        version.parent.mkdir(parents=True)
+        shutil.copytree(args.model, version)
+        text = (version / 'config.textproto').read_text()
+        if re.search(r'^batching\b', text, re.MULTILINE):
+            sys.exit(f'{args.model}/config.textproto: expected no field batching, got one')
+    text += f'batching {{ max_batch_size: {args.max_batch_size} }}\n'
+    (version / 'config.textproto').write_text(text)
 
 
 class Server:
@@ -108,18 +104,18 @@ class Server:
     def client(self, verb, *more):
         return [self.args.client_bin, verb, '--server', f'127.0.0.1:{self.args.port}', *more]
 
-    def bench(self, model, *more):
+    def bench(self, *more):
         run = subprocess.run(
-            self.client('bench', '--model', model, '--json', '--threads=1', '--channels=4',
+            self.client('bench', '--model', MODEL, '--json', '--threads=1', '--channels=4',
                         f'--warmup={self.args.warmup}s', *more, *self.args.pictures),
             capture_output=True, text=True)
         if not run.stdout.strip():
             sys.exit(f'bench failed: {run.stderr}')
         return json.loads(run.stdout)
 
-    def peak(self, model):
+    def peak(self):
         seconds = self.args.duration / 2
-        return self.bench(model, '--concurrency=32', f'--duration={seconds}s')['images_per_s']
+        return self.bench('--concurrency=32', f'--duration={seconds}s')['images_per_s']
 
     def metrics(self):
         url = f'http://127.0.0.1:{self.args.port + 1}/metrics'
@@ -141,7 +137,7 @@ def change(before, after, name, **labels):
     return total(after, name, **labels) - total(before, name, **labels)
 
 
-def measure(server, mode, arrivals, load, deadline_batch_times, peak):
+def measure(server, arrivals, load, deadline_batch_times, peak):
     """The row of a load."""
     args = server.args
     batch_time = args.max_batch_size / peak
@@ -151,15 +147,15 @@ def measure(server, mode, arrivals, load, deadline_batch_times, peak):
     if arrivals == 'bursts':
         flags += [f'--burst_factor={BURST}', f'--burst_period={BURST * batch_time:.3f}s']
     before = server.metrics()
-    report = server.bench(mode, *flags)
+    report = server.bench(*flags)
     time.sleep(0.5)
     after = server.metrics()
-    batches = change(before, after, 'batch_items_count', model=mode)
-    computed = change(before, after, 'batch_items_sum', model=mode)
-    answered = change(before, after, 'items_total', model=mode, outcome='ok')
+    batches = change(before, after, 'batch_items_count', model=MODEL)
+    computed = change(before, after, 'batch_items_sum', model=MODEL)
+    answered = change(before, after, 'items_total', model=MODEL, outcome='ok')
     late = report['late'] / max(1, report['late'] + report['in_time'])
     return {
-        'mode': mode, 'deadline_batch_times': deadline_batch_times, 'arrivals': arrivals,
+        'deadline_batch_times': deadline_batch_times, 'arrivals': arrivals,
         'load': load, 'peak_per_s': peak,
         'goodput_per_s': report['goodput_per_s'], 'goodput': report['goodput_per_s'] / peak,
         # The server gives up on some, and some reach the client too late.
@@ -167,7 +163,7 @@ def measure(server, mode, arrivals, load, deadline_batch_times, peak):
         'p99_of_deadline': report['latency_ms']['p99'] / (1000 * deadline),
         'images_a_batch': computed / batches if batches else 0,
         'expired': {stage: count for stage in ('decode', 'queue', 'inference', 'postprocess')
-                    if (count := change(before, after, 'deadline_misses_total', model=mode,
+                    if (count := change(before, after, 'deadline_misses_total', model=MODEL,
                                         stage=stage))},
         'not_sent': report['not_sent'], 'codes': report['codes'],
         'stages_ms': report.get('stages_ms')}
@@ -185,45 +181,35 @@ def keep(row, out):
 def run(args):
     rows = []
     with tempfile.TemporaryDirectory() as repository:
-        write_models(args, repository)
+        write_model(args, repository)
         server = Server(args, repository)
         try:
-            peak = max(server.peak(args.modes[0]), server.peak(args.modes[0]))
+            peak = max(server.peak(), server.peak())
             for times in args.deadlines:
                 for arrivals in args.arrivals:
                     for load in args.loads:
-                        for mode in args.modes:
-                            rows.append(measure(server, mode, arrivals, load, times, peak))
-                            keep(rows[-1], args.out)
+                        rows.append(measure(server, arrivals, load, times, peak))
+                        keep(rows[-1], args.out)
             # Others may have used the machine: what is much above or below was noise.
             print(json.dumps({'peak_per_s': peak,
-                              'peak_per_s_at_the_end': server.peak(args.modes[0])}), flush=True)
+                              'peak_per_s_at_the_end': server.peak()}), flush=True)
         finally:
             server.stop()
     return rows
 
 
 def table(rows):
-    """The lines of a table in Markdown: a row for each load, with the modes beside each other."""
-    by_load = {}
-    for row in rows:
-        key = (row['deadline_batch_times'], row['arrivals'], row['load'])
-        by_load.setdefault(key, {})[row['mode']] = row
-
-    def cells(row):
-        if row is None:
-            return ('-', '-', '-')
-        return (f"{row['goodput']:.2f}", f"{100 * row['late']:.1f} %",
-                f"{row['p99_of_deadline']:.2f}")
-
-    lines = ['| deadline, batch times | arrivals | load | at most | goodput | late | p99 | '
-             'FIXED: goodput | late | p99 |', '|---' * 10 + '|']
+    """The lines of a table in Markdown: a row for each load; of several runs the last counts."""
+    by_load = {(row['deadline_batch_times'], row['arrivals'], row['load']): row for row in rows}
+    lines = ['| deadline, batch times | arrivals | load | at most | goodput | late | p99 |',
+             '|---' * 7 + '|']
     order = sorted(by_load, key=lambda key: (-key[0], key[1] != 'poisson', key[2]))
     for times, arrivals, load in order:
-        modes = by_load[times, arrivals, load]
+        row = by_load[times, arrivals, load]
         lines.append('| ' + ' | '.join(
             (f'{times:g}', arrivals, f'{load:g}x', f'{most(arrivals, load, times):.2f}',
-             *cells(modes.get('latency')), *cells(modes.get('fixed')))) + ' |')
+             f"{row['goodput']:.2f}", f"{100 * row['late']:.1f} %",
+             f"{row['p99_of_deadline']:.2f}")) + ' |')
     return lines
 
 

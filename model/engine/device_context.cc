@@ -77,7 +77,7 @@ absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
   return absl::OkStatus();
 }
 
-absl::Status DeviceContext::Prepare(int max_images, int min_images) {
+absl::Status DeviceContext::Prepare(int min_images, int max_images) {
   const WarmUpInput input(config_);
   model::RunInfo info;
   const auto ignore = [](const model::Result&) {};

@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/steady_clock.h"
 #include "model/config.h"
 #include "model/engine/device_health.h"
 #include "model/engine/device_runtime.h"
@@ -43,7 +43,7 @@ class DeviceContext : public model::ExecutionContext {
     // thread.
     std::function<void(const absl::Status&)> capture_failed =
         [](const absl::Status&) {};
-    std::function<absl::Time()> now = absl::Now;
+    std::function<absl::Time()> now = base::SteadyNow;
   };
 
   // `network` is on GPU `gpu` of `runtime`. Permanent failures are recorded in
@@ -58,7 +58,7 @@ class DeviceContext : public model::ExecutionContext {
   // Runs batches of all padded sizes, the largest first, so that memory is
   // reserved once. A dense model's inputs have too many sizes, so it runs one
   // image of a common size.
-  absl::Status Prepare(int max_images, int min_images) override;
+  absl::Status Prepare(int min_images, int max_images) override;
 
  private:
   using Results = std::vector<model::Result>;

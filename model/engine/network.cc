@@ -27,8 +27,7 @@ Network::Network(const model::ModelConfig& config,
               : backbones::FeatureMaps::kAll,
           BackboneScope(config, scope), implementation)),
       head_(heads::MakeHead(config, scope, implementation)),
-      classifier_(dynamic_cast<const heads::ClassificationHead*>(head_.get())) {
-}
+      classifier_(head_->AsClassifier()) {}
 
 absl::Status Network::Check(absl::Span<const model::ModelInput> images,
                             int fold_rows) const {

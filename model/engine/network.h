@@ -60,7 +60,7 @@ class Network {
   const model::ModelConfig config_;
   const std::unique_ptr<backbones::Backbone> backbone_;
   const std::unique_ptr<heads::Head> head_;
-  const heads::ClassificationHead* const classifier_;  // head_, if it is one.
+  const heads::ClassificationHead* const classifier_;  // head_ or null.
 };
 
 // Returns what a head needs to know about an image.

@@ -208,7 +208,7 @@ class CpuContext : public model::ExecutionContext {
   // Runs one batch, in which every way to run an image is taken: as many images
   // as there are threads run at once, and the last one on all threads. A dense
   // model's images all run on all threads.
-  absl::Status Prepare(int max_images, int /*min_images*/) override {
+  absl::Status Prepare(int /*min_images*/, int max_images) override {
     const WarmUpInput input(model_.config());
     const bool classifies =
         model_.config().task == model::VisionTask::kClassification;

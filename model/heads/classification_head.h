@@ -24,6 +24,7 @@ class ClassificationHead : public Head {
   std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const override;
+  const ClassificationHead* AsClassifier() const override { return this; }
 
   // The two steps of Forward(). Answers() returns the logits followed by the
   // embedding, fp32 [N, num_classes + embedding_width], on the features'

@@ -22,6 +22,8 @@ struct ImageInfo {
   model::SegmentationOptions segmentation;
 };
 
+class ClassificationHead;
+
 // Computes results from a backbone's features. Immutable, so thread-safe.
 class Head {
  public:
@@ -31,6 +33,9 @@ class Head {
   virtual std::vector<model::Result> Forward(
       const layers::Features& features,
       absl::Span<const ImageInfo> images) const = 0;
+
+  // The head itself if it is a classifier, whose Forward() has two steps.
+  virtual const ClassificationHead* AsClassifier() const { return nullptr; }
 };
 
 // Makes the head that config.task needs. Takes its tensors from `scope`.

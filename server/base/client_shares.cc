@@ -9,58 +9,28 @@ absl::string_view ClientOf(absl::string_view peer) {
   return peer.substr(0, peer.rfind(':'));
 }
 
-ClientShares::Hold::Hold(std::shared_ptr<Table> table, std::string client,
-                         int64_t amount)
-    : table_(std::move(table)), client_(std::move(client)), amount_(amount) {}
-
-ClientShares::Hold& ClientShares::Hold::operator=(Hold&& other) noexcept {
-  std::swap(table_, other.table_);
-  std::swap(client_, other.client_);
-  std::swap(amount_, other.amount_);
-  return *this;
-}
-
-ClientShares::Hold ClientShares::Hold::Split(int64_t amount) {
-  if (table_ == nullptr) return Hold();
-  assert(amount <= amount_);
-  amount_ -= amount;
-  return Hold(table_, client_, amount);
-}
-
-void ClientShares::Hold::Release() {
-  if (table_ == nullptr) return;
-  {
-    absl::MutexLock lock(&table_->mu);
-    const auto held = table_->held.find(client_);
-    if (held != table_->held.end()) {
-      held->second -= amount_;
-      if (held->second == 0) table_->held.erase(held);
-    }
-  }
-  table_ = nullptr;
-}
-
-int64_t ClientShares::Hold::InEqualTurns() const {
-  if (table_ == nullptr) return 0;
-  absl::MutexLock lock(&table_->mu);
-  const auto own = table_->held.find(client_);
-  return own == table_->held.end() ? 0 : own->second * table_->held.size();
-}
-
 ClientShares::ClientShares(double most_alone)
     : times_free_(most_alone < 1 ? most_alone / (1 - most_alone)
                                  : std::numeric_limits<double>::infinity()) {}
 
-std::optional<ClientShares::Hold> ClientShares::Take(absl::string_view client,
-                                                     int64_t amount,
-                                                     int64_t free) {
-  if (amount <= 0) return Hold();
-  absl::MutexLock lock(&table_->mu);
-  const auto found = table_->held.find(client);
-  const int64_t before = found == table_->held.end() ? 0 : found->second;
-  if (!IsShare(before + amount, free)) return std::nullopt;
-  table_->held[client] = before + amount;
-  return Hold(table_, std::string(client), amount);
+bool ClientShares::Take(absl::string_view client, int64_t amount,
+                        int64_t free) {
+  if (amount <= 0) return true;
+  absl::MutexLock lock(&mu_);
+  const auto found = held_.find(client);
+  const int64_t before = found == held_.end() ? 0 : found->second;
+  if (!IsShare(before + amount, free)) return false;
+  held_[client] = before + amount;
+  return true;
+}
+
+void ClientShares::GiveBack(absl::string_view client, int64_t amount) {
+  if (amount <= 0) return;
+  absl::MutexLock lock(&mu_);
+  const auto held = held_.find(client);
+  assert(held != held_.end() && held->second >= amount);
+  held->second -= amount;
+  if (held->second == 0) held_.erase(held);
 }
 
 bool ClientShares::IsShare(double amount, double free) const {
@@ -69,14 +39,20 @@ bool ClientShares::IsShare(double amount, double free) const {
 }
 
 int64_t ClientShares::HeldBy(absl::string_view client) const {
-  absl::MutexLock lock(&table_->mu);
-  const auto found = table_->held.find(client);
-  return found == table_->held.end() ? 0 : found->second;
+  absl::MutexLock lock(&mu_);
+  const auto found = held_.find(client);
+  return found == held_.end() ? 0 : found->second;
+}
+
+int64_t ClientShares::InEqualTurns(absl::string_view client) const {
+  absl::MutexLock lock(&mu_);
+  const auto own = held_.find(client);
+  return own == held_.end() ? 0 : own->second * held_.size();
 }
 
 int ClientShares::clients() const {
-  absl::MutexLock lock(&table_->mu);
-  return table_->held.size();
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(held_.size());
 }
 
 }  // namespace sfmamba::server

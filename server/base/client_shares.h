@@ -2,10 +2,7 @@
 #define SFMAMBA_SERVER_BASE_CLIENT_SHARES_H_
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -28,43 +25,16 @@ absl::string_view ClientOf(absl::string_view peer);
 //
 // Thread-safe.
 class ClientShares {
-  struct Table;
-
  public:
-  // What a client holds; its end gives it back. It may outlive the shares.
-  // Thread-compatible.
-  class Hold {
-   public:
-    Hold() = default;  // Holds nothing.
-    Hold(Hold&& other) noexcept { *this = std::move(other); }
-    Hold& operator=(Hold&& other) noexcept;
-    ~Hold() { Release(); }
-
-    // Moves `amount` of what is held into the returned hold.
-    Hold Split(int64_t amount);
-    void Release();
-
-    bool empty() const { return table_ == nullptr; }
-    // The most that all clients together are done of until all that this hold's
-    // client has is done, if they take equal turns.
-    int64_t InEqualTurns() const;
-
-   private:
-    friend class ClientShares;
-    Hold(std::shared_ptr<Table> table, std::string client, int64_t amount);
-
-    std::shared_ptr<Table> table_;  // Null if this holds nothing.
-    std::string client_;
-    int64_t amount_ = 0;
-  };
-
   // `most_alone` is in 0.5 to 1; 1 means that there is no limit.
   explicit ClientShares(double most_alone);
 
-  // Counts `amount` as held by `client` while it lives; nothing if that would
-  // be more than its share. `free` is what is left before it is taken.
-  std::optional<Hold> Take(absl::string_view client, int64_t amount,
-                           int64_t free);
+  // Counts `amount` as held by `client` until GiveBack(). False, and nothing is
+  // counted, if that would be more than its share. `free` is what is left
+  // before it is taken.
+  bool Take(absl::string_view client, int64_t amount, int64_t free);
+  // The client holds `amount` less. It holds at least as much.
+  void GiveBack(absl::string_view client, int64_t amount);
 
   // Whether a client may hold `amount` in all; `free` as above, with what the
   // client would take added to it.
@@ -72,18 +42,17 @@ class ClientShares {
 
   // What `client` holds.
   int64_t HeldBy(absl::string_view client) const;
+  // The most that all clients together are done of until all that `client` has
+  // is done, if they take equal turns.
+  int64_t InEqualTurns(absl::string_view client) const;
   // The clients that hold anything.
   int clients() const;
 
  private:
-  struct Table {
-    mutable absl::Mutex mu;
-    // Without the clients that hold nothing, so that it stays small.
-    absl::flat_hash_map<std::string, int64_t> held ABSL_GUARDED_BY(mu);
-  };
-
   const double times_free_;
-  const std::shared_ptr<Table> table_ = std::make_shared<Table>();
+  mutable absl::Mutex mu_;
+  // Without the clients that hold nothing, so that it stays small.
+  absl::flat_hash_map<std::string, int64_t> held_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::server

@@ -13,20 +13,14 @@ constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
 // prefer small pieces longer and let large ones wait longer.
 constexpr int kAging = 96;
 
-int WeightOf(Priority priority) {
-  static constexpr int kWeights[kPriorityCount] = {8, 3, 1};
-  return kWeights[static_cast<int>(priority)];
-}
-
 }  // namespace
 
 void FairQueue::Push(Work work) {
   work.cost = std::max(work.cost, absl::ZeroDuration());
-  Group& group = groups_[work.group];
-  ++group.pieces;
-  group.place =
-      std::max(group.place, start_) + work.cost / WeightOf(work.priority);
-  const Key key = KeyAt(group.place, work.priority, work.deadline);
+  ++pieces_[work.group];
+  const absl::Duration place =
+      shares_.Charge(work.group, work.cost, work.priority);
+  const Key key = KeyAt(place, work.priority, work.deadline);
   ++pushed_;
   waiting_ += work.cost;
   deadlines_.emplace(work.deadline, key);
@@ -42,7 +36,8 @@ FairQueue::Key FairQueue::KeyAt(absl::Duration place, Priority priority,
 
 absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
                                      absl::Time deadline) const {
-  const Key key = KeyAt(start_ + cost / WeightOf(priority), priority, deadline);
+  const Key key = KeyAt(shares_.now() + shares_.Weighted(cost, priority),
+                        priority, deadline);
   // From both ends, for most often one of them is near.
   absl::Duration before, after;
   auto low = order_.begin();
@@ -80,7 +75,7 @@ std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes,
       }
     }
     deadlines_.erase({work.deadline, next->first});
-    start_ += work.cost / kAging;
+    shares_.AdvanceTo(shares_.now() + work.cost / kAging);
   }
   waiting_ -= work.cost;
   order_.erase(next);
@@ -88,8 +83,10 @@ std::optional<Work> FairQueue::Pop(absl::Time now, int64_t free_bytes,
 }
 
 void FairQueue::Done(uint64_t group) {
-  const auto found = groups_.find(group);
-  if (--found->second.pieces == 0) groups_.erase(found);
+  const auto found = pieces_.find(group);
+  if (--found->second > 0) return;
+  pieces_.erase(found);
+  shares_.Forget(group);
 }
 
 void FairQueue::Expedite(uint64_t group) {

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
+#include "server/base/fair_shares.h"
 #include "server/base/priority.h"
 
 namespace sfmamba::server {
@@ -81,10 +82,6 @@ class FairQueue {
     Work work;
     absl::Duration overtaken;  // Work handed out since it did not fit.
   };
-  struct Group {
-    absl::Duration place;  // Of its last piece.
-    int pieces = 0;        // That are not done.
-  };
   using Order = std::map<Key, Entry>;
 
   Key KeyAt(absl::Duration place, Priority priority, absl::Time deadline) const;
@@ -98,8 +95,9 @@ class FairQueue {
   uint64_t pushed_ = 0;
   absl::Duration waiting_;  // The cost of all of order_.
 
-  absl::Duration start_;  // The place where newcomers start.
-  absl::flat_hash_map<uint64_t, Group> groups_;
+  // By group: the place of its last piece. Newcomers start at now().
+  FairShares<uint64_t> shares_;
+  absl::flat_hash_map<uint64_t, int> pieces_;  // By group: that are not done.
 };
 
 }  // namespace sfmamba::server

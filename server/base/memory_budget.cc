@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/base/reasons.h"
@@ -23,44 +22,10 @@ const char* MemoryUseName(MemoryUse use) {
   return "";
 }
 
-MemoryHold::MemoryHold(MemoryHold&& other) noexcept
-    : budget_(std::exchange(other.budget_, nullptr)),
-      use_(other.use_),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-MemoryHold& MemoryHold::operator=(MemoryHold&& other) noexcept {
-  if (this != &other) {
-    Release();
-    budget_ = std::exchange(other.budget_, nullptr);
-    use_ = other.use_;
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-MemoryHold MemoryHold::Split(int64_t bytes) {
-  assert(bytes <= bytes_);
-  bytes_ -= bytes;
-  return MemoryHold(budget_, use_, bytes);
-}
-
-absl::Status MemoryHold::Resize(int64_t bytes) {
-  if (bytes == bytes_) return absl::OkStatus();
-  assert(budget_ != nullptr);
-  if (bytes < bytes_) {
-    budget_->Subtract(use_, bytes_ - bytes);
-  } else {
-    const absl::Status status = budget_->Add(use_, bytes - bytes_);
-    if (!status.ok()) return status;
-  }
-  bytes_ = bytes;
-  return absl::OkStatus();
-}
-
-void MemoryHold::Release() {
-  if (bytes_ > 0) budget_->Subtract(use_, bytes_);
-  budget_ = nullptr;
-  bytes_ = 0;
+MemoryBudget::Part MemoryBudget::Part::Split(int64_t some_bytes) {
+  assert(some_bytes <= bytes);
+  bytes -= some_bytes;
+  return {use, some_bytes};
 }
 
 MemoryBudget::MemoryBudget(int64_t bytes, int64_t decode_bytes,
@@ -73,7 +38,17 @@ MemoryBudget::MemoryBudget(int64_t bytes, int64_t decode_bytes,
 absl::StatusOr<MemoryHold> MemoryBudget::Take(MemoryUse use, int64_t bytes) {
   const absl::Status status = Add(use, bytes);
   if (!status.ok()) return status;
-  return MemoryHold(this, use, bytes);
+  return MemoryHold(this, {use, bytes});
+}
+
+absl::Status MemoryBudget::Resize(int64_t bytes, Part* part) {
+  if (bytes <= part->bytes) {
+    GiveBack(part->Split(part->bytes - bytes));
+    return absl::OkStatus();
+  }
+  const absl::Status status = Add(part->use, bytes - part->bytes);
+  if (status.ok()) part->bytes = bytes;
+  return status;
 }
 
 int64_t MemoryBudget::held(MemoryUse use) const {
@@ -117,10 +92,10 @@ absl::Status MemoryBudget::Add(MemoryUse use, int64_t bytes) {
   return absl::OkStatus();
 }
 
-void MemoryBudget::Subtract(MemoryUse use, int64_t bytes) {
+void MemoryBudget::GiveBack(const Part& part) {
   absl::MutexLock lock(&mu_);
-  held_[static_cast<int>(use)] -= bytes;
-  all_.now -= bytes;
+  held_[static_cast<int>(part.use)] -= part.bytes;
+  all_.now -= part.bytes;
 }
 
 }  // namespace sfmamba::server

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/base/hold.h"
 
 namespace sfmamba::server {
 
@@ -26,36 +27,8 @@ const char* MemoryUseName(MemoryUse use);
 
 class MemoryBudget;
 
-// Some bytes of a MemoryBudget, which outlives it. Release() or the destructor
-// gives them back.
-//
-// Thread-compatible.
-class MemoryHold {
- public:
-  MemoryHold() = default;  // Holds nothing.
-  MemoryHold(MemoryHold&& other) noexcept;
-  MemoryHold& operator=(MemoryHold&& other) noexcept;
-  ~MemoryHold() { Release(); }
-
-  int64_t bytes() const { return bytes_; }
-
-  // Moves `bytes` from this hold, which must have at least as many, into the
-  // returned one.
-  MemoryHold Split(int64_t bytes);
-  // Makes it hold `bytes`. Less always succeeds; for more it returns the errors
-  // of MemoryBudget::Take(), and holds what it held. Not after Release().
-  absl::Status Resize(int64_t bytes);
-  void Release();
-
- private:
-  friend class MemoryBudget;
-  MemoryHold(MemoryBudget* budget, MemoryUse use, int64_t bytes)
-      : budget_(budget), use_(use), bytes_(bytes) {}
-
-  MemoryBudget* budget_ = nullptr;
-  MemoryUse use_ = MemoryUse::kMessage;
-  int64_t bytes_ = 0;
-};
+// Some bytes of a MemoryBudget, which outlives it.
+using MemoryHold = Hold<MemoryBudget>;
 
 // The memory that all requests together may hold. A quarter of it is the
 // transport's: what it reads lies there, and messages that have been handed
@@ -70,6 +43,14 @@ class MemoryHold {
 class MemoryBudget {
  public:
   static constexpr int64_t kSmallHold = 1 << 20;  // Bytes.
+
+  // What a hold holds.
+  struct Part {
+    MemoryUse use = MemoryUse::kMessage;
+    int64_t bytes = 0;
+
+    Part Split(int64_t some_bytes);
+  };
 
   // `decode_bytes` is at most three quarters of `bytes`; 0: three eighths.
   // `retry_after` is what a refused client is told to wait.
@@ -99,9 +80,12 @@ class MemoryBudget {
   Peak TakePeak() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  friend class MemoryHold;
+  friend MemoryHold;
+  // Makes the part one of `bytes`. Less always succeeds; for more it returns
+  // the errors of Take(), and changes nothing.
+  absl::Status Resize(int64_t bytes, Part* part) ABSL_LOCKS_EXCLUDED(mu_);
+  void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Add(MemoryUse use, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  void Subtract(MemoryUse use, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
   const int64_t bytes_;
   const int64_t decode_bytes_;

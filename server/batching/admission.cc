@@ -74,7 +74,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                         (estimate.start - now) / kErrorOfWait);
   estimate.finish =
       estimate.start + curve.Median(batch) + error + request.answer;
-  estimate.work = with_waits(curve.Work(request.images)) / state.slots;
+  estimate.work =
+      with_waits(curve.Work(request.images) + state.own_others) / state.slots;
   const absl::Duration all = with_waits(
       state.work.all + curve.Work(request.decoding + request.images));
   estimate.drained = std::max(

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BATCHING_ADMISSION_H_
 #define SFMAMBA_SERVER_BATCHING_ADMISSION_H_
 
+#include <map>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -13,22 +14,30 @@ namespace sfmamba::batching {
 
 // Images that ask to be admitted, before they are decoded.
 struct AdmissionRequest {
-  BatchKey key;
-  int images = 1;
-  // Whose images they are; see server::ClientOf. Empty: nobody's, no limit.
+  BatchKey key;    // Of the largest images, whose batch is taken to end last.
+  int images = 1;  // The images of that key, at least one.
+  // The number of the other images, by their keys.
+  std::map<BatchKey, int> others;
+  // The caller; see server::ClientOf. Empty: no limit applies.
   absl::string_view client;
   Priority priority = Priority::kNormal;
   // The caller's deadline; InfiniteFuture() if it sent none.
   absl::Time deadline = absl::InfiniteFuture();
   // When its images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
-  // Images that were admitted before and are not in the queue yet. They are
-  // taken to cost as much as the request's.
+  // Images that were admitted before and are not in the queue yet. Each is
+  // taken to cost as much as the request's largest.
   int decoding = 0;
   // How long until the request's images will have been decoded.
   absl::Duration decode;
   // How long it takes to encode and send the answer.
   absl::Duration answer;
+
+  int all_images() const {
+    int all = images;
+    for (const auto& [other, count] : others) all += count;
+    return all;
+  }
 };
 
 // When a request would be answered if it were admitted now.
@@ -46,9 +55,10 @@ struct AdmissionEstimate {
   }
 };
 
-// Work that waits, as a new task sees it.
+// Work that waits, as a request's largest images see it.
 struct WorkAhead {
-  // More urgent, of the task's class or a higher one, and of other keys.
+  // More urgent, of the request's class or a higher one, and of other keys. The
+  // request's own images of other keys are part of it.
   absl::Duration earlier;
   absl::Duration higher;  // Less urgent, of higher classes.
   absl::Duration lower;   // Of lower classes.
@@ -58,6 +68,7 @@ struct WorkAhead {
 // The state of a queue's devices and of the request's own key.
 struct AdmissionState {
   WorkAhead work;
+  absl::Duration own_others;  // Of the request's images of other keys, alone.
   // Of the request's key: the more urgent tasks that would share its batch, and
   // all others that could join them.
   int mates = 0;

@@ -13,7 +13,7 @@ namespace {
 using Bucket = WaitingTasks::Bucket;
 using Place = WaitingTasks::Place;
 
-// So much of the device at least is charged for a batch whose cost is unknown.
+// Least device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
 // A batch that is filled up with tasks of lower classes takes at most so many
@@ -22,12 +22,6 @@ constexpr int kMostDelay = 2;
 
 // Of each batch in the mean of the waits for other models.
 constexpr double kTurnWaitRate = 0.2;
-
-BatchKey KeyOf(const BatchTask& task) {
-  return {task.bucket_height, task.bucket_width,
-          task.image.pixels.empty() ? ImageType::kFloat32 : ImageType::kUint8,
-          task.variant};
-}
 
 // Up to `count` tasks of the bucket, those of class `first` before others.
 std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
@@ -78,25 +72,25 @@ BatchQueue::BatchQueue(const BatchOptions& options, int slots)
       profile_(options.max_batch_size) {}
 
 absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
-  if (is_fixed()) return now;
   const absl::Time finish = std::min(task.deadline, task.finish_by);
   const bool has_deadline =
       finish != absl::InfiniteFuture() && !task.has_default_deadline;
   if (has_deadline) return finish;
-  const BatchCurve& curve = profile_.Curve(KeyOf(task));
+  const BatchCurve& curve = profile_.Curve(task.key);
   const int best = curve.best_size();
-  const absl::Duration turns =
-      task.reservation.TurnsAhead() * curve.Median(best) / (best * slots_);
+  const QueueRoom* const room = task.reservation.account();
+  const int64_t ahead =
+      room == nullptr ? 0 : room->TurnsAhead(*task.reservation);
+  const absl::Duration turns = ahead * curve.Median(best) / (best * slots_);
   return std::min(finish, now + options_.patience) + turns;
 }
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
-  const BatchKey key = KeyOf(task);
-  const Priority line = is_fixed() ? Priority::kHigh : task.priority;
+  const BatchKey key = task.key;
+  const Priority line = task.priority;
   const absl::Time order_by = OrderBy(task, now);
   waiting_.Add(std::move(task), key, line, order_by);
-  CountClasses();
 }
 
 std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
@@ -107,15 +101,7 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
       dropped.push_back(std::move(task));
     }
   }
-  CountClasses();
   return dropped;
-}
-
-void BatchQueue::CountClasses() {
-  for (int i = 0; i < kPriorities; ++i) {
-    const Priority priority = static_cast<Priority>(i);
-    shares_.SetWaits(priority, waiting_.count(priority) > 0);
-  }
 }
 
 std::vector<WaitingLine> BatchQueue::Lines(Priority priority, absl::Time now,
@@ -160,32 +146,31 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
     const auto first = std::min_element(
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
-    return {is_fixed() ? Priority::kNormal : priority,
+    return {priority,
             first->curve->Median(std::max(1, ChooseSize(schedule_, *first))),
-            is_fixed() ? first->oldest : first->order_by};
+            first->order_by};
   }
   return {};
 }
 
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
                                           absl::Duration waited) {
+  Batch batch;
+  batch.dropped = TakeDropped(now);
   waiting_.Promote(now);
-  CountClasses();
   ScheduleOptions schedule = schedule_;
   if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
-  for (const Priority priority : shares_.Order()) {
+  for (const Priority priority : ClassesInTurn()) {
     std::vector<BatchKey> keys;
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
     const Decision decision = Decide(schedule, lines, now);
     if (decision.line < 0) continue;
-    Batch batch;
     batch.key = keys[decision.line];
     batch.trigger = decision.trigger;
     if (draining_ && batch.trigger == BatchTrigger::kDelay) {
       batch.trigger = BatchTrigger::kDrain;
     }
     Fill(priority, decision.images, now, &batch);
-    CountClasses();
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
@@ -195,20 +180,25 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
     }
     return batch;
   }
-  return std::nullopt;
+  if (batch.dropped.empty()) return std::nullopt;
+  return batch;
 }
 
 void BatchQueue::Fill(Priority first, int images, absl::Time now,
                       Batch* batch) {
   const Bucket& bucket = waiting_.buckets().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
-  const bool drops_late = !is_fixed() && curve.IsFresh(now);
+  // No task is given up because of an old curve: it may be wrong.
+  const bool drops_late = curve.IsFresh(now);
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
   const bool is_busy = IsBusy(now);
   images = CountWithMates(bucket, curve, first, images);
   int wanted = images;
+  // Each round tries the first `wanted` tasks. Some may end too late in their
+  // batch: then a smaller one is tried for their sake, or they are dropped and
+  // others take their places.
   while (true) {
     const std::vector<Place> places =
         FirstTasks(bucket, batch->key, first, wanted);
@@ -216,7 +206,8 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
     if (count == 0) return;
 
     std::vector<Place> late;
-    absl::Time earliest = absl::InfiniteFuture();  // Of those that are late.
+    // Infinite if none is late, and tasks are only cancelled.
+    absl::Time earliest = absl::InfiniteFuture();
     for (const Place& place : places) {
       const BatchTask& task = bucket.line(place.line).tasks().at(place.urgency);
       const bool is_late = task.finish_by < end(count);
@@ -232,9 +223,12 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
       }
       return;
     }
+    // The largest batch that ends in time for the most urgent; 0 if none does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    // A batch smaller than it could be is paid for by those that wait.
+    // A smaller batch costs the device more an image, which other tasks pay for
+    // by waiting. So it is cut only if no other task of the key waits, and
+    // either the device has time to spare or the images saved are worth it.
     const bool may_cut = earliest < absl::InfiniteFuture() && fewer > 0 &&
                          bucket.size() == count;
     if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
@@ -242,8 +236,10 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
       wanted = fewer;
       continue;
     }
-    for (const Place& place : late) batch->late.push_back(waiting_.Take(place));
-    wanted = images;  // Others take their places.
+    for (const Place& place : late) {
+      batch->dropped.push_back(waiting_.Take(place));
+    }
+    wanted = images;
   }
 }
 
@@ -260,17 +256,35 @@ bool BatchQueue::IsBusy(absl::Time now) const {
   return busy >= kBusy * slots_;
 }
 
+std::array<Priority, kPriorities> BatchQueue::ClassesInTurn() const {
+  std::array<Priority, kPriorities> classes = kPrioritiesInOrder;
+  std::stable_sort(classes.begin(), classes.end(),
+                   [this](Priority a, Priority b) {
+                     return shares_.StartOf(a) < shares_.StartOf(b);
+                   });
+  return classes;
+}
+
 void BatchQueue::Charge(const BatchCurve& curve,
                         const std::vector<Place>& places) {
+  // The virtual time passes no class that waits, though another had to leave.
+  absl::Duration least = absl::InfiniteDuration();
+  for (const Priority priority : kPrioritiesInOrder) {
+    if (waiting_.count(priority) == 0) continue;
+    least = std::min(least, shares_.StartOf(priority));
+  }
+  shares_.AdvanceTo(least);
   const int images = static_cast<int>(places.size());
   const absl::Duration cost =
       std::max(kLeastCost, curve.Median(images)) / images;
-  for (const Place& place : places) shares_.Charge(place.line, cost);
+  for (const Place& place : places)
+    shares_.Charge(place.line, cost, place.line);
 }
 
 BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
                                        bool failed) {
   const auto it = running_.find(number);
+  if (it == running_.end()) return {};
   const Running running = it->second;
   running_.erase(it);
   const BatchTimes times = {running.predicted, now - running.start};
@@ -316,7 +330,11 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
-  const bool holds = own.IsFresh(now) || IsUsed(request.key);
+  // An old curve may be wrong. Tasks that wait or run will correct it soon.
+  const auto holds_for = [&](const BatchKey& key) {
+    return profile_.Curve(key).IsFresh(now) || IsUsed(key);
+  };
+  const bool holds = holds_for(request.key);
   state.curve = holds ? &own : &unknown;
   state.slots = slots_;
   if (holds) state.turn_wait = turn_wait_;
@@ -324,6 +342,11 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
   }
+  // The request's other images are taken to run in batches of their own.
+  for (const auto& [key, images] : request.others) {
+    if (holds_for(key)) state.own_others += profile_.Curve(key).Work(images);
+  }
+  state.work.earlier = state.work.all = state.own_others;
   const absl::Time leaves_as = LeavesAs(request, *state.curve, order_by);
   BatchProfile::Cursor curves(profile_);
   for (const auto& [key, bucket] : waiting_.buckets()) {

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 #define SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/base/fair_shares.h"
 #include "server/batching/admission.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
@@ -15,7 +17,6 @@
 #include "server/batching/batch_task.h"
 #include "server/batching/priority.h"
 #include "server/batching/schedule.h"
-#include "server/batching/share_counters.h"
 #include "server/batching/waiting_tasks.h"
 #include "server/observability/batch_trigger.h"
 
@@ -58,9 +59,8 @@ struct BatchOptions {
 struct Batch {
   // All of one key, at most max_batch_size.
   std::vector<BatchTask> tasks;
-  // Tasks taken out with them that were cancelled or could not have been
-  // answered in time.
-  std::vector<BatchTask> late;
+  // Tasks taken out unrun: expired, cancelled, or not to be answered in time.
+  std::vector<BatchTask> dropped;
   observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
   BatchKey key;
   uint64_t number = 0;  // For Ran().
@@ -84,7 +84,7 @@ struct KeyProfile {
 // too late even if they ran now. Under overload the most urgent tasks are those
 // that can no longer be answered in time: running them would make all others
 // late, too. Where nobody else would have to wait for it, a smaller batch is
-// run for their sake. With BatchMode::kFixed none of this is done.
+// run for their sake.
 //
 // It has no clock and no thread: callers pass the time, which never falls.
 // Thread-compatible.
@@ -109,9 +109,9 @@ class BatchQueue {
   };
   Next PeekNext(absl::Time now) const;
 
-  // Returns the next batch if one is due at `now`; `tasks` may then be empty,
-  // if all were late. TakeDropped() must be called before. A slot must be free,
-  // and Ran() must follow if `tasks` is not empty.
+  // Drops as TakeDropped() does, then returns the next batch if one is due at
+  // `now`. Its `tasks` are empty if all that was due is dropped; Ran() must
+  // follow otherwise. None if nothing left the queue. A slot must be free.
   // `waited` is how long the batch has waited for other models.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration());
@@ -121,7 +121,7 @@ class BatchQueue {
     absl::Duration measured;
   };
   // The batch `number` ended at `now`. How long it took says nothing of others
-  // if it failed.
+  // if it failed. Ignores a number that does not run.
   BatchTimes Ran(uint64_t number, absl::Time now, bool failed = false);
 
   // From now on every task is due at once.
@@ -166,14 +166,13 @@ class BatchQueue {
     absl::Duration predicted;
   };
 
-  bool is_fixed() const { return options_.mode == BatchMode::kFixed; }
   absl::Time OrderBy(const BatchTask& task, absl::Time now) const;
   // What Decide() is to choose from for tasks of the class, and for each line
   // its key.
   std::vector<WaitingLine> Lines(Priority priority, absl::Time now,
                                  std::vector<BatchKey>* keys) const;
-  // Moves up to `images` tasks of `key` into `batch`, first those of the class
-  // `first`: tasks that end in time to `tasks`, others to `late`.
+  // Moves up to `images` tasks of the batch's key into `batch`, first those of
+  // the class `first`: tasks that end in time to `tasks`, others to `dropped`.
   void Fill(Priority first, int images, absl::Time now, Batch* batch);
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.
@@ -188,18 +187,20 @@ class BatchQueue {
   // leave: its own, or that of the first task of a batch that it fills up.
   absl::Time LeavesAs(const AdmissionRequest& request, const BatchCurve& curve,
                       absl::Time order_by) const;
-  // Charges a batch of the tasks at `places` to their lines' classes.
+  // All classes, the one that is furthest behind its share first; of equal ones
+  // the higher first.
+  std::array<Priority, kPriorities> ClassesInTurn() const;
+  // Charges a batch of the tasks at `places`, which still wait, to their lines'
+  // classes.
   void Charge(const BatchCurve& curve,
               const std::vector<WaitingTasks::Place>& places);
-  // Tells shares_ which classes wait. Call it whenever that may have changed.
-  void CountClasses();
 
   const BatchOptions options_;
   const ScheduleOptions schedule_;
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  ShareCounters shares_;
+  server::FairShares<Priority> shares_;  // Of the devices' time.
   std::map<uint64_t, Running> running_;  // By number.
   absl::Duration turn_wait_;             // See AdmissionState.
   uint64_t batches_ = 0;                 // Batches so far.

@@ -1,7 +1,10 @@
 #include "server/batching/batch_runner.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +12,19 @@
 
 namespace sfmamba::batching {
 namespace {
+
+bool AreFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+bool IsFinite(const model::Classification& result) {
+  return AreFinite(result.logits) && AreFinite(result.embedding);
+}
+
+bool IsFinite(const model::Detections& result) { return result.finite; }
+
+bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
 // The images from `begin` to `end` of a batch, which wait for their answers.
 struct Part {
@@ -111,6 +127,11 @@ class BatchRun {
 
 }  // namespace
 
+bool IsFinite(const model::Result& result) {
+  return std::visit([](const auto& values) { return IsFinite(values); },
+                    result);
+}
+
 BatchRunner::BatchRunner(std::unique_ptr<model::ExecutionContext> context,
                          BatchLimits* limits, CheckDevice check_device)
     : context_(std::move(context)),
@@ -121,7 +142,7 @@ absl::Status BatchRunner::Prepare(const BatchLimits::Size& size,
                                   int max_images) {
   while (true) {
     const size_t images = limits_.Allowed(size, max_images);
-    const absl::Status status = context_->Prepare(static_cast<int>(images));
+    const absl::Status status = context_->Prepare(1, static_cast<int>(images));
     if (!absl::IsResourceExhausted(status) || images == 1) return status;
     limits_.Halve(size, images);
   }

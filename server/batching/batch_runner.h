@@ -16,6 +16,9 @@
 
 namespace sfmamba::batching {
 
+// Whether no value of the result is infinite or not a number.
+bool IsFinite(const model::Result& result);
+
 // Runs batches on one context, so that an image that makes a batch fail fails
 // alone, and a batch that does not fit into memory runs in parts.
 //

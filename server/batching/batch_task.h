@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "model/prediction_options.h"
 #include "model/result.h"
+#include "server/batching/batch_key.h"
 #include "server/batching/priority.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
@@ -38,12 +39,7 @@ struct BatchInfo {
 // One image of one request. Times are in SteadyNow()'s time.
 struct BatchTask {
   image::ImageBuffer image;
-  // The image's size with the model's padding, the same in all of a batch.
-  int bucket_height = 0;  // Pixels.
-  int bucket_width = 0;
-  // Which outputs are computed; tasks of different variants do not share a
-  // batch. The numbers are the caller's own.
-  int variant = 0;
+  BatchKey key;  // The image's.
   Priority priority = Priority::kNormal;
   model::DetectionOptions detection;        // Only detectors read it.
   model::SegmentationOptions segmentation;  // Only segmenters read it.

@@ -24,19 +24,18 @@ absl::Status WhyDropped(const BatchTask& task) {
 Batcher::Batcher(const BatchOptions& options,
                  const std::vector<DeviceTurns*>& devices, MakeRun make_run,
                  Observer* observer, Clock clock)
-    : has_priorities_(options.mode != BatchMode::kFixed),
-      make_run_(std::move(make_run)),
+    : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       observer_(observer),
       room_({options.max_queue_items, options.max_queue_bytes},
             options.retry_after, "batch", options.client_share),
       queue_(options, static_cast<int>(devices.size())),
-      places_(devices.size()),
+      states_(devices.size()),
       drop_thread_([this] { DropLoop(); }) {
   for (size_t thread = 0; thread < devices.size(); ++thread) {
     std::unique_ptr<DeviceTurns::Member>& member = members_[devices[thread]];
     if (member == nullptr) member = devices[thread]->Join(options.model);
-    places_[thread].device = member.get();
+    devices_.push_back(member.get());
   }
   for (size_t thread = 0; thread < devices.size(); ++thread) {
     run_threads_.emplace_back([this, thread] { RunLoop(thread); });
@@ -76,9 +75,8 @@ void Batcher::Submit(BatchTask task) {
       ReportQueue();
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
       wake_run = queue_.Due(now) < run_at_;
-      for (const Place& place : places_) {
-        const bool hastens = has_priorities_ && place.waits_for_turn;
-        if (hastens) place.device->Hasten(priority);
+      for (size_t i = 0; i < states_.size(); ++i) {
+        if (states_[i].waits_for_turn) devices_[i]->Hasten(priority);
       }
       wake_drop = drop_at < drop_at_;
     }
@@ -94,7 +92,7 @@ AdmissionEstimate Batcher::Estimate(AdmissionRequest request) const {
   const int64_t reserved = room_.items();
   absl::MutexLock lock(&mu_);
   request.decoding = static_cast<int>(
-      std::max<int64_t>(0, reserved - request.images - queue_.size()));
+      std::max<int64_t>(0, reserved - request.all_images() - queue_.size()));
   return queue_.Estimate(request, clock_());
 }
 
@@ -116,8 +114,8 @@ void Batcher::ImportProfile(const std::vector<BatchTime>& times) {
 absl::Time Batcher::RunningSince() const {
   absl::MutexLock lock(&mu_);
   absl::Time since = absl::InfiniteFuture();
-  for (const Place& place : places_) {
-    since = std::min(since, place.running_since);
+  for (const RunThread& thread : states_) {
+    since = std::min(since, thread.running_since);
   }
   return since;
 }
@@ -138,7 +136,7 @@ void Batcher::RunLoop(int thread) {
 
 bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
   absl::MutexLock lock(&mu_);
-  places_[thread].running_since = absl::InfiniteFuture();
+  states_[thread].running_since = absl::InfiniteFuture();
   const absl::Time now = clock_();
   const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
   ReportWait(now);
@@ -148,31 +146,27 @@ bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
 
 std::optional<Batcher::Work> Batcher::NextWork(
     int thread, std::optional<DeviceTurns::Turn> last) {
+  if (!BecomeIdle(thread)) last.reset();
+  while (std::optional<BatchQueue::Next> next = WaitUntilDue(thread)) {
+    const absl::Time since = clock_();
+    DeviceTurns::Turn turn = TakeTurn(thread, *next, std::move(last));
+    last.reset();
+    std::optional<Batch> batch = TakeBatch(thread, since);
+    if (batch.has_value()) return Work{*std::move(batch), std::move(turn)};
+    turn.Return();
+  }
+  return std::nullopt;
+}
+
+bool Batcher::BecomeIdle(int thread) {
   absl::MutexLock lock(&mu_);
   idle_.push_back(thread);
   const absl::Time now = clock_();
-  if (idle_.front() != thread || queue_.Due(now) > now) last.reset();
-  std::optional<Work> work;
-  while (WaitUntilDue(thread)) {
-    const absl::Time since = clock_();
-    DeviceTurns::Turn turn = TakeTurn(thread, std::move(last));
-    last.reset();
-    // Others may have taken the batch meanwhile.
-    std::optional<Batch> batch = TakeBatch(since);
-    if (!batch.has_value()) {
-      turn.Return();
-      continue;
-    }
-    places_[thread].running_since = clock_();
-    work.emplace(Work{*std::move(batch), std::move(turn)});
-    break;
-  }
-  idle_.erase(std::find(idle_.begin(), idle_.end(), thread));
-  first_wake_.SignalAll();
-  return work;
+  return idle_.front() == thread && queue_.Due(now) <= now;
 }
 
-bool Batcher::WaitUntilDue(int thread) {
+std::optional<BatchQueue::Next> Batcher::WaitUntilDue(int thread) {
+  absl::MutexLock lock(&mu_);
   while (true) {
     if (idle_.front() != thread) {
       first_wake_.Wait(&mu_);
@@ -180,11 +174,12 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     const absl::Time now = clock_();
     const absl::Time due = queue_.Due(now);
-    if (due <= now) return true;
+    if (due <= now) return queue_.PeekNext(now);
     if (stopping_) {
       emptied_ = true;
       drop_wake_.Signal();
-      return false;
+      LeaveIdle(thread);
+      return std::nullopt;
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
@@ -193,39 +188,54 @@ bool Batcher::WaitUntilDue(int thread) {
   }
 }
 
-DeviceTurns::Turn Batcher::TakeTurn(int thread,
+DeviceTurns::Turn Batcher::TakeTurn(int thread, const BatchQueue::Next& next,
                                     std::optional<DeviceTurns::Turn> last) {
-  Place& place = places_[thread];
-  const BatchQueue::Next next = queue_.PeekNext(clock_());
+  DeviceTurns::Member& device = *devices_[thread];
   std::optional<DeviceTurns::Turn> turn =
       last.has_value()
-          ? place.device->TryKeep(*std::move(last), next.priority, next.cost,
-                                  next.order_by)
-          : place.device->TryTake(next.priority, next.cost, next.order_by);
+          ? device.TryKeep(*std::move(last), next.priority, next.cost,
+                           next.order_by)
+          : device.TryTake(next.priority, next.cost, next.order_by);
   if (turn.has_value()) return *std::move(turn);
-  idle_.pop_front();
-  first_wake_.SignalAll();
-  place.waits_for_turn = true;
-  mu_.Unlock();
-  DeviceTurns::Turn taken =
-      place.device->Take(next.priority, next.cost, next.order_by);
-  mu_.Lock();
-  place.waits_for_turn = false;
-  idle_.push_front(thread);
-  run_wake_.SignalAll();  // Who waited as the first is no longer it.
+  const BatchQueue::Next now = BeginWaitForTurn(thread);
+  DeviceTurns::Turn taken = device.Take(now.priority, now.cost, now.order_by);
+  EndWaitForTurn(thread);
   return taken;
 }
 
-std::optional<Batch> Batcher::TakeBatch(absl::Time since) {
+BatchQueue::Next Batcher::BeginWaitForTurn(int thread) {
+  absl::MutexLock lock(&mu_);
+  LeaveIdle(thread);
+  states_[thread].waits_for_turn = true;
+  return queue_.PeekNext(clock_());
+}
+
+void Batcher::EndWaitForTurn(int thread) {
+  absl::MutexLock lock(&mu_);
+  states_[thread].waits_for_turn = false;
+  idle_.push_front(thread);
+  // The thread that this one displaced waits for run_wake_ as the first. It now
+  // has to wait for first_wake_.
+  run_wake_.SignalAll();
+}
+
+std::optional<Batch> Batcher::TakeBatch(int thread, absl::Time since) {
+  absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  MoveDropped(now);
   std::optional<Batch> batch = queue_.PopBatch(now, now - since);
   if (!batch.has_value()) return std::nullopt;
-  Drop(std::exchange(batch->late, {}));
+  Drop(std::exchange(batch->dropped, {}));
   for (BatchTask& task : batch->tasks) task.reservation.Release();
   ReportQueue();
   if (batch->tasks.empty()) return std::nullopt;
+  states_[thread].running_since = now;
+  LeaveIdle(thread);
   return batch;
+}
+
+void Batcher::LeaveIdle(int thread) {
+  idle_.erase(std::find(idle_.begin(), idle_.end(), thread));
+  first_wake_.SignalAll();
 }
 
 void Batcher::DropLoop() {
@@ -242,7 +252,7 @@ std::vector<BatchTask> Batcher::NextDropped() {
   bool was_empty = false;
   while (true) {
     const absl::Time now = clock_();
-    MoveDropped(now);
+    Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
     // It looks once more before it waits without end, so that tasks that come
@@ -256,8 +266,6 @@ std::vector<BatchTask> Batcher::NextDropped() {
     drop_at_ = absl::InfinitePast();
   }
 }
-
-void Batcher::MoveDropped(absl::Time now) { Drop(queue_.TakeDropped(now)); }
 
 void Batcher::Drop(std::vector<BatchTask> dropped) {
   if (dropped.empty()) return;

@@ -38,10 +38,8 @@ class Batcher {
  public:
   // What a Run leaves behind.
   struct Ran {
-    Ran(bool succeeded) : succeeded(succeeded) {}  // NOLINT: as a bool.
-
     // Whether the batch succeeded, so that its time says how long others take.
-    bool succeeded;
+    bool succeeded = true;
     // Answers the batch's last image. Called once the turn has ended, on the
     // same thread; `idle`: no other batch waits for the thread now. May be
     // null.
@@ -107,9 +105,8 @@ class Batcher {
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // One thread's share of a device.
-  struct Place {
-    DeviceTurns::Member* device = nullptr;
+  // What one of run_threads_ is doing.
+  struct RunThread {
     // The start of its batch; InfiniteFuture() while it runs none.
     absl::Time running_since = absl::InfiniteFuture();
     bool waits_for_turn = false;
@@ -132,45 +129,61 @@ class Batcher {
   std::optional<Work> NextWork(int thread,
                                std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until `thread` is the first of idle_ and a batch is due. Returns
-  // false once the batcher stops and no task is left.
-  bool WaitUntilDue(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The steps of NextWork(). Between them the lock is free, so that others may
+  // take the batch that one was about.
+  //
+  // Joins idle_. Returns whether a batch is due and the thread is the first.
+  bool BecomeIdle(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until `thread` is the first of idle_ and a batch is due, and returns
+  // what it takes a turn for. Returns none, and leaves idle_, once the batcher
+  // stops and no task is left.
+  std::optional<BatchQueue::Next> WaitUntilDue(int thread)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a turn on the thread's device, in place of `last`. While it waits
-  // for one, the thread is not idle, so that others may take the batch.
-  DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the batch that is due, if any. It waited for its turn from `since`
-  // on.
-  std::optional<Batch> TakeBatch(absl::Time since)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // for one, the thread is not in idle_, so that another takes the batch if its
+  // device is free.
+  DeviceTurns::Turn TakeTurn(int thread, const BatchQueue::Next& next,
+                             std::optional<DeviceTurns::Turn> last)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Leaves idle_ to wait for a turn. Returns what for.
+  BatchQueue::Next BeginWaitForTurn(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // Becomes the first of idle_: the thread has a turn now.
+  void EndWaitForTurn(int thread) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the batch that is due, if any, for the thread to run: it leaves
+  // idle_ with it. The thread waited for its turn from `since` on.
+  std::optional<Batch> TakeBatch(int thread, absl::Time since)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void LeaveIdle(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for tasks that are to be dropped. Returns none once the batcher stops
   // and no more will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
-  void MoveDropped(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Leaves the tasks to drop_thread_.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportWait(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const bool has_priorities_;  // All modes but BatchMode::kFixed.
   const MakeRun make_run_;
   const Clock clock_;
   Observer* const observer_;  // May be null.
   std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> members_;
+  std::vector<DeviceTurns::Member*> devices_;  // By thread.
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
-  // Signalled when a batch may be due before run_at_; the same for drop_at_;
-  // and when the first of idle_ changes.
+  // Signalled when a batch may be due before run_at_, or the first of idle_ is
+  // displaced.
   server::SteadyCondVar run_wake_;
+  // Signalled when a task may be dropped before drop_at_.
   server::SteadyCondVar drop_wake_;
+  // Signalled when the first of idle_ has left. It has no timeout, so the
+  // threads behind the first sleep until then.
   absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
   // The threads that are free, the one that has been free longest first. It
   // waits for the next batch, the others wait to be the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
-  std::vector<Place> places_ ABSL_GUARDED_BY(mu_);  // By thread.
+  std::vector<RunThread> states_ ABSL_GUARDED_BY(mu_);  // By thread.
   // The times at which the thread that waits for a batch, and drop_thread_,
   // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

@@ -1,12 +1,9 @@
 #include "server/batching/executor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -15,7 +12,6 @@
 #include "base/steady_clock.h"
 #include "model/execution_context.h"
 #include "model/result.h"
-#include "server/base/processors.h"
 #include "server/base/reasons.h"
 #include "server/observability/metric_names.h"
 #include "server/tracing/batch_trace.h"
@@ -28,22 +24,8 @@ namespace {
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
-// A batch seldom takes so many times as long as it did when it was measured.
-constexpr double kNoise = 1.25;
-// So often a short batch is measured.
-constexpr size_t kMostRuns = 6;
-// While others serve, batches that take longer are not measured.
-constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
 // Until other batches have given their memory back.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
-
-// The first of `runs` found nothing in the caches. Some of the others may have
-// run beside another program. At least two.
-absl::Duration WarmMedian(std::vector<absl::Duration> runs) {
-  const auto first = runs.begin() + 1, middle = first + (runs.size() - 2) / 2;
-  std::nth_element(first, middle, runs.end());
-  return *middle;
-}
 
 // The model's error as a client sees it: its own fault if the model says so.
 absl::Status ModelError(const absl::Status& error) {
@@ -53,38 +35,6 @@ absl::Status ModelError(const absl::Status& error) {
   }
   if (absl::IsUnavailable(error)) return server::DeviceFailed(error.message());
   return server::DeviceError(error.message());
-}
-
-bool AreFinite(absl::Span<const float> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
-}
-
-bool IsFinite(const model::Classification& result) {
-  return AreFinite(result.logits) && AreFinite(result.embedding);
-}
-
-bool IsFinite(const model::Detections& result) { return result.finite; }
-
-bool IsFinite(const model::Segmentation& result) { return result.finite; }
-
-bool IsFinite(const model::Result& result) {
-  return std::visit([](const auto& values) { return IsFinite(values); },
-                    result);
-}
-
-absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
-
-absl::Status NotFinite() {
-  return absl::InternalError(
-      "the network's values for a black image are not finite");
-}
-
-// Waits for a turn of the lowest priority; none without `turns`.
-std::optional<DeviceTurns::Turn> TakeTurn(DeviceTurns::Member* turns,
-                                          absl::Duration cost) {
-  if (turns == nullptr) return std::nullopt;
-  return turns->Take(Priority::kLow, cost);
 }
 
 // Returns what the task is answered with: the model's result if it is finite.
@@ -193,25 +143,36 @@ Batcher::Run Executor::MakeRun(int thread) {
 
 Executor::Runner Executor::MakeRunner(int thread) {
   if (!prepared_.ok()) return prepared_;
-  if (options_.stop()) return Stopped();
+  if (options_.stop()) return absl::CancelledError("loading was stopped");
   Runner runner = MakeUnprepared(thread);
   if (!runner.ok()) return runner;
+  const absl::Status status = WarmUpContext(thread, **runner);
+  if (!status.ok()) return status;
+  return runner;
+}
+
+absl::Status Executor::WarmUpContext(int thread, BatchRunner& runner) {
   std::unique_ptr<DeviceTurns::Member> turns;
   if (options_.background != nullptr) {
     const std::string device = model_->context_device(thread);
     turns = options_.devices->Get(device, /*at_once=*/1).Join();
   }
-  absl::Status status = Prepare(thread, turns.get(), **runner);
-  if (thread == 0 && status.ok()) {
-    status = turns != nullptr && OnCpu() ? RunProbesBeside()
-                                         : RunProbes(turns.get(), **runner);
-    if (status.ok() && options_.times.empty()) {
-      status = Measure(turns.get(), **runner);
-    }
-    batcher_.ImportProfile(options_.times);
-  }
+  WarmUp warm_up(options_, config(), options_.batch.max_batch_size, OnCpu(),
+                 turns.get());
+  absl::Status status = warm_up.Prepare(runner, thread == 0);
+  const absl::Status device = CheckDevice();
+  if (!device.ok()) return device;
+  if (thread > 0 || !status.ok()) return status;
+  status = warm_up.RunProbes(runner,
+                             [this] { return MakeUnprepared(/*thread=*/0); });
   if (!status.ok()) return status;
-  return runner;
+  if (!options_.times.empty()) {
+    batcher_.ImportProfile(options_.times);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::vector<BatchTime>> times = warm_up.Measure(runner);
+  if (times.ok()) batcher_.ImportProfile(*times);
+  return times.status();
 }
 
 bool Executor::OnCpu() const {
@@ -224,108 +185,6 @@ Executor::Runner Executor::MakeUnprepared(int thread) {
   if (!context.ok()) return context.status();
   return std::make_unique<BatchRunner>(*std::move(context), &limits_,
                                        [this] { return CheckDevice(); });
-}
-
-absl::Status Executor::Prepare(int thread, DeviceTurns::Member* turns,
-                               BatchRunner& runner) {
-  // Images of a CPU's batch are run one by one, so one of them is enough where
-  // others serve, and where the first context prepares what all share. In the
-  // background a probe is that, so that others do not wait.
-  const bool one = OnCpu() && (turns != nullptr || thread > 0);
-  if (one && turns != nullptr && !options_.probes.empty()) {
-    return absl::OkStatus();
-  }
-  const auto turn = TakeTurn(turns, absl::ZeroDuration());
-  const absl::Status prepared =
-      runner.Prepare({config().Padded(config().image_size),
-                      config().Padded(config().image_size)},
-                     one ? 1 : options_.batch.max_batch_size);
-  const absl::Status device = CheckDevice();
-  return device.ok() ? prepared : device;
-}
-
-absl::Status Executor::Measure(DeviceTurns::Member* turns,
-                               BatchRunner& runner) {
-  // A dense model's images have many sizes and take long.
-  if (config().task != model::VisionTask::kClassification) {
-    return absl::OkStatus();
-  }
-  BatchKey key;
-  key.height = key.width = config().Padded(config().image_size);
-  const int max = options_.batch.max_batch_size;
-  std::vector<BatchTime> times;
-  const bool on_cpu = OnCpu();
-  const int processors = server::UsableProcessors();
-  absl::Duration left = options_.profile_budget;
-  absl::Duration expected;  // Of the next batch.
-  for (int images = 1; left > absl::ZeroDuration();
-       images = std::min(2 * images, max)) {
-    if (turns != nullptr && expected > kLongTurn) break;
-    if (on_cpu && !times.empty() && times.back().images >= processors) break;
-    std::vector<absl::Duration> runs;
-    absl::Duration spent;
-    const auto again = [&] {
-      return runs.size() < kMostRuns && spent < options_.profile_budget / 4 &&
-             (turns == nullptr || expected <= kLongTurn);
-    };
-    while (runs.size() < 2 || again()) {
-      if (options_.stop()) return Stopped();
-      bool finite = true;
-      const auto turn = TakeTurn(turns, expected);
-      const absl::StatusOr<absl::Duration> took = runner.Measure(
-          {key.height, key.width}, images, [&finite](const model::Result& r) {
-            finite = finite && IsFinite(r);
-          });
-      if (!finite) return NotFinite();
-      if (!took.ok()) {
-        batcher_.ImportProfile(times);
-        return absl::OkStatus();
-      }
-      runs.push_back(expected = *took);
-      spent += *took;
-    }
-    left -= spent;
-    const absl::Duration median = WarmMedian(std::move(runs));
-    times.push_back({key, images, median, median * kNoise});
-    if (images == max) break;
-    expected = 2 * median;
-  }
-  if (on_cpu && !times.empty() && times.back().images >= processors) {
-    AddMultiples(max, &times);
-  }
-  batcher_.ImportProfile(times);
-  return absl::OkStatus();
-}
-
-absl::Status Executor::RunProbes(DeviceTurns::Member* turns,
-                                 BatchRunner& runner) {
-  absl::Status status;
-  for (size_t i = 0; i < options_.probes.size() && status.ok(); ++i) {
-    if (options_.stop()) return Stopped();
-    const Probe& probe = options_.probes[i];
-    model::ModelInput input;
-    input.height = probe.height;
-    input.width = probe.width;
-    input.pixels = probe.pixels.data();
-    const auto turn = TakeTurn(turns, absl::ZeroDuration());
-    runner.Run({config().Padded(input.height), config().Padded(input.width)},
-               absl::MakeConstSpan(&input, 1),
-               [&](size_t, absl::StatusOr<model::Result> result,
-                   const BatchRunner::Progress&) {
-                 status = result.ok() ? probe.check(*result) : result.status();
-               });
-  }
-  return status;
-}
-
-absl::Status Executor::RunProbesBeside() {
-  absl::Status status;
-  options_.background->Run([&] {
-    const Runner runner = MakeUnprepared(/*thread=*/0);
-    status =
-        runner.ok() ? RunProbes(/*turns=*/nullptr, **runner) : runner.status();
-  });
-  return status;
 }
 
 std::vector<tracing::Attribute> Executor::SpanAttributes(const BatchInfo& info,
@@ -348,7 +207,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   std::vector<BatchTask>& tasks = batch.tasks;
   std::vector<model::ModelInput> inputs;
   for (const BatchTask& task : tasks) inputs.push_back(ToInput(task));
-  const BatchLimits::Size size(tasks[0].bucket_height, tasks[0].bucket_width);
+  const BatchLimits::Size size(batch.key.height, batch.key.width);
   const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;
   info.bucket = absl::StrCat(size.first, "x", size.second);
@@ -357,7 +216,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   for (const BatchTask& task : tasks) trace.AddImage(task.trace);
   info.span = trace.context();
   int answered = 0;
-  Batcher::Ran ran(true);
+  Batcher::Ran ran;
   const auto answer = [&](size_t image, absl::StatusOr<model::Result> result,
                           const BatchRunner::Progress& progress) {
     if (info.batch_size != progress.images) {

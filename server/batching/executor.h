@@ -18,7 +18,6 @@
 #include "model/config.h"
 #include "model/result.h"
 #include "model/vision_model.h"
-#include "server/base/background.h"
 #include "server/batching/batch_limits.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_runner.h"
@@ -27,6 +26,7 @@
 #include "server/batching/device_turns.h"
 #include "server/batching/devices.h"
 #include "server/batching/reservation.h"
+#include "server/batching/warm_up.h"
 #include "server/observability/metrics.h"
 
 namespace sfmamba::batching {
@@ -45,14 +45,11 @@ absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
 // Thread-safe. The destructor lets the waiting tasks run, then frees the model.
 class Executor : private Batcher::Observer {
  public:
-  // An image, and what its result must be.
-  struct Probe {
-    std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
-    int height = 0, width = 0;
-    std::function<absl::Status(const model::Result& result)> check;
-  };
+  using Probe = batching::Probe;
 
-  struct Options {
+  // The first context warms up for all. An error of WarmUp is one of
+  // WaitUntilPrepared().
+  struct Options : WarmUpOptions {
     std::string name;     // "<id>".
     std::string version;  // "<n>".
     BatchOptions batch;
@@ -61,23 +58,8 @@ class Executor : private Batcher::Observer {
     // No more work is admitted than can be done in this time, because a server
     // that is stopped waits no longer.
     absl::Duration drain_timeout = absl::InfiniteDuration();
-    // How long batches take, as it was known before.
+    // How long batches take, as it was known before. If empty, it is measured.
     std::vector<BatchTime> times;
-    // If `times` is empty, the batches of a classifier are measured for about
-    // so long before the first task runs. The rest is learnt from tasks.
-    absl::Duration profile_budget;
-    // Run once the first context is prepared. An error of a check, or of a run,
-    // is one of WaitUntilPrepared().
-    std::vector<Probe> probes;
-    // Not null if other models serve meanwhile; used until it is prepared. On a
-    // CPU the probes run on this thread, beside the others' batches. What else
-    // prepares and measures waits for its turns on the device, with the lowest
-    // priority. On a CPU it takes short ones; what is left out is learnt from
-    // tasks.
-    server::BackgroundThread* background = nullptr;
-    // While the contexts are prepared and batches are measured, this is asked
-    // now and then whether to end with CANCELLED.
-    std::function<bool()> stop = [] { return false; };
     // Called at most once, when the model's device has failed for good, so that
     // no later task can succeed. Must not block.
     std::function<void(const absl::Status&)> device_failed =
@@ -153,16 +135,7 @@ class Executor : private Batcher::Observer {
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
-  absl::Status Prepare(int thread, DeviceTurns::Member* turns,
-                       BatchRunner& runner);
-  // Measures batches of 1, 2, 4, ... images; on a CPU, whose images run as many
-  // at a time as there are processors, up to that many, from which the times of
-  // larger ones follow. What fails is left to be learnt from tasks, but for
-  // values that are not finite: INTERNAL.
-  absl::Status Measure(DeviceTurns::Member* turns, BatchRunner& runner);
-  absl::Status RunProbes(DeviceTurns::Member* turns, BatchRunner& runner);
-  // The same on the background's thread.
-  absl::Status RunProbesBeside();
+  absl::Status WarmUpContext(int thread, BatchRunner& runner);
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
   Batcher::Ran RunBatch(const Runner& runner, Batch batch);

@@ -19,7 +19,7 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
                                             int64_t bytes) {
   absl::MutexLock lock(&admit_mu_);
   absl::StatusOr<Reservation> room =
-      batcher_.Reserve(request.images, bytes, request.client);
+      batcher_.Reserve(request.all_images(), bytes, request.client);
   if (!room.ok()) return room.status();
   const absl::Status load = CheckLoad(request);
   if (!load.ok()) return load;
@@ -27,7 +27,6 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
 }
 
 absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
-  if (options_.batch.mode == BatchMode::kFixed) return absl::OkStatus();
   const absl::Time now = base::SteadyNow();
   const AdmissionEstimate estimate = batcher_.Estimate(request);
   const absl::Duration wait =
@@ -67,7 +66,7 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   const double work = absl::ToDoubleSeconds(estimate.work);
   const double free =
       absl::ToDoubleSeconds(request.deadline - estimate.finish) + work;
-  if (batcher_.clients().IsShare(work / request.images * held, free)) {
+  if (batcher_.clients().IsShare(work / request.all_images() * held, free)) {
     return absl::OkStatus();
   }
   return server::ClientQuota(request.client, "the time before the deadline",

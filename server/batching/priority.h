@@ -5,6 +5,7 @@
 
 namespace sfmamba::batching {
 
+using server::kPrioritiesInOrder;
 using server::kPriorityShares;
 using server::Priority;
 

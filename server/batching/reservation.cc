@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,59 +9,11 @@
 
 namespace sfmamba::batching {
 
-Reservation::Reservation(std::shared_ptr<Taken> taken,
-                         server::ClientShares::Hold client, int items,
-                         int64_t bytes)
-    : taken_(std::move(taken)),
-      client_(std::move(client)),
-      items_(items),
-      bytes_(bytes) {}
-
-Reservation::Reservation(Reservation&& other) noexcept
-    : taken_(std::move(other.taken_)),
-      client_(std::move(other.client_)),
-      items_(std::exchange(other.items_, 0)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-Reservation& Reservation::operator=(Reservation&& other) noexcept {
-  if (this != &other) {
-    Release();
-    taken_ = std::move(other.taken_);
-    client_ = std::move(other.client_);
-    items_ = std::exchange(other.items_, 0);
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-Reservation Reservation::Split(int items, int64_t bytes) {
-  assert(items <= items_ && bytes <= bytes_);
-  items_ -= items;
-  bytes_ -= bytes;
-  return Reservation(taken_, client_.Split(items), items, bytes);
-}
-
-int64_t Reservation::TurnsAhead() const {
-  if (taken_ == nullptr) return 0;
-  int64_t all = 0;
-  {
-    absl::MutexLock lock(&taken_->mu);
-    all = taken_->items;
-  }
-  return client_.empty() ? all : std::min(all, client_.InEqualTurns());
-}
-
-void Reservation::Release() {
-  if (taken_ == nullptr) return;
-  client_.Release();
-  {
-    absl::MutexLock lock(&taken_->mu);
-    taken_->items -= items_;
-    taken_->bytes -= bytes_;
-  }
-  taken_ = nullptr;
-  items_ = 0;
-  bytes_ = 0;
+QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
+  assert(some_items <= items && some_bytes <= bytes);
+  items -= some_items;
+  bytes -= some_bytes;
+  return {client, some_items, some_bytes};
 }
 
 QueueRoom::QueueRoom(QueueLimits limits, absl::Duration retry_after,
@@ -70,53 +21,61 @@ QueueRoom::QueueRoom(QueueLimits limits, absl::Duration retry_after,
     : retry_after_(retry_after),
       name_(std::move(name)),
       clients_(client_share),
-      taken_(std::make_shared<Reservation::Taken>()),
       limits_(limits) {}
 
 QueueLimits QueueRoom::limits() const {
-  absl::MutexLock lock(&taken_->mu);
+  absl::MutexLock lock(&mu_);
   return limits_;
 }
 
 void QueueRoom::SetLimits(const QueueLimits& limits) {
-  absl::MutexLock lock(&taken_->mu);
+  absl::MutexLock lock(&mu_);
   limits_ = limits;
 }
 
 int64_t QueueRoom::items() const {
-  absl::MutexLock lock(&taken_->mu);
-  return taken_->items;
+  absl::MutexLock lock(&mu_);
+  return taken_.items;
+}
+
+int64_t QueueRoom::TurnsAhead(const Part& part) const {
+  const int64_t all = items();
+  return part.client.empty()
+             ? all
+             : std::min(all, clients_.InEqualTurns(part.client));
 }
 
 absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
                                             absl::string_view client) {
-  absl::MutexLock lock(&taken_->mu);
+  absl::MutexLock lock(&mu_);
   // Written so that no sum can overflow.
-  if (items > limits_.items - taken_->items ||
-      bytes > limits_.bytes - taken_->bytes) {
+  if (items > limits_.items - taken_.items ||
+      bytes > limits_.bytes - taken_.bytes) {
     return server::QueueFull(
         name_,
-        absl::StrCat("the ", name_, " queue holds ", taken_->items,
+        absl::StrCat("the ", name_, " queue holds ", taken_.items,
                      " of at most ", limits_.items, " images and ",
-                     taken_->bytes, " of at most ", limits_.bytes,
+                     taken_.bytes, " of at most ", limits_.bytes,
                      " bytes; no room for ", items, " images of ", bytes,
                      " bytes"),
         retry_after_);
   }
-  std::optional<server::ClientShares::Hold> share;
-  if (client.empty()) {
-    share.emplace();
-  } else {
-    share = clients_.Take(client, items, limits_.items - taken_->items);
-  }
-  if (!share.has_value()) {
+  if (!client.empty() &&
+      !clients_.Take(client, items, limits_.items - taken_.items)) {
     return server::ClientQuota(
         client, absl::StrCat("the places of the ", name_, " queue"),
         retry_after_);
   }
-  taken_->items += items;
-  taken_->bytes += bytes;
-  return Reservation(taken_, *std::move(share), items, bytes);
+  taken_.items += items;
+  taken_.bytes += bytes;
+  return Reservation(this, {std::string(client), items, bytes});
+}
+
+void QueueRoom::GiveBack(const Part& part) {
+  absl::MutexLock lock(&mu_);
+  if (!part.client.empty()) clients_.GiveBack(part.client, part.items);
+  taken_.items -= part.items;
+  taken_.bytes -= part.bytes;
 }
 
 }  // namespace sfmamba::batching

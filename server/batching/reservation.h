@@ -2,7 +2,6 @@
 #define SFMAMBA_SERVER_BATCHING_RESERVATION_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -11,48 +10,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/base/client_shares.h"
+#include "server/base/hold.h"
 
 namespace sfmamba::batching {
 
-// Room for some images and bytes. Release() or the destructor gives it back. It
-// may outlive the QueueRoom that it came from.
-//
-// Thread-compatible.
-class Reservation {
- public:
-  Reservation() = default;  // Holds nothing.
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
-  ~Reservation() { Release(); }
+class QueueRoom;
 
-  // Moves `items` and `bytes` from this reservation, which must hold at least
-  // as many, into the returned one. So each image of a request gets its own.
-  Reservation Split(int items, int64_t bytes);
-
-  void Release();
-  bool empty() const { return taken_ == nullptr; }
-  int items() const { return items_; }
-  int64_t bytes() const { return bytes_; }
-  // About how many of the room's images are done until all of this one's client
-  // are, if the clients take equal turns. Without a client, all.
-  int64_t TurnsAhead() const;
-
- private:
-  friend class QueueRoom;
-  struct Taken {
-    absl::Mutex mu;
-    int64_t items ABSL_GUARDED_BY(mu) = 0;
-    int64_t bytes ABSL_GUARDED_BY(mu) = 0;
-  };
-
-  Reservation(std::shared_ptr<Taken> taken, server::ClientShares::Hold client,
-              int items, int64_t bytes);
-
-  std::shared_ptr<Taken> taken_;  // Null if this holds nothing.
-  server::ClientShares::Hold client_;
-  int items_ = 0;
-  int64_t bytes_ = 0;
-};
+// Room for some images and bytes in a queue, which outlives it.
+using Reservation = server::Hold<QueueRoom>;
 
 // How much may wait.
 struct QueueLimits {
@@ -66,6 +31,15 @@ struct QueueLimits {
 // Thread-safe.
 class QueueRoom {
  public:
+  // What a reservation holds.
+  struct Part {
+    std::string client;  // Empty: no limit applies.
+    int items = 0;
+    int64_t bytes = 0;
+
+    Part Split(int some_items, int64_t some_bytes);
+  };
+
   // `retry_after` is what a refused client is told to wait. `name` says in
   // errors which queue it is. `client_share` is the part of the items that a
   // client alone may fill; see ClientShares.
@@ -86,12 +60,20 @@ class QueueRoom {
   const server::ClientShares& clients() const { return clients_; }
   int64_t items() const;  // That are taken.
 
+  // About how many of the room's images are done until all of the client of
+  // `part` are, if the clients take equal turns. Without a client, all.
+  int64_t TurnsAhead(const Part& part) const;
+
  private:
+  friend Reservation;
+  void GiveBack(const Part& part);
+
   const absl::Duration retry_after_;
   const std::string name_;
   server::ClientShares clients_;
-  const std::shared_ptr<Reservation::Taken> taken_;
-  QueueLimits limits_ ABSL_GUARDED_BY(taken_->mu);
+  mutable absl::Mutex mu_;
+  QueueLimits taken_ ABSL_GUARDED_BY(mu_);
+  QueueLimits limits_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::batching

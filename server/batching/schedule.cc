@@ -75,7 +75,7 @@ size_t ChooseLine(const std::vector<Candidate>& candidates,
 int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;
   const int all = std::min(line.tasks, options.max_batch_size);
-  if (options.mode == BatchMode::kFixed || !curve.is_known()) return all;
+  if (!curve.is_known()) return all;
   const std::vector<int>& sizes = curve.efficient_sizes();
   const int efficient =
       *std::prev(std::upper_bound(sizes.begin(), sizes.end(), all));
@@ -110,7 +110,6 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;
   const absl::Time delayed = line.oldest + options.max_queue_delay;
   if (line.tasks >= options.max_batch_size) return absl::InfinitePast();
-  if (options.mode == BatchMode::kFixed) return delayed;
 
   const auto latest = [&](int images) {
     return std::min(line.start_by, line.finish_by - curve.P95(images)) -
@@ -135,7 +134,7 @@ namespace {
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;
-  if (options.mode == BatchMode::kFixed || !curve.is_known()) return images;
+  if (!curve.is_known()) return images;
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
   const absl::Duration one_by_one =
       double(larger) / images * curve.Median(images);
@@ -171,10 +170,7 @@ Decision Decide(const ScheduleOptions& options,
   std::sort(
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.limit < b.limit; });
-  const Candidate& chosen =
-      candidates[options.mode == BatchMode::kFixed
-                     ? 0
-                     : ChooseLine(candidates, lines, now)];
+  const Candidate& chosen = candidates[ChooseLine(candidates, lines, now)];
   const WaitingLine& line = lines[chosen.line];
   decision.line = chosen.line;
   decision.images = TryLarger(options, line, chosen.images, now);

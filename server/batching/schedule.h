@@ -15,10 +15,6 @@ enum class BatchMode {
   // A batch waits for its most efficient size as long as max_queue_delay and
   // its most urgent deadline allow.
   kThroughput,
-  // For comparison with other servers: a batch leaves full or after
-  // max_queue_delay, in order of arrival, and nothing is dropped but what has
-  // expired.
-  kFixed,
 };
 
 struct ScheduleOptions {
@@ -28,7 +24,7 @@ struct ScheduleOptions {
 };
 
 // The waiting tasks of one key, as Decide() sees them. "The first" is the task
-// that would leave first: the most urgent one, or with kFixed the oldest.
+// that would leave first: the most urgent one.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // At least 1.

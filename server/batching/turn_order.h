@@ -2,11 +2,11 @@
 #define SFMAMBA_SERVER_BATCHING_TURN_ORDER_H_
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/base/fair_shares.h"
 #include "server/base/priority.h"
 
 namespace sfmamba::batching {
@@ -21,11 +21,11 @@ struct TurnWish {
   absl::Time order_by = absl::InfiniteFuture();
 };
 
-// Decides whose turn on a device is next: start-time fair queueing (Goyal, Vin
-// and Cheng, 1996) over the priority classes of all models. While several
-// wait, a model's class gets device time as kPriorityShares says, and models
-// of one class get the same. One that waited for nothing saves nothing up, but
-// goes before those that have waited for a second turn.
+// Decides whose turn on a device is next: fair shares of the priority classes
+// of all models. While several wait, a model's class gets device time as
+// kPriorityShares says, and models of one class get the same. One that waited
+// for nothing saves nothing up, but goes before those that have waited for a
+// second turn.
 //
 // It has no clock and no thread. Thread-compatible.
 class TurnOrder {
@@ -44,12 +44,8 @@ class TurnOrder {
   using Flow = std::pair<int, server::Priority>;
 
   static Flow FlowOf(const TurnWish& wish);
-  // The virtual time at which the wish may start.
-  absl::Duration StartTag(const TurnWish& wish) const;
 
-  absl::Duration now_;  // Virtual: the start tag of the last turn.
-  // The virtual time until which the flow has been served.
-  std::map<Flow, absl::Duration> served_;
+  server::FairShares<Flow> shares_;
 };
 
 }  // namespace sfmamba::batching

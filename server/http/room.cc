@@ -1,6 +1,5 @@
 #include "server/http/room.h"
 
-#include <optional>
 #include <utility>
 
 namespace sfmamba::http {
@@ -11,21 +10,19 @@ Room::Hold::Hold(std::shared_ptr<Room> room, absl::string_view peer)
 Room::Hold& Room::Hold::operator=(Hold&& other) noexcept {
   std::swap(room_, other.room_);
   std::swap(client_, other.client_);
-  std::swap(shares_, other.shares_);
   std::swap(bytes_, other.bytes_);
+  std::swap(shared_, other.shared_);
   return *this;
 }
 
 bool Room::Hold::Take(int64_t bytes) {
   const int64_t free = room_->capacity_ - room_->held_.fetch_add(bytes);
-  std::optional<server::ClientShares::Hold> share;
-  if (bytes <= free) share = room_->clients_.Take(client_, bytes, free - bytes);
-  if (!share.has_value()) {
+  if (bytes > free || !room_->clients_.Take(client_, bytes, free - bytes)) {
     room_->held_.fetch_sub(bytes);
     return false;
   }
-  shares_.push_back(*std::move(share));
   bytes_ += bytes;
+  shared_ += bytes;
   return true;
 }
 
@@ -35,8 +32,9 @@ void Room::Hold::TakeAnyway(int64_t bytes) {
 }
 
 void Room::Hold::Release() {
-  if (bytes_ > 0) room_->held_.fetch_sub(std::exchange(bytes_, 0));
-  shares_.clear();
+  if (bytes_ == 0) return;
+  room_->held_.fetch_sub(std::exchange(bytes_, 0));
+  room_->clients_.GiveBack(client_, std::exchange(shared_, 0));
 }
 
 }  // namespace sfmamba::http

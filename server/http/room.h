@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "server/base/client_shares.h"
@@ -38,8 +37,8 @@ class Room {
    private:
     std::shared_ptr<Room> room_;
     std::string client_;
-    std::vector<server::ClientShares::Hold> shares_;
     int64_t bytes_ = 0;
+    int64_t shared_ = 0;  // Of them, those that count for the client.
   };
 
   // `client_share`: see server::ClientShares.

@@ -113,7 +113,7 @@ void Prediction::Schedule(OpenItem open) {
 
 void Prediction::Prepare(OpenItem open) {
   Item& item = items_[open.index()];
-  item.decode_room.Release();
+  item.admission.decode_room.Release();
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
@@ -150,8 +150,10 @@ void Prediction::Prepare(OpenItem open) {
 void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  task.bucket_height = config.Padded(input.height);
-  task.bucket_width = config.Padded(input.width);
+  // The decoded input decides: the facts only foresaw it.
+  task.key = KeyOf(config, {input.height, input.width},
+                   input.pixels.empty() ? batching::ImageType::kFloat32
+                                        : batching::ImageType::kUint8);
   task.image = std::move(input);
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
@@ -160,7 +162,7 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
                               !request_.options.max_queue_wait.has_value();
   task.cancelled = dropped_;
   Item& item = items_[open.index()];
-  task.reservation = std::move(item.input_room);
+  task.reservation = std::move(item.admission.input_room);
   handler_->FillTask(model_->directory, &task);
   if (trace_ != nullptr) {
     item.inference_span = observability::NewSpanId();
@@ -183,12 +185,7 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
 void Prediction::EndItem(int i, absl::Status status) {
   Item& item = items_[i];
   SourceDone(&item);
-  item.decode_room.Release();
-  item.input_room.Release();
-  item.input_memory.Release();
-  item.finish_room.Release();
-  item.answer_room.Release();
-  item.quota.Release();
+  item.admission = Admission();
   if (!status.ok()) item.answer_memory.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&
       HungUpAtDeadline(record_.start(), deadline_, env_.clock())) {

@@ -135,18 +135,24 @@ class Prediction {
   void Cancel();
 
  private:
+  // What an image holds in the server. It ends with the image, but each part
+  // may be released before.
+  struct Admission {
+    security::ClientQuotas::Hold quota;
+    batching::Reservation decode_room;  // Until a thread decodes it.
+    batching::Reservation input_room;   // Until it is submitted.
+    server::MemoryHold input_memory;    // Until its batch has ended.
+    batching::Reservation answer_room;
+    batching::Reservation finish_room;  // From its batch's end on.
+  };
+
   // One image. Used by the thread that it is on.
   struct Item {
     image::ImageSource source;
     ImageFacts facts;
-    batching::Reservation decode_room;       // Until a thread decodes it.
-    batching::Reservation input_room;        // Until it is submitted.
-    batching::Reservation finish_room;       // From its batch's end on.
-    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
-    batching::Reservation answer_room;       // Until it has ended.
-    security::ClientQuotas::Hold quota;      // Until it has ended.
-    server::MemoryHold input_memory;         // Until its batch has ended.
+    Admission admission;
     server::MemoryHold answer_memory;        // Until the answer is sent.
+    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
     bool source_done = false;                // Its source is read no more.
     absl::Status status;
     image::PictureFrame frame;
@@ -197,9 +203,9 @@ class Prediction {
   absl::Status Reserve();
   // The same without the client's quota, which `items` images have.
   absl::Status ReserveRoom(int items);
-  // Its part in the model's queue, if `items` images would be answered in time.
-  absl::StatusOr<batching::Reservation> ReserveInputs(int items,
-                                                      int64_t bytes) const;
+  // Reserves the images' places in the model's queue, if they would be answered
+  // in time.
+  absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes) const;
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool or on the batch thread.

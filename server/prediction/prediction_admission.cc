@@ -87,20 +87,20 @@ absl::Status Prediction::CheckImages() {
 }
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
-    int items, int64_t bytes) const {
-  const auto first =
-      std::find_if(items_.begin(), items_.end(),
-                   [](const Item& item) { return item.status.ok(); });
-  const image::PictureSize& input = first->facts.input;
-  const int64_t values = int64_t{3} * input.height * input.width;
-  const model::ModelConfig& config = model_->directory.config;
+    int64_t bytes) const {
   batching::AdmissionRequest request;
-  request.key.height = config.Padded(input.height);
-  request.key.width = config.Padded(input.width);
-  request.key.type = first->facts.input_bytes > values
-                         ? batching::ImageType::kFloat32
-                         : batching::ImageType::kUint8;
-  request.images = items;
+  int64_t largest = 0;  // Pixels.
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    const batching::BatchKey& key = item.facts.key;
+    ++request.others[key];
+    const int64_t pixels = int64_t{1} * key.height * key.width;
+    if (pixels > largest) {
+      largest = pixels;
+      request.key = key;
+    }
+  }
+  request.images = request.others.extract(request.key).mapped();
   request.client = client_;
   request.priority = request_.options.priority;
   absl::Duration decode, answer, longest_answer;
@@ -140,11 +140,11 @@ absl::Status Prediction::Reserve() {
   if (!quota.ok()) return quota.status();
   const absl::Status status = ReserveRoom(items);
   if (!status.ok()) {
-    quota->Refund();
+    env_.quotas->Refund(*std::move(quota));
     return status;
   }
   for (Item& item : items_) {
-    if (item.status.ok()) item.quota = quota->Split(1);
+    if (item.status.ok()) item.admission.quota = quota->Split(1);
   }
   return status;
 }
@@ -170,11 +170,11 @@ absl::Status Prediction::ReserveRoom(int items) {
   if (bytes > queue.bytes) {
     return server::InputsTooLarge(bytes, queue.bytes);
   }
-  const int64_t held = message_memory_.bytes() + inputs + answers;
+  const int64_t held = message_memory_->bytes + inputs + answers;
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());
   }
-  absl::StatusOr<batching::Reservation> batch = ReserveInputs(items, bytes);
+  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes);
   if (!batch.ok()) return batch.status();
   absl::StatusOr<batching::Reservation> decode =
       env_.decode_room.Take(items, 0, client_);
@@ -187,10 +187,11 @@ absl::Status Prediction::ReserveRoom(int items) {
   if (!answer_memory.ok()) return answer_memory.status();
   for (Item& item : items_) {
     if (!item.status.ok()) continue;
-    item.decode_room = decode->Split(1, 0);
-    item.input_room = batch->Split(1, item.facts.input_bytes);
-    item.answer_room = batch->Split(0, result_bytes(item));
-    item.input_memory = input_memory->Split(item.facts.input_bytes);
+    Admission& admission = item.admission;
+    admission.decode_room = decode->Split(1, 0);
+    admission.input_room = batch->Split(1, item.facts.input_bytes);
+    admission.input_memory = input_memory->Split(item.facts.input_bytes);
+    admission.answer_room = batch->Split(0, result_bytes(item));
     item.answer_memory = answer_memory->Split(answer_bytes(item));
   }
   return absl::OkStatus();

@@ -20,10 +20,10 @@ constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 void Prediction::StartAnswer(OpenItem open,
                              absl::StatusOr<model::Result> result) {
   Item& item = items_[open.index()];
-  item.input_memory.Release();
+  item.admission.input_memory.Release();
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   if (!room.ok()) return open.End(room.status());
-  item.finish_room = *std::move(room);
+  item.admission.finish_room = *std::move(room);
   item.batch_ended = base::SteadyNow();
   if (result.ok()) {
     item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
@@ -78,7 +78,7 @@ absl::Status Prediction::EncodePiece(int i) {
   // The model's result is there until all of it is encoded.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
-  if (status.ok() && held > item.answer_memory.bytes()) {
+  if (status.ok() && held > item.answer_memory->bytes) {
     status = item.answer_memory.Resize(held);
   }
   if (!status.ok()) return status;

@@ -110,6 +110,7 @@ void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
       model.resize == model::Resize::kKeepRatio
           ? image::KeepRatioSize(facts->seen, model.short_side, model.long_side)
           : image::PictureSize{model.image_size, model.image_size};
+  facts->key = KeyOf(model, facts->input, batching::ImageType::kUint8);
   facts->input_bytes = 3 * facts->input.pixels();
 }
 
@@ -151,10 +152,11 @@ absl::Status ValidateTensorImage(const image::InputTensor& tensor,
                   static_cast<int>(tensor.shape[2])};
   facts->seen = facts->input;
   facts->pixels = facts->input.pixels();
-  facts->input_bytes = 3 * facts->pixels;
-  if (tensor.type != image::InputTensor::Type::kUint8) {
-    facts->input_bytes *= sizeof(float);
-  }
+  const bool is_uint8 = tensor.type == image::InputTensor::Type::kUint8;
+  facts->key = KeyOf(
+      model, facts->input,
+      is_uint8 ? batching::ImageType::kUint8 : batching::ImageType::kFloat32);
+  facts->input_bytes = 3 * facts->pixels * (is_uint8 ? 1 : sizeof(float));
   facts->decode_bytes = facts->input_bytes;
   return absl::OkStatus();
 }
@@ -232,6 +234,16 @@ absl::Status ValidateParams(const DetectParams& params, int classes) {
 
 absl::Status ValidateParams(const SegmentParams& params, int classes) {
   return ValidateClassFilter(params.class_filter, classes);
+}
+
+batching::BatchKey KeyOf(const model::ModelConfig& model,
+                         const image::PictureSize& input,
+                         batching::ImageType type) {
+  batching::BatchKey key;
+  key.height = model.Padded(input.height);
+  key.width = model.Padded(input.width);
+  key.type = type;
+  return key;
 }
 
 absl::Status ValidateImage(const image::ImageSource& image,

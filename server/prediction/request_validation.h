@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "model/config.h"
+#include "server/batching/batch_key.h"
 #include "server/image/image.h"
 #include "server/image/image_source.h"
 #include "server/prediction/prediction_request.h"
@@ -42,9 +43,15 @@ struct ImageFacts {
   int64_t pixels = 0;
   image::PictureSize seen;   // The oriented picture, or its crop.
   image::PictureSize input;  // The model's input that it becomes.
+  batching::BatchKey key;    // Of the batches that this input may be part of.
   int64_t input_bytes = 0;   // The memory that this input takes.
   int64_t decode_bytes = 0;  // The memory that MakeInput() takes at most.
 };
+
+// The key of an input's batches.
+batching::BatchKey KeyOf(const model::ModelConfig& model,
+                         const image::PictureSize& input,
+                         batching::ImageType type);
 
 // Checks the image's source and crop, the header of an encoded image, and that
 // it can be decoded in the memory that there is.

@@ -390,8 +390,7 @@ batching::BatchOptions ToBatchOptions(const v1::Batching& stated,
   options.max_queue_bytes = proto.max_queue_bytes();
   Translate(proto.mode(),
             {{v1::LATENCY, batching::BatchMode::kLatency},
-             {v1::THROUGHPUT, batching::BatchMode::kThroughput},
-             {v1::FIXED, batching::BatchMode::kFixed}},
+             {v1::THROUGHPUT, batching::BatchMode::kThroughput}},
             &options.mode);
   return options;
 }

@@ -1,6 +1,7 @@
 #include "server/security/client_quotas.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -67,45 +68,16 @@ struct ClientQuotas::Table {
   size_t sweep_at ABSL_GUARDED_BY(mu) = kFewClients;
 };
 
-ClientQuotas::Hold::Hold(std::shared_ptr<Table> table, std::string client,
-                         int items)
-    : table_(std::move(table)), client_(std::move(client)), items_(items) {}
-
-ClientQuotas::Hold& ClientQuotas::Hold::operator=(Hold&& other) noexcept {
-  std::swap(table_, other.table_);
-  std::swap(client_, other.client_);
-  std::swap(items_, other.items_);
-  return *this;
-}
-
-ClientQuotas::Hold ClientQuotas::Hold::Split(int items) {
-  if (table_ == nullptr) return Hold();
-  items = std::min(items, items_);
-  items_ -= items;
-  return Hold(table_, client_, items);
-}
-
-void ClientQuotas::Hold::GiveBack(bool refund) {
-  if (table_ == nullptr) return;
-  {
-    absl::MutexLock lock(&table_->mu);
-    const auto found = table_->clients.find(client_);
-    if (found != table_->clients.end()) {
-      Table::Client& client = found->second;
-      client.items -= items_;
-      if (refund) {
-        client.bucket.lacking = std::max(0.0, client.bucket.lacking - items_);
-      }
-      if (client.items == 0 && client.bucket.lacking == 0) {
-        table_->clients.erase(found);
-      }
-    }
-  }
-  table_ = nullptr;
+ClientQuotas::Part ClientQuotas::Part::Split(int some_items) {
+  assert(some_items <= items);
+  items -= some_items;
+  return {client, some_items};
 }
 
 ClientQuotas::ClientQuotas(std::function<absl::Time()> clock)
-    : clock_(std::move(clock)), table_(std::make_shared<Table>()) {}
+    : clock_(std::move(clock)), table_(std::make_unique<Table>()) {}
+
+ClientQuotas::~ClientQuotas() = default;
 
 absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
                                                       int items) {
@@ -148,7 +120,25 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
     bucket.lacking += items;
   }
   client.items += items;
-  return Hold(table_, caller.name, items);
+  return Hold(this, {caller.name, items});
+}
+
+void ClientQuotas::Refund(Hold hold) {
+  absl::MutexLock lock(&table_->mu);
+  const auto found = table_->clients.find(hold->client);
+  if (found == table_->clients.end()) return;
+  double& lacking = found->second.bucket.lacking;
+  lacking = std::max(0.0, lacking - hold->items);
+}
+
+void ClientQuotas::GiveBack(const Part& part) {
+  absl::MutexLock lock(&table_->mu);
+  const auto found = table_->clients.find(part.client);
+  if (found == table_->clients.end()) return;
+  found->second.items -= part.items;
+  if (found->second.items == 0 && found->second.bucket.lacking == 0) {
+    table_->clients.erase(found);
+  }
 }
 
 size_t ClientQuotas::clients() const {

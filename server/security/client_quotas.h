@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
+#include "server/base/hold.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::security {
@@ -23,48 +24,36 @@ namespace sfmamba::security {
 // Thread-safe. Holds memory for the clients only that have anything or whose
 // bucket is not full.
 class ClientQuotas {
-  struct Table;
-
  public:
-  // What a client has in the server; its end gives it back. It may outlive the
-  // quotas. Thread-compatible.
-  class Hold {
-   public:
-    Hold() = default;  // Holds nothing.
-    Hold(Hold&& other) noexcept { *this = std::move(other); }
-    Hold& operator=(Hold&& other) noexcept;
-    ~Hold() { Release(); }
+  // What a hold holds: images of a client in the server.
+  struct Part {
+    std::string client;
+    int items = 0;
 
-    // Moves `items` of what is held into the returned hold.
-    Hold Split(int items);
-    // The images have ended.
-    void Release() { GiveBack(false); }
-    // The images never began: they do not count for the rate either.
-    void Refund() { GiveBack(true); }
-
-   private:
-    friend class ClientQuotas;
-    Hold(std::shared_ptr<Table> table, std::string client, int items);
-    void GiveBack(bool refund);
-
-    std::shared_ptr<Table> table_;  // Null if this holds nothing.
-    std::string client_;
-    int items_ = 0;
+    Part Split(int some_items);
   };
+  using Hold = server::Hold<ClientQuotas>;
 
   explicit ClientQuotas(std::function<absl::Time()> clock = base::SteadyNow);
+  ~ClientQuotas();
 
   // Counts `items` images of `caller` until the hold ends. RESOURCE_EXHAUSTED,
   // CLIENT_QUOTA, if they are more than its quota allows now: with a hint when
   // to try again, unless so many at once never fit.
   absl::StatusOr<Hold> Take(const Caller& caller, int items);
+  // Ends the hold. Its images never began and do not count for the rate.
+  void Refund(Hold hold);
 
   // The clients that memory is held for.
   size_t clients() const;
 
  private:
+  friend Hold;
+  struct Table;
+  void GiveBack(const Part& part);
+
   const std::function<absl::Time()> clock_;
-  const std::shared_ptr<Table> table_;
+  const std::unique_ptr<Table> table_;
 };
 
 }  // namespace sfmamba::security

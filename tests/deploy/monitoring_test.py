@@ -72,18 +72,18 @@ class MonitoringTest(unittest.TestCase):
     def test_a_narrow_queue_raises_the_alert_of_refusals(self):
         deadline = time.monotonic() + LIMIT
         firing = []
-        while not firing and time.monotonic() < deadline:
-            firing = [alert for alert in self.live.ask('alerts')['alerts']
+        while 'narrow' not in firing and time.monotonic() < deadline:
+            firing = [alert['labels']['model'] for alert in self.live.ask('alerts')['alerts']
                       if alert['labels']['alertname'] == 'SfmambaRefusesImages']
             time.sleep(0.2)
-        self.assertEqual([alert['labels']['model'] for alert in firing], ['narrow'])
+        self.assertIn('narrow', firing)
 
     def test_what_fires_is_told_to_alertmanager(self):
         deadline = time.monotonic() + LIMIT
-        told = []
-        while not told and time.monotonic() < deadline:
-            told = [alert['labels'] for alert in self.live.told()
-                    if alert['labels']['alertname'] == 'SfmambaRefusesImages']
+        told = {}
+        while 'narrow' not in told and time.monotonic() < deadline:
+            told = {alert['labels']['model']: alert['labels'] for alert in self.live.told()
+                    if alert['labels']['alertname'] == 'SfmambaRefusesImages'}
             time.sleep(0.2)
-        self.assertEqual(told[0]['model'], 'narrow')
-        self.assertEqual(told[0]['severity'], 'ticket')
+        self.assertIn('narrow', told)
+        self.assertEqual(told['narrow']['severity'], 'ticket')

@@ -165,7 +165,7 @@ std::map<int, absl::Status> Prepare(const Threads& threads,
     for (const std::unique_ptr<ContextThread>& thread : threads) {
       if (!status.ok()) break;
       status = thread->Do([batch](model::ExecutionContext& context) {
-        return context.Prepare(batch, /*min_images=*/batch);
+        return context.Prepare(batch, batch);
       });
     }
   }
@@ -224,8 +224,7 @@ absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
   const int count = engine.RunBatch(options.tiny);
   const auto context = (*model)->MakeContext(/*index=*/0);
   if (!context.ok()) return context.status();
-  const absl::Status prepared =
-      (*context)->Prepare(count, /*min_images=*/count);
+  const absl::Status prepared = (*context)->Prepare(count, count);
   if (!prepared.ok()) return prepared;
   const Batch batch(count, config.image_size);
   model::RunInfo info;

@@ -31,7 +31,7 @@ TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
     {
       const auto model = model::MakeModel(model::SmallModel(), options);
       for (int index = 0; index < model->contexts(); ++index) {
-        EXPECT_TRUE(model::MakeContext(*model, index)->Prepare(8).ok());
+        EXPECT_TRUE(model::MakeContext(*model, index)->Prepare(1, 8).ok());
       }
     }
     const double free = FreeMib();

@@ -242,7 +242,7 @@ TEST_P(GpuPixelsTest, TwoModelsPrepareAndRunAtATime) {
 TEST_P(GpuPixelsTest, APreparedModelAnswersAsAnother) {
   const Pictures pictures(5, /*seed=*/1);
   const Answers unprepared = RunPixels(*context_, pictures);
-  ASSERT_TRUE(context_->Prepare(12).ok());
+  ASSERT_TRUE(context_->Prepare(1, 12).ok());
   for (int run = 0; run < 3; ++run) {
     EXPECT_EQ(RunPixels(*context_, pictures), unprepared) << run;
     ExpectAsValues(*context_, 11, /*seed=*/run + 1,

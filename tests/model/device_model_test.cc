@@ -115,7 +115,7 @@ TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
 TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
-  ASSERT_TRUE(context->Prepare(12).ok());
+  ASSERT_TRUE(context->Prepare(1, 12).ok());
   const int all = static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
@@ -137,7 +137,7 @@ TEST_F(DeviceModelTest, AContextHasGraphsOfItsOwn) {
 TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
-  ASSERT_TRUE(context->Prepare(11, /*min_images=*/11).ok());
+  ASSERT_TRUE(context->Prepare(11, 11).ok());
   EXPECT_EQ(recorded(), 1);
   ExpectRight(*context, 11);
   EXPECT_EQ(recorded(), 1);
@@ -148,7 +148,7 @@ TEST_F(DeviceModelTest, WithoutGraphsNothingIsRecorded) {
   options.graphs = false;
   const auto model = MakeModel(Config(), options);
   const auto context = MakeContext(*model);
-  ASSERT_TRUE(context->Prepare(3).ok());
+  ASSERT_TRUE(context->Prepare(1, 3).ok());
   ExpectRight(*context, 3);
   EXPECT_EQ(recorded(), 0);
 }
@@ -173,7 +173,7 @@ TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   RunInfo info;
   ExpectRight(*context, 9, &info);
   EXPECT_EQ(info.padded_images, 9);
-  ASSERT_TRUE(context->Prepare(6).ok());  // It runs batches that 3 divides.
+  ASSERT_TRUE(context->Prepare(1, 6).ok());  // It runs batches that 3 divides.
 }
 
 TEST_F(DeviceModelTest, TheRunIsDescribedBeforeItsFirstResult) {
@@ -255,8 +255,8 @@ TEST_F(DeviceModelTest, ABatchThatNeedsTooMuchMemoryHarmsNoSmallerOne) {
   EXPECT_TRUE(
       absl::IsResourceExhausted(RunBatch(*context, Images(6)).status()));
   ExpectRight(*context, 5);
-  EXPECT_TRUE(absl::IsResourceExhausted(context->Prepare(16)));
-  EXPECT_TRUE(context->Prepare(4).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(context->Prepare(1, 16)));
+  EXPECT_TRUE(context->Prepare(1, 4).ok());
   EXPECT_TRUE(model->health().ok());
 }
 
@@ -272,7 +272,7 @@ TEST_F(DeviceModelTest, AFailedDeviceIsToldForGood) {
   EXPECT_EQ(model->health(), absl::InternalError("GPU 0: it is broken"));
   EXPECT_EQ(RunBatch(*first, Images(1)).status(), failed);
   EXPECT_EQ(RunBatch(*second, Images(1)).status(), failed);
-  EXPECT_EQ(second->Prepare(1), failed);
+  EXPECT_EQ(second->Prepare(1, 1), failed);
 }
 
 // ---- Several models on one GPU ----

@@ -7,8 +7,8 @@ import unittest
 import benchmark_load
 
 
-def row(mode='latency', times=2, arrivals='bursts', load=4, goodput=0.5, late=0.01, p99=0.9):
-    return {'mode': mode, 'deadline_batch_times': times, 'arrivals': arrivals, 'load': load,
+def row(times=2, arrivals='bursts', load=4, goodput=0.5, late=0.01, p99=0.9):
+    return {'deadline_batch_times': times, 'arrivals': arrivals, 'load': load,
             'goodput': goodput, 'late': late, 'p99_of_deadline': p99}
 
 
@@ -26,33 +26,29 @@ class MostTest(unittest.TestCase):
 
 class TotalTest(unittest.TestCase):
     TEXT = ('# TYPE sfmamba_items_total counter\n'
-            'sfmamba_items_total{model="fixed",outcome="ok"} 3\n'
-            'sfmamba_items_total{model="latency",outcome="ok"} 5\n'
-            'sfmamba_items_total{model="latency",outcome="error"} 7\n'
-            'sfmamba_items_total_more{model="latency",outcome="ok"} 11\n')
+            'sfmamba_items_total{model="other",outcome="ok"} 3\n'
+            'sfmamba_items_total{model="mine",outcome="ok"} 5\n'
+            'sfmamba_items_total{model="mine",outcome="error"} 7\n'
+            'sfmamba_items_total_more{model="mine",outcome="ok"} 11\n')
 
     def test_adds_the_series_with_all_labels(self):
         total = benchmark_load.total
-        self.assertEqual(total(self.TEXT, 'items_total', model='latency', outcome='ok'), 5)
-        self.assertEqual(total(self.TEXT, 'items_total', model='latency'), 12)
-        self.assertEqual(total(self.TEXT, 'items_total', model='other'), 0)
+        self.assertEqual(total(self.TEXT, 'items_total', model='mine', outcome='ok'), 5)
+        self.assertEqual(total(self.TEXT, 'items_total', model='mine'), 12)
+        self.assertEqual(total(self.TEXT, 'items_total', model='none'), 0)
 
     def test_takes_what_was_there_before_away(self):
-        before = 'sfmamba_items_total{model="latency",outcome="ok"} 1\n'
-        self.assertEqual(benchmark_load.change(before, self.TEXT, 'items_total', model='latency'),
+        before = 'sfmamba_items_total{model="mine",outcome="ok"} 1\n'
+        self.assertEqual(benchmark_load.change(before, self.TEXT, 'items_total', model='mine'),
                          11)
 
 
 class TableTest(unittest.TestCase):
-    def test_modes_stand_beside_each_other(self):
-        lines = benchmark_load.table([row(), row('fixed', goodput=0.25, late=0.5, p99=1)])
+    def test_a_load_has_one_row_of_its_last_run(self):
+        lines = benchmark_load.table([row(goodput=0.25), row()])
         self.assertEqual(len(lines), 3)
-        self.assertEqual(lines[2], '| 2 | bursts | 4x | 0.75 | 0.50 | 1.0 % | 0.90 | '
-                                   '0.25 | 50.0 % | 1.00 |')
+        self.assertEqual(lines[2], '| 2 | bursts | 4x | 0.75 | 0.50 | 1.0 % | 0.90 |')
         self.assertEqual(len({line.count('|') for line in lines}), 1)
-
-    def test_what_was_not_measured_is_left_empty(self):
-        self.assertIn('| - | - | - | 0.50 |', benchmark_load.table([row('fixed')])[2])
 
     def test_pieces_come_in_one_order(self):
         rows = [row(load=10), row(load=2), row(arrivals='poisson'), row(times=10)]
@@ -69,25 +65,24 @@ class ModelsTest(unittest.TestCase):
 
     def write(self, *flags):
         repository = self.folder / 'repository'
-        benchmark_load.write_models(benchmark_load.parse_args(['a.jpg', *flags]), repository)
+        benchmark_load.write_model(benchmark_load.parse_args(['a.jpg', *flags]), repository)
         return {path.relative_to(repository).as_posix(): path.read_text()
                 for path in repository.rglob('*') if path.is_file()}
 
-    def test_a_model_is_served_once_for_each_mode(self):
+    def test_a_model_is_served_with_the_batches_of_the_flag(self):
         source = self.folder / 'model' / '1'
         source.mkdir(parents=True)
-        (source / 'config.textproto').write_text('num_classes: 3\ndefault_for_task: true\n')
+        (source / 'config.textproto').write_text('num_classes: 3\n')
         (source / 'labels.txt').write_text('a\n')
         files = self.write('--model', str(source), '--max_batch_size=4')
-        self.assertEqual(set(files), {f'{mode}/1/{name}' for mode in ('latency', 'fixed')
-                                      for name in ('config.textproto', 'labels.txt')})
-        self.assertEqual(files['fixed/1/config.textproto'],
-                         'num_classes: 3\nbatching { max_batch_size: 4 mode: FIXED }\n')
+        self.assertEqual(set(files), {'model/1/config.textproto', 'model/1/labels.txt'})
+        self.assertEqual(files['model/1/config.textproto'],
+                         'num_classes: 3\nbatching { max_batch_size: 4 }\n')
 
     def test_a_variant_needs_no_weights(self):
-        files = self.write('--variant', 'sf_mamba_t', '--modes', 'latency')
-        self.assertEqual(set(files), {'latency/1/config.textproto'})
-        self.assertIn('variant: "sf_mamba_t"', files['latency/1/config.textproto'])
+        files = self.write('--variant', 'sf_mamba_t')
+        self.assertEqual(set(files), {'model/1/config.textproto'})
+        self.assertIn('variant: "sf_mamba_t"', files['model/1/config.textproto'])
 
     def test_a_model_with_batching_of_its_own_is_refused(self):
         source = self.folder / 'model' / '1'

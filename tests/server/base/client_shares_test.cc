@@ -1,8 +1,6 @@
 #include "server/base/client_shares.h"
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,18 +21,20 @@ class Places {
   explicit Places(double most_alone) : shares_(most_alone) {}
 
   bool Take(const std::string& client) {
-    std::optional<ClientShares::Hold> hold =
-        shares_.Take(client, 1, 100 - static_cast<int64_t>(holds_.size()));
-    if (hold.has_value()) holds_.push_back(*std::move(hold));
-    return hold.has_value();
+    const int64_t free = 100 - static_cast<int64_t>(taken_.size());
+    const bool is_taken = shares_.Take(client, 1, free);
+    if (is_taken) taken_.push_back(client);
+    return is_taken;
   }
   int held(const std::string& client) { return shares_.HeldBy(client); }
   int clients() { return shares_.clients(); }
-  void ReleaseAll() { holds_.clear(); }
+  void GiveAllBack() {
+    for (const std::string& client : taken_) shares_.GiveBack(client, 1);
+  }
 
  private:
   ClientShares shares_;
-  std::vector<ClientShares::Hold> holds_;
+  std::vector<std::string> taken_;  // By whom.
 };
 
 TEST(ClientSharesTest, OneClientAloneFillsItsMost) {
@@ -73,59 +73,41 @@ TEST(ClientSharesTest, WhatIsGivenBackIsForgotten) {
   EXPECT_TRUE(places.Take("a"));
   EXPECT_TRUE(places.Take("b"));
   EXPECT_EQ(places.clients(), 2);
-  places.ReleaseAll();
+  places.GiveAllBack();
   EXPECT_EQ(places.held("a"), 0);
   EXPECT_EQ(places.clients(), 0);
 }
 
-TEST(ClientSharesTest, AHoldThatMovedGivesBackOnce) {
+TEST(ClientSharesTest, CountsEqualTurnsUntilAClientIsDone) {
   ClientShares shares(0.8);
-  std::optional<ClientShares::Hold> first = shares.Take("a", 5, 100);
-  ClientShares::Hold second = *std::move(first);
-  first.reset();
-  EXPECT_EQ(shares.HeldBy("a"), 5);
-  second.Release();
-  second.Release();
-  EXPECT_EQ(shares.HeldBy("a"), 0);
-}
-
-TEST(ClientSharesTest, PartsOfAHoldAreGivenBackOneByOne) {
-  ClientShares shares(0.8);
-  ClientShares::Hold all = *shares.Take("a", 5, 100);
-  ClientShares::Hold part = all.Split(2);
-  ClientShares::Hold nothing = all.Split(0);
-  all.Release();
-  EXPECT_EQ(shares.HeldBy("a"), 2);
-  part.Release();
-  EXPECT_EQ(shares.clients(), 0);
-  nothing.Release();
-}
-
-TEST(ClientSharesTest, AHoldMayOutliveTheShares) {
-  ClientShares::Hold hold;
-  {
-    ClientShares shares(0.8);
-    hold = *shares.Take("a", 5, 100);
-  }
-  hold.Release();
+  EXPECT_TRUE(shares.Take("a", 5, 100));
+  EXPECT_EQ(shares.InEqualTurns("a"), 5);
+  EXPECT_TRUE(shares.Take("b", 2, 95));
+  EXPECT_EQ(shares.InEqualTurns("a"), 10);
+  EXPECT_EQ(shares.InEqualTurns("b"), 4);
+  EXPECT_EQ(shares.InEqualTurns("c"), 0);
+  shares.GiveBack("a", 2);
+  EXPECT_EQ(shares.HeldBy("a"), 3);
+  shares.GiveBack("a", 3);
+  EXPECT_EQ(shares.InEqualTurns("b"), 2);
 }
 
 TEST(ClientSharesTest, AFirstRequestFitsIfItFitsAtAll) {
   ClientShares shares(0.5);
-  EXPECT_TRUE(shares.Take("a", 100, 100).has_value());
-  EXPECT_FALSE(shares.Take("b", 101, 100).has_value());
+  EXPECT_TRUE(shares.Take("a", 100, 100));
+  EXPECT_FALSE(shares.Take("b", 101, 100));
 }
 
 TEST(ClientSharesTest, OneMeansNoLimit) {
   ClientShares shares(1);
-  const auto first = shares.Take("a", 100, 100);
-  EXPECT_TRUE(shares.Take("a", 100, 0).has_value());
-  EXPECT_TRUE(shares.Take("a", 100, -5).has_value());
+  EXPECT_TRUE(shares.Take("a", 100, 100));
+  EXPECT_TRUE(shares.Take("a", 100, 0));
+  EXPECT_TRUE(shares.Take("a", 100, -5));
 }
 
 TEST(ClientSharesTest, NothingIsAlwaysTaken) {
   ClientShares shares(0.5);
-  EXPECT_TRUE(shares.Take("a", 0, 0).has_value());
+  EXPECT_TRUE(shares.Take("a", 0, 0));
   EXPECT_EQ(shares.clients(), 0);
 }
 

@@ -33,7 +33,8 @@ void Time(int keys) {
   };
   const auto push = [&] {
     BatchTask task;
-    task.bucket_height = task.bucket_width = side();
+    const int s = side();
+    task.key = {s, s, ImageType::kFloat32};
     task.deadline = task.finish_by =
         now + absl::Seconds(10) + absl::Milliseconds(random() % 100'000);
     queue.Push(std::move(task), now);

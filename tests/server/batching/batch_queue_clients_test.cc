@@ -16,7 +16,7 @@ namespace {
 // none of which has a deadline.
 class BatchQueueClientsTest : public testing::Test {
  protected:
-  BatchQueueClientsTest() : queue_(Options(1, 0)), room_({1000, 1000}, {}) {
+  BatchQueueClientsTest() : room_({1000, 1000}, {}), queue_(Options(1, 0)) {
     Teach(&queue_, 1, 10);
     for (int i = 0; i < 300; ++i) Push(i, "much");
   }
@@ -34,7 +34,6 @@ class BatchQueueClientsTest : public testing::Test {
 
   // Runs the next image; its number.
   int Next() {
-    queue_.TakeDropped(At(now_));
     const auto batch = queue_.PopBatch(At(now_));
     if (!batch.has_value() || batch->tasks.size() != 1) return -1;
     now_ += 10;
@@ -42,8 +41,8 @@ class BatchQueueClientsTest : public testing::Test {
     return Id(batch->tasks[0]);
   }
 
-  BatchQueue queue_;
   QueueRoom room_;
+  BatchQueue queue_;
   int now_ = 0;  // Milliseconds.
 };
 

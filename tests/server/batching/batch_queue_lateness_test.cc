@@ -31,7 +31,7 @@ TEST(BatchQueueLatenessTest, GivesBackWhatCannotEndInTime) {
   queue.Push(MakeTaskToFinish(4, At(160)), At(0));
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({3, 4}));
-  EXPECT_EQ(Ids(batch->late), Numbers({1, 2}));
+  EXPECT_EQ(Ids(batch->dropped), Numbers({1, 2}));
   EXPECT_EQ(queue.size(), 0);
   EXPECT_EQ(queue.bytes(), 0);
 }
@@ -46,7 +46,7 @@ TEST(BatchQueueLatenessTest,
   }
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({1}));
-  EXPECT_TRUE(batch->late.empty());
+  EXPECT_TRUE(batch->dropped.empty());
   EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2, 3}));
 }
 
@@ -57,7 +57,7 @@ TEST(BatchQueueLatenessTest, ABatchMayConsistOfLateTasksAlone) {
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   ASSERT_TRUE(batch.has_value());
   EXPECT_TRUE(batch->tasks.empty());
-  EXPECT_EQ(Ids(batch->late), Numbers({1}));
+  EXPECT_EQ(Ids(batch->dropped), Numbers({1}));
 }
 
 TEST(BatchQueueLatenessTest, NothingIsLateWhereNothingIsKnown) {
@@ -95,7 +95,6 @@ TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
       const int at = static_cast<int>(next_arrival);
       queue.Push(MakeTaskToFinish(++id, At(at + kDeadline)), At(at));
     }
-    queue.TakeDropped(At(now));
     const std::optional<Batch> batch = queue.PopBatch(At(now));
     if (!batch.has_value() || batch->tasks.empty()) {
       ++now;
@@ -133,7 +132,6 @@ TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
       queue.Push(MakeTaskToFinish(id, At(at + (is_patient ? kLong : kShort))),
                  At(at));
     }
-    queue.TakeDropped(At(now));
     const std::optional<Batch> batch = queue.PopBatch(At(now));
     if (!batch.has_value() || batch->tasks.empty()) {
       ++now;
@@ -176,13 +174,12 @@ TEST_P(BatchQueueLatenessPropertyTest, EachTaskLeavesOnce) {
       waiting.insert(++id);
       queue.Push(MakeTaskToFinish(id, At(now + pick(1, 120))), At(now));
     }
-    leave(queue.TakeDropped(At(now)));
     const std::optional<Batch> batch = queue.PopBatch(At(now));
     if (!batch.has_value()) continue;
     leave(batch->tasks);
-    leave(batch->late);
-    late += batch->late.size();
-    EXPECT_FALSE(batch->tasks.empty() && batch->late.empty());
+    leave(batch->dropped);
+    late += batch->dropped.size();
+    EXPECT_FALSE(batch->tasks.empty() && batch->dropped.empty());
     if (batch->tasks.empty()) continue;
     const int took = pick(5, 40);
     now += took;

@@ -140,6 +140,33 @@ TEST(BatchQueueAdmissionTest, CountsOnlyWhatIsMoreUrgent) {
               510, 1);
 }
 
+TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 1, 40, 256);
+  AdmissionRequest request = Request(At(500));
+  request.key = Key(256);
+  const auto times = [&] {
+    const AdmissionEstimate estimate = queue.Estimate(request, At(0));
+    std::vector<int> times;
+    for (const absl::Time time :
+         {estimate.start, estimate.finish, estimate.drained,
+          estimate.drained_alone, At(0) + estimate.work}) {
+      times.push_back(
+          absl::ToInt64Milliseconds(time - At(0) + absl::Microseconds(500)));
+    }
+    return times;
+  };
+  EXPECT_EQ(times(), std::vector<int>({0, 40, 40, 40, 40}));
+  request.others[Key()] = 3;
+  // A wait of 30 ms may become 1 ms longer.
+  EXPECT_EQ(times(), std::vector<int>({30, 71, 70, 70, 70}));
+  queue.Push(MakeTask(1, At(400)), At(0));  // More urgent, of the other key.
+  EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
+  request.others[Key(64)] = 5;  // Nothing is known of it.
+  EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
+}
+
 // As the tasks are ordered: by their deadlines, however far these are.
 TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
   BatchOptions options = Options(1, 0);

@@ -118,8 +118,8 @@ TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
 TEST(BatchQueueTest, HeightAndWidthAreNotExchangeable) {
   BatchQueue queue(Options(4, 0));
   BatchTask tall = MakeTask(1), wide = MakeTask(2);
-  tall.bucket_height = 300;
-  wide.bucket_width = 300;
+  tall.key.height = 300;
+  wide.key.width = 300;
   queue.Push(std::move(tall), At(0));
   queue.Push(std::move(wide), At(0));
   EXPECT_EQ(queue.PopBatch(At(0))->tasks.size(), 1);
@@ -158,7 +158,29 @@ TEST(BatchQueueTest, WhatIsCancelledNeverRuns) {
   queue.Push(MakeTask(3), At(0));
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({2, 3}));
-  EXPECT_EQ(Ids(batch->late), Numbers({1}));
+  EXPECT_EQ(Ids(batch->dropped), Numbers({1}));
+}
+
+TEST(BatchQueueTest, PopBatchDropsWhatExpiredThoughNoBatchIsDue) {
+  BatchQueue queue(Options(4, 50));
+  queue.Push(MakeTask(1, At(10)), At(0));
+  queue.Push(MakeTask(2, At(40)), At(0));
+  const std::optional<Batch> batch = queue.PopBatch(At(10));
+  ASSERT_TRUE(batch.has_value());
+  EXPECT_TRUE(batch->tasks.empty());
+  EXPECT_EQ(Ids(batch->dropped), Numbers({1}));
+  EXPECT_FALSE(queue.PopBatch(At(11)).has_value());
+  EXPECT_EQ(queue.size(), 1);
+}
+
+TEST(BatchQueueTest, ABatchEndsOnce) {
+  BatchQueue queue(Options(1, 0));
+  queue.Push(MakeTask(1), At(0));
+  const uint64_t number = queue.PopBatch(At(0))->number;
+  EXPECT_EQ(queue.Ran(number + 1, At(5)).measured, absl::ZeroDuration());
+  EXPECT_EQ(queue.Ran(number, At(7)).measured, absl::Milliseconds(7));
+  EXPECT_EQ(queue.Ran(number, At(9)).measured, absl::ZeroDuration());
+  EXPECT_EQ(queue.profile().Curve(Key()).Median(1), absl::Milliseconds(7));
 }
 
 TEST(BatchQueueTest, DroppingTheOldestMovesTheDueTime) {
@@ -193,8 +215,8 @@ TEST(BatchQueueTest, PushStampsTheArrival) {
 TEST(BatchQueueTest, TypesAndVariantsNeverMix) {
   BatchQueue queue(Options(4, 0));
   BatchTask pixels = MakeTask(1), variant = MakeTask(2);
-  pixels.image.pixels = {1, 2, 3};
-  variant.variant = 1;
+  pixels.key.type = ImageType::kUint8;
+  variant.key.variant = 1;
   queue.Push(std::move(pixels), At(0));
   queue.Push(std::move(variant), At(0));
   queue.Push(MakeTask(3), At(0));
@@ -311,17 +333,17 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     const std::set<int> due = DueSides(draining);
     ASSERT_EQ(batch.has_value(), !due.empty()) << "work conservation";
     if (!batch.has_value()) return;
-    for (const BatchTask& task : batch->late) {
+    for (const BatchTask& task : batch->dropped) {
       ASSERT_TRUE(waiting_.at(Id(task)).cancelled->load());
       waiting_.erase(Id(task));
     }
     ASSERT_LE(batch->tasks.size(), options_.max_batch_size);
     if (batch->tasks.empty()) {
-      ASSERT_FALSE(batch->late.empty());
+      ASSERT_FALSE(batch->dropped.empty());
       return;
     }
 
-    const int side = batch->tasks[0].bucket_width;
+    const int side = batch->key.width;
     EXPECT_TRUE(due.count(side) == 1);
     absl::Time first = absl::InfiniteFuture();
     absl::Time latest = absl::InfinitePast();
@@ -338,7 +360,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     int left = 0;
     for (const auto& [id, waiting] : waiting_) {
       if (waiting.side != side) {
-        if (due.count(waiting.side) == 1 && batch->late.empty()) {
+        if (due.count(waiting.side) == 1 && batch->dropped.empty()) {
           EXPECT_GE(waiting.due(), first)
               << "task " << id << " was more urgent";
         }

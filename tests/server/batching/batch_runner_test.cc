@@ -38,7 +38,7 @@ class FakeContext : public model::ExecutionContext {
     return absl::OkStatus();
   }
 
-  absl::Status Prepare(int max_images, int /*min_images*/) override {
+  absl::Status Prepare(int /*min_images*/, int max_images) override {
     prepared.push_back(max_images);
     return max_images > most ? absl::ResourceExhaustedError("too many")
                              : absl::OkStatus();

@@ -72,7 +72,7 @@ inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
   return [run](int) {
     return [run](Batch batch) {
       run(std::move(batch));
-      return true;
+      return Batcher::Ran();
     };
   };
 }

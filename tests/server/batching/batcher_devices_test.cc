@@ -34,7 +34,7 @@ class Log {
           threads_.push_back(thread);
         }
         AnswerAll(std::move(batch));
-        return true;
+        return Batcher::Ran();
       };
     };
   }
@@ -78,7 +78,7 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
   std::vector<bool> idle;
   Batcher batcher(Options(1, kAtOnce), {&device_}, [&](int) {
     return [&](Batch batch) {
-      Batcher::Ran ran(true);
+      Batcher::Ran ran;
       ran.answer_last =
           [&, done = std::move(batch.tasks[0].done)](bool is_idle) mutable {
             idle.push_back(is_idle);
@@ -205,27 +205,6 @@ TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {
     EXPECT_TRUE(answer->Wait().ok());
   }
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"o1", "o1", "n1"}));
-}
-
-TEST_F(BatcherDevicesTest, TheFixedModeKnowsNoUrgency) {
-  Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
-  BatchOptions fixed = Options(1, kAtOnce);
-  fixed.mode = BatchMode::kFixed;
-  Batcher b(fixed, {&device_}, log_.Named("b"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
-  Answer first, second, urgent;
-  a.Submit(MakeTask(first));
-  WaitForWaiting(1, device_);
-  b.Submit(MakeTask(second));
-  WaitForWaiting(2, device_);
-  b.Submit(WithPriority(urgent, Priority::kHigh));
-  busy.reset();
-  for (Answer* answer : {&first, &second, &urgent}) {
-    EXPECT_TRUE(answer->Wait().ok());
-  }
-  const std::vector<std::string> ran = log_.ran();
-  ASSERT_EQ(ran.size(), 3);
-  EXPECT_EQ(ran[0], "a1") << "it came first";
 }
 
 TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {

@@ -115,7 +115,9 @@ TEST(BatcherObserverTest, TheTimeOfABatchThatFailedIsNotLearnt) {
         return [&](Batch batch) {
           clock.Advance(fails ? absl::Hours(1) : absl::Milliseconds(200));
           AnswerAll(std::move(batch));
-          return !std::exchange(fails, false);
+          Batcher::Ran ran;
+          ran.succeeded = !std::exchange(fails, false);
+          return ran;
         };
       },
       &log, clock.clock());

@@ -254,16 +254,16 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
     BatchOptions options = Options(4, absl::Microseconds(200));
     options.max_queue_items = 64;
     std::atomic<int> concurrent{0};
-    Batcher batcher(
-        options, Threads(run_threads), OnEachThread([&](Batch batch) {
-          EXPECT_LT(concurrent++, run_threads);
-          EXPECT_LE(batch.tasks.size(), 4);
-          for (BatchTask& task : batch.tasks) {
-            EXPECT_EQ(task.bucket_width, batch.tasks[0].bucket_width);
-          }
-          --concurrent;
-          AnswerAll(std::move(batch));
-        }));
+    Batcher batcher(options, Threads(run_threads),
+                    OnEachThread([&](Batch batch) {
+                      EXPECT_LT(concurrent++, run_threads);
+                      EXPECT_LE(batch.tasks.size(), 4);
+                      for (BatchTask& task : batch.tasks) {
+                        EXPECT_EQ(task.key, batch.key);
+                      }
+                      --concurrent;
+                      AnswerAll(std::move(batch));
+                    }));
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
@@ -271,8 +271,8 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
         std::vector<std::shared_ptr<std::atomic<bool>>> flags;
         for (int i = 0; i < kTasks; ++i) {
           BatchTask task;
-          task.bucket_height = 2;
-          task.bucket_width = random() % 2 + 1;
+          task.key.height = 2;
+          task.key.width = random() % 2 + 1;
           task.image.pixels.resize(12);
           if (random() % 4 == 0) {
             task.deadline =

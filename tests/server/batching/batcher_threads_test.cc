@@ -174,7 +174,7 @@ TEST(BatcherThreadsTest, ARunIsMadeCalledAndDestroyedOnItsThread) {
                       auto run = std::make_unique<LoggingRun>(&logs[thread]);
                       return [run = std::move(run)](Batch batch) {
                         (*run)(std::move(batch));
-                        return true;
+                        return Batcher::Ran();
                       };
                     });
     for (Answer& answer : answers) {

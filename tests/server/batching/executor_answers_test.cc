@@ -18,6 +18,11 @@ TEST_F(ExecutorTest, OnlyTheLastImageOfTheLastBatchFindsItsThreadIdle) {
     started.Notify();
     WaitFor(go, "the test's leave to go on");
   };
+  // Two images take no longer than one, so the second batch waits for both too.
+  for (const int images : {1, 2}) {
+    const absl::Duration time = absl::Milliseconds(100);
+    options_.times.push_back({{4, 4, ImageType::kFloat32}, images, time, time});
+  }
   const auto executor = MakeExecutor(2, model);
   Answer answers[4];
   for (int i = 0; i < 2; ++i) executor->Submit(MakeTask(answers[i], i));

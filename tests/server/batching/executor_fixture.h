@@ -123,7 +123,7 @@ class FakeModel : public model::VisionModel {
       return absl::OkStatus();
     }
 
-    absl::Status Prepare(int max_images, int /*min_images*/) override {
+    absl::Status Prepare(int /*min_images*/, int max_images) override {
       absl::MutexLock lock(&model_.log_->mu);
       model_.log_->prepared.push_back(max_images);
       return max_images >= kTooManyImages
@@ -186,8 +186,9 @@ struct Answer {
 
 inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
   BatchTask task;
-  task.image.height = task.bucket_height = height;
-  task.image.width = task.bucket_width = 4;
+  task.key = {height, 4, ImageType::kFloat32};
+  task.image.height = height;
+  task.image.width = 4;
   task.image.values.assign(3 * height * 4, value);
   task.done = [&answer](absl::StatusOr<model::Result> result,
                         const BatchInfo& info) {
@@ -200,7 +201,7 @@ inline BatchTask MakeTask(Answer& answer, float value, int height = 4) {
 
 class ExecutorTest : public ::testing::Test {
  protected:
-  ExecutorTest() { options_.batch.mode = BatchMode::kFixed; }
+  ExecutorTest() { options_.batch.mode = BatchMode::kThroughput; }
 
   // Batches leave when they hold `max_batch_size` images, and not before.
   std::unique_ptr<Executor> MakeExecutor(int max_batch_size,

@@ -338,7 +338,7 @@ TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
   const auto executor = MakeExecutor(1);
   Answer answer;
   BatchTask task = MakeTask(answer, 1);
-  task.bucket_height = 32;
+  task.key.height = 32;
   task.image.original_height = 70;
   task.image.original_width = 90;
   task.detection.max_detections = 7;

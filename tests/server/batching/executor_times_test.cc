@@ -133,9 +133,8 @@ TEST(HungAfterTest, GrowsWithTheLongestBatchSeen) {
 class AdmitTest : public ExecutorTest {
  protected:
   // An executor of batches of one image that take two seconds, as it knows.
-  std::unique_ptr<Executor> MakeKnownExecutor(
-      BatchMode mode = BatchMode::kLatency) {
-    options_.batch.mode = mode;
+  std::unique_ptr<Executor> MakeKnownExecutor() {
+    options_.batch.mode = BatchMode::kLatency;
     BatchTime time;
     time.key.height = time.key.width = 4;
     time.key.type = ImageType::kFloat32;
@@ -186,12 +185,6 @@ TEST_F(AdmitTest, CallersWithoutDeadlineAreNotRefused) {
 
 TEST_F(AdmitTest, NothingIsRefusedBecauseOfWhatIsNotKnown) {
   const auto executor = MakeExecutor(1);
-  request_.deadline = In(absl::Seconds(1));
-  EXPECT_EQ(Try(*executor), absl::OkStatus());
-}
-
-TEST_F(AdmitTest, TheFixedModeAdmitsAll) {
-  const auto executor = MakeKnownExecutor(BatchMode::kFixed);
   request_.deadline = In(absl::Seconds(1));
   EXPECT_EQ(Try(*executor), absl::OkStatus());
 }

@@ -21,8 +21,7 @@ inline absl::Time At(int milliseconds) {
 inline BatchTask MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
                           int side = 224) {
   BatchTask task;
-  task.bucket_height = side;
-  task.bucket_width = side;
+  task.key = {side, side, ImageType::kFloat32};
   task.image.values = {static_cast<float>(id)};
   task.deadline = deadline;
   return task;

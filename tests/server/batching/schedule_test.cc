@@ -43,7 +43,6 @@ ScheduleOptions Options(BatchMode mode, double delay = 5) {
 
 const ScheduleOptions kLatency = Options(BatchMode::kLatency);
 const ScheduleOptions kThroughput = Options(BatchMode::kThroughput);
-const ScheduleOptions kFixed = Options(BatchMode::kFixed);
 
 TEST(DecideTest, NothingLeavesWhereNothingWaits) {
   const Decision decision = Decide(kLatency, {}, kStart);
@@ -118,13 +117,6 @@ TEST(DecideTest, ThroughputDoesNotWaitWhereBatchesSaveNothing) {
   EXPECT_EQ(decision.trigger, BatchTrigger::kFull);
 }
 
-TEST(DecideTest, FixedWaitsForAFullBatchOrTheDelay) {
-  const BatchCurve curve = Linear(0, 100);
-  EXPECT_EQ(Decide(kFixed, {Line(curve, 7, 1)}, kStart).wake, At(5));
-  EXPECT_EQ(Decide(kFixed, {Line(curve, 7, 1)}, At(5)).images, 7);
-  EXPECT_EQ(Decide(kFixed, {Line(curve, 9, 1)}, kStart).images, 8);
-}
-
 // The images of the batch that leaves, `after` the curve was measured.
 int Tried(const WaitingLine& line, absl::Duration after,
           const ScheduleOptions& options = kLatency) {
@@ -145,7 +137,6 @@ TEST(DecideTest, TriesTwiceAsManyOnceInAWhile) {
   EXPECT_EQ(Tried(Line(nothing_saved, 1), late), 1);
   EXPECT_EQ(Tried(Line(nothing_saved, 8, 19), late), 1) << "it would be late";
   EXPECT_EQ(Tried(Line(slow, 8), late), 1) << "others would wait for 120 ms";
-  EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kFixed), 8);
 }
 
 TEST(DecideTest, TriesWhatWasMeasuredToTakeLongerThanOneByOne) {
@@ -230,7 +221,6 @@ TEST(ChooseSizeTest, CutsOrPadsAsIsCheaper) {
   const BatchCurve cheap = padded(10, 11), dear = padded(10, 25);
   EXPECT_EQ(ChooseSize(kLatency, Line(cheap, 5)), 5);
   EXPECT_EQ(ChooseSize(kLatency, Line(dear, 5)), 4);
-  EXPECT_EQ(ChooseSize(kFixed, Line(dear, 5)), 5);
 }
 
 TEST(ChooseSizeTest, CutsWhereTheRestWillHaveGrownToABatch) {

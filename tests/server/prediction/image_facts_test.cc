@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "jpeglib.h"
 #include "server/base/error.h"
+#include "server/batching/batch_key.h"
 #include "server/image/image_input.h"
 #include "server/prediction/request_validation.h"
 #include "tests/server/picture.h"
@@ -66,6 +67,8 @@ void ExpectForeseen(const image::ImageSource& source,
         image::MakeInput(source, model, std::nullopt, image::ImageLimits());
     ASSERT_TRUE(input.ok()) << input.status();
     EXPECT_EQ(input->image.bytes(), facts.input_bytes);
+    EXPECT_EQ(facts.key, KeyOf(model, {input->image.height, input->image.width},
+                               batching::ImageType::kUint8));
   };
   make();  // What libraries keep is allocated now.
   const int64_t peak = PeakOfHeap(make);
@@ -155,10 +158,21 @@ TEST(ImageFactsTest, ATensorIsTheInput) {
       image::InputTensor{image::InputTensor::Type::kFloat32, shape, data};
   EXPECT_EQ(Facts(source).input_bytes, 4 * kInput);
   EXPECT_EQ(Facts(source).decode_bytes, 4 * kInput);
+  EXPECT_EQ(Facts(source).key.type, batching::ImageType::kFloat32);
   const absl::string_view pixels(data.data(), kInput);
   source.source =
       image::InputTensor{image::InputTensor::Type::kUint8, shape, pixels};
   EXPECT_EQ(Facts(source).input_bytes, kInput);
+  EXPECT_EQ(Facts(source).key.type, batching::ImageType::kUint8);
+}
+
+TEST(ImageFactsTest, TheKeyHasTheModelsPadding) {
+  model::ModelConfig model = Detector();
+  model.pad_multiple = 32;
+  const std::string wide = server::EncodeJpeg(server::Gradient(400, 100));
+  const batching::BatchKey key = Facts(Encoded(wide), model).key;
+  EXPECT_EQ(key.height, 128);
+  EXPECT_EQ(key.width, 480);
 }
 
 TEST(ImageFactsTest, ASourceThatIsMissingIsNamed) {

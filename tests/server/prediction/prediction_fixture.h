@@ -203,6 +203,8 @@ class PredictionTest : public testing::Test {
                                     kQueueBytes));
     server::WriteModel(folder_, "masks", "1", "max_queue_delay {}",
                        model::VisionTask::kDetection);
+    server::WriteModel(folder_, "maps", "1", "max_queue_delay {}",
+                       model::VisionTask::kSegmentation);
     repository::ModelRepository::Options options;
     options.directory = folder_;
     repository_ = std::make_unique<repository::ModelRepository>(

@@ -3,8 +3,10 @@
 #include "server/prediction/prediction.h"
 
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -304,6 +306,46 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   EXPECT_TRUE(executor().Admit(all, kQueueBytes).ok());
   EXPECT_EQ(ask(absl::InfiniteDuration()), absl::OkStatus())
       << "who sets no deadline is refused only when a queue is full";
+}
+
+// The first image says nothing of the second, which has another size and type.
+TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
+  constexpr absl::Duration kSlow = absl::Milliseconds(600);
+  constexpr int kWide = server::FakeModel::kLongSide;
+  const std::vector<int64_t> shape = {3, server::FakeModel::kShortSide, kWide};
+  const std::string values(4 * 3 * shape[1] * shape[2], '\0');
+  // 's': a small picture. 't': a large tensor.
+  const auto ask = [&](const std::string& images, absl::Duration deadline) {
+    PredictionRequest request = Request(images.size());
+    request.method = observability::Method::kSegment;
+    request.model = "maps";
+    request.params = SegmentParams();
+    request.deadline = base::SteadyNow() + deadline;
+    request.image = [&, images, square = std::move(request.image)](int i) {
+      if (images[i] == 's') return square(i);
+      image::ImageSource source;
+      source.source =
+          image::InputTensor{image::InputTensor::Type::kFloat32, shape, values};
+      return absl::StatusOr<image::ImageSource>(source);
+    };
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  EXPECT_EQ(ask("s", kPatience), absl::OkStatus());
+  gate_.Close();
+  std::thread slow([&] { EXPECT_EQ(ask("t", kPatience), absl::OkStatus()); });
+  gate_.WaitForBatch();
+  absl::SleepFor(kSlow);  // Now batches of these tensors are known to be slow.
+  gate_.Open();
+  slow.join();
+  EXPECT_EQ(ask("ss", kSlow), absl::OkStatus());
+  for (const char* images : {"st", "ts"}) {
+    EXPECT_EQ(server::GetErrorDetail(ask(images, kSlow)).reason,
+              "PREDICTED_DEADLINE_MISS")
+        << images;
+  }
 }
 
 TEST_F(PredictionTest, TheDefaultDeadlineRefusesNobodyInAdvance) {

@@ -363,9 +363,6 @@ TEST(ToBatchOptionsTest, TheDefaultsAreThoseOfTheQueue) {
 
 TEST(ToBatchOptionsTest, TakesTheMode) {
   v1::Batching proto;
-  proto.set_mode(v1::FIXED);
-  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).mode,
-            batching::BatchMode::kFixed);
   proto.set_mode(v1::THROUGHPUT);
   EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kDetection).mode,
             batching::BatchMode::kThroughput);

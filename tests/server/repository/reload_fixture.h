@@ -169,8 +169,8 @@ class ModelReloadTest : public testing::Test {
     absl::Status answer;
     absl::Notification done;
     batching::BatchTask task;
-    task.image.height = task.image.width = task.bucket_height =
-        task.bucket_width = server::FakeModel::kSide;
+    task.image.height = task.image.width = task.key.height = task.key.width =
+        server::FakeModel::kSide;
     task.image.pixels.resize(3 * task.image.height * task.image.width);
     task.done = [&](absl::StatusOr<model::Result> result,
                     const batching::BatchInfo&) {

@@ -256,7 +256,7 @@ TEST_F(DetectCallTest, CmykIsConverted) {
 
 TEST_F(DetectCallTest, ImagesOfOnePaddedSizeShareABatch) {
   StartDetector(
-      "max_batch_size: 2 mode: FIXED max_queue_delay { seconds: 60 }");
+      "max_batch_size: 2 mode: THROUGHPUT max_queue_delay { seconds: 60 }");
   // 96 x 48 and 84 x 48 pixels: both 96 x 64 padded.
   DetectRequest request = RequestOf(server::EncodePng(Picture()));
   request.add_images()->set_encoded(

@@ -127,7 +127,13 @@ std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode) {
   SimulationOptions options = scenario.options;
   for (SimulatedModel& model : options.models) model.options.mode = mode;
-  options.admits = mode != BatchMode::kFixed;
+  return options;
+}
+
+SimulationOptions Fixed(const Scenario& scenario) {
+  SimulationOptions options = scenario.options;
+  options.is_fixed = true;
+  options.admits = false;
   return options;
 }
 

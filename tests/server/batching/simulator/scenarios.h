@@ -39,8 +39,9 @@ std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
                                       Arrivals arrivals, double load,
                                       uint32_t seed = 1);
 
-// A scenario's options in `mode`: kFixed has no admission but the queue's size.
+// A scenario's options in `mode`, and with FixedQueue.
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode);
+SimulationOptions Fixed(const Scenario& scenario);
 
 }  // namespace sfmamba::batching
 

@@ -19,12 +19,12 @@ constexpr std::pair<Arrivals, const char*> kArrivals[] = {
     {Arrivals::kPulses, "pulses"},
     {Arrivals::kWaves, "waves"},
     {Arrivals::kDiurnal, "diurnal"}};
-constexpr std::pair<BatchMode, const char*> kModes[] = {
-    {BatchMode::kFixed, "fixed"},
-    {BatchMode::kThroughput, "throughput"},
-    {BatchMode::kLatency, "latency"}};
 
 void Print(const char* name, const Scenario& scenario) {
+  const std::pair<SimulationOptions, const char*> modes[] = {
+      {Fixed(scenario), "fixed"},
+      {InMode(scenario, BatchMode::kThroughput), "throughput"},
+      {InMode(scenario, BatchMode::kLatency), "latency"}};
   for (const auto& [arrivals, arrivals_name] : kArrivals) {
     for (const double load : kLoads) {
       const std::vector<SimulatedRequest> trace =
@@ -32,8 +32,8 @@ void Print(const char* name, const Scenario& scenario) {
       const double one_by_one =
           double(InTimeOneByOne(scenario.capacity, trace)) /
           std::max<size_t>(1, trace.size());
-      for (const auto& [mode, mode_name] : kModes) {
-        const SimulationResult result = Simulate(InMode(scenario, mode), trace);
+      for (const auto& [mode, mode_name] : modes) {
+        const SimulationResult result = Simulate(mode, trace);
         const double seconds = absl::ToDoubleSeconds(scenario.length);
         std::printf(
             "%s,%s,%.1f,%s,%.0f,%.3f,%.3f,%.3f,%.3f,%.4f,%.3f,%.3f,%.2f,%.1f\n",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/server/batching/simulator/fixed_queue.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -26,6 +27,8 @@ absl::Duration BestCost(const SimulatedModel& model, const BatchKey& key) {
   return best;
 }
 
+// `Queue` is BatchQueue or FixedQueue.
+template <typename Queue>
 class Simulator {
  public:
   Simulator(const SimulationOptions& options,
@@ -38,7 +41,7 @@ class Simulator {
         left_queue_(trace.size(), false) {
     for (const SimulatedModel& model : options.models) {
       queues_.push_back(
-          std::make_unique<BatchQueue>(model.options, options.devices));
+          std::make_unique<Queue>(model.options, options.devices));
       decoding_.emplace_back();
     }
     if (options.is_measured) Measure();
@@ -134,7 +137,7 @@ class Simulator {
   }
 
   bool IsAdmitted(const SimulatedRequest& request) {
-    const BatchQueue& queue = *queues_[request.model];
+    const Queue& queue = *queues_[request.model];
     const int decoding = static_cast<int>(decoding_[request.model].size());
     if (queue.size() + decoding >=
         options_.models[request.model].options.max_queue_items) {
@@ -171,9 +174,7 @@ class Simulator {
     BatchTask task;
     task.image.pixels = {0};
     task.image.original_width = id;
-    task.bucket_height = request.key.height;
-    task.bucket_width = request.key.width;
-    task.variant = request.key.variant;
+    task.key = request.key;
     task.priority = request.priority;
     task.deadline = task.finish_by = Deadline(request);
     task.has_default_deadline = request.deadline == absl::InfiniteDuration();
@@ -214,7 +215,7 @@ class Simulator {
   }
 
   bool Start(int model, Device* device) {
-    BatchQueue& queue = *queues_[model];
+    Queue& queue = *queues_[model];
     Drop(queue.TakeDropped(now_));
     while (queue.Due(now_) <= now_) {
       std::optional<Batch> batch = queue.PopBatch(now_);
@@ -222,7 +223,7 @@ class Simulator {
         Error("a batch was due and none came");
         return false;
       }
-      Drop(batch->late);
+      Drop(batch->dropped);
       if (batch->tasks.empty()) continue;
       Check(model, *batch);
       absl::Duration took = options_.models[model].cost(
@@ -248,7 +249,7 @@ class Simulator {
     }
     for (const BatchTask& task : batch.tasks) {
       Leave(task);
-      if (task.bucket_height != batch.key.height) Error("sizes were mixed");
+      if (!(task.key == batch.key)) Error("keys were mixed");
       result_.longest_wait =
           std::max(result_.longest_wait, now_ - task.submitted);
       ++result_.ran[static_cast<int>(task.priority)];
@@ -268,7 +269,7 @@ class Simulator {
         next = std::min(next, decoding_[model].front().first);
       }
       if (!any_free) continue;
-      const BatchQueue& queue = *queues_[model];
+      const Queue& queue = *queues_[model];
       const absl::Time due = queue.Due(now_);
       next = std::min(next, due);
       const absl::Duration delay =
@@ -286,8 +287,8 @@ class Simulator {
   absl::Time now_;
   size_t next_ = 0;  // The next arrival.
   std::vector<Device> devices_;
-  std::vector<absl::Duration> used_;  // Of the devices, by model.
-  std::vector<std::unique_ptr<BatchQueue>> queues_;  // By model.
+  std::vector<absl::Duration> used_;            // Of the devices, by model.
+  std::vector<std::unique_ptr<Queue>> queues_;  // By model.
   // By model: when an image will have been decoded, and its number.
   std::vector<std::deque<std::pair<absl::Time, int>>> decoding_;
   std::vector<bool> left_queue_;  // By number.
@@ -299,7 +300,8 @@ class Simulator {
 
 SimulationResult Simulate(const SimulationOptions& options,
                           const std::vector<SimulatedRequest>& trace) {
-  return Simulator(options, trace).Run();
+  if (options.is_fixed) return Simulator<FixedQueue>(options, trace).Run();
+  return Simulator<BatchQueue>(options, trace).Run();
 }
 
 double Capacity(const SimulationOptions& options,

@@ -11,7 +11,8 @@
 #include "server/batching/batch_queue.h"
 #include "tests/server/batching/simulator/trace.h"
 
-// The real BatchQueue, its decisions and its admission, in virtual time.
+// The real BatchQueue, its decisions and its admission, in virtual time; or a
+// FixedQueue beside it.
 namespace sfmamba::batching {
 
 // How long a batch of `images` images of `key` takes, without noise.
@@ -25,6 +26,8 @@ struct SimulatedModel {
 struct SimulationOptions {
   std::vector<SimulatedModel> models;
   int devices = 1;  // Each runs one batch at a time, of any model.
+  // Whether FixedQueue takes the BatchQueue's place.
+  bool is_fixed = false;
   // Whether requests are refused that would not be answered in time. Without,
   // only max_queue_items limits the queue.
   bool admits = true;

@@ -1,5 +1,5 @@
 // The real BatchQueue in virtual time, against the best that is possible and
-// against BatchMode::kFixed.
+// against FixedQueue.
 
 #include "tests/server/batching/simulator/simulator.h"
 
@@ -20,17 +20,27 @@ namespace {
 
 using ::testing::IsEmpty;
 
-SimulationResult RunIn(const Scenario& scenario, BatchMode mode,
-                       Arrivals arrivals, double load, uint32_t seed = 1) {
+SimulationResult Run(const SimulationOptions& options, const Scenario& scenario,
+                     Arrivals arrivals, double load, uint32_t seed = 1) {
   const std::vector<SimulatedRequest> trace =
       TraceOf(scenario, arrivals, load, seed);
-  const SimulationResult result = Simulate(InMode(scenario, mode), trace);
+  const SimulationResult result = Simulate(options, trace);
   EXPECT_THAT(result.errors, IsEmpty());
   EXPECT_EQ(result.left, 0);
   EXPECT_EQ(result.refused + result.dropped + result.late + result.in_time,
             result.offered)
       << "tasks were lost";
   return result;
+}
+
+SimulationResult RunIn(const Scenario& scenario, BatchMode mode,
+                       Arrivals arrivals, double load, uint32_t seed = 1) {
+  return Run(InMode(scenario, mode), scenario, arrivals, load, seed);
+}
+
+SimulationResult RunFixed(const Scenario& scenario, Arrivals arrivals,
+                          double load) {
+  return Run(Fixed(scenario), scenario, arrivals, load);
 }
 
 // Images a second in time, as a part of the capacity.
@@ -168,8 +178,7 @@ class PulsesTest : public ::testing::TestWithParam<double> {
         << scenario.name << ", noise " << noise;
     EXPECT_LE(result.in_time, noise == 0 ? optimum : 1.05 * optimum);
     EXPECT_LT(result.wasted(), 0.02) << scenario.name;
-    const SimulationResult fixed =
-        RunIn(scenario, BatchMode::kFixed, Arrivals::kPulses, load);
+    const SimulationResult fixed = RunFixed(scenario, Arrivals::kPulses, load);
     EXPECT_GT(result.in_time, fixed.in_time);
   }
 };
@@ -186,10 +195,9 @@ INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
 
 class FixedTest : public ::testing::TestWithParam<Arrivals> {
  protected:
-  // Goodput as a multiple of that of BatchMode::kFixed.
+  // Goodput as a multiple of that of FixedQueue.
   double Ratio(const Scenario& scenario, double load) {
-    const SimulationResult fixed =
-        RunIn(scenario, BatchMode::kFixed, GetParam(), load);
+    const SimulationResult fixed = RunFixed(scenario, GetParam(), load);
     const SimulationResult ours =
         RunIn(scenario, BatchMode::kLatency, GetParam(), load);
     return double(ours.in_time) / fixed.in_time;
@@ -216,12 +224,12 @@ TEST_P(FixedTest, IsFifteenPercentAboveItUnderOverload) {
   EXPECT_GE(Ratio(GpuMixed(), 1.0), 1.15);
 }
 
-// With Poisson arrivals at nine tenths of the capacity FIXED answers so many in
-// time that no policy can be 15 % above it. Of what it loses, ours loses half.
+// With Poisson arrivals at nine tenths of the capacity FixedQueue answers so
+// many in time that no policy can be 15 % above it. Of what it loses, ours
+// loses half.
 TEST(FixedBesideTest, LosesTwiceAsMuchAtNineTenths) {
   const Scenario scenario = CpuMixed();
-  const SimulationResult fixed =
-      RunIn(scenario, BatchMode::kFixed, Arrivals::kPoisson, 0.9);
+  const SimulationResult fixed = RunFixed(scenario, Arrivals::kPoisson, 0.9);
   const SimulationResult ours =
       RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 0.9);
   EXPECT_LT(fixed.offered, 1.1 * fixed.in_time);
@@ -335,7 +343,7 @@ TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
     for (int i = 0; i < 200; ++i) {
       BatchTask task;
       const int side = 64 << (random() % 3);
-      task.bucket_height = task.bucket_width = side;
+      task.key = {side, side, ImageType::kFloat32};
       task.priority = static_cast<Priority>(random() % 3);
       task.deadline = now + absl::Milliseconds(random() % 400);
       queue.Push(std::move(task), now);

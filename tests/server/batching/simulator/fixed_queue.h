@@ -1,0 +1,53 @@
+#ifndef SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_FIXED_QUEUE_H_
+#define SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_FIXED_QUEUE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/batching/admission.h"
+#include "server/batching/batch_profile.h"
+#include "server/batching/batch_queue.h"
+#include "server/batching/batch_task.h"
+#include "server/batching/waiting_tasks.h"
+
+namespace sfmamba::batching {
+
+// What other servers do, to compare with: a batch leaves when it is full or
+// after max_queue_delay, in order of arrival. There are no priorities and no
+// admission, and only what has expired is dropped. It stands in for a
+// BatchQueue in the simulator; see there what the methods mean.
+class FixedQueue {
+ public:
+  // `slots` changes nothing.
+  FixedQueue(const BatchOptions& options, int slots);
+
+  void Push(BatchTask task, absl::Time now);
+  std::vector<BatchTask> TakeDropped(absl::Time now);
+  std::optional<Batch> PopBatch(absl::Time now);
+  void Ran(uint64_t /*number*/, absl::Time /*now*/) {}  // Learns nothing.
+
+  absl::Time Due(absl::Time now) const;
+  absl::Time Oldest() const { return waiting_.Oldest(); }
+  int size() const { return waiting_.size(); }
+
+  // Predicts nothing: it is for SimulationOptions without `admits`.
+  AdmissionEstimate Estimate(const AdmissionRequest& /*request*/,
+                             absl::Time /*now*/) const {
+    return {};
+  }
+  BatchProfile& profile() { return profile_; }  // Which nothing asks.
+
+ private:
+  // When the tasks of a key leave.
+  absl::Time LeaveAt(const WaitingTasks::Bucket& bucket) const;
+
+  const BatchOptions options_;
+  WaitingTasks waiting_;
+  BatchProfile profile_;
+};
+
+}  // namespace sfmamba::batching
+
+#endif  // SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_FIXED_QUEUE_H_
