@@ -23,8 +23,7 @@ struct ModelInput {
   // The size of the picture that the input was resized from. The dense heads'
   // results are in its pixels. 0 means the input's own size.
   int original_height = 0, original_width = 0;
-  DetectionOptions detection;        // Used by detectors only.
-  SegmentationOptions segmentation;  // Used by segmenters only.
+  PredictionOptions options;
 };
 
 // Statistics of a run.

@@ -2,6 +2,7 @@
 #define SFMAMBA_MODEL_PREDICTION_OPTIONS_H_
 
 #include <optional>
+#include <variant>
 #include <vector>
 
 namespace sfmamba::model {
@@ -25,6 +26,18 @@ struct SegmentationOptions {
   bool original_size = true;
   bool confidence = false;  // Compute the label's probability for each pixel.
 };
+
+// What a request asks of its model's head for one image: the options of the
+// model's task. Unset, and for a classifier: the defaults.
+using PredictionOptions =
+    std::variant<std::monostate, DetectionOptions, SegmentationOptions>;
+
+// The options of one task, or its defaults if they are another's or unset.
+template <typename Options>
+Options OptionsOf(const PredictionOptions& options) {
+  const Options* const own = std::get_if<Options>(&options);
+  return own == nullptr ? Options() : *own;
+}
 
 }  // namespace sfmamba::model
 

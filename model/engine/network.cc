@@ -79,8 +79,7 @@ heads::ImageInfo ToInfo(const model::ModelInput& image) {
       image.original_height > 0 ? image.original_height : image.height;
   info.original_width =
       image.original_width > 0 ? image.original_width : image.width;
-  info.detection = image.detection;
-  info.segmentation = image.segmentation;
+  info.options = image.options;
   return info;
 }
 

@@ -10,7 +10,11 @@ WarmUpInput::WarmUpInput(const model::ModelConfig& config) {
   // A dense model's usual picture is 4:3.
   input_.width = dense ? std::min(config.long_side, config.short_side * 4 / 3)
                        : config.image_size;
-  input_.detection.masks = true;
+  if (config.task == model::VisionTask::kDetection) {
+    model::DetectionOptions options;
+    options.masks = true;
+    input_.options = options;
+  }
   pixels_.resize(size_t{3} * input_.height * input_.width);
   input_.pixels = pixels_.data();
 }

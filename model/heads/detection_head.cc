@@ -123,7 +123,8 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
   const std::optional<BoxPredictions> predictions =
       PredictBoxes(pyramid, rois, image);
   if (!predictions.has_value()) return NotFinite();
-  const MulticlassNmsOptions options = NmsOptions(config_, image.detection);
+  const auto asked = model::OptionsOf<model::DetectionOptions>(image.options);
+  const MulticlassNmsOptions options = NmsOptions(config_, asked);
   // Without masks, suppression uses boxes in the picture's pixels.
   const ScoredBoxes kept = MulticlassNms(
       config_.masks ? predictions->boxes
@@ -133,7 +134,7 @@ model::Detections DetectionHead::Detect(const layers::Features& features,
       config_.masks ? DivideByScale(kept.boxes, image) : kept.boxes;
   model::Detections detections;
   detections.detections = ToDetections(boxes, kept);
-  if (!config_.masks || !image.detection.masks || boxes.size(0) == 0) {
+  if (!config_.masks || !asked.masks || boxes.size(0) == 0) {
     return detections;
   }
 

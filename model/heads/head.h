@@ -18,8 +18,7 @@ namespace sfmamba::heads {
 struct ImageInfo {
   int height = 0, width = 0;  // The network's input without padding.
   int original_height = 0, original_width = 0;  // The picture.
-  model::DetectionOptions detection;
-  model::SegmentationOptions segmentation;
+  model::PredictionOptions options;
 };
 
 class ClassificationHead;

@@ -125,7 +125,8 @@ model::Segmentation SegmentationHead::Label(const at::Tensor& logits,
     result.finite = false;
     return result;
   }
-  const model::SegmentationOptions& options = image.segmentation;
+  const auto options =
+      model::OptionsOf<model::SegmentationOptions>(image.options);
   result.height = options.original_size ? image.original_height : image.height;
   result.width = options.original_size ? image.original_width : image.width;
   implementation_.SegmentationArgmax(logits, image.height, image.width,

@@ -41,8 +41,7 @@ struct BatchTask {
   image::ImageBuffer image;
   BatchKey key;  // The image's.
   Priority priority = Priority::kNormal;
-  model::DetectionOptions detection;        // Only detectors read it.
-  model::SegmentationOptions segmentation;  // Only segmenters read it.
+  model::PredictionOptions options;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which its batch must have ended for the answer to be of use.

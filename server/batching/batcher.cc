@@ -146,7 +146,12 @@ bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
 
 std::optional<Batcher::Work> Batcher::NextWork(
     int thread, std::optional<DeviceTurns::Turn> last) {
-  if (!BecomeIdle(thread)) last.reset();
+  {
+    absl::MutexLock lock(&mu_);
+    idle_.push_back(thread);
+    const absl::Time now = clock_();
+    if (idle_.front() != thread || queue_.Due(now) > now) last.reset();
+  }
   while (std::optional<BatchQueue::Next> next = WaitUntilDue(thread)) {
     const absl::Time since = clock_();
     DeviceTurns::Turn turn = TakeTurn(thread, *next, std::move(last));
@@ -156,13 +161,6 @@ std::optional<Batcher::Work> Batcher::NextWork(
     turn.Return();
   }
   return std::nullopt;
-}
-
-bool Batcher::BecomeIdle(int thread) {
-  absl::MutexLock lock(&mu_);
-  idle_.push_back(thread);
-  const absl::Time now = clock_();
-  return idle_.front() == thread && queue_.Due(now) <= now;
 }
 
 std::optional<BatchQueue::Next> Batcher::WaitUntilDue(int thread) {
@@ -197,26 +195,21 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread, const BatchQueue::Next& next,
                            next.order_by)
           : device.TryTake(next.priority, next.cost, next.order_by);
   if (turn.has_value()) return *std::move(turn);
-  const BatchQueue::Next now = BeginWaitForTurn(thread);
-  DeviceTurns::Turn taken = device.Take(now.priority, now.cost, now.order_by);
-  EndWaitForTurn(thread);
-  return taken;
-}
-
-BatchQueue::Next Batcher::BeginWaitForTurn(int thread) {
-  absl::MutexLock lock(&mu_);
-  LeaveIdle(thread);
-  states_[thread].waits_for_turn = true;
-  return queue_.PeekNext(clock_());
-}
-
-void Batcher::EndWaitForTurn(int thread) {
+  BatchQueue::Next asked;
+  {
+    absl::MutexLock lock(&mu_);
+    LeaveIdle(thread);
+    states_[thread].waits_for_turn = true;
+    asked = queue_.PeekNext(clock_());
+  }
+  DeviceTurns::Turn taken =
+      device.Take(asked.priority, asked.cost, asked.order_by);
   absl::MutexLock lock(&mu_);
   states_[thread].waits_for_turn = false;
   idle_.push_front(thread);
-  // The thread that this one displaced waits for run_wake_ as the first. It now
-  // has to wait for first_wake_.
+  // The thread that this one displaces waits for run_wake_, as the first does.
   run_wake_.SignalAll();
+  return taken;
 }
 
 std::optional<Batch> Batcher::TakeBatch(int thread, absl::Time since) {

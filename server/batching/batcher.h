@@ -129,11 +129,9 @@ class Batcher {
   std::optional<Work> NextWork(int thread,
                                std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The steps of NextWork(). Between them the lock is free, so that others may
-  // take the batch that one was about.
+  // The steps of NextWork(). Between them the lock is free, and another thread
+  // may take the batch.
   //
-  // Joins idle_. Returns whether a batch is due and the thread is the first.
-  bool BecomeIdle(int thread) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until `thread` is the first of idle_ and a batch is due, and returns
   // what it takes a turn for. Returns none, and leaves idle_, once the batcher
   // stops and no task is left.
@@ -145,10 +143,6 @@ class Batcher {
   DeviceTurns::Turn TakeTurn(int thread, const BatchQueue::Next& next,
                              std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Leaves idle_ to wait for a turn. Returns what for.
-  BatchQueue::Next BeginWaitForTurn(int thread) ABSL_LOCKS_EXCLUDED(mu_);
-  // Becomes the first of idle_: the thread has a turn now.
-  void EndWaitForTurn(int thread) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the batch that is due, if any, for the thread to run: it leaves
   // idle_ with it. The thread waited for its turn from `since` on.
   std::optional<Batch> TakeBatch(int thread, absl::Time since)

@@ -56,8 +56,7 @@ model::ModelInput ToInput(const BatchTask& task) {
   }
   input.original_height = image.original_height;
   input.original_width = image.original_width;
-  input.detection = task.detection;
-  input.segmentation = task.segmentation;
+  input.options = task.options;
   return input;
 }
 

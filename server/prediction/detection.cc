@@ -178,7 +178,7 @@ int64_t DetectionHandler::MaxObjects(
 
 void DetectionHandler::FillTask(const repository::ModelDirectory& model,
                                 batching::BatchTask* task) const {
-  model::DetectionOptions& options = task->detection;
+  model::DetectionOptions options;
   options.score_threshold = params_.score_threshold;
   options.nms_iou_threshold = params_.nms_iou_threshold;
   options.max_detections = params_.max_detections;
@@ -190,6 +190,7 @@ void DetectionHandler::FillTask(const repository::ModelDirectory& model,
       options.classes.end());
   options.class_agnostic_nms = params_.class_agnostic_nms;
   options.masks = WantsMasks(params_, model);
+  task->options = std::move(options);
 }
 
 std::unique_ptr<AnswerEncoder> DetectionHandler::MakeEncoder(

@@ -290,9 +290,11 @@ absl::Duration SegmentationHandler::LongestAnswer(
 
 void SegmentationHandler::FillTask(const repository::ModelDirectory&,
                                    batching::BatchTask* task) const {
-  task->segmentation.original_size =
+  model::SegmentationOptions options;
+  options.original_size =
       params_.output_size == SegmentParams::OutputSize::kOriginal;
-  task->segmentation.confidence = params_.include_confidence_map;
+  options.confidence = params_.include_confidence_map;
+  task->options = options;
 }
 
 std::unique_ptr<AnswerEncoder> SegmentationHandler::MakeEncoder(

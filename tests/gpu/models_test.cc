@@ -241,8 +241,7 @@ model::Result RunOnNoise(const model::ModelConfig& config,
   input.pixels = pixels.data();
   input.original_height = 3 * height / 2;
   input.original_width = 3 * width / 2;
-  input.detection.masks = true;
-  input.segmentation.confidence = true;
+  input.options = model::AskForAll(config.task);
   const auto model = model::VisionModel::Random(config, /*seed=*/1, options);
   EXPECT_TRUE(model.ok()) << model.status();
   auto results = model::RunBatch(**model, {input});

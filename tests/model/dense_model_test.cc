@@ -46,7 +46,7 @@ std::unique_ptr<VisionModel> MakeSmall(VisionTask task) {
 
 // A picture of noise and the input that it becomes.
 struct Picture {
-  Picture(int height, int width, int seed) {
+  Picture(VisionTask task, int height, int width, int seed) {
     pixels.resize(height * width * 3);
     uint32_t state = seed;
     for (uint8_t& value : pixels) {
@@ -58,8 +58,7 @@ struct Picture {
     input.pixels = pixels.data();
     input.original_height = 3 * height / 2;
     input.original_width = 3 * width / 2;
-    input.detection.masks = true;
-    input.segmentation.confidence = true;
+    input.options = AskForAll(task);
   }
   Picture(Picture&&) = default;
 
@@ -77,9 +76,9 @@ std::vector<ModelInput> Inputs(const std::vector<Picture>& pictures) {
 std::vector<Picture> Pictures(VisionTask task) {
   std::vector<Picture> pictures;
   const bool detector = task == VisionTask::kDetection;
-  pictures.emplace_back(60, 90, 1);
-  pictures.emplace_back(detector ? 64 : 60, detector ? 96 : 90, 2);
-  pictures.emplace_back(detector ? 33 : 60, detector ? 65 : 90, 3);
+  pictures.emplace_back(task, 60, 90, 1);
+  pictures.emplace_back(task, detector ? 64 : 60, detector ? 96 : 90, 2);
+  pictures.emplace_back(task, detector ? 33 : 60, detector ? 65 : 90, 3);
   return pictures;
 }
 
@@ -153,8 +152,8 @@ TEST_P(DenseModelTest, AnImageIsTheSameAloneAndInAnyBatch) {
 }
 
 TEST_P(DenseModelTest, EachImageIsAnsweredBeforeTheNextIsRun) {
-  const Picture first(60, 90, 1), other(60, 90, 3);
-  Picture second(60, 90, 2);
+  const Picture first(GetParam(), 60, 90, 1), other(GetParam(), 60, 90, 3);
+  Picture second(GetParam(), 60, 90, 2);
   const auto context = MakeContext(*model_);
   RunInfo info;
   std::vector<Result> results;
@@ -204,7 +203,7 @@ TEST_P(DenseModelTest, ANanStaysInItsImage) {
 }
 
 TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
-  const Picture other(60, 97, 4);
+  const Picture other(GetParam(), 60, 97, 4);
   const absl::Status status =
       RunBatch(*model_, {inputs_[0], other.input}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -219,7 +218,7 @@ TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
 TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   for (const auto& [height, width] :
        std::vector<std::pair<int, int>>{{1, 1}, {1, 300}, {200, 3}}) {
-    const Picture picture(height, width, 5);
+    const Picture picture(GetParam(), height, width, 5);
     EXPECT_TRUE(RunBatch(*model_, {picture.input}).ok())
         << height << "x" << width;
   }
@@ -240,7 +239,7 @@ TEST(PaddingTest, IsZerosAfterNormalisationRightAndBelow) {
 
 TEST(PaddingTest, PixelsAreNormalisedAsTheyAreWithout) {
   ModelConfig config = SmallModel();
-  const Picture picture(60, 90, 1);
+  const Picture picture(VisionTask::kClassification, 60, 90, 1);
   at::Tensor values =
       at::constant_pad_nd(DeterministicImages({1, 3, 60, 90}), {0, 6, 0, 4});
   values.zero_();

@@ -42,14 +42,13 @@ ModelConfig SmallDense(VisionTask task) {
   return config;
 }
 
-std::vector<heads::ImageInfo> Infos(int count) {
+std::vector<heads::ImageInfo> Infos(VisionTask task, int count) {
   heads::ImageInfo info;
   info.height = kHeight - 4;  // The rest is padding.
   info.width = kWidth - 6;
   info.original_height = 3 * kHeight / 2;
   info.original_width = 3 * kWidth / 2;
-  info.detection.masks = true;
-  info.segmentation.confidence = true;
+  info.options = AskForAll(task);
   return std::vector<heads::ImageInfo>(count, info);
 }
 
@@ -60,7 +59,7 @@ std::vector<Result> RunNetwork(const ModelConfig& config,
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const engine::Network network(config, weights.root(), implementation);
   return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
-                         /*fold_rows=*/0, Infos(images.size(0)));
+                         /*fold_rows=*/0, Infos(config.task, images.size(0)));
 }
 
 std::vector<Result> OnDevice(const ModelConfig& config,

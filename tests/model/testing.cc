@@ -93,6 +93,22 @@ std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
   return *std::move(model);
 }
 
+PredictionOptions AskForAll(VisionTask task) {
+  DetectionOptions detection;
+  detection.masks = true;
+  SegmentationOptions segmentation;
+  segmentation.confidence = true;
+  switch (task) {
+    case VisionTask::kDetection:
+      return detection;
+    case VisionTask::kSegmentation:
+      return segmentation;
+    case VisionTask::kClassification:
+      break;
+  }
+  return {};
+}
+
 std::vector<at::Tensor> StageMaps(const ModelConfig& config,
                                   const at::Tensor& images,
                                   const ops::Implementation& implementation) {

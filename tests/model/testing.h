@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "model/execution_context.h"
 #include "model/ops/implementation.h"
+#include "model/prediction_options.h"
 #include "model/vision_model.h"
 #include "tests/model/implementations.h"
 
@@ -24,6 +25,9 @@ ModelConfig LiteModel();
 // A classifier on EfficientNet-Lite0's layers down to stride 32, one token
 // stage and EfficientNet-Lite0's last layers.
 ModelConfig LiteStride32Model();
+
+// Options that ask a model of the task for all that it can compute.
+PredictionOptions AskForAll(VisionTask task);
 
 // With deterministic parameters. Dies if that fails.
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,

@@ -70,7 +70,7 @@ class GatedMask final : public PixelMask {
 };
 
 model::Detections Detect(const model::ModelInput& image, Gate* mask_gate) {
-  const model::DetectionOptions& options = image.detection;
+  const auto options = model::OptionsOf<model::DetectionOptions>(image.options);
   model::Detection detection;
   detection.box = RedBox(image);
   detection.class_id = 1;
@@ -104,7 +104,9 @@ model::Detections Detect(const model::ModelInput& image, Gate* mask_gate) {
 }
 
 model::Segmentation Segment(const model::ModelInput& image) {
-  const bool original = image.segmentation.original_size;
+  const auto options =
+      model::OptionsOf<model::SegmentationOptions>(image.options);
+  const bool original = options.original_size;
   model::Segmentation map;
   map.height = original ? image.original_height : image.height;
   map.width = original ? image.original_width : image.width;
@@ -114,7 +116,7 @@ model::Segmentation Segment(const model::ModelInput& image) {
       const bool red = IsRed(image, x * image.width / map.width,
                              y * image.height / map.height);
       map.labels.push_back(red ? 2 : 0);
-      if (image.segmentation.confidence) {
+      if (options.confidence) {
         map.confidence.push_back(red ? 200 : 100);
       }
       ++map.areas[red ? 2 : 0];

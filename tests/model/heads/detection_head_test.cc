@@ -170,7 +170,7 @@ TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
         MakeChanged([&](const std::string& key, at::Tensor& tensor) {
           if (absl::EndsWith(key, part)) tensor.fill_(INFINITY);
         });
-    EXPECT_FALSE(Run(*head, images_[0].detection).finite) << part;
+    EXPECT_FALSE(Run(*head, WithMasks()).finite) << part;
   }
 }
 
@@ -189,9 +189,9 @@ TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
   };
   const auto one = MakeChanged(agnostic, first_class(1));
   const auto each = MakeChanged(config_, first_class(kClasses));
-  const model::Detections expected = Run(*each, images_[0].detection);
+  const model::Detections expected = Run(*each, WithMasks());
   EXPECT_FALSE(expected.detections.empty());
-  EXPECT_EQ(Bytes(Run(*one, images_[0].detection)), Bytes(expected));
+  EXPECT_EQ(Bytes(Run(*one, WithMasks())), Bytes(expected));
 }
 
 TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
@@ -199,13 +199,13 @@ TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
   const auto head = MakeChanged([](const std::string& key, at::Tensor& tensor) {
     if (key == "rpn_head.rpn_reg.bias") tensor.fill_(1e6);
   });
-  const model::Detections detections = Run(*head, images_[0].detection);
+  const model::Detections detections = Run(*head, WithMasks());
   EXPECT_TRUE(detections.finite);
   EXPECT_TRUE(detections.detections.empty());
 }
 
 TEST_P(DetectionHeadTest, NothingPassesAHighThreshold) {
-  model::DetectionOptions options = images_[0].detection;
+  model::DetectionOptions options = WithMasks();
   options.score_threshold = 1;
   const model::Detections detections = Run(*head_, options);
   EXPECT_TRUE(detections.finite);
@@ -214,7 +214,7 @@ TEST_P(DetectionHeadTest, NothingPassesAHighThreshold) {
 
 TEST_P(DetectionHeadTest, BoxesAreTheSameWithoutTheirMasks) {
   model::DetectionOptions options;
-  const model::Detections with = Run(*head_, images_[0].detection);
+  const model::Detections with = Run(*head_, WithMasks());
   const model::Detections without = Run(*head_, options);
   ASSERT_EQ(with.detections.size(), without.detections.size());
   for (size_t k = 0; k < with.detections.size(); ++k) {
@@ -279,7 +279,7 @@ TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   ImageInfo image;
   image.height = image.original_height = 150;
   image.width = image.original_width = 190;
-  image.detection.masks = true;
+  image.options = WithMasks();
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
     const int64_t height = 160 >> (i + 2), width = 192 >> (i + 2);

@@ -74,6 +74,12 @@ inline layers::Features FeaturesOf(const Fixture& fixture) {
   return features;
 }
 
+inline model::DetectionOptions WithMasks() {
+  model::DetectionOptions options;
+  options.masks = true;
+  return options;
+}
+
 inline std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
   const at::Tensor size = fixture["in.img_shape"];
   const at::Tensor original = fixture["in.ori_shape"];
@@ -83,7 +89,7 @@ inline std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
     images[i].width = size[i][1].item<int>();
     images[i].original_height = original[i][0].item<int>();
     images[i].original_width = original[i][1].item<int>();
-    images[i].detection.masks = true;
+    images[i].options = WithMasks();
   }
   return images;
 }
@@ -135,7 +141,7 @@ class DetectorFixture : public testing::TestWithParam<Case> {
   model::Detections Run(const DetectionHead& head,
                         const model::DetectionOptions& options) const {
     ImageInfo image = images_[0];
-    image.detection = options;
+    image.options = options;
     return std::get<model::Detections>(
         head.Forward(Only(features_, 0), {image})[0]);
   }

@@ -137,7 +137,9 @@ TEST_P(UpernetTest, EveryLevelIsTheReferences) {
 TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
   std::vector<ImageInfo> images(2, Info(100, 136, 75, 102));
   EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_ori"), 0.001);
-  for (ImageInfo& image : images) image.segmentation.original_size = false;
+  model::SegmentationOptions options;
+  options.original_size = false;
+  for (ImageInfo& image : images) image.options = options;
   EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_img"), 0.001);
 }
 
@@ -179,7 +181,9 @@ TEST(SegmentationHeadTest, AreasAndConfidenceAreThoseOfTheMap) {
   const auto results =
       MakeRandomHead().Forward(RandomFeatures(64, 80), {image, image});
   EXPECT_TRUE(AsMap(results[0]).confidence.empty());
-  image.segmentation.confidence = true;
+  model::SegmentationOptions options;
+  options.confidence = true;
+  image.options = options;
   const auto confident =
       MakeRandomHead().Forward(RandomFeatures(64, 80), {image, image});
   for (int i = 0; i < 2; ++i) {

@@ -341,16 +341,16 @@ TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
   task.key.height = 32;
   task.image.original_height = 70;
   task.image.original_width = 90;
-  task.detection.max_detections = 7;
-  task.segmentation.confidence = true;
+  model::DetectionOptions options;
+  options.max_detections = 7;
+  task.options = options;
   executor->Submit(std::move(task));
   EXPECT_EQ(answer.logit(), 1);
   const model::ModelInput input = last();
   EXPECT_EQ(input.height, 4);
   EXPECT_EQ(input.original_height, 70);
   EXPECT_EQ(input.original_width, 90);
-  EXPECT_EQ(input.detection.max_detections, 7);
-  EXPECT_TRUE(input.segmentation.confidence);
+  EXPECT_EQ(std::get<model::DetectionOptions>(input.options).max_detections, 7);
   EXPECT_EQ(answer.info.bucket, "32x4");
 }
 

@@ -184,7 +184,7 @@ model::DetectionOptions OptionsFor(const v1::DetectParams& params,
   model.config.detector.masks = model_has_masks;
   batching::BatchTask task;
   HandlerOf(params)->FillTask(model, &task);
-  return task.detection;
+  return std::get<model::DetectionOptions>(task.options);
 }
 
 TEST(DetectionOptionsTest, WhatIsUnsetIsLeftToTheModel) {
